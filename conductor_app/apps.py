@@ -25,7 +25,7 @@ class ConductorConfig(AppConfig):
         from .telemetry import spans
 
         job_trigger.connect_triggers()
-        spans.begin(conf.traces_endpoint)
+        spans.start_tracing(conf.traces_endpoint)
         change_signals.connect_access_signals()
         cleanup_on_delete.connect_cleanup_signals()
         masking.register_decryption()
@@ -33,10 +33,10 @@ class ConductorConfig(AppConfig):
         # The last app in the list: by then all tables and all of Django's permissions are there.
         last = apps.get_app_config("django_celery_beat")
         post_migrate.connect(update_periodic_jobs, sender=last)
-        post_migrate.connect(bring_roles_up_to_date, sender=last)
-        post_migrate.connect(bring_clients_up_to_date, sender=last)
-        register(settings_are_known_and_typed, conf.CHECKS)
-        register(open_access_stays_on_loopback, conf.CHECKS)
+        post_migrate.connect(sync_roles, sender=last)
+        post_migrate.connect(sync_clients, sender=last)
+        register(check_settings, conf.CHECKS)
+        register(check_open_access, conf.CHECKS)
 
 
 def update_periodic_jobs(**_: Any) -> None:
@@ -46,26 +46,26 @@ def update_periodic_jobs(**_: Any) -> None:
     sync_periodic_jobs()
 
 
-def bring_roles_up_to_date(**_: Any) -> None:
+def sync_roles(**_: Any) -> None:
     """Write the table of roles into Django's groups, with the permissions that its migrations have just made."""
     from .access.roles import ensure_system_roles
 
     ensure_system_roles()
 
 
-def bring_clients_up_to_date(**_: Any) -> None:
+def sync_clients(**_: Any) -> None:
     """The first client and what everybody may do, on the side of Taskcluster."""
     from .engine.access.bootstrap import ensure_first_access
 
     ensure_first_access()
 
 
-def settings_are_known_and_typed(**_: Any) -> list[Error]:
+def check_settings(**_: Any) -> list[Error]:
     """Each setting of ours exists and has a value of its kind."""
-    return [Error(complaint, id="conductor.E001") for complaint in conf.complaints()]
+    return [Error(complaint, id="conductor.E001") for complaint in conf.setting_errors()]
 
 
-def open_access_stays_on_loopback(**_: Any) -> list[Error]:
+def check_open_access(**_: Any) -> list[Error]:
     """A server that others can reach asks who they are."""
     if conf.api_access == "token" or settings.ON_LOOPBACK:
         return []

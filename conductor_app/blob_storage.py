@@ -10,23 +10,23 @@ from django.core.files.storage import Storage, storages
 
 from . import conf
 
-PIECE = 64 * 1024
+CHUNK_BYTES = 64 * 1024
 
 
-class OutOfReach(Exception):
+class StorageUnavailable(Exception):
     """The storage cannot do this now, or the payload is not there."""
 
 
-class Gone(OutOfReach):
+class StorageFileMissing(StorageUnavailable):
     """The storage is there, and the payload is not in it."""
 
 
-def is_open() -> bool:
+def is_storage_configured() -> bool:
     """Whether this server keeps payloads outside its database at all."""
     return bool(conf.payload_storage)
 
 
-def put(path: str, content: bytes | File) -> bool:
+def put_payload(path: str, content: bytes | File) -> bool:
     """Keep the content under this path; False where somebody else was first."""
     with _storage_error():
         kept_as = _storage().save(path, ContentFile(content) if isinstance(content, bytes) else content)
@@ -35,40 +35,40 @@ def put(path: str, content: bytes | File) -> bool:
         return kept_as == path
 
 
-def fetch(path: str) -> bytes:
+def fetch_payload(path: str) -> bytes:
     """The content under this path."""
     with _storage_error(), _storage().open(path, "rb") as content:
         return content.read()
 
 
-def chunks(path: str, part: range | None = None) -> Iterator[bytes]:
+def stream_payload(path: str, part: range | None = None) -> Iterator[bytes]:
     """The same piece by piece, or a part of its bytes; it is opened at once."""
     with _storage_error():
         content = _storage().open(path, "rb")
 
     def pieces() -> Iterator[bytes]:
         with content:
-            yield from content.chunks() if part is None else _some_of(content, part)
+            yield from content.chunks() if part is None else _read_range(content, part)
 
     return pieces()
 
 
-def _some_of(content: File, part: range) -> Iterator[bytes]:
+def _read_range(content: File, part: range) -> Iterator[bytes]:
     content.seek(part.start)
     left = len(part)
-    while left and (piece := content.read(min(left, PIECE))):
+    while left and (piece := content.read(min(left, CHUNK_BYTES))):
         left -= len(piece)
         yield piece
 
 
-def part(path: str, begin: int, most: int) -> bytes:
+def read_payload_range(path: str, begin: int, most: int) -> bytes:
     """So many of its bytes, from one on."""
     with _storage_error(), _storage().open(path, "rb") as content:
         content.seek(begin)
         return content.read(most)
 
 
-def drop(path: str) -> None:
+def delete_payload(path: str) -> None:
     """Keep it no longer; nothing happens where it is not there."""
     with _storage_error():
         _storage().delete(path)
@@ -82,9 +82,9 @@ def _storage_error() -> Iterator[None]:
     except FileNotFoundError as error:
         # A folder that is not mounted has no folders in it either.
         is_mounted = not error.filename or Path(error.filename).parent.is_dir()
-        raise (Gone if is_mounted else OutOfReach)(str(error)) from error
+        raise (StorageFileMissing if is_mounted else StorageUnavailable)(str(error)) from error
     except Exception as error:
-        raise OutOfReach(f"{type(error).__name__}: {error}") from error
+        raise StorageUnavailable(f"{type(error).__name__}: {error}") from error
 
 
 @cache

@@ -14,7 +14,7 @@ TRANSPORT_ALIASES["folder"] = "conductor_app.background.filesystem_broker:Transp
 app = Celery("conductor")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 for ready in (worker_ready, beat_init):
-    ready.connect(gc_tuning.look_for_it_rarely)
+    ready.connect(gc_tuning.tune_garbage_collection)
 
 
 @setup_logging.connect

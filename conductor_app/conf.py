@@ -133,7 +133,7 @@ class Defaults:
     redis_url: str = ""
 
 
-COLOURS = {
+COLORS = {
     "grey": "stopped",
     "blue": "active",
     "green": "succeeded",
@@ -144,7 +144,7 @@ COLOURS = {
 """The colours of the environment's label, as display groups of the pages."""
 CHOICES = {
     "api_access": ("open", "token"),
-    "environment_colour": tuple(COLOURS.values()),
+    "environment_colour": tuple(COLORS.values()),
     "taskcluster_exception_messages": ("final", "every"),
 }
 
@@ -160,18 +160,18 @@ def django_name(name: str) -> str:
     return f"CONDUCTOR_{name.upper()}"
 
 
-def complaints() -> list[str]:
+def setting_errors() -> list[str]:
     """One sentence for each setting of ours that has a wrong type or value, or that does not exist."""
-    return [*_unknown(), *filter(None, map(_complaint, Defaults.__annotations__))]
+    return [*_unknown_settings(), *filter(None, map(_setting_error, Defaults.__annotations__))]
 
 
-def _unknown() -> list[str]:
+def _unknown_settings() -> list[str]:
     known = {django_name(name) for name in Defaults.__annotations__}
     given = {name for name in dir(settings) if name.startswith("CONDUCTOR_")}
     return [f"{name} is not a setting of this server." for name in sorted(given - known)]
 
 
-def _complaint(name: str) -> str | None:
+def _setting_error(name: str) -> str | None:
     value, default = __getattr__(name), getattr(Defaults, name)
     if not isinstance(value, _accept(default)):
         return f"{django_name(name)} is {value!r}, but must be of type {type(default).__name__}."

@@ -4,7 +4,7 @@ import gc
 from typing import Any
 
 
-def look_for_it_rarely(**_: Any) -> None:
+def tune_garbage_collection(**_: Any) -> None:
     """What is loaded by now stays, and is not taken apart at the end either.
 
     A request leaves no circles worth a search for each 700 objects: 4 % of a report.

@@ -22,7 +22,7 @@ class KeepAliveThreadWorker(ThreadWorker):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._most, self.lingering, self._lock = self.cfg.threads // 2, 0, Lock()
+        self._most, self.waiting_count, self._lock = self.cfg.threads // 2, 0, Lock()
 
     def handle(self, conn: TConn) -> Any:
         """Answer the requests of a connection until it falls silent."""
@@ -42,13 +42,13 @@ class KeepAliveThreadWorker(ThreadWorker):
     def is_readable(self, conn: TConn) -> bool:
         """Whether the next request comes soon; False at once where too many threads wait already."""
         with self._lock:
-            if self.lingering >= self._most:
+            if self.waiting_count >= self._most:
                 return False
-            self.lingering += 1
+            self.waiting_count += 1
         try:
             waiting = select.poll()
             waiting.register(conn.sock, select.POLLIN)
             return bool(waiting.poll(LINGER_MS))
         finally:
             with self._lock:
-                self.lingering -= 1
+                self.waiting_count -= 1

@@ -6,11 +6,11 @@ from typing import Any
 
 import orjson
 
-DEEPEST = 200
+MAX_DEPTH = 200
 """How deep JSON may be nested: what is stored is written again inside other documents, up to the writer's own limit."""
 LONG_NUMBER = re.compile(rb"\d{19}")
 PAIR, HALF = rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..", rb"(\\u[dD][89a-fA-F]..)"
-ESCAPED = re.compile(PAIR + b"|" + HALF + rb"|\\.", re.DOTALL)
+ESCAPED_SURROGATE = re.compile(PAIR + b"|" + HALF + rb"|\\.", re.DOTALL)
 """Whatever a backslash begins, so that one behind another begins nothing; its group is half a character."""
 
 
@@ -21,19 +21,19 @@ def loads(body: bytes) -> Any:
     return json.loads(body) if LONG_NUMBER.search(body) else value
 
 
-def loads_whole(body: bytes) -> Any:
+def loads_repaired(body: bytes) -> Any:
     """The value, with a sign for what is half a character; raises ValueError and RecursionError."""
     try:
         return loads(body)
     except ValueError as error:
         if "surrogate" not in str(error):
             raise
-        return loads(whole_characters(body))
+        return loads(replace_lone_surrogates(body))
 
 
-def whole_characters(body: bytes) -> bytes:
+def replace_lone_surrogates(body: bytes) -> bytes:
     """The body with a sign for what is half a character: JavaScript cuts texts so, and no database can hold them."""
-    return ESCAPED.sub(lambda found: b"\\ufffd" if found[1] else found[0], body) if b"\\" in body else body
+    return ESCAPED_SURROGATE.sub(lambda found: b"\\ufffd" if found[1] else found[0], body) if b"\\" in body else body
 
 
 def is_too_deep(value: Any, body: bytes, limit: int) -> bool:

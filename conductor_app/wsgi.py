@@ -11,7 +11,7 @@ from .api.conductor.names_with_slashes import mark_slashes
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "conductor_app.settings.embedded")
 
-STREAMED = "/api/artifacts/"
+STREAMED_PREFIX = "/api/artifacts/"
 """Where bodies may be larger than memory: they are read there piece by piece."""
 Environ = dict[str, Any]
 Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
@@ -22,14 +22,18 @@ def with_chunked_bodies(application: Application) -> Application:
 
     def answer(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         is_chunked = environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked"
-        if is_chunked and not environ.get("CONTENT_LENGTH") and not environ.get("PATH_INFO", "").startswith(STREAMED):
-            read_whole(environ)
+        if (
+            is_chunked
+            and not environ.get("CONTENT_LENGTH")
+            and not environ.get("PATH_INFO", "").startswith(STREAMED_PREFIX)
+        ):
+            read_full_body(environ)
         return application(environ, start_response)
 
     return answer
 
 
-def read_whole(environ: Environ) -> None:
+def read_full_body(environ: Environ) -> None:
     """Read the body up to one byte more than is allowed; the API then refuses it in its own words."""
     from . import conf
 

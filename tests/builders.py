@@ -7,7 +7,7 @@ from conductor_app.core.document import read_definition
 
 Document = dict[str, Any]
 
-SPELLED = {
+POLICY_FIELD_NAMES = {
     "retries": "retryCount",
     "logic": "retryLogic",
     "delay_seconds": "retryDelaySeconds",
@@ -33,7 +33,7 @@ def policy(name: str = "", **fields: Any) -> Document:
     if said.get("timeout_seconds"):
         # A lease that is longer than the task may take is refused.
         said.setdefault("lease_seconds", said["timeout_seconds"])
-    return ({"name": name} if name else {}) | {SPELLED[word]: value for word, value in said.items()}
+    return ({"name": name} if name else {}) | {POLICY_FIELD_NAMES[word]: value for word, value in said.items()}
 
 
 def _step(type: str, ref: str, name: str = "", inputs: Document | None = None, **fields: Any) -> Document:
@@ -48,7 +48,7 @@ def step(ref: str, name: str = "", **fields: Any) -> Document:
     return _step("SIMPLE", ref, name, **{"policy": policy(), **fields})
 
 
-def bare(ref: str, name: str = "", **fields: Any) -> Document:
+def step_without_policy(ref: str, name: str = "", **fields: Any) -> Document:
     """Work for a worker, without a task definition of its own: a registered one holds."""
     return _step("SIMPLE", ref, name, **fields)
 

@@ -66,17 +66,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: item.path.relative_to(config.rootpath).parts[1] not in WAIT_FOR_OTHERS)
     if not config.getoption("--rows-only"):
         return
-    left_out = [item for item in items if not touches_rows(item)]
-    items[:] = [item for item in items if touches_rows(item)]
+    left_out = [item for item in items if not uses_database(item)]
+    items[:] = [item for item in items if uses_database(item)]
     config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_collection_finish() -> None:
     """Thousands of tests and all that they import are no rubbish, and need not be looked through for it."""
-    gc_tuning.look_for_it_rarely()
+    gc_tuning.tune_garbage_collection()
 
 
-def touches_rows(item: pytest.Item) -> bool:
+def uses_database(item: pytest.Item) -> bool:
     """Whether the test asks for the suite's database, by a mark or by a fixture, and for what a database can change."""
     if item.get_closest_marker("looks") or item.get_closest_marker("wire"):
         return False
@@ -87,15 +87,15 @@ def touches_rows(item: pytest.Item) -> bool:
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
     with django_db_blocker.unblock():
-        furniture.remember()
+        furniture.remember_baseline()
 
 
 @pytest.fixture(autouse=True)
 def chance(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing_is_chance(monkeypatch, request.node.nodeid)
+    seed_randomness(monkeypatch, request.node.nodeid)
 
 
-def nothing_is_chance(patch: pytest.MonkeyPatch, test: str) -> None:
+def seed_randomness(patch: pytest.MonkeyPatch, test: str) -> None:
     """What is drawn in a test is drawn by no other, and the same again whenever that test runs: no order is luck."""
     draws = count()
     patch.setattr(
@@ -106,10 +106,10 @@ def nothing_is_chance(patch: pytest.MonkeyPatch, test: str) -> None:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Time that passes only when the test says so."""
-    return time_stands_still(monkeypatch)
+    return freeze_time(monkeypatch)
 
 
-def time_stands_still(patch: pytest.MonkeyPatch) -> Clock:
+def freeze_time(patch: pytest.MonkeyPatch) -> Clock:
     """At noon."""
     travelling = Clock(NOON)
     patch.setattr(product_clock, "_source", travelling.time_ns)
@@ -118,10 +118,10 @@ def time_stands_still(patch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture(autouse=True)
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing_is_remembered(monkeypatch)
+    disable_process_caches(monkeypatch)
 
 
-def nothing_is_remembered(patch: pytest.MonkeyPatch) -> None:
+def disable_process_caches(patch: pytest.MonkeyPatch) -> None:
     """What a process remembers of the database is forgotten between tests, as the database is."""
     patch.setattr(resolved_definitions, "_known", resolved_definitions.DefinitionCache(-1))
     patch.setattr(pollers, "_noted", {})

@@ -12,7 +12,7 @@ from django.test import TransactionTestCase
 Rows = list[tuple[Any, ...]]
 
 
-class Furniture:
+class BaselineRows:
     """What the tables hold when they have just been made."""
 
     def __init__(self) -> None:
@@ -24,39 +24,39 @@ class Furniture:
         with transaction.atomic():
             changed = self._changed()
             for table in changed:
-                _run(f"DELETE FROM {_quoted(table)}")
+                _run(f"DELETE FROM {_quote_name(table)}")
             for table in changed:
                 for row in self._rows.get(table, ()):
-                    _run(f"INSERT INTO {_quoted(table)} VALUES ({', '.join(['%s'] * len(row))})", row)
+                    _run(f"INSERT INTO {_quote_name(table)} VALUES ({', '.join(['%s'] * len(row))})", row)
 
     def _changed(self) -> list[str]:
         strange = self._not_empty() - self._rows.keys()
         return [*strange, *(table for table, rows in self._rows.items() if _rows(table) != rows)]
 
     def _not_empty(self) -> set[str]:
-        asked = (f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {_quoted(table)})" for table in self._tables)
+        asked = (f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {_quote_name(table)})" for table in self._tables)
         return {table for (table,) in _run(" UNION ALL ".join(asked))}
 
 
-_kept: Furniture
+_baseline: BaselineRows
 
 
-def remember() -> None:
+def remember_baseline() -> None:
     """What is there now stays; tests that commit clear up by putting it back."""
-    global _kept
-    _kept = Furniture()
-    TransactionTestCase._fixture_teardown = lambda self: put_back()
+    global _baseline
+    _baseline = BaselineRows()
+    TransactionTestCase._fixture_teardown = lambda self: restore_baseline()
     # A new connection learns all tables anew, on PostgreSQL for longer than most of these tests take.
     TransactionTestCase._should_reload_connections = lambda self: False
 
 
-def put_back() -> None:
+def restore_baseline() -> None:
     """Have the tables hold what was remembered."""
-    _kept.put_back()
+    _baseline.put_back()
 
 
 def _rows(table: str) -> set[tuple[Any, ...]]:
-    return set(_run(f"SELECT * FROM {_quoted(table)}"))
+    return set(_run(f"SELECT * FROM {_quote_name(table)}"))
 
 
 def _run(sql: str, values: tuple[Any, ...] = ()) -> Rows:
@@ -65,5 +65,5 @@ def _run(sql: str, values: tuple[Any, ...] = ()) -> Rows:
         return cursor.fetchall() if cursor.description else []
 
 
-def _quoted(table: str) -> str:
+def _quote_name(table: str) -> str:
     return connection.ops.quote_name(table)

@@ -10,7 +10,7 @@ LISTS = ("defaultCase", "loopOver", "tryTasks", "catchDefault", "finallyTasks")
 PAIRED = ("JOIN", "EXCLUSIVE_JOIN", "FORK_JOIN", "FORK_JOIN_DYNAMIC")
 
 
-def sequences(tasks: list[Document]) -> Iterator[list[Document]]:
+def step_sequences(tasks: list[Document]) -> Iterator[list[Document]]:
     yield tasks
     for task in tasks:
         inner = [*(task.get("decisionCases") or {}).values(), *(task.get("forkTasks") or [])]
@@ -18,20 +18,20 @@ def sequences(tasks: list[Document]) -> Iterator[list[Document]]:
         inner += [task.get(name) or [] for name in LISTS]
         for each in inner:
             if each:
-                yield from sequences(each)
+                yield from step_sequences(each)
 
 
 def is_joined(document: Document, task: Document) -> bool:
     """Whether a join names this step: without it the join would wait for nobody."""
     ref = task["taskReferenceName"]
-    return any(ref in (each.get("joinOn") or ()) for tasks in sequences(document["tasks"]) for each in tasks)
+    return any(ref in (each.get("joinOn") or ()) for tasks in step_sequences(document["tasks"]) for each in tasks)
 
 
-def neighbour(random: Random, document: Document) -> Document:
+def next_version(random: Random, document: Document) -> Document:
     """The next version: some steps are new, some are gone, some have changed their places."""
     document = deepcopy(document) | {"version": document["version"] + 1}
     for number in range(random.randint(1, 4)):
-        tasks = random.choice(list(sequences(document["tasks"])))
+        tasks = random.choice(list(step_sequences(document["tasks"])))
         place = random.randrange(len(tasks))
         ref = f"new{document['version']}_{number}"
         chance = random.random()

@@ -29,7 +29,7 @@ TYPES = ("pay", "ship", "mail")
 TIMEOUTS = ("RETRY", "RETRY", "TIME_OUT_WF", "ALERT_ONLY")
 
 
-class Draw:
+class DefinitionGenerator:
     """One definition being drawn."""
 
     def __init__(self, random: Random, deepest: int, children: bool, terminates: bool) -> None:
@@ -139,4 +139,4 @@ def random_definition(
     random: Random, *, deepest: int = 3, children: bool = False, terminates: bool = False, **fields: object
 ) -> Document:
     """A definition that can be run to an end by workers who answer."""
-    return definition(*Draw(random, deepest, children, terminates).sequence(0, 5), **fields)
+    return definition(*DefinitionGenerator(random, deepest, children, terminates).sequence(0, 5), **fields)

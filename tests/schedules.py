@@ -6,29 +6,29 @@ from conductor_app.api.conductor.serializers.schedules import schedule_document
 from conductor_app.engine import schedules
 from conductor_app.models import Run, Schedule, ScheduleExecution
 from tests.builders import definition, step
-from tests.story import BY, register
+from tests.story import ACTOR, register_definitions
 
 HOURLY = "0 0 * * * *"
 
 
-def scheduled(name: str = "hourly", cron: str = HOURLY, workflow: str = "order", **fields: Any) -> Schedule:
+def create_schedule(name: str = "hourly", cron: str = HOURLY, workflow: str = "order", **fields: Any) -> Schedule:
     """A schedule is kept."""
     start = {"name": workflow, **fields.pop("start", {})}
     document = {"name": name, "cronExpression": cron, "startWorkflowRequest": start, **fields}
-    return schedules.save_schedule(schedule_document(document), BY)
+    return schedules.save_schedule(schedule_document(document), ACTOR)
 
 
-def order_is_known(**fields: Any) -> None:
+def register_order_workflow(**fields: Any) -> None:
     """What the schedules start: one step for a worker."""
-    register({**definition(step("pay"), **fields), "name": "order"})
+    register_definitions({**definition(step("pay"), **fields), "name": "order"})
 
 
-def hours(began: int) -> list[float]:
+def started_hours(began: int) -> list[float]:
     """The slots of the runs that were started, in hours since a moment, the earliest first."""
     return sorted((run.input["_scheduledTime"] - began) / 3_600_000 for run in Run.objects.all())
 
 
-def came_to(name: str = "hourly") -> list[tuple[str, str]]:
+def slot_outcomes(name: str = "hourly") -> list[tuple[str, str]]:
     """The state of each slot and its reason, the earliest first."""
     rows = ScheduleExecution.objects.filter(schedule_name=name).order_by("slot_at", "id")
     return [(row.state, row.reason) for row in rows]

@@ -12,31 +12,31 @@ from conductor_app.models import Attempt, Run, Task
 from conductor_app.store import due_rows
 from tests.builders import Document, definition
 
-BY = "a test"
+ACTOR = "a test"
 
 
-def forget_all_that_was_seen() -> None:
+def clear_process_caches() -> None:
     """What a process remembers of rows; the rows of another test are gone."""
     resolved_definitions._known = resolved_definitions.DefinitionCache(-1)
     pollers._noted.clear()
     sweeps._noted_at.clear()
 
 
-def committed():
+def run_commit_hooks():
     """What follows a commit happens at the end of the block, though the test's own transaction stays open."""
     return TestCase.captureOnCommitCallbacks(execute=True)
 
 
-def register(*documents: Document, tasks: Iterable[Document] = ()) -> None:
+def register_definitions(*documents: Document, tasks: Iterable[Document] = ()) -> None:
     """Keep task definitions, then workflow definitions."""
     if policies := list(tasks):
-        definitions.save_tasks(policies, BY)
+        definitions.save_tasks(policies, ACTOR)
     for document in documents:
         assert not (complaints := definitions.validate_workflow(document)), complaints
-        definitions.save_workflow(document, BY, overwrite=True)
+        definitions.save_workflow(document, ACTOR, overwrite=True)
 
 
-class View:
+class RunView:
     """One run as clients and operators see it."""
 
     def __init__(self, run_id: str) -> None:
@@ -82,60 +82,60 @@ class View:
         """Whether the task is open."""
         return any(str(task) == ref and task.status == "ACTIVE" for task, _ in self._tasks())
 
-    def child(self, ref: str) -> "View":
+    def child(self, ref: str) -> "RunView":
         """The run that this task waits for, or has waited for."""
-        return View(self.task(ref).child_id)
+        return RunView(self.task(ref).child_id)
 
     def reports(self, ref: str, outcome: str = "COMPLETED", **output: Any) -> bool:
         """Somebody who is no worker reports on a task by its reference; whether it was heard."""
-        with committed():
-            return bool(tasks.report_by_ref(self.id, ref, Report(outcome, output), BY))
+        with run_commit_hooks():
+            return bool(tasks.report_by_ref(self.id, ref, Report(outcome, output), ACTOR))
 
     def pause(self) -> None:
-        with committed():
-            runs.pause_run(self.id, BY)
+        with run_commit_hooks():
+            runs.pause_run(self.id, ACTOR)
 
     def resume(self) -> None:
-        with committed():
-            runs.resume_run(self.id, BY)
+        with run_commit_hooks():
+            runs.resume_run(self.id, ACTOR)
 
     def terminate(self, reason: str = "", with_failure: bool = False) -> None:
-        with committed():
-            runs.terminate_run(self.id, BY, reason, with_failure)
+        with run_commit_hooks():
+            runs.terminate_run(self.id, ACTOR, reason, with_failure)
 
     def retry(self, **said: Any) -> None:
-        with committed():
-            runs.retry(self.id, BY, **said)
+        with run_commit_hooks():
+            runs.retry(self.id, ACTOR, **said)
 
     def restart(self, **said: Any) -> None:
-        with committed():
-            runs.restart(self.id, BY, **said)
+        with run_commit_hooks():
+            runs.restart(self.id, ACTOR, **said)
 
     def rerun(self, ref: str = "", **said: Any) -> None:
         """From a task of this run, or from its start."""
-        self.reruns_from(self.task(ref).id if ref else "", **said)
+        self.rerun_from(self.task(ref).id if ref else "", **said)
 
-    def reruns_from(self, attempt_id: str, **said: Any) -> None:
+    def rerun_from(self, attempt_id: str, **said: Any) -> None:
         """From a task of this run or of one below it."""
-        with committed():
-            runs.rerun(self.id, BY, attempt_id=attempt_id, **said)
+        with run_commit_hooks():
+            runs.rerun(self.id, ACTOR, attempt_id=attempt_id, **said)
 
     def skip(self, ref: str, input: dict[str, Any] | None = None, output: dict[str, Any] | None = None) -> None:
-        with committed():
-            skip_and_jump.skip_step(self.id, ref, BY, input=input, output=output)
+        with run_commit_hooks():
+            skip_and_jump.skip_step(self.id, ref, ACTOR, input=input, output=output)
 
     def upgrade(self, *steps: Document | list[Document], version: int = 2, **asked: Any) -> None:
         """Its definition gets another version with these steps, to which the run moves."""
-        register(definition(*steps, name=self.row.name, version=version))
-        with committed():
-            skip_and_jump.upgrade_run(self.id, self.row.name, version, BY, **asked)
+        register_definitions(definition(*steps, name=self.row.name, version=version))
+        with run_commit_hooks():
+            skip_and_jump.upgrade_run(self.id, self.row.name, version, ACTOR, **asked)
 
     def jump(self, ref: str, **input: Any) -> None:
-        with committed():
-            skip_and_jump.jump_to_step(self.id, ref, BY, input=input)
+        with run_commit_hooks():
+            skip_and_jump.jump_to_step(self.id, ref, ACTOR, input=input)
 
 
-class Story(View):
+class Story(RunView):
     """A definition is registered with its policies, and a run of it started."""
 
     def __init__(
@@ -151,14 +151,14 @@ class Story(View):
         """`fields` belong to the definition, `start` to the request; `others` are definitions that it names."""
         self.clock, self._workers = clock, {}
         document = definition(*steps, **fields)
-        register(*others, document, tasks=tasks)
+        register_definitions(*others, document, tasks=tasks)
         self.began = clock.now()
         super().__init__(self.starts(document["name"], input, **(start or {})).id)
 
-    def starts(self, name: str, input: dict[str, Any] | None = None, **request: Any) -> View:
+    def starts(self, name: str, input: dict[str, Any] | None = None, **request: Any) -> RunView:
         """One more run."""
-        with committed():
-            return View(runs.start(runs.StartRequest(name, input=input or {}, **request), BY))
+        with run_commit_hooks():
+            return RunView(runs.start(runs.StartRequest(name, input=input or {}, **request), ACTOR))
 
     def worker(self, task_type: str, id: str = "worker", domain: str = "") -> "Worker":
         """A worker of this type; the same one, with what it holds, each time."""
@@ -183,7 +183,7 @@ class Story(View):
         self.clock.advance(seconds=max(moment - self.clock.now(), 0) / 1000)
 
     def _sweep(self) -> int:
-        with committed():
+        with run_commit_hooks():
             return sweeps.sweep_once()
 
     def queue(self, queue: str) -> list[str]:
@@ -205,7 +205,7 @@ class Worker:
 
     def polls(self, count: int = 1) -> list[str]:
         """What it is handed: the references; it holds the first."""
-        with committed():
+        with run_commit_hooks():
             taken = tasks.claim_tasks(self.task_type, worker=self.id, domain=self.domain, count=count, wait_ms=0)
         self.held = taken[0] if taken else self.held
         return [str(attempt.task) for attempt in taken]
@@ -215,8 +215,8 @@ class Worker:
         if self.held is None:
             assert self.polls(), f"nothing waits for a worker of {self.task_type}"
         report = Report(outcome, output or {}, reason, worker=self.id, **said)
-        with committed():
-            heard = tasks.report_task(self.held.run_id, self.held.id, report, BY)
+        with run_commit_hooks():
+            heard = tasks.report_task(self.held.run_id, self.held.id, report, ACTOR)
         self._last, self.held = self.held, None
         return heard
 
@@ -226,18 +226,18 @@ class Worker:
     def fails(self, reason: str = "no luck") -> bool:
         return self.says("FAILED", reason=reason)
 
-    def fails_for_good(self, reason: str = "no luck at all") -> bool:
+    def fail_terminally(self, reason: str = "no luck at all") -> bool:
         return self.says("FAILED_FOR_GOOD", reason=reason)
 
     def in_progress(self, callback_seconds: int = 0, **output: Any) -> bool:
         return self.says("IN_PROGRESS", output, callback_seconds=callback_seconds)
 
-    def extends_its_lease(self) -> None:
+    def extend_lease(self) -> None:
         """Only that; it goes on holding the attempt."""
-        with committed():
-            tasks.renew_lease(self.held.run_id, self.held.id, BY)
+        with run_commit_hooks():
+            tasks.renew_lease(self.held.run_id, self.held.id, ACTOR)
 
-    def says_again(self, outcome: str = "COMPLETED", **output: Any) -> bool:
+    def report_again(self, outcome: str = "COMPLETED", **output: Any) -> bool:
         """One more report on the attempt that it reported on last."""
-        with committed():
-            return tasks.report_task(self._last.run_id, self._last.id, Report(outcome, output), BY)
+        with run_commit_hooks():
+            return tasks.report_task(self._last.run_id, self._last.id, Report(outcome, output), ACTOR)

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app import conf
-from conductor_app.apps import open_access_stays_on_loopback, settings_are_known_and_typed
+from conductor_app.apps import check_open_access, check_settings
 
 
 def test_a_setting_that_is_not_given_has_its_default():
@@ -22,7 +22,7 @@ def test_a_setting_that_does_not_exist_is_an_error_of_the_programmer():
 
 
 def test_the_suites_own_settings_are_in_order():
-    assert settings_are_known_and_typed() == []
+    assert check_settings() == []
 
 
 @pytest.mark.parametrize(
@@ -36,12 +36,12 @@ def test_the_suites_own_settings_are_in_order():
 def test_a_wrong_setting_is_refused_by_name(settings, name, value, complaint):
     setattr(settings, name, value)
 
-    assert [error.msg for error in settings_are_known_and_typed()] == [complaint]
+    assert [error.msg for error in check_settings()] == [complaint]
 
 
 def test_open_access_is_refused_where_others_can_reach_the_server(settings):
     settings.HOST, settings.ON_LOOPBACK, settings.CONDUCTOR_API_ACCESS = "0.0.0.0", False, "open"
 
-    (error,) = open_access_stays_on_loopback()
+    (error,) = check_open_access()
 
     assert "CONDUCTOR_API_ACCESS is open, but HOST=0.0.0.0" in error.msg

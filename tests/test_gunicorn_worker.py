@@ -71,11 +71,11 @@ def test_half_of_the_threads_are_never_kept_waiting(connection, monkeypatch):
     crowded = worker(threads=2)
     first = Thread(target=crowded.is_readable, args=(kept,))
     first.start()
-    while not crowded.lingering:
+    while not crowded.waiting_count:
         pass
 
     assert not crowded.is_readable(kept)
 
     client.sendall(b"x")
     first.join()
-    assert crowded.lingering == 0
+    assert crowded.waiting_count == 0

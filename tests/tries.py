@@ -5,14 +5,14 @@ import os
 from django.db import connection
 from hypothesis import settings
 
-TRIES = int(os.environ.get("TRIES", "1"))
+EXAMPLE_FACTOR = int(os.environ.get("EXAMPLE_FACTOR", "1"))
 
 
-def tries(number: int) -> settings:
+def property_settings(number: int) -> settings:
     """How many examples a property is shown."""
-    return settings(max_examples=number * TRIES)
+    return settings(max_examples=number * EXAMPLE_FACTOR)
 
 
 def seeds(first: int, last: int) -> range:
     """The seeds of a property: one database tries the even ones, the other the odd ones."""
-    return range(first + (connection.vendor == "postgresql"), first + (last - first) * TRIES, 2)
+    return range(first + (connection.vendor == "postgresql"), first + (last - first) * EXAMPLE_FACTOR, 2)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
-class Answering(BaseHTTPRequestHandler):
+class AnsweringHandler(BaseHTTPRequestHandler):
     """Answers with what its server holds for the path."""
 
     protocol_version = "HTTP/1.1"
@@ -37,7 +37,7 @@ class WebServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Answering)
+        super().__init__(("127.0.0.1", 0), AnsweringHandler)
         self.answers, self.asked = {}, []
         self.url = f"http://127.0.0.1:{self.server_port}"
 
@@ -52,13 +52,13 @@ class WebServer(ThreadingHTTPServer):
         """A client that hangs up is part of some tests."""
 
 
-def as_json(value, status=200, **headers):
+def json_answer(value, status=200, **headers):
     """An answer."""
     return status, {"content-type": "application/json", **headers}, json.dumps(value).encode()
 
 
 @contextmanager
-def answering() -> Iterator[WebServer]:
+def running_web_server() -> Iterator[WebServer]:
     """A server on a free port, while the block runs."""
     server = WebServer()
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()

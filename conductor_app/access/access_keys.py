@@ -13,6 +13,9 @@ from ..models import AccessKey, Application
 from .access_types import ADMIN
 from .roles import role_group
 
+SALT = "conductor_app.access.keys"
+"""Part of every stored hash: changing it would revoke all keys."""
+
 PREFIX = "app:"
 """What the name of an application's own user begins with; its id follows."""
 
@@ -60,4 +63,4 @@ def verify_key(key_id: str, secret: str) -> AccessKey:
 
 def hash_secret(secret: str) -> str:
     """A fast keyed hash is enough: the secrets are 32 random bytes, nobody can guess them one by one."""
-    return salted_hmac("conductor_app.access.access_keys", secret, algorithm="sha256").hexdigest()
+    return salted_hmac(SALT, secret, algorithm="sha256").hexdigest()

@@ -46,7 +46,7 @@ def _plain(value: Any) -> Iterator[str]:
 
 def register_decryption() -> None:
     """Let rows be opened with the keys of this server."""
-    fields.open_with(decrypt_masked)
+    fields.set_decryption(decrypt_masked)
 
 
 def _decrypt(text: str) -> str:

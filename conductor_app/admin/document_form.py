@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 
-from ..core.schema_form import SchemaField, build_form, members_without_field, read_form, split_document
+from ..core.schema_form import SchemaField, build_form, members_without_field, parse_form, split_document
 from .json_editor import JsonDocumentField, format_json
 
 AS_FORM, AS_JSON = "form", "json"
@@ -66,7 +66,7 @@ class DocumentForm:
     def is_valid(self) -> bool:
         """Whether what was typed is a document."""
         if self.mode == AS_FORM:
-            self.document, wrong = read_form(self.fields, self.typed or {})
+            self.document, wrong = parse_form(self.fields, self.typed or {})
             self.wrong = {name: [message] for name, message in wrong.items()}
             return not wrong
         fits = self.json.is_valid()

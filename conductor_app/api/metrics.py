@@ -12,7 +12,7 @@ from ..access.metrics_access import require_metrics_access
 from ..core.errors import Forbidden, Unauthenticated
 from ..insight.engine_load import EngineLoad, measure_load
 from ..telemetry import pool_metrics
-from ..telemetry.metrics import MOST_NAMES, OTHERS, exposition
+from ..telemetry.metrics import MAX_NAMES, OTHER_NAMES, render_metrics
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
@@ -23,8 +23,8 @@ def metrics(request: HttpRequest) -> HttpResponse:
         return _refusal_response(refusal, 401, {"WWW-Authenticate": "Bearer"})
     except Forbidden as refusal:
         return _refusal_response(refusal, 403)
-    pool_metrics.look()
-    text, content_type = exposition(request.headers.get("Accept", ""), Stored(_load(), clock.now()))
+    pool_metrics.record_pool_usage()
+    text, content_type = render_metrics(request.headers.get("Accept", ""), Stored(_load(), clock.now()))
     return HttpResponse(text, content_type=content_type, headers={"Cache-Control": "no-store"})
 
 
@@ -37,7 +37,7 @@ def _refusal_response(
 def _load() -> EngineLoad | None:
     """What the rows say; None while the database does not answer: its silence is worth knowing as well."""
     try:
-        return measure_load(MOST_NAMES, OTHERS)
+        return measure_load(MAX_NAMES, OTHER_NAMES)
     except DatabaseError:
         return None
 

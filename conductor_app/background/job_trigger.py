@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 # Each message brings one thread to the queues, and it drains them: more than these few at once would find nothing.
 MESSAGES, SPAN_SECONDS = 4, 0.05
-REST_SECONDS = 5.0
+MIN_INTERVAL_SECONDS = 5.0
 
 
 def connect_triggers() -> None:
@@ -26,7 +26,7 @@ def trigger_built_in_workers(queues: Collection[str]) -> None:
 
     for queue in queues:
         if queue in WORKERS:
-            _bell.fire()
+            _trigger.fire()
 
 
 class JobTrigger:
@@ -34,8 +34,8 @@ class JobTrigger:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._rung_at: deque[float] = deque([float("-inf")] * MESSAGES, maxlen=MESSAGES)
-        self._silent_until = 0.0
+        self._fired_at: deque[float] = deque([float("-inf")] * MESSAGES, maxlen=MESSAGES)
+        self._paused_until = 0.0
 
     def fire(self) -> None:
         """Send the job, unless that was just done. Never raises: a lost hint costs a second."""
@@ -48,14 +48,14 @@ class JobTrigger:
         except Exception as error:
             # Whatever a broker's client raises: the work is committed, and beat will find it.
             log.warning("The broker cannot be reached: built-in workers start up to a second later (%s)", error)
-            self._silent_until = monotonic() + REST_SECONDS
+            self._paused_until = monotonic() + MIN_INTERVAL_SECONDS
 
     def _may_fire(self, now: float) -> bool:
         with self._lock:
-            if now < self._silent_until or now - self._rung_at[0] < SPAN_SECONDS:
+            if now < self._paused_until or now - self._fired_at[0] < SPAN_SECONDS:
                 return False
-            self._rung_at.append(now)
+            self._fired_at.append(now)
             return True
 
 
-_bell = JobTrigger()
+_trigger = JobTrigger()

@@ -13,16 +13,16 @@ from conductor_app import clock, conf
 from conductor_app.celery import app
 from conductor_app.telemetry import log_context, pool_metrics
 
-THREADS_KEPT_FOR_SWEEPS = 3
-MOST_PRUNES = 100
+THREADS_RESERVED_FOR_SWEEPS = 3
+MAX_PRUNE_PASSES = 100
 """Passes that one call makes while there is still something to remove."""
-LONGEST_IN_BULK_MS = 5_000
+MAX_BULK_MS = 5_000
 """How long one call goes on with operations on many runs: beat rings in between, but the one at work hears no bell."""
 FINISHING_SECONDS = 2.0
 """How long a worker process that is told to stop goes on with its tasks: `serve` ends it after four."""
 
 _sweeping = BoundedSemaphore(1)
-_working = BoundedSemaphore(max(1, settings.CELERY_WORKER_CONCURRENCY - THREADS_KEPT_FOR_SWEEPS))
+_working = BoundedSemaphore(max(1, settings.CELERY_WORKER_CONCURRENCY - THREADS_RESERVED_FOR_SWEEPS))
 _publishing = BoundedSemaphore(1)
 _working_in_bulk = BoundedSemaphore(1)
 _stopping = Event()
@@ -66,7 +66,7 @@ def bulk() -> None:
     from conductor_app.engine.sweeps import run_and_record_sweep
 
     def go_on(_: int) -> int:
-        until, tick = clock.now() + LONGEST_IN_BULK_MS, round(conf.sweep_tick_seconds * 1000)
+        until, tick = clock.now() + MAX_BULK_MS, round(conf.sweep_tick_seconds * 1000)
         return run_operations_until(until, tick, _stopping.is_set)
 
     with _acquire(_working_in_bulk) as is_mine:
@@ -99,7 +99,7 @@ def prune() -> None:
     """Remove what is older than its retention."""
     from conductor_app.engine.sweeps import expire_tasks, prune_events, prune_finished, run_and_record_sweep
 
-    for _ in range(MOST_PRUNES):
+    for _ in range(MAX_PRUNE_PASSES):
         if run_and_record_sweep("prune_finished", prune_finished) < conf.sweep_batch:
             break
     run_and_record_sweep("prune_events", prune_events)
@@ -108,36 +108,36 @@ def prune() -> None:
 
 
 @task_prerun.connect
-def name_lines(task_id: str, task: Any, **_: Any) -> None:
+def bind_job_name(task_id: str, task: Any, **_: Any) -> None:
     """Let the lines of a job say which job it is."""
     log_context.reset(job=task.name.rpartition(".")[2], job_id=task_id)
 
 
 @task_postrun.connect
-def forget_name(**_: Any) -> None:
+def unbind_job_name(**_: Any) -> None:
     """The thread goes on to other jobs."""
     log_context.reset()
 
 
 @worker_ready.connect
-def watch_pool(**_: Any) -> None:
+def start_pool_metrics(**_: Any) -> None:
     """Note how this process uses its pool of connections."""
-    pool_metrics.keep_looking()
+    pool_metrics.start_recording()
 
 
 @worker_shutting_down.connect
-def stop_working(**_: Any) -> None:
+def stop_built_in_workers(**_: Any) -> None:
     """Let the built-in workers take nothing more, and give up what they cannot finish in time."""
     _stopping.set()
     # In a thread, because this is called by the handler of a signal.
-    Thread(target=_hand_back_in_time, name="handing back", daemon=True).start()
+    Thread(target=_hand_back_before_exit, name="handing back", daemon=True).start()
 
 
-def _hand_back_in_time() -> None:
-    from conductor_app.workers.runner import hand_back
+def _hand_back_before_exit() -> None:
+    from conductor_app.workers.runner import release_unfinished
 
     sleep(FINISHING_SECONDS)
-    hand_back()
+    release_unfinished()
 
 
 @contextmanager

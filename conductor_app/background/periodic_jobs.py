@@ -12,7 +12,7 @@ class PeriodicJob:
 
     job: str
     every_seconds: float
-    says: str
+    description: str
 
     @property
     def expire_seconds(self) -> int:
@@ -20,7 +20,7 @@ class PeriodicJob:
         return max(1, ceil(self.every_seconds * 2))
 
 
-BEATS = {
+PERIODIC_JOBS = {
     "sweep": PeriodicJob(f"{JOBS}.sweep", 0.5, "Ends leases that ran out, wakes what is due, delivers messages."),
     "work": PeriodicJob(f"{JOBS}.work", 1, "Serves the built-in workers, in case a hint was lost."),
     "bulk": PeriodicJob(f"{JOBS}.bulk", 0.5, "Goes on with operations on many runs, at their rate."),
@@ -34,13 +34,13 @@ def sync_periodic_jobs() -> None:
     """Make django-celery-beat's rows say what the table says; whether an operator has switched one off is kept."""
     from django_celery_beat.models import PeriodicTask
 
-    for name, beat in BEATS.items():
+    for name, beat in PERIODIC_JOBS.items():
         wanted = {
             "task": beat.job,
             "interval": _interval_schedule(beat.every_seconds),
             "crontab": None,
             "expire_seconds": beat.expire_seconds,
-            "description": beat.says,
+            "description": beat.description,
         }
         if not PeriodicTask.objects.filter(name=name, **wanted).exists():
             PeriodicTask.objects.update_or_create(name=name, defaults=wanted)

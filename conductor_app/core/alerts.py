@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-COUNT, SHARE, ABSENCE, AGE = KINDS = ("count", "share", "absence", "age")
+COUNT, SHARE, ABSENCE, AGE = ALERT_KINDS = ("count", "share", "absence", "age")
 MINUTE_MS = 60_000
 DAY_MINUTES = 24 * 60
 
@@ -19,7 +19,7 @@ class QuietHours:
     ends: int
     zone: str = "UTC"
 
-    def holds(self, now: int) -> bool:
+    def contains(self, now: int) -> bool:
         """Whether it is quiet at a moment."""
         there = datetime.fromtimestamp(now / 1000, ZoneInfo(self.zone))
         minute = there.hour * 60 + there.minute
@@ -49,7 +49,7 @@ class AlertRule:
 
     def is_quiet(self, now: int) -> bool:
         """Whether nothing rings now."""
-        return self.quiet is not None and self.quiet.holds(now)
+        return self.quiet is not None and self.quiet.contains(now)
 
     def is_met(self, hits: int, total: int) -> bool:
         """Whether so many hits among so many runs ring it."""
@@ -72,7 +72,7 @@ class AlertRule:
         return f"{hits} {window}: {told} ring it"
 
 
-def would_ring(
+def find_alert_times(
     rule: AlertRule, hits: Sequence[int], total: Sequence[int], since: int, until: int
 ) -> list[tuple[int, int]]:
     """When it would have rung, looked at once a minute, and how many hits there were; the moments are in order.
@@ -86,11 +86,11 @@ def would_ring(
         if rule.kind == AGE:
             count = bisect_right(hits, now) - bisect_right(total, now)
         else:
-            count = _within(hits, now - rule.window_ms, now)
-        if rule.is_met(count, _within(total, now - rule.window_ms, now)):
+            count = _count_within(hits, now - rule.window_ms, now)
+        if rule.is_met(count, _count_within(total, now - rule.window_ms, now)):
             found.append((now, count))
     return found
 
 
-def _within(moments: Sequence[int], after: int, until: int) -> int:
+def _count_within(moments: Sequence[int], after: int, until: int) -> int:
     return bisect_right(moments, until) - bisect_left(moments, after + 1)

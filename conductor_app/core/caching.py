@@ -15,7 +15,7 @@ from .masking import masked_names
 from .snapshot import NEVER, Run, Task
 from .states import COMPLETED, PENDING
 
-KEY = "cached_as"
+CACHE_DIGEST_KEY = "cached_as"
 """In the memo of a task: the digest of its key."""
 
 
@@ -52,7 +52,7 @@ def _cached_output(task: Task, ctx: DecisionContext, now: int) -> CreateTask:
         return CreateTask(task)
     output = ctx.ask(CachedTaskOutput(cached_name_of(task), digest))
     if output is None:
-        return CreateTask(fast_replace(task, step_state={**task.step_state, KEY: digest}))
+        return CreateTask(fast_replace(task, step_state={**task.step_state, CACHE_DIGEST_KEY: digest}))
     facts: dict[str, Any] = {"queue": "", "domain": "", "due_at": NEVER, "started_at": now, "ended_at": now}
     attempt = fast_replace(task.attempt, status=COMPLETED, output=output, **facts)
     return CreateTask(fast_replace(task, status=COMPLETED, attempt=attempt))
@@ -70,7 +70,7 @@ def _cache_key_digest(document: Mapping[str, Any], inputs: dict[str, Any], ctx: 
 
 def cache_task_result(task: Task, now: int) -> Iterator[Effect]:
     """A completed attempt's output is used again for as long as its step says."""
-    if digest := task.step_state.get(KEY):
+    if digest := task.step_state.get(CACHE_DIGEST_KEY):
         until = now + cache_seconds(task.step.document) * 1000
         yield CacheTaskResult(cached_name_of(task), digest, task.attempt.id, until)
 

@@ -51,9 +51,9 @@ def apply_command(
 def _apply(run: Run, command: Command, answers: Mapping[DataRequest, Any], now: int, in_slices: bool) -> Decision:
     effects: list[Effect] = []
     before = _run_rules(run, answers, now, effects) if _is_anything_due(run, now) else run
-    asked_for = list(command(before, DecisionContext(before, answers), now))
-    effects += asked_for
-    after = apply_effects(before, asked_for)
+    command_effects = list(command(before, DecisionContext(before, answers), now))
+    effects += command_effects
+    after = apply_effects(before, command_effects)
     try:
         after = _run_rules(after, answers, now, effects)
     except DataRequired as asked:
@@ -68,7 +68,7 @@ def _with_listener_events(
     run: Run, effects: list[Effect], after: Run, answers: Mapping[DataRequest, Any], now: int
 ) -> tuple[Effect, ...]:
     """The effects, and the messages that go out because of them."""
-    if not run.definition.is_told_of:
+    if not run.definition.publishes_listener_events:
         return tuple(effects)
     return (*effects, *listener_events(run, effects, DecisionContext(after, answers), now))
 
@@ -95,11 +95,11 @@ def _is_anything_due(run: Run, now: int) -> bool:
 def _run_rules(run: Run, answers: Mapping[DataRequest, Any], now: int, effects: list[Effect]) -> Run:
     """The snapshot after a fixpoint over the rules; what they say is added to `effects`."""
     while run.is_open and len(effects) < BUDGET:
-        spoken = _first_firing_rule(run, answers, now)
-        if not spoken:
+        new_effects = _first_firing_rule(run, answers, now)
+        if not new_effects:
             break
-        effects += spoken
-        run = apply_effects(run, spoken)
+        effects += new_effects
+        run = apply_effects(run, new_effects)
     return run
 
 
@@ -107,9 +107,9 @@ def _first_firing_rule(run: Run, answers: Mapping[DataRequest, Any], now: int) -
     ctx = DecisionContext(run, answers)
     rests = run.status == PAUSED or run.begins_later(now)
     for rule in RULES_WHILE_RESTING if rests else RULES:
-        spoken = list(rule(run, ctx, now))
-        if spoken:
-            return spoken
+        new_effects = list(rule(run, ctx, now))
+        if new_effects:
+            return new_effects
     return []
 
 

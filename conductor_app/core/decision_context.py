@@ -25,7 +25,7 @@ from .frozen import fast_replace
 from .snapshot import UNKNOWN, Run, Task
 from .task_index import TaskIndex
 
-EACH = "FOR_EACH"
+FOR_EACH = "FOR_EACH"
 DataCache = Mapping[DataRequest, Any]
 LONGEST_DOMAIN = 128
 RUN_PAYLOADS = ("input", "output", "variables")
@@ -77,7 +77,7 @@ class DecisionContext:
         """The template with each expression replaced by its value; `own` are names such as CPEWF_TASK_ID."""
         known = own or {}
         pairs = (pair for pair in needed_references(template) if pair[0] not in known)
-        unanswered = {q for pair in pairs if (q := self._question(*pair)) and q not in self.answers}
+        unanswered = {q for pair in pairs if (q := self._request_for(*pair)) and q not in self.answers}
         if unanswered:
             raise DataRequired(unanswered)
         return resolve_template(template, lambda root, key: self._value(root, key, known))
@@ -127,10 +127,10 @@ class DecisionContext:
         value = getattr(self.run, part)
         return self.ask(RunPayload(part)) if value is UNKNOWN else value
 
-    def _question(self, root: str, key: str) -> DataRequest | None:
+    def _request_for(self, root: str, key: str) -> DataRequest | None:
         """What must be asked before this pair can be read; None if it is at hand."""
         if root == "workflow":
-            return self._run_question(key)
+            return self._run_request_for(key)
         if not key:
             return None
         ref, within = self._resolve_reference(root)
@@ -152,7 +152,7 @@ class DecisionContext:
         """
         for depth in range(len(self._loops), 0, -1):
             around = self._loops[depth - 1]
-            if around is None or around.type != EACH:
+            if around is None or around.type != FOR_EACH:
                 continue
             if root == around.ref:
                 return around.heads[0], self._iteration_path[:depth]
@@ -168,7 +168,7 @@ class DecisionContext:
     def _unreached_steps(self) -> frozenset[str]:
         return frozenset() if self.run.has_begun else frozenset(self.run.definition.steps)
 
-    def _run_question(self, key: str) -> DataRequest | None:
+    def _run_request_for(self, key: str) -> DataRequest | None:
         if key in RUN_PAYLOADS and getattr(self.run, key) is UNKNOWN:
             return RunPayload(key)
         return Environment("") if key == "env" else None
@@ -177,33 +177,33 @@ class DecisionContext:
         if root in own:
             return own[root] if not key else own[root].get(key, MISSING) if isinstance(own[root], dict) else MISSING
         if root == "workflow":
-            return self._of_run(key)
+            return self._run_value(key)
         if not key:
             return self._environment(root)
         task = self._sorted.newest(*self._resolve_reference(root))
         if task is None:
-            question = self._question(root, key)
-            return self._part_of(question, key) if question else MISSING
-        return self._of_task(task, key)
+            question = self._request_for(root, key)
+            return self._loaded_part(question, key) if question else MISSING
+        return self._task_value(task, key)
 
     def _environment(self, name: str) -> Any:
         value = self.ask(Environment("")).get(name) if name else None
         return MISSING if value is None else value
 
-    def _part_of(self, question: DataRequest, key: str) -> Any:
+    def _loaded_part(self, question: DataRequest, key: str) -> Any:
         value = self.ask(question)
         if value is None:
             return MISSING
         return value if key in ("input", "output") else value.get(key, MISSING)
 
-    def _of_run(self, key: str) -> Any:
+    def _run_value(self, key: str) -> Any:
         if key in RUN_PAYLOADS:
             return self._run_payload(key)
         if key == "env":
             return self.ask(Environment(""))
         return RUN_FACTS[key](self.run) if key in RUN_FACTS else MISSING
 
-    def _of_task(self, task: Task, key: str) -> Any:
+    def _task_value(self, task: Task, key: str) -> Any:
         if key in ("input", "output"):
             return self.attempt_payload(task, key)
         return TASK_FACTS[key](self.run, task) if key in TASK_FACTS else MISSING

@@ -48,7 +48,7 @@ class Policy:
     input_template: Mapping[str, Any] = field(default_factory=dict)
     input_schema: Schema | None = None
     output_schema: Schema | None = None
-    is_handed_back: bool = False  # a lost lease is no failure: a built-in worker's process went away
+    requeues_on_lost_lease: bool = False  # a lost lease is no failure: a built-in worker's process went away
     isolation_group: str = ""  # only the built-in workers that serve this group,
     name_space: str = ""  # or the part of the installation with this name, do it
 
@@ -100,8 +100,8 @@ class Definition:
     has_permissive: bool = False
     input_schema: Schema | None = None
     output_schema: Schema | None = None
-    is_told_of: bool = False  # somebody is told of what becomes of its runs or of their tasks
-    tells_of_tasks: bool = False  # the server's listener hears of each status that a task comes to
+    publishes_listener_events: bool = False  # somebody is told of what becomes of its runs or of their tasks
+    publishes_task_events: bool = False  # the server's listener hears of each status that a task comes to
 
     def step(self, ref: str) -> Step | None:
         """The step with this reference."""

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from .definition import Definition, Key, Step
 
-Find = Callable[[str], Step | None]
+StepLookup = Callable[[str], Step | None]
 
 
 @lru_cache(maxsize=20_000)
@@ -14,7 +14,7 @@ def dependents_of(definition: Definition, ref: str) -> frozenset[str]:
     return dependents_among(definition.step, ref)
 
 
-def dependents_among(find: Find, ref: str) -> frozenset[str]:
+def dependents_among(find: StepLookup, ref: str) -> frozenset[str]:
     """The same among the steps that `find` finds.
 
     What follows the step may be over as soon as control comes, and so may what follows a join or a loop that waited.
@@ -43,7 +43,7 @@ def _next_steps(step: Step, begins: bool) -> Iterable[str]:
     return filter(None, (*heads, *step.cases.values(), step.default_case, step.follower))
 
 
-def dependent_keys(refs: Iterable[str], find: Find, iteration_path: tuple[int, ...]) -> Iterable[Key]:
+def dependent_keys(refs: Iterable[str], find: StepLookup, iteration_path: tuple[int, ...]) -> Iterable[Key]:
     """The keys of what waits, seen from a task in this turn."""
     for ref in refs:
         step = find(ref)

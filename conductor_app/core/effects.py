@@ -227,7 +227,7 @@ class SwitchDefinition(Effect):
         builder.changes["definition"] = self.definition
         for key, step in self.steps.items():
             task = builder.tasks[key]
-            bound = self._bound(task, step)
+            bound = self._rebind_task(task, step)
             builder.tasks[key] = bound
             if (bound.joined_by, bound.step_state, step.permissive) != (
                 task.joined_by,
@@ -236,7 +236,7 @@ class SwitchDefinition(Effect):
             ):
                 builder.touched.add(key)
 
-    def _bound(self, task: Task, step: Step) -> Task:
+    def _rebind_task(self, task: Task, step: Step) -> Task:
         if task.key.ref not in self.definition.steps:
             return fast_replace(task, step=step, joined_by="", step_state={**task.step_state, CONTROL_REMOVED: True})
         expected = {"expected": len(set(step.joins))} if "expected" in task.step_state and step.joins else {}
@@ -345,9 +345,9 @@ class StartRun(Effect):
     priority: int = 0
     domains: dict[str, str] = field(default_factory=dict)
     parent_attempt_id: str = ""
-    is_about_failure: bool = False
+    is_failure_workflow: bool = False
     idempotency_key: str = ""
-    frees: str = ""  # the run that gives up the key for this one
+    releases_key_of: str = ""  # the run that gives up the key for this one
 
     def to_history(self) -> dict[str, Any]:
         return {

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from .expressions import MISSING, resolve_template, words
+from .expressions import MISSING, resolve_template, script_names
 from .snapshot import Run
 
 INTERNAL = "conductor"
@@ -71,7 +71,7 @@ def is_true(value: Any) -> bool:
 def observed_values(condition: str, payload: Any, language: str = "javascript") -> dict[str, Any]:
     """The places of the payload that a condition names, with what stands there; long values are cut."""
     if language == "python":
-        read = [name for name in words(condition) if name in payload] if isinstance(payload, dict) else []
+        read = [name for name in script_names(condition) if name in payload] if isinstance(payload, dict) else []
         return {name: _shorten(payload[name]) for name in read[:MOST_SEEN]}
     named = dict.fromkeys(match[0] for match in NAMED.finditer(condition))
     return {place: _shorten(_value_at(place, payload)) for place in list(named)[:MOST_SEEN]}

@@ -15,7 +15,7 @@ _STATUS = re.compile(rf"(?i)\b({_WORDS}{_BETWEEN})([1-5]\d\d)\b")
 _LEADING_STATUS = re.compile(r"^([45]\d\d)(?=[\s:,-])")
 _PRIVATE = 0xE000
 """Where characters begin that no text has: a status code that is kept stands as one of them meanwhile."""
-_HIDDEN = re.compile(f"[{chr(_PRIVATE)}-{chr(_PRIVATE + 999)}]")
+_PLACEHOLDER = re.compile(f"[{chr(_PRIVATE)}-{chr(_PRIVATE + 999)}]")
 _REPLACED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<id>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?"), "<time>"),
@@ -38,7 +38,7 @@ def normalize_message(message: str) -> str:
     text = _STATUS.sub(lambda found: found[1] + _placeholder(found[2]), text)
     for pattern, name in _REPLACED:
         text = pattern.sub(name, text)
-    text = _HIDDEN.sub(lambda found: str(ord(found[0]) - _PRIVATE), text)
+    text = _PLACEHOLDER.sub(lambda found: str(ord(found[0]) - _PRIVATE), text)
     return " ".join(text.split())
 
 
@@ -48,7 +48,7 @@ def _placeholder(code: str) -> str:
 
 def telling_line(message: str) -> str:
     """The line that says what went wrong: the first one, or the last of a Python traceback."""
-    lines = [line.strip() for line in _HIDDEN.sub("", message[: 8 * LONGEST]).splitlines() if line.strip()]
+    lines = [line.strip() for line in _PLACEHOLDER.sub("", message[: 8 * LONGEST]).splitlines() if line.strip()]
     if not lines:
         return ""
     is_traceback = lines[0].startswith("Traceback (most recent call last)")

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .document.checks.fields import FieldSpec, Table, read_document
+from .document.checks.fields import FieldSpec, FieldTable, read_document
 from .document.checks.values import DocumentPosition, IntegerOf, read_any, read_mapping, read_text
 from .errors import ValidationError
 
 LONGEST_NAME = 255
 MOST_ELEMENTS = 2_000
 CONTROL = "Control"
-FORM_TEMPLATE: Table = (
+FORM_TEMPLATE: FieldTable = (
     FieldSpec("name", read_text),
     FieldSpec("version", IntegerOf(), 0),
     FieldSpec("jsonSchema", read_mapping),

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-NAME = "__humanTaskDefinition"
+ANSWER_SCHEMA_KEY = "__humanTaskDefinition"
 TEMPLATES = ("userFormTemplate", "fullTemplate")
 MINUTE_MS = 60_000
 LONGEST = 255
@@ -76,13 +76,13 @@ def parse_question(input: Mapping[str, Any]) -> HumanQuestion:
 
 def human_task_definition(input: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the human task definition in an input; empty where there is none."""
-    said = input.get(NAME)
+    said = input.get(ANSWER_SCHEMA_KEY)
     return said if isinstance(said, Mapping) else {}
 
 
 def parse_assignees(said: Iterable[Any]) -> tuple[Assignee, ...]:
     """Read assignments as clients write them; leave out what is not understood."""
-    return tuple(found for each in said if (found := _assignee(each)) is not None)
+    return tuple(found for each in said if (found := _parse_assignee(each)) is not None)
 
 
 def format_assignees(assignees: Iterable[Assignee]) -> list[dict[str, Any]]:
@@ -139,7 +139,7 @@ def last_assignment_ends_at(assignees: Iterable[Assignee], since: int) -> int | 
     return since + sum(minutes) * MINUTE_MS if minutes and all(minutes) else None
 
 
-def _assignee(said: Any) -> Assignee | None:
+def _parse_assignee(said: Any) -> Assignee | None:
     to = said.get("assignee") if isinstance(said, Mapping) else None
     if not isinstance(to, Mapping) or not (who := _text(to.get("user"))):
         return None

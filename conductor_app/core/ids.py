@@ -18,7 +18,7 @@ def derived_id(now: int, *parts: object, place: int | None = None) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def first_id(moment: int) -> str:
+def lowest_id_at(moment: int) -> str:
     """What every id made at this moment or later sorts behind, and no earlier one."""
     text = f"{moment & (2**48 - 1):012x}"
     return f"{text[:8]}-{text[8:]}"

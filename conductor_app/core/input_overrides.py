@@ -7,7 +7,7 @@ from .definition import Step
 from .expressions.json_walk import replace_texts
 from .frozen import fast_replace
 
-GIVEN = "given"
+INPUT_OVERRIDE_KEY = "given"
 """Where a task's memo keeps them."""
 
 

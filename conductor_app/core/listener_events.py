@@ -41,14 +41,14 @@ STATES = {
 def listener_events(before: Run, effects: Iterable[Effect], ctx: DecisionContext, now: int) -> list[Effect]:
     """The messages that follow from the effects; what their payloads name is asked for."""
     told: list[Effect] = []
-    tells_of_tasks = before.definition.tells_of_tasks
-    if not (tells_of_tasks or _is_listened_to(before) or _is_any_step_told(ctx.run)):
+    publishes_task_events = before.definition.publishes_task_events
+    if not (publishes_task_events or _is_listened_to(before) or _is_any_step_told(ctx.run)):
         return told
     builder = SnapshotBuilder(before)
     if before.revision == 0 and _is_listened_to(before):
-        told.append(_status(before, before.status, "STARTED", ctx, now, len(told)))
+        told.append(_run_status_event(before, before.status, "STARTED", ctx, now, len(told)))
     for effect in effects:
-        key = _key_of(effect) if tells_of_tasks else None
+        key = _task_key_of(effect) if publishes_task_events else None
         was = _status_of(builder.tasks.get(key)) if key else ""
         effect.apply(builder)
         if key and (task := builder.tasks.get(key)) is not None and _status_of(task) != was:
@@ -56,9 +56,9 @@ def listener_events(before: Run, effects: Iterable[Effect], ctx: DecisionContext
         if isinstance(effect, TransitionRun) and _is_listened_to(before):
             status = builder.get("status")
             for event in _status_events(effect.event, status):
-                told.append(_status(ctx.run, status, event, ctx, now, len(told)))
-        for key, state in _states(effect):
-            told += _changes(builder.tasks[key], state, ctx, now, len(told))
+                told.append(_run_status_event(ctx.run, status, event, ctx, now, len(told)))
+        for key, state in _published_states_of(effect):
+            told += _state_change_events(builder.tasks[key], state, ctx, now, len(told))
     return told
 
 
@@ -67,8 +67,8 @@ def started_command(attempt_id: str):
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if task := run.task_of_attempt(attempt_id):
-            yield from _changes(task, "onStart", ctx, now, 0)
-            if run.definition.tells_of_tasks:
+            yield from _state_change_events(task, "onStart", ctx, now, 0)
+            if run.definition.publishes_task_events:
                 yield from _task_status(task, ctx, now, 1)
 
     return command
@@ -76,7 +76,7 @@ def started_command(attempt_id: str):
 
 def publishes_start(step: Step, run: Run) -> bool:
     """Whether somebody is told that a worker has begun with an attempt at this step."""
-    return "onStart" in published_states(step) or (run.definition.tells_of_tasks and _is_published(step))
+    return "onStart" in published_states(step) or (run.definition.publishes_task_events and _is_published(step))
 
 
 def _is_published(step: Step) -> bool:
@@ -85,7 +85,7 @@ def _is_published(step: Step) -> bool:
     return not isinstance(definition, dict) or definition.get("taskStatusListenerEnabled") is not False
 
 
-def _key_of(effect: Effect) -> Key | None:
+def _task_key_of(effect: Effect) -> Key | None:
     """The task that an effect is about."""
     return effect.task.key if isinstance(effect, CreateTask) else getattr(effect, "key", None)
 
@@ -117,7 +117,7 @@ def _task_status(task: Task, ctx: DecisionContext, now: int, number: int) -> Ite
         "updateTime": now,
         "endTime": attempt.ended_at or 0,
     }
-    yield PublishEvent("", _id(run, now, attempt.id, TASK, number), payload, about=TASK)
+    yield PublishEvent("", _event_id(run, now, attempt.id, TASK, number), payload, about=TASK)
 
 
 def published_states(step: Step) -> frozenset[str]:
@@ -141,15 +141,17 @@ def _status_events(event: str, status: str) -> tuple[str, ...]:
     return (STATUS_EVENTS[event],) if event in STATUS_EVENTS else ()
 
 
-def _status(run: Run, status: str, event: str, ctx: DecisionContext, now: int, number: int) -> PublishEvent:
+def _run_status_event(run: Run, status: str, event: str, ctx: DecisionContext, now: int, number: int) -> PublishEvent:
     given = ctx.resolve(run.definition.document.get("workflowStatusListenerSink") or "")
     sink = str(given or "")
     if is_internal(sink):
         sink = event_name(sink, run.definition.name, STATUS)
-    return PublishEvent(sink, _id(run, now, STATUS, number), _summary(run, status, event, ctx, now), about=STATUS)
+    return PublishEvent(
+        sink, _event_id(run, now, STATUS, number), _run_summary(run, status, event, ctx, now), about=STATUS
+    )
 
 
-def _summary(run: Run, status: str, event: str, ctx: DecisionContext, now: int) -> dict[str, Any]:
+def _run_summary(run: Run, status: str, event: str, ctx: DecisionContext, now: int) -> dict[str, Any]:
     """A run as its listeners see it."""
     is_over = status in RUN.final
     return {
@@ -172,7 +174,7 @@ def _summary(run: Run, status: str, event: str, ctx: DecisionContext, now: int) 
     }
 
 
-def _states(effect: Effect) -> Iterator[tuple[Key, str]]:
+def _published_states_of(effect: Effect) -> Iterator[tuple[Key, str]]:
     """The states that an attempt comes to by an effect."""
     if isinstance(effect, OpenAttempt):
         yield effect.key, "onScheduled"
@@ -187,19 +189,19 @@ def _states(effect: Effect) -> Iterator[tuple[Key, str]]:
             yield key, "onSuccess" if attempt.status == COMPLETED else "onFailed"
 
 
-def _changes(task: Task, state: str, ctx: DecisionContext, now: int, number: int) -> list[Effect]:
+def _state_change_events(task: Task, state: str, ctx: DecisionContext, now: int, number: int) -> list[Effect]:
     written = task.step.document.get("onStateChange")
     if not written or state not in published_states(task.step):
         return []
-    changes = [change for names, several in written.items() if state in _words(names) for change in several]
-    return [_change(task, state, change, ctx, now, number + place) for place, change in enumerate(changes)]
+    changes = [change for names, several in written.items() if state in _split_words(names) for change in several]
+    return [_state_change_event(task, state, change, ctx, now, number + place) for place, change in enumerate(changes)]
 
 
-def _words(names: str) -> list[str]:
+def _split_words(names: str) -> list[str]:
     return [name.strip() for name in names.split(",")]
 
 
-def _change(
+def _state_change_event(
     task: Task, state: str, change: Mapping[str, Any], ctx: DecisionContext, now: int, number: int
 ) -> PublishEvent:
     run, type = ctx.run, str(change.get("type") or "state")
@@ -216,9 +218,9 @@ def _change(
     }
     sink = event_name(type if ":" in type else f"conductor:{type}", run.definition.name, task.key.ref)
     return PublishEvent(
-        sink, _id(run, now, task.attempt.id, state, number), payload, about="" if ":" in type else STATE
+        sink, _event_id(run, now, task.attempt.id, state, number), payload, about="" if ":" in type else STATE
     )
 
 
-def _id(run: Run, now: int, *parts: object) -> str:
+def _event_id(run: Run, now: int, *parts: object) -> str:
     return derived_id(now, run.id, run.revision, "told", *parts)

@@ -45,7 +45,7 @@ def apply_report(attempt_id: str, report: Report):
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         task = require_open_task(run, attempt_id, report.worker, report.lease)
-        facts = {"output": _output(task, report, ctx), "worker": report.worker or task.attempt.worker}
+        facts = {"output": _merged_output(task, report, ctx), "worker": report.worker or task.attempt.worker}
         facts |= {"reason": report.reason} if report.reason or report.outcome != "IN_PROGRESS" else {}
         if report.outcome == "COMPLETED":
             effect = complete_attempt(task, facts, ctx, now)
@@ -148,7 +148,7 @@ def require_open_task(run: Run, attempt_id: str, reporter: str = "", lease: int 
     return task
 
 
-def _output(task: Task, report: Report, ctx: DecisionContext) -> dict[str, Any]:
+def _merged_output(task: Task, report: Report, ctx: DecisionContext) -> dict[str, Any]:
     if not report.merges:
         return report.output
     return {**(ctx.attempt_payload(task, "output") or {}), **report.output}

@@ -4,7 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 DEEPEST = 8
-PLAIN = {"string": "text", "number": 1.0, "integer": 1, "boolean": True, "array": [], "object": {}, "null": None}
+DEFAULTS_BY_TYPE = {
+    "string": "text",
+    "number": 1.0,
+    "integer": 1,
+    "boolean": True,
+    "array": [],
+    "object": {},
+    "null": None,
+}
 FORMATS = {"date": "2027-01-31", "date-time": "2027-01-31T12:00:00Z", "email": "somebody@example.com"}
 
 
@@ -28,4 +36,4 @@ def sample_from_schema(schema: Any, depth: int = 0) -> Any:
         return FORMATS[schema["format"]]
     if kind in ("integer", "number") and isinstance(schema.get("minimum"), int | float):
         return schema["minimum"]
-    return PLAIN.get(kind) if isinstance(kind, str) else None
+    return DEFAULTS_BY_TYPE.get(kind) if isinstance(kind, str) else None

@@ -50,12 +50,12 @@ def build_form(schema: Any, name: str = "input", depth: int = 0) -> tuple[Schema
         return ()
     required = schema.get("required")
     names = set(required) if isinstance(required, list) and all(isinstance(each, str) for each in required) else set()
-    return tuple(_field(str(key), part, f"{name}.{key}", str(key) in names, depth) for key, part in inner.items())
+    return tuple(_build_field(str(key), part, f"{name}.{key}", str(key) in names, depth) for key, part in inner.items())
 
 
-def _field(key: str, schema: Any, name: str, is_required: bool, depth: int) -> SchemaField:
+def _build_field(key: str, schema: Any, name: str, is_required: bool, depth: int) -> SchemaField:
     part = schema if isinstance(schema, Mapping) else {}
-    kind, fields = _kind(part, name, depth)
+    kind, fields = _field_kind(part, name, depth)
     return SchemaField(
         name=name,
         key=key,
@@ -66,11 +66,11 @@ def _field(key: str, schema: Any, name: str, is_required: bool, depth: int) -> S
         default=part.get("default"),
         choices=tuple(part["enum"]) if kind == CHOICE else (),
         fields=fields,
-        limits=dict(_limits(part)),
+        limits=dict(_input_limits(part)),
     )
 
 
-def _kind(part: Mapping[str, Any], name: str, depth: int) -> tuple[str, tuple[SchemaField, ...]]:
+def _field_kind(part: Mapping[str, Any], name: str, depth: int) -> tuple[str, tuple[SchemaField, ...]]:
     if isinstance(part.get("enum"), list) and part["enum"]:
         return CHOICE, ()
     match part.get("type"):
@@ -89,7 +89,7 @@ def _kind(part: Mapping[str, Any], name: str, depth: int) -> tuple[str, tuple[Sc
     return JSON, ()
 
 
-def _limits(part: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _input_limits(part: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The limits that a browser can hold an input to."""
     for said, attribute in (("minimum", "min"), ("maximum", "max"), ("maxLength", "maxlength")):
         if isinstance(part.get(said), int | float) and not isinstance(part.get(said), bool):
@@ -98,13 +98,13 @@ def _limits(part: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield "data-pattern", part["pattern"]
 
 
-def read_form(fields: tuple[SchemaField, ...], typed: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+def parse_form(fields: tuple[SchemaField, ...], typed: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
     """The document that was typed, and what is wrong, by the name of the field."""
     document: dict[str, Any] = {}
     wrong: dict[str, str] = {}
     for each in fields:
         if each.kind == GROUP:
-            inner, faults = read_form(each.fields, typed)
+            inner, faults = parse_form(each.fields, typed)
             wrong |= faults
             if inner:
                 document[each.key] = inner
@@ -113,13 +113,13 @@ def read_form(fields: tuple[SchemaField, ...], typed: Mapping[str, str]) -> tupl
         if not text.strip():
             continue
         try:
-            document[each.key] = read_value(each, text)
+            document[each.key] = parse_field_value(each, text)
         except UnreadableInput as fault:
             wrong[each.name] = str(fault)
     return document, wrong
 
 
-def read_value(each: SchemaField, text: str) -> Any:
+def parse_field_value(each: SchemaField, text: str) -> Any:
     """What a text means in this field; raises Unreadable."""
     try:
         match each.kind:

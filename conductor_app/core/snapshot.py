@@ -230,7 +230,7 @@ class Run:
         """The open tasks of this type."""
         return [task for task in self.tasks.values() if task.is_open and task.step.type == type]
 
-    def has_news_for(self, task: Task, keys: Iterable[Key]) -> bool:
+    def has_changes_for(self, task: Task, keys: Iterable[Key]) -> bool:
         """Whether a task may find that what it waits for has changed; where all is known it looks for itself."""
         return self.is_whole or task.key in self.touched or any(key in self.touched for key in keys)
 

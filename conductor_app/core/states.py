@@ -9,7 +9,7 @@ BLOCKED, ACTIVE, COMPLETED_WITH_ERRORS, TIMED_OUT = "BLOCKED", "ACTIVE", "COMPLE
 RUNNING, PAUSED, TERMINATED = "RUNNING", "PAUSED", "TERMINATED"
 
 
-class Machine:
+class StateMachine:
     """One life: its moves, and from them its statuses and which of them are open."""
 
     def __init__(self, name: str, moves: dict[tuple[str, str], str], open_statuses: tuple[str, ...]) -> None:
@@ -29,7 +29,7 @@ class Machine:
         return (status, event) in self.moves
 
 
-ATTEMPT = Machine(
+ATTEMPT = StateMachine(
     "task",
     {
         (PENDING, "claim"): LEASED,
@@ -56,7 +56,7 @@ ATTEMPT = Machine(
     open_statuses=(PENDING, LEASED),
 )
 
-TASK = Machine(
+TASK = StateMachine(
     "task",
     {
         (BLOCKED, "release"): ACTIVE,
@@ -77,7 +77,7 @@ TASK = Machine(
     open_statuses=(BLOCKED, ACTIVE),
 )
 
-RUN = Machine(
+RUN = StateMachine(
     "workflow",
     {
         (RUNNING, "pause"): PAUSED,
@@ -112,7 +112,7 @@ RUN = Machine(
 )
 
 UNHANDLED, ACKNOWLEDGED, RESOLVED, IGNORED, REGRESSED = "OPEN", "ACKNOWLEDGED", "RESOLVED", "IGNORED", "REGRESSED"
-FAILURE = Machine(
+FAILURE = StateMachine(
     "failure group",
     {
         (UNHANDLED, "acknowledge"): ACKNOWLEDGED,
@@ -133,7 +133,7 @@ FAILURE = Machine(
 """What is being done about failures of one cause."""
 
 GATHERING, CANARY, WATCHING, WORKING, DONE, STOPPED = "GATHERING", "CANARY", "WATCHING", "WORKING", "DONE", "STOPPED"
-BULK = Machine(
+BULK = StateMachine(
     "bulk operation",
     {
         (GATHERING, "try"): CANARY,

@@ -104,7 +104,7 @@ def _pruned_tasks(run: Run, effects: Iterable[Effect]) -> Iterator[Key]:
 
 def reachable_steps(before: Run, after: Run) -> set[Key]:
     """Where control may still come to, as far as the run has been there before; a choice that is made is kept to."""
-    iterations = _iterations(before)
+    iterations = _highest_iterations(before)
     to_follow = [place for task in after.tasks.values() for place in _next_from(task, after, iterations)]
     found: set[Key] = set()
     while to_follow:
@@ -135,7 +135,7 @@ def _all_successors(step: Step, key: Key, task: Task | None, iterations: Mapping
             yield from (Key(head, (*key.iteration_path, iteration)) for head in step.heads)
 
 
-def _iterations(run: Run) -> dict[str, int]:
+def _highest_iterations(run: Run) -> dict[str, int]:
     """The highest turn of each loop."""
     found: dict[str, int] = {}
     for key, task in run.tasks.items():

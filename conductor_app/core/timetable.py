@@ -6,7 +6,7 @@ from datetime import tzinfo
 from hashlib import sha256
 from typing import Any
 
-from .cron import Cron, cron, zone
+from .cron import Cron, parse_cron, parse_zone
 from .errors import Invalid
 
 MOST_ENTRIES = 100
@@ -96,7 +96,7 @@ def parse_timetable(document: Mapping[str, Any]) -> Timetable:
         raise Invalid(f"A schedule may have at most {MOST_ENTRIES} cron expressions.")
     window = document.get("catchupWindowSeconds")
     return Timetable(
-        tuple(_entry(each) for each in written),
+        tuple(_parse_entry(each) for each in written),
         document.get("scheduleStartTime") or None,
         document.get("scheduleEndTime") or None,
         bool(document.get("runCatchupScheduleInstances")),
@@ -105,6 +105,6 @@ def parse_timetable(document: Mapping[str, Any]) -> Timetable:
     )
 
 
-def _entry(written: Mapping[str, Any]) -> TimetableEntry:
+def _parse_entry(written: Mapping[str, Any]) -> TimetableEntry:
     expression, zone_id = str(written.get("cronExpression") or ""), str(written.get("zoneId") or "UTC")
-    return TimetableEntry(cron(expression), zone(zone_id), expression, zone_id)
+    return TimetableEntry(parse_cron(expression), parse_zone(zone_id), expression, zone_id)

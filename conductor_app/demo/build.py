@@ -38,22 +38,22 @@ class Build:
     tasks: dict[str, str] = field(default_factory=dict)
 
 
-def play(url: str, say: Callable[[str], object], tests: int = TESTS, workers: int = WORKERS) -> list[str]:
+def run_build(url: str, say: Callable[[str], object], tests: int = TESTS, workers: int = WORKERS) -> list[str]:
     """Build a release on the server at this address; returns what came out otherwise than expected."""
-    queue = taskcluster.Queue(options(url))
+    queue = taskcluster.Queue(client_options(url))
     build = create_build(queue, tests)
     say(f"\n{workers} scriptworkers build a release: the sources, {tests} tests side by side, and then the release.\n")
-    with scriptworkers(url, workers):
+    with run_scriptworkers(url, workers):
         statuses = watch_build(queue, build, say)
-    return problems(build, statuses)
+    return find_problems(build, statuses)
 
 
-def options(url: str) -> dict[str, Any]:
+def client_options(url: str) -> dict[str, Any]:
     """How a client reaches the server: with the credentials of the environment, if there are any."""
-    return {"rootUrl": url, "credentials": credentials()} if credentials() else {"rootUrl": url}
+    return {"rootUrl": url, "credentials": taskcluster_credentials()} if taskcluster_credentials() else {"rootUrl": url}
 
 
-def credentials() -> dict[str, str]:
+def taskcluster_credentials() -> dict[str, str]:
     """TASKCLUSTER_CLIENT_ID and TASKCLUSTER_ACCESS_TOKEN, as Taskcluster's tools take them."""
     names = {"clientId": "TASKCLUSTER_CLIENT_ID", "accessToken": "TASKCLUSTER_ACCESS_TOKEN"}
     found = {word: os.environ.get(name, "") for word, name in names.items()}
@@ -63,15 +63,17 @@ def credentials() -> dict[str, str]:
 def create_build(queue: taskcluster.Queue, tests: int) -> Build:
     """Create the tasks: the server knows from now on what waits for what."""
     build = Build()
-    create(queue, build, "sources", [])
+    create_task(queue, build, "sources", [])
     numbered = [f"test {number}" for number in range(1, tests + 1)]
     for name in numbered:
-        create(queue, build, name, ["sources"], is_flaky=name == f"test {FLAKY}")
-    create(queue, build, "release", ["sources", *numbered], priority="high")
+        create_task(queue, build, name, ["sources"], is_flaky=name == f"test {FLAKY}")
+    create_task(queue, build, "release", ["sources", *numbered], priority="high")
     return build
 
 
-def create(queue: taskcluster.Queue, build: Build, name: str, after: Sequence[str], is_flaky: bool = False, **fields):
+def create_task(
+    queue: taskcluster.Queue, build: Build, name: str, after: Sequence[str], is_flaky: bool = False, **fields
+):
     """Create one task, which waits for others of its build."""
     now, id = datetime.now(UTC), taskcluster.slugId()
     about = {"description": "A step of the demo's build.", "owner": "demo@example.org", "source": "https://example.org"}
@@ -91,7 +93,7 @@ def create(queue: taskcluster.Queue, build: Build, name: str, after: Sequence[st
 
 
 @contextmanager
-def scriptworkers(url: str, count: int) -> Iterator[None]:
+def run_scriptworkers(url: str, count: int) -> Iterator[None]:
     """So many of them, while the block runs."""
     with TemporaryDirectory(prefix="demo-build-") as folder:
         running = [start_worker(url, Path(folder) / f"worker-{number}") for number in range(1, count + 1)]
@@ -133,7 +135,7 @@ def write_configuration(url: str, folder: Path) -> dict[str, Any]:
         "worker_type": TYPE,
         "worker_group": "demo",
         "worker_id": folder.name,
-        "credentials": {**nobody, **credentials()},
+        "credentials": {**nobody, **taskcluster_credentials()},
         "poll_interval": 1,
         "task_max_timeout": 60,
         "task_script": [sys.executable, str(PROGRAM), str(folder)],
@@ -159,20 +161,20 @@ def watch_build(queue: taskcluster.Queue, build: Build, say: Callable[[str], obj
                 place = (status["taskId"], run["runId"])
                 if "resolved" in run and place not in told:
                     told.add(place)
-                    say(f"{time.monotonic() - began:5.1f} s  {sentence(names[status['taskId']], run)}")
+                    say(f"{time.monotonic() - began:5.1f} s  {describe_end(names[status['taskId']], run)}")
         if all(status["state"] not in OPEN for status in rows) or time.monotonic() - began > LIMIT_SECONDS:
             return {names[status["taskId"]]: status for status in rows}
         time.sleep(LOOK_EVERY_SECONDS)
 
 
-def sentence(name: str, run: dict[str, Any]) -> str:
+def describe_end(name: str, run: dict[str, Any]) -> str:
     """How a run ended."""
     attempt = f" at run {run['runId']}" if run["runId"] else ""
     reason = f" ({run['reasonResolved']})" if run["state"] == "exception" else ""
     return f"{name} {run['state']}{reason}{attempt} by {run.get('workerId', 'nobody')}"
 
 
-def problems(build: Build, statuses: dict[str, dict]) -> list[str]:
+def find_problems(build: Build, statuses: dict[str, dict]) -> list[str]:
     """What came out otherwise than expected."""
     found = [f"{name} is {status['state']}." for name, status in statuses.items() if status["state"] != "completed"]
     flaky = statuses.get(f"test {FLAKY}")

@@ -23,23 +23,23 @@ def main(folder: Path) -> int:
     if task["payload"]["is_flaky"] and os.environ["RUN_ID"] == "0":
         print("The network went away.")
         return INTERMITTENT
-    name, content = step(task["payload"]["step"], task["dependencies"])
+    name, content = perform_step(task["payload"]["step"], task["dependencies"])
     (made / name).write_text(content)
     return 0
 
 
-def step(name: str, after: list[str]) -> tuple[str, str]:
+def perform_step(name: str, after: list[str]) -> tuple[str, str]:
     """What a step makes of what the tasks before it have made: the name of a file, and its content."""
     if name == "sources":
         return "sources.txt", SOURCES
-    lines = made_by(after[0], "sources.txt").count("\n")
+    lines = fetch_artifact(after[0], "sources.txt").count("\n")
     if name == "release":
-        tests = [json.loads(made_by(id, "result.json")) for id in after[1:]]
+        tests = [json.loads(fetch_artifact(id, "result.json")) for id in after[1:]]
         return "release.json", json.dumps({"lines": lines, "tests": tests})
     return "result.json", json.dumps({"test": name, "lines": lines})
 
 
-def made_by(task_id: str, name: str) -> str:
+def fetch_artifact(task_id: str, name: str) -> str:
     """What another task has left in its latest run."""
     root = os.environ["TASKCLUSTER_ROOT_URL"]
     with urlopen(f"{root}/api/queue/v1/task/{task_id}/artifacts/public/{name}", timeout=20) as reply:

@@ -43,7 +43,7 @@ class Order:
         }
 
 
-def line(quantity: int, item: dict[str, Any]) -> dict[str, Any]:
+def order_line(quantity: int, item: dict[str, Any]) -> dict[str, Any]:
     """So many of an item."""
     return {**item, "quantity": quantity}
 
@@ -58,19 +58,19 @@ ORDERS = (
         number="A-1001",
         kind="two lines, sent home",
         customer=customer("Ida Solberg", "ida@example.com", 2019),
-        lines=(line(1, TENT), line(2, MAT)),
+        lines=(order_line(1, TENT), order_line(2, MAT)),
     ),
     Order(
         number="A-1002",
         kind="five lines, picked side by side",
         customer=customer("Marek Nowak", "marek@example.com", 2022),
-        lines=(line(1, BOOTS), line(1, STOVE), line(4, MUG), line(2, LAMP), line(1, MAT)),
+        lines=(order_line(1, BOOTS), order_line(1, STOVE), order_line(4, MUG), order_line(2, LAMP), order_line(1, MAT)),
     ),
     Order(
         number="A-1003",
         kind="fetched at the counter",
         customer=customer("Chloé Laurent", "chloe@example.com"),
-        lines=(line(2, MUG),),
+        lines=(order_line(2, MUG),),
         delivery="counter",
         courier_attempts=None,
     ),
@@ -78,7 +78,7 @@ ORDERS = (
         number="A-1004",
         kind="a courier whose server is down at first",
         customer=customer("Tomás Silva", "tomas@example.com", 2024),
-        lines=(line(1, BOOTS), line(1, LAMP)),
+        lines=(order_line(1, BOOTS), order_line(1, LAMP)),
         courier="Fjell Express",
         courier_attempts=3,
     ),
@@ -86,7 +86,7 @@ ORDERS = (
         number="A-1005",
         kind="a card that the bank refuses",
         customer=customer("Jonas Weber", "jonas@example.com"),
-        lines=(line(1, STOVE), line(3, LAMP)),
+        lines=(order_line(1, STOVE), order_line(3, LAMP)),
         card=REFUSED_CARD,
         status="FAILED",
         courier_attempts=None,
@@ -95,7 +95,7 @@ ORDERS = (
         number="A-1006",
         kind="so dear that a person must approve it",
         customer=customer("Alpine Club Graz", "kontor@example.com", 2015),
-        lines=(line(4, TENT), line(8, MAT)),
+        lines=(order_line(4, TENT), order_line(8, MAT)),
         status="RUNNING",
         courier_attempts=None,
     ),

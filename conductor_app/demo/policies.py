@@ -8,18 +8,20 @@ OWNER = "warehouse@example.com"
 def task_definitions() -> list[TaskDef]:
     """What the server must know of each worker's task; registering it again replaces it."""
     return [
-        policy("screen_for_fraud", "Ask the fraud service how likely the order is honest."),
-        policy("pick_item", "Fetch one line of an order from its shelf.", limit=8),
-        policy("pack_parcel", "Wrap and seal a parcel.", seconds=600),
-        policy("charge_card", "Charge the customer's card."),
-        policy("book_courier", "Book a courier, whose server is down now and then.", retries=5, delays="growing"),
-        policy("track_parcel", "Ask the courier where the parcel is."),
-        policy("put_back_stock", "Put the lines of a failed order back on their shelves."),
-        policy("notify_customer", "Write to the customer."),
+        task_definition("screen_for_fraud", "Ask the fraud service how likely the order is honest."),
+        task_definition("pick_item", "Fetch one line of an order from its shelf.", limit=8),
+        task_definition("pack_parcel", "Wrap and seal a parcel.", seconds=600),
+        task_definition("charge_card", "Charge the customer's card."),
+        task_definition(
+            "book_courier", "Book a courier, whose server is down now and then.", retries=5, delays="growing"
+        ),
+        task_definition("track_parcel", "Ask the courier where the parcel is."),
+        task_definition("put_back_stock", "Put the lines of a failed order back on their shelves."),
+        task_definition("notify_customer", "Write to the customer."),
     ]
 
 
-def policy(
+def task_definition(
     name: str, purpose: str, *, seconds: int = 60, retries: int = 3, delays: str = "equal", limit: int | None = None
 ) -> TaskDef:
     """A task that is tried again after 1 s, or after 1, 2, 4 … s, and whose worker must answer within 10 s."""

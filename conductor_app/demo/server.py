@@ -9,7 +9,7 @@ from conductor.client.http.rest import ApiException
 HEALTH_SECONDS = 5
 
 
-class NotThere(Exception):
+class ServerUnavailable(Exception):
     """No server answers, or it does not let us in."""
 
 
@@ -23,19 +23,19 @@ def configuration_for(url: str) -> Configuration:
     return configuration
 
 
-def address_of(url: str) -> str:
+def base_address(url: str) -> str:
     """The server's address without a slash or the API's path at its end."""
     return url.rstrip("/").removesuffix("/api").rstrip("/")
 
 
-def greet(url: str) -> None:
+def require_server(url: str) -> None:
     """Raise NotThere unless a healthy server answers."""
     try:
         with urlopen(f"{url}/health", timeout=HEALTH_SECONDS):
             return
     except (URLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        raise NotThere(
+        raise ServerUnavailable(
             f"No server answers at {url} ({reason}). Start one with `make run` in another terminal; "
             "URL=http://host:port names one elsewhere."
         ) from error
@@ -46,7 +46,7 @@ def admin_page(url: str, run_id: str) -> str:
     return f"{url}/admin/conductor/run/{run_id}/change/"
 
 
-def refusal(error: ApiException, url: str) -> str:
+def explain_refusal(error: ApiException, url: str) -> str:
     """Why the server did not do as we asked, and what helps."""
     if error.status in (401, 403):
         return (

@@ -8,10 +8,10 @@ from conductor.client.http.models.task import Task
 from conductor.client.http.models.workflow import Workflow
 
 from .server import admin_page
-from .watching import Watched
+from .watching import WatchedOrder
 from .workflows import APPROVAL
 
-Say = Callable[[str], object]
+PrintLine = Callable[[str], object]
 CONTROL_FLOW = ("FORK", "FORK_JOIN_DYNAMIC", "JOIN", "SWITCH", "SET_VARIABLE", "INLINE", "DO_WHILE", "SUB_WORKFLOW")
 OPEN = ("SCHEDULED", "IN_PROGRESS")
 HEADINGS = ("ORDER", "RUN", "STATUS", "WHAT HAPPENED", "its page in the admin")
@@ -21,48 +21,48 @@ UP_AND_CLEAR = "\x1b[{}F\x1b[J"
 class Progress(Protocol):
     """Shows how far the orders are, after each look."""
 
-    def show(self, orders: Sequence[Watched], seconds: float) -> None: ...
+    def show(self, orders: Sequence[WatchedOrder], seconds: float) -> None: ...
 
 
 class LineProgress:
     """One line for each attempt that ends: for logs, and for terminals that can do no more."""
 
-    def __init__(self, say: Say) -> None:
+    def __init__(self, say: PrintLine) -> None:
         self._say = say
-        self._told: set[str] = set()
+        self._shown_tasks: set[str] = set()
 
-    def show(self, orders: Sequence[Watched], seconds: float) -> None:
+    def show(self, orders: Sequence[WatchedOrder], seconds: float) -> None:
         for watched in orders:
-            for task in sorted(filter(self._is_news, watched.tasks), key=lambda task: task.end_time):
-                self._told.add(task.task_id)
+            for task in sorted(filter(self._is_worth_showing, watched.tasks), key=lambda task: task.end_time):
+                self._shown_tasks.add(task.task_id)
                 self._say(f"{seconds:5.1f} s  {watched.order.number}  {describe_task(task)}")
 
-    def _is_news(self, task: Task) -> bool:
+    def _is_worth_showing(self, task: Task) -> bool:
         """Whether a reader wants to hear of it: work that ended, and a person who is waited for."""
-        if task.task_id in self._told:
+        if task.task_id in self._shown_tasks:
             return False
         return task.task_type == "HUMAN" or (task.status not in OPEN and task.task_type not in CONTROL_FLOW)
 
 
-class Board:
+class BoardProgress:
     """A table that is drawn anew in its place: a row for each order."""
 
-    def __init__(self, say: Say) -> None:
+    def __init__(self, say: PrintLine) -> None:
         self._say = say
         self._height = 0
 
-    def show(self, orders: Sequence[Watched], seconds: float) -> None:
+    def show(self, orders: Sequence[WatchedOrder], seconds: float) -> None:
         width = shutil.get_terminal_size().columns - 1
-        rows = [row(watched)[:width] for watched in orders] + [f"{seconds:.0f} s"]
+        rows = [board_row(watched)[:width] for watched in orders] + [f"{seconds:.0f} s"]
         up = UP_AND_CLEAR.format(self._height) if self._height else ""
         self._height = len(rows)
         self._say(up + "\n".join(rows))
 
 
-def row(watched: Watched) -> str:
+def board_row(watched: WatchedOrder) -> str:
     """An order on the board."""
     ended = sum(task.status not in OPEN for task in watched.tasks)
-    now = watched.what_happened if watched.is_settled else ", ".join(watched.open_steps)
+    now = watched.describe_progress if watched.is_settled else ", ".join(watched.open_steps)
     return f"{watched.order.number}  {watched.status:<10} {ended:>3} tasks done  {now}"
 
 
@@ -74,36 +74,36 @@ def describe_task(task: Task) -> str:
     return f"{task.reference_task_name} {verb}{attempt}{reason}"
 
 
-def table(orders: Sequence[Watched], url: str) -> str:
+def summary_table(orders: Sequence[WatchedOrder], url: str) -> str:
     """Every run: order, run, status, what happened, and its page in the admin."""
-    rows = [HEADINGS] + [row for watched in orders for row in rows_of(watched, url)]
+    rows = [HEADINGS] + [row for watched in orders for row in summary_rows(watched, url)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    return "\n\n".join(laid_out(row, widths) for row in rows)
+    return "\n\n".join(format_row(row, widths) for row in rows)
 
 
-def rows_of(watched: Watched, url: str) -> Iterable[tuple[str, ...]]:
+def summary_rows(watched: WatchedOrder, url: str) -> Iterable[tuple[str, ...]]:
     """The run of an order, and the run that undid it."""
     number = watched.order.number
-    yield number, watched.run_id, watched.status, watched.what_happened, admin_page(url, watched.run_id)
-    if run := watched.undoing:
-        yield f"  {number}", run.workflow_id, run.status, how_undone(run), admin_page(url, run.workflow_id)
+    yield number, watched.run_id, watched.status, watched.describe_progress, admin_page(url, watched.run_id)
+    if run := watched.compensation:
+        yield f"  {number}", run.workflow_id, run.status, describe_compensation(run), admin_page(url, run.workflow_id)
 
 
-def how_undone(run: Workflow) -> str:
+def describe_compensation(run: Workflow) -> str:
     """What the failure workflow of an order did."""
     if run.status != "COMPLETED":
         return f"Its failure workflow: {run.reason_for_incompletion or 'is not done yet'}"
     return f"Its failure workflow: {run.output.get('put_back')} items put back, customer told."
 
 
-def laid_out(row: Sequence[str], widths: Sequence[int]) -> str:
+def format_row(row: Sequence[str], widths: Sequence[int]) -> str:
     """Two lines a run, for an address is too long to stand beside the rest."""
     *short, sentence, address = row
     start = "  ".join(text.ljust(width) for text, width in zip(short, widths, strict=True))
     return f"{start}  {sentence}\n{' ' * (widths[0] + 2)}{address}"
 
 
-def how_to_approve(watched: Watched, url: str, has_token: bool) -> str:
+def approval_command(watched: WatchedOrder, url: str, has_token: bool) -> str:
     """The call with which a person lets a waiting order go on."""
     token = ' -H "X-Authorization: $TOKEN"' if has_token else ""
     return (

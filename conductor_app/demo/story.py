@@ -13,8 +13,8 @@ from conductor.client.workflow_client import WorkflowClient
 from . import show
 from .orders import ORDERS, Order
 from .policies import task_definitions
-from .server import NotThere, configuration_for, greet, refusal
-from .watching import Watched
+from .server import ServerUnavailable, configuration_for, explain_refusal, require_server
+from .watching import WatchedOrder
 from .workflows import ORDER, workflow_definitions
 
 WORKERS = "conductor_app.demo.workers"
@@ -22,23 +22,23 @@ LIMIT_SECONDS = 50
 LOOK_EVERY_SECONDS = 0.3
 
 
-def play(url: str, progress: show.Progress, say: Callable[[str], object]) -> list[str]:
+def run_demo(url: str, progress: show.Progress, say: Callable[[str], object]) -> list[str]:
     """Fulfil the six orders on the server at this address; returns what came out otherwise than expected."""
-    greet(url)
+    require_server(url)
     configuration = configuration_for(url)
     try:
-        register(OrkesClients(configuration))
-        orders = fulfil(configuration, url, progress, say)
+        register_definitions(OrkesClients(configuration))
+        orders = fulfill_orders(configuration, url, progress, say)
     except ApiException as error:
-        raise NotThere(refusal(error, url)) from error
-    say(f"\n{show.table(orders, url)}")
+        raise ServerUnavailable(explain_refusal(error, url)) from error
+    say(f"\n{show.summary_table(orders, url)}")
     for watched in orders:
-        if watched.waits_for_a_person:
-            say(f"\n{show.how_to_approve(watched, url, has_token=configuration.AUTH_TOKEN is not None)}")
+        if watched.is_waiting_for_person:
+            say(f"\n{show.approval_command(watched, url, has_token=configuration.AUTH_TOKEN is not None)}")
     return [watched.problem for watched in orders if watched.problem]
 
 
-def register(clients: OrkesClients) -> None:
+def register_definitions(clients: OrkesClients) -> None:
     """Tell the server of the tasks and workflows; what it knows already is replaced."""
     for task in task_definitions():
         clients.get_metadata_client().register_task_def(task)
@@ -46,34 +46,34 @@ def register(clients: OrkesClients) -> None:
         workflow.register(overwrite=True)
 
 
-def fulfil(
+def fulfill_orders(
     configuration: Configuration, url: str, progress: show.Progress, say: Callable[[str], object]
-) -> list[Watched]:
+) -> list[WatchedOrder]:
     """Start the workers, then the orders, and watch until nothing more happens by itself."""
     client = OrkesClients(configuration).get_workflow_client()
     with TaskHandler(configuration=configuration, import_modules=[WORKERS]) as workers:
         workers.start_processes()
         say(f"{len(workers.workers)} workers serve the orders at {url}:")
-        orders = [start(client, order, url) for order in ORDERS]
+        orders = [start_order(client, order, url) for order in ORDERS]
         for order in ORDERS:
             say(f"  {order.number}  {order.kind}")
         say("")
-        watch(client, orders, progress)
+        watch_orders(client, orders, progress)
     return orders
 
 
-def start(client: WorkflowClient, order: Order, url: str) -> Watched:
+def start_order(client: WorkflowClient, order: Order, url: str) -> WatchedOrder:
     """Start the workflow of an order; its number finds it again."""
     request = StartWorkflowRequest(name=ORDER, version=1, correlation_id=order.number, input=order.to_input(url))
-    return Watched(order, client.start_workflow(request))
+    return WatchedOrder(order, client.start_workflow(request))
 
 
-def watch(client: WorkflowClient, orders: list[Watched], progress: show.Progress) -> None:
+def watch_orders(client: WorkflowClient, orders: list[WatchedOrder], progress: show.Progress) -> None:
     """Look at the orders until all are settled, or time is up."""
     began = time.monotonic()
     while (seconds := time.monotonic() - began) < LIMIT_SECONDS:
         for watched in orders:
-            watched.look(client)
+            watched.refresh(client)
         progress.show(orders, seconds)
         if all(watched.is_settled for watched in orders):
             return

@@ -13,7 +13,7 @@ ENDED = ("COMPLETED", "FAILED", "TIMED_OUT", "TERMINATED")
 FAILURE_WORKFLOW = "conductor.failure_workflow"
 
 
-class Watched:
+class WatchedOrder:
     """An order and its runs, as they were at the last look."""
 
     def __init__(self, order: Order, run_id: str) -> None:
@@ -21,9 +21,9 @@ class Watched:
         self.run_id = run_id
         self.run: Workflow | None = None
         self.parcel: Workflow | None = None
-        self.undoing: Workflow | None = None
+        self.compensation: Workflow | None = None
 
-    def look(self, client: WorkflowClient) -> None:
+    def refresh(self, client: WorkflowClient) -> None:
         """See how far the order is; nothing more happens to an order that is settled."""
         if self.is_settled:
             return
@@ -32,7 +32,7 @@ class Watched:
         if parcel_id:
             self.parcel = client.get_workflow(parcel_id)
         if undoing_id := self.run.output.get(FAILURE_WORKFLOW):
-            self.undoing = client.get_workflow(undoing_id)
+            self.compensation = client.get_workflow(undoing_id)
 
     @property
     def status(self) -> str:
@@ -41,18 +41,18 @@ class Watched:
     @property
     def is_settled(self) -> bool:
         """Whether nothing more will happen by itself."""
-        if self.undoing and self.undoing.status not in ENDED:
+        if self.compensation and self.compensation.status not in ENDED:
             return False
-        return self.status in ENDED or self.waits_for_a_person
+        return self.status in ENDED or self.is_waiting_for_person
 
     @property
-    def waits_for_a_person(self) -> bool:
+    def is_waiting_for_person(self) -> bool:
         return any(task.reference_task_name == APPROVAL and task.status == "IN_PROGRESS" for task in self.tasks)
 
     @property
     def tasks(self) -> Iterator[Task]:
         """The tasks of all its runs, those of the parcel after those of the order."""
-        for run in (self.run, self.parcel, self.undoing):
+        for run in (self.run, self.parcel, self.compensation):
             yield from run.tasks if run else ()
 
     @property
@@ -61,20 +61,20 @@ class Watched:
         return [task.reference_task_name for task in self.tasks if task.status in ("SCHEDULED", "IN_PROGRESS")]
 
     @property
-    def what_happened(self) -> str:
+    def describe_progress(self) -> str:
         """One sentence about an order."""
         total = (self.run.variables or {}).get("total", 0) if self.run else 0
         count = len(self.order.lines)
         bought = f"{count} {'line' if count == 1 else 'lines'}, {total:.2f} EUR"
         if self.status == "COMPLETED":
-            return f"{bought}; {self._way_to_the_customer()}."
-        if self.waits_for_a_person:
+            return f"{bought}; {self._describe_delivery()}."
+        if self.is_waiting_for_person:
             return f"{bought}; waits for a person at {APPROVAL}."
         if self.status == "RUNNING":
             return f"{bought}; is at {', '.join(self.open_steps) or 'its start'}."
         return f"{self._reason()}."
 
-    def _way_to_the_customer(self) -> str:
+    def _describe_delivery(self) -> str:
         attempts = self.run.output.get("courier_attempts")
         if attempts is None:
             return "waits at the counter"
@@ -91,9 +91,9 @@ class Watched:
         if not self.is_settled:
             return f"Order {order.number} has not ended in time: it is at {', '.join(self.open_steps) or 'its start'}."
         if self.status != order.status:
-            return f"Order {order.number} is {self.status}, not {order.status}: {self.what_happened}"
+            return f"Order {order.number} is {self.status}, not {order.status}: {self.describe_progress}"
         if self.run.output.get("courier_attempts") != order.courier_attempts:
-            return f"Order {order.number} did not take {order.courier_attempts} attempts: {self.what_happened}"
-        if order.status == "FAILED" and (self.undoing is None or self.undoing.status != "COMPLETED"):
+            return f"Order {order.number} did not take {order.courier_attempts} attempts: {self.describe_progress}"
+        if order.status == "FAILED" and (self.compensation is None or self.compensation.status != "COMPLETED"):
             return f"Order {order.number} failed, but was not undone by its failure workflow."
         return None

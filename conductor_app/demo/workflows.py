@@ -43,7 +43,7 @@ def order_fulfilment(executor: WorkflowExecutor) -> ConductorWorkflow:
     order.input_parameters(["order_id", "customer", "lines", "card", "delivery", "courier", "limit", "server"])
     order.failure_workflow(COMPENSATION)
     order >> price_order() >> remember_price() >> approval_if_needed()
-    order >> checks() >> picking() >> charge_card() >> handing_over() >> goodbye()
+    order >> parallel_checks() >> picking_fork() >> charge_card_task() >> handover_switch() >> customer_notification()
     return order.output_parameters(
         {
             "total": "${workflow.variables.total}",
@@ -77,7 +77,7 @@ def approval_if_needed() -> SwitchTask:
     return SwitchTask("approval", "${price_order.output.result.approval}").switch_case("needed", [question, verdict])
 
 
-def checks() -> ForkTask:
+def parallel_checks() -> ForkTask:
     """FORK_JOIN and JOIN: two branches at once, of which one is an HTTP call that the server makes itself."""
     fraud = simple_task(
         "screen_for_fraud",
@@ -88,13 +88,13 @@ def checks() -> ForkTask:
     return ForkTask("checks", [[fraud], [health]], join_on=["screen_for_fraud", "warehouse_is_open"])
 
 
-def picking() -> DynamicForkTask:
+def picking_fork() -> DynamicForkTask:
     """FORK_JOIN_DYNAMIC: one branch for each line of the order."""
     fork = DynamicForkTask("pick_lines", None, None, join_task=JoinTask("all_picked"))
     return with_inputs(fork, forkTaskName="pick_item", forkTaskInputs="${workflow.input.lines}")
 
 
-def charge_card() -> SimpleTask:
+def charge_card_task() -> SimpleTask:
     """SIMPLE: a task for a worker, here one that may fail for good."""
     return simple_task(
         "charge_card",
@@ -107,7 +107,7 @@ def charge_card() -> SimpleTask:
     )
 
 
-def handing_over() -> SwitchTask:
+def handover_switch() -> SwitchTask:
     """SWITCH and SUB_WORKFLOW: a parcel has a workflow of its own, unless the customer fetches the order."""
     parcel = with_inputs(
         SubWorkflowTask("deliver", PARCEL, version=1),
@@ -115,12 +115,12 @@ def handing_over() -> SwitchTask:
         courier="${workflow.input.courier}",
         items="${all_picked.output}",
     )
-    ready = tell("tell_ready", "Order ${workflow.input.order_id} is ready at the counter")
+    ready = notification_task("tell_ready", "Order ${workflow.input.order_id} is ready at the counter")
     return SwitchTask("handing_over", "${workflow.input.delivery}").switch_case("counter", ready).default_case(parcel)
 
 
-def goodbye() -> SimpleTask:
-    return tell("say_thanks", "Thank you for order ${workflow.input.order_id}")
+def customer_notification() -> SimpleTask:
+    return notification_task("say_thanks", "Thank you for order ${workflow.input.order_id}")
 
 
 def parcel_delivery(executor: WorkflowExecutor) -> ConductorWorkflow:
@@ -156,7 +156,7 @@ def order_compensation(executor: WorkflowExecutor) -> ConductorWorkflow:
         "put_back_stock",
         {"order_id": "${workflow.input.order_id}", "lines": "${workflow.input.lines}"},
     )
-    compensation >> put_back >> tell("tell_why", "We cannot send order ${workflow.input.order_id}")
+    compensation >> put_back >> notification_task("tell_why", "We cannot send order ${workflow.input.order_id}")
     return compensation.output_parameters(
         {"put_back": "${put_back_stock.output.put_back}", "reason": "${workflow.input.reason}"}
     )
@@ -168,7 +168,7 @@ def new_workflow(executor: WorkflowExecutor, name: str, purpose: str) -> Conduct
     return workflow.owner_email(OWNER).timeout_policy(TimeoutPolicy.TIME_OUT_WORKFLOW).timeout_seconds(WEEK_SECONDS)
 
 
-def tell(ref: str, subject: str) -> SimpleTask:
+def notification_task(ref: str, subject: str) -> SimpleTask:
     """A letter to the customer."""
     return simple_task("notify_customer", ref, {"email": "${workflow.input.customer.email}", "subject": subject})
 

@@ -9,7 +9,7 @@ from django.core.validators import validate_email
 from django.db import transaction
 
 from .. import clock
-from ..core.alerts import DAY_MINUTES, KINDS, MINUTE_MS, SHARE, QuietHours
+from ..core.alerts import ALERT_KINDS, DAY_MINUTES, MINUTE_MS, SHARE, QuietHours
 from ..core.errors import Conflict, Invalid, NotFound
 from ..insight import selections
 from ..insight.alerts import measure_alert, rule_of
@@ -61,8 +61,8 @@ def save_alert(
     quiet: QuietHours | None = None,
 ) -> Alert:
     """Ring when a view meets a condition; spans in minutes. Raises Invalid."""
-    if kind not in KINDS or not 1 <= threshold <= (100 if kind == SHARE else 10**6):
-        raise Invalid(f"An alert counts from 1, and is one of: {', '.join(KINDS)}.")
+    if kind not in ALERT_KINDS or not 1 <= threshold <= (100 if kind == SHARE else 10**6):
+        raise Invalid(f"An alert counts from 1, and is one of: {', '.join(ALERT_KINDS)}.")
     if not (1 <= window <= LONGEST_MINUTES and 1 <= repeat <= LONGEST_MINUTES):
         raise Invalid("Windows and pauses last from one minute to seven days.")
     if quiet is not None and not (0 <= quiet.begins < DAY_MINUTES and 0 <= quiet.ends < DAY_MINUTES):

@@ -17,11 +17,11 @@ def keep_content(kind: str, content: File, expires_at: int) -> str:
     StoredPayload.objects.create(path=path, created_at=clock.now(), expires_at=expires_at)
     try:
         with storage_errors(path):
-            blob_storage.put(path, content)
+            blob_storage.put_payload(path, content)
     except BaseException:
         # Half of a large file is a large file: it does not wait for the next pass.
-        with suppress(blob_storage.OutOfReach):
-            blob_storage.drop(path)
+        with suppress(blob_storage.StorageUnavailable):
+            blob_storage.delete_payload(path)
         release_content(path)
         raise
     StoredPayload.objects.filter(pk=path).update(size=content.size)

@@ -34,7 +34,7 @@ def count_standalone(before: StandaloneTask, effects: Sequence[standalone_effect
     """The same of a decision on a stand-alone task."""
     throughput.record_standalone_decision(before, effects)
     for effect in effects:
-        if isinstance(effect, standalone_effects.TransitionAttempt) and effect.event in OUTCOMES:
+        if isinstance(effect, standalone_effects.TransitionStandaloneAttempt) and effect.event in OUTCOMES:
             ATTEMPTS_ENDED.count(STANDALONE, OUTCOMES[effect.event])
 
 

@@ -22,11 +22,11 @@ from ..core.data_requests import (
 from ..core.definition import Definition
 from ..core.errors import Busy
 from ..core.snapshot import Run
-from ..scripts.pool import Answer, Unavailable, evaluate
+from ..scripts.pool import EvaluationResult, ScriptsUnavailable, evaluate
 from ..store import data_queries as from_rows
 from ..store.data_queries import ExternalPayload, MaskedPayload
-from ..store.foreach_item_cache import lists
-from ..store.payload_placement import digest_of
+from ..store.foreach_item_cache import item_lists
+from ..store.payload_placement import digest_value
 from . import payloads, resolved_definitions
 from .json_schema import check_against_schema
 
@@ -76,8 +76,8 @@ class LoadedData(dict[DataRequest, Any]):
 
     def _answer(self, question: DataRequest, answer: Any) -> Any:
         if isinstance(question, ListItem) and isinstance(answer, ExternalPayload | MaskedPayload):
-            lists.keep(question.attempt_id, self._whole(answer)["items"])
-            return lists.item(question.attempt_id, question.index)
+            item_lists.keep(question.attempt_id, self._whole(answer)["items"])
+            return item_lists.item(question.attempt_id, question.index)
         return self._whole(answer)
 
     def _whole(self, answer: Any) -> Any:
@@ -111,7 +111,7 @@ class LoadedData(dict[DataRequest, Any]):
             elif isinstance(question, StoredPayloadContent):
                 value = self.contents[question.path] = payloads.load_unmasked_payload(question.path)
                 # Written down again, as the input of another task, it need not be kept twice.
-                self.kept[digest_of(value)] = question.path
+                self.kept[digest_value(value)] = question.path
 
     def keep(self, texts: Mapping[str, str]) -> None:
         """Keep payloads elsewhere that are too large for rows."""
@@ -134,12 +134,12 @@ def run_script(question: ScriptEvaluation) -> ScriptResult:
     """What the script comes to, in a helper process."""
     try:
         answer = _evaluate_script(question)
-    except Unavailable as busy:
+    except ScriptsUnavailable as busy:
         raise Busy(str(busy)) from busy
     return ScriptResult(answer.value, answer.error or "", answer.timed_out)
 
 
-def _evaluate_script(question: ScriptEvaluation) -> Answer:
+def _evaluate_script(question: ScriptEvaluation) -> EvaluationResult:
     return evaluate(
         question.language,
         question.source,

@@ -16,7 +16,7 @@ from ..access.masking import decrypt_masked
 from ..core.errors import AlreadyResolved, Conflict, NotFound, RequestRefused
 from ..core.masking import MARK
 from ..models import Message
-from ..models.fields import loads_sealed
+from ..models.fields import loads_encrypted
 from ..store import task_groups
 from ..store.due_rows import due_messages
 from ..telemetry.log_context import log_context
@@ -69,7 +69,7 @@ def read_message(id: int) -> Message | None:
     """Load a message with its facts: `written` as stored, `facts` decrypted. Returns None if it is gone."""
     rows = Message.objects.defer("facts").annotate(text=Cast("facts", TextField()))
     if (message := rows.filter(pk=id).first()) is not None:
-        message.written = loads_sealed(message.text)
+        message.written = loads_encrypted(message.text)
         message.facts = decrypt_masked(message.written) if MARK in message.text else message.written
     return message
 

@@ -176,12 +176,12 @@ def _find_attempt(params: Params) -> Attempt:
     """The attempt by its id, or the newest of a reference in a run: in a loop that of the last turn."""
     id, run_id, ref = (_text(params.get(name)) for name in ("taskId", "workflowId", "taskRefName"))
     if id:
-        found = Attempt.objects.of_runs().light().filter(pk=id).first()
+        found = Attempt.objects.of_runs().defer_payloads().filter(pk=id).first()
     else:
         base, *iteration_path = ref.split("__")
         rows = Task.objects.filter(run_id=run_id, ref=base).order_by("-seq")
         task = (rows.filter(iteration_path=".".join(iteration_path)) if iteration_path else rows).first()
-        found = Attempt.objects.light().filter(pk=task.attempt_id).first() if task else None
+        found = Attempt.objects.defer_payloads().filter(pk=task.attempt_id).first() if task else None
     if found is None:
         raise NotFound(f"No task found with taskId: {id}, workflowId: {run_id}, taskRefName: {ref}.")
     return found

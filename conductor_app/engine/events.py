@@ -19,7 +19,7 @@ from ..core.expressions import ScriptLanguage, evaluator
 from ..core.masking import redact_masked
 from ..models import EventAction, EventDelivery, EventHandler, HandlerEvaluation, Message
 from ..models.events import FAILED, LONGEST_NAME, MATCHED, NOT_MATCHED
-from ..models.fields import dumps, loads_sealed
+from ..models.fields import dumps, loads_encrypted
 from ..store.rows import strip_nul
 from .data_loading import run_script
 from .delivery import deliver_after_commit
@@ -89,7 +89,7 @@ def handlers_for(event: str) -> Sequence[EventHandler]:
 def stored_payloads(ids: Iterable[int]) -> dict[int, Any]:
     """The payloads of kept events as they are kept: what is masked in them is sealed."""
     rows = EventDelivery.objects.filter(pk__in=list(ids)).annotate(text=Cast("payload", TextField()))
-    return {pk: loads_sealed(text) for pk, text in rows.values_list("pk", "text")}
+    return {pk: loads_encrypted(text) for pk, text in rows.values_list("pk", "text")}
 
 
 def evaluate_condition(handler: EventHandler, payload: Any) -> HandlerVerdict:

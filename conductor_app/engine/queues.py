@@ -159,7 +159,7 @@ def _change_position(attempt: Attempt, action: str, by: str, reason: str, **fact
 
 
 def _find_attempt(attempt_id: str) -> Attempt:
-    attempt = Attempt.objects.of_runs().light().select_related("task").filter(pk=attempt_id).first()
+    attempt = Attempt.objects.of_runs().defer_payloads().select_related("task").filter(pk=attempt_id).first()
     if attempt is None:
         raise NotFound(f"There is no task {attempt_id}.")
     return attempt

@@ -109,7 +109,7 @@ def rerun_command(
 
 
 def _find_run(run_id: str) -> Run:
-    run = Run.objects.light().filter(pk=run_id).first()
+    run = Run.objects.defer_payloads().filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"No such workflow found by id: {run_id}")
     return run

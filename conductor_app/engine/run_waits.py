@@ -37,7 +37,7 @@ def wait_for_run(run_id: str, seconds: float, until_refs: Collection[str] = ()) 
         return found
     if seconds <= 0 or notifications.count_waiting() >= conf.most_waiting_polls:
         return WaitOutcome(run_id, timed_out=True)
-    with _subscribe_to_run(run_id, seconds) as ear:
+    with _subscribe_to_run(run_id, seconds) as waiter:
         while True:
             if found := check_wait_outcome(run_id, until_refs):
                 return found
@@ -45,7 +45,7 @@ def wait_for_run(run_id: str, seconds: float, until_refs: Collection[str] = ()) 
             if left <= 0 or notifications.is_closing():
                 return WaitOutcome(run_id, timed_out=True)
             release_connection()
-            ear.wait(min(left, LONGEST_NAP))
+            waiter.wait(min(left, LONGEST_NAP))
 
 
 @contextmanager
@@ -57,8 +57,8 @@ def _subscribe_to_run(run_id: str, seconds: float) -> Iterator:
     names = run_tree.mark_watched([run_id], run_id, until, now)
     if children := run_tree.load_run_tree(run_id).run_ids[1:]:
         names |= run_tree.mark_watched(children, run_id, until, now)
-    with notifications.subscribe(*map(notifications.broadcast_topic, sorted(names))) as ear:
-        yield ear
+    with notifications.subscribe(*map(notifications.broadcast_topic, sorted(names))) as waiter:
+        yield waiter
 
 
 def check_wait_outcome(run_id: str, until_refs: Collection[str] = ()) -> WaitOutcome | None:

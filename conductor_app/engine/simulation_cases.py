@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.errors import Conflict, RequestRefused
-from ..core.simulation.outcomes import SimulatedOutcome, script_of
+from ..core.simulation.outcomes import SimulatedOutcome, build_script
 from ..models import SaveRequirement, SimulationCase
 from ..models.fields import dumps, loads
 from .runs import StartRequest
@@ -34,7 +34,7 @@ def simulate_with_children(
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """The same, and the executions of the sub-workflows that are played, by their ids."""
     request = StartRequest(name=str(document.get("name")), input=input, document=document)
-    return simulate_workflow(request, script_of(outcomes))
+    return simulate_workflow(request, build_script(outcomes))
 
 
 def require_passing_cases(document: dict[str, Any]) -> None:

@@ -45,14 +45,14 @@ def expire_leases(limit: int) -> int:
     return handle_each(due_rows.due_attempts(clock.now(), limit), _expire_attempt)
 
 
-def _expire_attempt(found: due_rows.Due) -> None:
+def _expire_attempt(found: due_rows.DueAttempts) -> None:
     """Let the core see what is due; if it has nothing to say of it, do not ask again at once."""
     now = clock.now()
     if not found.run_id:
         standalone.wake_task(found.task_id)
     elif not change(found.run_id, no_command, CLOCK, near=found.attempt_ids):
         log.warning("nothing_was_due", extra={"run_id": found.run_id})
-        due_rows.postpone(found.attempt_ids, now + POSTPONED_MS, now)
+        due_rows.postpone_attempts(found.attempt_ids, now + POSTPONED_MS, now)
 
 
 def pass_deadlines(limit: int) -> int:
@@ -89,7 +89,7 @@ def prune_finished(limit: int) -> int:
     if conf.retention_days > 0:
         before = now - conf.retention_days * DAY_MS
         failures.prune_failures(before, limit)
-        ScheduleExecution.objects.filter(pk__in=due_rows.old_slots(before, limit)).delete()
+        ScheduleExecution.objects.filter(pk__in=due_rows.expired_slots(before, limit)).delete()
     removed = handle_each(
         list(retention.runs_to_remove(limit)), lambda run_id: remove_run(run_id, CLOCK, "Its retention is over.")
     )
@@ -109,7 +109,7 @@ def fire_schedules(limit: int) -> int:
 
 def start_waiting_slots(limit: int) -> int:
     """Start the runs of slots that had to wait: for an earlier run of their schedule, or for their turn."""
-    return handle_each(due_rows.waiting_slots(clock.now(), limit), schedules.start_waiting_execution)
+    return handle_each(due_rows.startable_slots(clock.now(), limit), schedules.start_waiting_execution)
 
 
 def prune_events(limit: int) -> int:

@@ -76,7 +76,7 @@ def long_poll(
         return [] if has_left() else take()
     ends_at, is_woken = monotonic() + wait_ms / 1000, False
     while not has_left():
-        with notifications.subscribe(queue) as ear:
+        with notifications.subscribe(queue) as waiter:
             taken = take()
             left = ends_at - monotonic()
             if taken or left <= 0 or notifications.is_closing():
@@ -85,18 +85,18 @@ def long_poll(
             # A waiting poll holds no connection (ARCHITECTURE §13).
             release_connection()
             with metrics.gauge_waiting():
-                is_woken = ear.wait(nap)
+                is_woken = waiter.wait(nap)
     if is_woken:
         # The hint was used up by somebody who has no use for it: whoever waits next shall look.
         notifications.announce([queue])
     return []
 
 
-@metrics.CLAIMS.of
+@metrics.CLAIM_SECONDS.of
 def claim_now(queue: str, worker: str, count: int) -> list[Attempt]:
     """Hand out what the queue has now."""
     now = clock.now()
-    found = claims.candidates(queue, worker, now, count)
+    found = claims.find_candidates(queue, worker, now, count)
     if not found:
         return []
     if all(candidate.is_plain for candidate in found):
@@ -169,7 +169,7 @@ Guard = Callable[[Thing], None]
 """Raises Forbidden where whoever reports must not report on this task."""
 
 
-@metrics.REPORTS.of
+@metrics.REPORT_SECONDS.of
 def report_task(
     run_id: str,
     attempt_id: str,

@@ -87,9 +87,9 @@ def record_standalone_decision(before: StandaloneTask, effects: Iterable[standal
     """The same of a decision on a stand-alone task."""
     now, standalone = clock.now(), before
     for effect in effects:
-        if isinstance(effect, standalone_effects.OpenAttempt):
+        if isinstance(effect, standalone_effects.OpenStandaloneAttempt):
             _record_scheduled(effect.attempt, now)
-        elif isinstance(effect, standalone_effects.TransitionAttempt):
+        elif isinstance(effect, standalone_effects.TransitionStandaloneAttempt):
             _record_outcome(standalone.attempts[-1], effect.event, standalone.attempts[-1].worker, now)
         standalone = effect.after(standalone)
     write_if_due()

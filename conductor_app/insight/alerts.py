@@ -2,7 +2,7 @@
 
 from django.db.models import QuerySet
 
-from ..core.alerts import AGE, SHARE, AlertRule, QuietHours, would_ring
+from ..core.alerts import AGE, SHARE, AlertRule, QuietHours, find_alert_times
 from ..core.states import RUN
 from ..models import Alert, Run
 from . import selections
@@ -39,11 +39,11 @@ def recent_firings(alert: Alert, now: int) -> list[tuple[int, int]]:
     """When it would have rung in the last seven days."""
     since = now - BACK_MS
     if alert.kind == AGE:
-        return would_ring(rule_of(alert), *_ages(alert, since, now), since, now)
+        return find_alert_times(rule_of(alert), *_ages(alert, since, now), since, now)
     hits, total = _selected_and_all(alert)
     after = since - alert.window_minutes * MINUTE
     moments = [_run_times(runs, after, now) if runs is not None else [] for runs in (hits, total)]
-    return would_ring(rule_of(alert), *moments, since, now)
+    return find_alert_times(rule_of(alert), *moments, since, now)
 
 
 def _ages(alert: Alert, since: int, now: int) -> tuple[list[int], list[int]]:

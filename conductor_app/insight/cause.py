@@ -44,7 +44,7 @@ def run_cause(run: Run, now: int | None = None) -> Cause:
 def failure_reasons(runs: Iterable[Run]) -> dict[str, tuple[str, str]]:
     """Of runs that failed: by run id, the task that failed and the first line of the reason, read together."""
     failed = {run.failed_attempt_id: run.pk for run in runs if run.failed_attempt_id}
-    attempts = Attempt.objects.light().filter(pk__in=list(failed)).select_related("task") if failed else ()
+    attempts = Attempt.objects.defer_payloads().filter(pk__in=list(failed)).select_related("task") if failed else ()
     return {
         failed[attempt.pk]: (str(attempt.task), first_line(attempt.reason, 200) or str(NO_REASON))
         for attempt in attempts
@@ -72,7 +72,9 @@ def _running(run: Run, now: int) -> Cause:
 
 
 def _open_attempts(run: Run) -> list[Attempt]:
-    found = Attempt.objects.light().open().filter(run_id=run.pk).select_related("task").order_by("seq")[:MOST_READ]
+    found = (
+        Attempt.objects.defer_payloads().open().filter(run_id=run.pk).select_related("task").order_by("seq")[:MOST_READ]
+    )
     for attempt in found:
         attempt.run = run
     return list(found)
@@ -88,7 +90,7 @@ def _timed_out(run: Run, now: int) -> Cause:
 
 def _ended_badly(run: Run, now: int, alone: str, at_task: str, deeper: int = DEEPEST) -> Cause:
     """The sentence `at_task` where it is known which one failed, else the one that gives the run's reason `alone`."""
-    attempt = Attempt.objects.light().filter(pk=run.failed_attempt_id).select_related("task").first()
+    attempt = Attempt.objects.defer_payloads().filter(pk=run.failed_attempt_id).select_related("task").first()
     if attempt is None:
         return Cause(alone % {"reason": first_line(run.reason) or _("no reason was given")})
     which = _name_attempt(attempt, attempts_allowed(parsed_definition(run.plan_id), attempt.task))
@@ -107,7 +109,7 @@ def _name_attempt(attempt: Attempt, tries: int | None) -> str:
 
 def _failure_inside(attempt: Attempt, now: int, deeper: int) -> str:
     """Where its sub-workflow failed, if that is why it did."""
-    child = Run.objects.light().filter(pk=attempt.child_id).first() if attempt.child_id and deeper else None
+    child = Run.objects.defer_payloads().filter(pk=attempt.child_id).first() if attempt.child_id and deeper else None
     if child is None or not child.failed_attempt_id:
         return ""
     alone = _("its sub-workflow failed: %(reason)s")

@@ -92,7 +92,7 @@ def compare_runs(one: Run, other: Run) -> RunComparison:
 
 def _load_tasks(run: Run) -> dict[str, ComparedTask]:
     tasks = list(Task.objects.filter(run_id=run.pk).order_by("seq").defer("step_state")[:MOST_TASKS])
-    attempts = Attempt.objects.light().filter(run_id=run.pk).order_by("seq")[: 2 * MOST_TASKS]
+    attempts = Attempt.objects.defer_payloads().filter(run_id=run.pk).order_by("seq")[: 2 * MOST_TASKS]
     by_task: dict[str, list[Attempt]] = {}
     for attempt in attempts:
         by_task.setdefault(attempt.task_id, []).append(attempt)

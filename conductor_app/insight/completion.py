@@ -12,7 +12,7 @@ from ..core.document.checks.field_specs import (
     WORKFLOW_DEFINITION,
     WORKFLOW_TASK,
 )
-from ..core.document.checks.fields import Table
+from ..core.document.checks.fields import FieldTable
 from ..core.document.lint import LintContext, PayloadShape
 from ..core.document.lint.output_shapes import step_output_shape, workflow_input_shape
 from ..core.document.lint.step_positions import StepSpot, all_steps
@@ -23,7 +23,7 @@ from ..models import WorkflowDefinition
 
 DEEPEST = 5
 MOST_NAMES = 500
-TABLES: dict[str, Table] = {
+TABLES: dict[str, FieldTable] = {
     "workflow": WORKFLOW_DEFINITION,
     "step": WORKFLOW_TASK,
     "subWorkflowParam": SUB_WORKFLOW,

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 from .. import clock
 from ..core.states import PAUSED
 from ..models import Attempt, QueueHold, Run, TaskDefinition
-from ..models.gates import GATES, Facts
+from ..models.gates import GATES, GateFacts
 from .durations import format_duration
 from .last_transition import last_transition
 from .queues import QUIET_AFTER_MS, polls_of
@@ -42,7 +42,7 @@ class GateVerdict:
 
 def explain_attempt(attempt_id: str) -> list[GateVerdict]:
     """Every condition that stands between a pending attempt and a worker; nothing for one that is not pending."""
-    attempt = Attempt.objects.light().select_related("run").filter(pk=attempt_id).first()
+    attempt = Attempt.objects.defer_payloads().select_related("run").filter(pk=attempt_id).first()
     return verdicts_on(attempt, clock.now()) if attempt else []
 
 
@@ -94,11 +94,11 @@ OPEN = {
 }
 
 
-def gate_facts(attempt: Attempt, now: int) -> Facts:
+def gate_facts(attempt: Attempt, now: int) -> GateFacts:
     """What the gates look at, read for one attempt; the counts only where there is a limit."""
     known = _registered_limits(attempt)
     concurrent_limit, rate_count, rate_seconds = (known[limit] for limit in LIMITS)
-    return Facts(
+    return GateFacts(
         now=now,
         visible_at=attempt.visible_at,
         ends_at=attempt.ends_at,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..core.effects import effect_name
-from ..core.states import ATTEMPT, RUN, TASK, Machine
+from ..core.states import ATTEMPT, RUN, TASK, StateMachine
 from ..models import HistoryEntry
 
 MOST_ENTRIES = 5_000
@@ -101,7 +101,7 @@ class _Replay:
         self._drop([key for key in self.tasks if key.endswith(ending) or f"{ending}__" in key])
 
 
-def _status_after(machine: Machine, status: str, line: Mapping[str, Any]) -> str:
+def _status_after(machine: StateMachine, status: str, line: Mapping[str, Any]) -> str:
     """Where the event leads. What the history left out may stand between: then the event alone tells it."""
     event = str(line.get("event", ""))
     if machine.allows(status, event):

@@ -128,7 +128,7 @@ def search_human_tasks(
     """
     tasks, since = _newest_window(asked)
     found = rows.filter(pk__in=tasks.values("attempt_id"))
-    found = _filter_rows(found.select_related("task", "run").light(), asked, now)
+    found = _filter_rows(found.select_related("task", "run").defer_payloads(), asked, now)
     found = found.defer("input", "output", "task__step_state", "run__input", "run__output", "run__variables")
     found = found.order_by("-scheduled_at", "-id")
     if not _needs_payloads(asked):

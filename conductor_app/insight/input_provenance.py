@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Case, F, When
 
 from ..core.definition import Step
-from ..core.document.inline_definitions import own_inputs
+from ..core.document.inline_definitions import inputs_without_definitions
 from ..core.expressions import MISSING, Provenance, needed_references, trace_expressions
 from ..models import Attempt, Run
 from ..models.fields import DocumentField
@@ -41,7 +41,7 @@ def input_origins(attempt: Attempt, step: Step | None) -> list[InputOrigin]:
     """Of an attempt that was read with its task and run; nothing for a step that the written plan does not show."""
     if step is None or not step.inputs:
         return []
-    inputs = own_inputs({"type": step.type, "inputParameters": step.inputs})
+    inputs = inputs_without_definitions({"type": step.type, "inputParameters": step.inputs})
     sources = _Sources(attempt.run, attempt, {root for root, _ in needed_references(inputs)} - {"workflow"})
     return [_origin(found, sources) for found in trace_expressions(inputs, sources)][:MOST]
 
@@ -83,7 +83,7 @@ def _newest_before(attempt: Attempt, refs: Iterable[str]) -> dict[str, Attempt]:
         f"small_{key}": Case(When(**{f"{key}_size__lte": LARGE}, then=F(key)), output_field=DocumentField(null=True))
         for key in ("input", "output")
     }
-    found = Attempt.objects.light().filter(
+    found = Attempt.objects.defer_payloads().filter(
         run_id=attempt.run_id, task__ref__in=sorted(refs), task__seq__lt=attempt.task.seq, id=F("task__attempt_id")
     )
     newest: dict[str, Attempt] = {}

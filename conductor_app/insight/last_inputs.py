@@ -23,12 +23,12 @@ class RecentStart:
 
 def recent_starts(name: str) -> list[Run]:
     """The runs of a workflow that began last, without their inputs."""
-    return list(Run.objects.of_definition(name).light().order_by("-created_at")[:MOST])
+    return list(Run.objects.of_definition(name).defer_payloads().order_by("-created_at")[:MOST])
 
 
 def start_to_repeat(name: str, run_id: str) -> RecentStart | None:
     """What this run was started with; its input is None where it is too large for a form. None: no such run."""
-    run = Run.objects.of_definition(name).light().filter(pk=run_id).first()
+    run = Run.objects.of_definition(name).defer_payloads().filter(pk=run_id).first()
     if run is None:
         return None
     is_small = run.input_size <= LARGEST and not run.input_path

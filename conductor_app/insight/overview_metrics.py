@@ -66,5 +66,10 @@ def overdue_runs(now: int) -> list[tuple[Run, TypicalDuration]]:
     overdue = Q()
     for (name, version), each in usual.items():
         overdue |= Q(name=name, version=version, created_at__lt=now - max(2 * each.p95, each.p95 + 60_000))
-    found = Run.objects.light().defer("domains").filter(overdue, status="RUNNING").order_by("created_at")[:MOST_RUNS]
+    found = (
+        Run.objects.defer_payloads()
+        .defer("domains")
+        .filter(overdue, status="RUNNING")
+        .order_by("created_at")[:MOST_RUNS]
+    )
     return [(run, usual[run.name, run.version]) for run in found]

@@ -113,5 +113,5 @@ def handled_slots(name: str, slots: Sequence[int]) -> frozenset[int]:
 def past_slots(name: str) -> list[PastSlot]:
     """The last slots, newest first."""
     rows = list(ScheduleExecution.objects.filter(schedule_name=name).order_by("-slot_at")[:MOST_SLOTS])
-    runs = Run.objects.light().in_bulk([row.run_id for row in rows if row.run_id])
+    runs = Run.objects.defer_payloads().in_bulk([row.run_id for row in rows if row.run_id])
     return [PastSlot(row, runs.get(row.run_id)) for row in rows]

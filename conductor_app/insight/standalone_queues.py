@@ -18,7 +18,7 @@ RECENT = 20
 
 def standalone_attempts(status: str, queues: Iterable[str]) -> QuerySet[Attempt]:
     """Attempts at stand-alone tasks in this status."""
-    return Attempt.objects.light().filter(run__isnull=True, status=status, queue__in=list(queues))
+    return Attempt.objects.defer_payloads().filter(run__isnull=True, status=status, queue__in=list(queues))
 
 
 def pending_attempts(queues: Iterable[str], now: int) -> QuerySet[Attempt]:

@@ -149,7 +149,7 @@ def attempts_of(tasks: Iterable[Task]) -> list[Attempt]:
     ids = [task.pk for task in tasks]
     if not ids:
         return []
-    found = Attempt.objects.light().filter(task_id__in=ids)
+    found = Attempt.objects.defer_payloads().filter(task_id__in=ids)
     return list(found.order_by("task_id", "number")[:MOST_ATTEMPTS])
 
 

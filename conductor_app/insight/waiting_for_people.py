@@ -36,7 +36,10 @@ def waiting_attempts() -> QuerySet[Attempt]:
     payloads = [f"run__{name}" for name in ("input", "output", "variables")]
     found = Attempt.objects.open().filter(pk__in=OPEN_FOR_PEOPLE.values("attempt_id"))
     return (
-        found.light().select_related("task", "run").defer("task__step_state", *payloads).order_by("scheduled_at", "id")
+        found.defer_payloads()
+        .select_related("task", "run")
+        .defer("task__step_state", *payloads)
+        .order_by("scheduled_at", "id")
     )
 
 

@@ -18,10 +18,10 @@ class Administrator:
     """Who was created; the password only if it was made up here, to be shown once."""
 
     username: str
-    made_up_password: str | None
+    generated_password: str | None
 
 
-def prepare() -> Administrator | None:
+def prepare_server() -> Administrator | None:
     """Bring the database up to date; returns the administrator if this run created one."""
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):

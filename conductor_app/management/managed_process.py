@@ -24,7 +24,7 @@ class ManagedProcess:
     inherits: tuple[int, ...] = ()
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
-    starts_again_at: float = 0.0
+    restart_at: float = 0.0
     pause: float = field(default=FIRST_PAUSE)
 
     def start(self) -> None:
@@ -44,14 +44,14 @@ class ManagedProcess:
     def is_running(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
-    def watch(self, tell: Callable[[str], None]) -> None:
+    def restart_if_ended(self, report: Callable[[str], None]) -> None:
         """Start again what has ended, after a pause that doubles."""
         if self.is_running:
             return
-        if not self.starts_again_at:
-            self._plan_restart(tell)
-        elif monotonic() >= self.starts_again_at:
-            self.starts_again_at = 0.0
+        if not self.restart_at:
+            self._plan_restart(report)
+        elif monotonic() >= self.restart_at:
+            self.restart_at = 0.0
             self.start()
 
     def signal(self, number: int) -> None:
@@ -68,12 +68,12 @@ class ManagedProcess:
                 return
             self.process.wait()
 
-    def _plan_restart(self, tell: Callable[[str], None]) -> None:
+    def _plan_restart(self, report: Callable[[str], None]) -> None:
         if monotonic() - self.started_at > HEALTHY_SECONDS:
             self.pause = FIRST_PAUSE
         code = self.process.returncode if self.process else None
-        tell(f"{self.name} ended with code {code}; it starts again in {self.pause:g} s")
-        self.starts_again_at = monotonic() + self.pause
+        report(f"{self.name} ended with code {code}; it starts again in {self.pause:g} s")
+        self.restart_at = monotonic() + self.pause
         self.pause = min(self.pause * 2, LONGEST_PAUSE)
 
 

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from .first_run import Administrator
 
-ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+WILDCARD_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 ANSWER_SECONDS = 0.5
 
 
@@ -25,11 +25,11 @@ def listening_socket(host: str, port: int) -> socket.socket:
     except OSError as error:
         if listener:
             listener.close()
-        raise CommandError(_why_not(host, port, error)) from error
+        raise CommandError(_bind_error(host, port, error)) from error
     return listener
 
 
-def _why_not(host: str, port: int, error: OSError) -> str:
+def _bind_error(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"Port {port} on {host} is in use. Stop what runs there, or choose another, such as PORT={port + 1}"
     return f"Cannot listen on HOST={host} PORT={port}: {error.strerror}."
@@ -39,18 +39,18 @@ class StartupBanner:
     """Greets once, as soon as the server answers."""
 
     def __init__(self, host: str, port: int, administrator: Administrator | None, say: Callable[[str], None]) -> None:
-        self._asked = (ANYWHERE.get(host, host), port)
+        self._asked = (WILDCARD_HOSTS.get(host, host), port)
         self._administrator = administrator
         self._say = say
-        self._has_greeted = False
+        self._is_printed = False
 
-    def greet(self) -> None:
+    def print_when_ready(self) -> None:
         """Say where everything is, if the server answers and this was not said before."""
-        if not self._has_greeted and self._answers():
-            self._has_greeted = True
+        if not self._is_printed and self._is_server_up():
+            self._is_printed = True
             self._say("\n".join(self._lines()))
 
-    def _answers(self) -> bool:
+    def _is_server_up(self) -> bool:
         connection = http.client.HTTPConnection(*self._asked, timeout=ANSWER_SECONDS)
         try:
             connection.request("GET", "/health")
@@ -73,9 +73,9 @@ class StartupBanner:
     def _login(self) -> str:
         if not self._administrator:
             return ""
-        if not self._administrator.made_up_password:
+        if not self._administrator.generated_password:
             return f"   (administrator {self._administrator.username} was created)"
         return (
-            f"\n         log in as {self._administrator.username}, password {self._administrator.made_up_password}"
+            f"\n         log in as {self._administrator.username}, password {self._administrator.generated_password}"
             "\n         (made up on this first start, shown only now; change it in the admin)"
         )

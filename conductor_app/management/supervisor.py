@@ -7,7 +7,7 @@ from typing import Any
 
 from .managed_process import ManagedProcess
 
-LOOK_SECONDS = 0.1
+CHECK_SECONDS = 0.1
 # With gunicorn's three seconds of grace for requests below, and a second to spare above.
 GRACE_SECONDS = 4.0
 
@@ -15,12 +15,12 @@ GRACE_SECONDS = 4.0
 class Supervisor:
     """The children, and whether they shall go on."""
 
-    def __init__(self, children: Sequence[ManagedProcess], tell: Callable[[str], None]) -> None:
+    def __init__(self, children: Sequence[ManagedProcess], report: Callable[[str], None]) -> None:
         self.children = children
-        self.tell = tell
+        self.report = report
         self.is_stopping = False
 
-    def run(self, each_look: Callable[[], None]) -> None:
+    def run(self, on_check: Callable[[], None]) -> None:
         """Start all, watch all, and stop all on the first SIGINT or SIGTERM."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._stop)
@@ -28,20 +28,20 @@ class Supervisor:
             for child in self.children:
                 child.start()
             while not self.is_stopping:
-                self._look()
-                each_look()
-                sleep(LOOK_SECONDS)
+                self._check_processes()
+                on_check()
+                sleep(CHECK_SECONDS)
         finally:
-            self._end()
+            self._kill_remaining()
 
-    def _look(self) -> None:
+    def _check_processes(self) -> None:
         for child in self.children:
-            child.watch(self.tell)
+            child.restart_if_ended(self.report)
 
     def _stop(self, *_: Any) -> None:
         self.is_stopping = True
 
-    def _end(self) -> None:
+    def _kill_remaining(self) -> None:
         for child in self.children:
             child.signal(signal.SIGTERM)
         kill_at = monotonic() + GRACE_SECONDS

@@ -14,7 +14,7 @@ class ArtifactQuerySet(models.QuerySet):
         """Those of one attempt."""
         return self.filter(task_id=task_id, number=number)
 
-    def after_in_order(self, place: Sequence[str]):
+    def starting_after(self, place: Sequence[str]):
         """In the order of their names, from behind this place on."""
         return (self.filter(name__gt=place[0]) if place else self).order_by("name")
 

@@ -71,7 +71,7 @@ class BulkOperation(models.Model):
         return f"{self.action}, by {self.by}"
 
     @property
-    def waits_for_approval(self) -> bool:
+    def is_waiting_for_approval(self) -> bool:
         return self.needs_approval and self.approved_at is None and self.state in BULK.open
 
     @property

@@ -65,26 +65,26 @@ def dumps(value: Any) -> str | None:
 
 def loads(text: str | None) -> Any:
     """The JSON value of a text; None stays None. What was sealed before it was written reads `***`."""
-    value = loads_sealed(text)
+    value = loads_encrypted(text)
     return redact_masked(value) if text is not None and MARK in text else value
 
 
-def loads_opened(text: str | None) -> Any:
+def loads_decrypted(text: str | None) -> Any:
     """The JSON value of a text, with what was sealed put in again by whoever has the keys."""
-    value = loads_sealed(text)
-    return _open(value) if text is not None and MARK in text else value
+    value = loads_encrypted(text)
+    return _decrypt(value) if text is not None and MARK in text else value
 
 
-_open = redact_masked
+_decrypt = redact_masked
 
 
-def open_with(opened: Callable[[Any], Any]) -> None:
+def set_decryption(opened: Callable[[Any], Any]) -> None:
     """Let this open what was sealed: the keys are kept further up."""
-    global _open
-    _open = opened
+    global _decrypt
+    _decrypt = opened
 
 
-def loads_sealed(text: str | None) -> Any:
+def loads_encrypted(text: str | None) -> Any:
     """The JSON value of a text as it was written, with what was sealed; None stays None."""
     if text is None:
         return None

@@ -75,20 +75,20 @@ class GroupWatch(models.Model):
 class StandaloneTaskQuerySet(models.QuerySet):
     """How stand-alone tasks are found."""
 
-    def light(self):
+    def defer_payloads(self):
         """Without what its author wrote, which may be large."""
         return self.defer("definition")
 
     def with_attempts(self):
         """With their tasks and all their attempts."""
-        attempts = models.Prefetch("task__attempts", Attempt.objects.light().order_by("number"))
+        attempts = models.Prefetch("task__attempts", Attempt.objects.defer_payloads().order_by("number"))
         return self.select_related("task").prefetch_related(attempts)
 
-    def after_in_order(self, place: Sequence[str]):
+    def starting_after(self, place: Sequence[str]):
         """In the order of their ids, from behind this place on."""
         return (self.filter(pk__gt=place[0]) if place else self).order_by("pk")
 
-    def requiring(self, task_id: str):
+    def waiting_for(self, task_id: str):
         """Those that wait, or have waited, for this task."""
         edges = Dependency.objects.filter(required_id=task_id, task_id=models.OuterRef("pk"))
         return self.filter(models.Exists(edges))

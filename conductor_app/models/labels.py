@@ -10,7 +10,7 @@ from .runs import Run
 LONGEST_LABEL = 64
 
 
-class Joined(Aggregate):
+class JoinedTexts(Aggregate):
     """Texts with commas between them: no label holds one."""
 
     function = "GROUP_CONCAT"
@@ -38,5 +38,5 @@ class RunLabel(models.Model):
 
 def with_labels(runs: QuerySet[Run]) -> QuerySet[Run]:
     """The runs with their labels as one text, `label_names`, read in the same query."""
-    own = RunLabel.objects.filter(run=OuterRef("pk")).order_by().values("run").annotate(all=Joined("name"))
+    own = RunLabel.objects.filter(run=OuterRef("pk")).order_by().values("run").annotate(all=JoinedTexts("name"))
     return runs.annotate(label_names=Subquery(own.values("all")))

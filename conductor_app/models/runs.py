@@ -7,19 +7,19 @@ from ..core.snapshot import NEVER
 from ..core.states import ATTEMPT, RUN, TASK
 from .fields import DocumentField, IdField, MomentField
 
-ENDED_ODDLY = ["COMPLETED_WITH_ERRORS", "SKIPPED"]
+TASK_ONLY_STATUSES = ["COMPLETED_WITH_ERRORS", "SKIPPED"]
 """Statuses that a task bears and its attempts do not."""
 
 
-def one_of(statuses: frozenset[str]) -> Q:
+def status_in(statuses: frozenset[str]) -> Q:
     return Q(status__in=sorted(statuses))
 
 
-def ends_exactly_in(machine, name: str) -> models.CheckConstraint:
+def ended_at_matches_status(machine, name: str) -> models.CheckConstraint:
     """A CHECK that the end is set exactly in the final statuses."""
     ended = Q(ended_at__isnull=False)
     return models.CheckConstraint(
-        name=name, condition=(one_of(machine.final) & ended) | (one_of(machine.open) & ~ended)
+        name=name, condition=(status_in(machine.final) & ended) | (status_in(machine.open) & ~ended)
     )
 
 
@@ -27,12 +27,12 @@ class RunQuerySet(models.QuerySet):
     """How runs are found."""
 
     def open(self):
-        return self.filter(one_of(RUN.open))
+        return self.filter(status_in(RUN.open))
 
     def of_definition(self, name: str):
         return self.filter(name=name)
 
-    def light(self):
+    def defer_payloads(self):
         """Without the payloads."""
         return self.defer("input", "output", "variables")
 
@@ -87,8 +87,8 @@ class Run(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(name="run_status_is_known", condition=one_of(RUN.statuses)),
-            ends_exactly_in(RUN, "run_has_ended_exactly_when_final"),
+            models.CheckConstraint(name="run_status_is_known", condition=status_in(RUN.statuses)),
+            ended_at_matches_status(RUN, "run_has_ended_exactly_when_final"),
             models.UniqueConstraint(
                 name="one_run_per_idempotency_key",
                 # The key comes first: it is looked for without a name too.
@@ -117,13 +117,13 @@ class Run(models.Model):
             models.Index(name="run_with_reason", fields=["-created_at"], condition=~Q(reason="")),
             models.Index(name="run_with_failures", fields=["-created_at"], condition=~Q(failed_refs=[])),
             models.Index(name="run_by_end", fields=["ended_at", "status"], condition=Q(ended_at__isnull=False)),
-            models.Index(name="run_by_schedule", fields=["schedule"], condition=one_of(RUN.open) & ~Q(schedule="")),
+            models.Index(name="run_by_schedule", fields=["schedule"], condition=status_in(RUN.open) & ~Q(schedule="")),
             models.Index(name="run_of_schedule", fields=["schedule", "-created_at"], condition=~Q(schedule="")),
-            models.Index(name="run_to_wake", fields=["wake_at"], condition=one_of(RUN.open)),
+            models.Index(name="run_to_wake", fields=["wake_at"], condition=status_in(RUN.open)),
             models.Index(
                 name="run_by_limit",
                 fields=["name", "limit_key", "created_at"],
-                condition=one_of(RUN.open) & ~Q(limit_key=""),
+                condition=status_in(RUN.open) & ~Q(limit_key=""),
             ),
         ]
 
@@ -139,7 +139,7 @@ class TaskQuerySet(models.QuerySet):
     """How tasks are found."""
 
     def open(self):
-        return self.filter(one_of(TASK.open))
+        return self.filter(status_in(TASK.open))
 
 
 class Task(models.Model):
@@ -167,15 +167,15 @@ class Task(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(name="task_status_is_known", condition=one_of(TASK.statuses)),
+            models.CheckConstraint(name="task_status_is_known", condition=status_in(TASK.statuses)),
             models.UniqueConstraint(
                 name="one_task_per_run_ref_and_iteration_path", fields=["run", "ref", "iteration_path"]
             ),
         ]
         indexes = [
-            models.Index(name="task_open", fields=["run"], condition=one_of(TASK.open)),
+            models.Index(name="task_open", fields=["run"], condition=status_in(TASK.open)),
             models.Index(name="task_of_people", fields=["status", "created_at"], condition=Q(type="HUMAN")),
-            models.Index(name="task_ended_oddly", fields=["status"], condition=Q(status__in=ENDED_ODDLY)),
+            models.Index(name="task_ended_oddly", fields=["status"], condition=Q(status__in=TASK_ONLY_STATUSES)),
             models.Index(
                 name="task_joined", fields=["run", "joined_by", "iteration_path", "status"], condition=~Q(joined_by="")
             ),
@@ -192,7 +192,7 @@ class AttemptQuerySet(models.QuerySet):
     """How attempts are found."""
 
     def open(self):
-        return self.filter(one_of(ATTEMPT.open))
+        return self.filter(status_in(ATTEMPT.open))
 
     def pending(self, queue: str | None = None):
         pending = self.filter(status="PENDING").exclude(queue="")
@@ -211,7 +211,7 @@ class AttemptQuerySet(models.QuerySet):
         """Those that belong to runs, not to stand-alone tasks."""
         return self.filter(run__isnull=False)
 
-    def light(self):
+    def defer_payloads(self):
         """Without the payloads."""
         return self.defer("input", "output")
 
@@ -265,9 +265,9 @@ class Attempt(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(name="attempt_status_is_known", condition=one_of(ATTEMPT.statuses)),
-            ends_exactly_in(ATTEMPT, "attempt_has_ended_exactly_when_final"),
-            models.UniqueConstraint(name="one_open_attempt_a_task", fields=["task"], condition=one_of(ATTEMPT.open)),
+            models.CheckConstraint(name="attempt_status_is_known", condition=status_in(ATTEMPT.statuses)),
+            ended_at_matches_status(ATTEMPT, "attempt_has_ended_exactly_when_final"),
+            models.UniqueConstraint(name="one_open_attempt_a_task", fields=["task"], condition=status_in(ATTEMPT.open)),
             models.UniqueConstraint(name="one_attempt_per_task_and_number", fields=["task", "number"]),
         ]
         indexes = [
@@ -276,17 +276,17 @@ class Attempt(models.Model):
             models.Index(name="attempt_by_name", fields=["name", "id"]),
             models.Index(name="attempt_by_domain", fields=["domain", "id"], condition=~Q(domain="")),
             models.Index(
-                name="attempt_ended_badly", fields=["status", "id"], condition=one_of(ATTEMPT.final - {"COMPLETED"})
+                name="attempt_ended_badly", fields=["status", "id"], condition=status_in(ATTEMPT.final - {"COMPLETED"})
             ),
             models.Index(
-                name="attempt_bad_by_name", fields=["name", "id"], condition=one_of(ATTEMPT.final - {"COMPLETED"})
+                name="attempt_bad_by_name", fields=["name", "id"], condition=status_in(ATTEMPT.final - {"COMPLETED"})
             ),
             models.Index(
                 name="attempt_to_claim",
                 fields=["queue", "-priority", "visible_at", "id"],
                 condition=Q(status="PENDING") & ~Q(queue=""),
             ),
-            models.Index(name="attempt_due", fields=["due_at"], condition=one_of(ATTEMPT.open)),
+            models.Index(name="attempt_due", fields=["due_at"], condition=status_in(ATTEMPT.open)),
             models.Index(name="attempt_retrying", fields=["id"], condition=Q(ended_at__isnull=True, number__gt=0)),
             models.Index(name="attempt_leased", fields=["name"], condition=Q(status="LEASED") & ~Q(queue="")),
             # Of stand-alone tasks only: they are listed by age, and by who works on them.

@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
-from ..core.alerts import KINDS
+from ..core.alerts import ALERT_KINDS
 from ..core.snapshot import NEVER
 from .fields import DocumentField, MomentField
 
@@ -47,7 +47,7 @@ class Alert(models.Model):
     rang_at = MomentField(null=True)
 
     class Meta:
-        constraints = [models.CheckConstraint(name="alert_kind_is_known", condition=Q(kind__in=KINDS))]
+        constraints = [models.CheckConstraint(name="alert_kind_is_known", condition=Q(kind__in=ALERT_KINDS))]
         indexes = [models.Index(name="alert_due", fields=["next_at"])]
 
     def __str__(self) -> str:

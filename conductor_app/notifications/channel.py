@@ -9,11 +9,11 @@ from typing import Protocol, cast
 
 from conductor_app import conf
 
-from .waiters import EARS, Waiter
+from .waiters import WAITERS, Waiter
 
 log = logging.getLogger(__name__)
-Listener = Callable[[Collection[str]], None]
-_told_too: list[Listener] = []
+AnnouncementListener = Callable[[Collection[str]], None]
+_announcement_listeners: list[AnnouncementListener] = []
 
 
 class Backend(Protocol):
@@ -28,23 +28,26 @@ class Backend(Protocol):
 
 def announce(queues: Iterable[str]) -> None:
     """Say that these queues have new work, once for each piece of it. Never raises: the work is committed already."""
-    told = list(queues)
-    if not told:
+    announced = list(queues)
+    if not announced:
         return
     # A waiter of this process takes what it was woken for: the others need not hear of that.
-    left = EARS.wake(told)
-    for tell, queues in ((_backend(conf.wakeups).publish, left), *((tell, told) for tell in _told_too)):
+    not_woken = WAITERS.wake(announced)
+    for tell, queues in (
+        (_backend(conf.wakeups).publish, not_woken),
+        *((tell, announced) for tell in _announcement_listeners),
+    ):
         try:
             if queues:
                 tell(queues)
         except Exception:
-            log.exception("hint_lost", extra={"queues": told[:5]})
+            log.exception("hint_lost", extra={"queues": announced[:5]})
 
 
 def subscribe(*queues: str) -> AbstractContextManager[Waiter]:
     """An ear at the queues. Listen first, look then: what arrives between the two ends the wait that follows."""
     _backend(conf.wakeups).start_listening()
-    return EARS.subscribe(*queues)
+    return WAITERS.subscribe(*queues)
 
 
 def prepare_backend() -> None:
@@ -54,23 +57,23 @@ def prepare_backend() -> None:
 
 def count_waiting() -> int:
     """How many waiters this process has."""
-    return EARS.count
+    return WAITERS.count
 
 
 def is_closing() -> bool:
     """Whether this process is about to end: who waits for work should answer with what there is."""
-    return EARS.is_closing
+    return WAITERS.is_closing
 
 
 def wake_all_and_close() -> None:
     """End every wait of this process, and let none begin: it is about to end."""
-    EARS.close()
+    WAITERS.close()
 
 
-def on_announce(listener: Listener) -> None:
+def on_announce(listener: AnnouncementListener) -> None:
     """Let this be called with the queues of every announcement of this process."""
-    if listener not in _told_too:
-        _told_too.append(listener)
+    if listener not in _announcement_listeners:
+        _announcement_listeners.append(listener)
 
 
 @cache

@@ -20,33 +20,33 @@ from threading import Lock, Thread
 import orjson
 from django.db import connection
 
-from .waiters import EARS
+from .waiters import WAITERS
 
 log = logging.getLogger(__name__)
 
 # A longer list is cut to this one, which wakes everybody.
-EVERYBODY = b"*"
-LONGEST = 60_000
-LONGEST_PATH = 80
+WAKE_EVERYONE = b"*"
+MAX_HINT_BYTES = 60_000
+MAX_SOCKET_PATH = 80
 # A neighbour whose inbox stays full is busy with hints anyway.
-PATIENCE_SECONDS = 0.02
+SEND_TIMEOUT_SECONDS = 0.02
 
 
 def publish(queues: Collection[str]) -> None:
     """Send the hint to every process that listens, but this one."""
     hint = orjson.dumps(list(queues))
-    for inbox in _folder().iterdir():
-        if inbox != _own.path:
-            _send(hint if len(hint) <= LONGEST else EVERYBODY, inbox)
+    for inbox in _socket_folder().iterdir():
+        if inbox != _inbox.path:
+            _send_hint(hint if len(hint) <= MAX_HINT_BYTES else WAKE_EVERYONE, inbox)
 
 
 def start_listening() -> None:
     """Open this process's inbox, once."""
-    if _own.path is None:
-        _own.open()
+    if _inbox.path is None:
+        _inbox.open()
 
 
-class Inbox:
+class HintInbox:
     """Where this process hears of the others: a socket, and a thread that sleeps on it."""
 
     def __init__(self) -> None:
@@ -57,27 +57,27 @@ class Inbox:
         """Start to listen, unless another thread was first."""
         with self._lock:
             if self.path is None:
-                path = _folder() / f"{os.getpid()}.{secrets.token_hex(4)}"
+                path = _socket_folder() / f"{os.getpid()}.{secrets.token_hex(4)}"
                 heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
                 heard.bind(str(path))
                 atexit.register(path.unlink, missing_ok=True)
-                Thread(target=_listen, args=(heard,), name="wakeups", daemon=True).start()
+                Thread(target=_receive_hints, args=(heard,), name="wakeups", daemon=True).start()
                 self.path = path
 
 
-_own = Inbox()
+_inbox = HintInbox()
 
 
-def _listen(heard: socket.socket) -> None:
+def _receive_hints(heard: socket.socket) -> None:
     while True:
-        hint = heard.recv(LONGEST)
+        hint = heard.recv(MAX_HINT_BYTES)
         with suppress(orjson.JSONDecodeError):
-            EARS.wake_all() if hint == EVERYBODY else EARS.wake(orjson.loads(hint))
+            WAITERS.wake_all() if hint == WAKE_EVERYONE else WAITERS.wake(orjson.loads(hint))
 
 
-def _send(hint: bytes, inbox: Path) -> None:
+def _send_hint(hint: bytes, inbox: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as outgoing, suppress(TimeoutError, FileNotFoundError):
-        outgoing.settimeout(PATIENCE_SECONDS)
+        outgoing.settimeout(SEND_TIMEOUT_SECONDS)
         try:
             outgoing.sendto(hint, str(inbox))
         except ConnectionRefusedError:
@@ -86,17 +86,17 @@ def _send(hint: bytes, inbox: Path) -> None:
 
 
 @cache
-def _folder() -> Path:
+def _socket_folder() -> Path:
     """Where the users of this database meet: beside it, if that path is short enough for a socket's 108 bytes."""
     database = Path(connection.settings_dict["NAME"])
     beside = database.parent / "wakeups"
-    if database.is_absolute() and len(os.fsencode(beside)) <= LONGEST_PATH:
+    if database.is_absolute() and len(os.fsencode(beside)) <= MAX_SOCKET_PATH:
         beside.mkdir(mode=0o700, exist_ok=True)
         return beside
-    return _temporary(hashlib.sha256(os.fsencode(database)).hexdigest()[:16])
+    return _temporary_folder(hashlib.sha256(os.fsencode(database)).hexdigest()[:16])
 
 
-def _temporary(name: str) -> Path:
+def _temporary_folder(name: str) -> Path:
     folder = Path(tempfile.gettempdir()) / f"conductor-{os.getuid()}-{name}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid == os.getuid():

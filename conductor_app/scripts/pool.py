@@ -10,7 +10,7 @@ from functools import cache
 from threading import BoundedSemaphore
 from typing import Any
 
-from conductor_app.scripts.process import Died, Helper, Overran
+from conductor_app.scripts.process import Helper, HelperDied, HelperTimedOut
 
 ENGINES = {"javascript": "javascript_jq", "jq": "javascript_jq", "python": "monty"}
 """The engine of each language; a helper process runs one, and none is started before it is needed."""
@@ -19,12 +19,12 @@ GRACE_SECONDS = 0.5
 QUEUE_SECONDS = 30.0
 
 
-class Unavailable(Exception):
+class ScriptsUnavailable(Exception):
     """No helper process could take the script; it has not run and may be tried again."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class EvaluationResult:
     """What became of one evaluation: a value, or the sentence that says why there is none."""
 
     value: Any = None
@@ -49,7 +49,7 @@ class Pool:
 
     def __init__(self, size=2, queue_seconds=QUEUE_SECONDS):
         self._size, self._queue_seconds = size, queue_seconds
-        self.forget()
+        self.drop_helpers()
         POOLS.add(self)
 
     def evaluate(self, language, source, inputs, limit_seconds=4.0):
@@ -57,20 +57,20 @@ class Pool:
         if language not in ENGINES:
             raise ValueError(f"unknown script language {language!r}")
         if not isinstance(source, str):
-            return Answer(error="The script is not text.")
+            return EvaluationResult(error="The script is not text.")
         asked = {"language": language, "source": source, "limit": limit_seconds}
         if language == "python":
-            asked["names"] = names_of(inputs)
+            asked["names"] = input_names(inputs)
         order = json.dumps(asked).encode("ascii")
         try:
             text = json.dumps(inputs, allow_nan=False).encode("ascii")
         except (TypeError, ValueError, RecursionError) as error:
-            return Answer(error=f"The script's inputs cannot be written as JSON: {error}.")
+            return EvaluationResult(error=f"The script's inputs cannot be written as JSON: {error}.")
         if len(text) + len(order) > LARGEST_INPUT:
-            return Answer(error="The script and its inputs are larger than 16 MB.")
+            return EvaluationResult(error="The script and its inputs are larger than 16 MB.")
         return self._ask(language, (order, text), limit_seconds)
 
-    def pids(self):
+    def idle_pids(self):
         """The process ids of the helpers that wait for work."""
         return [helper.pid for helpers in self._idle.values() for helper in helpers]
 
@@ -80,14 +80,14 @@ class Pool:
             while helpers:
                 helpers.pop().kill()
 
-    def forget(self):
+    def drop_helpers(self):
         """Begin anew, without the helpers: after a fork they belong to the parent."""
         self._idle = {engine: [] for engine in ENGINES.values()}
         self._permits = BoundedSemaphore(self._size)
 
     def _ask(self, language, frames, limit):
         if not self._permits.acquire(timeout=self._queue_seconds):
-            raise Unavailable(f"All {self._size} helper processes were busy for {self._queue_seconds:g} s.")
+            raise ScriptsUnavailable(f"All {self._size} helper processes were busy for {self._queue_seconds:g} s.")
         try:
             return self._ask_helper(language, self._take(ENGINES[language]), frames, limit)
         finally:
@@ -98,16 +98,16 @@ class Pool:
         answer = None
         try:
             answer = helper.ask(frames, limit + GRACE_SECONDS)
-        except Overran:
-            return Answer(error=too_long(limit), timed_out=True)
-        except Died as death:
-            return Answer(error=f"The script brought its helper process down ({death}) and was stopped.")
+        except HelperTimedOut:
+            return EvaluationResult(error=timeout_message(limit), timed_out=True)
+        except HelperDied as death:
+            return EvaluationResult(error=f"The script brought its helper process down ({death}) and was stopped.")
         finally:
             if answer is None:
                 helper.kill()
             else:
                 self._idle[ENGINES[language]].append(helper)
-        return read(answer, limit, is_exact=language == "python")
+        return parse_answer(answer, limit, is_exact=language == "python")
 
     def _take(self, engine):
         idle = self._idle[engine]
@@ -124,45 +124,45 @@ def start_helper(engine):
     try:
         helper = Helper(engine)
     except OSError as error:
-        raise Unavailable(f"A helper process could not be started: {error.strerror}.") from error
+        raise ScriptsUnavailable(f"A helper process could not be started: {error.strerror}.") from error
     try:
         helper.await_ready()
     except BaseException as error:
         helper.kill()
-        if isinstance(error, (Overran, Died)):
-            raise Unavailable(f"A helper process did not start: {error or 'it took too long'}.") from error
+        if isinstance(error, (HelperTimedOut, HelperDied)):
+            raise ScriptsUnavailable(f"A helper process did not start: {error or 'it took too long'}.") from error
         raise
     return helper
 
 
-def names_of(inputs):
+def input_names(inputs):
     """The names of inputs; anything but an object has none."""
     return [name for name in inputs if isinstance(name, str)] if isinstance(inputs, dict) else []
 
 
-def read(answer, limit, is_exact=False):
+def parse_answer(answer, limit, is_exact=False):
     """The helper's JSON as an Answer. `is_exact`: the language itself tells 1 from 1.0 and has integers of any size."""
     try:
-        told = json.loads(answer) if is_exact else json.loads(answer, parse_int=whole, parse_float=number)
+        told = json.loads(answer) if is_exact else json.loads(answer, parse_int=parse_integer, parse_float=parse_float)
     except RecursionError:
-        return Answer(error="The script's result is nested too deeply.")
+        return EvaluationResult(error="The script's result is nested too deeply.")
     timed_out = told.get("timed_out", False)
-    error = too_long(limit) if timed_out else told.get("error")
-    return Answer(told.get("value"), error, timed_out, tuple(told.get("logs", ())))
+    error = timeout_message(limit) if timed_out else told.get("error")
+    return EvaluationResult(told.get("value"), error, timed_out, tuple(told.get("logs", ())))
 
 
-def too_long(limit):
+def timeout_message(limit):
     """The sentence for a script that did not end in time."""
     return f"The script ran longer than {limit:g} s and was stopped."
 
 
-def whole(text):
+def parse_integer(text):
     """An integer within 64 bits; a larger one is only a number, as it was in the script."""
     value = int(text)
     return value if -(2**63) <= value < 2**63 else float(text)
 
 
-def number(text):
+def parse_float(text):
     """A float, or the integer that it is."""
     value = float(text)
     return int(value) if value.is_integer() and -(2.0**63) <= value < 2.0**63 else value
@@ -171,10 +171,10 @@ def number(text):
 POOLS: "weakref.WeakSet[Pool]" = weakref.WeakSet()
 
 
-def each_pool(action: Callable[[Pool], None]):
+def for_each_pool(action: Callable[[Pool], None]):
     """A function that does something to every pool of this process."""
     return lambda: [action(pool) for pool in tuple(POOLS)]
 
 
-atexit.register(each_pool(Pool.close))
-os.register_at_fork(after_in_child=each_pool(Pool.forget))
+atexit.register(for_each_pool(Pool.close))
+os.register_at_fork(after_in_child=for_each_pool(Pool.drop_helpers))

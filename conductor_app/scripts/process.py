@@ -18,11 +18,11 @@ START_SECONDS = 10
 CHUNK = 1 << 20
 
 
-class Overran(Exception):
+class HelperTimedOut(Exception):
     """The helper has not answered in time."""
 
 
-class Died(Exception):
+class HelperDied(Exception):
     """The helper process has ended without an answer."""
 
 
@@ -76,29 +76,29 @@ class Helper:
     def _send(self, data, deadline):
         descriptor, rest = self._process.stdin.fileno(), memoryview(data)
         while rest:
-            wait(descriptor, select.POLLOUT, deadline)
+            wait_until_ready(descriptor, select.POLLOUT, deadline)
             try:
                 rest = rest[os.write(descriptor, rest[:CHUNK]) :]
             except BrokenPipeError:
-                raise Died(self._cause_of_death()) from None
+                raise HelperDied(self._exit_cause()) from None
 
     def _receive_frame(self, deadline):
         (size,) = LENGTH.unpack(self._receive(LENGTH.size, deadline))
         if size > LARGEST_ANSWER:
-            raise Died("it sent more than it may")
+            raise HelperDied("it sent more than it may")
         return self._receive(size, deadline)
 
     def _receive(self, size, deadline):
         descriptor, received = self._process.stdout.fileno(), bytearray()
         while len(received) < size:
-            wait(descriptor, select.POLLIN, deadline)
+            wait_until_ready(descriptor, select.POLLIN, deadline)
             chunk = os.read(descriptor, min(size - len(received), CHUNK))
             if not chunk:
-                raise Died(self._cause_of_death())
+                raise HelperDied(self._exit_cause())
             received += chunk
         return bytes(received)
 
-    def _cause_of_death(self):
+    def _exit_cause(self):
         # The pipe closes a moment before the process can be reaped; one that only closed its pipe is ended here.
         try:
             code = self._process.wait(timeout=1)
@@ -107,10 +107,10 @@ class Helper:
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
 
-def wait(descriptor, event, deadline):
+def wait_until_ready(descriptor, event, deadline):
     """Return when the pipe is ready; Overran when it is not so before the deadline."""
     poller = select.poll()
     poller.register(descriptor, event)
     left = deadline - time.monotonic()
     if left <= 0 or not poller.poll(ceil(left * 1000)):
-        raise Overran
+        raise HelperTimedOut

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from ..conf import COLOURS
+from ..conf import COLORS
 from . import environment
-from .logs import logging_at
+from .logs import logging_config
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 ROOT_URLCONF = "conductor_app.urls"
@@ -29,7 +29,7 @@ INSTALLED_APPS = [
     "django_celery_beat",
 ]
 MIDDLEWARE = [
-    "conductor_app.telemetry.requests.Requests",
+    "conductor_app.telemetry.requests.RequestContextMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "conductor_app.access.page_middleware.PageSessionMiddleware",
@@ -61,7 +61,7 @@ EMAIL_HOST = environment.text("EMAIL_HOST", "localhost")
 EMAIL_PORT = environment.number("EMAIL_PORT", 25, least=1, most=65_535)
 EMAIL_HOST_USER = environment.text("EMAIL_USER", "")
 EMAIL_HOST_PASSWORD = environment.text("EMAIL_PASSWORD", "")
-EMAIL_USE_TLS = environment.truth("EMAIL_TLS", False)
+EMAIL_USE_TLS = environment.boolean("EMAIL_TLS", False)
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = environment.text("EMAIL_FROM", "conductor@localhost")
 
@@ -88,7 +88,7 @@ CONDUCTOR_MAX_REQUEST_BYTES = 20 * 1024 * 1024
 DATA_UPLOAD_MAX_MEMORY_SIZE = CONDUCTOR_MAX_REQUEST_BYTES + 64 * 1024
 
 # Over HTTPS, cookies stay there. Plain HTTP is for loopback and for a private network behind a proxy that says so.
-HTTPS = environment.truth("HTTPS", False)
+HTTPS = environment.boolean("HTTPS", False)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
@@ -99,7 +99,7 @@ SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 CSRF_FAILURE_VIEW = "conductor_app.admin.error_pages.csrf_failure"
-CSRF_TRUSTED_ORIGINS = environment.words(environment.text("CSRF_TRUSTED_ORIGINS", ""))
+CSRF_TRUSTED_ORIGINS = environment.split_words(environment.text("CSRF_TRUSTED_ORIGINS", ""))
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
@@ -121,8 +121,8 @@ CONDUCTOR_WORKFLOW_PAYLOAD_MAX_BYTES = environment.number("WORKFLOW_PAYLOAD_HARD
 CONDUCTOR_TASKCLUSTER_ROOT_CLIENT_ID, CONDUCTOR_TASKCLUSTER_ROOT_ACCESS_TOKEN = environment.taskcluster_client(
     "TASKCLUSTER_ROOT_CLIENT_ID", "TASKCLUSTER_ROOT_ACCESS_TOKEN"
 )
-CONDUCTOR_SECRETS_KEYS = environment.long_words("SECRETS_KEYS", least=32)
-CONDUCTOR_METRICS_TOKENS = environment.long_words("METRICS_TOKEN", least=16)
+CONDUCTOR_SECRETS_KEYS = environment.secret_words("SECRETS_KEYS", least=32)
+CONDUCTOR_METRICS_TOKENS = environment.secret_words("METRICS_TOKEN", least=16)
 CONDUCTOR_TRACES_ENDPOINT = environment.text(
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", environment.text("OTEL_EXPORTER_OTLP_ENDPOINT", "")
 )
@@ -147,7 +147,7 @@ CONDUCTOR_WORKFLOW_STATUS_LISTENER_URL = environment.address("WORKFLOW_STATUS_LI
 CONDUCTOR_STATE_CHANGE_SINK = environment.text("STATE_CHANGE_SINK", "conductor")
 CONDUCTOR_PUBLIC_URL = environment.address("PUBLIC_URL", "https", "http").rstrip("/")
 CONDUCTOR_ENVIRONMENT_NAME = environment.text("ENVIRONMENT_NAME", "")
-CONDUCTOR_ENVIRONMENT_COLOUR = COLOURS[environment.choice("ENVIRONMENT_COLOUR", tuple(COLOURS), "grey")]
+CONDUCTOR_ENVIRONMENT_COLOUR = COLORS[environment.choice("ENVIRONMENT_COLOUR", tuple(COLORS), "grey")]
 CONDUCTOR_TASKCLUSTER_CLAIM_TIMEOUT = environment.number("TASKCLUSTER_CLAIM_TIMEOUT", 1_200, least=1)
 CONDUCTOR_TASKCLUSTER_DEADLINE_DELAY = environment.number("TASKCLUSTER_DEADLINE_DELAY", 60)
 CONDUCTOR_TASKCLUSTER_EXPIRATION_DELAY = environment.number("TASKCLUSTER_EXPIRATION_DELAY", 1_800)
@@ -159,7 +159,7 @@ CONDUCTOR_SQL_TASK_CONNECTIONS = environment.connections("SQL_TASK_CONNECTIONS")
 CONDUCTOR_ISOLATION_GROUPS = environment.groups("ISOLATION_GROUPS")
 CONDUCTOR_ISOLATION_THREADS = environment.number("ISOLATION_THREADS", 4, least=1, most=100)
 
-LOGGING = logging_at(
+LOGGING = logging_config(
     environment.choice("LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR"), "INFO"),
     environment.choice("LOG_FORMAT", ("console", "json"), "console"),
 )

@@ -5,7 +5,7 @@ from .base import *  # noqa: F403
 from .base import PAYLOAD_STORAGE, STORAGES
 
 SECRET_KEY = environment.require_value("SECRET_KEY", "$(openssl rand -base64 48)")
-ALLOWED_HOSTS = environment.words(environment.require_value("ALLOWED_HOSTS", "conductor.example.org"))
+ALLOWED_HOSTS = environment.split_words(environment.require_value("ALLOWED_HOSTS", "conductor.example.org"))
 
 DATABASES = {
     "default": services.postgresql(
@@ -17,7 +17,7 @@ DATABASES = {
 }
 
 if PAYLOAD_STORAGE:
-    STORAGES["payloads"] = services.payloads("PAYLOAD_STORAGE", PAYLOAD_STORAGE)
+    STORAGES["payloads"] = services.payload_storage("PAYLOAD_STORAGE", PAYLOAD_STORAGE)
     CONDUCTOR_PAYLOAD_STORAGE = "payloads"
 
 CONDUCTOR_API_ACCESS = "token"

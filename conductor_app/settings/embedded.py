@@ -7,9 +7,9 @@ from .base import *  # noqa: F403
 from .base import BASE_DIR, CONDUCTOR_PUBLIC_URL, ON_LOOPBACK, PAYLOAD_STORAGE, PORT, STORAGES
 
 VAR_DIR = Path(environment.text("VAR_DIR", str(BASE_DIR / "var"))).resolve()
-SECRET_KEY = environment.text("SECRET_KEY", "") or environment.kept_secret(VAR_DIR / "secret_key")
+SECRET_KEY = environment.text("SECRET_KEY", "") or environment.load_or_create_secret(VAR_DIR / "secret_key")
 
-ALLOWED_HOSTS = environment.words(
+ALLOWED_HOSTS = environment.split_words(
     environment.text("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
     if ON_LOOPBACK
     else environment.require_value("ALLOWED_HOSTS", "conductor.example.org,10.0.0.5")
@@ -21,7 +21,7 @@ CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = environment.networks(
 )
 
 DATABASES = {"default": services.sqlite(VAR_DIR / "conductor.sqlite3")}
-STORAGES["payloads"] = services.payloads("PAYLOAD_STORAGE", PAYLOAD_STORAGE or str(VAR_DIR / "payloads"))
+STORAGES["payloads"] = services.payload_storage("PAYLOAD_STORAGE", PAYLOAD_STORAGE or str(VAR_DIR / "payloads"))
 CONDUCTOR_PAYLOAD_STORAGE = "payloads"
 CONDUCTOR_WAKEUPS = "conductor_app.notifications.sqlite"
 

@@ -33,56 +33,61 @@ def require_value(name: str, example: str) -> str:
 
 def number(name: str, default: int, *, least: int = 0, most: int | None = None) -> int:
     """A whole number within its bounds."""
-    given = text(name, str(default))
-    if not given.isascii() or not given.isdigit() or int(given) < least or (most is not None and int(given) > most):
+    raw_value = text(name, str(default))
+    if (
+        not raw_value.isascii()
+        or not raw_value.isdigit()
+        or int(raw_value) < least
+        or (most is not None and int(raw_value) > most)
+    ):
         bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise ImproperlyConfigured(f"{name}={given!r} is refused: it must be a whole number {bounds}.")
-    return int(given)
+        raise ImproperlyConfigured(f"{name}={raw_value!r} is refused: it must be a whole number {bounds}.")
+    return int(raw_value)
 
 
-def truth(name: str, default: bool) -> bool:
+def boolean(name: str, default: bool) -> bool:
     """Yes or no, in the usual spellings."""
-    given = text(name, str(default)).lower()
-    if given not in TRUTHS:
-        raise ImproperlyConfigured(f"{name}={given!r} is refused: it must be one of: {', '.join(TRUTHS)}.")
-    return TRUTHS[given]
+    raw_value = text(name, str(default)).lower()
+    if raw_value not in TRUTHS:
+        raise ImproperlyConfigured(f"{name}={raw_value!r} is refused: it must be one of: {', '.join(TRUTHS)}.")
+    return TRUTHS[raw_value]
 
 
 def choice(name: str, choices: tuple[str, ...], default: str) -> str:
     """One of a few words."""
-    given = text(name, default)
-    if given not in choices:
-        raise ImproperlyConfigured(f"{name}={given!r} is refused: it must be one of: {', '.join(choices)}.")
-    return given
+    raw_value = text(name, default)
+    if raw_value not in choices:
+        raise ImproperlyConfigured(f"{name}={raw_value!r} is refused: it must be one of: {', '.join(choices)}.")
+    return raw_value
 
 
 def choices(name: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
     """The variable's words, separated by commas, if all of them are allowed; none where it is not set."""
-    found = tuple(words(text(name, "")))
+    found = tuple(split_words(text(name, "")))
     if unknown := sorted(set(found) - set(allowed)):
         raise ImproperlyConfigured(f"{name} is refused: {', '.join(unknown)[:100]} is none of {', '.join(allowed)}.")
     return found
 
 
-def words(given: str) -> list[str]:
+def split_words(raw_value: str) -> list[str]:
     """The entries of a comma-separated list."""
-    return [word.strip() for word in given.split(",") if word.strip()]
+    return [word.strip() for word in raw_value.split(",") if word.strip()]
 
 
 def groups(name: str) -> tuple[str, ...]:
     """Isolation groups as they stand in queues' names: `blue`, `@east`, `@east-blue`."""
-    given = words(text(name, ""))
-    if any(len(word) > 257 or not word.strip("@-") for word in given):
+    raw_value = split_words(text(name, ""))
+    if any(len(word) > 257 or not word.strip("@-") for word in raw_value):
         raise ImproperlyConfigured(f"{name} is refused: it must be isolation groups such as blue,green or @east-blue")
-    return tuple(dict.fromkeys(given))
+    return tuple(dict.fromkeys(raw_value))
 
 
-def long_words(name: str, *, least: int) -> tuple[str, ...]:
+def secret_words(name: str, *, least: int) -> tuple[str, ...]:
     """The entries of a comma-separated list, each too long to be guessed. They are never repeated in a refusal."""
-    given = words(text(name, ""))
-    if any(len(word) < least for word in given):
+    raw_value = split_words(text(name, ""))
+    if any(len(word) < least for word in raw_value):
         raise ImproperlyConfigured(f"{name} is refused: each of its keys must have at least {least} characters.")
-    return tuple(given)
+    return tuple(raw_value)
 
 
 def taskcluster_client(name_of_id: str, name_of_token: str) -> tuple[str, str]:
@@ -99,9 +104,9 @@ def taskcluster_client(name_of_id: str, name_of_token: str) -> tuple[str, str]:
 
 def networks(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Addresses with their prefix lengths, such as 10.0.0.0/8."""
-    given = words(text(name, ",".join(default)))
+    raw_value = split_words(text(name, ",".join(default)))
     try:
-        return tuple(str(ipaddress.ip_network(network)) for network in given)
+        return tuple(str(ipaddress.ip_network(network)) for network in raw_value)
     except ValueError as error:
         raise ImproperlyConfigured(
             f"{name} is refused: {error}. It must be networks such as 10.0.0.0/8,fd00::/8"
@@ -112,39 +117,39 @@ def connections(name: str) -> dict[str, str]:
     """Databases by name, as a JSON object of addresses; a refusal shows none of them, since they hold passwords."""
     shape = f'{name} is refused: it must be a JSON object such as {{"billing": "postgresql://user:password@host/db"}}'
     try:
-        given = json.loads(text(name, "{}"))
+        raw_value = json.loads(text(name, "{}"))
     except ValueError:
         # The reader's own complaint would show what was given.
-        given = None
-    if not isinstance(given, dict):
+        raw_value = None
+    if not isinstance(raw_value, dict):
         raise ImproperlyConfigured(f"{shape}.")
-    for key, address in given.items():
+    for key, address in raw_value.items():
         if not isinstance(address, str) or not address.startswith(SQL_SCHEMES):
             raise ImproperlyConfigured(f"{shape}; {key!r} does not begin with {' or '.join(SQL_SCHEMES)}.")
-    return given
+    return raw_value
 
 
 def address(name: str, *schemes: str) -> str:
     """An address with one of these schemes, or nothing. A refusal never repeats it, because it may hold a password."""
-    given = text(name, "")
+    raw_value = text(name, "")
     try:
-        parts = urlsplit(given)
+        parts = urlsplit(raw_value)
         is_right = parts.scheme in schemes and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         is_right = False
-    if given and not is_right:
+    if raw_value and not is_right:
         raise ImproperlyConfigured(f"{name} is refused: it must be an address such as {schemes[0]}://host.example.org")
-    return given
+    return raw_value
 
 
 def servers(name: str) -> str:
     """Hosts with their ports, such as one:9092,two:9092, or nothing."""
-    given = words(text(name, ""))
-    for server in given:
+    raw_value = split_words(text(name, ""))
+    for server in raw_value:
         host, _, port = server.rpartition(":")
         if not host or "/" in host or "@" in host or not (port.isascii() and port.isdigit()):
             raise ImproperlyConfigured(f"{name} is refused: it must be hosts with ports, such as one:9092,two:9092")
-    return ",".join(given)
+    return ",".join(raw_value)
 
 
 def is_loopback(host: str) -> bool:
@@ -155,7 +160,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def kept_secret(path: Path) -> str:
+def load_or_create_secret(path: Path) -> str:
     """The secret in this file, which is made up when the file does not exist; only its owner may read it."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # Written aside and linked into place, so that two processes that start together read the same whole secret.

@@ -31,12 +31,12 @@ control_socket_disable = True
 
 def on_starting(server: Any) -> None:
     """Before the web processes start: what each of them counts is added up by whichever is asked."""
-    folder.prepare()
+    folder.empty_folder()
 
 
 def on_exit(server: Any) -> None:
     """When all of them have ended."""
-    folder.clear_up()
+    folder.remove_folder()
 
 
 def post_worker_init(worker: Any) -> None:
@@ -45,12 +45,12 @@ def post_worker_init(worker: Any) -> None:
     from conductor_app.telemetry import pool_metrics
 
     notifications.prepare_backend()
-    pool_metrics.keep_looking()
-    gc_tuning.look_for_it_rarely()
-    let_polls_answer()
+    pool_metrics.start_recording()
+    gc_tuning.tune_garbage_collection()
+    end_polls_on_stop()
 
 
-def let_polls_answer() -> None:
+def end_polls_on_stop() -> None:
     """When this process is told to stop, its polls answer at once, instead of being cut off."""
     from conductor_app import notifications
 

@@ -20,7 +20,7 @@ SHARED = [
 ]
 
 
-class OnceInAWhile(logging.Filter):
+class RepeatedFailureFilter(logging.Filter):
     """Lets a failure through once in half a minute: sweeps are called twice a second, and a fault may last."""
 
     SECONDS = 30.0
@@ -40,7 +40,7 @@ class OnceInAWhile(logging.Filter):
         return True
 
 
-def logging_at(level: str, style: str) -> dict[str, Any]:
+def logging_config(level: str, style: str) -> dict[str, Any]:
     """Django's LOGGING: everything goes to standard error, other people's libraries speak up only to warn."""
     structlog.configure(
         processors=[
@@ -60,12 +60,12 @@ def logging_at(level: str, style: str) -> dict[str, Any]:
             "line": {
                 "()": structlog.stdlib.ProcessorFormatter,
                 "foreign_pre_chain": SHARED,
-                "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_rendering(style)],
+                "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_renderer(style)],
             }
         },
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
         "root": {"handlers": ["stderr"], "level": level},
-        "filters": {"once": {"()": OnceInAWhile}},
+        "filters": {"once": {"()": RepeatedFailureFilter}},
         "loggers": {name: {"level": max(level, "WARNING", key=_severity)} for name in QUIET}
         | {name: {"filters": ["once"]} for name in ("celery.app.trace", "celery.beat")},
     }
@@ -75,7 +75,7 @@ def _severity(level: str) -> int:
     return ("DEBUG", "INFO", "WARNING", "ERROR").index(level)
 
 
-def _rendering(style: str) -> list[Any]:
+def _renderer(style: str) -> list[Any]:
     if style == "json":
         as_text = structlog.processors.JSONRenderer(
             serializer=lambda event, **_: orjson.dumps(event, default=str).decode()

@@ -64,7 +64,7 @@ def folder_broker(path: Path) -> dict[str, Any]:
     }
 
 
-def payloads(name: str, place: str) -> dict[str, Any]:
+def payload_storage(name: str, place: str) -> dict[str, Any]:
     """The storage of payloads that are too large for rows: a folder, or s3://bucket/prefix with options as a query."""
     if not place.startswith("s3://"):
         folder = {"location": place, "file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}

@@ -18,7 +18,7 @@ SECRET_KEY = "a secret that everybody may know, for tests only"
 ALLOWED_HOSTS = ["*"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
-STORAGES["payloads"] = services.payloads("PAYLOAD_STORAGE", str(Path(SCRATCH.name) / "payloads"))
+STORAGES["payloads"] = services.payload_storage("PAYLOAD_STORAGE", str(Path(SCRATCH.name) / "payloads"))
 CONDUCTOR_PAYLOAD_STORAGE = "payloads"
 CONDUCTOR_API_ACCESS = "open"
 CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8", "::1/128")

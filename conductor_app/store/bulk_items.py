@@ -1,6 +1,6 @@
 """What came of the runs of an operation: two statements an item, since they stand in the transaction of its run."""
 
-from .statements import run
+from .statements import execute
 
 COUNTERS = {"DONE": "done", "REFUSED": "refused"}
 
@@ -13,4 +13,4 @@ def record_item(operation_id: str, state: str, item_id: int, outcome: str, answe
     counter = COUNTERS[outcome]
     counted = f"UPDATE conductor_bulkoperation SET {counter} = {counter} + 1 WHERE id = %s AND state = %s"
     noted = "UPDATE conductor_bulkitem SET outcome = %s, answer = %s, at = %s WHERE id = %s AND outcome = 'WAITING'"
-    return bool(run(counted, [operation_id, state]) and run(noted, [outcome, answer, now, item_id]))
+    return bool(execute(counted, [operation_id, state]) and execute(noted, [outcome, answer, now, item_id]))

@@ -65,7 +65,7 @@ def _run_columns(
     request_id: str | None = None,
     masked: frozenset[str] = frozenset(),
 ) -> list[Any]:
-    input, variables = writes.shelf.of_run(run, "input", masked), writes.shelf.variables(run)
+    input, variables = writes.placement.of_run(run, "input", masked), writes.placement.variables(run)
     return [
         run.id, run.definition.name, run.definition.version, run.definition.hash, run.status, "",
         rows.strip_nul(run.correlation_id)[:512], run.priority, run.created_at, run.created_at,
@@ -81,14 +81,14 @@ def insert_started_runs(writes: StatementBatch, effects: Iterable[Effect], run: 
     """Have the runs written that are started."""
     starts = [effect for effect in effects if isinstance(effect, StartRun)]
     if starts:
-        for freed in filter(None, (effect.frees for effect in starts)):
+        for freed in filter(None, (effect.releases_key_of for effect in starts)):
             writes.run("UPDATE conductor_run SET idempotency_key = NULL WHERE id = %s", [freed])
         writes.insert(RunRow, RUN_INSERTED, [_insert_started_run(writes, effect, run, now) for effect in starts])
 
 
 def _insert_started_run(writes: StatementBatch, effect: StartRun, run: Run, now: int) -> list[Any]:
     # A failure workflow is given the whole input, and not by its author: what was masked in it stays so.
-    masked = masked_names(run.definition) if effect.is_about_failure else frozenset()
+    masked = masked_names(run.definition) if effect.is_failure_workflow else frozenset()
     key = effect.idempotency_key or None
     return _run_columns(writes, new_child_run(effect, run, now), "engine", idempotency_key=key, masked=masked)
 
@@ -130,7 +130,7 @@ def _message_row(
         # What an operator has asked of a run above is masked by that one's definition, which is not known here.
         facts = mask_encrypt(effect.facts, frozenset(("asked",)), seal)
         return Message(to=effect.to, subject=effect.subject, facts=facts, sent_at=now, due_at=now)
-    facts = {"about": run.id} if effect.is_about_failure else {}
+    facts = {"about": run.id} if effect.is_failure_workflow else {}
     facts |= {"is_limited": True} if effect.definition.document.get("rateLimitConfig") else {}
     return Message(to=effect.id, subject="begin", facts=facts, sent_at=now, due_at=now)
 

@@ -6,19 +6,23 @@ from django.db import connection, models
 
 from ..core.masking import MARK
 from ..models import Attempt, Run, Task
-from ..models.fields import DocumentField, loads, loads_sealed
+from ..models.fields import DocumentField, loads, loads_encrypted
 from .statements import fetch, placeholders
 
-LEFT_OUT = ("input", "output", "variables")
+PAYLOAD_COLUMNS = ("input", "output", "variables")
 
 
 def _columns(model: type[models.Model], *left_out: str) -> list[models.Field]:
     return [field for field in model._meta.concrete_fields if field.name not in left_out]
 
 
-PARTS = ((Attempt, "a", _columns(Attempt)), (Task, "t", _columns(Task)), (Run, "r", _columns(Run, *LEFT_OUT)))
+SELECTED_MODELS = (
+    (Attempt, "a", _columns(Attempt)),
+    (Task, "t", _columns(Task)),
+    (Run, "r", _columns(Run, *PAYLOAD_COLUMNS)),
+)
 SQL = (
-    f"SELECT {', '.join(f'{alias}.{field.column}' for _, alias, fields in PARTS for field in fields)} "
+    f"SELECT {', '.join(f'{alias}.{field.column}' for _, alias, fields in SELECTED_MODELS for field in fields)} "
     "FROM conductor_attempt a JOIN conductor_task t ON t.id = a.task_id JOIN conductor_run r ON r.id = a.run_id "
     "WHERE a.id IN "
 )
@@ -35,23 +39,25 @@ def load_claimed(ids: Sequence[str]) -> list[Attempt]:
 
 
 def _attempt(row: tuple) -> Attempt:
-    attempt, task, run = _objects(row)
+    attempt, task, run = _build_attempt(row)
     attempt.task, attempt.run = task, run
     attempt.holds_sealed = any(isinstance(value, str) and MARK in value for value in row)
     return attempt
 
 
-def _objects(row: tuple):
+def _build_attempt(row: tuple):
     start = 0
-    for model, _, fields in PARTS:
+    for model, _, fields in SELECTED_MODELS:
         values = row[start : start + len(fields)]
         start += len(fields)
         names = [field.attname for field in fields]
-        yield model.from_db(connection.alias, names, [_read(*pair) for pair in zip(fields, values, strict=True)])
+        yield model.from_db(
+            connection.alias, names, [_parse_column(*pair) for pair in zip(fields, values, strict=True)]
+        )
 
 
-def _read(field: models.Field, value: object) -> object:
+def _parse_column(field: models.Field, value: object) -> object:
     if not isinstance(field, DocumentField):
         return value
     # Steps are shown to workers as to everybody; what is theirs is the payload.
-    return loads(value) if field.model is Task else loads_sealed(value)
+    return loads(value) if field.model is Task else loads_encrypted(value)

@@ -5,8 +5,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ..models import Message
-from ..models.gates import Facts, room
-from .statements import fetch, for_update, placeholders, run, serialize
+from ..models.gates import GateFacts, free_capacity
+from .statements import execute, fetch, lock_clause, placeholders, serialize
 
 
 class Candidate(NamedTuple):
@@ -29,21 +29,21 @@ class Candidate(NamedTuple):
         return not (self.is_limited or self.tells_start)
 
 
-WAITING = (
+IS_CLAIMABLE = (
     "a.queue = %s AND a.status = 'PENDING' AND a.queue <> '' AND a.visible_at <= %s AND a.ends_at > %s "
     "AND NOT EXISTS (SELECT 1 FROM conductor_queuehold h WHERE h.queue = %s AND h.until_at > %s) "
     "AND NOT EXISTS (SELECT 1 FROM conductor_workerhold w WHERE w.worker = %s)"
 )
 """The gates that count nothing, as the database asks them; and that the worker is not drained."""
-OF_RUNS = "a.run_id IS NOT NULL"
+BELONGS_TO_RUN = "a.run_id IS NOT NULL"
 """A queue of stand-alone tasks may bear the name of a task type: neither's workers are handed the other's work."""
-ORDER = "ORDER BY a.priority DESC, a.visible_at, a.id LIMIT %s"
-CANDIDATES = (
+CLAIM_ORDER = "ORDER BY a.priority DESC, a.visible_at, a.id LIMIT %s"
+SELECT_CANDIDATES = (
     "SELECT a.id, a.name, COALESCE(d.concurrent_limit, a.concurrent_limit), COALESCE(d.rate_count, a.rate_count), "
     "COALESCE(d.rate_seconds, a.rate_seconds), a.tells_start FROM conductor_attempt a "
     "LEFT JOIN conductor_taskdefinition d ON d.name = a.name WHERE "
 )
-CLAIM = (
+CLAIM_ATTEMPTS = (
     "UPDATE conductor_attempt SET status = 'LEASED', worker = %s, poll_count = poll_count + 1, callback_ms = 0, "
     "claimed_at = %s, updated_at = %s, started_at = COALESCE(started_at, %s), "
     "lease_ends_at = CASE WHEN lease_ms > 0 THEN %s + lease_ms END, "
@@ -57,18 +57,18 @@ def waiting_params(queue: str, worker: str, now: int) -> list:
     return [queue, now, now, queue, now, worker]
 
 
-def candidates(queue: str, worker: str, now: int, count: int) -> list[Candidate]:
+def find_candidates(queue: str, worker: str, now: int, count: int) -> list[Candidate]:
     """What is due in the queue, in the order in which it is handed out; not locked."""
-    sql = f"{CANDIDATES}{WAITING} AND {OF_RUNS} {ORDER}"
+    sql = f"{SELECT_CANDIDATES}{IS_CLAIMABLE} AND {BELONGS_TO_RUN} {CLAIM_ORDER}"
     return [Candidate(*row) for row in fetch(sql, [*waiting_params(queue, worker, now), count])]
 
 
 def claim_unlimited(queue: str, worker: str, now: int, count: int, names: Sequence[str]) -> list[str]:
     """Claim attempts of these names, which have no limits and tell nobody; the ids, in one statement."""
     chosen = (
-        f"SELECT a.id FROM conductor_attempt a WHERE {WAITING} AND {OF_RUNS} "
-        f"AND a.name IN ({placeholders(names)}) AND NOT a.tells_start {ORDER}"
-        f"{for_update('a', skip_locked=True)}"
+        f"SELECT a.id FROM conductor_attempt a WHERE {IS_CLAIMABLE} AND {BELONGS_TO_RUN} "
+        f"AND a.name IN ({placeholders(names)}) AND NOT a.tells_start {CLAIM_ORDER}"
+        f"{lock_clause('a', skip_locked=True)}"
     )
     return mark_claimed(chosen, [*waiting_params(queue, worker, now), *names, count], worker, now)
 
@@ -85,7 +85,7 @@ def claim_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[s
         found = _lock_candidates(queue, worker, now, count - len(taken), [*full])
         if not found:
             break
-        chosen, filled = _within_limits(found, now)
+        chosen, filled = _apply_limits(found, now)
         full += filled
         _count_starts(found, chosen)
         if chosen:
@@ -115,7 +115,7 @@ def _count_starts(found: list[Candidate], chosen: list[str]) -> None:
     """Starts are counted where a row bears a rate: one that was registered after the run had started is noted there."""
     for candidate in found:
         if candidate.id in chosen and candidate.rate_count > 0:
-            run(
+            execute(
                 "UPDATE conductor_attempt SET rate_count = %s, rate_seconds = %s WHERE id = %s AND rate_count = 0",
                 [candidate.rate_count, candidate.rate_seconds, candidate.id],
             )
@@ -123,11 +123,13 @@ def _count_starts(found: list[Candidate], chosen: list[str]) -> None:
 
 def _lock_candidates(queue: str, worker: str, now: int, count: int, full: list[str]) -> list[Candidate]:
     but = f" AND a.name NOT IN ({placeholders(full)})" if full else ""
-    sql = f"{CANDIDATES}{WAITING} AND {OF_RUNS}{but} {ORDER}{for_update('a', skip_locked=True)}"
+    sql = (
+        f"{SELECT_CANDIDATES}{IS_CLAIMABLE} AND {BELONGS_TO_RUN}{but} {CLAIM_ORDER}{lock_clause('a', skip_locked=True)}"
+    )
     return [Candidate(*row) for row in fetch(sql, [*waiting_params(queue, worker, now), *full, count])]
 
 
-def _within_limits(found: list[Candidate], now: int) -> tuple[list[str], list[str]]:
+def _apply_limits(found: list[Candidate], now: int) -> tuple[list[str], list[str]]:
     """The ids that may be taken, and the names whose limits are reached by them."""
     chosen, full = [], []
     ordered = sorted(found, key=lambda candidate: candidate.name)
@@ -146,10 +148,10 @@ def _remaining_capacity(limits: Candidate, now: int) -> int | None:
     if not limits.is_limited:
         return None
     serialize(f"limit:{limits.name}")
-    return room(limit_facts(limits, now))
+    return free_capacity(load_limit_facts(limits, now))
 
 
-def limit_facts(limits: Candidate, now: int) -> Facts:
+def load_limit_facts(limits: Candidate, now: int) -> GateFacts:
     """What the gates that count look at, counted now."""
     leased = starts = 0
     if limits.concurrent_limit > 0:
@@ -162,7 +164,7 @@ def limit_facts(limits: Candidate, now: int) -> Facts:
             "SELECT COUNT(*) FROM conductor_attempt WHERE name = %s AND rate_count > 0 AND claimed_at > %s",
             [limits.name, now - limits.rate_seconds * 1000],
         )
-    return Facts(
+    return GateFacts(
         now=now,
         visible_at=now,
         concurrent_limit=limits.concurrent_limit,
@@ -176,7 +178,10 @@ def limit_facts(limits: Candidate, now: int) -> Facts:
 def mark_claimed(chosen: str, params: Sequence, worker: str, now: int) -> list[str]:
     """Claim what was chosen; the ids in hand-out order, which RETURNING does not keep."""
     # Materialized: PostgreSQL may else run the choice once a row and so take more than were asked for.
-    claim = f"{CLAIM} WHERE id IN (SELECT id FROM chosen) AND status = 'PENDING' RETURNING -priority, visible_at, id"
+    claim = (
+        f"{CLAIM_ATTEMPTS} WHERE id IN (SELECT id FROM chosen) AND status = 'PENDING' "
+        "RETURNING -priority, visible_at, id"
+    )
     sql = f"WITH chosen AS MATERIALIZED ({chosen}) {claim}"
     return [id for *_, id in sorted(fetch(sql, [*params, worker, now, now, now, now, now, now]))]
 

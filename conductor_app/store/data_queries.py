@@ -36,13 +36,13 @@ from ..core.masking import MARK
 from ..core.snapshot import Run, Task
 from ..core.states import ATTEMPT
 from ..core.step_types import STEP_TYPES
-from ..models.fields import loads, loads_sealed
+from ..models.fields import loads, loads_encrypted
 from .cached_results import find_cached_run_output, find_cached_task_output
 from .environment_variables import all_variables
-from .foreach_item_cache import lists
+from .foreach_item_cache import item_lists
 from .inbox import oldest_messages
 from .rows import format_iteration_path, parse_iteration_path
-from .runs import TASK_SQL, tasks_at, tasks_of
+from .runs import TASK_SQL, load_tasks, load_tasks_at
 from .statements import fetch, placeholders
 
 
@@ -50,11 +50,11 @@ def load_requested(run: Run, questions: Iterable[DataRequest], now: int) -> dict
     """The answers to all questions that rows can answer; payloads of one kind in one query."""
     answers: dict[DataRequest, Any] = {}
     by_type: dict[type, list[Any]] = {}
-    for question in questions:
-        by_type.setdefault(type(question), []).append(question)
-    for kind, asked in by_type.items():
-        if kind in ANSWERERS:
-            answers |= ANSWERERS[kind](run, asked, now)
+    for request in questions:
+        by_type.setdefault(type(request), []).append(request)
+    for kind, requests in by_type.items():
+        if kind in LOADERS:
+            answers |= LOADERS[kind](run, requests, now)
     return answers
 
 
@@ -76,11 +76,11 @@ def read_payload(text: str, path: str) -> Any:
     """A payload from its columns."""
     if path:
         return ExternalPayload(path)
-    return MaskedPayload(loads_sealed(text)) if MARK in text else loads(text)
+    return MaskedPayload(loads_encrypted(text)) if MARK in text else loads(text)
 
 
-def _run_payloads(run: Run, asked: list[RunPayload], now: int) -> dict[DataRequest, Any]:
-    parts = sorted({question.part for question in asked})
+def _run_payloads(run: Run, requests: list[RunPayload], now: int) -> dict[DataRequest, Any]:
+    parts = sorted({request.part for request in requests})
     columns = [f"{part}, {PATHS.get(part, NO_PATH)}" for part in parts]
     [row] = fetch(f"SELECT {', '.join(columns)} FROM conductor_run WHERE id = %s", [run.id])
     pairs = zip(row[::2], row[1::2], strict=True)
@@ -91,10 +91,10 @@ NO_PATH = "''"
 PATHS = {"input": "input_path", "output": "output_path"}
 
 
-def _attempt_payloads(run: Run, asked: list[AttemptPayload], now: int) -> dict[DataRequest, Any]:
+def _attempt_payloads(run: Run, requests: list[AttemptPayload], now: int) -> dict[DataRequest, Any]:
     answers: dict[DataRequest, Any] = {}
     for part in ("input", "output"):
-        ids = [question.attempt_id for question in asked if question.part == part]
+        ids = [request.attempt_id for request in requests if request.part == part]
         for start in range(0, len(ids), 500):
             some = ids[start : start + 500]
             sql = f"SELECT id, {part}, {PATHS[part]} FROM conductor_attempt WHERE id IN ({placeholders(some)})"
@@ -102,20 +102,20 @@ def _attempt_payloads(run: Run, asked: list[AttemptPayload], now: int) -> dict[D
     return answers
 
 
-def _task_parts(run: Run, asked: list[TaskPart], now: int) -> dict[DataRequest, Any]:
+def _task_parts(run: Run, requests: list[TaskPart], now: int) -> dict[DataRequest, Any]:
     answers: dict[DataRequest, Any] = {}
     by_place: dict[tuple, list[TaskPart]] = {}
-    for question in asked:
-        by_place.setdefault((question.within, question.is_deep), []).append(question)
+    for request in requests:
+        by_place.setdefault((request.within, request.is_deep), []).append(request)
     for place, together in by_place.items():
         answers |= _newest_parts(run, *place, together, now)
     return answers
 
 
 def _newest_parts(
-    run: Run, within: tuple[int, ...], is_deep: bool, asked: list[TaskPart], now: int
+    run: Run, within: tuple[int, ...], is_deep: bool, requests: list[TaskPart], now: int
 ) -> dict[DataRequest, Any]:
-    refs = sorted({question.ref for question in asked})
+    refs = sorted({request.ref for request in requests})
     here, begins = _iteration_condition("t", within, is_deep)
     there, _ = _iteration_condition("n", within, is_deep)
     newest = (
@@ -123,10 +123,12 @@ def _newest_parts(
         f"WHERE n.run_id = t.run_id AND n.ref = t.ref AND n.seq > t.seq{there})"
     )
     rows = fetch(f"{TASK_SQL} AND {newest}", [run.id, *refs, *begins, *begins])
-    tasks = {task.key.ref: task for task in tasks_of(run, rows).values()}
-    payloads = [AttemptPayload(tasks[q.ref].attempt.id, q.part) for q in asked if q.part != "facts" and q.ref in tasks]
+    tasks = {task.key.ref: task for task in load_tasks(run, rows).values()}
+    payloads = [
+        AttemptPayload(tasks[q.ref].attempt.id, q.part) for q in requests if q.part != "facts" and q.ref in tasks
+    ]
     found = _attempt_payloads(run, payloads, now) if payloads else {}
-    return {question: _task_part(question, tasks.get(question.ref), found, run) for question in asked}
+    return {request: _task_part(request, tasks.get(request.ref), found, run) for request in requests}
 
 
 def _iteration_condition(table: str, iteration_path: tuple[int, ...], is_deep: bool = True) -> tuple[str, list[str]]:
@@ -141,35 +143,35 @@ def _iteration_condition(table: str, iteration_path: tuple[int, ...], is_deep: b
     ]
 
 
-def _task_part(question: TaskPart, task: Task | None, found: dict[DataRequest, Any], run: Run) -> Any:
+def _task_part(request: TaskPart, task: Task | None, found: dict[DataRequest, Any], run: Run) -> Any:
     if task is None:
         return None
-    if question.part == "facts":
+    if request.part == "facts":
         return {name: fact(run, task) for name, fact in TASK_FACTS.items()}
-    return found[AttemptPayload(task.attempt.id, question.part)]
+    return found[AttemptPayload(task.attempt.id, request.part)]
 
 
-OUTCOMES = (
+SELECT_OUTCOMES = (
     "SELECT t.ref, t.iteration_path, t.seq, t.status, a.reason, t.name, a.id, t.is_permissive, a.output, a.output_path "
     "FROM conductor_task t JOIN conductor_attempt a ON a.id = t.attempt_id WHERE t.run_id = %s AND "
 )
 
 
-def _joined_outcomes(run: Run, asked: list[JoinedOutcomes], now: int) -> dict[DataRequest, Any]:
-    return {question: _load_joined_outcomes(run, question) for question in asked}
+def _joined_outcomes(run: Run, requests: list[JoinedOutcomes], now: int) -> dict[DataRequest, Any]:
+    return {request: _load_joined_outcomes(run, request) for request in requests}
 
 
-def _load_joined_outcomes(run: Run, question: JoinedOutcomes) -> list[TaskOutcome] | str | None:
+def _load_joined_outcomes(run: Run, request: JoinedOutcomes) -> list[TaskOutcome] | str | None:
     where, params = (
         "t.joined_by = %s AND t.joined_by <> '' AND t.iteration_path = %s",
-        [question.join.ref, format_iteration_path(question.join.iteration_path)],
+        [request.join.ref, format_iteration_path(request.join.iteration_path)],
     )
-    if _is_any_open(run, where, params, question.known):
+    if _is_any_open(run, where, params, request.known):
         return None
     [(count,)] = fetch(f"SELECT COUNT(*) FROM conductor_task t WHERE t.run_id = %s AND {where}", [run.id, *params])
-    if count - _count_existing(run, question.known) < question.missing:
+    if count - _count_existing(run, request.known) < request.missing:
         return ABSENT
-    return _outcomes(run, where, params, question.known)
+    return _load_outcomes(run, where, params, request.known)
 
 
 def _count_existing(run: Run, known: frozenset[Key]) -> int:
@@ -177,55 +179,55 @@ def _count_existing(run: Run, known: frozenset[Key]) -> int:
     return sum(1 for key in known if key in run.tasks)
 
 
-def _iteration_outcomes(run: Run, asked: list[IterationOutcomes], now: int) -> dict[DataRequest, Any]:
-    return {question: _load_iteration_outcomes(run, question) for question in asked}
+def _iteration_outcomes(run: Run, requests: list[IterationOutcomes], now: int) -> dict[DataRequest, Any]:
+    return {request: _load_iteration_outcomes(run, request) for request in requests}
 
 
-def _load_iteration_outcomes(run: Run, question: IterationOutcomes) -> list[TaskOutcome] | None:
-    iteration_path = format_iteration_path((*question.loop.iteration_path, question.iteration))
+def _load_iteration_outcomes(run: Run, request: IterationOutcomes) -> list[TaskOutcome] | None:
+    iteration_path = format_iteration_path((*request.loop.iteration_path, request.iteration))
     where, params = (
         "t.loop_ref = %s AND t.loop_ref <> '' AND t.iteration_path = %s",
-        [question.loop.ref, iteration_path],
+        [request.loop.ref, iteration_path],
     )
-    if _is_any_open(run, where, params, question.known):
+    if _is_any_open(run, where, params, request.known):
         return None
-    return _outcomes(run, where, params, question.known)
+    return _load_outcomes(run, where, params, request.known)
 
 
-def _step_outcomes(run: Run, asked: list[StepOutcomes], now: int) -> dict[DataRequest, Any]:
+def _step_outcomes(run: Run, requests: list[StepOutcomes], now: int) -> dict[DataRequest, Any]:
     answers: dict[DataRequest, Any] = {}
-    for question in asked:
-        here, begins = _iteration_condition("t", question.loop.iteration_path)
-        answers[question] = _outcomes(run, f"t.ref = %s{here}", [question.ref, *begins], question.known)
+    for request in requests:
+        here, begins = _iteration_condition("t", request.loop.iteration_path)
+        answers[request] = _load_outcomes(run, f"t.ref = %s{here}", [request.ref, *begins], request.known)
     return answers
 
 
-def _open_tasks_inside(run: Run, asked: list[OpenTaskInside], now: int) -> dict[DataRequest, Any]:
-    return {question: _is_open_inside(run, question) for question in asked}
+def _open_tasks_inside(run: Run, requests: list[OpenTaskInside], now: int) -> dict[DataRequest, Any]:
+    return {request: _is_open_inside(run, request) for request in requests}
 
 
-def _is_open_inside(run: Run, question: OpenTaskInside) -> bool:
+def _is_open_inside(run: Run, request: OpenTaskInside) -> bool:
     refs, (here, begins) = (
-        sorted(question.refs),
-        _iteration_condition("t", (*question.scope.iteration_path, question.iteration)),
+        sorted(request.refs),
+        _iteration_condition("t", (*request.scope.iteration_path, request.iteration)),
     )
     where = f"t.loop_ref IN ({placeholders(refs)}) AND t.loop_ref <> ''{here}"
-    return _is_any_open(run, where, [*refs, *begins], question.known)
+    return _is_any_open(run, where, [*refs, *begins], request.known)
 
 
-def _list_items(run: Run, asked: list[ListItem], now: int) -> dict[DataRequest, Any]:
+def _list_items(run: Run, requests: list[ListItem], now: int) -> dict[DataRequest, Any]:
     """Items of lists; a list that this process does not know yet is read as the payload that it is."""
-    unknown = sorted({question.attempt_id for question in asked} - lists.keys())
+    unknown = sorted({request.attempt_id for request in requests} - item_lists.keys())
     found = _attempt_payloads(run, [AttemptPayload(id, "input") for id in unknown], now) if unknown else {}
     answers: dict[DataRequest, Any] = {}
-    for question in asked:
-        payload = found.get(AttemptPayload(question.attempt_id, "input"))
+    for request in requests:
+        payload = found.get(AttemptPayload(request.attempt_id, "input"))
         if isinstance(payload, ExternalPayload | MaskedPayload):
-            answers[question] = payload
+            answers[request] = payload
         else:
             if payload is not None:
-                lists.keep(question.attempt_id, payload["items"])
-            answers[question] = lists.item(question.attempt_id, question.index)
+                item_lists.keep(request.attempt_id, payload["items"])
+            answers[request] = item_lists.item(request.attempt_id, request.index)
     return answers
 
 
@@ -239,8 +241,8 @@ def _is_any_open(run: Run, where: str, params: list[str], known: frozenset[Key])
     return any(Key(ref, parse_iteration_path(iteration_path)) not in known for ref, iteration_path in rows)
 
 
-def _outcomes(run: Run, where: str, params: list[str], known: frozenset[Key]) -> list[TaskOutcome]:
-    rows = fetch(f"{OUTCOMES}{where}", [run.id, *params])
+def _load_outcomes(run: Run, where: str, params: list[str], known: frozenset[Key]) -> list[TaskOutcome]:
+    rows = fetch(f"{SELECT_OUTCOMES}{where}", [run.id, *params])
     return [
         TaskOutcome(
             Key(ref, parse_iteration_path(iteration_path)),
@@ -257,49 +259,49 @@ def _outcomes(run: Run, where: str, params: list[str], known: frozenset[Key]) ->
     ]
 
 
-def _remaining_tasks(run: Run, asked: list[RemainingTasks], now: int) -> dict[DataRequest, Any]:
-    return {question: _summarize_remaining(run, question.known) for question in asked}
+def _remaining_tasks(run: Run, requests: list[RemainingTasks], now: int) -> dict[DataRequest, Any]:
+    return {request: _summarize_remaining(run, request.known) for request in requests}
 
 
 def _summarize_remaining(run: Run, known: frozenset[Key]) -> RemainingSummary:
     is_open = _is_any_open(run, "t.id <> ''", [], known)
-    works = f"t.type NOT IN ({placeholders(WAITING)})"
-    is_at_work = is_open and _is_any_open(run, works, WAITING, known)
+    is_waiting_type = f"t.type NOT IN ({placeholders(WAITING_TYPES)})"
+    is_at_work = is_open and _is_any_open(run, is_waiting_type, WAITING_TYPES, known)
     return RemainingSummary(is_open, is_at_work, () if is_open else _permissive_failures(run, known))
 
 
-WAITING = [type for type, kind in STEP_TYPES.items() if kind.waits_for_tasks]
+WAITING_TYPES = [type for type, kind in STEP_TYPES.items() if kind.waits_for_tasks]
 
 
 def _permissive_failures(run: Run, known: frozenset[Key]) -> tuple[tuple[str, str, str], ...]:
     if not run.definition.has_permissive:
         return ()
-    failed = _outcomes(run, "t.is_permissive AND t.status NOT IN ('ACTIVE', 'COMPLETED', 'SKIPPED')", [], known)
+    failed = _load_outcomes(run, "t.is_permissive AND t.status NOT IN ('ACTIVE', 'COMPLETED', 'SKIPPED')", [], known)
     return tuple((outcome.attempt_id, outcome.status, outcome.reason) for outcome in failed)
 
 
-def _last_output(run: Run, asked: list[LastOutput], now: int) -> dict[DataRequest, Any]:
+def _last_output(run: Run, requests: list[LastOutput], now: int) -> dict[DataRequest, Any]:
     rows = fetch(
         "SELECT a.seq, a.output, a.output_path FROM conductor_attempt a JOIN conductor_task t ON t.id = a.task_id "
         "WHERE a.run_id = %s ORDER BY a.seq DESC LIMIT 1",
         [run.id],
     )
-    return {question: (rows[0][0], read_payload(*rows[0][1:])) if rows else (0, {}) for question in asked}
+    return {request: (rows[0][0], read_payload(*rows[0][1:])) if rows else (0, {}) for request in requests}
 
 
-def _tasks_at(run: Run, asked: list[TaskAt], now: int) -> dict[DataRequest, Any]:
-    found = tasks_at(run, [question.key for question in asked])
-    return {question: found.get(question.key) for question in asked}
+def _tasks_at(run: Run, requests: list[TaskAt], now: int) -> dict[DataRequest, Any]:
+    found = load_tasks_at(run, [request.key for request in requests])
+    return {request: found.get(request.key) for request in requests}
 
 
-def _references_in_use(run: Run, asked: list[ReferencesInUse], now: int) -> dict[DataRequest, Any]:
-    return {question: frozenset(_used_references(run, question)) for question in asked}
+def _references_in_use(run: Run, requests: list[ReferencesInUse], now: int) -> dict[DataRequest, Any]:
+    return {request: frozenset(_used_references(run, request)) for request in requests}
 
 
-def _used_references(run: Run, question: ReferencesInUse) -> Iterator[str]:
+def _used_references(run: Run, request: ReferencesInUse) -> Iterator[str]:
     refs, iteration_path = (
-        sorted(question.refs),
-        () if question.iteration_path is None else (format_iteration_path(question.iteration_path),),
+        sorted(request.refs),
+        () if request.iteration_path is None else (format_iteration_path(request.iteration_path),),
     )
     here = " AND iteration_path = %s" if iteration_path else ""
     for start in range(0, len(refs), 500):
@@ -308,49 +310,49 @@ def _used_references(run: Run, question: ReferencesInUse) -> Iterator[str]:
         yield from (ref for (ref,) in fetch(sql, [run.id, *iteration_path, *some]))
 
 
-def _active_domains(run: Run, asked: list[ActiveDomains], now: int) -> dict[DataRequest, Any]:
+def _active_domains(run: Run, requests: list[ActiveDomains], now: int) -> dict[DataRequest, Any]:
     since = now - conf.active_worker_seconds * 1000
     answers: dict[DataRequest, Any] = {}
-    for question in asked:
+    for request in requests:
         rows = fetch(
             "SELECT DISTINCT domain FROM conductor_poller WHERE task_type = %s AND polled_at >= %s",
-            [question.task_type, since],
+            [request.task_type, since],
         )
-        answers[question] = frozenset(domain for (domain,) in rows)
+        answers[request] = frozenset(domain for (domain,) in rows)
     return answers
 
 
-def _inbox(run: Run, asked: list[InboxMessages], now: int) -> dict[DataRequest, Any]:
-    return {question: oldest_messages(run, question, now) for question in asked}
+def _inbox_batches(run: Run, requests: list[InboxMessages], now: int) -> dict[DataRequest, Any]:
+    return {request: oldest_messages(run, request, now) for request in requests}
 
 
-def _cached_task_outputs(run: Run, asked: list[CachedTaskOutput], now: int) -> dict[DataRequest, Any]:
-    columns = {question: find_cached_task_output(question, now) for question in asked}
-    return {question: read_payload(*row) if row else None for question, row in columns.items()}
+def _cached_task_outputs(run: Run, requests: list[CachedTaskOutput], now: int) -> dict[DataRequest, Any]:
+    columns = {request: find_cached_task_output(request, now) for request in requests}
+    return {request: read_payload(*row) if row else None for request, row in columns.items()}
 
 
-def _cached_run_outputs(run: Run, asked: list[CachedRunOutput], now: int) -> dict[DataRequest, Any]:
-    columns = {question: find_cached_run_output(question, now) for question in asked}
-    return {question: (row[0], read_payload(*row[1:])) if row else None for question, row in columns.items()}
+def _cached_run_outputs(run: Run, requests: list[CachedRunOutput], now: int) -> dict[DataRequest, Any]:
+    columns = {request: find_cached_run_output(request, now) for request in requests}
+    return {request: (row[0], read_payload(*row[1:])) if row else None for request, row in columns.items()}
 
 
-def _idempotency_holders(run: Run, asked: list[IdempotencyLookup], now: int) -> dict[DataRequest, Any]:
-    answers: dict[DataRequest, Any] = dict.fromkeys(asked)
+def _idempotency_holders(run: Run, requests: list[IdempotencyLookup], now: int) -> dict[DataRequest, Any]:
+    answers: dict[DataRequest, Any] = dict.fromkeys(requests)
     sql = (
         "SELECT r.id, r.status, r.parent_id, a.task_id, a.status FROM conductor_run r "
         "LEFT JOIN conductor_attempt a ON a.id = r.parent_attempt_id WHERE r.name = %s AND r.idempotency_key = %s"
     )
-    for question in asked:
-        for id, status, parent_id, task_id, waits in fetch(sql, [question.name, question.key]):
-            answers[question] = IdempotencyKeyHolder(id, status, parent_id, task_id or "", waits in ATTEMPT.open)
+    for request in requests:
+        for id, status, parent_id, task_id, waits in fetch(sql, [request.name, request.key]):
+            answers[request] = IdempotencyKeyHolder(id, status, parent_id, task_id or "", waits in ATTEMPT.open)
     return answers
 
 
-def _environment(run: Run, asked: list[Environment], now: int) -> dict[DataRequest, Any]:
-    return dict.fromkeys(asked, all_variables())
+def _environment_variables(run: Run, requests: list[Environment], now: int) -> dict[DataRequest, Any]:
+    return dict.fromkeys(requests, all_variables())
 
 
-ANSWERERS: dict[type, Callable[[Run, list[Any], int], dict[DataRequest, Any]]] = {
+LOADERS: dict[type, Callable[[Run, list[Any], int], dict[DataRequest, Any]]] = {
     RunPayload: _run_payloads,
     AttemptPayload: _attempt_payloads,
     TaskPart: _task_parts,
@@ -364,8 +366,8 @@ ANSWERERS: dict[type, Callable[[Run, list[Any], int], dict[DataRequest, Any]]] =
     TaskAt: _tasks_at,
     ReferencesInUse: _references_in_use,
     ActiveDomains: _active_domains,
-    Environment: _environment,
-    InboxMessages: _inbox,
+    Environment: _environment_variables,
+    InboxMessages: _inbox_batches,
     IdempotencyLookup: _idempotency_holders,
     CachedTaskOutput: _cached_task_outputs,
     CachedRunOutput: _cached_run_outputs,

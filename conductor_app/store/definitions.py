@@ -26,7 +26,7 @@ def load_definition(hash: str) -> Definition:
 
 def parse_document(document: dict[str, Any], hash: str = "") -> Definition:
     """A definition from its complete document."""
-    return read_definition(document, hash=hash, tells_of_tasks=bool(conf.task_status_listener_url))
+    return read_definition(document, hash=hash, publishes_task_events=bool(conf.task_status_listener_url))
 
 
 def save_definition(document: dict[str, Any], now: int) -> Definition:

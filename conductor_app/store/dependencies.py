@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from ..core.states import COMPLETED, TASK
 from ..models.fields import dumps
-from .statements import fetch, for_share, placeholders
+from .statements import fetch, placeholders, share_lock_clause
 
 CHUNK = 300
 
@@ -30,7 +30,8 @@ def lock_tasks(task_ids: Sequence[str]) -> dict[str, RequiredTask]:
     for some in _chunks(ids):
         where = f"s.task_id IN ({placeholders(some)}) ORDER BY s.task_id"
         locked = fetch(
-            f"SELECT s.task_id, s.expires_at FROM conductor_standalonetask s WHERE {where}{for_share('s')}", some
+            f"SELECT s.task_id, s.expires_at FROM conductor_standalonetask s WHERE {where}{share_lock_clause('s')}",
+            some,
         )
         # Asked for by itself: whoever had to wait for the locks sees what was resolved meanwhile.
         statuses = dict(fetch(f"SELECT id, status FROM conductor_task WHERE id IN ({placeholders(some)})", some))
@@ -51,7 +52,7 @@ def dependents_of(required_id: str, completed: bool, limit: int) -> list[str]:
     return [id for (id,) in rows]
 
 
-def send_resolved(task_id: str, facts: dict[str, Any], now: int) -> int:
+def insert_resolved_message(task_id: str, facts: dict[str, Any], now: int) -> int:
     """Leave the message that a task is resolved; its id."""
     [(id,)] = fetch(
         'INSERT INTO conductor_message ("to", subject, facts, sent_at, due_at, tries, error) '

@@ -4,18 +4,18 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ..core.snapshot import NEVER
-from .statements import fetch, for_update, placeholders, run
+from .statements import execute, fetch, lock_clause, placeholders
 
 OPEN = "status IN ('LEASED', 'PENDING')"
 OPEN_RUN = "status IN ('PAUSED', 'RUNNING')"
 
-AWAITED = f"wake_at < {NEVER}"
+HAS_WAKE_TIME = f"wake_at < {NEVER}"
 
-NOT_REMOTE = "NOT (subject = 'publish')"
+IS_INTERNAL_MESSAGE = "NOT (subject = 'publish')"
 """Spelled as the index is: SQLite takes a partial index only for the condition that it was made with."""
 
 
-class Due(NamedTuple):
+class DueAttempts(NamedTuple):
     """Attempts of one run, or of one stand-alone task, with a clock that has run out."""
 
     run_id: str
@@ -23,20 +23,23 @@ class Due(NamedTuple):
     attempt_ids: list[str]
 
 
-def due_attempts(now: int, limit: int) -> list[Due]:
+def due_attempts(now: int, limit: int) -> list[DueAttempts]:
     """Open attempts with a clock that has run out, the longest overdue of them."""
     rows = fetch(
         "SELECT COALESCE(run_id, ''), CASE WHEN run_id IS NULL THEN task_id ELSE '' END, id FROM conductor_attempt "
         f"WHERE {OPEN} AND due_at <= %s ORDER BY due_at LIMIT %s",
         [now, limit],
     )
-    return [Due(*owner, [id for *_, id in group]) for owner, group in groupby(sorted(rows), key=lambda row: row[:2])]
+    return [
+        DueAttempts(*owner, [id for *_, id in group]) for owner, group in groupby(sorted(rows), key=lambda row: row[:2])
+    ]
 
 
 def due_standalone_tasks(now: int, limit: int) -> list[str]:
     """Stand-alone tasks that are to be ended, because their deadline has passed."""
     rows = fetch(
-        f"SELECT task_id FROM conductor_standalonetask WHERE wake_at <= %s AND {AWAITED} ORDER BY wake_at LIMIT %s",
+        "SELECT task_id FROM conductor_standalonetask "
+        f"WHERE wake_at <= %s AND {HAS_WAKE_TIME} ORDER BY wake_at LIMIT %s",
         [now, limit],
     )
     return [id for (id,) in rows]
@@ -55,49 +58,53 @@ def due_messages(now: int, limit: int) -> list[int]:
     return [
         id
         for (id,) in fetch(
-            f"SELECT id FROM conductor_message WHERE due_at <= %s AND {NOT_REMOTE} ORDER BY due_at, id LIMIT %s",
+            "SELECT id FROM conductor_message "
+            f"WHERE due_at <= %s AND {IS_INTERNAL_MESSAGE} ORDER BY due_at, id LIMIT %s",
             [now, limit],
         )
     ]
 
 
-GOING = "NOT EXISTS (SELECT 1 FROM conductor_scheduler WHERE is_paused)"
-STARTABLE = f"""e.state = 'POLLED'
+SCHEDULER_IS_RUNNING = "NOT EXISTS (SELECT 1 FROM conductor_scheduler WHERE is_paused)"
+SLOT_CAN_START = f"""e.state = 'POLLED'
     AND EXISTS (SELECT 1 FROM conductor_schedule s WHERE s.name = e.schedule_name AND NOT s.is_paused)
     AND NOT (e.waits_for_others AND (
         EXISTS (SELECT 1 FROM conductor_run r WHERE r.schedule = e.schedule_name AND r.schedule <> '' AND r.{OPEN_RUN})
         OR EXISTS (SELECT 1 FROM conductor_scheduleexecution o WHERE o.state = 'POLLED'
                    AND o.schedule_name = e.schedule_name AND (o.slot_at, o.id) < (e.slot_at, e.id))))
-    AND {GOING}"""
+    AND {SCHEDULER_IS_RUNNING}"""
 """Slots whose run is still to be started, and can be: those that wait for one another come one at a time."""
 
 
 def due_schedules(now: int, limit: int) -> list[int]:
     """Schedules that have come to their next slot, the longest overdue first."""
     rows = fetch(
-        f"SELECT id FROM conductor_schedule WHERE next_run_at <= %s AND {GOING} ORDER BY next_run_at LIMIT %s",
+        "SELECT id FROM conductor_schedule "
+        f"WHERE next_run_at <= %s AND {SCHEDULER_IS_RUNNING} ORDER BY next_run_at LIMIT %s",
         [now, limit],
     )
     return [id for (id,) in rows]
 
 
-def waiting_slots(now: int, limit: int) -> list[str]:
+def startable_slots(now: int, limit: int) -> list[str]:
     """Slots that have waited for their turn, the earliest first."""
     rows = fetch(
-        f"SELECT e.id FROM conductor_scheduleexecution e WHERE e.executed_at <= %s AND {STARTABLE} "
+        f"SELECT e.id FROM conductor_scheduleexecution e WHERE e.executed_at <= %s AND {SLOT_CAN_START} "
         "ORDER BY e.slot_at, e.id LIMIT %s",
         [now, limit],
     )
     return [id for (id,) in rows]
 
 
-EARLIEST = {
-    "fire_schedules": f"SELECT MIN(next_run_at) FROM conductor_schedule WHERE next_run_at IS NOT NULL AND {GOING}",
-    "start_waiting_slots": f"SELECT MIN(e.executed_at) FROM conductor_scheduleexecution e WHERE {STARTABLE}",
+EARLIEST_DUE = {
+    "fire_schedules": (
+        f"SELECT MIN(next_run_at) FROM conductor_schedule WHERE next_run_at IS NOT NULL AND {SCHEDULER_IS_RUNNING}"
+    ),
+    "start_waiting_slots": f"SELECT MIN(e.executed_at) FROM conductor_scheduleexecution e WHERE {SLOT_CAN_START}",
     "expire_leases": f"SELECT MIN(due_at) FROM conductor_attempt WHERE {OPEN}",
-    "pass_deadlines": f"SELECT MIN(wake_at) FROM conductor_standalonetask WHERE {AWAITED}",
+    "pass_deadlines": f"SELECT MIN(wake_at) FROM conductor_standalonetask WHERE {HAS_WAKE_TIME}",
     "wake_runs": f"SELECT MIN(wake_at) FROM conductor_run WHERE {OPEN_RUN}",
-    "deliver_messages": f"SELECT MIN(due_at) FROM conductor_message WHERE {NOT_REMOTE}",
+    "deliver_messages": f"SELECT MIN(due_at) FROM conductor_message WHERE {IS_INTERNAL_MESSAGE}",
     "group_failures": "SELECT MIN(at) FROM conductor_failure WHERE group_id IS NULL",
 }
 """The earliest moment at which each sweep has something to do."""
@@ -105,16 +112,16 @@ EARLIEST = {
 
 def earliest_due(sweep: str) -> int | None:
     """When the sweep has something to do next; None where it has nothing."""
-    return fetch(EARLIEST[sweep])[0][0] if sweep in EARLIEST else None
+    return fetch(EARLIEST_DUE[sweep])[0][0] if sweep in EARLIEST_DUE else None
 
 
 def next_due_moment() -> int | None:
     """The earliest moment at which anything is due."""
-    [row] = fetch(f"SELECT ({'), ('.join(EARLIEST.values())})")
+    [row] = fetch(f"SELECT ({'), ('.join(EARLIEST_DUE.values())})")
     return min((moment for moment in row if moment is not None), default=None)
 
 
-def old_slots(before: int, limit: int) -> list[str]:
+def expired_slots(before: int, limit: int) -> list[str]:
     """Slots that were handled before a moment, the oldest first; those that still wait are kept."""
     rows = fetch(
         "SELECT id FROM conductor_scheduleexecution WHERE executed_at < %s AND state <> 'POLLED' "
@@ -124,17 +131,17 @@ def old_slots(before: int, limit: int) -> list[str]:
     return [id for (id,) in rows]
 
 
-def postpone(attempt_ids: list[str], moment: int, now: int) -> None:
+def postpone_attempts(attempt_ids: list[str], moment: int, now: int) -> None:
     """Look at these attempts at another moment, unless their clocks were moved meanwhile."""
     where = f"id IN ({placeholders(attempt_ids)}) AND due_at <= %s"
-    run(f"UPDATE conductor_attempt SET due_at = %s WHERE {where}", [moment, *attempt_ids, now])
+    execute(f"UPDATE conductor_attempt SET due_at = %s WHERE {where}", [moment, *attempt_ids, now])
 
 
 def claim_to_publish(now: int, held_until: int, count: int) -> list[int]:
     """Take messages to other systems that are due, those that others are taking skipped; their ids."""
     chosen = (
         "SELECT m.id FROM conductor_message m WHERE m.subject = 'publish' AND m.due_at <= %s "
-        f"ORDER BY m.due_at, m.id LIMIT %s{for_update('m', skip_locked=True)}"
+        f"ORDER BY m.due_at, m.id LIMIT %s{lock_clause('m', skip_locked=True)}"
     )
     taken = fetch(
         f"WITH chosen AS MATERIALIZED ({chosen}) UPDATE conductor_message SET due_at = %s "

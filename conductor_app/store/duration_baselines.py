@@ -7,7 +7,7 @@ MOST_RUNS, MOST_ATTEMPTS = 200, 20_000
 """What is measured of one definition version: enough to know what is usual, few enough to be read in passing."""
 MOST_ENDED = 5_000
 
-MEASURED = f"""
+MEASURE_STEPS = f"""
 WITH sample AS (
     SELECT id, ended_at - created_at AS took FROM conductor_run
     WHERE name = %s AND version = %s AND status = 'COMPLETED' ORDER BY created_at DESC LIMIT {MOST_RUNS}),
@@ -39,7 +39,7 @@ def measure_version(name: str, version: int, now: int) -> int:
     """Measure one definition version and keep it; returns of how many steps."""
     rows = [
         DurationBaseline(name=name, version=version, ref=ref, count=count, p50_ms=p50, p95_ms=p95, measured_at=now)
-        for ref, count, p50, p95 in fetch(MEASURED, [name, version])
+        for ref, count, p50, p95 in fetch(MEASURE_STEPS, [name, version])
     ]
     DurationBaseline.objects.bulk_create(
         rows,

@@ -10,9 +10,9 @@ from ..core.states import EXPIRED, FAILED, FAILED_FOR_GOOD, RUN
 from ..models import Failure
 from . import rows
 from .statement_batch import StatementBatch
-from .statements import CHUNK, run, serialize
+from .statements import CHUNK, execute, serialize
 
-BAD = frozenset((FAILED, FAILED_FOR_GOOD, EXPIRED))
+FAILED_STATUSES = frozenset((FAILED, FAILED_FOR_GOOD, EXPIRED))
 COLUMNS = (
     "fingerprint", "run_id", "attempt_id", "definition", "version", "ref", "message", "queue", "worker", "build", "at",
     "task_id",
@@ -27,7 +27,9 @@ def write_failures(
     failed = [
         _attempt_failure(attempt, task, after, now)
         for id, (attempt, task) in touched.items()
-        if attempt.status in BAD and _is_new_failure(attempt, seen.get(id)) and not _is_consequence(attempt, task)
+        if attempt.status in FAILED_STATUSES
+        and _is_new_failure(attempt, seen.get(id))
+        and not _is_consequence(attempt, task)
     ]
     failed += [] if failed else list(_run_failure(before, after, now))
     if failed:
@@ -51,7 +53,7 @@ def _run_failure(before: Run, after: Run, now: int) -> Iterator[list[Any]]:
     """A run that ended badly, and not by one of its tasks: its own time was over, or a TERMINATE said so."""
     ended = before.status in RUN.open and after.status in RUN.final
     blamed = after.task_of_attempt(after.failed_attempt_id)
-    is_noted = after.failed_attempt_id and (blamed is None or blamed.attempt.status in BAD)
+    is_noted = after.failed_attempt_id and (blamed is None or blamed.attempt.status in FAILED_STATUSES)
     if ended and after.status in ("FAILED", "TIMED_OUT") and not is_noted:
         yield _failure_row(after, "", "", after.reason, "", "", now)
 
@@ -71,7 +73,7 @@ def write_standalone_failures(writes: StatementBatch, before: StandaloneTask, af
     failed = [
         _standalone_failure(attempt, after, now)
         for attempt in after.attempts
-        if attempt.status in BAD and _is_new_failure(attempt, seen.get(attempt.id))
+        if attempt.status in FAILED_STATUSES and _is_new_failure(attempt, seen.get(attempt.id))
     ]
     if failed:
         writes.insert(Failure, COLUMNS, failed)
@@ -100,7 +102,7 @@ def add_to_counts(counts: Sequence[tuple[int, int, int, str, int]]) -> None:
     """Add to the tallies: group, hour, version, build, how many more."""
     for start in range(0, len(counts), CHUNK):
         some = counts[start : start + CHUNK]
-        run(
+        execute(
             "INSERT INTO conductor_hourlyfailurecount (group_id, hour_at, version, build, count) VALUES "
             f"{', '.join(['(%s, %s, %s, %s, %s)'] * len(some))} ON CONFLICT (group_id, hour_at, version, build) "
             "DO UPDATE SET count = conductor_hourlyfailurecount.count + excluded.count",

@@ -35,4 +35,4 @@ class ItemListCache:
             return self._lists[attempt_id][index]
 
 
-lists = ItemListCache()
+item_lists = ItemListCache()

@@ -6,21 +6,20 @@ from typing import Any
 from .. import conf
 from ..core.data_requests import InboxBatch, InboxMessages
 from ..core.snapshot import Run
-from ..models.fields import loads_opened
-from .statements import fetch
-from .statements import run as execute
+from ..models.fields import loads_decrypted
+from .statements import execute, fetch
 
 WAITING_TYPE = "PULL_WORKFLOW_MESSAGES"
-KEPT_MS = 86_400_000
+MESSAGE_LIFETIME_MS = 86_400_000
 """How long a message waits to be taken (execution §10.8)."""
 
 
-def oldest_messages(run: Run, question: InboxMessages, now: int) -> InboxBatch:
+def oldest_messages(run: Run, request: InboxMessages, now: int) -> InboxBatch:
     """The oldest messages that still count, as many as fit into one task's output; and how many are left then."""
     rows = fetch(
         "SELECT number, id, received_at, payload FROM conductor_inboxmessage WHERE run_id = %s AND number > %s "
         "AND received_at > %s ORDER BY number LIMIT %s",
-        [run.id, question.after, now - KEPT_MS, question.count],
+        [run.id, request.after, now - MESSAGE_LIFETIME_MS, request.count],
     )
     rows = _within_output_limit(rows)
     up_to = rows[-1][0] if rows else _last_message_id(run.id)
@@ -43,7 +42,7 @@ def _last_message_id(run_id: str) -> int:
 
 def _message_document(run: Run, id: str, received_at: int, payload: str) -> dict[str, Any]:
     at = datetime.fromtimestamp(received_at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return {"id": id, "workflowId": run.id, "payload": loads_opened(payload), "receivedAt": at}
+    return {"id": id, "workflowId": run.id, "payload": loads_decrypted(payload), "receivedAt": at}
 
 
 def waiting_attempts(run_id: str) -> list[str]:
@@ -57,5 +56,8 @@ def waiting_attempts(run_id: str) -> list[str]:
 
 def delete_expired(run_id: str, now: int) -> int:
     """Drop the messages that have waited too long; how many are left."""
-    execute("DELETE FROM conductor_inboxmessage WHERE run_id = %s AND received_at <= %s", [run_id, now - KEPT_MS])
+    execute(
+        "DELETE FROM conductor_inboxmessage WHERE run_id = %s AND received_at <= %s",
+        [run_id, now - MESSAGE_LIFETIME_MS],
+    )
     return fetch("SELECT COUNT(*) FROM conductor_inboxmessage WHERE run_id = %s", [run_id])[0][0]

@@ -27,7 +27,7 @@ class PayloadOverLimit(Exception):
         super().__init__(f"{what} would take {size} bytes; {most} are allowed.")
 
 
-ROOM_BYTES = 64 * 1024
+OVERHEAD_BYTES = 64 * 1024
 """What the engine may lay around a payload that was measured when it came in, such as the id of a sub-workflow."""
 
 
@@ -57,18 +57,18 @@ class PayloadPlacement:
 
     def of_task(self, attempt: Attempt, run: Run, part: str) -> PlacedPayload:
         """The input or output of an attempt. Raises OverLimit."""
-        placed = self._placed(getattr(attempt, part), run, self.task_bytes, (attempt.id, part))
+        placed = self._place_payload(getattr(attempt, part), run, self.task_bytes, (attempt.id, part))
         # What a client has uploaded was measured as it came.
         if _exceeds(placed, self.most_of_task) and (attempt.id, part) not in self.named:
             raise PayloadOverLimit(f"The {part} of {_payload_owner(attempt, run)}", placed.size, self.most_of_task)
         return placed
 
-    def of_run(self, run: Run, part: str, also: frozenset[str] = frozenset()) -> PlacedPayload:
-        """The input or output of a run. `also`: names that are masked in it besides those of its definition.
+    def of_run(self, run: Run, part: str, extra_masked_names: frozenset[str] = frozenset()) -> PlacedPayload:
+        """The input or output of a run. `extra_masked_names`: names to mask besides those of its definition.
 
         Raises OverLimit for an output: inputs are measured where they are given.
         """
-        placed = self._placed(getattr(run, part), run, self.run_bytes, (run.id, part), also)
+        placed = self._place_payload(getattr(run, part), run, self.run_bytes, (run.id, part), extra_masked_names)
         if part == "output" and _exceeds(placed, self.most_of_run):
             raise PayloadOverLimit("The workflow's output", placed.size, self.most_of_run)
         return placed
@@ -81,25 +81,25 @@ class PayloadPlacement:
         """What a task remembers, which is never kept elsewhere."""
         return payload_text(mask_step_state(task.step_state, masked_names(run.definition), self.seal))
 
-    def _placed(
-        self, value: Any, run: Run, most: int, owner: tuple[str, str], also: frozenset[str] = frozenset()
+    def _place_payload(
+        self, value: Any, run: Run, most: int, owner: tuple[str, str], extra_masked_names: frozenset[str] = frozenset()
     ) -> PlacedPayload:
-        text, masked = payload_text(value), masked_names(run.definition) | also
+        text, masked = payload_text(value), masked_names(run.definition) | extra_masked_names
         hidden = payload_text(mask_encrypt(value, masked, self.seal)) if masked else text
         if self.named and (path := self.named.get(owner)):
             if hidden == text:
-                return self._elsewhere(text, path, run.id)
+                return self._use_stored(text, path, run.id)
             # What a client has uploaded is not sealed: it is kept anew, and that is let go of.
             self.dropped.add(path)
         if most and len(text) > most:
             # What others keep of the same content is not sealed as this is.
-            name = digest(text) if hidden == text else f"sealed {digest(text)}"
+            name = digest_text(text) if hidden == text else f"sealed {digest_text(text)}"
             if path := self.kept.get(name):
-                return self._elsewhere(text, path, run.id)
+                return self._use_stored(text, path, run.id)
             self.too_large[name] = hidden
         return PlacedPayload(hidden, len(text), "")
 
-    def _elsewhere(self, text: str, path: str, run_id: str) -> PlacedPayload:
+    def _use_stored(self, text: str, path: str, run_id: str) -> PlacedPayload:
         self.used.add((path, run_id))
         return PlacedPayload("{}", len(text), path)
 
@@ -107,16 +107,16 @@ class PayloadPlacement:
         """What notes the uses: SQL, parameters, and how many rows must be changed by it."""
         if self.too_large:
             raise PayloadsTooLarge(self.too_large)
-        return [*self._letting_go(), *self._using()]
+        return [*self._release_statements(), *self._claim_statements()]
 
-    def _letting_go(self) -> list[tuple[str, list[str], int | None]]:
+    def _release_statements(self) -> list[tuple[str, list[str], int | None]]:
         if not self.dropped:
             return []
         paths = sorted(self.dropped)
         sql = f"UPDATE conductor_storedpayload SET expires_at = 0 WHERE path IN ({placeholders(paths)})"
         return [(f"{sql} AND expires_at IS NOT NULL", paths, None)]
 
-    def _using(self) -> list[tuple[str, list[str], int | None]]:
+    def _claim_statements(self) -> list[tuple[str, list[str], int | None]]:
         if not self.used:
             return []
         paths = sorted({path for path, _ in self.used})
@@ -133,14 +133,14 @@ def _payload_owner(attempt: Attempt, run: Run) -> str:
 
 
 def _exceeds(placed: PlacedPayload, most: int) -> bool:
-    return bool(most) and placed.size > most + ROOM_BYTES
+    return bool(most) and placed.size > most + OVERHEAD_BYTES
 
 
-def digest(text: str) -> str:
+def digest_text(text: str) -> str:
     """What tells payloads apart."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def digest_of(value: Any) -> str:
+def digest_value(value: Any) -> str:
     """The same of a value that has not been written yet."""
-    return digest(dumps(value) or "")
+    return digest_text(dumps(value) or "")

@@ -1,17 +1,17 @@
 """Which payloads are kept elsewhere, and until when."""
 
-from .statements import fetch, run
+from .statements import execute, fetch
 
 
 def release_payloads(run_id: str, now: int) -> None:
     """The run is removed: what no other run uses is nobody's from now on."""
-    run(
+    execute(
         "UPDATE conductor_storedpayload SET expires_at = %s WHERE path IN "
         "(SELECT payload_id FROM conductor_payloadreference WHERE run_id = %s) AND NOT EXISTS (SELECT 1 FROM "
         "conductor_payloadreference o WHERE o.payload_id = conductor_storedpayload.path AND o.run_id <> %s)",
         [now, run_id, run_id],
     )
-    run("DELETE FROM conductor_payloadreference WHERE run_id = %s", [run_id])
+    execute("DELETE FROM conductor_payloadreference WHERE run_id = %s", [run_id])
 
 
 def expired_paths(now: int, limit: int) -> list[str]:
@@ -23,10 +23,10 @@ def expired_paths(now: int, limit: int) -> list[str]:
 def withdraw_payload(path: str, now: int) -> bool:
     """Let nobody use the payload any more; False where somebody has begun to."""
     sql = "UPDATE conductor_storedpayload SET size = NULL WHERE path = %s AND expires_at <= %s"
-    return run(sql, [path, now]) == 1
+    return execute(sql, [path, now]) == 1
 
 
 def delete_row(path: str) -> None:
     """The payload is gone."""
-    run("DELETE FROM conductor_payloadreference WHERE payload_id = %s", [path])
-    run("DELETE FROM conductor_storedpayload WHERE path = %s", [path])
+    execute("DELETE FROM conductor_payloadreference WHERE payload_id = %s", [path])
+    execute("DELETE FROM conductor_storedpayload WHERE path = %s", [path])

@@ -18,15 +18,15 @@ from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
 Statement = tuple[str, Sequence[Any]]
-Encoded = tuple[str, list[bytes | None]]
-OUTDATED = (FeatureNotSupported, InvalidSqlStatementName, DuplicatePreparedStatement)
+EncodedStatement = tuple[str, list[bytes | None]]
+OUTDATED_ERRORS = (FeatureNotSupported, InvalidSqlStatementName, DuplicatePreparedStatement)
 """What a server says of a statement that was prepared before a table changed its columns, or in another session."""
-KEPT_PARAMS = 500
+MAX_PREPARED_PARAMS = 500
 """Parameters up to which a statement stays prepared: a server keeps 400 bytes for each, and few larger ones repeat."""
-_numbers = count()
+_statement_numbers = count()
 
 
-def run_together(statements: Sequence[Statement]) -> list[int]:
+def execute_together(statements: Sequence[Statement]) -> list[int]:
     """Run the statements in their order; how many rows each of them changed. Raises what a cursor raises."""
     return [result.command_tuples or 0 for result in _send_statements(statements)]
 
@@ -47,7 +47,7 @@ def _send_statements(statements: Sequence[Statement]) -> list[PGresult]:
         is_first = own.pgconn.transaction_status == TransactionStatus.IDLE
         try:
             return _read_results(own, encoded)
-        except OUTDATED:
+        except OUTDATED_ERRORS:
             own._prepared.clear()
             if not is_first:
                 raise
@@ -56,13 +56,13 @@ def _send_statements(statements: Sequence[Statement]) -> list[PGresult]:
             return _read_results(own, encoded)
 
 
-def _read_results(own: Connection, statements: Sequence[Encoded]) -> list[PGresult]:
+def _read_results(own: Connection, statements: Sequence[EncodedStatement]) -> list[PGresult]:
     try:
         own.pgconn.enter_pipeline_mode()
-        turn = _PipelineExchange(own)
+        exchange = _PipelineExchange(own)
         for sql, params in statements:
-            turn.add_statement(sql, params)
-        found = turn.results()
+            exchange.add_statement(sql, params)
+        found = exchange.results()
         own.pgconn.exit_pipeline_mode()
     except BaseException:
         # What is under way cannot be taken back, and nobody knows to what the next answer belongs.
@@ -72,9 +72,9 @@ def _read_results(own: Connection, statements: Sequence[Encoded]) -> list[PGresu
         raise
     for result in found:
         if result.status == ExecStatus.FATAL_ERROR:
-            turn.forget()
+            exchange.forget_prepared()
             raise error_from_result(result)
-    return [found[place] for place in turn.places]
+    return [found[place] for place in exchange.result_positions]
 
 
 class _PipelineExchange:
@@ -83,23 +83,23 @@ class _PipelineExchange:
     def __init__(self, own: Connection) -> None:
         self.server: PGconn = own.pgconn
         # psycopg's own list: it forgets all of them, here and in the server, when a transaction is rolled back.
-        self.names, self.most = own._prepared._names, own.prepared_max
-        self.places: list[int] = []
+        self.names, self.max_prepared = own._prepared._names, own.prepared_max
+        self.result_positions: list[int] = []
         self.new: list[tuple[bytes, tuple]] = []
-        self.said = 0
+        self.sent_count = 0
         while own._prepared._to_flush:
             self._close(own._prepared._to_flush.popleft())
         if not own.autocommit and self.server.transaction_status == TransactionStatus.IDLE:
             self._command(own._get_tx_start_command())
 
     def add_statement(self, sql: str, params: list[bytes | None]) -> None:
-        """A statement, whose result comes at the last of `places`."""
-        if len(params) > KEPT_PARAMS:
+        """A statement, whose result comes at the last of `result_positions`."""
+        if len(params) > MAX_PREPARED_PARAMS:
             self.server.send_query_params(number_parameters(sql), params)
         else:
             self.server.send_query_prepared(self._prepare(sql), params)
-        self.places.append(self.said)
-        self.said += 1
+        self.result_positions.append(self.sent_count)
+        self.sent_count += 1
 
     def results(self) -> list[PGresult]:
         """A result for each that was said. While they are waited for, other threads go on."""
@@ -124,19 +124,19 @@ class _PipelineExchange:
         return found[:-1]
 
     def _prepare(self, sql: str) -> bytes:
-        key = (text := _kept(sql), ())
+        key = (text := _number_parameters_cached(sql), ())
         if name := self.names.get(key):
             self.names.move_to_end(key)
             return name
-        if self.names and self.most is not None and len(self.names) >= self.most:
+        if self.names and self.max_prepared is not None and len(self.names) >= self.max_prepared:
             self._close(self.names.popitem(last=False)[1])
-        name = self.names[key] = b"conductor_%d" % next(_numbers)
+        name = self.names[key] = b"conductor_%d" % next(_statement_numbers)
         self.new.append(key)
         self.server.send_prepare(name, text)
-        self.said += 1
+        self.sent_count += 1
         return name
 
-    def forget(self) -> None:
+    def forget_prepared(self) -> None:
         """Prepare again what may not have been prepared: something has failed."""
         for key in self.new:
             self.names.pop(key, None)
@@ -148,11 +148,11 @@ class _PipelineExchange:
         else:
             # Poolers between here and the server understand this one.
             self.server.send_close_prepared(name)
-            self.said += 1
+            self.sent_count += 1
 
     def _command(self, sql: bytes) -> None:
         self.server.send_query_params(sql, None)
-        self.said += 1
+        self.sent_count += 1
 
 
 def number_parameters(sql: str) -> bytes:
@@ -161,7 +161,7 @@ def number_parameters(sql: str) -> bytes:
     return "".join([first, *(f"${number}{text}" for number, text in enumerate(others, 1))]).encode()
 
 
-_kept = lru_cache(2000)(number_parameters)
+_number_parameters_cached = lru_cache(2000)(number_parameters)
 
 
 def _encode_parameter(value: Any) -> bytes | None:

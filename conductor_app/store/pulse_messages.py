@@ -5,11 +5,13 @@ from typing import Any, NamedTuple
 
 from ..core.snapshot import NEVER
 from .statement_batch import StatementBatch
-from .statements import fetch, for_update
+from .statements import fetch, lock_clause
 
-EARLIER = f"SELECT 1 FROM conductor_pulsemessage e WHERE e.group_id = n.group_id AND e.id < n.id AND e.due_at < {NEVER}"
+EARLIER_MESSAGE_EXISTS = (
+    f"SELECT 1 FROM conductor_pulsemessage e WHERE e.group_id = n.group_id AND e.id < n.id AND e.due_at < {NEVER}"
+)
 """What was told before of the same group, and has not gone out."""
-MOST_KEPT = 1000
+MAX_MESSAGES = 1000
 """Notices of one task, or about one group, that stay to be read where no exchange takes them."""
 
 
@@ -32,7 +34,7 @@ def delete_oldest(writes: StatementBatch, newest: NewPulseMessage) -> None:
     writes.run(
         f"DELETE FROM conductor_pulsemessage WHERE {owner} "
         f"AND id <= (SELECT id FROM conductor_pulsemessage WHERE {owner} "
-        f"ORDER BY id DESC LIMIT 1 OFFSET {MOST_KEPT})",
+        f"ORDER BY id DESC LIMIT 1 OFFSET {MAX_MESSAGES})",
         [newest.task_id, newest.group_id] * 2,
     )
 
@@ -44,8 +46,9 @@ def claim_due(now: int, held_until: int, count: int) -> list[int]:
     """
     chosen = (
         f"SELECT n.id FROM conductor_pulsemessage n WHERE n.due_at <= %s AND n.due_at < {NEVER} "
-        f"AND NOT EXISTS ({EARLIER} AND e.task_id = n.task_id) AND (n.task_id <> '' OR NOT EXISTS ({EARLIER})) "
-        f"ORDER BY n.due_at, n.id LIMIT %s{for_update('n', skip_locked=True)}"
+        f"AND NOT EXISTS ({EARLIER_MESSAGE_EXISTS} AND e.task_id = n.task_id) "
+        f"AND (n.task_id <> '' OR NOT EXISTS ({EARLIER_MESSAGE_EXISTS})) "
+        f"ORDER BY n.due_at, n.id LIMIT %s{lock_clause('n', skip_locked=True)}"
     )
     taken = fetch(
         f"WITH chosen AS MATERIALIZED ({chosen}) UPDATE conductor_pulsemessage SET due_at = %s "

@@ -3,10 +3,10 @@
 from typing import Any, NamedTuple
 
 from ..core.definition import Key, Step
-from ..core.input_overrides import GIVEN, override_inputs
+from ..core.input_overrides import INPUT_OVERRIDE_KEY, override_inputs
 from ..core.listener_events import publishes_start
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
-from ..models.fields import dumps, loads_opened
+from ..models.fields import dumps, loads_decrypted
 
 ATTEMPT_COLUMNS = (
     "id",
@@ -125,7 +125,7 @@ RUN_UPDATED = (
     "failed_refs",
     "failed_names",
 )
-RUN_SELDOM_UPDATED = {
+RUN_RARELY_UPDATED = {
     "plan_id": lambda run: run.definition.hash,
     "version": lambda run: run.definition.version,
     "created_at": lambda run: run.created_at,
@@ -133,7 +133,7 @@ RUN_SELDOM_UPDATED = {
     "limit_key": lambda run: run.limit_key,
 }
 """Columns of a run that are written only where they have changed, as a restart or a rerun does."""
-NO_TEXT = 500
+MAX_REASON_LENGTH = 500
 """Characters of a reason that are kept (api §3.6)."""
 
 
@@ -173,11 +173,11 @@ def parse_attempt(row: tuple) -> Attempt:
 def parse_task(row: tuple, step: Step, attempt: Attempt, branch_steps: dict[str, Step]) -> Task:
     """A task from its columns."""
     id, ref, iteration_path, status, seq, created_at, iteration, step_state, joined_by, branch_head = row
-    remembered = loads_opened(step_state)
+    remembered = loads_decrypted(step_state)
     return Task(
         id=id,
         key=Key(ref, parse_iteration_path(iteration_path)),
-        step=override_inputs(step, remembered.get(GIVEN)),
+        step=override_inputs(step, remembered.get(INPUT_OVERRIDE_KEY)),
         status=status,
         seq=seq,
         created_at=created_at,
@@ -242,7 +242,7 @@ def attempt_insert_values(
     return [
         *own,
         strip_nul(attempt.worker),
-        strip_nul(attempt.reason)[:NO_TEXT],
+        strip_nul(attempt.reason)[:MAX_REASON_LENGTH],
         attempt.previous_id,
         attempt.child_id,
         run.id,
@@ -265,7 +265,9 @@ def attempt_update_values(attempt: Attempt) -> list[Any]:
     """The values of ATTEMPT_UPDATED."""
     values = {column: getattr(attempt, column) for column in ATTEMPT_UPDATED}
     return list(
-        (values | {"worker": strip_nul(attempt.worker), "reason": strip_nul(attempt.reason)[:NO_TEXT]}).values()
+        (
+            values | {"worker": strip_nul(attempt.worker), "reason": strip_nul(attempt.reason)[:MAX_REASON_LENGTH]}
+        ).values()
     )
 
 

@@ -8,8 +8,8 @@ from ..core.snapshot import NEVER
 from .statements import fetch, placeholders
 
 # Spelled as in the index, which else would not be used.
-OPEN = "t.status IN ('ACTIVE', 'BLOCKED')"
-MOST_RUNS = 1000
+TASK_IS_OPEN = "t.status IN ('ACTIVE', 'BLOCKED')"
+MAX_RUNS = 1000
 """Descendants that are looked at: beyond them a fan-out of children is looked at when some of them have ended."""
 CHUNK = 300
 
@@ -40,7 +40,7 @@ def status_of(run_id: str) -> str:
 def load_run_tree(run_id: str) -> RunTree:
     """The run and its live descendants."""
     found, waits, level = [run_id], [], [run_id]
-    while level and len(found) < MOST_RUNS:
+    while level and len(found) < MAX_RUNS:
         rows = [row for chunk in _chunks(level) for row in _open_waits(chunk)]
         waits += [OpenWait(run, attempt, ends_at != NEVER) for run, kind, attempt, child, ends_at in rows if not child]
         level = [child for *_, child, _ in rows if child]
@@ -52,7 +52,8 @@ def _open_waits(run_ids: Collection[str]) -> list[tuple]:
     """The open WAITs and YIELDs of these runs, and the open tasks that wait for a child."""
     return fetch(
         "SELECT t.run_id, t.type, a.id, a.child_id, a.ends_at FROM conductor_task t "
-        f"JOIN conductor_attempt a ON a.id = t.attempt_id WHERE t.run_id IN ({placeholders(run_ids)}) AND {OPEN} "
+        "JOIN conductor_attempt a ON a.id = t.attempt_id "
+        f"WHERE t.run_id IN ({placeholders(run_ids)}) AND {TASK_IS_OPEN} "
         "AND (t.type IN ('WAIT', 'YIELD') OR a.child_id <> '') AND a.status = 'LEASED' ORDER BY t.run_id, t.seq",
         list(run_ids),
     )
@@ -64,7 +65,7 @@ def find_ended_task(run_ids: Collection[str], names: Collection[str]) -> OpenWai
     for chunk in _chunks(list(run_ids)):
         rows = fetch(
             "SELECT t.run_id, t.attempt_id, t.ref, t.iteration_path FROM conductor_task t "
-            f"WHERE t.run_id IN ({placeholders(chunk)}) AND t.ref IN ({placeholders(refs)}) AND NOT {OPEN} "
+            f"WHERE t.run_id IN ({placeholders(chunk)}) AND t.ref IN ({placeholders(refs)}) AND NOT {TASK_IS_OPEN} "
             "ORDER BY t.run_id, t.seq",
             [*chunk, *refs],
         )

@@ -37,7 +37,7 @@ def save_run(
 ) -> PendingNotifications:
     """Write down what the effects made of the snapshot, after `writes`; raises Stale where a row was not as seen."""
     effects = list(effects)
-    attempts = _attempts_touched(before, effects)
+    attempts = _touched_attempts(before, effects)
     # First: what is taken back may be made again by the same decision, under the same reference and the same id.
     before = _delete_tasks(writes, before, effects)
     _write_attempts(writes, before, attempts, after)
@@ -56,14 +56,14 @@ def save_run(
     except IntegrityError as twice:
         # Somebody else has written the row that this decision, made on stale sight, would have written.
         raise StaleRow from twice
-    messages = insert_messages(effects, after, now, writes.shelf.seal)
+    messages = insert_messages(effects, after, now, writes.placement.seal)
     # What other systems are told is the built-in workers' business, as their queues are.
     others = frozenset({EVENT_QUEUE} if any(each.subject == PUBLISH for each in messages) else ())
     soon = tuple(each.pk for each in messages if each.subject != PUBLISH)
     return PendingNotifications(_affected_queues(before, attempts, after) | others, soon)
 
 
-def _attempts_touched(before: Run, effects: list[Effect]) -> dict[str, tuple[Attempt, Task]]:
+def _touched_attempts(before: Run, effects: list[Effect]) -> dict[str, tuple[Attempt, Task]]:
     """The last state of every attempt that an effect touched; a task's earlier attempts are not in the snapshot."""
     builder, touched = SnapshotBuilder(before), {}
     for effect in effects:
@@ -87,7 +87,7 @@ def _write_attempts(
         writes.update(AttemptRow, rows.ATTEMPT_REWRITTEN, values)
         changed = [(new, old) for new, old in changed if new.number == old.number]
     # Ended attempts first: a task has one open attempt at most, also between two statements.
-    for has_output, columns in UPDATES:
+    for has_output, columns in ATTEMPT_UPDATE_COLUMNS:
         same = [(new, old) for new, old in changed if _payload_changed(new, old, "output") == has_output]
         values = [(old.id, old.status, _update_values(new, has_output, writes, after)) for new, old in same]
         if values:
@@ -95,7 +95,7 @@ def _write_attempts(
     for new, _old in (pair for pair in changed if _payload_changed(*pair, "input")):
         # A further attempt of a step that the engine does itself gets its input when it begins.
         sql = "UPDATE conductor_attempt SET input = %s, input_size = %s, input_path = %s WHERE id = %s"
-        writes.run(sql, [*writes.shelf.of_task(new, after, "input"), new.id])
+        writes.run(sql, [*writes.placement.of_task(new, after, "input"), new.id])
     for new, old in changed:
         if (new.queue, new.priority) != (old.queue, old.priority):
             sql = "UPDATE conductor_attempt SET queue = %s, domain = %s, priority = %s WHERE id = %s"
@@ -122,16 +122,16 @@ def _rewrite_values(attempt: Attempt, task: Task, writes: StatementBatch, run: R
 
 
 def _insert_values(attempt: Attempt, task: Task, writes: StatementBatch, run: Run) -> list[Any]:
-    input, output = (writes.shelf.of_task(attempt, run, part) for part in ("input", "output"))
+    input, output = (writes.placement.of_task(attempt, run, part) for part in ("input", "output"))
     return rows.attempt_insert_values(attempt, task, run, input, output)
 
 
 def _update_values(attempt: Attempt, has_output: bool, writes: StatementBatch, run: Run) -> list[Any]:
-    output = writes.shelf.of_task(attempt, run, "output") if has_output else ()
+    output = writes.placement.of_task(attempt, run, "output") if has_output else ()
     return [*rows.attempt_update_values(attempt), *output]
 
 
-UPDATES = (
+ATTEMPT_UPDATE_COLUMNS = (
     (False, rows.ATTEMPT_UPDATED),
     (True, (*rows.ATTEMPT_UPDATED, "output", "output_size", "output_path")),
 )
@@ -140,14 +140,14 @@ UPDATES = (
 def _write_tasks(writes: StatementBatch, before: Run, after: Run) -> None:
     touched = [(task, _task_before(before, task)) for key, task in after.tasks.items() if key in after.touched]
     fresh = [
-        rows.task_insert_values(task, after, writes.shelf.step_state(task, after))
+        rows.task_insert_values(task, after, writes.placement.step_state(task, after))
         for task, seen in touched
         if seen is None
     ]
     if fresh:
         writes.insert(TaskRow, rows.TASK_INSERTED, fresh)
     changed = [
-        (seen.id, seen.status, rows.task_update_values(task, writes.shelf.step_state(task, after)))
+        (seen.id, seen.status, rows.task_update_values(task, writes.placement.step_state(task, after)))
         for task, seen in touched
         if seen is not None and rows.has_task_changed(task, seen)
     ]
@@ -206,7 +206,8 @@ def _prune_iterations(writes: StatementBatch, before: Run, effects: list[Effect]
             inside = sorted(loop.inside) if loop else []
             iteration_path = rows.format_iteration_path((*effect.loop.iteration_path, effect.iteration))
             where = (
-                f"run_id = %s AND (iteration_path = %s OR iteration_path LIKE %s) AND (loop_ref = %s{_or_in(inside)})"
+                "run_id = %s AND (iteration_path = %s OR iteration_path LIKE %s) "
+                f"AND (loop_ref = %s{_membership_condition(inside)})"
             )
             params = [before.id, iteration_path, f"{iteration_path}.%", effect.loop.ref, *inside]
             tasks = f"SELECT id FROM conductor_task WHERE {where}"
@@ -223,23 +224,23 @@ def _empty_inbox(writes: StatementBatch, before: Run, after: Run) -> None:
         writes.run("DELETE FROM conductor_inboxmessage WHERE run_id = %s AND number <= %s", params)
 
 
-def _or_in(refs: list[str]) -> str:
+def _membership_condition(refs: list[str]) -> str:
     return f" OR loop_ref IN ({placeholders(refs)})" if refs else ""
 
 
 def _write_run(writes: StatementBatch, before: Run, after: Run, now: int) -> None:
     columns, values = list(rows.RUN_UPDATED), rows.run_update_values(after)
     values[columns.index("updated_at")] = now
-    for column, value_of in rows.RUN_SELDOM_UPDATED.items():
+    for column, value_of in rows.RUN_RARELY_UPDATED.items():
         if value_of(after) != value_of(before):
             columns.append(column)
             values.append(value_of(after))
     for part in ("input", "output"):
         if _payload_changed(after, before, part):
             columns += [part, f"{part}_size", f"{part}_path"]
-            values += writes.shelf.of_run(after, part)
+            values += writes.placement.of_run(after, part)
     if _payload_changed(after, before, "variables"):
-        text = writes.shelf.variables(after)
+        text = writes.placement.variables(after)
         columns += ["variables", "variables_size"]
         values += [text, len(text)]
     if any(after.tasks[key].status == SKIPPED for key in after.touched if key in after.tasks):
@@ -254,7 +255,9 @@ def _write_run(writes: StatementBatch, before: Run, after: Run, now: int) -> Non
 def _write_history(writes: StatementBatch, before: Run, effects: list[Effect], now: int, by: str, reason: str) -> None:
     lines = [effect.to_history() for effect in effects]
     shown = (
-        lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], {"effect": "…", "more": len(lines) - MOST_LINES}]
+        lines
+        if len(lines) <= MAX_HISTORY_LINES
+        else [*lines[:MAX_HISTORY_LINES], {"effect": "…", "more": len(lines) - MAX_HISTORY_LINES}]
     )
     writes.insert(
         HistoryEntry,
@@ -263,7 +266,7 @@ def _write_history(writes: StatementBatch, before: Run, effects: list[Effect], n
     )
 
 
-MOST_LINES = 200
+MAX_HISTORY_LINES = 200
 """Lines of one decision that history keeps; a fan-out of thousands is summed up."""
 
 

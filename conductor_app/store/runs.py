@@ -12,7 +12,7 @@ from ..core.errors import NotFound
 from ..core.frozen import fast_replace
 from ..core.masking import MARK
 from ..core.snapshot import UNKNOWN, Run, Task
-from ..models.fields import loads, loads_opened
+from ..models.fields import loads, loads_decrypted
 from . import definitions
 from .rows import (
     ATTEMPT_COLUMNS,
@@ -24,18 +24,17 @@ from .rows import (
     parse_iteration_path,
     parse_task,
 )
-from .statements import fetch, for_update, placeholders
-from .statements import run as execute
+from .statements import execute, fetch, lock_clause, placeholders
 
 CHUNK = 300
 """Keys that one query looks up: SQLite parses no more than a thousand conditions."""
-SMALL = 4096
+SMALL_PAYLOAD_CHARS = 4096
 """Bytes up to which the run's input and variables are read along with it: most are named by the next expression."""
 
 RUN_SQL = (
     f"SELECT {', '.join(f'r.{column}' for column in RUN_COLUMNS)}, r.has_skips, "
-    f"CASE WHEN r.input_size <= {SMALL} AND r.input_path = '' THEN r.input END, "
-    f"CASE WHEN r.variables_size <= {SMALL} THEN r.variables END "
+    f"CASE WHEN r.input_size <= {SMALL_PAYLOAD_CHARS} AND r.input_path = '' THEN r.input END, "
+    f"CASE WHEN r.variables_size <= {SMALL_PAYLOAD_CHARS} THEN r.variables END "
 )
 RUN_WIDTH = len(RUN_COLUMNS) + 4
 TASK_AND_ATTEMPT = ", ".join(
@@ -67,7 +66,7 @@ def load_run(run_id: str) -> Run:
 
 
 def _load_whole(run_id: str, is_locked: bool) -> Run:
-    rows = fetch(f"{RUN_SQL} FROM conductor_run r WHERE r.id = %s{for_update('r') if is_locked else ''}", [run_id])
+    rows = fetch(f"{RUN_SQL} FROM conductor_run r WHERE r.id = %s{lock_clause('r') if is_locked else ''}", [run_id])
     if not rows:
         raise NotFound(f"No such workflow found by id: {run_id}")
     run = _parse_run(rows[0])
@@ -79,7 +78,7 @@ def _load_neighborhood(run_id: str, attempt_ids: list[str], is_locked: bool) -> 
         f"{RUN_SQL}, seen.revision, {TASK_AND_ATTEMPT} FROM conductor_attempt given "
         "JOIN conductor_task t ON t.id = given.task_id JOIN conductor_attempt a ON a.id = t.attempt_id "
         "JOIN conductor_run r ON r.id = given.run_id JOIN conductor_run seen ON seen.id = given.run_id "
-        f"WHERE given.id IN ({placeholders(attempt_ids)}) AND given.run_id = %s{for_update('r') if is_locked else ''}",
+        f"WHERE given.id IN ({placeholders(attempt_ids)}) AND given.run_id = %s{lock_clause('r') if is_locked else ''}",
         [*attempt_ids, run_id],
     )
     if not rows:
@@ -93,7 +92,7 @@ def _load_neighborhood(run_id: str, attempt_ids: list[str], is_locked: bool) -> 
     asked = {_parse_key(row) for row in found} if revision == run.revision else set()
     found = [row for row in found if asked] + (_load_skipped(run.id) if has_skips else [])
     while True:
-        found += _rows_at(run.id, wanted - asked)
+        found += _load_rows_at(run.id, wanted - asked)
         asked |= wanted
         # Only a dynamic branch knows, by the document that its head carries, what waits for its tasks.
         tasks = _parse_tasks(run, found)
@@ -107,16 +106,16 @@ def _parse_key(row: tuple) -> Key:
     return Key(row[1], parse_iteration_path(row[2]))
 
 
-def tasks_at(run: Run, keys: Iterable[Key]) -> dict[Key, Task]:
+def load_tasks_at(run: Run, keys: Iterable[Key]) -> dict[Key, Task]:
     """Those of the keys that have tasks."""
-    return tasks_of(run, _rows_at(run.id, keys))
+    return load_tasks(run, _load_rows_at(run.id, keys))
 
 
-def tasks_of(run: Run, rows: list[tuple]) -> dict[Key, Task]:
+def load_tasks(run: Run, rows: list[tuple]) -> dict[Key, Task]:
     """The tasks of these rows; for one of a dynamic branch the head is read too, which carries its document."""
     keys = {_parse_key(row) for row in rows}
     heads = {branch_head for row in rows if (branch_head := parse_branch_head(row[len(TASK_COLUMNS) - 1]))} - keys
-    tasks = _parse_tasks(run, [*rows, *_rows_at(run.id, heads)])
+    tasks = _parse_tasks(run, [*rows, *_load_rows_at(run.id, heads)])
     return {key: task for key, task in tasks.items() if key in keys}
 
 
@@ -129,7 +128,7 @@ def _load_skipped(run_id: str) -> list[tuple]:
     return fetch(f"{TASK_SQL} AND t.status = 'SKIPPED'", [run_id])
 
 
-def _rows_at(run_id: str, keys: Iterable[Key]) -> list[tuple]:
+def _load_rows_at(run_id: str, keys: Iterable[Key]) -> list[tuple]:
     rows, pairs = [], [(key.ref, format_iteration_path(key.iteration_path)) for key in keys]
     for start in range(0, len(pairs), CHUNK):
         some = pairs[start : start + CHUNK]
@@ -212,6 +211,6 @@ def _parse_branches(rows: list[tuple]) -> dict[str, dict[str, Step]]:
 
 @lru_cache(maxsize=4000)
 def _parse_branch(step_state: str, joined_by: str) -> dict[str, Step]:
-    known = loads_opened(step_state)
+    known = loads_decrypted(step_state)
     steps = layout_steps([known["document"]], loops=tuple(known["loops"]), is_ad_hoc=False)
     return layout_branch(steps, known["document"]["taskReferenceName"], joined_by)

@@ -4,7 +4,7 @@ from .due_rows import OPEN_RUN
 from .statements import fetch
 
 
-def open_runs(schedule: str) -> list[str]:
+def open_runs_of(schedule: str) -> list[str]:
     """The open runs of a schedule, the earliest first."""
     rows = fetch(
         f"SELECT id FROM conductor_run WHERE schedule = %s AND schedule <> '' AND {OPEN_RUN} ORDER BY created_at, id",

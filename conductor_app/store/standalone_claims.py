@@ -6,17 +6,19 @@ from typing import Any
 
 from ..core.standalone.snapshot import StandaloneTask
 from ..models.fields import loads
-from .claims import ORDER, WAITING, mark_claimed, waiting_params
-from .standalone_tasks import COLUMNS, READ, parse_standalone_task
-from .statements import fetch, for_update, placeholders
+from .claims import CLAIM_ORDER, IS_CLAIMABLE, mark_claimed, waiting_params
+from .standalone_tasks import ATTEMPT_READ_COLUMNS, COLUMNS, parse_standalone_task
+from .statements import fetch, lock_clause, placeholders
 
-OWN = (
-    f"FROM conductor_attempt a WHERE {WAITING} AND a.run_id IS NULL AND NOT EXISTS (SELECT 1 FROM conductor_worker q "
+CLAIMABLE_STANDALONE = (
+    f"FROM conductor_attempt a WHERE {IS_CLAIMABLE} AND a.run_id IS NULL "
+    "AND NOT EXISTS (SELECT 1 FROM conductor_worker q "
     'WHERE q.queue = %s AND q."group" = %s AND q.name = %s AND q.quarantine_until > %s)'
 )
-HANDED_OUT = (
+SELECT_CLAIMED = (
     f"SELECT s.task_id, {', '.join(f's.{column}' for column in COLUMNS)}, t.status, t.created_at, t.name, "
-    f"FALSE, FALSE, FALSE, {', '.join(f'a.{column}' for column in READ)}, CASE WHEN a.id = c.id THEN s.definition END "
+    f"FALSE, FALSE, FALSE, {', '.join(f'a.{column}' for column in ATTEMPT_READ_COLUMNS)}, "
+    "CASE WHEN a.id = c.id THEN s.definition END "
     "FROM conductor_attempt c JOIN conductor_standalonetask s ON s.task_id = c.task_id "
     "JOIN conductor_task t ON t.id = c.task_id JOIN conductor_attempt a ON a.task_id = c.task_id "
 )
@@ -24,24 +26,24 @@ HANDED_OUT = (
 
 def is_any_waiting(queue: str, group: str, name: str, now: int) -> bool:
     """Whether the queue has something for this worker; nothing is locked."""
-    return bool(fetch(f"SELECT 1 {OWN} LIMIT 1", _claim_params(queue, group, name, now)))
+    return bool(fetch(f"SELECT 1 {CLAIMABLE_STANDALONE} LIMIT 1", _claim_params(queue, group, name, now)))
 
 
 def claim_attempts(queue: str, group: str, name: str, now: int, count: int) -> list[str]:
     """Claim attempts for a worker; the ids in the order in which they are handed out."""
-    chosen = f"SELECT a.id {OWN} {ORDER}{for_update('a', skip_locked=True)}"
+    chosen = f"SELECT a.id {CLAIMABLE_STANDALONE} {CLAIM_ORDER}{lock_clause('a', skip_locked=True)}"
     return mark_claimed(chosen, [*_claim_params(queue, group, name, now), count], f"{group}/{name}", now)
 
 
 def claim_attempt(attempt_id: str, worker: str, now: int) -> bool:
     """Claim this attempt, which is asked for by its id; whether it was to be had."""
     chosen = "SELECT a.id FROM conductor_attempt a WHERE a.id = %s AND a.visible_at <= %s AND a.ends_at > %s"
-    return bool(mark_claimed(chosen + for_update("a"), [attempt_id, now, now], worker, now))
+    return bool(mark_claimed(chosen + lock_clause("a"), [attempt_id, now, now], worker, now))
 
 
 def load_claimed(ids: Sequence[str]) -> list[tuple[StandaloneTask, dict[str, Any]]]:
     """The tasks of claimed attempts, each its task's newest, in the order of these; with what their authors wrote."""
-    rows = fetch(f"{HANDED_OUT} WHERE c.id IN ({placeholders(ids)}) ORDER BY s.task_id, a.number", list(ids))
+    rows = fetch(f"{SELECT_CLAIMED} WHERE c.id IN ({placeholders(ids)}) ORDER BY s.task_id, a.number", list(ids))
     found = {}
     for _, group in groupby(rows, key=lambda row: row[0]):
         life = list(group)

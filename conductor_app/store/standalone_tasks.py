@@ -19,41 +19,44 @@ from . import failures
 from .pulse_messages import NewPulseMessage, delete_oldest
 from .rows import ATTEMPT_COLUMNS, ATTEMPT_UPDATED, attempt_update_values
 from .statement_batch import StaleRow, StatementBatch
-from .statements import fetch, for_update
+from .statements import fetch, lock_clause
 
 COLUMNS = (
     "group_id", "queue", "deadline_at", "expires_at", "scheduler_id", "project_id", "priority", "retries",
     "retries_left", "wake_at", "grace_ms", "lease_ms", "accepts_failure", "ever_resolved", "revision", "tags", "routes",
 )  # fmt: skip
-SOLO_SQL = f"SELECT s.task_id, {', '.join(f's.{column}' for column in COLUMNS)} FROM conductor_standalonetask s "
-READ = (*ATTEMPT_COLUMNS, "cause")
-WAITS = (
+SELECT_STANDALONE = (
+    f"SELECT s.task_id, {', '.join(f's.{column}' for column in COLUMNS)} FROM conductor_standalonetask s "
+)
+ATTEMPT_READ_COLUMNS = (*ATTEMPT_COLUMNS, "cause")
+WAITS_FOR_OTHERS = (
     "EXISTS (SELECT 1 FROM conductor_dependency d WHERE d.task_id = %s AND NOT d.is_satisfied AND d.required_id <> %s)"
 )
-AWAITED = (
+HAS_DEPENDENTS = (
     "EXISTS (SELECT 1 FROM conductor_dependency d "
     "WHERE d.required_id = %s AND NOT d.is_satisfied AND d.task_id <> d.required_id)"
 )
-GROUP_GOES_ON = (
+GROUP_HAS_UNRESOLVED = (
     "EXISTS (SELECT 1 FROM conductor_standalonetask o "
     "WHERE o.group_id = {group} AND NOT o.ever_resolved AND o.task_id <> %s)"
 )
-LIFE = (
-    f"t.status, t.created_at, t.name, {WAITS}, {AWAITED}, {GROUP_GOES_ON}, "
-    f"{', '.join(f'a.{column}' for column in READ)} "
+TASK_STATE_COLUMNS = (
+    f"t.status, t.created_at, t.name, {WAITS_FOR_OTHERS}, {HAS_DEPENDENTS}, {GROUP_HAS_UNRESOLVED}, "
+    f"{', '.join(f'a.{column}' for column in ATTEMPT_READ_COLUMNS)} "
 )
-LIFE_SQL = (
-    f"SELECT {LIFE.format(group='%s')} "
+SELECT_TASK_STATE = (
+    f"SELECT {TASK_STATE_COLUMNS.format(group='%s')} "
     "FROM conductor_task t LEFT JOIN conductor_attempt a ON a.task_id = t.id WHERE t.id = %s ORDER BY a.number"
 )
-OWN_GROUP = "(SELECT g.group_id FROM conductor_standalonetask g WHERE g.task_id = %s)"
-WHOLE_SQL = (
-    f"SELECT s.task_id, {', '.join(f's.{column}' for column in COLUMNS)}, {LIFE.format(group=OWN_GROUP)} "
+GROUP_OF_TASK = "(SELECT g.group_id FROM conductor_standalonetask g WHERE g.task_id = %s)"
+SELECT_WHOLE_TASK = (
+    f"SELECT s.task_id, {', '.join(f's.{column}' for column in COLUMNS)}, "
+    f"{TASK_STATE_COLUMNS.format(group=GROUP_OF_TASK)} "
     "FROM conductor_standalonetask s JOIN conductor_task t ON t.id = s.task_id "
     "LEFT JOIN conductor_attempt a ON a.task_id = s.task_id WHERE s.task_id = %s ORDER BY a.number"
 )
 ATTEMPT_INSERTED = (
-    *READ, "task_id", "name", "concurrent_limit", "rate_count", "rate_seconds", "tells_start",
+    *ATTEMPT_READ_COLUMNS, "task_id", "name", "concurrent_limit", "rate_count", "rate_seconds", "tells_start",
     "input", "output", "input_size", "output_size", "input_path", "output_path",
 )  # fmt: skip
 TASK_INSERTED = (
@@ -64,20 +67,20 @@ STANDALONE = "STANDALONE"
 """The type of a task that belongs to no run."""
 
 
-def load_for_update(task_id: str, but_for: str = "") -> StandaloneTask:
-    """The task, locked until the transaction ends; raises NotFound. `but_for`: a dependency that is about to be met."""
-    return _load_rows(task_id, for_update("s"), but_for)
+def load_for_update(task_id: str, ignored_dependency: str = "") -> StandaloneTask:
+    """Load and lock a task. `ignored_dependency`: a dependency that is about to be met. Raises NotFound."""
+    return _load_rows(task_id, lock_clause("s"), ignored_dependency)
 
 
 def lock_row(task_id: str) -> None:
     """Let nobody change or claim the task until the transaction ends."""
-    fetch(f"SELECT s.task_id FROM conductor_standalonetask s WHERE s.task_id = %s{for_update('s')}", [task_id])
-    fetch(f"SELECT a.id FROM conductor_attempt a WHERE a.task_id = %s{for_update('a')}", [task_id])
+    fetch(f"SELECT s.task_id FROM conductor_standalonetask s WHERE s.task_id = %s{lock_clause('s')}", [task_id])
+    fetch(f"SELECT a.id FROM conductor_attempt a WHERE a.task_id = %s{lock_clause('a')}", [task_id])
 
 
 def load_task(task_id: str) -> StandaloneTask:
     """The task, not locked; raises NotFound. One statement, so that its counters and its attempts agree."""
-    rows = fetch(WHOLE_SQL, [task_id, "", *[task_id] * 4])
+    rows = fetch(SELECT_WHOLE_TASK, [task_id, "", *[task_id] * 4])
     return parse_standalone_task(rows) if rows else _raise_not_found(task_id)
 
 
@@ -85,13 +88,13 @@ def _raise_not_found(task_id: str) -> NoReturn:
     raise NotFound(f"Task {task_id} does not exist.")
 
 
-def _load_rows(task_id: str, locking: str, but_for: str) -> StandaloneTask:
-    rows = fetch(f"{SOLO_SQL} WHERE s.task_id = %s{locking}", [task_id])
+def _load_rows(task_id: str, locking: str, ignored_dependency: str) -> StandaloneTask:
+    rows = fetch(f"{SELECT_STANDALONE} WHERE s.task_id = %s{locking}", [task_id])
     if not rows:
         _raise_not_found(task_id)
     # Asked for by itself: whoever had to wait for the lock sees the attempts as they are now, and who waits for them.
     [row] = rows
-    life = fetch(LIFE_SQL, [task_id, but_for, task_id, row[1], task_id, task_id])
+    life = fetch(SELECT_TASK_STATE, [task_id, ignored_dependency, task_id, row[1], task_id, task_id])
     return parse_standalone_task([row + each for each in life])
 
 
@@ -101,15 +104,15 @@ def parse_standalone_task(rows: Sequence[tuple]) -> StandaloneTask:
     facts = dict(zip(COLUMNS, own, strict=True))
     facts |= {"tags": loads(facts["tags"]), "routes": tuple(loads(facts["routes"]))}
     facts |= {name: bool(facts[name]) for name in ("accepts_failure", "ever_resolved")}
-    status, created_at, name, *truths = rows[0][len(COLUMNS) + 1 : FIRST_OF_ATTEMPT]
+    status, created_at, name, *truths = rows[0][len(COLUMNS) + 1 : FIRST_ATTEMPT_COLUMN]
     facts |= zip(("waits", "is_awaited", "group_goes_on"), map(bool, truths), strict=True)
-    attempts = [row[FIRST_OF_ATTEMPT:] for row in rows if row[FIRST_OF_ATTEMPT] is not None]
+    attempts = [row[FIRST_ATTEMPT_COLUMN:] for row in rows if row[FIRST_ATTEMPT_COLUMN] is not None]
     return StandaloneTask(
         id=id, status=status, created_at=created_at, name=name, attempts=tuple(map(_parse_attempt, attempts)), **facts
     )
 
 
-FIRST_OF_ATTEMPT = 1 + len(COLUMNS) + 6
+FIRST_ATTEMPT_COLUMN = 1 + len(COLUMNS) + 6
 
 
 def _parse_attempt(row: tuple) -> Attempt:
@@ -187,13 +190,13 @@ def insert_pulse_messages(writes: StatementBatch, notices: Sequence[NewPulseMess
         [n.task_id, n.group_id, n.name, n.key, dumps(n.routes), dumps(n.payload), n.sent_at, n.due_at, 0, ""]
         for n in notices
     ]
-    for start in range(0, len(rows), ROWS_REMEMBERED):
-        writes.insert(PulseMessage, columns, rows[start : start + ROWS_REMEMBERED])
+    for start in range(0, len(rows), ROWS_PER_STATEMENT):
+        writes.insert(PulseMessage, columns, rows[start : start + ROWS_PER_STATEMENT])
     if repeats and notices and notices[-1].due_at == NEVER:
         delete_oldest(writes, notices[-1])
 
 
-ROWS_REMEMBERED = 5
+ROWS_PER_STATEMENT = 5
 """Notices a statement: with more than fifty parameters PostgreSQL's driver takes it apart anew each time."""
 
 
@@ -220,7 +223,7 @@ def _lock_pending_attempts(writes: StatementBatch, before: StandaloneTask, after
 
 
 def _insert_values(attempt: Attempt, standalone: StandaloneTask) -> list[Any]:
-    own = [getattr(attempt, column) for column in READ]
+    own = [getattr(attempt, column) for column in ATTEMPT_READ_COLUMNS]
     return [*own, standalone.id, standalone.queue, 0, 0, 1, False, "{}", "{}", 2, 2, "", ""]
 
 
@@ -229,7 +232,9 @@ def _write_task(writes: StatementBatch, before: StandaloneTask, after: Standalon
     if (after.status, newest) != (before.status, old):
         sql = "UPDATE conductor_task SET status = %s, attempt_id = %s WHERE id = %s AND status = %s"
         writes.run(sql, [after.status, newest, after.id, before.status], expected=1)
-    changed = {column: value for column in CHANGING if (value := getattr(after, column)) != getattr(before, column)}
+    changed = {
+        column: value for column in CHANGEABLE_COLUMNS if (value := getattr(after, column)) != getattr(before, column)
+    }
     if changed:
         sets = ", ".join(f"{column} = %s" for column in changed)
         sql = (
@@ -238,7 +243,7 @@ def _write_task(writes: StatementBatch, before: StandaloneTask, after: Standalon
         writes.run(sql, [*changed.values(), after.id, before.revision], expected=1)
 
 
-CHANGING = ("priority", "retries_left", "wake_at", "ever_resolved")
+CHANGEABLE_COLUMNS = ("priority", "retries_left", "wake_at", "ever_resolved")
 """What may change of a task after it was written."""
 
 

@@ -6,28 +6,28 @@ from typing import Any
 from django.db import connection, models
 
 from .payload_placement import PayloadPlacement
-from .statements import insert_statements, run_together, update_statements
+from .statements import execute_together, insert_statements, update_statements
 
 
 class StaleRow(Exception):
     """Somebody else moved a row between the reading and the writing: decide again."""
 
 
-MANY = 50
+COPY_MIN_ROWS = 50
 """Rows from which on PostgreSQL is sent them as a copy: a statement with that many parameters is slow to take apart."""
 
 
 class StatementBatch:
     """Statements that need not see one another's results."""
 
-    def __init__(self, shelf: PayloadPlacement | None = None) -> None:
-        self.shelf = shelf or PayloadPlacement()
+    def __init__(self, placement: PayloadPlacement | None = None) -> None:
+        self.placement = placement or PayloadPlacement()
         self.statements: list[tuple[str, Sequence[Any], int | None]] = []
         self.copies: list[tuple[str, Sequence[str], Sequence[Sequence[Any]]]] = []
 
     def insert(self, model: type[models.Model], columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Write new rows, many in one statement."""
-        if len(rows) > MANY and connection.vendor == "postgresql":
+        if len(rows) > COPY_MIN_ROWS and connection.vendor == "postgresql":
             self.copies.append((model._meta.db_table, columns, rows))
         else:
             self.statements += [(sql, params, None) for sql, params in insert_statements(model, columns, rows)]
@@ -44,9 +44,9 @@ class StatementBatch:
 
     def send(self) -> None:
         """Write everything; raises Stale where a row was not as seen, and TooLarge before anything is written."""
-        self.statements += self.shelf.statements()
+        self.statements += self.placement.statements()
         # A decision waits for its server once instead of six times.
-        counts = run_together([(sql, params) for sql, params, _ in self.statements])
+        counts = execute_together([(sql, params) for sql, params, _ in self.statements])
         for (_, _, expected), count in zip(self.statements, counts, strict=True):
             if expected is not None and count != expected:
                 raise StaleRow

@@ -8,7 +8,7 @@ from django.db import connection, models
 
 CHUNK = 500
 """Rows a statement: bounds its size, not the number of rows."""
-SHAPES = 1000
+CACHED_SHAPES = 1000
 """Statements that are kept as text, each for one number of rows: the longest have 100 kB."""
 
 
@@ -23,22 +23,22 @@ def fetch(sql: str, params: Sequence[Any] = ()) -> list[tuple]:
         return cursor.fetchall()
 
 
-def run(sql: str, params: Sequence[Any] = ()) -> int:
+def execute(sql: str, params: Sequence[Any] = ()) -> int:
     """How many rows a statement changed."""
-    [count] = run_together([(sql, params)])
+    [count] = execute_together([(sql, params)])
     return count
 
 
-def run_together(statements: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
+def execute_together(statements: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
     """Run the statements in their order; how many rows each of them changed."""
     if _bypasses_cursors():
         from . import pg_pipeline
 
-        return pg_pipeline.run_together(statements)
-    return [_run(sql, params) for sql, params in statements]
+        return pg_pipeline.execute_together(statements)
+    return [_execute(sql, params) for sql, params in statements]
 
 
-def _run(sql: str, params: Sequence[Any]) -> int:
+def _execute(sql: str, params: Sequence[Any]) -> int:
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
         return cursor.rowcount
@@ -77,14 +77,14 @@ def placeholders(values: Sequence[Any]) -> str:
     return ", ".join(["%s"] * len(values))
 
 
-def for_update(of: str, skip_locked: bool = False) -> str:
+def lock_clause(of: str, skip_locked: bool = False) -> str:
     """The locking clause, where the database locks rows; the other one locks as a whole when a transaction begins."""
     if not connection.features.has_select_for_update:
         return ""
     return f" FOR UPDATE OF {of}" + (" SKIP LOCKED" if skip_locked else "")
 
 
-def for_share(of: str) -> str:
+def share_lock_clause(of: str) -> str:
     """The clause that keeps rows as they are until the transaction ends, where the database locks rows."""
     return f" FOR SHARE OF {of}" if connection.features.has_select_for_update else ""
 
@@ -92,14 +92,14 @@ def for_share(of: str) -> str:
 def serialize(name: str) -> None:
     """Let no other transaction that names the same thing go on before this one has ended."""
     if connection.vendor == "postgresql":
-        run("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
+        execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
 
 
 def _chunks(rows: Sequence[Any]) -> Iterable[Sequence[Any]]:
     return (rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK))
 
 
-@lru_cache(SHAPES)
+@lru_cache(CACHED_SHAPES)
 def _insert_sql(table: str, columns: tuple[str, ...], count: int) -> str:
     row = f"({', '.join(['%s'] * len(columns))})"
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * count)}"
@@ -110,7 +110,7 @@ def _update_one_sql(table: str, columns: tuple[str, ...]) -> str:
     return f"UPDATE {table} SET {', '.join(f'{column} = %s' for column in columns)} WHERE id = %s AND status = %s"
 
 
-@lru_cache(SHAPES)
+@lru_cache(CACHED_SHAPES)
 def _update_sql(table: str, columns: tuple[str, ...], types: tuple[str, ...], count: int) -> str:
     pairs = ", ".join(f"{column} = v.column{number}" for number, column in enumerate(columns, 3))
     row = f"(%s, %s, {', '.join(f'CAST(%s AS {kind})' for kind in types)})"

@@ -7,7 +7,7 @@ somebody has to look; mostly there are others still, and then all such messages 
 from ..models import Message, TaskGroup
 from ..models.outbox import ABOUT_GROUP
 from .statement_batch import StatementBatch
-from .statements import fetch, for_update, placeholders, run
+from .statements import execute, fetch, lock_clause, placeholders
 
 SECOND_MS = 1000
 COLUMNS = ("id", "scheduler_id", "created_at", "expires_at", "sealed_at")
@@ -40,7 +40,7 @@ def insert_group(group: TaskGroup) -> bool:
     """Write a new group; False where somebody else has just done so."""
     values = f"({', '.join(COLUMNS)}) VALUES ({placeholders(COLUMNS)})"
     sql = f"INSERT INTO conductor_taskgroup {values} ON CONFLICT DO NOTHING"
-    return run(sql, [getattr(group, column) for column in COLUMNS]) == 1
+    return execute(sql, [getattr(group, column) for column in COLUMNS]) == 1
 
 
 def insert_check_message(writes: StatementBatch, group_id: str, now: int) -> None:
@@ -59,7 +59,7 @@ def delete_premature_messages(now: int) -> int:
     """Delete the messages about groups that have more to do: the last of those tasks will see all others."""
     found = (
         f"SELECT m.id FROM conductor_message m WHERE m.subject = '{ABOUT_GROUP}' AND m.due_at <= %s "
-        f"AND NOT (m.subject = 'publish') AND EXISTS ({UNRESOLVED}m.\"to\"){for_update('m', skip_locked=True)}"
+        f"AND NOT (m.subject = 'publish') AND EXISTS ({UNRESOLVED}m.\"to\"){lock_clause('m', skip_locked=True)}"
     )
     # Those that the last task of a group is just deleting are left to it: each would wait for the other.
-    return run(f"DELETE FROM conductor_message WHERE id IN ({found})", [now])
+    return execute(f"DELETE FROM conductor_message WHERE id IN ({found})", [now])

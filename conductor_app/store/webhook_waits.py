@@ -1,9 +1,9 @@
 """Attempts that wait for webhooks: found by what they wait for, and deleted when they no longer wait."""
 
 from ..models import WebhookPaths
-from .statements import fetch, run_together
+from .statements import execute_together, fetch
 
-WAITING = "a.id = w.attempt_id AND a.status = 'LEASED'"
+IS_STILL_WAITING = "a.id = w.attempt_id AND a.status = 'LEASED'"
 
 
 def condition_paths(workflow: str) -> list[tuple[str, ...]]:
@@ -15,7 +15,7 @@ def condition_paths(workflow: str) -> list[tuple[str, ...]]:
 def waiting_attempts(workflow: str, version: int, digest: str, most: int) -> list[str]:
     """Return the attempts that wait for this digest, those that have waited longest first; version 0 is any."""
     rows = fetch(
-        f"SELECT w.attempt_id FROM conductor_webhookwait w JOIN conductor_attempt a ON {WAITING} "
+        f"SELECT w.attempt_id FROM conductor_webhookwait w JOIN conductor_attempt a ON {IS_STILL_WAITING} "
         "WHERE w.workflow = %s AND w.digest = %s AND (%s = 0 OR w.version = %s) ORDER BY w.created_at LIMIT %s",
         [workflow, digest, version, version, most],
     )
@@ -24,12 +24,13 @@ def waiting_attempts(workflow: str, version: int, digest: str, most: int) -> lis
 
 def delete_ended(before: int, most: int) -> None:
     """Delete the rows, made before a moment, whose attempts no longer wait."""
-    run_together(
+    execute_together(
         [
             (
                 "DELETE FROM conductor_webhookwait WHERE attempt_id IN ("
                 "SELECT w.attempt_id FROM conductor_webhookwait w "
-                f"WHERE w.created_at < %s AND NOT EXISTS (SELECT 1 FROM conductor_attempt a WHERE {WAITING}) LIMIT %s)",
+                f"WHERE w.created_at < %s "
+                f"AND NOT EXISTS (SELECT 1 FROM conductor_attempt a WHERE {IS_STILL_WAITING}) LIMIT %s)",
                 [before, most],
             )
         ]

@@ -10,51 +10,51 @@ from django.core.exceptions import ImproperlyConfigured
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """The name that the library reads, once, when it is imported."""
 
-_made_up: list[str] = []
+_temporary_folder: list[str] = []
 
 
-def path() -> Path | None:
+def folder_path() -> Path | None:
     """The folder, or None where this process counts for itself."""
     given = os.environ.get(VARIABLE, "").strip()
     return Path(given) if given else None
 
 
-def make() -> None:
+def create_folder() -> None:
     """See to it that a folder that is asked for exists."""
-    if folder := path():
+    if folder := folder_path():
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise ImproperlyConfigured(f"{VARIABLE}={folder} is refused: {error.strerror}.") from error
 
 
-def prepare() -> None:
+def empty_folder() -> None:
     """Before any process counts: the folder exists, and holds nothing of processes that are gone.
 
     One that is made up here is told to the children by the environment, and removed in the end.
     """
-    if (folder := path()) is None:
+    if (folder := folder_path()) is None:
         os.environ[VARIABLE] = mkdtemp(prefix="conductor-metrics-")
-        _made_up.append(os.environ[VARIABLE])
+        _temporary_folder.append(os.environ[VARIABLE])
         return
-    make()
-    remove_files_of_the_dead(folder)
+    create_folder()
+    remove_stale_files(folder)
 
 
-def clear_up() -> None:
+def remove_folder() -> None:
     """After the last process has ended: what was made up here goes."""
-    while _made_up:
-        rmtree(_made_up.pop(), ignore_errors=True)
+    while _temporary_folder:
+        rmtree(_temporary_folder.pop(), ignore_errors=True)
 
 
-def remove_files_of_the_dead(folder: Path, pattern: str = "*.db") -> None:
+def remove_stale_files(folder: Path, pattern: str = "*.db") -> None:
     """Forget what processes of this machine have counted that no longer run."""
     for file in folder.glob(pattern):
-        if not _lives(file.stem.rpartition("_")[2]):
+        if not _is_process_alive(file.stem.rpartition("_")[2]):
             file.unlink(missing_ok=True)
 
 
-def _lives(process: str) -> bool:
+def _is_process_alive(process: str) -> bool:
     try:
         os.kill(int(process), 0)
     except (ValueError, ProcessLookupError):

@@ -7,49 +7,49 @@ from typing import Any
 
 from . import spans
 
-LONGEST = 200
+MAX_FACT_LENGTH = 200
 """Ids are shorter; what a client has made up is cut."""
-OF_ONE_RUN = ("run_id", "task_id", "attempt_id")
+RUN_FACT_NAMES = ("run_id", "task_id", "attempt_id")
 
-_known: ContextVar[dict[str, str | int]] = ContextVar("about", default={})  # noqa: B039, it is replaced, never changed
+_context: ContextVar[dict[str, str | int]] = ContextVar("about", default={})  # noqa: B039, it is replaced, never changed
 
 
 @contextmanager
 def log_context(what: str, **facts: str | int) -> Iterator[None]:
     """Let lines say what they are about while the block runs, and make a span of it."""
     found = _format_facts(facts)
-    before = _known.get()
+    before = _context.get()
     if found.get("run_id", before.get("run_id")) != before.get("run_id"):
-        before = {name: fact for name, fact in before.items() if name not in OF_ONE_RUN}
-    token = _known.set({**before, **found})
+        before = {name: fact for name, fact in before.items() if name not in RUN_FACT_NAMES}
+    token = _context.set({**before, **found})
     try:
         with spans.span(what, found):
             yield
     finally:
-        _known.reset(token)
+        _context.reset(token)
 
 
 def reset(**facts: str | int) -> None:
     """A thread turns to something else: lines say these facts, and nothing of what it did before."""
-    _known.set(_format_facts(facts))
+    _context.set(_format_facts(facts))
 
 
 def bind(**facts: str | int) -> None:
     """More is known of what is being done."""
-    _known.set({**_known.get(), **_format_facts(facts)})
+    _context.set({**_context.get(), **_format_facts(facts)})
 
 
 def merge_context(logger: Any, method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """A log line with what it is about; what it says itself goes first."""
-    for name, fact in _known.get().items():
+    for name, fact in _context.get().items():
         line.setdefault(name, fact)
     return line
 
 
 def _format_facts(facts: dict[str, str | int]) -> dict[str, str | int]:
-    return {name: fact[:LONGEST] if isinstance(fact, str) else fact for name, fact in facts.items() if fact}
+    return {name: fact[:MAX_FACT_LENGTH] if isinstance(fact, str) else fact for name, fact in facts.items() if fact}
 
 
 def request_id() -> str:
     """The id of the request that is being answered; empty where none is."""
-    return str(_known.get().get("request_id", ""))
+    return str(_context.get().get("request_id", ""))

@@ -5,29 +5,29 @@ from time import sleep
 
 from django.db import connection
 
-from .metrics import POOL
+from .metrics import POOL_GAUGES
 
 EVERY_SECONDS = 5.0
-KEYS = {"size": "pool_size", "available": "pool_available", "waiting": "requests_waiting"}
+POOL_STAT_KEYS = {"size": "pool_size", "available": "pool_available", "waiting": "requests_waiting"}
 
 
-def look() -> None:
+def record_pool_usage() -> None:
     """Note how the pool of this process is used, if it has one."""
     pool = getattr(connection, "pool", None)
     if pool is None:
         return
     found = pool.get_stats()
-    for name, key in KEYS.items():
-        POOL[name].set(found.get(key, 0))
+    for name, key in POOL_STAT_KEYS.items():
+        POOL_GAUGES[name].set(found.get(key, 0))
 
 
-def keep_looking() -> None:
+def start_recording() -> None:
     """Look for as long as the process lives; nothing is begun where there is no pool."""
     if getattr(connection, "pool", None) is not None:
-        Thread(target=_look_for_ever, name="pool-watch", daemon=True).start()
+        Thread(target=_record_forever, name="pool-watch", daemon=True).start()
 
 
-def _look_for_ever() -> None:
+def _record_forever() -> None:
     while True:
-        look()
+        record_pool_usage()
         sleep(EVERY_SECONDS)

@@ -13,26 +13,26 @@ from . import log_context, spans
 
 log = logging.getLogger(__name__)
 
-SANE = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
-IDS = {"workflow_id": "run_id", "workflow": "run_id", "task_id": "attempt_id"}
+REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
+ID_PARAMETERS = {"workflow_id": "run_id", "workflow": "run_id", "task_id": "attempt_id"}
 """What addresses call the ids that lines and spans carry; some have a workflow's name in the same place."""
-OF_AN_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+ID_PATTERN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-class Requests:
+class RequestContextMiddleware:
     """Around everything else."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        began, id = perf_counter(), id_of(request)
+        began, id = perf_counter(), request_id_of(request)
         log_context.reset(request_id=id)
         try:
-            with spans.span(str(request.method), {"request_id": id}, _caller(request.META)) as span:
+            with spans.span(str(request.method), {"request_id": id}, _trace_headers(request.META)) as span:
                 response = self.get_response(request)
                 if span is not None:
-                    _tell(span, request, response)
+                    _record_response(span, request, response)
             response.headers["X-Request-Id"] = id
             if log.isEnabledFor(logging.DEBUG):
                 facts = {"method": request.method, "path": request.path, "status": response.status_code}
@@ -43,32 +43,32 @@ class Requests:
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: dict[str, Any]) -> None:
         """The address is known now, and with it what it is about."""
-        log_context.bind(**ids_in(kwargs))
+        log_context.bind(**ids_in_address(kwargs))
 
 
-def ids_in(kwargs: Mapping[str, Any]) -> dict[str, str]:
+def ids_in_address(kwargs: Mapping[str, Any]) -> dict[str, str]:
     """The ids that an address names, as lines and spans call them."""
-    found = {name: str(kwargs.get(word, "")) for word, name in IDS.items()}
-    return {name: id for name, id in found.items() if OF_AN_ID.fullmatch(id)}
+    found = {name: str(kwargs.get(word, "")) for word, name in ID_PARAMETERS.items()}
+    return {name: id for name, id in found.items() if ID_PATTERN.fullmatch(id)}
 
 
-def id_of(request: HttpRequest) -> str:
+def request_id_of(request: HttpRequest) -> str:
     """The id that the client, or a proxy before us, has given; a new one where that could be anything."""
     given = request.META.get("HTTP_X_REQUEST_ID", "")
-    return given if SANE.fullmatch(given) else secrets.token_hex(16)
+    return given if REQUEST_ID_PATTERN.fullmatch(given) else secrets.token_hex(16)
 
 
-def _caller(meta: Mapping[str, Any]) -> dict[str, str]:
+def _trace_headers(meta: Mapping[str, Any]) -> dict[str, str]:
     given = {name: meta.get(f"HTTP_{name.upper()}") for name in ("traceparent", "tracestate")}
     return {name: value for name, value in given.items() if value}
 
 
-def _tell(span: Any, request: HttpRequest, response: HttpResponse) -> None:
+def _record_response(span: Any, request: HttpRequest, response: HttpResponse) -> None:
     """What is known of a request only when it has been answered."""
     found = request.resolver_match
     if found is not None:
         span.update_name(f"{request.method} /{found.route}")
-        span.set_attributes({f"conductor.{name}": id for name, id in ids_in(found.kwargs).items()})
+        span.set_attributes({f"conductor.{name}": id for name, id in ids_in_address(found.kwargs).items()})
     span.set_attribute("http.request.method", str(request.method))
     span.set_attribute("http.response.status_code", response.status_code)
     if response.status_code >= 500:

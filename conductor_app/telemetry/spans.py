@@ -10,10 +10,10 @@ from ..core.errors import RequestRefused
 
 _tracer: Any = None
 _provider: Any = None
-_nothing = nullcontext()
+_no_span = nullcontext()
 
 
-def begin(endpoint: str) -> None:
+def start_tracing(endpoint: str) -> None:
     """Send spans to the collector at this endpoint, if there is one; its variables are read by the library itself."""
     if not endpoint:
         return
@@ -24,10 +24,10 @@ def begin(endpoint: str) -> None:
         raise ImproperlyConfigured(
             "OTEL_EXPORTER_OTLP_ENDPOINT is set, but OpenTelemetry is missing: pip install 'conductor-app[traces]'"
         ) from missing
-    collect(BatchSpanProcessor(OTLPSpanExporter()))
+    add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
 
 
-def end() -> None:
+def stop_tracing() -> None:
     """Send what has not been sent yet, and collect no more."""
     global _tracer, _provider
     if _provider is not None:
@@ -35,7 +35,7 @@ def end() -> None:
     _tracer = _provider = None
 
 
-def collect(processor: Any) -> None:
+def add_span_processor(processor: Any) -> None:
     """Hand every span to this processor."""
     global _tracer, _provider
     from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
@@ -49,11 +49,11 @@ def collect(processor: Any) -> None:
 
 def span(what: str, facts: Mapping[str, Any], caller: Mapping[str, str] | None = None) -> AbstractContextManager[Any]:
     """A span around a block. `caller`: headers that may name the span of whoever asks."""
-    return _nothing if _tracer is None else _span(what, facts, caller)
+    return _no_span if _tracer is None else _start_span(what, facts, caller)
 
 
 @contextmanager
-def _span(what: str, facts: Mapping[str, Any], caller: Mapping[str, str] | None) -> Iterator[Any]:
+def _start_span(what: str, facts: Mapping[str, Any], caller: Mapping[str, str] | None) -> Iterator[Any]:
     from opentelemetry.trace import SpanKind, Status, StatusCode
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 

@@ -13,7 +13,7 @@ class EventWorker(BuiltInWorker):
 
     type = "EVENT"
 
-    def given(self, attempt: Attempt) -> dict[str, Any]:
+    def inputs_of(self, attempt: Attempt) -> dict[str, Any]:
         """The event. What is told becomes the task's output, so it holds no secrets."""
         run = attempt.run
         event = event_name(str(attempt.input.get("sink")), run.name, attempt.task.ref)

@@ -17,12 +17,12 @@ from .sinks import PROVIDERS, Provider, SinkFailed
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 2.0
+CHECK_SECONDS = 2.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 HEALTHY_SECONDS = 60.0
-PATIENCE_SECONDS = 60.0
+RETRY_SECONDS = 60.0
 STOP_SECONDS = 4.0
-SAID_EVERY_MS = 15_000
+REPORT_EVERY_MS = 15_000
 
 
 class QueueListener:
@@ -30,9 +30,9 @@ class QueueListener:
 
     def __init__(self, event: str, provider: Provider, queue: str) -> None:
         self.event, self._provider, self._queue = event, provider, queue
-        self._said: tuple[int | None, int | None] | None = None
+        self._reported: tuple[int | None, int | None] | None = None
         self._stop = Event()
-        self.facts = EventListener(event=event, process=process(), seen_at=0)
+        self.facts = EventListener(event=event, process=process_name(), seen_at=0)
         self._thread = Thread(target=self._listen, name=f"listens to {event}", daemon=True)
         self._thread.start()
 
@@ -43,11 +43,11 @@ class QueueListener:
     def join(self, seconds: float) -> None:
         self._thread.join(max(seconds, 0))
 
-    def is_worth_saying(self, now: int) -> bool:
+    def needs_report(self, now: int) -> bool:
         """Whether something has changed since it was said, or was said long ago."""
-        said, facts = self._said, self.facts
-        self._said = (facts.connected_at, facts.failed_at)
-        return said != self._said or now - facts.seen_at >= SAID_EVERY_MS
+        said, facts = self._reported, self.facts
+        self._reported = (facts.connected_at, facts.failed_at)
+        return said != self._reported or now - facts.seen_at >= REPORT_EVERY_MS
 
     def _is_stopping(self) -> bool:
         """Asked by who listens: the line stands by then."""
@@ -55,7 +55,7 @@ class QueueListener:
             self.facts.connected_at, self.facts.error = clock.now(), ""
         return self._stop.is_set()
 
-    def _broken(self, error: Exception) -> str:
+    def _record_failure(self, error: Exception) -> str:
         # Whatever a broker's client raises: its own words may hold the address, and a password with it.
         why = str(error) if isinstance(error, SinkFailed) else type(error).__name__
         self.facts.connected_at, self.facts.failed_at, self.facts.error = None, clock.now(), why
@@ -66,18 +66,18 @@ class QueueListener:
         while not self._stop.is_set():
             began = monotonic()
             try:
-                self._provider.consume(self._queue, self._hear, self._is_stopping)
+                self._provider.consume(self._queue, self._handle_message, self._is_stopping)
             except Exception as error:
                 # It is tried again for as long as a handler wants it.
-                log.warning("listening_failed", extra={"event_name": self.event, "why": self._broken(error)})
+                log.warning("listening_failed", extra={"event_name": self.event, "why": self._record_failure(error)})
             pause = FIRST_PAUSE if monotonic() - began > HEALTHY_SECONDS else pause
             self._stop.wait(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
         connections.close_all()
 
-    def _hear(self, message_id: str, payload: object) -> None:
+    def _handle_message(self, message_id: str, payload: object) -> None:
         """Hear a message. What breaks is tried again here for a while, so that no broker has to bring it anew."""
-        pause, ends_at = FIRST_PAUSE, monotonic() + PATIENCE_SECONDS
+        pause, ends_at = FIRST_PAUSE, monotonic() + RETRY_SECONDS
         while True:
             try:
                 events.receive_event(self.event, message_id, payload, self._provider.name)
@@ -105,14 +105,14 @@ def configured_queues() -> dict[str, tuple[Provider, str]]:
     return found
 
 
-def consume_events(stopping: Event, look_seconds: float = LOOK_SECONDS) -> None:
+def consume_events(stopping: Event, check_seconds: float = CHECK_SECONDS) -> None:
     """Listen to what is wanted, as handlers come and go, until it is time to stop; then all have stopped."""
     listeners: dict[str, QueueListener] = {}
     try:
         while not stopping.is_set():
             before, listeners = listeners, _reconcile_listeners(listeners)
             _report_listeners(listeners, before.keys() - listeners.keys())
-            stopping.wait(look_seconds)
+            stopping.wait(check_seconds)
     finally:
         for listener in listeners.values():
             listener.stop()
@@ -122,7 +122,7 @@ def consume_events(stopping: Event, look_seconds: float = LOOK_SECONDS) -> None:
         _report_listeners({}, listeners.keys())
 
 
-def process() -> str:
+def process_name() -> str:
     """The name of this process."""
     return f"{socket.gethostname()[:100]}:{os.getpid()}"
 
@@ -145,12 +145,12 @@ def _reconcile_listeners(listeners: dict[str, QueueListener]) -> dict[str, Queue
 def _report_listeners(listeners: dict[str, QueueListener], gone: Collection[str]) -> None:
     """Write down how it goes, for the pages: whoever listens goes on whether that can be written or not."""
     now = clock.now()
-    rows = [listener.facts for listener in listeners.values() if listener.is_worth_saying(now)]
+    rows = [listener.facts for listener in listeners.values() if listener.needs_report(now)]
     try:
         if rows:
             event_listeners.record_listeners(rows)
         if gone:
-            event_listeners.remove_listeners(process(), gone)
+            event_listeners.remove_listeners(process_name(), gone)
     except Exception as error:
         log.warning("listeners_not_noted", extra={"why": type(error).__name__})
     finally:
@@ -158,6 +158,6 @@ def _report_listeners(listeners: dict[str, QueueListener], gone: Collection[str]
             connection.close()
 
 
-def is_anything_configured() -> bool:
+def has_configured_system() -> bool:
     """Whether there is any other system to listen to."""
     return any(provider.is_configured for name, provider in PROVIDERS.items() if name != INTERNAL)

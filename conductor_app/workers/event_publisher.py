@@ -15,18 +15,18 @@ from .sinks import SinkFailed, publish
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 20
-SECONDS_OF_LISTENERS = 5
-PAGES = {"alert": "admin:alert", "taskGroupId": "admin:conductor_taskgroup_change"}
+BATCH_SIZE = 20
+LISTENER_TIMEOUT_SECONDS = 5
+SUBJECT_PAGES = {"alert": "admin:alert", "taskGroupId": "admin:conductor_taskgroup_change"}
 """Where the pages show what an alert is about, by what its payload names."""
-LISTENERS = {LISTENER: "workflow_status_listener_url", TASK_LISTENER: "task_status_listener_url"}
+SUBJECT_HANDLERS = {LISTENER: "workflow_status_listener_url", TASK_LISTENER: "task_status_listener_url"}
 """The setting that says where a listener is."""
 
 
 def publish_due_events(is_stopping: Callable[[], bool] = lambda: False) -> int:
     """Tell everything that is due; returns how much was heard."""
     heard = 0
-    while not is_stopping() and (messages := outbox.take_due(AT_ONCE)):
+    while not is_stopping() and (messages := outbox.take_due(BATCH_SIZE)):
         heard += _publish_all(messages, is_stopping)
     return heard
 
@@ -57,7 +57,7 @@ def _publish_one(message: Message) -> None:
     if facts["sink"] == ALERT:
         notify_alert(facts)
         return
-    if (setting := LISTENERS.get(facts["sink"])) is None:
+    if (setting := SUBJECT_HANDLERS.get(facts["sink"])) is None:
         publish(facts["sink"], facts["id"], facts["payload"])
         return
     if not (url := getattr(conf, setting)):
@@ -68,7 +68,7 @@ def _publish_one(message: Message) -> None:
 def notify_alert(facts: dict) -> None:
     """Tell who is to hear of an alert, with the way to what it is about."""
     payload = facts["payload"]
-    link = _link(payload)
+    link = _page_link(payload)
     if facts["channel"] == "webhook":
         _post(facts["to"], {**facts, "payload": payload | ({"address": link} if link else {})})
         return
@@ -77,15 +77,15 @@ def notify_alert(facts: dict) -> None:
     send_mail(f"Conductor: {sentence}"[:200].replace("\n", " "), body, None, [facts["to"]])
 
 
-def _link(payload: dict) -> str:
+def _page_link(payload: dict) -> str:
     """The page of what is told of; empty where it is not known under which address people reach the pages."""
-    named = next(((page, payload[name]) for name, page in PAGES.items() if name in payload), None)
+    named = next(((page, payload[name]) for name, page in SUBJECT_PAGES.items() if name in payload), None)
     return f"{conf.public_url}{reverse(named[0], args=[named[1]])}" if named and conf.public_url else ""
 
 
 def _post(url: str, facts: dict) -> None:
     """As an HTTP task would do it: past the same guard, within the same limits."""
-    wait = SECONDS_OF_LISTENERS * 1000
+    wait = LISTENER_TIMEOUT_SECONDS * 1000
     outcome = WORKERS["HTTP"].perform(
         {
             "uri": url,

@@ -1,6 +1,6 @@
 """HTTP tasks: one request to another system, and its answer as the task's output."""
 
-from conductor_app.workers.http_exchange import HttpLimits, HttpTransport, Unanswered, configured_limits
+from conductor_app.workers.http_exchange import HttpLimits, HttpTransport, RequestFailed, configured_limits
 from conductor_app.workers.worker import BuiltInWorker, WorkResult
 
 __all__ = ["Http", "HttpLimits"]
@@ -18,5 +18,5 @@ class Http(BuiltInWorker):
         """The answer as `response`; every failure is an outcome that a person can read."""
         try:
             return self._transport.reply_to(inputs).outcome
-        except Unanswered as failure:
+        except RequestFailed as failure:
             return failure.outcome

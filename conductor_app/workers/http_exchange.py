@@ -11,15 +11,15 @@ import requests
 from urllib3 import exceptions as broken
 
 from conductor_app import conf
-from conductor_app.workers.http_reply import FAILURE, NoReply, Reply, read
+from conductor_app.workers.http_reply import FAILURE, NoReply, Reply, read_body
 from conductor_app.workers.http_request import InvalidHttpRequest, parse_request
-from conductor_app.workers.network_guard import AddressRefused, Guard, Session
+from conductor_app.workers.network_guard import AddressRefused, Guard, GuardedSession
 from conductor_app.workers.socket_deadline import Deadline
 from conductor_app.workers.worker import WorkResult
 
 REDIRECTS = (301, 302, 303, 307, 308)
-MOST_REDIRECTS = 5
-TOO_LATE = "the exchange took longer than {:g} s"
+MAX_REDIRECTS = 5
+TIMEOUT_TEXT = "the exchange took longer than {:g} s"
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ def configured_limits():
     return HttpLimits(conf.http_task_allowed_networks, conf.http_task_total_seconds, conf.http_task_max_bytes)
 
 
-class Unanswered(Exception):
+class RequestFailed(Exception):
     """There is no reply; the outcome says why in words that a person can read.
 
-    `may_change`: the same request may be answered another time.
+    `is_retryable`: the same request may be answered another time.
     """
 
-    def __init__(self, outcome: WorkResult, may_change: bool = False) -> None:
+    def __init__(self, outcome: WorkResult, is_retryable: bool = False) -> None:
         super().__init__(outcome.reason)
-        self.outcome, self.may_change = outcome, may_change
+        self.outcome, self.is_retryable = outcome, is_retryable
 
 
 class HttpTransport:
@@ -59,33 +59,33 @@ class HttpTransport:
         try:
             request = parse_request(inputs)
         except InvalidHttpRequest as error:
-            raise Unanswered(failure_result(str(error))) from error
+            raise RequestFailed(failure_result(str(error))) from error
         limits = self._limits()
         with Deadline(limits.total_seconds) as deadline:
             try:
                 return self._exchange(request, limits, deadline)
             except AddressRefused as refusal:
-                raise Unanswered(refusal_result(request, refusal)) from refusal
-            except BROKEN as error:
-                said = TOO_LATE.format(limits.total_seconds) if deadline.has_passed else cause(error)
-                raise Unanswered(
+                raise RequestFailed(refusal_result(request, refusal)) from refusal
+            except CONNECTION_ERRORS as error:
+                said = TIMEOUT_TEXT.format(limits.total_seconds) if deadline.has_passed else describe_failure(error)
+                raise RequestFailed(
                     failure_result(f"{said} ({request})"), not isinstance(error, InvalidHttpRequest)
                 ) from error
 
     def _exchange(self, request, limits, deadline):
-        for _ in range(MOST_REDIRECTS + 1):
-            with closing(self._sent(request, limits.total_seconds)) as response:
+        for _ in range(MAX_REDIRECTS + 1):
+            with closing(self._send(request, limits.total_seconds)) as response:
                 location = response.headers.get("location")
                 if response.status_code not in REDIRECTS or not location:
-                    content = read(response, limits.max_bytes)
+                    content = read_body(response, limits.max_bytes)
                     # A body without a length ends where the deadline cut it off, and looks complete.
                     if deadline.has_passed:
                         raise NoReply
                     return Reply(request, response, content)
-                request = request.redirected(response.status_code, location)
-        raise NoReply(f"the server redirected more than {MOST_REDIRECTS} times")
+                request = request.redirect_to(response.status_code, location)
+        raise NoReply(f"the server redirected more than {MAX_REDIRECTS} times")
 
-    def _sent(self, request, total_seconds):
+    def _send(self, request, total_seconds):
         return self._session().request(
             request.method,
             request.uri,
@@ -99,7 +99,7 @@ class HttpTransport:
     def _session(self):
         # A forked process may not speak over its parent's connections.
         if getattr(self._thread, "pid", None) != os.getpid():
-            self._thread.pid, self._thread.session = os.getpid(), Session(self._guard)
+            self._thread.pid, self._thread.session = os.getpid(), GuardedSession(self._guard)
         return self._thread.session
 
 
@@ -115,7 +115,7 @@ def refusal_result(request, refusal):
     return WorkResult("FAILED_WITH_TERMINAL_ERROR", {"response": text}, f"{FAILURE} {text}")
 
 
-CAUSES = (
+FAILURE_TEXTS = (
     (broken.NameResolutionError, lambda _: "the host's name cannot be resolved"),
     (ssl.SSLCertVerificationError, lambda error: f"the certificate is not trusted: {error.verify_message}"),
     (ssl.SSLError, lambda error: f"TLS failed: {error.reason}"),
@@ -127,7 +127,7 @@ CAUSES = (
     ((broken.ProtocolError, HTTPException), lambda _: "the connection broke before the answer was complete"),
     ((broken.LocationParseError, ValueError), lambda _: "the uri is not valid"),
 )
-BROKEN = (
+CONNECTION_ERRORS = (
     NoReply,
     InvalidHttpRequest,
     HTTPException,
@@ -138,11 +138,11 @@ BROKEN = (
 )
 
 
-def cause(error):
+def describe_failure(error):
     """Why there is no answer, without the addresses that libraries put into their messages: they hold secrets."""
     chain = []
     while error is not None and error not in chain:
         chain.append(error)
         error = error.__cause__ or error.__context__
-    said = (say(each) for kind, say in CAUSES for each in chain if isinstance(each, kind))
+    said = (say(each) for kind, say in FAILURE_TEXTS for each in chain if isinstance(each, kind))
     return next(filter(None, said), type(chain[0]).__name__)

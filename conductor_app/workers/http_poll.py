@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from conductor_app import conf
-from conductor_app.scripts.pool import Unavailable, evaluate
-from conductor_app.workers.http_exchange import HttpTransport, Unanswered, configured_limits
+from conductor_app.scripts.pool import ScriptsUnavailable, evaluate
+from conductor_app.workers.http_exchange import HttpTransport, RequestFailed, configured_limits
 from conductor_app.workers.worker import BuiltInWorker, WorkResult
 
 STRATEGIES = {
@@ -16,10 +16,10 @@ STRATEGIES = {
 }
 """By how much the interval has grown after so many polls."""
 DEFAULT_INTERVAL = 60
-LONGEST_INTERVAL = 86_400
+MAX_INTERVAL = 86_400
 
 
-class BadPoll(Exception):
+class InvalidPollInput(Exception):
     """The task's input does not say how to poll."""
 
 
@@ -40,11 +40,11 @@ class HttpPoll(BuiltInWorker):
         try:
             plan = parse_policy(inputs)
             outcome = self._transport.reply_to(inputs).outcome
-        except BadPoll as error:
+        except InvalidPollInput as error:
             return WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, str(error))
-        except Unanswered as failure:
+        except RequestFailed as failure:
             outcome = failure.outcome
-            if not failure.may_change:
+            if not failure.is_retryable:
                 return WorkResult(outcome.status, outcome.output | {"polls": polls}, outcome.reason)
         return schedule_next_poll(
             plan, inputs, WorkResult(outcome.status, outcome.output | {"polls": polls}, outcome.reason)
@@ -62,7 +62,7 @@ class PollPolicy:
 
     def seconds(self, polls: int) -> int:
         """How long to wait after so many polls."""
-        return math.ceil(min(self.interval * STRATEGIES[self.strategy](polls), LONGEST_INTERVAL))
+        return math.ceil(min(self.interval * STRATEGIES[self.strategy](polls), MAX_INTERVAL))
 
 
 def parse_policy(inputs: dict[str, Any]) -> PollPolicy:
@@ -71,16 +71,16 @@ def parse_policy(inputs: dict[str, Any]) -> PollPolicy:
     given = {**(request if isinstance(request, dict) else {}), **inputs}
     condition, strategy = given.get("terminationCondition"), given.get("pollingStrategy") or "FIXED"
     if condition is not None and not isinstance(condition, str):
-        raise BadPoll("terminationCondition must be text: a script such as $.output.response.body.done")
+        raise InvalidPollInput("terminationCondition must be text: a script such as $.output.response.body.done")
     if not isinstance(strategy, str) or strategy.upper() not in STRATEGIES:
-        raise BadPoll(f"pollingStrategy must be one of {', '.join(STRATEGIES)}")
-    interval = number_of(given, "pollingInterval", DEFAULT_INTERVAL)
+        raise InvalidPollInput(f"pollingStrategy must be one of {', '.join(STRATEGIES)}")
+    interval = parse_number(given, "pollingInterval", DEFAULT_INTERVAL)
     return PollPolicy(
-        (condition or "").strip(), max(interval, 1), strategy.upper(), int(number_of(given, "maxPollCount", 0))
+        (condition or "").strip(), max(interval, 1), strategy.upper(), int(parse_number(given, "maxPollCount", 0))
     )
 
 
-def number_of(given: dict[str, Any], name: str, default: float) -> float:
+def parse_number(given: dict[str, Any], name: str, default: float) -> float:
     """The number under this name, not below zero."""
     value = given.get(name)
     try:
@@ -88,7 +88,7 @@ def number_of(given: dict[str, Any], name: str, default: float) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not 0 <= number < math.inf:
-        raise BadPoll(f"{name} must be a number that is not below zero; it is {value!r:.100}")
+        raise InvalidPollInput(f"{name} must be a number that is not below zero; it is {value!r:.100}")
     return number
 
 
@@ -99,7 +99,7 @@ def schedule_next_poll(plan: PollPolicy, inputs: dict[str, Any], answer: WorkRes
         wanted, error = (
             is_condition_met(plan.condition, inputs, output) if plan.condition or not is_refusal else (False, "")
         )
-    except Unavailable:
+    except ScriptsUnavailable:
         # No helper was free to evaluate the condition: the next poll will tell.
         wanted, error = False, ""
     if error and not is_refusal:

@@ -11,10 +11,10 @@ from conductor_app.workers.http_request import Request
 from conductor_app.workers.worker import WorkResult
 
 CHUNK = 1 << 16
-LONGEST_EXCERPT = 1000
+MAX_EXCERPT_LENGTH = 1000
 FAILURE = "Failed to invoke HTTP task due to:"
 # Codecs that Python calls encodings and that take quadratic time or make strings nobody can write down again.
-NOT_CHARSETS = frozenset(("idna", "punycode", "raw_unicode_escape", "unicode_escape", "utf_7"))
+IGNORED_CODECS = frozenset(("idna", "punycode", "raw_unicode_escape", "unicode_escape", "utf_7"))
 
 
 class NoReply(Exception):
@@ -38,14 +38,14 @@ class Reply:
         )
         if status >= 400:
             said = f"{status} {self.response.reason or ''}".strip()[:200] + f" ({self.request})"
-            output = {"response": f"{said}: {text[:LONGEST_EXCERPT]}" if text else said, "statusCode": status}
+            output = {"response": f"{said}: {text[:MAX_EXCERPT_LENGTH]}" if text else said, "statusCode": status}
             return WorkResult("FAILED", output, f"{FAILURE} {said}")
-        output = {"response": self._described(parse_json_body(text))}
+        output = {"response": self._describe_body(parse_json_body(text))}
         if not 200 <= status < 300:
-            return WorkResult("FAILED", output, text[:LONGEST_EXCERPT] or f"{FAILURE} {status} ({self.request})")
+            return WorkResult("FAILED", output, text[:MAX_EXCERPT_LENGTH] or f"{FAILURE} {status} ({self.request})")
         return WorkResult("IN_PROGRESS" if self.request.is_async else "COMPLETED", output)
 
-    def _described(self, body):
+    def _describe_body(self, body):
         headers = self.response.raw.headers
         return {
             "statusCode": self.response.status_code,
@@ -55,7 +55,7 @@ class Reply:
         }
 
 
-def read(response, most):
+def read_body(response, most):
     """The body, decompressed, if it is no longer than it may be."""
     content = bytearray()
     while chunk := response.raw.read1(CHUNK, decode_content=True):
@@ -71,7 +71,7 @@ def decode_body(content, content_type):
     header["content-type"] = content_type
     charset = header.get_content_charset("utf-8").replace("-", "_")
     try:
-        text = content.decode("utf_8" if charset in NOT_CHARSETS else charset, "replace")
+        text = content.decode("utf_8" if charset in IGNORED_CODECS else charset, "replace")
     except (LookupError, ValueError):
         text = content.decode("utf_8", "replace")
     return text.removeprefix("\ufeff")
@@ -80,7 +80,7 @@ def decode_body(content, content_type):
 def parse_json_body(text):
     """JSON's lists, objects and numbers as values; everything else as text, and nothing as null."""
     try:
-        value = json.loads(text, parse_constant=float_within_json, parse_float=float_within_json)
+        value = json.loads(text, parse_constant=parse_finite_float, parse_float=parse_finite_float)
     except (ValueError, RecursionError):
         return text or None
     if isinstance(value, (bool, type(None))):
@@ -93,7 +93,7 @@ def parse_json_body(text):
     )
 
 
-def float_within_json(text):
+def parse_finite_float(text):
     """A number that can be written again."""
     value = float(text)
     if not math.isfinite(value):

@@ -38,16 +38,16 @@ class Request:
     def __str__(self):
         return f"{self.method} {redact_uri(self.uri)}"
 
-    def redirected(self, status, location):
+    def redirect_to(self, status, location):
         """The request that follows a redirect: another origin learns no credentials."""
         uri, headers = urljoin(self.uri, location), self.headers.copy()
-        if not is_web(uri):
+        if not is_http_uri(uri):
             raise InvalidHttpRequest("the server redirected to something that is not http")
-        if origin(uri) != origin(self.uri):
-            headers = without(headers, PRIVATE_HEADERS)
+        if origin_of(uri) != origin_of(self.uri):
+            headers = drop_headers(headers, PRIVATE_HEADERS)
         if status == 303 or (status in (301, 302) and self.method == "POST"):
             method = "HEAD" if self.method == "HEAD" else "GET"
-            return replace(self, uri=uri, headers=without(headers, ("content-type",)), method=method, body=None)
+            return replace(self, uri=uri, headers=drop_headers(headers, ("content-type",)), method=method, body=None)
         return replace(self, uri=uri, headers=headers)
 
 
@@ -57,18 +57,18 @@ def parse_request(inputs):
     given = inputs if given is None else given
     if not isinstance(given, dict):
         raise InvalidHttpRequest("http_request must be an object")
-    headers = headers_of(given)
+    headers = parse_headers(given)
     return Request(
-        method=method_of(given),
-        uri=uri_of(given),
+        method=parse_method(given),
+        uri=parse_uri(given),
         headers=headers,
-        body=body_of(given, headers.get("content-type", "")),
-        timeouts=(seconds_of(given, "connectionTimeOut"), seconds_of(given, "readTimeOut")),
+        body=encode_body(given, headers.get("content-type", "")),
+        timeouts=(parse_timeout(given, "connectionTimeOut"), parse_timeout(given, "readTimeOut")),
         is_async=any(str(each.get("asyncComplete")).lower() == "true" for each in (given, inputs)),
     )
 
 
-def method_of(given):
+def parse_method(given):
     """The method, which has no default."""
     method = given.get("method")
     if not method:
@@ -78,17 +78,17 @@ def method_of(given):
     return method.upper()
 
 
-def uri_of(given):
+def parse_uri(given):
     """The address, which must be a whole one."""
     uri = given.get("uri")
     if not uri:
         raise InvalidHttpRequest("the input has no uri")
-    if not isinstance(uri, str) or not is_web(uri.strip()):
+    if not isinstance(uri, str) or not is_http_uri(uri.strip()):
         raise InvalidHttpRequest("uri must begin with http:// or https:// and name a host")
     return uri.strip()
 
 
-def headers_of(given):
+def parse_headers(given):
     """All headers to send; those that the task names win over `accept` and `contentType`."""
     named = given.get("headers") or {}
     if not isinstance(named, dict):
@@ -98,20 +98,23 @@ def headers_of(given):
     headers["Content-Type"] = given.get("contentType") or json_type
     headers.update({name: value for name, value in named.items() if value is not None})
     return CaseInsensitiveDict(
-        {checked_name(name): checked_value(name, value) for name, value in without(headers, TRANSPORT_HEADERS).items()}
+        {
+            validate_header_name(name): validate_header_value(name, value)
+            for name, value in drop_headers(headers, TRANSPORT_HEADERS).items()
+        }
     )
 
 
-def checked_name(name):
+def validate_header_name(name):
     """A header's name, if it is one."""
     if not HEADER_NAME.fullmatch(name):
         raise InvalidHttpRequest(f"{name[:100]!r} is not a header's name")
     return name
 
 
-def checked_value(name, value):
+def validate_header_value(name, value):
     """A header's value as text. Line ends would begin another header, so they are refused."""
-    text = ", ".join(texts_of(value))
+    text = ", ".join(header_texts(value))
     if not HEADER_VALUE.fullmatch(text):
         raise InvalidHttpRequest(
             f"the value of header {name} holds a line end, a control character or one beyond Latin-1"
@@ -119,19 +122,19 @@ def checked_value(name, value):
     return text.strip()
 
 
-def texts_of(value):
+def header_texts(value):
     """A value, or each value of a list, as text that another system reads: true, not True."""
     values = value if isinstance(value, list) else [value]
     return [value if isinstance(value, str) else json.dumps(value) for value in values]
 
 
-def body_of(given, content_type):
+def encode_body(given, content_type):
     """The body's bytes: text as it stands, a form if the content type says so, JSON otherwise."""
     body = given.get("body")
     if body is None:
         return None
     if isinstance(body, dict) and content_type.lower().startswith("application/x-www-form-urlencoded"):
-        return urlencode({name: texts_of(value) for name, value in body.items()}, True, errors="replace").encode()
+        return urlencode({name: header_texts(value) for name, value in body.items()}, True, errors="replace").encode()
     try:
         text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
@@ -139,7 +142,7 @@ def body_of(given, content_type):
     return text.encode("utf-8", "replace")
 
 
-def seconds_of(given, name):
+def parse_timeout(given, name):
     """A timeout, given in milliseconds; 0 leaves the total limit alone."""
     value = given.get(name)
     try:
@@ -160,7 +163,7 @@ def redact_uri(uri):
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def is_web(uri):
+def is_http_uri(uri):
     """Whether this is an absolute http address."""
     try:
         parts = urlsplit(uri)
@@ -169,12 +172,12 @@ def is_web(uri):
         return False
 
 
-def origin(uri):
+def origin_of(uri):
     """Whom an address speaks to."""
     parts = urlsplit(uri)
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}[parts.scheme]
 
 
-def without(headers, names):
+def drop_headers(headers, names):
     """The headers whose names are not among these."""
     return CaseInsensitiveDict({name: value for name, value in headers.items() if str(name).lower() not in names})

@@ -16,22 +16,22 @@ log = logging.getLogger(__name__)
 
 WAIT_MS = 20_000
 """How long one look at a queue waits for work."""
-REST_SECONDS = 1.0
+RETRY_SECONDS = 1.0
 FINISHING_SECONDS = 2.0
 """How long a process that is told to stop goes on with its tasks."""
 
 
-def queues(groups: Iterable[str]) -> list[str]:
+def queues_of_groups(groups: Iterable[str]) -> list[str]:
     """The queues of these groups; one is written as it stands in a queue's name: `group`, `@space`, `@space-group`."""
     endings = [group if group.startswith("@") else f"-{group}" for group in groups]
     return [f"{task_type}{ending}" for ending in endings for task_type in sorted(ISOLATED_TYPES)]
 
 
-class Desk:
+class QueueServer:
     """One queue and the threads that serve it. One of them waits at its door, the others are at work."""
 
     def __init__(self, queue: str, stopping: Event, threads: int) -> None:
-        self.queue, self._stopping, self._door = queue, stopping, Lock()
+        self.queue, self._stopping, self._claim_lock = queue, stopping, Lock()
         self.threads = [Thread(target=self._serve, name=f"serves {queue}", daemon=True) for _ in range(threads)]
         for thread in self.threads:
             thread.start()
@@ -39,23 +39,23 @@ class Desk:
     def _serve(self) -> None:
         while not self._stopping.is_set():
             try:
-                with self._door:
-                    claimed = [] if self._stopping.is_set() else runner.claim(self.queue, WAIT_MS)
+                with self._claim_lock:
+                    claimed = [] if self._stopping.is_set() else runner.claim_one(self.queue, WAIT_MS)
                 for attempt in claimed:
                     runner.run_attempt(attempt)
             except Exception as error:
                 # The database is away: who serves goes on, and looks again.
                 log.warning("queue_not_served", extra={"queue": self.queue, "why": type(error).__name__})
-                self._stopping.wait(REST_SECONDS)
+                self._stopping.wait(RETRY_SECONDS)
             release_connection()
         connections.close_all()
 
 
-def serve(stopping: Event) -> None:
+def serve_groups(stopping: Event) -> None:
     """Serve the groups that the settings name until it is time to stop; what is not finished then is handed back."""
-    for queue in queues(conf.isolation_groups):
-        Desk(queue, stopping, conf.isolation_threads)
+    for queue in queues_of_groups(conf.isolation_groups):
+        QueueServer(queue, stopping, conf.isolation_threads)
     stopping.wait()
     notifications.wake_all_and_close()
     sleep(FINISHING_SECONDS)
-    runner.hand_back()
+    runner.release_unfinished()

@@ -6,25 +6,29 @@ from typing import Any
 
 from conductor_app import conf
 from conductor_app.workers.sql import postgresql, sqlite
-from conductor_app.workers.sql.statement import BadStatement, SqlLimits, StatementFailed, parse_statement
+from conductor_app.workers.sql.statement import InvalidStatement, SqlLimits, StatementFailed, parse_statement
 from conductor_app.workers.worker import BuiltInWorker, WorkResult
 
 FAILURE = "The SQL statement failed:"
-DATABASES = {"postgresql": postgresql.perform, "postgres": postgresql.perform, "sqlite": sqlite.perform}
+DATABASES = {
+    "postgresql": postgresql.execute_statement,
+    "postgres": postgresql.execute_statement,
+    "sqlite": sqlite.execute_statement,
+}
 
 
 @dataclass(frozen=True)
-class Site:
+class JdbcSettings:
     """What the operator has set: the databases by name, and the limits."""
 
     connections: Mapping[str, str] = field(default_factory=dict)
     limits: SqlLimits = field(default_factory=SqlLimits)
 
 
-def configured_connections() -> Site:
+def configured_connections() -> JdbcSettings:
     """What this server's settings say."""
     limits = SqlLimits(conf.sql_task_seconds, conf.sql_task_max_rows, conf.sql_task_max_bytes)
-    return Site(conf.sql_task_connections, limits)
+    return JdbcSettings(conf.sql_task_connections, limits)
 
 
 class Jdbc(BuiltInWorker):
@@ -35,21 +39,21 @@ class Jdbc(BuiltInWorker):
 
     type = "JDBC"
 
-    def __init__(self, site: Callable[[], Site] = configured_connections) -> None:
-        self._site = site
+    def __init__(self, site: Callable[[], JdbcSettings] = configured_connections) -> None:
+        self._settings = site
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """The rows as `result`, or their number as `update_count`; no reason holds the address of the database."""
-        site = self._site()
+        site = self._settings()
         try:
             statement = parse_statement(inputs)
-            url = address(inputs, site.connections)
+            url = database_address(inputs, site.connections)
             came = DATABASES[url.partition("://")[0]](url, statement, site.limits)
-        except BadStatement as error:
+        except InvalidStatement as error:
             return WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, f"{FAILURE} {error}")
         except StatementFailed as error:
             return WorkResult("FAILED", {}, f"{FAILURE} {error}")
-        if statement.reads:
+        if statement.is_query:
             return WorkResult("COMPLETED", {"result": came})
         if statement.expected not in (None, came):
             reason = f"{FAILURE} it changed {came} rows where {statement.expected} were expected; it was taken back."
@@ -57,11 +61,11 @@ class Jdbc(BuiltInWorker):
         return WorkResult("COMPLETED", {"update_count": came})
 
 
-def address(inputs: dict[str, Any], connections: Mapping[str, str]) -> str:
+def database_address(inputs: dict[str, Any], connections: Mapping[str, str]) -> str:
     """The address of the database that the input names; raises BadStatement."""
     name = inputs.get("connectionId") or inputs.get("integrationName")
     if not isinstance(name, str) or not name:
-        raise BadStatement("the input names no connection: write one in 'connectionId'")
+        raise InvalidStatement("the input names no connection: write one in 'connectionId'")
     if name not in connections:
-        raise BadStatement(f"SQL_TASK_CONNECTIONS names no connection {name!r:.100}")
+        raise InvalidStatement(f"SQL_TASK_CONNECTIONS names no connection {name!r:.100}")
     return connections[name]

@@ -7,7 +7,7 @@ from typing import Any
 from .. import conf
 from .network_guard import AddressRefused, Guard
 from .sinks import PROVIDERS, SinkFailed
-from .sinks.kafka import send
+from .sinks.kafka import send_message
 from .worker import BuiltInWorker, WorkResult
 
 SHORTEST_MS, LONGEST_MS = 5_000, 60_000
@@ -49,7 +49,7 @@ class KafkaPublish(BuiltInWorker):
         headers = {} if request.get("headers") is None else request["headers"]
         if not isinstance(headers, dict):
             raise InvalidKafkaRequest("headers must be an object")
-        send(
+        send_message(
             servers,
             topic,
             encode_value(request["value"]),

@@ -18,11 +18,11 @@ from urllib3.exceptions import ConnectTimeoutError, NameResolutionError
 from conductor_app.workers.socket_deadline import watch_socket
 
 # The last 32 bits of such an address are an IPv4 address that a translator on the way would connect to.
-TRANSLATED = IPv6Network("64:ff9b::/96")
+IPV6_TRANSLATION = IPv6Network("64:ff9b::/96")
 # All that has ever been given out; the rest includes what earlier standards meant for one site.
 IPV6_UNICAST = IPv6Network("2000::/3")
 # Each may take a whole connection timeout, and a name server can list hundreds.
-MOST_ADDRESSES = 4
+MAX_ADDRESSES = 4
 
 
 class AddressRefused(Exception):
@@ -42,7 +42,7 @@ class Guard:
 
     def permits(self, address):
         """Whether a task may talk to this numeric address."""
-        address = innermost(ip_address(address))
+        address = embedded_ipv4(ip_address(address))
         return is_public(address) or any(
             address in network for network in parse_networks(tuple(self._allowed_networks()))
         )
@@ -55,7 +55,7 @@ class Guard:
             raise AddressRefused(found[0])
         return permitted
 
-    def checked(self, sock):
+    def require_permitted_peer(self, sock):
         """The connected socket, or AddressRefused with the socket closed before a byte was sent."""
         peer = sock.getpeername()[0]
         if self.permits(peer):
@@ -64,11 +64,11 @@ class Guard:
         raise AddressRefused(peer)
 
 
-def innermost(address):
+def embedded_ipv4(address):
     """The IPv4 address that an IPv6 address carries, if it carries one."""
     if not isinstance(address, IPv6Address):
         return address
-    if address in TRANSLATED:
+    if address in IPV6_TRANSLATION:
         return ip_address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour or address
 
@@ -86,7 +86,7 @@ def parse_networks(networks):
     return tuple(ip_network(network, strict=False) for network in networks)
 
 
-class Session(requests.Session):
+class GuardedSession(requests.Session):
     """One thread's connections. It keeps no cookies between tasks and obeys no environment variables."""
 
     def __init__(self, guard):
@@ -121,14 +121,14 @@ class GuardedConnection:
         host = self._dns_host
         try:
             addresses = self.guard.permitted_addresses(host, self.port)
-            return watch_socket(self.guard.checked(self._connect_to_any(addresses)))
+            return watch_socket(self.guard.require_permitted_peer(self._connect_to_any(addresses)))
         except (socket.gaierror, UnicodeError) as error:
             raise NameResolutionError(host, self, error) from error
         finally:
             self._dns_host = host
 
     def _connect_to_any(self, addresses):
-        for address in addresses[:MOST_ADDRESSES]:
+        for address in addresses[:MAX_ADDRESSES]:
             # Only for the socket: the host header and the certificate are about the name, put back afterwards.
             self._dns_host = address
             try:

@@ -14,7 +14,7 @@ from ..models import PulseMessage
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 100
+BATCH_SIZE = 100
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 15
 
@@ -22,7 +22,7 @@ ANSWER_SECONDS = 15
 def publish_due_messages(is_stopping: Callable[[], bool] = lambda: False) -> int:
     """Tell everything that is due; returns how much the broker has taken."""
     count = 0
-    while conf.taskcluster_amqp_url and not is_stopping() and (notices := outbox.take_due(AT_ONCE)):
+    while conf.taskcluster_amqp_url and not is_stopping() and (notices := outbox.take_due(BATCH_SIZE)):
         told = _publish_all(notices)
         count += told
         if told < len(notices):

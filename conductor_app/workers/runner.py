@@ -14,10 +14,10 @@ from .worker import WorkResult
 
 log = logging.getLogger(__name__)
 
-NAME = f"built-in@{gethostname()}"
-_at_work: dict[str, Attempt] = {}
+WORKER_ID = f"built-in@{gethostname()}"
+_running_attempts: dict[str, Attempt] = {}
 """What the threads of this process are working on."""
-SPELLED = {"FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD"}
+REPORT_STATUSES = {"FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD"}
 
 
 def run_built_in_workers(
@@ -26,40 +26,40 @@ def run_built_in_workers(
     """Do the built-in workers' tasks until none is left in these queues; returns how many were done."""
     done = 0
     for queue in queues:
-        while not is_stopping() and (claimed := claim(queue)):
+        while not is_stopping() and (claimed := claim_one(queue)):
             for attempt in claimed:
                 run_attempt(attempt)
                 done += 1
     return done
 
 
-def claim(queue: str, wait_ms: int = 0) -> list[Attempt]:
+def claim_one(queue: str, wait_ms: int = 0) -> list[Attempt]:
     """Take one task of a built-in worker's queue."""
-    return tasks.claim_tasks(queue, worker=NAME, wait_ms=wait_ms)
+    return tasks.claim_tasks(queue, worker=WORKER_ID, wait_ms=wait_ms)
 
 
 def run_attempt(attempt: Attempt) -> bool:
     """Do one task and report it; False where it was over already."""
     with log_context(attempt.task.type, run_id=attempt.run_id, task_id=attempt.task_id, attempt_id=attempt.id):
-        _at_work[attempt.id] = attempt
+        _running_attempts[attempt.id] = attempt
         try:
             return _run_and_report(attempt)
         finally:
-            _at_work.pop(attempt.id, None)
+            _running_attempts.pop(attempt.id, None)
 
 
-def hand_back() -> int:
+def release_unfinished() -> int:
     """The process is about to end: what its threads have not finished goes to other workers; returns how much.
 
     A thread that completes its work after all is still heard, as long as nobody else was first; no other outcome is.
     """
     handed_back = 0
-    for attempt in list(_at_work.values()):
+    for attempt in list(_running_attempts.values()):
         lease = attempt.scheduled_at
-        asks_for_time = Report("IN_PROGRESS", worker=NAME, merges=True, is_kept=False, lease=lease)
+        asks_for_time = Report("IN_PROGRESS", worker=WORKER_ID, merges=True, is_kept=False, lease=lease)
         try:
-            handed_back += tasks.report_task(attempt.run_id, attempt.id, asks_for_time, NAME)
-            _at_work.pop(attempt.id, None)
+            handed_back += tasks.report_task(attempt.run_id, attempt.id, asks_for_time, WORKER_ID)
+            _running_attempts.pop(attempt.id, None)
         except Exception:
             # Its lease runs out: that is late, but no reason to keep the others.
             log.exception("not_handed_back", extra={"run_id": attempt.run_id, "attempt_id": attempt.id})
@@ -69,21 +69,21 @@ def hand_back() -> int:
 def _run_and_report(attempt: Attempt) -> bool:
     named = attempt.task.step_state.get("secrets", ())
     outcome = _perform(attempt)
-    if attempt.id not in _at_work and outcome.status != "COMPLETED":
+    if attempt.id not in _running_attempts and outcome.status != "COMPLETED":
         # It was handed back meanwhile: that it was cut off says nothing of the work.
         return False
     # What a definition masks is hidden by name in outputs; what tells of a failure has no names.
     masked = getattr(attempt, "masked", ()) if outcome.status.startswith("FAILED") else ()
     report = Report(
-        SPELLED.get(outcome.status, outcome.status),
+        REPORT_STATUSES.get(outcome.status, outcome.status),
         redact(outcome.output, named, masked),
         redact(outcome.reason, named, masked),
         outcome.callback_seconds,
-        NAME,
+        WORKER_ID,
         is_kept=not outcome.callback_seconds,
         lease=attempt.scheduled_at,
     )
-    return tasks.report_task(attempt.run_id, attempt.id, report, NAME)
+    return tasks.report_task(attempt.run_id, attempt.id, report, WORKER_ID)
 
 
 def _perform(attempt: Attempt) -> WorkResult:
@@ -91,7 +91,7 @@ def _perform(attempt: Attempt) -> WorkResult:
     try:
         # A DYNAMIC step comes to the type that it names.
         worker = WORKERS[kind]
-        return worker.perform_again(worker.given(attempt), attempt.poll_count)
+        return worker.perform_again(worker.inputs_of(attempt), attempt.poll_count)
     except Exception as error:
         # A fault of ours must not leave the task to wait for its lease: it fails, and its policy decides.
         log.exception("built_in_worker_failed", extra={"attempt_id": attempt.id})

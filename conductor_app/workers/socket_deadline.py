@@ -33,13 +33,13 @@ class Deadline:
         with self._lock:
             self._sockets.append(socket.socket(fileno=os.dup(sock.fileno())))
             if self.has_passed:
-                shut(self._sockets[-1])
+                shut_down_socket(self._sockets[-1])
 
     def _pass(self):
         with self._lock:
             self.has_passed = True
             for sock in self._sockets:
-                shut(sock)
+                shut_down_socket(sock)
 
 
 CURRENT = threading.local()
@@ -53,7 +53,7 @@ def watch_socket(sock):
     return sock
 
 
-def shut(sock):
+def shut_down_socket(sock):
     """Wake whoever reads from the connection or writes to it."""
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)

@@ -24,7 +24,7 @@ class BuiltInWorker:
 
     type: str
 
-    def given(self, attempt: Attempt) -> dict[str, Any]:
+    def inputs_of(self, attempt: Attempt) -> dict[str, Any]:
         """What it is told of an attempt: the input, with the secrets put in that the step's author names."""
         return substitute_secrets(attempt.input, attempt.task.step_state.get("secrets", ()))
 

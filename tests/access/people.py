@@ -11,7 +11,7 @@ from conductor_app.models import Application
 from tests.api.conftest import Api
 
 
-def application(name: str = "shop", *roles: str) -> Application:
+def create_application(name: str = "shop", *roles: str) -> Application:
     """An application with these roles."""
     made = access_keys.new_application(name)
     for role in roles:
@@ -19,7 +19,7 @@ def application(name: str = "shop", *roles: str) -> Application:
     return made
 
 
-def api_of(made: Application) -> Api:
+def api_client_of(made: Application) -> Api:
     """The API as the application's clients reach it."""
     key_id, _ = access_keys.new_key(made)
     api = Api()
@@ -27,16 +27,16 @@ def api_of(made: Application) -> Api:
     return api
 
 
-def allow(made: Application, target_type: str, target_id: str, *accesses: str) -> None:
+def grant_access(made: Application, target_type: str, target_id: str, *accesses: str) -> None:
     """Grant something to an application."""
     grant(Subject(user_id=made.user_id), target_type, target_id, accesses, made.name, "olga")
 
 
-def allow_group(group: Group, target_type: str, target_id: str, *accesses: str) -> None:
+def grant_group_access(group: Group, target_type: str, target_id: str, *accesses: str) -> None:
     grant(Subject(group_id=group.pk), target_type, target_id, accesses, group.name, "olga")
 
 
-def browser_of(user: User) -> Client:
+def logged_in_client(user: User) -> Client:
     """Somebody who is logged in to the pages."""
     client = Client()
     client.force_login(user)

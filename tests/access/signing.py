@@ -24,14 +24,16 @@ def credentials(id: str, token: str, certificate: str | None = None) -> dict[str
     return given if certificate is None else {**given, "certificate": certificate}
 
 
-def temporary(issuer: tuple[str, str], scopes: list[str], name: str | None = None, minutes: int = 60) -> dict[str, str]:
+def issue_temporary(
+    issuer: tuple[str, str], scopes: list[str], name: str | None = None, minutes: int = 60
+) -> dict[str, str]:
     """Temporary credentials that the official client makes from somebody's own."""
     now = datetime.fromtimestamp(clock.now() / 1000, UTC)
     made = createTemporaryCredentials(*issuer, now, now + timedelta(minutes=minutes), scopes, name)
     return {**made, "accessToken": made["accessToken"].decode()}
 
 
-def ext_of(given: dict[str, str], authorized: list[str] | None = None) -> str:
+def hawk_ext(given: dict[str, str], authorized: list[str] | None = None) -> str:
     """What a signature carries along."""
     said = {}
     if "certificate" in given:
@@ -45,32 +47,36 @@ def _signer(given: dict[str, str]) -> dict[str, str]:
     return {"id": given["clientId"], "key": given["accessToken"], "algorithm": "sha256"}
 
 
-def signed(given: dict[str, str], authorized: list[str] | None = None, method: str = "GET", path: str = PING) -> str:
+def sign_request(
+    given: dict[str, str], authorized: list[str] | None = None, method: str = "GET", path: str = PING
+) -> str:
     """The Authorization header of a request without a body."""
-    return _header(given, path, method, authorized, content="", content_type="")
+    return _authorization_header(given, path, method, authorized, content="", content_type="")
 
 
-def signed_without_body(given: dict[str, str], method: str, path: str) -> str:
+def sign_without_body_hash(given: dict[str, str], method: str, path: str) -> str:
     """The Authorization header of a request that says nothing of its body, as the JavaScript client sends it."""
-    return _header(given, path, method, None, always_hash_content=False)
+    return _authorization_header(given, path, method, None, always_hash_content=False)
 
 
-def _header(given: dict[str, str], path: str, method: str, authorized: list[str] | None, **content: Any) -> str:
-    ext, now = ext_of(given, authorized), clock.now() // 1000
+def _authorization_header(
+    given: dict[str, str], path: str, method: str, authorized: list[str] | None, **content: Any
+) -> str:
+    ext, now = hawk_ext(given, authorized), clock.now() // 1000
     sender = mohawk.Sender(_signer(given), HOST + path, method, ext=ext, _timestamp=now, nonce="n", **content)
     return sender.request_header
 
 
-def signed_address(given: dict[str, str], path: str = PING, seconds: int = 900) -> str:
+def sign_bewit(given: dict[str, str], path: str = PING, seconds: int = 900) -> str:
     """The path with a bewit."""
-    resource = Resource(credentials=_signer(given), method="GET", ext=ext_of(given), url=HOST + path, nonce="",
+    resource = Resource(credentials=_signer(given), method="GET", ext=hawk_ext(given), url=HOST + path, nonce="",
                         timestamp=clock.now() // 1000 + seconds)  # fmt: skip
     return f"{path}{'&' if '?' in path else '?'}bewit={get_bewit(resource).rstrip('=')}"
 
 
-def caller(given: dict[str, str], authorized: list[str] | None = None, **asked: str) -> Caller:
+def identified_caller(given: dict[str, str], authorized: list[str] | None = None, **asked: str) -> Caller:
     """Whom the server takes the sender of a signed request for."""
-    header = signed(given, authorized, **asked)
+    header = sign_request(given, authorized, **asked)
     return identify_caller(
         HawkRequest(asked.get("method", "GET"), asked.get("path", PING), "tc.example.org", "8000"), header
     )

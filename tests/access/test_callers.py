@@ -14,7 +14,7 @@ from conductor_app.engine.access.scope_roles import create_role, update_role
 from conductor_app.models import Client
 from tests.engine.test_statements import Counted
 
-from .signing import PING, caller, credentials, signed, signed_address, temporary
+from .signing import PING, credentials, identified_caller, issue_temporary, sign_bewit, sign_request
 
 pytestmark = pytest.mark.django_db
 DAY_MS = 86_400_000
@@ -50,7 +50,7 @@ def test_whoever_does_not_sign_may_do_what_everybody_may():
 def test_a_client_may_do_what_its_scopes_and_roles_say_and_what_everybody_may(fleet):
     create_role("reader", ["queue:status:*"], "", "olga")
 
-    found = caller(fleet)
+    found = identified_caller(fleet)
 
     assert found.client_id == "fleet/1"
     assert "queue:claim-work:proj/linux" in found.scopes
@@ -61,46 +61,46 @@ def test_a_client_may_do_what_its_scopes_and_roles_say_and_what_everybody_may(fl
 
 def test_a_role_that_changes_changes_its_clients_at_once(fleet):
     create_role("reader", ["queue:status:*"], "", "olga")
-    caller(fleet)
+    identified_caller(fleet)
 
     update_role("reader", ["queue:get-task:*"], "", "olga")
 
-    assert "queue:status:abc" not in caller(fleet).scopes
+    assert "queue:status:abc" not in identified_caller(fleet).scopes
 
 
 def test_a_wrong_token_is_refused_in_the_words_for_nobody(fleet):
     with pytest.raises(Unauthenticated):
-        caller(credentials("fleet/1", "x" * 44))
+        identified_caller(credentials("fleet/1", "x" * 44))
     with pytest.raises(Unauthenticated, match="not known"):
-        caller(credentials("fleet/2", fleet["accessToken"]))
+        identified_caller(credentials("fleet/2", fleet["accessToken"]))
 
 
 def test_a_client_is_let_in_no_more_once_it_is_disabled_expired_reset_or_gone(fleet, clock):
     set_disabled("fleet/1", True, "olga")
     with pytest.raises(Unauthenticated, match="disabled"):
-        caller(fleet)
+        identified_caller(fleet)
 
     set_disabled("fleet/1", False, "olga")
-    assert caller(fleet).client_id == "fleet/1"
+    assert identified_caller(fleet).client_id == "fleet/1"
 
     _, token = reset_token("fleet/1", "olga")
     with pytest.raises(Unauthenticated):
-        caller(fleet)
+        identified_caller(fleet)
 
     again = credentials("fleet/1", token)
     clock.advance(seconds=DAY_MS / 1000)
     with pytest.raises(Unauthenticated, match="expired"):
-        caller(again)
+        identified_caller(again)
 
     delete_client("fleet/1", "olga")
     with pytest.raises(Unauthenticated, match="not known"):
-        caller(again)
+        identified_caller(again)
 
 
 def test_named_temporary_credentials_hold_their_own_scopes(fleet):
-    given = temporary(pair(fleet), ["queue:claim-work:proj/linux"], "fleet/1/a")
+    given = issue_temporary(pair(fleet), ["queue:claim-work:proj/linux"], "fleet/1/a")
 
-    found = caller(given)
+    found = identified_caller(given)
 
     assert found.client_id == "fleet/1/a"
     assert "queue:claim-work:proj/linux" in found.scopes
@@ -109,7 +109,7 @@ def test_named_temporary_credentials_hold_their_own_scopes(fleet):
 
 
 def test_unnamed_temporary_credentials_are_their_issuers(fleet):
-    found = caller(temporary(pair(fleet), ["queue:claim-work:proj/linux"]))
+    found = identified_caller(issue_temporary(pair(fleet), ["queue:claim-work:proj/linux"]))
 
     assert found.client_id == "fleet/1"
     assert "queue:claim-work:proj/windows" not in found.scopes
@@ -125,45 +125,45 @@ BEYOND = {
 @pytest.mark.parametrize("case", BEYOND)
 def test_temporary_credentials_cannot_have(case, fleet):
     with pytest.raises(Unauthenticated, match="issuer"):
-        caller(temporary(pair(fleet), *BEYOND[case]))
+        identified_caller(issue_temporary(pair(fleet), *BEYOND[case]))
 
 
 def test_temporary_credentials_end_with_their_certificate_and_their_issuer(fleet, clock):
-    given = temporary(pair(fleet), [], "fleet/1/a", minutes=30)
-    assert caller(given).expires_at == clock.now() + 30 * 60_000
+    given = issue_temporary(pair(fleet), [], "fleet/1/a", minutes=30)
+    assert identified_caller(given).expires_at == clock.now() + 30 * 60_000
 
     clock.advance(seconds=36 * 60)
     with pytest.raises(Unauthenticated, match="expired"):
-        caller(given)
+        identified_caller(given)
 
-    given = temporary(pair(fleet), [], "fleet/1/a")
+    given = issue_temporary(pair(fleet), [], "fleet/1/a")
     set_disabled("fleet/1", True, "olga")
     with pytest.raises(Unauthenticated, match="disabled"):
-        caller(given)
+        identified_caller(given)
 
 
 def test_temporary_credentials_issue_no_others(fleet):
-    given = temporary(pair(fleet), ["auth:create-client:fleet/1/*"], "fleet/1/a")
+    given = issue_temporary(pair(fleet), ["auth:create-client:fleet/1/*"], "fleet/1/a")
 
     with pytest.raises(Unauthenticated):
-        caller(temporary(pair(given), [], "fleet/1/b"))
+        identified_caller(issue_temporary(pair(given), [], "fleet/1/b"))
 
 
 def test_authorized_scopes_narrow_what_a_client_may_do(fleet):
-    found = caller(fleet, ["queue:claim-work:proj/linux", PUBLIC])
+    found = identified_caller(fleet, ["queue:claim-work:proj/linux", PUBLIC])
 
     assert set(found.listed) == {"assume:anonymous", "queue:claim-work:proj/linux", PUBLIC}
-    assert caller(fleet, []).listed == ("assume:anonymous", PUBLIC)
+    assert identified_caller(fleet, []).listed == ("assume:anonymous", PUBLIC)
     with pytest.raises(Unauthenticated, match="authorized"):
-        caller(fleet, ["queue:claim-work:*"])
+        identified_caller(fleet, ["queue:claim-work:*"])
 
 
 def test_authorized_scopes_narrow_temporary_credentials_too(fleet):
-    given = temporary(pair(fleet), ["queue:claim-work:proj/*"], "fleet/1/a")
+    given = issue_temporary(pair(fleet), ["queue:claim-work:proj/*"], "fleet/1/a")
 
-    assert "queue:claim-work:proj/windows" not in caller(given, ["queue:claim-work:proj/linux"]).scopes
+    assert "queue:claim-work:proj/windows" not in identified_caller(given, ["queue:claim-work:proj/linux"]).scopes
     with pytest.raises(Unauthenticated, match="authorized"):
-        caller(given, ["assume:reader"])
+        identified_caller(given, ["assume:reader"])
 
 
 def test_what_this_server_issues_for_a_task_is_good_for_that_alone(clock):
@@ -179,9 +179,9 @@ def test_what_this_server_issues_for_a_task_is_good_for_that_alone(clock):
         )
     )
 
-    assert set(caller(given).listed) == {"assume:anonymous", PUBLIC, "queue:resolve-task:x/0"}
+    assert set(identified_caller(given).listed) == {"assume:anonymous", PUBLIC, "queue:resolve-task:x/0"}
     with pytest.raises(Unauthenticated):
-        caller(credentials(clients.ISSUER, clients.issuing_key()))
+        identified_caller(credentials(clients.ISSUER, clients.issuing_key()))
 
 
 def test_nobody_can_be_made_under_the_name_of_the_issuer():
@@ -190,13 +190,13 @@ def test_nobody_can_be_made_under_the_name_of_the_issuer():
 
 
 def test_a_signed_address_is_good_for_reading(fleet):
-    path = signed_address(fleet, "/api/queue/v1/task/x/artifacts/private%2Fa?limit=2")
+    path = sign_bewit(fleet, "/api/queue/v1/task/x/artifacts/private%2Fa?limit=2")
 
     assert identify_caller(HawkRequest("HEAD", path, "tc.example.org", "8000"), "").client_id == "fleet/1"
     with pytest.raises(Unauthenticated, match="reading"):
         identify_caller(HawkRequest("POST", path, "tc.example.org", "8000"), "")
     with pytest.raises(Unauthenticated, match="twice"):
-        identify_caller(HawkRequest("GET", path, "tc.example.org", "8000"), signed(fleet, path=path))
+        identify_caller(HawkRequest("GET", path, "tc.example.org", "8000"), sign_request(fleet, path=path))
 
 
 def request(**meta):
@@ -232,13 +232,13 @@ def test_what_was_asked_is_read_under_asgi():
 
 
 def test_a_body_that_was_not_signed_so_is_refused(fleet):
-    header = signed(fleet, method="POST").replace('hash="', 'hash="x')
+    header = sign_request(fleet, method="POST").replace('hash="', 'hash="x')
     with pytest.raises(Unauthenticated):
         authenticate(request(RAW_URI=PING, HTTP_AUTHORIZATION=header), bytes)
 
 
 def test_a_request_is_heard_with_the_body_that_it_was_signed_with(fleet):
-    meta = {"RAW_URI": PING, "HTTP_HOST": "tc.example.org:8000", "HTTP_AUTHORIZATION": signed(fleet)}
+    meta = {"RAW_URI": PING, "HTTP_HOST": "tc.example.org:8000", "HTTP_AUTHORIZATION": sign_request(fleet)}
 
     assert authenticate(request(**meta, CONTENT_TYPE=""), bytes).client_id == "fleet/1"
     with pytest.raises(Unauthenticated, match="body"):
@@ -246,11 +246,11 @@ def test_a_request_is_heard_with_the_body_that_it_was_signed_with(fleet):
 
 
 def test_a_caller_who_is_known_costs_no_statement(fleet, clock):
-    caller(fleet)
+    identified_caller(fleet)
 
     with Counted() as counted:
-        caller(fleet)
-        caller(temporary(pair(fleet), ["queue:claim-work:proj/linux"], "fleet/1/a"))
+        identified_caller(fleet)
+        identified_caller(issue_temporary(pair(fleet), ["queue:claim-work:proj/linux"], "fleet/1/a"))
 
     assert counted.count == 0, counted.statements
 

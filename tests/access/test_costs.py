@@ -7,7 +7,7 @@ from conductor_app.models import AccessRevision
 from tests.api.steps import simple
 from tests.engine.test_statements import Counted
 
-from .people import allow, api_of, application
+from .people import api_client_of, create_application, grant_access
 
 pytestmark = pytest.mark.usefixtures("with_logins")
 
@@ -15,13 +15,13 @@ pytestmark = pytest.mark.usefixtures("with_logins")
 @pytest.fixture
 def worker(clock):
     """A worker with a grant on its own tasks and no more."""
-    admin = api_of(application("admin", "ADMIN"))
+    admin = api_client_of(create_application("admin", "ADMIN"))
     admin.define(simple("a"), simple("b"))
     for _ in range(3):
         admin.start()
-    shop = application("shop")
-    allow(shop, "TASK_DEF", "a*", "EXECUTE")
-    api = api_of(shop)
+    shop = create_application("shop")
+    grant_access(shop, "TASK_DEF", "a*", "EXECUTE")
+    api = api_client_of(shop)
     api.report(api.poll("a")[0])
     return api
 

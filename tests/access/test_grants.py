@@ -9,7 +9,7 @@ from conductor_app.access.roles import role_group
 from conductor_app.models import GroupProfile, Tag
 from tests.api.steps import simple
 
-from .people import allow, allow_group, api_of, application, browser_of
+from .people import api_client_of, create_application, grant_access, grant_group_access, logged_in_client
 
 pytestmark = pytest.mark.usefixtures("with_logins")
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("with_logins")
 @pytest.fixture
 def admin(clock):
     """Three definitions, of which two begin alike but for their capitals."""
-    admin = api_of(application("admin", "ADMIN"))
+    admin = api_client_of(create_application("admin", "ADMIN"))
     for name in ("order_a", "order_b", "ORDER_c", "bill"):
         admin.define(simple("pay"), name=name)
     admin.post("/metadata/taskdefs", [{"name": "pay"}, {"name": "ship"}])
@@ -41,9 +41,9 @@ GRANTS = {
 @pytest.mark.parametrize("case", GRANTS)
 def test_a_grant_shows_what_it_names_in_lists_and_one_by_one(admin, case):
     target, seen = GRANTS[case]
-    shop = application("shop")
-    allow(shop, "WORKFLOW_DEF", target, "READ")
-    api = api_of(shop)
+    shop = create_application("shop")
+    grant_access(shop, "WORKFLOW_DEF", target, "READ")
+    api = api_client_of(shop)
 
     assert sorted(names(api)) == seen
     assert sorted(api.get("/metadata/workflow/names").json()) == seen
@@ -54,9 +54,9 @@ def test_a_grant_shows_what_it_names_in_lists_and_one_by_one(admin, case):
 
 
 def test_a_tag_gives_access_to_what_carries_it_while_it_does(admin, clock):
-    shop = application("shop")
-    allow(shop, "TAG", "team:shop", "READ", "EXECUTE")
-    api = api_of(shop)
+    shop = create_application("shop")
+    grant_access(shop, "TAG", "team:shop", "READ", "EXECUTE")
+    api = api_client_of(shop)
     assert names(api) == []
 
     tag = Tag.objects.create(object_type="WORKFLOW_DEF", object_name="bill", key="team", value="shop")
@@ -72,10 +72,10 @@ def test_a_tag_gives_access_to_what_carries_it_while_it_does(admin, clock):
 def test_a_group_gives_its_members_what_it_has_and_so_do_its_roles(admin):
     group = Group.objects.create(name="shop people")
     facts = GroupProfile.objects.create(group=group)
-    shop = application("shop")
+    shop = create_application("shop")
     shop.user.groups.add(group)
-    api = api_of(shop)
-    allow_group(group, "WORKFLOW_DEF", "bill", "READ")
+    api = api_client_of(shop)
+    grant_group_access(group, "WORKFLOW_DEF", "bill", "READ")
     assert names(api) == ["bill"]
 
     facts.roles.add(role_group("USER_READ_ONLY"))
@@ -88,10 +88,10 @@ def test_a_group_gives_its_members_what_it_has_and_so_do_its_roles(admin):
 
 def test_searches_find_what_may_be_read(admin):
     theirs, single, hidden = admin.start("order_a"), admin.start("bill"), admin.start("bill")
-    made = application()
-    allow(made, "WORKFLOW_DEF", "order_a", "READ")
-    allow(made, "WORKFLOW", single, "READ")
-    api = api_of(made)
+    made = create_application()
+    grant_access(made, "WORKFLOW_DEF", "order_a", "READ")
+    grant_access(made, "WORKFLOW", single, "READ")
+    api = api_client_of(made)
 
     for query in (
         "",
@@ -111,12 +111,12 @@ def test_searches_find_what_may_be_read(admin):
 
 def test_runs_are_seen_by_their_definition_or_one_by_one(admin):
     seen, other = admin.start("bill"), admin.start("order_a")
-    shop = application("shop")
-    allow(shop, "WORKFLOW_DEF", "bill", "READ")
-    api = api_of(shop)
+    shop = create_application("shop")
+    grant_access(shop, "WORKFLOW_DEF", "bill", "READ")
+    api = api_client_of(shop)
     assert (api.get(f"/workflow/{seen}").status_code, api.get(f"/workflow/{other}").status_code) == (200, 403)
 
-    allow(shop, "WORKFLOW", other, "READ")
+    grant_access(shop, "WORKFLOW", other, "READ")
 
     assert api.get(f"/workflow/{other}").status_code == 200
     assert api.put(f"/workflow/{other}/pause").status_code == 403
@@ -126,9 +126,9 @@ def test_runs_are_seen_by_their_definition_or_one_by_one(admin):
 class TestWorkers:
     def test_a_worker_polls_and_reports_what_it_is_granted(self, admin):
         admin.start("bill")
-        shop = application("shop")
-        allow(shop, "TASK_DEF", "pay", "EXECUTE")
-        api = api_of(shop)
+        shop = create_application("shop")
+        grant_access(shop, "TASK_DEF", "pay", "EXECUTE")
+        api = api_client_of(shop)
 
         [task] = api.poll("pay")
 
@@ -138,9 +138,9 @@ class TestWorkers:
 
     def test_a_domain_is_granted_by_its_own_name(self, admin):
         admin.start("bill", taskToDomain={"pay": "eu"})
-        shop = application("shop")
-        allow(shop, "DOMAIN", "eu", "EXECUTE")
-        api = api_of(shop)
+        shop = create_application("shop")
+        grant_access(shop, "DOMAIN", "eu", "EXECUTE")
+        api = api_client_of(shop)
 
         assert api.get("/tasks/poll/pay").status_code == 403
         assert api.get("/tasks/poll/pay", domain="us").status_code == 403
@@ -151,17 +151,20 @@ class TestWorkers:
         admin.start("bill"), admin.start("bill")
         task, _ = admin.poll("pay", count=2)
         admin.start("bill")
-        shop = application("shop")
-        allow(shop, "WORKFLOW_DEF", "bill", "EXECUTE")
+        shop = create_application("shop")
+        grant_access(shop, "WORKFLOW_DEF", "bill", "EXECUTE")
         result = {"workflowInstanceId": task["workflowInstanceId"], "taskId": task["taskId"], "status": "COMPLETED"}
 
-        assert api_of(shop).post("/tasks/update-v2", result).status_code == 204
+        assert api_client_of(shop).post("/tasks/update-v2", result).status_code == 204
         assert admin.workflow(task["workflowInstanceId"])["status"] == "COMPLETED"
 
 
 class TestMakers:
     def test_what_somebody_makes_is_theirs(self, admin):
-        shop, other = api_of(application("shop", "USER")), api_of(application("other", "USER"))
+        shop, other = (
+            api_client_of(create_application("shop", "USER")),
+            api_client_of(create_application("other", "USER")),
+        )
         shop.post("/metadata/taskdefs", [{"name": "cut"}])
         shop.define(simple("cut"), name="mine")
 
@@ -175,7 +178,7 @@ class TestMakers:
         assert other.put("/metadata/workflow", [{"name": "mine", "tasks": [simple("cut")]}]).status_code == 403
 
     def test_it_is_no_longer_when_it_is_gone(self, admin):
-        shop = api_of(application("shop", "USER"))
+        shop = api_client_of(create_application("shop", "USER"))
         shop.define(simple("pay"), name="mine")
         assert shop.delete("/metadata/workflow/mine/1").status_code == 200
 
@@ -184,8 +187,8 @@ class TestMakers:
         assert shop.get("/metadata/workflow/mine").status_code == 403
 
     def test_what_is_there_already_does_not_become_theirs(self, admin):
-        shop = application("shop", "USER")
-        api = api_of(shop)
+        shop = create_application("shop", "USER")
+        api = api_client_of(shop)
 
         documents = [{"name": name, "tasks": [simple("pay")], "schemaVersion": 2} for name in ("new", "bill")]
 
@@ -196,13 +199,13 @@ class TestMakers:
     def test_a_group_shares_what_its_members_make(self, admin):
         group = Group.objects.create(name="shop people")
         GroupProfile.objects.create(group=group, default_access={"WORKFLOW_DEF": ["READ"]})
-        maker, colleague = application("maker", "METADATA_MANAGER"), application("colleague")
+        maker, colleague = create_application("maker", "METADATA_MANAGER"), create_application("colleague")
         for each in (maker, colleague):
             each.user.groups.add(group)
 
-        api_of(maker).define(simple("pay"), name="ours")
+        api_client_of(maker).define(simple("pay"), name="ours")
 
-        assert names(api_of(colleague)) == ["ours"]
+        assert names(api_client_of(colleague)) == ["ours"]
 
 
 class TestPeople:
@@ -210,7 +213,7 @@ class TestPeople:
 
     def test_a_permission_of_the_pages_is_a_right_of_the_api(self, admin):
         user = User.objects.create_user("vera", is_staff=True)
-        browser = browser_of(user)
+        browser = logged_in_client(user)
         assert browser.get("/api/metadata/workflow").json() == []
 
         user.user_permissions.add(Permission.objects.get(codename="view_workflowdefinition"))
@@ -222,7 +225,7 @@ class TestPeople:
         run = admin.start("bill")
         user = User.objects.create_user("vera", is_staff=True)
         user.groups.add(Group.objects.get(name="Viewers"))
-        browser = browser_of(user)
+        browser = logged_in_client(user)
 
         assert browser.get(f"/api/workflow/{run}").status_code == 200
         assert browser.get(f"/admin/conductor/run/{run}/change/").status_code == 200
@@ -237,32 +240,32 @@ def test_a_login_makes_no_process_read_again(admin, clock):
     assert permission_cache.current_cache() is not before
     before = permission_cache.current_cache()
 
-    browser_of(user)
+    logged_in_client(user)
 
     clock.advance(seconds=2)
     assert permission_cache.current_cache() is before
 
 
 def test_a_report_under_the_id_of_another_run_needs_permission_on_both_runs(with_logins):
-    admin, made = api_of(application("admin", "ADMIN")), application("shop")
+    admin, made = api_client_of(create_application("admin", "ADMIN")), create_application("shop")
     admin.define(simple("pay"), name="one")
     admin.define(simple("pay"), name="two")
     one, two = admin.start("one"), admin.start("two")
     task = {"workflowInstanceId": two, "taskId": admin.workflow(one)["tasks"][0]["taskId"]}
 
-    assert api_of(made).report(task).status_code == 404
-    allow(made, "WORKFLOW_DEF", "one", "EXECUTE")
-    assert api_of(made).report(task).status_code == 404
-    allow(made, "WORKFLOW_DEF", "two", "EXECUTE")
-    assert api_of(made).report(task).status_code == 200
+    assert api_client_of(made).report(task).status_code == 404
+    grant_access(made, "WORKFLOW_DEF", "one", "EXECUTE")
+    assert api_client_of(made).report(task).status_code == 404
+    grant_access(made, "WORKFLOW_DEF", "two", "EXECUTE")
+    assert api_client_of(made).report(task).status_code == 200
     assert admin.workflow(one)["status"] == "COMPLETED"
 
 
 def test_the_result_of_a_test_is_shown_to_those_who_may_read_the_workflow(with_logins):
-    admin, made = api_of(application("admin", "ADMIN")), application("shop")
+    admin, made = api_client_of(create_application("admin", "ADMIN")), create_application("shop")
     admin.define(simple("pay"), name="order")
     id = admin.post("/workflow/test", {"name": "order"}).json()["workflowId"]
 
-    assert api_of(made).get(f"/workflow/{id}").status_code == 403
-    allow(made, "WORKFLOW_DEF", "order", "READ")
-    assert api_of(made).get(f"/workflow/{id}").status_code == 200
+    assert api_client_of(made).get(f"/workflow/{id}").status_code == 403
+    grant_access(made, "WORKFLOW_DEF", "order", "READ")
+    assert api_client_of(made).get(f"/workflow/{id}").status_code == 200

@@ -12,10 +12,10 @@ from conductor_app.access.hawk import HawkRequest
 from conductor_app.access.taskcluster_auth import identify_caller
 from conductor_app.access.temporary_credentials import read_ext
 from conductor_app.core.errors import Unauthenticated
-from tests.tries import tries
+from tests.tries import property_settings
 
 pytestmark = pytest.mark.django_db
-WHATEVER = tries(30)
+WHATEVER = property_settings(30)
 NAMES = st.sampled_from(["id", "ts", "nonce", "mac", "ext", "hash", "x"])
 VALUES = st.text(max_size=12) | st.sampled_from(["1800000000", "e30=", "abc"])
 HEADERS = st.builds(

@@ -4,70 +4,70 @@ import pytest
 from django.contrib.auth.models import Group, User
 
 from conductor_app.access import permission_cache
-from tests.access.people import allow, allow_group, api_of, application, browser_of
+from tests.access.people import api_client_of, create_application, grant_access, grant_group_access, logged_in_client
 from tests.api.conductor.test_human_tasks import CALLS, begin, found, human, run_of, to
 
 
 def test_what_is_claimed_for_an_external_user_is_completed_by_the_application_that_acts_for_them(with_logins):
-    shop, other = application("shop", "ADMIN"), application("other", "ADMIN")
-    task = begin(api_of(shop))
-    assert api_of(shop).post(f"/human/tasks/{task}/externalUser/bob").status_code == 200
+    shop, other = create_application("shop", "ADMIN"), create_application("other", "ADMIN")
+    task = begin(api_client_of(shop))
+    assert api_client_of(shop).post(f"/human/tasks/{task}/externalUser/bob").status_code == 200
 
-    assert api_of(shop).post(f"/human/tasks/{task}/update?complete=true", {}).status_code == 200
-    mine = begin(api_of(shop), human())
-    api_of(shop).post(f"/human/tasks/{mine}/claim")
-    assert api_of(other).post(f"/human/tasks/{mine}/update?complete=true", {}).status_code == 409
+    assert api_client_of(shop).post(f"/human/tasks/{task}/update?complete=true", {}).status_code == 200
+    mine = begin(api_client_of(shop), human())
+    api_client_of(shop).post(f"/human/tasks/{mine}/claim")
+    assert api_client_of(other).post(f"/human/tasks/{mine}/update?complete=true", {}).status_code == 409
 
 
 def test_a_member_of_the_group_that_is_asked_claims_in_its_own_name(with_logins):
-    shop = application("shop", "ADMIN")
-    task = begin(api_of(shop), human(assignments=[to("sales", "CONDUCTOR_GROUP")]))
+    shop = create_application("shop", "ADMIN")
+    task = begin(api_client_of(shop), human(assignments=[to("sales", "CONDUCTOR_GROUP")]))
     seen = {"searchType": "INBOX"}
 
-    assert found(api_of(shop), **seen) == []
-    assert api_of(shop).post(f"/human/tasks/{task}/claim").status_code == 409
+    assert found(api_client_of(shop), **seen) == []
+    assert api_client_of(shop).post(f"/human/tasks/{task}/claim").status_code == 409
     shop.user.groups.add(Group.objects.create(name="sales"))
-    assert found(api_of(shop), **seen) == [task]
-    assert api_of(shop).post(f"/human/tasks/{task}/claim").json()["claimant"]["user"] == "shop"
-    assert found(api_of(shop), **seen) == [task]
+    assert found(api_client_of(shop), **seen) == [task]
+    assert api_client_of(shop).post(f"/human/tasks/{task}/claim").json()["claimant"]["user"] == "shop"
+    assert found(api_client_of(shop), **seen) == [task]
 
 
 @pytest.mark.parametrize("call", CALLS[:-1], ids=lambda call: call[1])
 def test_whoever_lacks_the_permission_is_refused_each_call_and_may_do_it_with_the_permission(with_logins, call):
-    admin, made = api_of(application("admin", "ADMIN")), application("shop")
+    admin, made = api_client_of(create_application("admin", "ADMIN")), create_application("shop")
     task, (method, path, body) = begin(admin), call
     if "release" in path:
         admin.post(f"/human/tasks/{task}/externalUser/bob")
 
-    refused = api_of(made).send(method, path.format(task), body)
+    refused = api_client_of(made).send(method, path.format(task), body)
     assert refused.status_code == 403 and "lacks the permission" in refused.json()["message"]
-    allow(made, "WORKFLOW_DEF", "order", "READ")
-    assert api_of(made).send(method, path.format(task), body).status_code == (200 if method == "GET" else 403)
-    allow(made, "WORKFLOW_DEF", "order", "EXECUTE")
-    reply = api_of(made).send(method, path.format(task), body)
+    grant_access(made, "WORKFLOW_DEF", "order", "READ")
+    assert api_client_of(made).send(method, path.format(task), body).status_code == (200 if method == "GET" else 403)
+    grant_access(made, "WORKFLOW_DEF", "order", "EXECUTE")
+    reply = api_client_of(made).send(method, path.format(task), body)
     assert reply.status_code == (409 if path.endswith("/claim") else 200)
 
 
 def test_a_search_finds_what_the_caller_may_see(with_logins):
-    admin, made = api_of(application("admin", "ADMIN")), application("shop")
+    admin, made = api_client_of(create_application("admin", "ADMIN")), create_application("shop")
     task = begin(admin)
 
     assert found(admin) == [task]
-    assert (found(api_of(made)), api_of(made).get("/human/tasks/getTaskDisplayNames").json()) == ([], [])
-    allow(made, "TASK_DEF", "approve", "EXECUTE")
-    assert found(api_of(made)) == [task]
-    assert api_of(made).get("/human/tasks/getTaskDisplayNames").json() == ["Approve"]
+    assert (found(api_client_of(made)), api_client_of(made).get("/human/tasks/getTaskDisplayNames").json()) == ([], [])
+    grant_access(made, "TASK_DEF", "approve", "EXECUTE")
+    assert found(api_client_of(made)) == [task]
+    assert api_client_of(made).get("/human/tasks/getTaskDisplayNames").json() == ["Approve"]
 
 
 def test_an_update_by_reference_asks_for_the_permission_too(with_logins):
-    admin, made = api_of(application("admin", "ADMIN")), application("shop")
+    admin, made = api_client_of(create_application("admin", "ADMIN")), create_application("shop")
     run = run_of(admin, begin(admin))["workflowId"]
     where = f"/human/tasks/update/taskRef?workflowId={run}&taskRefName=approve&complete=true"
 
-    assert api_of(made).post(where, {}).status_code == 403
-    allow(made, "TASK_DEF", "appr*", "EXECUTE")
-    assert api_of(made).post(where, {}).status_code == 200
-    assert api_of(made).delete("/human/tasks/delete/none").status_code == 403
+    assert api_client_of(made).post(where, {}).status_code == 403
+    grant_access(made, "TASK_DEF", "appr*", "EXECUTE")
+    assert api_client_of(made).post(where, {}).status_code == 200
+    assert api_client_of(made).delete("/human/tasks/delete/none").status_code == 403
 
 
 TEMPLATE = {"name": "approval", "version": 1, "jsonSchema": {"type": "object"}, "templateUI": {}}
@@ -82,35 +82,35 @@ TEMPLATE_CALLS = [
 
 @pytest.mark.parametrize(("method", "path", "body", "access"), TEMPLATE_CALLS)
 def test_form_templates_ask_for_their_own_permission(with_logins, method, path, body, access):
-    admin, made = api_of(application("admin", "ADMIN")), application("shop")
+    admin, made = api_client_of(create_application("admin", "ADMIN")), create_application("shop")
     admin.post("/human/template", TEMPLATE)
 
-    refused = api_of(made).send(method, path, body)
+    refused = api_client_of(made).send(method, path, body)
     assert refused.status_code == 403 and "USER_FORM_TEMPLATE 'approval'" in refused.json()["message"]
-    assert api_of(made).get("/human/template").json() == []
-    allow(made, "USER_FORM_TEMPLATE", "approval", access)
-    assert api_of(made).send(method, path, body).status_code == 200
+    assert api_client_of(made).get("/human/template").json() == []
+    grant_access(made, "USER_FORM_TEMPLATE", "approval", access)
+    assert api_client_of(made).send(method, path, body).status_code == 200
 
 
 def test_a_new_form_template_is_its_makers(with_logins):
-    made = application("shop", "USER")
+    made = create_application("shop", "USER")
 
-    assert api_of(made).post("/human/template", TEMPLATE).status_code == 200
-    assert api_of(made).post("/human/template", TEMPLATE).status_code == 200
-    assert api_of(application("other", "USER")).post("/human/template", TEMPLATE).status_code == 403
+    assert api_client_of(made).post("/human/template", TEMPLATE).status_code == 200
+    assert api_client_of(made).post("/human/template", TEMPLATE).status_code == 200
+    assert api_client_of(create_application("other", "USER")).post("/human/template", TEMPLATE).status_code == 403
 
 
 def test_a_person_with_a_grant_on_the_workflow_may_answer_on_the_page_as_by_the_api(with_logins):
-    admin = api_of(application("admin", "ADMIN"))
+    admin = api_client_of(create_application("admin", "ADMIN"))
     task = begin(admin, human())
     vera = User.objects.create_user("vera", is_staff=True)
     vera.groups.add(Group.objects.get(name="Viewers"), team := Group.objects.create(name="team"))
     page = f"/admin/waiting/{task}/"
 
-    assert browser_of(vera).post(page, {"do": "take"}).status_code == 403
-    allow_group(team, "WORKFLOW_DEF", "order", "EXECUTE")
+    assert logged_in_client(vera).post(page, {"do": "take"}).status_code == 403
+    grant_group_access(team, "WORKFLOW_DEF", "order", "EXECUTE")
     permission_cache.clear_cache()
-    assert browser_of(vera).post(page, {"do": "take"}).status_code == 302
+    assert logged_in_client(vera).post(page, {"do": "take"}).status_code == 302
     assert admin.get(f"/human/tasks/{task}").json()["claimant"]["user"] == "vera"
-    browser_of(vera).post(page, {"outcome": "COMPLETED", "output": "{}"})
+    logged_in_client(vera).post(page, {"outcome": "COMPLETED", "output": "{}"})
     assert admin.get(f"/human/tasks/{task}").json()["state"] == "COMPLETED"

@@ -9,7 +9,7 @@ from conductor_app.core.errors import Conflict, Forbidden, Invalid, NotFound
 from conductor_app.engine import secrets_and_variables
 from conductor_app.models import AuditEntry, Secret
 from tests.engine.test_statements import Counted
-from tests.story import BY
+from tests.story import ACTOR
 
 pytestmark = pytest.mark.django_db
 WHOLE = {"x": "${workflow.secrets.DB}"}
@@ -21,7 +21,7 @@ def _still(clock):
 
 
 def put(name: str, value: str) -> None:
-    secrets_and_variables.put_secret(name, value, BY)
+    secrets_and_variables.put_secret(name, value, ACTOR)
     secret_cache.clear_cache()
 
 
@@ -74,7 +74,7 @@ def test_a_deleted_secret_is_told_no_more(clock):
     put("DB", "s3cret")
     assert substitute_secrets(WHOLE, ["DB"]) == {"x": "s3cret"}
 
-    secrets_and_variables.delete_secret("DB", BY)
+    secrets_and_variables.delete_secret("DB", ACTOR)
     clock.advance(seconds=2)
 
     assert substitute_secrets(WHOLE, ["DB"]) == {"x": None}
@@ -86,17 +86,17 @@ def test_the_environments_secret_comes_before_the_kept_one_and_cannot_be_changed
 
     assert substitute_secrets(WHOLE, ["DB"]) == {"x": "given"}
     with pytest.raises(Conflict):
-        secrets_and_variables.put_secret("DB", "other", BY)
+        secrets_and_variables.put_secret("DB", "other", ACTOR)
     with pytest.raises(Conflict):
-        secrets_and_variables.delete_secret("DB", BY)
+        secrets_and_variables.delete_secret("DB", ACTOR)
     with pytest.raises(Forbidden):
-        secrets_and_variables.read_secret("DB", BY)
+        secrets_and_variables.read_secret("DB", ACTOR)
     assert secrets_and_variables.secret_names() == ["DB"]
 
 
 def test_a_task_definition_has_secrets_and_variables_delivered():
     put("TOKEN", "s3cret")
-    secrets_and_variables.put_variable("REGION", "eu", BY)
+    secrets_and_variables.put_variable("REGION", "eu", ACTOR)
 
     assert runtime_metadata(["TOKEN", "REGION", "NOTHING", 7]) == {"TOKEN": "s3cret", "REGION": "eu"}
 
@@ -117,17 +117,17 @@ BAD = {"a bad name": ("a b", "x"), "no name": ("", "x"), "a long name": ("x" * 3
 @pytest.mark.parametrize(("name", "value"), BAD.values(), ids=BAD)
 def test_what_cannot_be_kept_is_refused(name, value):
     with pytest.raises(Invalid):
-        secrets_and_variables.put_secret(name, value, BY)
+        secrets_and_variables.put_secret(name, value, ACTOR)
     with pytest.raises(Invalid):
-        secrets_and_variables.put_variable(name, value, BY)
+        secrets_and_variables.put_variable(name, value, ACTOR)
 
 
 def test_changes_are_noted_by_name_alone():
     put("DB", "s3cret")
     put("DB", "s3cret too")
-    secrets_and_variables.read_secret("DB", BY)
-    secrets_and_variables.delete_secret("DB", BY)
-    secrets_and_variables.delete_secret("DB", BY)
+    secrets_and_variables.read_secret("DB", ACTOR)
+    secrets_and_variables.delete_secret("DB", ACTOR)
+    secrets_and_variables.delete_secret("DB", ACTOR)
 
     entries = AuditEntry.objects.order_by("id")
     assert [(entry.action, entry.object_id, entry.facts) for entry in entries] == [
@@ -137,9 +137,9 @@ def test_changes_are_noted_by_name_alone():
 
 def test_what_is_not_there_is_not_found():
     with pytest.raises(NotFound):
-        secrets_and_variables.read_secret("NOTHING", BY)
+        secrets_and_variables.read_secret("NOTHING", ACTOR)
     with pytest.raises(NotFound):
-        secrets_and_variables.change_tags(Secret, "NOTHING", lambda tags: tags, BY)
+        secrets_and_variables.change_tags(Secret, "NOTHING", lambda tags: tags, ACTOR)
 
 
 def test_secrets_are_sealed_anew_with_the_newest_key(settings, capsys):

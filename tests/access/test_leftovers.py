@@ -8,7 +8,7 @@ from conductor_app.models import Grant, Tag
 from tests.api.conftest import Api
 from tests.api.steps import simple
 
-from .people import allow, application
+from .people import create_application, grant_access
 
 WEBHOOK = {"name": "x", "verifier": "HMAC_BASED", "headerKey": "X-Signature", "secretValue": "s" * 20}
 START = {"action": "start_workflow", "start_workflow": {"name": "order"}}
@@ -60,12 +60,12 @@ def left(target: str, name: str) -> list[int]:
 
 @pytest.mark.parametrize("target", COLUMNS)
 def test_another_thing_of_a_removed_ones_name_begins_without_its_grants_and_tags(api, target):
-    shop = application("shop")
+    shop = create_application("shop")
     model, column = COLUMNS[target]
     assert api.send(*MADE[target]).status_code in (200, 204)
     others = model.objects.exclude(pk={"APPLICATION": shop.pk, "USER": shop.user_id}.get(target))
     name = others.values_list(column, flat=True).get()
-    allow(shop, target, name, "READ", "DELETE")
+    grant_access(shop, target, name, "READ", "DELETE")
     Tag.objects.create(object_type=target, object_name=name, key="team", value="shop")
 
     assert api.delete(REMOVED[target].format(name)).status_code in (200, 204)
@@ -76,7 +76,7 @@ def test_another_thing_of_a_removed_ones_name_begins_without_its_grants_and_tags
 def test_a_definition_keeps_them_until_its_last_version_is_gone(api):
     for version in (1, 2):
         api.define(simple("pay"), name="x", version=version)
-    allow(application("shop"), "WORKFLOW_DEF", "x", "READ")
+    grant_access(create_application("shop"), "WORKFLOW_DEF", "x", "READ")
 
     api.delete("/metadata/workflow/x/2")
 
@@ -85,7 +85,7 @@ def test_a_definition_keeps_them_until_its_last_version_is_gone(api):
 
 def test_a_user_who_is_removed_on_the_pages_leaves_nothing_either(db):
     user = User.objects.create(username="x")
-    allow(application("shop"), "USER", "x", "READ")
+    grant_access(create_application("shop"), "USER", "x", "READ")
 
     user.delete()
 

@@ -5,7 +5,7 @@ import pytest
 from conductor_app.models import Attempt
 from tests.api.steps import simple
 
-from .people import api_of, application
+from .people import api_client_of, create_application
 
 pytestmark = pytest.mark.usefixtures("with_logins")
 
@@ -58,7 +58,7 @@ MAY = {
 @pytest.fixture
 def situation(clock):
     """A definition, one run of it, and its task, held by a worker."""
-    admin = api_of(application("admin", "ADMIN"))
+    admin = api_client_of(create_application("admin", "ADMIN"))
     admin.post("/metadata/taskdefs", [{"name": "a"}])
     admin.define(simple("a"))
     run = admin.start()
@@ -69,7 +69,7 @@ def situation(clock):
 def test_a_role_may_do_what_the_table_says(situation, role):
     verdicts = {}
     for action in ACTIONS:
-        api = api_of(application("somebody", *filter(None, [role])))
+        api = api_client_of(create_application("somebody", *filter(None, [role])))
         # Each action meets the same situation: what it changes is of no matter to whether the next is allowed.
         verdicts[action] = ACTIONS[action](api, *situation).status_code
 
@@ -83,7 +83,7 @@ def _public(verdicts, role):
 
 
 def test_a_refusal_says_what_is_missing_on_what(situation):
-    reply = api_of(application("shop", "WORKER")).post("/workflow", {"name": "order"})
+    reply = api_client_of(create_application("shop", "WORKER")).post("/workflow", {"name": "order"})
 
     assert (reply.status_code, reply["Content-Type"], reply.json()["status"]) == (403, "application/json", 403)
     assert reply.json()["error"] == "FORBIDDEN"
@@ -91,7 +91,9 @@ def test_a_refusal_says_what_is_missing_on_what(situation):
 
 
 def test_an_operator_may_not_start_what_an_author_has_not_written(situation):
-    reply = api_of(application("ops", "WORKFLOW_MANAGER")).post("/workflow", {"name": "x", "workflowDef": DEFINITION})
+    reply = api_client_of(create_application("ops", "WORKFLOW_MANAGER")).post(
+        "/workflow", {"name": "x", "workflowDef": DEFINITION}
+    )
 
     assert "CREATE on WORKFLOW_DEF 'x' or UPDATE on WORKFLOW_DEF 'x'" in reply.json()["message"]
 
@@ -99,7 +101,7 @@ def test_an_operator_may_not_start_what_an_author_has_not_written(situation):
 def test_nothing_has_come_of_a_report_that_is_refused(situation):
     run, task = situation
 
-    api = api_of(application("shop"))
+    api = api_client_of(create_application("shop"))
     reply = api.post("/tasks/update-v2", {"workflowInstanceId": run, "taskId": task, "status": "COMPLETED"})
 
     assert reply.status_code == 403

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from conductor_app.access.scope_roles import assumes_itself, expand_scopes
 from conductor_app.access.scopes import scope_set
-from tests.tries import tries
+from tests.tries import property_settings
 
 ROLES = {
     "build": ["queue:build", "assume:upload"],
@@ -76,7 +76,7 @@ TEXT = st.text("ab:", max_size=3)
 ENDED = st.builds("{}{}".format, TEXT, st.sampled_from(["", "*"]))
 
 
-@tries(60)
+@property_settings(60)
 @given(
     scopes=st.lists(st.builds("assume:{}".format, ENDED), max_size=3),
     roles=st.dictionaries(ENDED, st.lists(st.builds("{}{}".format, st.sampled_from(["x:<..>", "y", ""]), ENDED))),

@@ -199,3 +199,9 @@ class TestInABrowser:
         browser.force_login(User.objects.create_user("bob"))
 
         assert browser.get("/api/metadata/taskdefs").status_code == 401
+
+
+def test_a_stored_key_stays_valid_when_the_code_moves(settings):
+    settings.SECRET_KEY = "fixed"
+
+    assert access_keys.hash_secret("secret") == "b89a17d2c9d909b364d08ae6bbefdf4298a75e206ee591370baf1e4dae24ce8b"

@@ -13,22 +13,22 @@ def html(response: HttpResponse) -> str:
     return response.content.decode()
 
 
-def words(response: HttpResponse) -> str:
+def page_text(response: HttpResponse) -> str:
     """The page's text without its marks, in one line."""
     text = re.sub(r"</?(?:code|strong|a)\b[^>]*>", "", html(response))
     return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", " ", text))).strip()
 
 
-def buttons(response: HttpResponse) -> list[str]:
+def button_names(response: HttpResponse) -> list[str]:
     """The names of the actions that the page offers."""
     return re.findall(r'id="act-(\w+)"', html(response))
 
 
-def run_page(run, **asked: str) -> str:
+def run_url(run, **asked: str) -> str:
     """The address of a run's page."""
     return reverse("admin:conductor_run_change", args=[run.pk], query=asked or None)
 
 
-def run_do(run, action: str) -> str:
+def run_action_url(run, action: str) -> str:
     """The address that a button posts to."""
     return reverse("admin:run_act", args=[run.pk, action])

@@ -6,9 +6,9 @@ from conductor_app.admin.badges import mark_names
 from conductor_app.admin.json_tree import render_tree
 from conductor_app.engine import runs, tasks
 from conductor_app.models import Attempt
-from tests.insight.situations import attempt_of, claim, define, define_task, start, step
+from tests.insight.situations import claim_next, define_task, define_workflow, newest_attempt_of, start_run, step
 
-from .reading import html, run_page
+from .reading import html, run_url
 
 EVIL = "<script>alert(1)</script>"
 BREAKOUT = '"><img src=x onerror=alert(1)>'
@@ -19,9 +19,9 @@ def hostile(operator, clock):
     """A run in which everything that can be named, said or sent is an attack."""
     define_task("charge", retryCount=0)
     document = step("charge", inputParameters={EVIL: "${workflow.input.x}", BREAKOUT: BREAKOUT})
-    define("order", document, description=EVIL)
-    run = start("order", correlation_id=BREAKOUT, input={"x": EVIL, EVIL: [BREAKOUT]})
-    attempt = claim("charge", worker=EVIL)
+    define_workflow("order", document, description=EVIL)
+    run = start_run("order", correlation_id=BREAKOUT, input={"x": EVIL, EVIL: [BREAKOUT]})
+    attempt = claim_next("charge", worker=EVIL)
     tasks.add_log(attempt.pk, EVIL)
     Attempt.objects.filter(pk=attempt.pk).update(worker=BREAKOUT)
     runs.pause_run(run.pk, EVIL, f"{EVIL} `{EVIL}`")
@@ -37,7 +37,7 @@ def is_harmless(page: str) -> bool:
 
 
 def test_the_page_of_a_run_escapes_everything(operator, hostile):
-    assert is_harmless(html(operator.get(run_page(hostile))))
+    assert is_harmless(html(operator.get(run_url(hostile))))
 
 
 def test_the_lists_escape_everything(operator, hostile):
@@ -46,7 +46,7 @@ def test_the_lists_escape_everything(operator, hostile):
 
 
 def test_the_pages_of_an_attempt_and_a_definition_escape_everything(operator, hostile):
-    attempt = attempt_of(hostile, "charge")
+    attempt = newest_attempt_of(hostile, "charge")
 
     assert is_harmless(html(operator.get(f"/admin/conductor/attempt/{attempt.pk}/change/")))
 

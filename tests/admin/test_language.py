@@ -9,7 +9,7 @@ from django.template import Context, Template
 from django.test import Client
 from django.utils import translation
 
-from tests.insight.situations import started, step, work
+from tests.insight.situations import claim_and_report, start_run_of, step
 
 GERMAN = {"Accept-Language": "de-DE,de;q=0.9,en;q=0.5"}
 HERE = "/admin/preferences/"
@@ -75,8 +75,8 @@ def test_a_number_in_a_template_stays_what_machines_read_in_every_language():
 
 @pytest.mark.parametrize("tab", ["timeline", "diagram"])
 def test_drawings_have_the_same_geometry_in_every_language(operator, clock, tab):
-    run = started(step("charge"), step("ship"))
-    work("charge")
+    run = start_run_of(step("charge"), step("ship"))
+    claim_and_report("charge")
     path = f"/admin/conductor/run/{run.pk}/change/?tab={tab}"
 
     assert geometry(operator.get(path, headers=GERMAN).text) == geometry(operator.get(path).text)

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.models import Poller
-from tests.admin.reading import html, words
+from tests.admin.reading import html, page_text
 
 HITS = "/admin/find/hits/"
 
@@ -21,20 +21,20 @@ def found(client, term, **headers):
 def test_queues_are_found_by_a_part_of_their_names(operator, polled):
     page = found(operator, "cr")
 
-    assert "Queue ocr" in words(page) and "Queue east:ocr" in words(page)
+    assert "Queue ocr" in page_text(page) and "Queue east:ocr" in page_text(page)
     assert '/admin/queue/?name=east%3Aocr"' in html(page)
 
 
 def test_what_would_be_done_with_a_queue_is_found_by_its_verb_in_either_language(operator, polled):
     german = {"Accept-Language": "de"}
 
-    assert "Action Pause: ocr" in words(found(operator, "pause queue ocr"))
+    assert "Action Pause: ocr" in page_text(found(operator, "pause queue ocr"))
     assert '/admin/queue/?name=ocr#act-pause"' in html(found(operator, "pause ocr"))
-    assert "Anhalten: ocr" in words(found(operator, "anhalten ocr", **german))
+    assert "Anhalten: ocr" in page_text(found(operator, "anhalten ocr", **german))
 
 
 def test_actions_are_not_offered_to_those_who_may_only_look(viewer, polled):
-    assert "Action" not in words(found(viewer, "pause ocr"))
+    assert "Action" not in page_text(found(viewer, "pause ocr"))
 
 
 @pytest.mark.parametrize("term", ["pause", "pause ", "\0", "%", "x" * 5000, "'; drop table"])

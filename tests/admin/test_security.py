@@ -5,9 +5,9 @@ import re
 import pytest
 
 from conductor_app.models import WorkflowDefinition
-from tests.insight.situations import attempt_of, started, step
+from tests.insight.situations import newest_attempt_of, start_run_of, step
 
-from .reading import html, run_page
+from .reading import html, run_url
 
 LISTS = [
     "/admin/",
@@ -39,10 +39,10 @@ def test_a_page_brings_nothing_that_its_policy_forbids(operator, path):
 
 
 def test_the_pages_of_a_run_and_an_attempt_keep_it_too(operator, clock):
-    run = started(step("ship"))
-    attempt = attempt_of(run, "ship")
+    run = start_run_of(step("ship"))
+    attempt = newest_attempt_of(run, "ship")
 
-    for path in (run_page(run, task="ship"), f"/admin/conductor/attempt/{attempt.pk}/change/"):
+    for path in (run_url(run, task="ship"), f"/admin/conductor/attempt/{attempt.pk}/change/"):
         assert not INLINE.search(html(operator.get(path)))
 
 
@@ -75,7 +75,7 @@ DIGITS, HALF = "9" * 5000, '"\\ud800"'
 
 @pytest.mark.parametrize("value", [DIGITS, HALF])
 def test_numbers_without_end_and_halves_of_characters_are_told_wherever_json_is_typed(operator, clock, value):
-    run = started(step("ship"))
+    run = start_run_of(step("ship"))
     row = WorkflowDefinition.objects.get(name=run.name)
     text = f'{{"name": "typed", "tasks": [{value}], "x": {value}}}'
 
@@ -92,7 +92,7 @@ def test_numbers_without_end_and_halves_of_characters_are_told_wherever_json_is_
 
 
 def test_an_address_that_presets_nonsense_and_a_form_where_there_is_none_are_no_faults(operator, clock):
-    run = started(step("ship"))
+    run = start_run_of(step("ship"))
 
     assert operator.get("/admin/conductor/grant/add/", {"user": "²", "group": "9" * 30}).status_code == 200
     assert operator.post(f"/admin/runs/{run.pk}/compare/").status_code == 405

@@ -8,8 +8,8 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client
 
-from tests.conftest import Clock, nothing_is_chance, nothing_is_remembered, time_stands_still
-from tests.furniture import put_back
+from tests.conftest import Clock, disable_process_caches, freeze_time, seed_randomness
+from tests.furniture import restore_baseline
 
 
 class Api:
@@ -68,10 +68,10 @@ def stock(request, django_db_setup, django_db_blocker) -> Iterator[tuple[Api, Cl
     Such tests speak through `reader`.
     """
     with pytest.MonkeyPatch.context() as patch, django_db_blocker.unblock():
-        nothing_is_chance(patch, request.node.nodeid)
-        nothing_is_remembered(patch)
-        yield Api(), time_stands_still(patch)
-        put_back()
+        seed_randomness(patch, request.node.nodeid)
+        disable_process_caches(patch)
+        yield Api(), freeze_time(patch)
+        restore_baseline()
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from tests.engine.test_groups_parallel import RETRIES as RETRIED
 from tests.engine.test_groups_parallel import new_task
 from tests.engine.test_parallel import at_once
 from tests.engine.test_statements import CONTROL
-from tests.story import BY, Story
+from tests.story import ACTOR, Story
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -137,13 +137,13 @@ def orders(clock) -> list[str]:
 
 
 def said(run_id: str, ref: str, outcome: str) -> Callable[[], Any]:
-    return lambda: tasks.report_by_ref(run_id, ref, Report(outcome, {"n": 1}), BY)
+    return lambda: tasks.report_by_ref(run_id, ref, Report(outcome, {"n": 1}), ACTOR)
 
 
 def changes_of(run_id: str) -> list[Callable[[], Any]]:
     """A run tries a task again, goes on, completes, and is run again."""
     steps = (("a", "FAILED"), ("a", "COMPLETED"), ("b", "COMPLETED"))
-    return [*(said(run_id, *step) for step in steps), lambda: runs.rerun(run_id, BY)]
+    return [*(said(run_id, *step) for step in steps), lambda: runs.rerun(run_id, ACTOR)]
 
 
 def worked_on(run_id: str) -> Act:
@@ -253,7 +253,7 @@ class Jobs:
     def new(self, number: int) -> str:
         facts = {"group_id": self.group, "requires": (self.first,), "retries": RETRIES}
         task = new_task(self.clock, queue=f"{LINUX}-{number}", definition={"scopes": []}, **facts)
-        return task_actions.apply_action("schedule", standalone_tasks.create_task(task).id, BY).id
+        return task_actions.apply_action("schedule", standalone_tasks.create_task(task).id, ACTOR).id
 
     def tried_again_and_again(self, api: Web, number: int) -> Act:
         """A worker that never gets anywhere; what it is told must agree as well."""

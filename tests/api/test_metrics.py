@@ -11,9 +11,9 @@ from conductor_app.engine import sweeps
 from conductor_app.insight.engine_load import measure_load, waiting_by_queue
 from conductor_app.models import Message
 from conductor_app.telemetry import metrics
-from tests.access.people import application
+from tests.access.people import create_application
 from tests.builders import definition, fork, step, sub_workflow
-from tests.story import Story, forget_all_that_was_seen
+from tests.story import Story, clear_process_caches
 
 pytestmark = pytest.mark.django_db
 
@@ -106,12 +106,12 @@ def test_a_child_that_is_started_by_a_run_is_counted(clock):
 
 
 def test_names_beyond_the_most_are_counted_together(monkeypatch):
-    monkeypatch.setattr(metrics, "MOST_NAMES", 2)
-    counted = metrics.Counted("test_names", "For this test.", "name", "status")
+    monkeypatch.setattr(metrics, "MAX_NAMES", 2)
+    counted = metrics.LabeledCounter("test_names", "For this test.", "name", "status")
     for name in ("a", "b", "c", "d", "a"):
         counted.count(name, "ENDED")
 
-    found = samples_of(metrics.exposition("")[0])
+    found = samples_of(metrics.render_metrics("")[0])
 
     assert {name: found["test_names_total", name, "ENDED"] for name in ("a", "b", "(others)")} == {
         "a": 2, "b": 1, "(others)": 2,
@@ -119,7 +119,7 @@ def test_names_beyond_the_most_are_counted_together(monkeypatch):
 
 
 def test_messages_on_their_way_and_the_sweeps_are_seen(clock):
-    forget_all_that_was_seen()
+    clear_process_caches()
     sweeps.sweep_once()
     Message.objects.create(subject="release", sent_at=clock.now(), due_at=clock.now() + 60_000, facts={})
     clock.advance(seconds=3)
@@ -181,7 +181,7 @@ class TestWithLogins:
     @pytest.mark.parametrize(("role", "status"), [("USER_READ_ONLY", 200), ("WORKER", 403)])
     @pytest.mark.parametrize("header", ["X-Authorization", "Authorization"])
     def test_a_token_of_the_api_is_good_where_its_holder_may_see_all_runs(self, role, status, header):
-        made = application("watcher", role)
+        made = create_application("watcher", role)
         key_id, _ = access_keys.new_key(made)
         token = tokens.issue_token(key_id, made.name)
 

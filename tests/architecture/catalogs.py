@@ -9,14 +9,14 @@ PARAMETERS = re.compile(r"%\((\w+)\)[sdr]|\{(\w*)\}")
 
 
 @dataclass
-class Entry:
+class CatalogEntry:
     """One text with what it is in another language, a form for each plural."""
 
     is_fuzzy: bool = False
     context: str | None = None
     original: str = ""
     plural: str | None = None
-    said: dict[int, str] = field(default_factory=dict)
+    translation: dict[int, str] = field(default_factory=dict)
 
     def take(self, keyword: str, more: str) -> None:
         """One line of a string, which may have begun before."""
@@ -28,25 +28,30 @@ class Entry:
             self.plural = (self.plural or "") + more
         else:
             form = int(keyword[7:-1]) if "[" in keyword else 0
-            self.said[form] = self.said.get(form, "") + more
+            self.translation[form] = self.translation.get(form, "") + more
 
     @property
     def is_translated(self) -> bool:
-        return bool(self.original) and all(self.said.values()) and not self.is_fuzzy
+        return bool(self.original) and all(self.translation.values()) and not self.is_fuzzy
 
-    def as_read(self) -> dict:
+    def compiled_entries(self) -> dict:
         """What the compiled catalog holds of it, by its keys."""
         if not self.is_translated:
             return {}
         key = self.original if self.context is None else f"{self.context}\x04{self.original}"
-        return {key: self.said[0]} if self.plural is None else {(key, at): said for at, said in self.said.items()}
+        return (
+            {key: self.translation[0]}
+            if self.plural is None
+            else {(key, at): translation for at, translation in self.translation.items()}
+        )
 
-    def names_the_same(self) -> bool:
+    def has_same_parameters(self) -> bool:
         """Whether each form names the parameters of the original; a singular may leave out its number."""
         allowed = parameters(self.original) | parameters(self.plural or "")
         needed = allowed if self.plural is None else set()
         return not self.is_translated or all(
-            needed <= parameters(said) <= allowed and is_formattable(self.original, said) for said in self.said.values()
+            needed <= parameters(translation) <= allowed and is_formattable(self.original, translation)
+            for translation in self.translation.values()
         )
 
 
@@ -54,22 +59,22 @@ def parameters(text: str) -> set[str]:
     return {"".join(map(str, filter(None, found))) for found in PARAMETERS.findall(text)}
 
 
-def is_formattable(original: str, said: str) -> bool:
+def is_formattable(original: str, translation: str) -> bool:
     """A lone % breaks a text that is filled in by %."""
-    return "%(" not in original or "%" not in re.sub(r"%\(\w+\)[sdr]|%%", "", said)
+    return "%(" not in original or "%" not in re.sub(r"%\(\w+\)[sdr]|%%", "", translation)
 
 
-def entries(text: str) -> Iterator[Entry]:
+def entries(text: str) -> Iterator[CatalogEntry]:
     """The entries of a catalog, without its header and without what is obsolete."""
-    entry, keyword = Entry(), ""
+    entry, keyword = CatalogEntry(), ""
     for line in text.splitlines():
-        if line.startswith(("msgctxt", "msgid ", "#")) and entry.said:
+        if line.startswith(("msgctxt", "msgid ", "#")) and entry.translation:
             yield from [entry] if entry.original else []
-            entry = Entry()
+            entry = CatalogEntry()
         if line.startswith("#,") and "fuzzy" in line:
             entry.is_fuzzy = True
         elif line.startswith(("msg", '"')):
             word, _, string = line.partition('"')
             keyword = word.strip() or keyword
             entry.take(keyword, ast.literal_eval(f'"{string}'))
-    yield from [entry] if entry.original and entry.said else []
+    yield from [entry] if entry.original and entry.translation else []

@@ -45,14 +45,14 @@ def test_what_is_done_has_left_the_list():
 def test_the_catalog_that_is_read_is_the_one_that_was_written(path):
     with path.with_suffix(".mo").open("rb") as compiled:
         read = GNUTranslations(compiled)._catalog
-    written = {key: said for entry in entries(path.read_text()) for key, said in entry.as_read().items()}
+    written = {key: said for entry in entries(path.read_text()) for key, said in entry.compiled_entries().items()}
 
     assert {key: said for key, said in read.items() if key != ""} == written
 
 
 @pytest.mark.parametrize("path", CATALOGS, ids=lambda path: path.parts[-3])
 def test_a_translation_names_what_its_original_names(path):
-    wrong = [entry.original for entry in entries(path.read_text()) if not entry.names_the_same()]
+    wrong = [entry.original for entry in entries(path.read_text()) if not entry.has_same_parameters()]
 
     assert wrong == []
 

@@ -11,7 +11,7 @@ from conductor_app.celery import app
 @pytest.fixture
 def bell(monkeypatch):
     """A bell that has not rung yet."""
-    monkeypatch.setattr(job_trigger, "_bell", job_trigger.JobTrigger())
+    monkeypatch.setattr(job_trigger, "_trigger", job_trigger.JobTrigger())
 
 
 @pytest.fixture

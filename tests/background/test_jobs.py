@@ -53,7 +53,7 @@ def test_the_door_is_left_when_the_job_fails():
 
 
 def test_some_threads_are_kept_for_sweeps(settings):
-    assert jobs._working._initial_value <= settings.CELERY_WORKER_CONCURRENCY - jobs.THREADS_KEPT_FOR_SWEEPS
+    assert jobs._working._initial_value <= settings.CELERY_WORKER_CONCURRENCY - jobs.THREADS_RESERVED_FOR_SWEEPS
 
 
 def held(door) -> int:

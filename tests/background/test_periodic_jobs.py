@@ -3,7 +3,7 @@
 import pytest
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
-from conductor_app.background.periodic_jobs import BEATS, sync_periodic_jobs
+from conductor_app.background.periodic_jobs import PERIODIC_JOBS, sync_periodic_jobs
 from conductor_app.celery import app
 
 pytestmark = pytest.mark.django_db
@@ -13,7 +13,7 @@ def test_beats_rows_say_what_the_table_says():
     sync_periodic_jobs()
 
     assert {task.name: task.task for task in PeriodicTask.objects.all()} == {
-        name: beat.job for name, beat in BEATS.items()
+        name: beat.job for name, beat in PERIODIC_JOBS.items()
     }
 
 
@@ -30,8 +30,8 @@ def test_nothing_is_written_twice():
     sync_periodic_jobs()
 
     assert PeriodicTask.objects.get(name="sweep").date_changed == changed_at
-    assert PeriodicTask.objects.count() == len(BEATS)
-    assert IntervalSchedule.objects.count() == len({beat.every_seconds for beat in BEATS.values()})
+    assert PeriodicTask.objects.count() == len(PERIODIC_JOBS)
+    assert IntervalSchedule.objects.count() == len({beat.every_seconds for beat in PERIODIC_JOBS.values()})
 
 
 def test_a_beat_that_an_operator_has_switched_off_stays_off():
@@ -52,7 +52,7 @@ def test_a_row_that_was_changed_by_hand_is_corrected():
     assert PeriodicTask.objects.get(name="sweep").expire_seconds == 1
 
 
-@pytest.mark.parametrize("beat", BEATS.values(), ids=BEATS)
+@pytest.mark.parametrize("beat", PERIODIC_JOBS.values(), ids=PERIODIC_JOBS)
 def test_every_beat_calls_a_job_that_celery_knows(beat):
     app.loader.import_default_modules()
 

@@ -20,7 +20,7 @@ import orjson
 from . import groups, idling, workloads
 from .client import Client
 from .floor import floor
-from .load import Measured, in_processes, serve
+from .load import Measurements, in_processes, serve
 from .servers import Server, postgresql_server, sqlite_server, statements_a_task
 
 STARTERS, THREADS, BATCH, RUNS_OF_CHAIN, TASKS_ALONE = 4, 4, 20, 600, 2000
@@ -34,7 +34,7 @@ class Result:
     tasks: int
     runs: int
     seconds: float
-    measured: Measured
+    measured: Measurements
     cpu: float
     peak_mb: float
     statements: float | None
@@ -63,7 +63,7 @@ def percentiles(values: list[float]) -> str:
     return f"{f'{median(values):.1f} / {cuts[94]:.1f} / {cuts[98]:.1f}':>22}"
 
 
-class Bench:
+class LoadedServer:
     """One server under load."""
 
     def __init__(self, server: Server) -> None:
@@ -120,14 +120,14 @@ class Bench:
         return body
 
 
-def chain(bench: Bench) -> list[Result]:
+def chain(bench: LoadedServer) -> list[Result]:
     steps = [f"bench_step_{number}" for number in range(5)]
     bench.register(workloads.chain(5), tasks=steps)
     inputs = [{"order": number} for number in range(RUNS_OF_CHAIN)]
     return [bench.drive("chain of 5", "bench_chain_5", inputs, steps, 5)]
 
 
-def fan_out(bench: Bench) -> list[Result]:
+def fan_out(bench: LoadedServer) -> list[Result]:
     bench.register(workloads.fan_out(), tasks=["bench_branch"])
     return [
         bench.drive(f"fan-out of {width}", "bench_fan_out", [workloads.branches(width)] * runs, ["bench_branch"], width)
@@ -135,32 +135,32 @@ def fan_out(bench: Bench) -> list[Result]:
     ]
 
 
-def loop(bench: Bench) -> list[Result]:
+def loop(bench: LoadedServer) -> list[Result]:
     bench.register(workloads.loop(20), tasks=["bench_turn"])
     return [bench.drive("loop of 20", "bench_loop_20", [{}] * 20, ["bench_turn"], 20)]
 
 
-def nested(bench: Bench) -> list[Result]:
+def nested(bench: LoadedServer) -> list[Result]:
     bench.register(*workloads.nested(), tasks=["bench_inner"])
     return [
         bench.drive("sub-workflow", "bench_parent", [{"order": number} for number in range(200)], ["bench_inner"], 1)
     ]
 
 
-def idle(bench: Bench) -> list[Result]:
+def idle(bench: LoadedServer) -> list[Result]:
     bench.register(workloads.workflow("bench_dispatch", workloads.simple("bench_rare")), tasks=["bench_rare"])
     share, latencies = idling.measure(bench.server, lambda: bench.start("bench_dispatch", {"order": 1}))
     print(f"100 idle long polls: server CPU {100 * share:.1f} %; start to hand-out {percentiles(latencies).strip()} ms")
     return []
 
 
-def alone(bench: Bench) -> list[Result]:
+def standalone_tasks(bench: LoadedServer) -> list[Result]:
     """Created beforehand; what is measured is claiming and reporting."""
     url, server = bench.server.url, bench.server
-    groups.create(url, TASKS_ALONE)
+    groups.create_tasks(url, TASKS_ALONE)
     cpu, began = server.cpu_seconds(), time.perf_counter()
     finish = in_processes(1, groups.serve, url, THREADS, BATCH // 4)
-    while groups.pending(url):
+    while groups.count_pending(url):
         time.sleep(0.25)
     seconds, used = time.perf_counter() - began, server.cpu_seconds() - cpu
     # The workers wait for work by now, and stop when they are told that there is none.
@@ -170,7 +170,14 @@ def alone(bench: Bench) -> list[Result]:
     return [Result("claimWork, report", TASKS_ALONE, 0, seconds, measured, used, peak, None)]
 
 
-WORKLOADS = {"chain": chain, "fan_out": fan_out, "loop": loop, "nested": nested, "alone": alone, "idle": idle}
+WORKLOADS = {
+    "chain": chain,
+    "fan_out": fan_out,
+    "loop": loop,
+    "nested": nested,
+    "alone": standalone_tasks,
+    "idle": idle,
+}
 
 
 def main() -> None:
@@ -187,7 +194,7 @@ def main() -> None:
         limit = floor(running.database_url) if running.database_url else 0.0
         if limit:
             print(f"The database's own limit: {limit:.0f} claim-and-complete steps/s by bare SQL.")
-        bench = Bench(running)
+        bench = LoadedServer(running)
         print(HEAD)
         for name in wanted:
             for result in WORKLOADS[name](bench):

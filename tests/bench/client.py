@@ -34,7 +34,7 @@ class Client:
         """Send a request and read its reply; a connection that the server closed is opened once more."""
         for is_last in (False, True):
             try:
-                connection = self.socket or self._connected()
+                connection = self.socket or self._ensure_connected()
                 connection.sendall(request)
                 return self._reply(connection)
             except (ConnectionError, EOFError):
@@ -49,7 +49,7 @@ class Client:
             self.socket.close()
         self.socket, self.rest = None, b""
 
-    def _connected(self) -> socket.socket:
+    def _ensure_connected(self) -> socket.socket:
         self.socket = socket.create_connection(self.address, timeout=60)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return self.socket

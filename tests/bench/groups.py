@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from .client import Client
-from .load import Measured
+from .load import Measurements
 
 CLIENT_ID, KEY = "static/bench", "bench" * 8
 QUEUE = "bench/linux"
@@ -45,14 +45,14 @@ class SigningClient(Client):
         return f'Hawk id="{CLIENT_ID}", ts="{moment}", nonce="{nonce}", mac="{base64.b64encode(signed).decode()}"'
 
 
-def create(url: str, count: int) -> None:
+def create_tasks(url: str, count: int) -> None:
     """So many tasks, each a group of its own."""
     own = threading.local()
 
     def one(number: int) -> None:
         if not hasattr(own, "client"):
             own.client = SigningClient(url)
-        status, body = own.client.post(f"/task/{slug()}", definition(number), method="PUT")
+        status, body = own.client.post(f"/task/{new_id()}", definition(number), method="PUT")
         if status != 200:
             raise SystemExit(f"The server answered {status}: {body[:500]!r}")
 
@@ -60,7 +60,7 @@ def create(url: str, count: int) -> None:
         list(hands.map(one, range(count)))
 
 
-def slug() -> str:
+def new_id() -> str:
     """A new id."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
@@ -78,9 +78,9 @@ def definition(number: int) -> dict:
     return {"taskQueueId": QUEUE, **moments, "payload": {"number": number}, "metadata": about}
 
 
-def serve(url: str, threads: int, batch: int, is_done: Callable[[], bool]) -> Measured:
+def serve(url: str, threads: int, batch: int, is_done: Callable[[], bool]) -> Measurements:
     """Workers, until it is said to be done: each claims a batch and reports on all of it, one after another."""
-    found = [Measured() for _ in range(threads)]
+    found = [Measurements() for _ in range(threads)]
     working = [
         threading.Thread(target=_work, args=(url, number, batch, own, is_done)) for number, own in enumerate(found)
     ]
@@ -88,13 +88,13 @@ def serve(url: str, threads: int, batch: int, is_done: Callable[[], bool]) -> Me
         thread.start()
     for thread in working:
         thread.join()
-    total = Measured()
+    total = Measurements()
     for own in found:
         total.add(own)
     return total
 
 
-def _work(url: str, number: int, batch: int, own: Measured, is_done: Callable[[], bool]) -> None:
+def _work(url: str, number: int, batch: int, own: Measurements, is_done: Callable[[], bool]) -> None:
     client = SigningClient(url)
     asked = {"workerGroup": "bench", "workerId": f"w{number}", "tasks": batch}
     while not is_done():
@@ -110,7 +110,7 @@ def _work(url: str, number: int, batch: int, own: Measured, is_done: Callable[[]
             _report(client, claim["status"]["taskId"], own)
 
 
-def _report(client: SigningClient, task_id: str, own: Measured) -> None:
+def _report(client: SigningClient, task_id: str, own: Measurements) -> None:
     began = time.perf_counter()
     status, body = client.post(f"/task/{task_id}/runs/0/completed", None)
     own.updates.append((time.perf_counter() - began) * 1000)
@@ -119,7 +119,7 @@ def _report(client: SigningClient, task_id: str, own: Measured) -> None:
         own.errors.append(f"reportCompleted: {status} {body[:200]!r}")
 
 
-def pending(url: str) -> int:
+def count_pending(url: str) -> int:
     """How many tasks are not done."""
     reply = SigningClient(url).post("/task-queues/counts", {"taskQueueIds": [QUEUE]})[1]
     [counts] = orjson.loads(reply)["taskQueueCounts"]

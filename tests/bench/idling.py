@@ -12,7 +12,7 @@ from .servers import Server
 POLLS, ON_RARE, SAMPLES = 100, 20, 50
 
 
-class Idlers:
+class LongPollers:
     """Connections that poll for 5 s at a time and note when a task arrives."""
 
     def __init__(self, server: Server) -> None:
@@ -51,7 +51,7 @@ class Idlers:
 
 def measure(server: Server, start: Callable[[], object]) -> tuple[float, list[float]]:
     """The share of one core that the server uses while all wait, and the latencies of single tasks."""
-    idlers = Idlers(server)
+    idlers = LongPollers(server)
     time.sleep(2)
     cpu = server.cpu_seconds()
     time.sleep(10)

@@ -17,7 +17,7 @@ WAIT_MS, INTERVAL_SECONDS = 100, 0.1
 
 
 @dataclass
-class Measured:
+class Measurements:
     """What one process saw: latencies in milliseconds, and when the last report was answered."""
 
     tasks: int = 0
@@ -26,7 +26,7 @@ class Measured:
     updates: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
-    def add(self, other: "Measured") -> None:
+    def add(self, other: "Measurements") -> None:
         self.tasks += other.tasks
         self.last = max(self.last, other.last)
         self.polls += other.polls
@@ -36,7 +36,7 @@ class Measured:
 
 def serve(
     url: str, token: str, types: Sequence[str], threads: int, batch: int, is_done: Callable[[], bool]
-) -> Measured:
+) -> Measurements:
     """A worker for each type, until it is said to be done: one loop polls, `threads` of each do the tasks."""
     workers = [Worker(url, token, name, threads, batch) for name in types]
     running = [threading.Thread(target=worker.run, args=(is_done,)) for worker in workers]
@@ -44,7 +44,7 @@ def serve(
         thread.start()
     for thread in running:
         thread.join()
-    total = Measured()
+    total = Measurements()
     for worker in workers:
         total.add(worker.measured)
     return total
@@ -55,7 +55,7 @@ class Worker:
 
     def __init__(self, url: str, token: str, name: str, threads: int, batch: int) -> None:
         self.url, self.token, self.name, self.threads, self.batch = url, token, name, threads, batch
-        self.measured = Measured()
+        self.measured = Measurements()
         self._own = threading.local()
 
     def run(self, is_done: Callable[[], bool]) -> None:
@@ -76,7 +76,7 @@ class Worker:
         return self._own.client
 
 
-def _poll(client: Client, name: str, batch: int, own: Measured) -> list[dict[str, Any]]:
+def _poll(client: Client, name: str, batch: int, own: Measurements) -> list[dict[str, Any]]:
     began = time.perf_counter()
     status, body = client.get(f"/tasks/poll/batch/{name}?workerid=bench&count={batch}&timeout={WAIT_MS}")
     if status != 200:
@@ -89,7 +89,7 @@ def _poll(client: Client, name: str, batch: int, own: Measured) -> list[dict[str
     return found
 
 
-def _complete(client: Client, task: dict[str, Any], own: Measured) -> None:
+def _complete(client: Client, task: dict[str, Any], own: Measurements) -> None:
     began = time.perf_counter()
     result = {
         "workflowInstanceId": task["workflowInstanceId"],
@@ -106,7 +106,7 @@ def _complete(client: Client, task: dict[str, Any], own: Measured) -> None:
         own.errors.append(f"update: {status} {body[:200]!r}")
 
 
-def in_processes(count: int, target: Callable[..., Measured], *args: Any) -> Callable[[], Measured]:
+def in_processes(count: int, target: Callable[..., Measurements], *args: Any) -> Callable[[], Measurements]:
     """Run the target in processes; returns a function that stops them and gives the sum of what they measured."""
     context = multiprocessing.get_context("fork")
     stop, results = context.Event(), context.Queue()
@@ -114,9 +114,9 @@ def in_processes(count: int, target: Callable[..., Measured], *args: Any) -> Cal
     for process in processes:
         process.start()
 
-    def finish() -> Measured:
+    def finish() -> Measurements:
         stop.set()
-        total = Measured()
+        total = Measurements()
         for _ in processes:
             total.add(results.get(timeout=60))
         for process in processes:
@@ -126,5 +126,5 @@ def in_processes(count: int, target: Callable[..., Measured], *args: Any) -> Cal
     return finish
 
 
-def _run(target: Callable[..., Measured], args: tuple, stop: Any, results: Any) -> None:
+def _run(target: Callable[..., Measurements], args: tuple, stop: Any, results: Any) -> None:
     results.put(target(*args, stop.is_set))

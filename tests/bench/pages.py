@@ -11,7 +11,17 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from .search import DAY_MS, END, RUNS, Spelling, explained, id_of, inserted, measured, opened
+from .search import (
+    DAY_MS,
+    END,
+    RUNS,
+    SqlDialect,
+    explain_queries,
+    id_of,
+    insert_statement,
+    measure_request,
+    open_database,
+)
 
 MOST_STATEMENTS, MOST_MS = 15, 200
 CAUSES, AUDITED, WORKERS, OF_OPERATION = 40, 200_000, 300, 5_000
@@ -116,7 +126,7 @@ def other_pages() -> dict[str, str]:
     }
 
 
-def around(spelling: Spelling) -> list[str]:
+def other_tables(spelling: SqlDialect) -> list[str]:
     """What the other pages show, beside runs, tasks and attempts."""
     from conductor_app.models import (
         AuditEntry,
@@ -131,7 +141,7 @@ def around(spelling: Spelling) -> list[str]:
     begun = f"(CAST({END} AS BIGINT) - n * 60000)"
     of_run = "(SELECT id, name, version, reason, ended_at FROM conductor_run WHERE status IN ('FAILED', 'TIMED_OUT'))"
     return [
-        inserted(
+        insert_statement(
             FailureGroup,
             {
                 "id": "n + 1", "fingerprint": "'f' || CAST(n AS VARCHAR)", "definition": "'flow_00'", "ref": "'pay'",
@@ -141,7 +151,7 @@ def around(spelling: Spelling) -> list[str]:
             spelling.series(CAUSES),
             spelling,
         ),
-        inserted(
+        insert_statement(
             Failure,
             {
                 "id": "row_number() OVER ()", "group_id": "1", "fingerprint": "'f0'",
@@ -151,7 +161,7 @@ def around(spelling: Spelling) -> list[str]:
             f"{of_run} AS failed",
             spelling,
         ),
-        inserted(
+        insert_statement(
             HourlyFailureCount,
             {
                 "id": "n + 1", "group_id": f"1 + n % {CAUSES}", "hour_at": f"{END - END % 3_600_000} - 3600000 * n",
@@ -160,7 +170,7 @@ def around(spelling: Spelling) -> list[str]:
             spelling.series(720),
             spelling,
         ),
-        inserted(
+        insert_statement(
             AuditEntry,
             {
                 "id": "n + 1", "at": begun, "actor": "CASE WHEN n % 9 = 0 THEN 'olga' ELSE 'otto' END",
@@ -170,7 +180,7 @@ def around(spelling: Spelling) -> list[str]:
             spelling.series(AUDITED),
             spelling,
         ),
-        inserted(
+        insert_statement(
             Poller,
             {
                 "id": "n + 1", "task_type": "'task_00' || CAST(n % 10 AS VARCHAR)", "polled_at": begun,
@@ -179,7 +189,7 @@ def around(spelling: Spelling) -> list[str]:
             spelling.series(WORKERS),
             spelling,
         ),
-        inserted(
+        insert_statement(
             BulkOperation,
             {
                 "id": f"'{id_of(1)}'", "action": "'retry'", "selection": "'{\"status\":[\"FAILED\"]}'", "by": "'olga'",
@@ -188,7 +198,7 @@ def around(spelling: Spelling) -> list[str]:
             spelling.series(1),
             spelling,
         ),
-        inserted(
+        insert_statement(
             BulkItem,
             {
                 "id": "n + 1", "operation_id": f"'{id_of(1)}'", "number": "n + 1", "run_id": spelling.id(begun, "n"),
@@ -201,7 +211,7 @@ def around(spelling: Spelling) -> list[str]:
     ]  # fmt: skip
 
 
-def fill_around() -> None:
+def fill_other_tables() -> None:
     from django.db import connection
 
     from conductor_app.models import FailureGroup
@@ -209,18 +219,18 @@ def fill_around() -> None:
     if FailureGroup.objects.exists():
         return
     with connection.cursor() as cursor:
-        for statement in around(Spelling(connection.vendor)):
+        for statement in other_tables(SqlDialect(connection.vendor)):
             cursor.execute(statement.replace("%", "%%"), [])
         if connection.vendor == "postgresql":
             cursor.execute("ANALYZE")
 
 
-def costs(client: Any, name: str, address: str) -> None:
+def measure_page(client: Any, name: str, address: str) -> None:
     """One line: statements, processor time, size; and what is too dear."""
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
-    _, cpus, _ = measured(partial(client.get, address))
+    _, cpus, _ = measure_request(partial(client.get, address))
     with CaptureQueriesContext(connection) as context:
         reply = client.get(address)
     cpu, statements = median(cpus), len(context)
@@ -230,23 +240,23 @@ def costs(client: Any, name: str, address: str) -> None:
     size = len(reply.content) // 1024
     print(f"{name:<40}{statements:>11}{cpu:>9.0f}{size:>7}  {' '.join(marks)}", flush=True)
     if os.environ.get("EXPLAIN") and marks:
-        explained(context.captured_queries)
+        explain_queries(context.captured_queries)
 
 
 def main() -> None:
     """Fill a database, unless it is there, and ask for every page."""
-    with opened():
+    with open_database():
         from django.test import Client
 
-        from .search import someone
+        from .search import superuser
 
-        fill_around()
+        fill_other_tables()
         client = Client(raise_request_exception=True)
-        client.force_login(someone())
+        client.force_login(superuser())
         print(f"{'page':<40}{'statements':>11}{'CPU ms':>9}{'kB':>7}")
         for name, address in {**runs_pages(), **other_pages()}.items():
             if os.environ.get("ONLY", "") in name:
-                costs(client, name, address)
+                measure_page(client, name, address)
 
 
 if __name__ == "__main__":

@@ -22,14 +22,14 @@ END = 1_803_902_400_000
 """The moment of the newest run; the runs began in the thirty days before it."""
 
 
-def begun(number: int) -> int:
+def began_at_of(number: int) -> int:
     """When a run began."""
     return END - SPAN_MS + number * SPAN_MS // RUNS
 
 
 def id_of(number: int) -> str:
     """The id of a run, as the statements below spell it."""
-    moment = f"{begun(number):012x}"
+    moment = f"{began_at_of(number):012x}"
     return f"{moment[:8]}-{moment[8:]}-7000-8000-{number:012x}"
 
 
@@ -127,7 +127,7 @@ PAGES = {
 }
 
 
-class Spelling:
+class SqlDialect:
     """The words in which the databases differ."""
 
     def __init__(self, vendor: str) -> None:
@@ -157,7 +157,7 @@ class Spelling:
         return str(value).lower() if self.is_postgresql else str(int(value))
 
 
-def inserted(model: Any, columns: dict[str, str], rows: str, spelling: Spelling) -> str:
+def insert_statement(model: Any, columns: dict[str, str], rows: str, spelling: SqlDialect) -> str:
     """The statement that writes rows; columns that are not named get what the model gives them."""
     named = {
         field.column: columns.pop(field.column, None) or literal(field, spelling)
@@ -167,22 +167,22 @@ def inserted(model: Any, columns: dict[str, str], rows: str, spelling: Spelling)
     return f"INSERT INTO {model._meta.db_table} ({', '.join(named)}) SELECT {', '.join(named.values())} FROM {rows}"
 
 
-def literal(field: Any, spelling: Spelling) -> str:
+def literal(field: Any, spelling: SqlDialect) -> str:
     value = field.get_prep_value(field.get_default())
     if isinstance(value, bool):
         return spelling.truth(value)
     return "NULL" if value is None else str(value) if isinstance(value, int) else f"'{value}'"
 
 
-def statements(spelling: Spelling) -> list[str]:
+def statements(spelling: SqlDialect) -> list[str]:
     """What fills the tables, each row worked out from its number `n`."""
     from conductor_app.models import Attempt, Run, Task
 
     runs, tasks = spelling.series(RUNS), spelling.series(RUNS * 3)
     return [
-        inserted(Run, run_columns(spelling), runs, spelling),
-        inserted(Task, task_columns(spelling), tasks, spelling),
-        inserted(Attempt, attempt_columns(spelling), tasks, spelling),
+        insert_statement(Run, run_columns(spelling), runs, spelling),
+        insert_statement(Task, task_columns(spelling), tasks, spelling),
+        insert_statement(Attempt, attempt_columns(spelling), tasks, spelling),
         "INSERT INTO conductor_resolveddefinition (hash, name, version, document, created_at) "
         'SELECT \'bench\' || name, name, 1, \'{"name":"flow","tasks":[]}\', 0 '
         "FROM (SELECT DISTINCT name FROM conductor_run) AS names",
@@ -200,13 +200,13 @@ OUTPUT = "'{\"total\":' || CAST(n % 1000 AS VARCHAR) || ',\"receipt\":\"r-' || C
 SIZES = {"input": INPUT, "output": OUTPUT, "input_size": "300", "output_size": "40"}
 
 
-def begun_at(number: str) -> str:
+def began_at_expression(number: str) -> str:
     return f"(CAST({END - SPAN_MS} AS BIGINT) + CAST({number} AS BIGINT) * {SPAN_MS} / {RUNS})"
 
 
-def run_columns(spelling: Spelling) -> dict[str, str]:
+def run_columns(spelling: SqlDialect) -> dict[str, str]:
     """A run: one in forty failed, the newest are open, one in ten has a parent, half have a correlation id."""
-    begun = begun_at("n")
+    begun = began_at_expression("n")
     status = (
         f"CASE WHEN n > {RUNS * 99 // 100} AND n % 10 < 8 THEN CASE WHEN n % 97 = 0 THEN 'PAUSED' ELSE 'RUNNING' END "
         "WHEN n % 40 = 3 THEN 'FAILED' WHEN n % 200 = 11 THEN 'TIMED_OUT' WHEN n % 200 = 12 THEN 'TERMINATED' "
@@ -228,7 +228,7 @@ def run_columns(spelling: Spelling) -> dict[str, str]:
         "created_at": begun,
         "updated_at": f"{begun} + 60000",
         "ended_at": f"CASE WHEN ({status}) IN ('RUNNING', 'PAUSED') THEN NULL ELSE {begun} + 60000 END",
-        "parent_id": f"CASE WHEN n % 10 = 9 THEN {spelling.id(begun_at('n / 10'), 'n / 10')} ELSE '' END",
+        "parent_id": f"CASE WHEN n % 10 = 9 THEN {spelling.id(began_at_expression('n / 10'), 'n / 10')} ELSE '' END",
         "failed_refs": f"CASE WHEN {has_failed} THEN '[\"pay_' || CAST(n % 10 AS VARCHAR) || '\"]' ELSE '[]' END",
         "limit_key": "CASE WHEN n % 2000 = 5 THEN 'gold' ELSE '' END",
         "started_by": "CASE WHEN n % 50000 = 7 THEN 'alice' ELSE 'shop' END",
@@ -237,38 +237,38 @@ def run_columns(spelling: Spelling) -> dict[str, str]:
     }
 
 
-TASK_BEGUN = f"({begun_at('n / 3')} + (n % 3) * 100)"
+TASK_BEGAN_AT = f"({began_at_expression('n / 3')} + (n % 3) * 100)"
 TASK_NAME = "CASE WHEN n % 100000 = 5 THEN 'task_rare' ELSE 'task_00' || CAST(n % 10 AS VARCHAR) END"
 IS_OPEN = f"n > {RUNS * 3 - RUNS // 100} AND n % 3 = 2"
 
 
-def task_columns(spelling: Spelling) -> dict[str, str]:
+def task_columns(spelling: SqlDialect) -> dict[str, str]:
     """Three tasks a run; one in 120 failed, one in 9000 was skipped, the newest are open."""
-    id = spelling.id(TASK_BEGUN, "n")
+    id = spelling.id(TASK_BEGAN_AT, "n")
     return {
         "id": id,
-        "run_id": spelling.id(begun_at("n / 3"), "n / 3"),
+        "run_id": spelling.id(began_at_expression("n / 3"), "n / 3"),
         "ref": "'step_' || CAST(n % 3 AS VARCHAR)",
         "name": TASK_NAME,
         "type": "CASE WHEN n % 30 = 4 THEN 'HTTP' WHEN n % 30 = 5 THEN 'INLINE' ELSE 'SIMPLE' END",
         "status": "CASE WHEN n % 120 = 9 THEN 'FAILED' WHEN n % 9000 = 50 THEN 'SKIPPED' "
         f"WHEN {IS_OPEN} THEN 'ACTIVE' ELSE 'COMPLETED' END",
         "seq": "n % 3 + 1",
-        "created_at": TASK_BEGUN,
+        "created_at": TASK_BEGAN_AT,
         "attempt_id": id,
     }
 
 
-def attempt_columns(spelling: Spelling) -> dict[str, str]:
+def attempt_columns(spelling: SqlDialect) -> dict[str, str]:
     """One attempt a task."""
-    id = spelling.id(TASK_BEGUN, "n")
+    id = spelling.id(TASK_BEGAN_AT, "n")
     status = (
         f"CASE WHEN n % 120 = 9 THEN 'FAILED' WHEN {IS_OPEN} THEN CASE WHEN n % 2 = 0 THEN 'LEASED' ELSE 'PENDING' END "
         "ELSE 'COMPLETED' END"
     )
     return SIZES | {
         "id": id,
-        "run_id": spelling.id(begun_at("n / 3"), "n / 3"),
+        "run_id": spelling.id(began_at_expression("n / 3"), "n / 3"),
         "task_id": id,
         "number": "CASE WHEN n % 5000 = 33 THEN 1 ELSE 0 END",
         "seq": "n % 3 + 1",
@@ -276,12 +276,12 @@ def attempt_columns(spelling: Spelling) -> dict[str, str]:
         "queue": TASK_NAME,
         "domain": "CASE WHEN n % 1000 = 12 THEN 'eu' ELSE '' END",
         "name": TASK_NAME,
-        "scheduled_at": TASK_BEGUN,
-        "visible_at": TASK_BEGUN,
-        "pending_since": TASK_BEGUN,
-        "started_at": f"{TASK_BEGUN} + 100",
-        "updated_at": f"{TASK_BEGUN} + 100",
-        "ended_at": f"CASE WHEN ({status}) IN ('LEASED', 'PENDING') THEN NULL ELSE {TASK_BEGUN} + 9000 END",
+        "scheduled_at": TASK_BEGAN_AT,
+        "visible_at": TASK_BEGAN_AT,
+        "pending_since": TASK_BEGAN_AT,
+        "started_at": f"{TASK_BEGAN_AT} + 100",
+        "updated_at": f"{TASK_BEGAN_AT} + 100",
+        "ended_at": f"CASE WHEN ({status}) IN ('LEASED', 'PENDING') THEN NULL ELSE {TASK_BEGAN_AT} + 9000 END",
         "worker": "'worker-' || CAST(n % 50 AS VARCHAR)",
         "reason": "CASE WHEN n % 120 = 9 THEN CASE WHEN n % 3 = 0 THEN 'Read timeout' ELSE 'No funds' END ELSE '' END",
     }
@@ -296,7 +296,7 @@ def fill() -> None:
     from django.db import connection
 
     began = time.perf_counter()
-    spelling = Spelling(connection.vendor)
+    spelling = SqlDialect(connection.vendor)
     with connection.cursor() as cursor:
         if spelling.is_postgresql:
             cursor.execute(
@@ -339,7 +339,7 @@ def cpu_ms() -> float:
     return 1000 * own
 
 
-def measured(ask: Any) -> tuple[list[float], list[float], Any]:
+def measure_request(ask: Any) -> tuple[list[float], list[float], Any]:
     """The times and the processor times of some tries after the first, and the reply."""
     times, cpus = [], []
     for _ in range(TRIES + 1):
@@ -352,7 +352,7 @@ def measured(ask: Any) -> tuple[list[float], list[float], Any]:
     return times[1:] or times, cpus[1:] or cpus, reply
 
 
-def line(name: str, times: list[float], cpus: list[float], said: str) -> None:
+def format_line(name: str, times: list[float], cpus: list[float], said: str) -> None:
     cuts = quantiles(times, n=20) if len(times) > 1 else [times[0]] * 19
     cpu = median(cpus)
     # On a busy machine the clock tells of the others; processor time tells of the search.
@@ -360,7 +360,7 @@ def line(name: str, times: list[float], cpus: list[float], said: str) -> None:
     print(f"{name:<34}{cuts[9]:>8.1f}{cuts[18]:>8.1f}{cpu:>8.1f}  {said}{mark}", flush=True)
 
 
-def explained(queries: list[dict]) -> None:
+def explain_queries(queries: list[dict]) -> None:
     from django.db import connection
 
     with connection.cursor() as cursor:
@@ -377,7 +377,7 @@ def explained(queries: list[dict]) -> None:
                     print(f"      {row[-1]}")
 
 
-def someone() -> Any:
+def superuser() -> Any:
     """Who asks: somebody who may do everything."""
     from django.contrib.auth.models import User
 
@@ -391,7 +391,7 @@ def measure() -> None:
     from django.test.utils import CaptureQueriesContext
 
     client = Client(raise_request_exception=True)
-    client.force_login(someone())
+    client.force_login(superuser())
     print(f"{'search':<34}{'p50 ms':>8}{'p95 ms':>8}{'CPU ms':>8}")
     for title, address, asked in (
         ("workflows", "/api/workflow/search", WORKFLOWS),
@@ -403,22 +403,22 @@ def measure() -> None:
             if os.environ.get("ONLY", "") not in f"{title} {name}":
                 continue
             query = {"size": 100, **query} if title != "pages" else query
-            times, cpus, reply = measured(partial(client.get, address, query))
+            times, cpus, reply = measure_request(partial(client.get, address, query))
             said = f"status {reply.status_code}"
             if title != "pages" and reply.status_code == 200:
                 found = reply.json()
                 bound = ", bounded" if "searchedSince" in found else ""
                 more = "+" if "totalHitsIsLowerBound" in found else ""
                 said = f"{len(found['results'])} of {found['totalHits']}{more}{bound}"
-            line(name, times, cpus, said)
+            format_line(name, times, cpus, said)
             if os.environ.get("EXPLAIN"):
                 with CaptureQueriesContext(connection) as context:
                     client.get(address, query)
-                explained(context.captured_queries)
+                explain_queries(context.captured_queries)
 
 
 @contextmanager
-def opened() -> Iterator[None]:
+def open_database() -> Iterator[None]:
     """A database with all the runs: filled, unless it is there."""
     with ExitStack() as stack:
         folder = os.environ.get("FOLDER") or stack.enter_context(TemporaryDirectory(prefix="conductor-search-"))
@@ -446,7 +446,7 @@ def opened() -> Iterator[None]:
 
 def main() -> None:
     """Ask everything of a full database."""
-    with opened():
+    with open_database():
         measure()
 
 

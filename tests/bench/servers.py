@@ -33,11 +33,11 @@ class Server:
 
     def cpu_seconds(self) -> float:
         """Processor time of the web processes and what rings the bell, so far; the database not included."""
-        return sum(_cpu(pid) for process in (*self.web, *self.others) for pid in _family(process.pid))
+        return sum(_cpu(pid) for process in (*self.web, *self.others) for pid in _process_tree(process.pid))
 
     def web_peak_mb(self) -> float:
         """The largest amount of memory that one web process has had."""
-        return max((_peak_mb(pid) for process in self.web for pid in _family(process.pid)), default=0.0)
+        return max((_peak_mb(pid) for process in self.web for pid in _process_tree(process.pid)), default=0.0)
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def postgresql_server(web_workers: int) -> Iterator[Server]:
             "SECRET_KEY": "bench" * 10,
             "ALLOWED_HOSTS": "127.0.0.1",
         }
-        yield stack.enter_context(_started(environment, web_workers, database.get_uri(), is_token=True))
+        yield stack.enter_context(_start_server(environment, web_workers, database.get_uri(), is_token=True))
 
 
 @contextmanager
@@ -68,12 +68,12 @@ def sqlite_server(web_workers: int) -> Iterator[Server]:
     """The embedded profile."""
     with tempfile.TemporaryDirectory(prefix="conductor-bench-") as folder:
         environment = {"DJANGO_SETTINGS_MODULE": "conductor_app.settings.embedded", "VAR_DIR": folder}
-        with _started(environment, web_workers, f"sqlite:///{folder}/conductor.sqlite3", is_token=False) as server:
+        with _start_server(environment, web_workers, f"sqlite:///{folder}/conductor.sqlite3", is_token=False) as server:
             yield server
 
 
 @contextmanager
-def _started(extra: dict[str, str], web_workers: int, database_url: str, is_token: bool) -> Iterator[Server]:
+def _start_server(extra: dict[str, str], web_workers: int, database_url: str, is_token: bool) -> Iterator[Server]:
     port = free_port()
     environment = (
         os.environ
@@ -160,13 +160,13 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def _family(pid: int) -> list[int]:
+def _process_tree(pid: int) -> list[int]:
     """A process and its children."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
         return [pid]
-    return [pid, *(each for child in children for each in _family(int(child)))]
+    return [pid, *(each for child in children for each in _process_tree(int(child)))]
 
 
 def _cpu(pid: int) -> float:

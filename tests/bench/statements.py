@@ -16,7 +16,7 @@ CONTROL = ("SAVEPOINT", "RELEASE", "BEGIN", "COMMIT", "ROLLBACK")
 NOTED_NOW_AND_THEN = "conductor_poller"
 
 
-class Counting:
+class CountingClient:
     """A client inside the process, and the statements that its requests led to."""
 
     def __init__(self, token: str) -> None:
@@ -32,7 +32,7 @@ class Counting:
             raise SystemExit(f"{method} {path} was answered {reply.status_code}: {reply.content[:300]!r}")
         return reply.content
 
-    def a_task(self, definition: str, inputs: dict[str, Any], types: Sequence[str]) -> float:
+    def statements_per_task(self, definition: str, inputs: dict[str, Any], types: Sequence[str]) -> float:
         """Statements for each task of one run, its start included."""
         from django.db import connection
         from django.test.utils import CaptureQueriesContext
@@ -56,7 +56,7 @@ class Counting:
 def main() -> None:
     """Print the counts as JSON."""
     django.setup()
-    counting = Counting(sys.stdin.read().strip())
+    counting = CountingClient(sys.stdin.read().strip())
     counting.ask("PUT", "/metadata/workflow", [workloads.chain(5), workloads.fan_out(), workloads.loop(20)])
     counting.ask("PUT", "/metadata/workflow", workloads.nested())
     steps = [f"bench_step_{number}" for number in range(5)]
@@ -68,8 +68,8 @@ def main() -> None:
     }
     for definition, (inputs, types) in measured.items():
         # The first run reads the plan, which is then known.
-        counting.a_task(definition, inputs, types)
-    print(orjson.dumps({name: counting.a_task(name, *rest) for name, rest in measured.items()}).decode())
+        counting.statements_per_task(definition, inputs, types)
+    print(orjson.dumps({name: counting.statements_per_task(name, *rest) for name, rest in measured.items()}).decode())
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ def chromium() -> str | None:
     return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUMS)), None)
 
 
-def faults(page: Page, only: Sequence[str] = RULES) -> list[str]:
+def axe_violations(page: Page, only: Sequence[str] = RULES) -> list[str]:
     """What axe finds to complain of on a page, by these rules."""
     # Into the page's own world by the debugger, past its policy: axe is the tester's, not the page's.
     if not page.evaluate("'axe' in window"):
@@ -29,17 +29,17 @@ def faults(page: Page, only: Sequence[str] = RULES) -> list[str]:
     return [f"{each['id']}: {each['nodes'][0]['html'][:200]} ({len(each['nodes'])})" for each in found]
 
 
-def accessible(page: Page, only: Sequence[str] = RULES) -> None:
+def assert_accessible(page: Page, only: Sequence[str] = RULES) -> None:
     """Axe finds nothing."""
-    assert faults(page, only) == [], page.url
+    assert axe_violations(page, only) == [], page.url
 
 
-def has_no_sideways_scroll(page: Page) -> bool:
+def has_no_horizontal_scroll(page: Page) -> bool:
     """Whether the page fits its width."""
     return page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
-def is_for_everybody(page: Page, path: str) -> None:
+def assert_usable_by_everybody(page: Page, path: str) -> None:
     """A page, loaded once, fits both widths and can be used by everybody in both themes.
 
     What it holds is looked at while it is wide and light; narrow and dark, only its width and its colours differ.
@@ -47,9 +47,9 @@ def is_for_everybody(page: Page, path: str) -> None:
     page.set_viewport_size(WIDE)
     page.emulate_media(color_scheme="light")
     page.goto(path)
-    assert has_no_sideways_scroll(page), path
-    accessible(page)
+    assert has_no_horizontal_scroll(page), path
+    assert_accessible(page)
     page.set_viewport_size(NARROW)
     page.emulate_media(color_scheme="dark")
-    assert has_no_sideways_scroll(page), f"{path}, narrow"
-    accessible(page, ["color-contrast"])
+    assert has_no_horizontal_scroll(page), f"{path}, narrow"
+    assert_accessible(page, ["color-contrast"])

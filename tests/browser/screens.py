@@ -87,7 +87,7 @@ PAGES = {
 }
 
 
-def addresses() -> dict[str, str]:
+def screen_addresses() -> dict[str, str]:
     """Every screen's, over what the scenery and the demo have left."""
     found = {name: f"/admin/{path}" for name, path in PAGES.items()}
     found |= {name: f"/admin/conductor/{model}/" for name, model in LISTS.items()}
@@ -95,8 +95,8 @@ def addresses() -> dict[str, str]:
 
 
 def _runs() -> dict[str, str]:
-    failed = _last(Run.objects.filter(name="order_fulfilment", correlation_id="A-1005"))
-    retried = _last(Run.objects.filter(name="parcel_delivery", correlation_id="A-1004"))
+    failed = _newest(Run.objects.filter(name="order_fulfilment", correlation_id="A-1005"))
+    retried = _newest(Run.objects.filter(name="parcel_delivery", correlation_id="A-1004"))
     pending = Attempt.objects.filter(queue="inspect_goods", status="PENDING").earliest("pk")
     attempt = Attempt.objects.filter(task__run=failed, task__ref="charge_card").latest("number")
     page, fix = f"/admin/conductor/run/{failed.pk}/change/", f"/admin/runs/{failed.pk}"
@@ -114,11 +114,11 @@ def _runs() -> dict[str, str]:
 
 
 def _standalone() -> dict[str, str]:
-    group = group_address(_last(TaskGroup.objects.all()).pk)
+    group = group_address(_newest(TaskGroup.objects.all()).pk)
     return {
         "group": group,
         **{f"group-{tab}": f"{group}?tab={tab}" for tab in ("timeline", "diagram", "audit")},
-        "stand-alone-task": standalone_address(_last(StandaloneTask.objects.filter(task__attempts__number=1)).pk),
+        "stand-alone-task": standalone_address(_newest(StandaloneTask.objects.filter(task__attempts__number=1)).pk),
     }
 
 
@@ -167,5 +167,5 @@ def _others() -> dict[str, str]:
     }
 
 
-def _last(rows: QuerySet) -> Any:
+def _newest(rows: QuerySet) -> Any:
     return rows.order_by("pk").last()

@@ -19,7 +19,7 @@ from urllib.request import urlopen
 import django
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
-from .looks import NARROW, RULES, WIDE, chromium, faults, has_no_sideways_scroll
+from .looks import NARROW, RULES, WIDE, axe_violations, chromium, has_no_horizontal_scroll
 
 ROOT = Path(__file__).parents[2]
 TARGET = ROOT / "var" / "screenshots"
@@ -38,13 +38,13 @@ def main() -> None:
     with TemporaryDirectory(prefix="conductor-pictures-") as folder:
         named = {"DJANGO_SUPERUSER_USERNAME": NAME, "DJANGO_SUPERUSER_PASSWORD": PASSWORD}
         os.environ |= named | {"VAR_DIR": folder, "PORT": str(PORT), "ENVIRONMENT_NAME": "demo"}
-        furnish()
+        create_scenery()
         server = subprocess.Popen([sys.executable, "manage.py", "serve"], cwd=ROOT, stdout=subprocess.DEVNULL)
         try:
-            wait_for_it()
+            wait_for_server()
             demo = [sys.executable, "manage.py", "demo", "--url", URL]
             subprocess.run(demo, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-            complaints = take(program, asked_for())
+            complaints = take_all_pictures(program, requested_screens())
         finally:
             server.terminate()
             server.wait()
@@ -52,19 +52,19 @@ def main() -> None:
         sys.exit("\n".join(complaints))
 
 
-def furnish() -> None:
+def create_scenery() -> None:
     """A week of returns, in a database that nobody serves yet."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "conductor_app.settings.embedded"
     django.setup()
-    from conductor_app.management.first_run import prepare
+    from conductor_app.management.first_run import prepare_server
 
-    from .scenery import play
+    from .scenery import create_everything
 
-    prepare()
-    play()
+    prepare_server()
+    create_everything()
 
 
-def wait_for_it() -> None:
+def wait_for_server() -> None:
     """Until the server answers."""
     for _ in range(120):
         try:
@@ -75,39 +75,39 @@ def wait_for_it() -> None:
     sys.exit("The server did not begin to answer.")
 
 
-def asked_for() -> dict[str, str]:
+def requested_screens() -> dict[str, str]:
     """The addresses of the screens that are wanted, all of them if none is named."""
-    from .screens import addresses
+    from .screens import screen_addresses
 
-    known = addresses()
+    known = screen_addresses()
     wanted = os.environ.get("ONLY", ",".join(known)).split(",")
     return {name: known[name] for name in wanted}
 
 
-def take(program: str, screens: Mapping[str, str]) -> list[str]:
+def take_all_pictures(program: str, screens: Mapping[str, str]) -> list[str]:
     """Every screen, loaded once, in each size and theme; returns what there is to complain of."""
     complaints: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        page = signed_in(browser)
-        page.on("console", lambda said: complaints.append(f"{page.url}: {said.text}") if is_grave(said) else None)
+        page = sign_in(browser)
+        page.on("console", lambda said: complaints.append(f"{page.url}: {said.text}") if is_serious(said) else None)
         for name, path in screens.items():
             page.set_viewport_size(WIDE)
             page.goto(path)
             if page.locator("[data-at-once], [data-code-editor]").count():
                 page.wait_for_load_state("networkidle")
-            complaints += picture(page, name)
+            complaints += take_pictures(page, name)
             print(name, flush=True)
         browser.close()
     return complaints
 
 
-def is_grave(said: ConsoleMessage) -> bool:
+def is_serious(said: ConsoleMessage) -> bool:
     """Whether the console should not have to say so; that a page is not there is what one picture is about."""
     return said.type in ("error", "warning") and "404" not in said.text
 
 
-def picture(page: Page, name: str) -> list[str]:
+def take_pictures(page: Page, name: str) -> list[str]:
     """The page in both sizes and themes, and what is wrong with it."""
     complaints = []
     for size, viewport in (("wide", WIDE), ("narrow", NARROW)):
@@ -116,17 +116,17 @@ def picture(page: Page, name: str) -> list[str]:
         for theme in ("light", "dark"):
             page.emulate_media(color_scheme=theme)
             page.screenshot(path=TARGET / f"{name}-{size}-{theme}.png", full_page=is_short)
-        found = faults(page, RULES if size == "wide" else ["color-contrast"])
-        found += [] if has_no_sideways_scroll(page) else ["does not fit"]
+        found = axe_violations(page, RULES if size == "wide" else ["color-contrast"])
+        found += [] if has_no_horizontal_scroll(page) else ["does not fit"]
         complaints += [f"{name}, {size}, dark: {fault}" for fault in found]
     return complaints
 
 
-def signed_in(browser: Browser) -> Page:
+def sign_in(browser: Browser) -> Page:
     """A page of olga's, after a look at the page on which she signs in."""
     page = browser.new_context(base_url=URL, reduced_motion="reduce").new_page()
     page.goto("/admin/login/?next=/admin/")
-    picture(page, "login")
+    take_pictures(page, "login")
     page.fill("#id_username", NAME)
     page.fill("#id_password", PASSWORD)
     page.click("[type=submit]")

@@ -4,9 +4,9 @@ import pytest
 from playwright.sync_api import expect
 
 from conductor_app.models import WorkflowDefinition
-from tests.insight.situations import define, define_task, step
+from tests.insight.situations import define_task, define_workflow, step
 
-from .looks import is_for_everybody
+from .looks import assert_usable_by_everybody
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 
@@ -14,7 +14,7 @@ WORKFLOWS = "/admin/conductor/workflowdefinition/"
 @pytest.fixture
 def order(transactional_db):
     define_task("charge")
-    define("order", step("charge"), step("ship", inputParameters={"receipt": "${charge.output.receipt}"}))
+    define_workflow("order", step("charge"), step("ship", inputParameters={"receipt": "${charge.output.receipt}"}))
     return WorkflowDefinition.objects.get(name="order")
 
 
@@ -81,4 +81,4 @@ def test_a_box_of_the_picture_leads_to_its_lines_and_what_is_typed_there_is_kept
 @pytest.mark.looks
 def test_the_authors_pages_fit_and_can_be_used_by_everybody(page, order):
     for path in ("change/?step=ship", "edit/", "compare/", "start/", "try/"):
-        is_for_everybody(page, f"{WORKFLOWS}{order.pk}/{path}")
+        assert_usable_by_everybody(page, f"{WORKFLOWS}{order.pk}/{path}")

@@ -7,19 +7,19 @@ from playwright.sync_api import expect
 from conductor_app.core.reports import Report
 from conductor_app.engine import bulk_operations, definitions, failures, runs, tasks
 from conductor_app.models import BulkItem, BulkOperation, Run, Task
-from tests.builders import bare, definition, fork, loop, policy, step
-from tests.story import BY, register
+from tests.builders import definition, fork, loop, policy, step, step_without_policy
+from tests.story import ACTOR, register_definitions
 
-from .looks import NARROW, accessible, has_no_sideways_scroll
+from .looks import NARROW, assert_accessible, has_no_horizontal_scroll
 
 
 def start(name: str) -> str:
-    return runs.start(runs.StartRequest(name), BY)
+    return runs.start(runs.StartRequest(name), ACTOR)
 
 
 def work(queue: str, outcome: str = "COMPLETED", reason: str = "") -> None:
     [attempt] = tasks.claim_tasks(queue, worker="w7@41", wait_ms=0)
-    tasks.report_task(attempt.run_id, attempt.id, Report(outcome, {}, reason), BY)
+    tasks.report_task(attempt.run_id, attempt.id, Report(outcome, {}, reason), ACTOR)
 
 
 def again(page) -> set[str]:
@@ -31,7 +31,7 @@ def again(page) -> set[str]:
 def test_a_rerun_from_the_middle_of_a_fork_in_a_loop_does_what_its_plan_showed(page):
     charge = step("charge", policy=policy() | {"sideEffects": "external"})
     body = fork([charge, step("notify")], [step("stock")])
-    register(definition(step("first"), loop("rounds", *body, step("pack"), times=3), name="parcel"))
+    register_definitions(definition(step("first"), loop("rounds", *body, step("pack"), times=3), name="parcel"))
     run = start("parcel")
     work("first")
     for turn in (1, 2):
@@ -45,7 +45,7 @@ def test_a_rerun_from_the_middle_of_a_fork_in_a_loop_does_what_its_plan_showed(p
     expect(page.locator(".warn")).to_contain_text("charge__2")
     planned = again(page)
     assert planned == {"rounds", "charge__2", "notify__2", "join__2", "pack__2"}
-    accessible(page)
+    assert_accessible(page)
     page.get_by_label("Reason").fill("the card was wrong")
     page.get_by_role("button", name=re.compile("^Do it")).click()
 
@@ -54,11 +54,11 @@ def test_a_rerun_from_the_middle_of_a_fork_in_a_loop_does_what_its_plan_showed(p
     assert ("charge", "2") in kept and ("notify", "2") not in kept and ("stock", "2") in kept
     page.set_viewport_size(NARROW)
     page.goto(f"/admin/runs/{run}/plan/?do=skip&ref=pack")
-    assert has_no_sideways_scroll(page)
+    assert has_no_horizontal_scroll(page)
 
 
 def test_failures_of_three_causes_are_three_groups_and_one_is_retried_with_a_canary(page):
-    register(definition(step("pay"), name="order"))
+    register_definitions(definition(step("pay"), name="order"))
     reasons = [f"502 from gateway {n}" for n in range(12)] + ["no funds 7", "no funds 8", "KeyError: 'total'"]
     for _ in reasons:
         start("order")
@@ -68,14 +68,14 @@ def test_failures_of_three_causes_are_three_groups_and_one_is_retried_with_a_can
 
     page.goto("/admin/failures/")
     expect(page.locator("tbody tr")).to_have_count(3)
-    accessible(page)
+    assert_accessible(page)
     page.get_by_role("row", name=re.compile("502 from gateway")).get_by_role("link").click()
     page.get_by_role("link", name="Retry these runs …").click()
     expect(page.locator("main")).to_contain_text("order v1")
     page.get_by_label("Try first").fill("10")
     page.get_by_label("Runs a second").fill("50")
     page.get_by_label("Reason").fill("the gateway is back")
-    accessible(page)
+    assert_accessible(page)
     page.get_by_role("button", name="Retry 12 runs").click()
     page.wait_for_url("**/bulk/**")
     operation = BulkOperation.objects.get()
@@ -94,12 +94,14 @@ def test_failures_of_three_causes_are_three_groups_and_one_is_retried_with_a_can
     expect(page.locator("main h1")).to_contain_text("Stopped")
     page.get_by_role("link", name=re.compile("^done")).click()
     expect(page.locator("[data-rows] tr")).to_have_count(done)
-    accessible(page)
+    assert_accessible(page)
     assert BulkItem.objects.filter(outcome="DONE").count() == Run.objects.filter(status="RUNNING").count() == done
 
 
 def test_a_waiting_task_says_which_gate_holds_it_and_raising_the_limit_releases_it(page):
-    register(definition(bare("ship"), name="shipping"), tasks=[policy("ship", concurrent_limit=1)])
+    register_definitions(
+        definition(step_without_policy("ship"), name="shipping"), tasks=[policy("ship", concurrent_limit=1)]
+    )
     first, second = start("shipping"), start("shipping")
     [held] = tasks.claim_tasks("ship", worker="van@7", wait_ms=0)
     waiting = second if held.run_id == first else first
@@ -108,11 +110,11 @@ def test_a_waiting_task_says_which_gate_holds_it_and_raising_the_limit_releases_
     page.get_by_role("link", name="When its turn comes, and who is before it").click()
     expect(page.locator(".cause")).to_contain_text("1 of 1 tasks of this name are being worked on")
     expect(page.locator(".holders")).to_contain_text(held.run_id)
-    accessible(page)
+    assert_accessible(page)
     page.get_by_role("link", name="Change the limit in the definition").click()
     page.wait_for_url("**/taskdefinition/**")
 
-    definitions.save_task(policy("ship", concurrent_limit=2), BY)
+    definitions.save_task(policy("ship", concurrent_limit=2), ACTOR)
     page.go_back()
     page.reload()
     expect(page.locator(".cause")).to_contain_text("Every gate is open")

@@ -11,10 +11,10 @@ from conductor_app.admin.standalone.addresses import group_address, standalone_a
 from conductor_app.engine.artifacts import contents
 from conductor_app.engine.standalone import claims, task_actions, tasks
 from conductor_app.models import Artifact, AuditEntry, Task
-from tests.api.taskcluster.conftest import slug
+from tests.api.taskcluster.conftest import new_id
 from tests.engine.test_groups_parallel import LINUX, create
 
-from .looks import NARROW, has_no_sideways_scroll, is_for_everybody
+from .looks import NARROW, assert_usable_by_everybody, has_no_horizontal_scroll
 
 LOG = "public/logs/live_backing.log"
 
@@ -23,7 +23,7 @@ LOG = "public/logs/live_backing.log"
 def build(transactional_db, settings) -> tuple[str, dict[str, str]]:
     """Sources, six tests of which one fails, and a release that waits for them all."""
     settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
-    group = slug()
+    group = new_id()
     ids = {"sources": create(clock, name="sources", group_id=group)}
     done(ids["sources"], "completed")
     for number in range(1, 7):
@@ -50,9 +50,9 @@ def test_every_page_fits_and_can_be_used_by_everybody(page, build):
     group, ids = build
 
     for tab in ("tasks", "timeline", "diagram", "audit"):
-        is_for_everybody(page, f"{group_address(group)}?tab={tab}")
+        assert_usable_by_everybody(page, f"{group_address(group)}?tab={tab}")
     for address in ("/admin/conductor/group/", standalone_address(ids["test 3"]), standalone_address(ids["release"])):
-        is_for_everybody(page, address)
+        assert_usable_by_everybody(page, address)
 
 
 def test_the_group_leads_to_the_line_of_the_log_that_says_why(page, build):
@@ -92,7 +92,7 @@ def test_what_may_be_done_to_many_is_in_reach_on_a_narrow_page(pages, olga, buil
 
     above, form = button.bounding_box(), page.locator("#many").bounding_box()
     assert 0 <= form["y"] - above["y"] - above["height"] < 40
-    assert has_no_sideways_scroll(page)
+    assert has_no_horizontal_scroll(page)
 
 
 def test_the_page_follows_the_group_and_keeps_what_is_ticked(page, build):

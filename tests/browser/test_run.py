@@ -3,19 +3,19 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.insight.situations import claim, define, define_task, start, step, work
+from tests.insight.situations import claim_and_report, claim_next, define_task, define_workflow, start_run, step
 
-from .looks import NARROW, WIDE, has_no_sideways_scroll, is_for_everybody
+from .looks import NARROW, WIDE, assert_usable_by_everybody, has_no_horizontal_scroll
 
 
 @pytest.fixture
 def failed(transactional_db):
     define_task("charge", retryCount=0)
     given = {"shelf": "${reserve.output.shelf}", "lost": "${reserve.output.shelv}"}
-    define("order", step("reserve"), step("charge", inputParameters=given))
-    run = start("order", input={"order": 4711})
-    work("reserve", output={"shelf": "B-12"})
-    work("charge", "FAILED", reason="502 from gateway")
+    define_workflow("order", step("reserve"), step("charge", inputParameters=given))
+    run = start_run("order", input={"order": 4711})
+    claim_and_report("reserve", output={"shelf": "B-12"})
+    claim_and_report("charge", "FAILED", reason="502 from gateway")
     return run
 
 
@@ -26,13 +26,13 @@ def page_of(run, query=""):
 @pytest.mark.looks
 def test_every_tab_fits_and_can_be_used_by_everybody(page, failed):
     for tab in ("timeline", "events"):
-        is_for_everybody(page, page_of(failed, f"?tab={tab}"))
+        assert_usable_by_everybody(page, page_of(failed, f"?tab={tab}"))
     for tab in ("diagram", "tasks", "data", "audit", "raw"):
         page.set_viewport_size(WIDE)
         page.goto(page_of(failed, f"?tab={tab}"))
-        assert has_no_sideways_scroll(page), tab
+        assert has_no_horizontal_scroll(page), tab
         page.set_viewport_size(NARROW)
-        assert has_no_sideways_scroll(page), f"{tab}, narrow"
+        assert has_no_horizontal_scroll(page), f"{tab}, narrow"
 
 
 def test_one_choice_holds_on_all_tabs_and_in_the_address(page, failed):
@@ -50,8 +50,8 @@ def test_one_choice_holds_on_all_tabs_and_in_the_address(page, failed):
 
 def test_the_page_follows_the_run_without_being_loaded_again_and_leaves_an_open_form_alone(page, transactional_db):
     define_task("ship")
-    define("parcel", step("ship"))
-    run = start("parcel")
+    define_workflow("parcel", step("ship"))
+    run = start_run("parcel")
     page.clock.install()
     page.goto(page_of(run))
     page.evaluate("window.stays = true")
@@ -59,7 +59,7 @@ def test_the_page_follows_the_run_without_being_loaded_again_and_leaves_an_open_
     page.locator("#act-pause summary").click()
     page.locator("#act-pause input[name=reason]").fill("stock count")
 
-    claim("ship")
+    claim_next("ship")
     page.clock.fast_forward(3000)
     expect(page.locator(".cause")).to_contain_text("is with worker")
     assert page.evaluate("window.stays")

@@ -4,9 +4,9 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
-from tests.insight.situations import define, define_task, start, step, work
+from tests.insight.situations import claim_and_report, define_task, define_workflow, start_run, step
 
-from .looks import NARROW, accessible, has_no_sideways_scroll, is_for_everybody
+from .looks import NARROW, assert_accessible, assert_usable_by_everybody, has_no_horizontal_scroll
 
 pytestmark = pytest.mark.looks
 SCREENS = ["/admin/", "/admin/conductor/run/", "/admin/queues/", "/admin/conductor/auditentry/", "/admin/preferences/"]
@@ -17,15 +17,15 @@ REFUSED = '<div class="panel-error" role="alert"><p>Queues could not be counted.
 @pytest.fixture
 def orders(transactional_db):
     define_task("charge", retryCount=0)
-    define("order", step("charge"))
-    failed = start("order", correlation_id="order-4711")
-    work("charge", "FAILED", reason="502 from gateway")
+    define_workflow("order", step("charge"))
+    failed = start_run("order", correlation_id="order-4711")
+    claim_and_report("charge", "FAILED", reason="502 from gateway")
     return failed
 
 
 def test_screens_fit_keep_their_policy_and_can_be_used_by_everybody(page, orders):
     for path in SCREENS:
-        is_for_everybody(page, path)
+        assert_usable_by_everybody(page, path)
 
 
 def test_keys_alone_find_a_run_walk_the_rows_and_stay_letters_in_a_text_field(page, orders):
@@ -44,7 +44,7 @@ def test_keys_alone_find_a_run_walk_the_rows_and_stay_letters_in_a_text_field(pa
     page.keyboard.press("Control+k")
     page.keyboard.type("order-4711")
     expect(page.locator("#find-hits a.chosen")).to_contain_text("order-4711")
-    accessible(page)
+    assert_accessible(page)
     page.evaluate("window.stays = true")
     page.keyboard.press("Enter")
     page.wait_for_function("!window.stays")
@@ -57,9 +57,9 @@ def test_a_narrow_page_opens_its_side(pages, olga, orders):
     page.locator(".burger").click()
 
     expect(page.get_by_role("link", name="Queues", exact=True)).to_be_in_viewport()
-    accessible(page)
+    assert_accessible(page)
     assert page.goto("/admin/nowhere/").status == 404
-    assert has_no_sideways_scroll(page)
+    assert has_no_horizontal_scroll(page)
     expect(page.get_by_role("link", name="To the overview")).to_be_in_viewport()
     pages.complaints.clear()  # the browser says on its console that there is no such page
 
@@ -111,7 +111,7 @@ def test_the_pages_speak_german_and_english_again(page, orders):
     expect(page.get_by_role("heading", name="Läufe")).to_be_visible()
     expect(page.locator("#result_list tbody")).to_contain_text("Fehlgeschlagen")
     expect(page.locator("#result_list tbody time").first).to_contain_text("vor ")
-    accessible(page)
+    assert_accessible(page)
     page.locator("#user-tools summary").click()
     page.get_by_role("button", name="English").click()
     expect(page.get_by_role("heading", name="Runs")).to_be_visible()

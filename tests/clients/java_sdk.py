@@ -37,7 +37,7 @@ def _version(home: Path) -> int:
     return int(known[1]) if known else 0
 
 
-def compiled() -> tuple[Path, int]:
+def compile_programs() -> tuple[Path, int]:
     """Compile the programs unless they are; the Java that runs them, and its version.
 
     What Maven cannot fetch is a failure: a machine with Maven is meant to test.
@@ -65,7 +65,7 @@ def compiled() -> tuple[Path, int]:
     return home / "bin" / "java", version
 
 
-def run(java: Path, program: str, **environment: str) -> dict[str, str]:
+def run_program(java: Path, program: str, **environment: str) -> dict[str, str]:
     """Run a program against a server; what came of each call, by the method."""
     path = f"target/classes:{(FOLDER / 'target' / 'classpath').read_text(encoding='utf-8').strip()}"
     done = subprocess.run(

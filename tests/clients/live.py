@@ -29,11 +29,11 @@ class Handler(QuietWSGIRequestHandler):
         if self.headers.get("content-type") is None:
             environ.pop("CONTENT_TYPE", None)
         if environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked":
-            environ[IN_CHUNKS] = BytesIO(b"".join(chunks(self.rfile)))
+            environ[IN_CHUNKS] = BytesIO(b"".join(encode_chunks(self.rfile)))
         return environ
 
 
-def chunks(stream) -> Iterator[bytes]:
+def encode_chunks(stream) -> Iterator[bytes]:
     """The body's pieces, each behind its length."""
     while length := int(stream.readline().split(b";")[0], 16):
         yield stream.read(length)
@@ -46,8 +46,8 @@ def running_server() -> Iterator[str]:
     """The address of a server that runs while the block does, on the test's database."""
     stopping = Event()
     web = ThreadedWSGIServer(("127.0.0.1", 0), Handler)
-    web.set_app(answer_and_let_go)
-    threads = [Thread(target=web.serve_forever, args=(0.05,)), Thread(target=ring_the_bell, args=(stopping,))]
+    web.set_app(answer_and_close)
+    threads = [Thread(target=web.serve_forever, args=(0.05,)), Thread(target=run_periodic_jobs, args=(stopping,))]
     for thread in threads:
         thread.start()
     try:
@@ -58,14 +58,14 @@ def running_server() -> Iterator[str]:
         for thread in threads:
             thread.join()
         web.server_close()
-        all_are_answered()
+        wait_for_open_requests()
 
 
 _answering = Condition()
 _requests: set[int] = set()
 
 
-def answer_and_let_go(environ, start_response):
+def answer_and_close(environ, start_response):
     """Answer, and keep no connection: a client that keeps its own open must not hold on to the test's database.
 
     All at once: what is left of a generator when a browser hangs up would close connections wherever it is collected.
@@ -90,13 +90,13 @@ def answer_and_let_go(environ, start_response):
             _answering.notify_all()
 
 
-def all_are_answered() -> None:
+def wait_for_open_requests() -> None:
     """Wait for requests whose clients are gone: their transactions would meet the emptying of the tables."""
     with _answering:
         assert _answering.wait_for(lambda: not _requests, 15)
 
 
-def ring_the_bell(stopping: Event) -> None:
+def run_periodic_jobs(stopping: Event) -> None:
     """Do what Celery's jobs do: sweep on time, and serve the built-in workers."""
     while not stopping.is_set():
         sweep_until(clock.now() + TICK_MS)

@@ -37,7 +37,7 @@ def install() -> None:
         held.write(wanted)
 
 
-def run(script: Path, server: str) -> subprocess.CompletedProcess[str]:
+def run_script(script: Path, server: str) -> subprocess.CompletedProcess[str]:
     """Run a script of tests against a server."""
     return subprocess.run(
         [node(), "--test-reporter=spec", script.name],

@@ -27,48 +27,48 @@ the requests that it sends, byte for byte, and reads the replies as it reads the
 Entry = dict[str, str]
 
 
-def read(sdk: str) -> dict[str, Any]:
+def read_results(sdk: str) -> dict[str, Any]:
     """Return the file of an SDK: its name, package, version, and the result of each method."""
     return json.loads((FOLDER / f"{sdk}.json").read_text(encoding="utf-8"))
 
 
-def known() -> list[str]:
+def known_sdks() -> list[str]:
     """Return the SDKs that have a file."""
     return [sdk for sdk in SDKS if (FOLDER / f"{sdk}.json").exists()]
 
 
 def methods_of(sdk: str, *results: str) -> list[str]:
     """Return the methods with one of these results, as `Class.method`."""
-    return [name for name, entry in read(sdk)["methods"].items() if entry["result"] in results]
+    return [name for name, entry in read_results(sdk)["methods"].items() if entry["result"] in results]
 
 
-def refused(sdk: str) -> list[str]:
+def refused_methods(sdk: str) -> list[str]:
     """Return the methods that the server refuses, without those of the AI products and those that send nothing."""
-    entries = read(sdk)["methods"]
+    entries = read_results(sdk)["methods"]
     return [name for name in methods_of(sdk, UNSUPPORTED) if not entries[name]["note"].startswith((AI, BROKEN))]
 
 
-def write(sdk: str, facts: dict[str, Any]) -> None:
+def write_results(sdk: str, facts: dict[str, Any]) -> None:
     """Write the file of an SDK, sorted."""
     text = json.dumps({**facts, "methods": dict(sorted(facts["methods"].items()))}, indent=1, ensure_ascii=False)
     (FOLDER / f"{sdk}.json").write_text(f"{text}\n", encoding="utf-8")
 
 
-def page() -> str:
+def render_page() -> str:
     """Return the page in Markdown."""
-    files = [read(sdk) for sdk in known()]
+    files = [read_results(sdk) for sdk in known_sdks()]
     parts = [
         "# SDK compatibility",
         "What each method of the official Conductor SDKs does against this server. The tests that call the methods "
         "check this page: a new method, or another result, fails them until the page says so.",
-        _totals(files),
-        *(_sdk(facts) for facts in files),
+        _render_totals(files),
+        *(_render_sdk(facts) for facts in files),
         GO,
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _totals(files: list[dict[str, Any]]) -> str:
+def _render_totals(files: list[dict[str, Any]]) -> str:
     lines = ["| SDK | package | version | works | differs | not supported |", "|---|---|---|--:|--:|--:|"]
     for facts in files:
         counts = Counter(entry["result"] for entry in facts["methods"].values())
@@ -77,16 +77,16 @@ def _totals(files: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _sdk(facts: dict[str, Any]) -> str:
+def _render_sdk(facts: dict[str, Any]) -> str:
     parts = [f"## {facts['sdk']}"]
     for client, group in groupby(facts["methods"].items(), key=lambda item: item[0].partition(".")[0]):
         entries = {name.partition(".")[2]: entry for name, entry in group}
         parts.append(f"### {facts['sdk']}: {client}")
-        parts.append(_client(entries))
+        parts.append(_render_client(entries))
     return "\n\n".join(parts)
 
 
-def _client(entries: dict[str, Entry]) -> str:
+def _render_client(entries: dict[str, Entry]) -> str:
     """Return one paragraph per result and note, with the methods that share them."""
     shared: dict[tuple[str, str], list[str]] = {}
     for name, entry in entries.items():
@@ -99,4 +99,4 @@ def _client(entries: dict[str, Entry]) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    PAGE.write_text(render_page(), encoding="utf-8")

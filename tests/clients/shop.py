@@ -60,7 +60,7 @@ class Shop:
     def show(self, run_id: str) -> Workflow:
         return self.workflows.get_workflow(run_id)
 
-    def end_of(self, run_id: str) -> Workflow:
+    def wait_for_end(self, run_id: str) -> Workflow:
         """The workflow when it has ended."""
         return eventually(lambda: (run := self.show(run_id)).status in ENDED and run)
 
@@ -92,7 +92,7 @@ def worker(task_type: str, function: Callable[..., Any], **options: Any) -> Work
 
 
 @contextmanager
-def served(configuration: Configuration, *workers: Worker) -> Iterator[None]:
+def serve_tasks(configuration: Configuration, *workers: Worker) -> Iterator[None]:
     """Serve tasks with the SDK's own runners, in threads of this process."""
     runners = [runner_of(worker, configuration) for worker in workers]
     threads = [Thread(target=run, args=(runner,), daemon=True) for runner in runners]

@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from conductor_app.demo import show, story, workers  # noqa: F401
 from conductor_app.demo.orders import ORDERS
 
-from .shop import served
+from .shop import serve_tasks
 from .waiting import eventually
 
 QUICK = {order.number: order for order in ORDERS if order.number in ("A-1003", "A-1005", "A-1006")}
@@ -20,22 +20,22 @@ QUICK = {order.number: order for order in ORDERS if order.number in ("A-1003", "
 def quick_orders(server, configuration, clients):
     """Three of the demo's orders, as they come out: one ends well, one fails and is undone, one waits for a person."""
     client = clients.get_workflow_client()
-    story.register(clients)
-    orders = [story.start(client, order, server) for order in QUICK.values()]
-    with served(configuration, *get_registered_workers()):
-        eventually(lambda: [watched.look(client) for watched in orders] and all(w.is_settled for w in orders))
+    story.register_definitions(clients)
+    orders = [story.start_order(client, order, server) for order in QUICK.values()]
+    with serve_tasks(configuration, *get_registered_workers()):
+        eventually(lambda: [watched.refresh(client) for watched in orders] and all(w.is_settled for w in orders))
     return {watched.order.number: watched for watched in orders}
 
 
 def test_the_orders_of_the_demo_come_out_as_expected(quick_orders, server):
-    table = show.table(list(quick_orders.values()), server)
+    table = show.summary_table(list(quick_orders.values()), server)
 
     assert [watched.problem for watched in quick_orders.values()] == [None, None, None]
     assert "waits at the counter" in table
     assert "The bank refused 201.40 EUR on the card ending in 0002." in table
     assert "Its failure workflow: 4 items put back, customer told." in table
     assert f"{server}/admin/conductor/run/{quick_orders['A-1006'].run_id}/change/" in table
-    assert "/approve_order/COMPLETED" in show.how_to_approve(quick_orders["A-1006"], server, has_token=False)
+    assert "/approve_order/COMPLETED" in show.approval_command(quick_orders["A-1006"], server, has_token=False)
 
 
 def test_an_order_that_a_person_refuses_is_terminated(quick_orders, tasks):

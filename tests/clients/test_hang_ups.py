@@ -5,7 +5,7 @@ from http.client import HTTPConnection
 import pytest
 import taskcluster
 
-from conductor_app.telemetry.metrics import WAITING
+from conductor_app.telemetry.metrics import WAITING_POLLS
 
 from .shop import Shop
 from .test_taskcluster_queue import LINUX, claimed, created
@@ -13,7 +13,7 @@ from .waiting import eventually
 
 
 def somebody_waits() -> bool:
-    return any(sample.value for metric in WAITING.collect() for sample in metric.samples)
+    return any(sample.value for metric in WAITING_POLLS.collect() for sample in metric.samples)
 
 
 @pytest.fixture

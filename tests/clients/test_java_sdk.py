@@ -20,11 +20,11 @@ NOT_CALLED = "not called"
 @pytest.fixture(scope="module")
 def java():
     java_sdk.maven()
-    return java_sdk.compiled()
+    return java_sdk.compile_programs()
 
 
 def test_workers_of_the_java_sdk_serve_a_workflow(java, server):
-    found = java_sdk.run(java[0], "Suit", CONDUCTOR_SERVER_URL=f"{server}/api")
+    found = java_sdk.run_program(java[0], "Suit", CONDUCTOR_SERVER_URL=f"{server}/api")
 
     assert found == {"TaskRunnerConfigurer.init": WORKS, "TaskRunnerConfigurer.shutdown": WORKS}
 
@@ -36,11 +36,11 @@ def test_every_method_of_the_java_sdk_does_what_the_table_says(java, server, set
     key, secret = create_key("admin")
     environment = {"CONDUCTOR_AUTH_KEY": key, "CONDUCTOR_AUTH_SECRET": secret}
 
-    found = java_sdk.run(java[0], "EveryMethod", CONDUCTOR_SERVER_URL=f"{server}/api", **environment)
+    found = java_sdk.run_program(java[0], "EveryMethod", CONDUCTOR_SERVER_URL=f"{server}/api", **environment)
 
     if os.environ.get("SDK_TABLE") == "write":
         write(found)
-    entries = sdk_table.read("java")["methods"]
+    entries = sdk_table.read_results("java")["methods"]
     wrong = {method: result for method, result in found.items() if not fits(result, entries.get(method, MISSING))}
     assert wrong == {}
     assert entries.keys() == found.keys()
@@ -59,11 +59,11 @@ def fits(seen: str, entry: sdk_table.Entry) -> bool:
 
 def write(found: dict[str, str]) -> None:
     """Keep the notes that stand in the table; a result that is new gets the server's sentence as its note."""
-    facts = sdk_table.read("java")
+    facts = sdk_table.read_results("java")
     for method, seen in found.items():
         known = facts["methods"].get(method)
         if known is None or not fits(seen, known):
             is_there = seen == WORKS
             result = sdk_table.WORKS if is_there else sdk_table.UNSUPPORTED
             facts["methods"][method] = {"result": result, "note": "" if is_there else seen}
-    sdk_table.write("java", facts)
+    sdk_table.write_results("java", facts)

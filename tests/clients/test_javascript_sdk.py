@@ -18,7 +18,7 @@ def sdk() -> None:
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name.removesuffix(".test.mjs"))
 def test_the_javascript_sdk_works_unchanged(sdk, server, script):
-    done = node.run(script, server)
+    done = node.run_script(script, server)
 
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert "tests 0" not in done.stdout

@@ -243,7 +243,7 @@ def test_each_client_skips_a_task_in_its_own_way(wire: Wire, sdk: str, shop: Sho
     assert wire.send("PUT", f"/api/workflow/{run_id}/skiptask/sew_ref{query}", body).is_empty
 
     shop.report(shop.take("cut"))
-    sewn = shop.end_of(run_id).tasks[1]
+    sewn = shop.wait_for_end(run_id).tasks[1]
     assert (sewn.status, sewn.output_data) == ("SKIPPED", {"seams": 3})
 
 

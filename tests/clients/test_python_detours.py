@@ -49,7 +49,7 @@ def test_a_step_is_skipped_with_nothing_given(shop: Shop):
     shop.workflows.skip_task_from_workflow(run_id, "sew_ref", SkipTaskRequest())
     shop.report(shop.take("cut"))
 
-    assert shop.end_of(run_id).status == "COMPLETED"
+    assert shop.wait_for_end(run_id).status == "COMPLETED"
 
 
 def test_what_has_begun_is_not_skipped(shop: Shop):

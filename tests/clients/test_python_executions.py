@@ -7,7 +7,7 @@ from conductor.client.workflow.task.simple_task import simple_task
 from conductor.client.workflow.task.sub_workflow_task import InlineSubWorkflowTask
 from conductor.client.workflow.task.wait_task import WaitTask
 
-from .shop import served, worker
+from .shop import serve_tasks, worker
 
 STRATEGIES = ("TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING_TASK_INPUT")
 
@@ -21,7 +21,7 @@ def approval(shop):
 
 
 def test_a_workflow_is_executed_by_its_definition(shop, configuration):
-    with served(configuration, worker("cut", lambda task: {"pieces": 4})):
+    with serve_tasks(configuration, worker("cut", lambda task: {"pieces": 4})):
         run = shop.written("cut").execute({"size": 2}, wait_for_seconds=20)
 
     assert (run.status, run.input, run.output) == ("COMPLETED", {"size": 2}, {"pieces": 4})
@@ -30,7 +30,7 @@ def test_a_workflow_is_executed_by_its_definition(shop, configuration):
 
 def test_a_workflow_is_executed_until_a_task_of_it_has_ended(shop, configuration):
     shop.define("cut", "sew")
-    with served(configuration, worker("cut", lambda task: {"pieces": 4})):
+    with serve_tasks(configuration, worker("cut", lambda task: {"pieces": 4})):
         run = shop.workflows.execute_workflow(StartWorkflowRequest(name="order", version=1), "r-1", "cut_ref", 20)
 
     assert (run.status, run.request_id) == ("RUNNING", "r-1")
@@ -48,7 +48,7 @@ def test_a_workflow_that_takes_too_long_is_shown_as_it_stands(shop):
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_each_strategy_is_understood(shop, configuration, approval, strategy):
     request = StartWorkflowRequest(name="order", version=1)
-    with served(configuration, worker("cut", lambda task: {})):
+    with serve_tasks(configuration, worker("cut", lambda task: {})):
         reply = shop.workflows.execute_workflow_with_return_strategy(
             request, wait_for_seconds=20, return_strategy=strategy
         )
@@ -62,7 +62,7 @@ def test_each_strategy_is_understood(shop, configuration, approval, strategy):
 
 def test_a_signal_ends_the_wait_and_its_consequence_is_waited_for(shop, configuration, approval, executor):
     request = StartWorkflowRequest(name="order", version=1)
-    with served(configuration, worker("cut", lambda task: {}), worker("sew", lambda task: {"seams": 3})):
+    with serve_tasks(configuration, worker("cut", lambda task: {}), worker("sew", lambda task: {"seams": 3})):
         waiting = executor.execute_workflow_with_return_strategy(request, wait_for_seconds=20)
         end = executor.signal(waiting.workflow_id, "COMPLETED", {"by": "ann"})
 
@@ -82,7 +82,7 @@ def test_a_signal_that_is_not_waited_for_is_heard(shop, executor):
 
 def test_a_workflow_is_called_like_an_api(shop, configuration):
     shop.define("cut")
-    with served(configuration, worker("cut", lambda task: {"pieces": task.input_data["size"]})):
+    with serve_tasks(configuration, worker("cut", lambda task: {"pieces": task.input_data["size"]})):
         # The SDK puts it into a header as it is, and numbers are no headers.
         output = shop.workflows.workflowResourceApi.execute_workflow_as_api({"size": 4}, "order", wait_for_seconds="20")
 

@@ -25,6 +25,6 @@ def test_a_message_reaches_the_step_that_waits_for_it(shop: Shop):
 
     message_id = shop.workflows.send_message(run_id, {"size": 3})
 
-    (task,) = shop.end_of(run_id).tasks
+    (task,) = shop.wait_for_end(run_id).tasks
     (message,) = task.output_data["messages"]
     assert (message["id"], message["payload"]) == (message_id, {"size": 3})

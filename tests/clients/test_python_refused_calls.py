@@ -22,7 +22,7 @@ CLIENTS = {
     "OrkesAuthorizationClient": OrkesAuthorizationClient,
     "EventClient": lambda configuration: EventClient(ApiClient(configuration)),
 }
-REFUSED = [name for name in sdk_table.refused("python") if name.partition(".")[0] in CLIENTS]
+REFUSED = [name for name in sdk_table.refused_methods("python") if name.partition(".")[0] in CLIENTS]
 
 
 @pytest.mark.parametrize("method", REFUSED)

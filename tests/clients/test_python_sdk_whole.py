@@ -43,7 +43,7 @@ CLIENTS = (
     TaskHandler,
     WorkflowExecutor,
 )
-FACTS = sdk_table.read("python")
+FACTS = sdk_table.read_results("python")
 
 
 def methods(client: type) -> set[str]:

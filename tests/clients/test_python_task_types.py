@@ -8,7 +8,7 @@ from conductor.client.workflow.task.json_jq_task import JsonJQTask
 from conductor.client.workflow.task.pull_workflow_messages_task import PullWorkflowMessagesTask
 from conductor.client.workflow.task.simple_task import simple_task
 
-from tests.web import answering, as_json
+from tests.web import json_answer, running_web_server
 
 from .shop import Shop
 
@@ -17,7 +17,7 @@ from .shop import Shop
 def web(settings):
     """Another system, which tasks may reach."""
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
-    with answering() as web:
+    with running_web_server() as web:
         yield web
 
 
@@ -33,16 +33,16 @@ def test_a_jq_task_transforms_its_input(shop: Shop):
     task = JsonJQTask("totals", ".orders[] | .total")
     task.input_parameter("orders", "${workflow.input.orders}")
 
-    run = shop.end_of(written(shop, task).start_workflow_with_input({"orders": [{"total": 5}, {"total": 7}]}))
+    run = shop.wait_for_end(written(shop, task).start_workflow_with_input({"orders": [{"total": 5}, {"total": 7}]}))
 
     assert (run.status, run.output) == ("COMPLETED", {"result": 5, "resultList": [5, 7]})
 
 
 def test_an_http_task_brings_the_answer(shop: Shop, web):
-    web.answers["/a"] = as_json({"n": 1})
+    web.answers["/a"] = json_answer({"n": 1})
     task = HttpTask("get", HttpInput(uri=f"{web.url}/a"))
 
-    run = shop.end_of(
+    run = shop.wait_for_end(
         written(shop, task).output_parameter("n", "${get.output.response.body.n}").start_workflow_with_input()
     )
 
@@ -50,11 +50,11 @@ def test_an_http_task_brings_the_answer(shop: Shop, web):
 
 
 def test_an_http_poll_task_asks_until_the_answer_is_as_wanted(shop: Shop, web):
-    web.answers["/a"] = [as_json({"done": False}), as_json({"done": True})]
+    web.answers["/a"] = [json_answer({"done": False}), json_answer({"done": True})]
     condition = "(function(){ return $.output.response.body.done; })();"
     task = HttpPollTask("ask", HttpPollInput(condition, polling_interval=1, uri=f"{web.url}/a"))
 
-    run = shop.end_of(written(shop, task).start_workflow_with_input())
+    run = shop.wait_for_end(written(shop, task).start_workflow_with_input())
 
     assert (run.status, run.output["polls"], run.output["response"]["body"]) == ("COMPLETED", 2, {"done": True})
 
@@ -64,7 +64,7 @@ def test_a_message_that_is_sent_reaches_the_workflow(shop: Shop):
 
     sent = shop.workflows.workflowResourceApi.send_workflow_message({"said": "hello"}, run_id)
 
-    run = shop.end_of(run_id)
+    run = shop.wait_for_end(run_id)
     [message] = run.output["messages"]
     assert (run.status, run.output["count"]) == ("COMPLETED", 1)
     assert (message["id"], message["workflowId"], message["payload"]) == (sent, run_id, {"said": "hello"})
@@ -75,7 +75,7 @@ def test_branches_at_the_end_of_a_workflow_are_registered_and_its_run_says_that_
     workflow = written(shop, [[a, b], [c, d]])
     workflow.register(overwrite=True)
 
-    run = shop.end_of(shop.start())
+    run = shop.wait_for_end(shop.start())
 
     assert (run.status, run.tasks) == ("FAILED", [])
     assert "not followed by a join task" in run.reason_for_incompletion

@@ -9,7 +9,7 @@ from conductor.client.orkes_clients import OrkesClients
 from conductor_app.access.access_keys import create_key
 
 from . import handled
-from .shop import Shop, served, worker
+from .shop import Shop, serve_tasks, worker
 
 
 @pytest.fixture(autouse=True)
@@ -30,8 +30,8 @@ def test_workers_and_clients_with_a_key_are_let_in(with_key):
     shop.define("cut")
     run_id = shop.start()
 
-    with served(with_key, worker("cut", handled.nothing)):
-        run = shop.end_of(run_id)
+    with serve_tasks(with_key, worker("cut", handled.nothing)):
+        run = shop.wait_for_end(run_id)
 
     assert run.status == "COMPLETED"
 

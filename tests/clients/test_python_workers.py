@@ -16,7 +16,7 @@ from conductor.client.worker.exception import NonRetryableException
 
 from . import handled
 from .handled import nothing
-from .shop import Shop, result_of, served, worker
+from .shop import Shop, result_of, serve_tasks, worker
 from .waiting import eventually
 
 
@@ -27,8 +27,8 @@ def test_a_function_is_given_the_tasks_input_and_returns_its_output(shop: Shop, 
     shop.define("cut")
     run_id = shop.start(input={"size": 21, "customer": {"name": "Ida"}})
 
-    with served(configuration, worker("cut", cut)):
-        run = shop.end_of(run_id)
+    with serve_tasks(configuration, worker("cut", cut)):
+        run = shop.wait_for_end(run_id)
 
     assert run.status == "COMPLETED"
     assert run.tasks[0].output_data == {"pieces": 42, "for": "Ida"}
@@ -41,8 +41,8 @@ def test_a_worker_may_take_the_whole_task_and_return_a_whole_result(shop: Shop, 
     shop.define("cut")
     run_id = shop.start()
 
-    with served(configuration, worker("cut", cut)):
-        run = shop.end_of(run_id)
+    with serve_tasks(configuration, worker("cut", cut)):
+        run = shop.wait_for_end(run_id)
 
     assert run.tasks[0].output_data == {"attempt": 0, "seq": 1}
 
@@ -54,8 +54,8 @@ def test_a_coroutine_serves_tasks_too(shop: Shop, configuration):
     shop.define("sew")
     run_id = shop.start(input={"size": 2})
 
-    with served(configuration, worker("sew", sew)):
-        run = shop.end_of(run_id)
+    with serve_tasks(configuration, worker("sew", sew)):
+        run = shop.wait_for_end(run_id)
 
     assert run.tasks[0].output_data == {"seams": 6}
 
@@ -65,8 +65,8 @@ def test_a_worker_with_three_threads_does_three_tasks_at_once(shop: Shop, config
     shop.define("cut")
     run_ids = [shop.start() for _ in range(3)]
 
-    with served(configuration, worker("cut", lambda: {"place": meeting.wait(timeout=15)}, thread_count=3)):
-        runs = [shop.end_of(run_id) for run_id in run_ids]
+    with serve_tasks(configuration, worker("cut", lambda: {"place": meeting.wait(timeout=15)}, thread_count=3)):
+        runs = [shop.wait_for_end(run_id) for run_id in run_ids]
 
     assert {run.tasks[0].output_data["place"] for run in runs} == {0, 1, 2}
 
@@ -81,8 +81,8 @@ def test_an_attempt_that_raises_is_tried_again_and_leaves_its_reason_and_its_sta
     shop.define("cut")
     run_id = shop.start()
 
-    with served(configuration, worker("cut", cut)):
-        run = shop.end_of(run_id)
+    with serve_tasks(configuration, worker("cut", cut)):
+        run = shop.wait_for_end(run_id)
 
     first, second = run.tasks
     assert (first.status, first.reason_for_incompletion, first.retried) == ("FAILED", "the saw is stuck", True)
@@ -98,8 +98,8 @@ def test_what_can_never_succeed_is_not_tried_again(shop: Shop, configuration):
     shop.define("cut")
     run_id = shop.start()
 
-    with served(configuration, worker("cut", cut)):
-        run = shop.end_of(run_id)
+    with serve_tasks(configuration, worker("cut", cut)):
+        run = shop.wait_for_end(run_id)
 
     assert run.status == "FAILED"
     assert [task.status for task in run.tasks] == ["FAILED_WITH_TERMINAL_ERROR"]
@@ -117,8 +117,8 @@ def test_a_worker_that_is_not_done_is_called_again_and_its_logs_are_kept(shop: S
     shop.define("cut")
     run_id = shop.start()
 
-    with served(configuration, worker("cut", cut)):
-        run = shop.end_of(run_id)
+    with serve_tasks(configuration, worker("cut", cut)):
+        run = shop.wait_for_end(run_id)
 
     assert run.tasks[0].output_data == {"done": "all"}
     assert [line.log for line in shop.tasks.get_task_logs(run.tasks[0].task_id)] == ["call 1", "call 2", "call 3"]
@@ -129,8 +129,8 @@ def test_a_worker_of_a_domain_is_given_the_tasks_of_its_domain(shop: Shop, confi
     everywhere = shop.start()
     in_europe = shop.start(task_to_domain={"cut": "eu"})
 
-    with served(configuration, worker("cut", nothing, domain="eu", worker_id="in Europe")):
-        run = shop.end_of(in_europe)
+    with serve_tasks(configuration, worker("cut", nothing, domain="eu", worker_id="in Europe")):
+        run = shop.wait_for_end(in_europe)
 
     assert (run.tasks[0].domain, run.tasks[0].worker_id) == ("eu", "in Europe")
     assert shop.show(everywhere).tasks[0].status == "SCHEDULED"
@@ -143,8 +143,8 @@ def test_a_worker_that_works_longer_than_its_lease_extends_it(shop: Shop, config
     shop.define("cut")
     run_id = shop.start()
 
-    with served(configuration, worker("cut", lambda: {"rang": Event().wait(3.5)}, lease_extend_enabled=True)):
-        run = shop.end_of(run_id)
+    with serve_tasks(configuration, worker("cut", lambda: {"rang": Event().wait(3.5)}, lease_extend_enabled=True)):
+        run = shop.wait_for_end(run_id)
 
     impatient.shutdown()
     assert [task.status for task in run.tasks] == ["COMPLETED"]
@@ -168,7 +168,7 @@ def test_a_worker_registers_its_task_definition(shop: Shop, configuration, is_kn
         shop.policy("cut", retry_count=1)
     definition = TaskDef(name="cut", retry_count=7, retry_logic="LINEAR_BACKOFF", response_timeout_seconds=30)
 
-    with served(configuration, worker("cut", nothing, register_task_def=True, task_def_template=definition)):
+    with serve_tasks(configuration, worker("cut", nothing, register_task_def=True, task_def_template=definition)):
         eventually(lambda: any(kept.retry_count == 7 for kept in shop.metadata.get_all_task_defs()))
 
     assert shop.metadata.get_task_def("cut").retry_logic == "LINEAR_BACKOFF"
@@ -180,8 +180,8 @@ def test_a_worker_that_must_not_overwrite_leaves_a_known_definition_alone(shop: 
     definition = TaskDef(name="cut", retry_count=7)
     options = {"register_task_def": True, "task_def_template": definition, "overwrite_task_def": False}
 
-    with served(configuration, worker("cut", nothing, **options)):
-        shop.end_of(shop.start())
+    with serve_tasks(configuration, worker("cut", nothing, **options)):
+        shop.wait_for_end(shop.start())
 
     assert shop.metadata.get_task_def("cut").retry_count == 1
 
@@ -191,8 +191,8 @@ def test_a_worker_registers_the_schemas_of_its_function(shop: Shop, configuratio
         return {"pieces": size}
 
     shop.define("cut")
-    with served(configuration, worker("cut", cut, register_task_def=True, register_schema=True)):
-        run = shop.end_of(shop.start(input={"size": 1}))
+    with serve_tasks(configuration, worker("cut", cut, register_task_def=True, register_schema=True)):
+        run = shop.wait_for_end(shop.start(input={"size": 1}))
 
     definition = shop.metadata.get_task_def("cut")
     kept = OrkesSchemaClient(configuration).get_schema("cut_input", 1)
@@ -208,7 +208,7 @@ def test_the_task_handler_serves_functions_and_coroutines_in_processes_of_their_
 
     with TaskHandler(workers, configuration, scan_for_annotated_workers=False) as handler:
         handler.start_processes()
-        run = shop.end_of(run_id)
+        run = shop.wait_for_end(run_id)
         assert handler.is_healthy()
         assert {each["worker"] for each in handler.get_worker_process_status()} == {"cut", "sew"}
         handler.stop_processes()

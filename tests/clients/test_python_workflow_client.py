@@ -141,7 +141,7 @@ def test_a_failed_workflow_is_retried_where_it_failed(shop: Shop):
     shop.workflows.retry_workflow(run_id)
     shop.report(shop.take("sew"))
 
-    run = shop.end_of(run_id)
+    run = shop.wait_for_end(run_id)
     assert [(task.task_def_name, task.status) for task in run.tasks] == [
         ("cut", "COMPLETED"), ("sew", "FAILED"), ("sew", "COMPLETED"),
     ]  # fmt: skip
@@ -152,7 +152,7 @@ def test_a_workflow_is_rerun_from_a_task_in_its_middle(shop: Shop):
     run_id = shop.start(input={"size": 2})
     for task_type in ("cut", "sew", "fold"):
         shop.report(shop.take(task_type))
-    sewn = shop.end_of(run_id).tasks[1].task_id
+    sewn = shop.wait_for_end(run_id).tasks[1].task_id
     request = RerunWorkflowRequest(
         re_run_from_task_id=sewn, task_input={"thread": "red"}, workflow_input={"size": 3}, correlation_id="again"
     )
@@ -166,7 +166,7 @@ def test_a_workflow_is_rerun_from_a_task_in_its_middle(shop: Shop):
     assert (again.input_data, again.retry_count) == ({"thread": "red"}, 0)
     shop.report(again)
     shop.report(shop.take("fold"))
-    assert shop.end_of(run_id).status == "COMPLETED"
+    assert shop.wait_for_end(run_id).status == "COMPLETED"
 
 
 @pytest.mark.parametrize("latest", [None, True])
@@ -174,14 +174,14 @@ def test_a_workflow_begins_anew(shop: Shop, latest):
     shop.define("cut")
     run_id = shop.start()
     shop.report(shop.take("cut"))
-    shop.end_of(run_id)
+    shop.wait_for_end(run_id)
 
     shop.workflows.restart_workflow(run_id, use_latest_def=latest)
 
     run = shop.show(run_id)
     assert (run.status, [task.status for task in run.tasks]) == ("RUNNING", ["SCHEDULED"])
     shop.report(shop.take("cut"))
-    assert shop.end_of(run_id).status == "COMPLETED"
+    assert shop.wait_for_end(run_id).status == "COMPLETED"
 
 
 def test_a_workflow_above_goes_on_when_the_one_below_is_retried(shop: Shop):
@@ -193,12 +193,12 @@ def test_a_workflow_above_goes_on_when_the_one_below_is_retried(shop: Shop):
     run_id = shop.start()
     shop.report(shop.take("cut"))
     shop.report(shop.take("sew"), "FAILED")
-    assert shop.end_of(run_id).status == "FAILED"
+    assert shop.wait_for_end(run_id).status == "FAILED"
 
     shop.workflows.retry_workflow(run_id, resume_subworkflow_tasks=True)
     shop.report(shop.take("sew"))
 
-    run = shop.end_of(run_id)
+    run = shop.wait_for_end(run_id)
     assert [(task.status, task.retry_count) for task in run.tasks] == [("COMPLETED", 0)]
 
 

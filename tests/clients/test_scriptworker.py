@@ -14,7 +14,7 @@ def test_a_build_is_run_by_a_scriptworker_from_its_sources_to_its_release(server
     monkeypatch.setattr(build, "FLAKY", 1)
     told = []
 
-    found = build.play(server, told.append, tests=1, workers=1)
+    found = build.run_build(server, told.append, tests=1, workers=1)
 
     assert found == []
     assert any("test 1 exception (intermittent-task)" in line for line in told)
@@ -29,15 +29,15 @@ def test_a_build_that_came_out_otherwise_says_how():
     run = {"runId": 0, "state": "completed"}
     statuses = {"sources": {"state": "failed", "runs": [run]}, "test 7": {"state": "completed", "runs": [run]}}
 
-    assert build.problems(made, statuses) == ["sources is failed.", "test 7 had 1 runs instead of two."]
+    assert build.find_problems(made, statuses) == ["sources is failed.", "test 7 had 1 runs instead of two."]
 
 
 def test_what_is_in_the_environment_is_the_credentials(monkeypatch):
     monkeypatch.setenv("TASKCLUSTER_CLIENT_ID", "me")
-    assert build.credentials() == {}
+    assert build.taskcluster_credentials() == {}
     monkeypatch.setenv("TASKCLUSTER_ACCESS_TOKEN", "token")
 
-    assert build.options("http://x")["credentials"] == {"clientId": "me", "accessToken": "token"}
+    assert build.client_options("http://x")["credentials"] == {"clientId": "me", "accessToken": "token"}
 
 
 @pytest.fixture(autouse=True)

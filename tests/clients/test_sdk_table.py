@@ -16,12 +16,14 @@ INTERNAL = {
 
 
 def test_the_page_is_what_the_files_say():
-    assert sdk_table.PAGE.read_text(encoding="utf-8") == sdk_table.page(), "run python -m tests.clients.sdk_table"
+    assert sdk_table.PAGE.read_text(encoding="utf-8") == sdk_table.render_page(), (
+        "run python -m tests.clients.sdk_table"
+    )
 
 
-@pytest.mark.parametrize("sdk", sdk_table.known())
+@pytest.mark.parametrize("sdk", sdk_table.known_sdks())
 def test_each_method_has_a_result_and_a_note_where_it_does_not_just_work(sdk):
-    facts = sdk_table.read(sdk)
+    facts = sdk_table.read_results(sdk)
 
     assert list(facts["methods"]) == sorted(facts["methods"])
     for name, entry in facts["methods"].items():
@@ -45,19 +47,22 @@ def javascript() -> set[str]:
 
 @pytest.mark.wire
 def test_every_method_of_the_javascript_sdk_has_a_result(javascript):
-    assert set(sdk_table.read("javascript")["methods"]) == javascript
+    assert set(sdk_table.read_results("javascript")["methods"]) == javascript
 
 
 def test_every_method_of_the_javascript_sdk_but_those_of_ai_is_called_by_a_script():
     scripts = "".join(path.read_text(encoding="utf-8") for path in node.FOLDER.glob("*.mjs"))
     called = set(re.findall(r"\.(\w+)\(", scripts))
-    wanted = [*sdk_table.methods_of("javascript", sdk_table.WORKS, sdk_table.DIFFERS), *sdk_table.refused("javascript")]
+    wanted = [
+        *sdk_table.methods_of("javascript", sdk_table.WORKS, sdk_table.DIFFERS),
+        *sdk_table.refused_methods("javascript"),
+    ]
 
     assert [name for name in wanted if name.partition(".")[2] not in called] == []
 
 
 def test_the_table_speaks_of_the_version_that_is_tested():
     tested = json.loads((node.FOLDER / "package.json").read_text(encoding="utf-8"))["dependencies"]
-    facts = sdk_table.read("javascript")
+    facts = sdk_table.read_results("javascript")
 
     assert tested[facts["package"]] == facts["version"]

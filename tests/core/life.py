@@ -27,10 +27,10 @@ from conductor_app.core.reports import Report
 from conductor_app.core.snapshot import NEVER, Run, Task
 from conductor_app.core.timers import next_timer
 
-TURNS = re.compile(r"\$\.(\w+)\.iteration < (\d+)")
+ITERATION_LIMIT = re.compile(r"\$\.(\w+)\.iteration < (\d+)")
 
 
-class Life:
+class RunInMemory:
     """One run, from its start on; time is in seconds since then."""
 
     def __init__(
@@ -95,7 +95,7 @@ class Life:
             value = self.scripts[question.source]
             value = value(json.loads(question.inputs)) if callable(value) else value
             return value if isinstance(value, ScriptResult) else ScriptResult(value)
-        found = TURNS.fullmatch(question.source)
+        found = ITERATION_LIMIT.fullmatch(question.source)
         assert found, f"no answer is given for the script {question.source!r}"
         return ScriptResult(json.loads(question.inputs)[found[1]]["iteration"] < int(found[2]))
 
@@ -118,18 +118,18 @@ class Life:
         """Somebody reports on it."""
         self.do(reports.apply_report(self.task(key).attempt.id, Report(outcome, output or {}, reason, **said)))
 
-    def completes(self, *keys: str, **output: Any) -> "Life":
+    def completes(self, *keys: str, **output: Any) -> "RunInMemory":
         """Workers complete these, one after another."""
         for key in keys:
             self.report(key, "COMPLETED", output)
         return self
 
-    def fails(self, key: str, reason: str = "no luck") -> "Life":
+    def fails(self, key: str, reason: str = "no luck") -> "RunInMemory":
         """A worker fails."""
         self.report(key, "FAILED", reason=reason)
         return self
 
-    def ends(self, key: str, outcome: str, **output: Any) -> "Life":
+    def ends(self, key: str, outcome: str, **output: Any) -> "RunInMemory":
         """It ends in one of the ways in which an attempt may end."""
         if outcome == "TIMED_OUT":
             self.run = apply_effects(self.run, [TransitionAttempt(self.task(key).key, "expire", self.now * 1000)])
@@ -144,7 +144,7 @@ class Life:
         child = {"id": attempt.child_id, "name": "child", "version": 1, "status": status}
         self.do(reports.child_ended(attempt.id, {**child, "reason": reason, "output": output}))
 
-    def later(self, seconds: int) -> "Life":
+    def later(self, seconds: int) -> "RunInMemory":
         """Time passes; what becomes due happens at its moment."""
         until = self.now + seconds
         while (moment := self.next_moment()) <= until * 1000:
@@ -159,7 +159,7 @@ class Life:
         dues = [task.attempt.due_at for task in self.run.open_tasks if task.attempt.is_open]
         return min([self.run.wake_at, *dues], default=NEVER) if self.run.is_open else NEVER
 
-    def retry(self) -> "Life":
+    def retry(self) -> "RunInMemory":
         """The operator tries again."""
         self.do(commands.Retry())
         return self

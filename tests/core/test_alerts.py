@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.alerts import ABSENCE, AGE, COUNT, MINUTE_MS, SHARE, AlertRule, QuietHours, would_ring
+from conductor_app.core.alerts import ABSENCE, AGE, COUNT, MINUTE_MS, SHARE, AlertRule, QuietHours, find_alert_times
 
 HOUR = 60 * MINUTE_MS
 
@@ -27,7 +27,7 @@ def test_it_rings_at_the_minute_in_which_its_window_holds_enough_and_again_after
     rule = AlertRule(COUNT, 2, 10 * MINUTE_MS, 30 * MINUTE_MS)
     hits = [5 * MINUTE_MS, 8 * MINUTE_MS, 9 * MINUTE_MS, 45 * MINUTE_MS, 50 * MINUTE_MS]
 
-    found = would_ring(rule, hits, [], 0, 60 * MINUTE_MS)
+    found = find_alert_times(rule, hits, [], 0, 60 * MINUTE_MS)
 
     assert found == [(8 * MINUTE_MS, 2), (50 * MINUTE_MS, 2)]
 
@@ -42,7 +42,7 @@ def test_an_age_rings_while_something_is_open_for_too_long():
     too_old, ended = [10 * MINUTE_MS], [35 * MINUTE_MS]
 
     assert rule.is_met(1, 0) and not rule.is_met(0, 0)
-    assert [at // MINUTE_MS for at, _ in would_ring(rule, too_old, ended, 0, HOUR)] == [10, 30]
+    assert [at // MINUTE_MS for at, _ in find_alert_times(rule, too_old, ended, 0, HOUR)] == [10, 30]
     assert rule.sentence(2, 0) == "2 open for 30 min or longer"
 
 
@@ -59,4 +59,4 @@ def test_an_age_rings_while_something_is_open_for_too_long():
 def test_nothing_rings_in_quiet_hours(quiet, hours):
     rule = AlertRule(ABSENCE, 1, MINUTE_MS, HOUR, quiet)
 
-    assert [at // HOUR for at, _ in would_ring(rule, [], [], 0, 6 * HOUR - 1)] == hours
+    assert [at // HOUR for at, _ in find_alert_times(rule, [], [], 0, 6 * HOUR - 1)] == hours

@@ -20,7 +20,7 @@ from conductor_app.core.decide import apply_command, decide
 from conductor_app.core.decision_context import DecisionContext
 from conductor_app.core.snapshot import UNKNOWN, Run
 from tests.builders import fork, inline, noop, plan, set_variable, step, sub_workflow
-from tests.core.life import Life
+from tests.core.life import RunInMemory
 
 
 def asked(*steps, **fields) -> set:
@@ -62,7 +62,7 @@ def test_the_questions_of_all_branches_come_together():
 
 
 def test_the_payload_of_a_task_that_is_known_by_its_row_is_asked_for():
-    life = Life(plan(step("a"), step("b", inputs={"n": "${a.output.n}"})))
+    life = RunInMemory(plan(step("a"), step("b", inputs={"n": "${a.output.n}"})))
     life.run = replace(life.run, tasks={key: _forgotten(task) for key, task in life.run.tasks.items()})
     ctx = DecisionContext(life.run, {})
 
@@ -148,13 +148,13 @@ FACTS = {
 @pytest.mark.parametrize(("written", "value"), FACTS.items())
 def test_what_expressions_see_of_a_run_and_its_tasks(written, value):
     steps = [step("a", "pay"), step("b", inputs={"value": written})]
-    life = Life(plan(*steps), correlation_id="c").completes("a", n=1)
+    life = RunInMemory(plan(*steps), correlation_id="c").completes("a", n=1)
 
     assert life.task("b").attempt.input == {"value": value}
 
 
 def test_a_template_stands_in_for_what_is_missing_or_null():
     policy = {"name": "a", "inputTemplate": {"one": 1, "two": 2, "three": 3}}
-    life = Life(plan(step("a", policy=policy, inputs={"two": "${workflow.input.none}", "three": "given"})))
+    life = RunInMemory(plan(step("a", policy=policy, inputs={"two": "${workflow.input.none}", "three": "given"})))
 
     assert life.task("a").attempt.input == {"one": 1, "two": 2, "three": "given"}

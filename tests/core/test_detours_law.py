@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from conductor_app.core import commands
 from conductor_app.core.document import read_definition
 from conductor_app.core.errors import RequestRefused
-from tests.core.life import Life
+from tests.core.life import RunInMemory
 from tests.core.test_law import finish, one_step
 from tests.random_definitions import random_definition
-from tests.tries import tries
+from tests.tries import property_settings
 
 
-def detour(life: Life, random: Random) -> bool:
+def detour(life: RunInMemory, random: Random) -> bool:
     """The operator leads the run off its way, if that can be done there; whether it was."""
     ref = random.choice(sorted(life.run.definition.steps))
     if random.random() < 0.3:
@@ -31,17 +31,17 @@ def test_detours_are_taken_in_random_runs():
     taken = 0
     for seed in range(60):
         random = Random(seed)
-        life = Life(read_definition(random_definition(random)))
+        life = RunInMemory(read_definition(random_definition(random)))
         taken += sum(detour(life, random) for _ in range(5) if life.run.is_open)
 
     assert taken > 60
 
 
-@tries(80)
+@property_settings(80)
 @given(seed=st.integers(0, 10**9))
 def test_a_run_that_is_led_off_its_way_ends_and_nothing_is_decided_twice(seed):
     random = Random(seed)
-    life = Life(read_definition(random_definition(random)))
+    life = RunInMemory(read_definition(random_definition(random)))
     stale: list[str] = []
     for _ in range(random.randint(1, 30)):
         if not life.run.is_open:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core.fingerprints import build_of, fingerprint, normalize_message
-from tests.tries import tries
+from tests.tries import property_settings
 
 SAME = {
     "numbers": ("order 4711 has 3 items", "order 4712 has 17 items"),
@@ -57,7 +57,7 @@ def test_the_same_message_elsewhere_is_another_failure():
     assert len(places) == 3
 
 
-@tries(60)
+@property_settings(60)
 @given(st.text(max_size=3000))
 def test_any_message_has_a_short_form_that_stays_as_it_is(message):
     short = normalize_message(message)

@@ -10,18 +10,18 @@ from conductor_app.core import commands
 from conductor_app.core.document import read_definition
 from conductor_app.core.errors import AlreadyResolved, Conflict
 from conductor_app.core.reports import Report, apply_report
-from tests.core.life import Life
+from tests.core.life import RunInMemory
 from tests.random_definitions import random_definition
-from tests.tries import tries
+from tests.tries import property_settings
 
 MOST_STEPS = 400
 OUTCOMES = ["COMPLETED"] * 8 + ["FAILED", "FAILED", "TIMED_OUT", "FAILED_FOR_GOOD", "CANCELED"]
 
 
-def live(seed: int, **drawn: bool) -> Life:
+def live(seed: int, **drawn: bool) -> RunInMemory:
     """A run with workers who answer well, badly, twice, late or not at all. Life checks the law at each decision."""
     random = Random(seed)
-    life = Life(read_definition(random_definition(random, **drawn)))
+    life = RunInMemory(read_definition(random_definition(random, **drawn)))
     stale: list[str] = []
     for _ in range(random.randint(0, 30)):
         if not life.run.is_open:
@@ -30,7 +30,7 @@ def live(seed: int, **drawn: bool) -> Life:
     return life
 
 
-def one_step(life: Life, random: Random, stale: list[str]) -> None:
+def one_step(life: RunInMemory, random: Random, stale: list[str]) -> None:
     chance = random.random()
     reportable = [str(task.key) for task in life.run.open_tasks if task.step.type in ("SIMPLE", "WAIT", "HUMAN")]
     if chance < 0.1:
@@ -44,7 +44,7 @@ def one_step(life: Life, random: Random, stale: list[str]) -> None:
         answer(life, random, random.choice(reportable), stale)
 
 
-def answer(life: Life, random: Random, key: str, stale: list[str]) -> None:
+def answer(life: RunInMemory, random: Random, key: str, stale: list[str]) -> None:
     task = life.task(key)
     if task.attempt.status == "PENDING" and task.attempt.queue:
         life.claim(key)
@@ -60,7 +60,7 @@ def answer(life: Life, random: Random, key: str, stale: list[str]) -> None:
             life.do(apply_report(stale[0], Report("COMPLETED")))
 
 
-def finish(life: Life) -> None:
+def finish(life: RunInMemory) -> None:
     """Workers who always do well bring it to its end."""
     for _ in range(MOST_STEPS):
         if not life.run.is_open:
@@ -74,7 +74,7 @@ def finish(life: Life) -> None:
     raise AssertionError(f"it does not end: {life.statuses}")
 
 
-@tries(60)
+@property_settings(60)
 @given(seed=st.integers(0, 10**9))
 def test_every_run_ends_and_nothing_is_decided_twice(seed):
     life = live(seed)
@@ -86,7 +86,7 @@ def test_every_run_ends_and_nothing_is_decided_twice(seed):
 
 
 @pytest.mark.parametrize("terminates", [False, True])
-@tries(40)
+@property_settings(40)
 @given(seed=st.integers(0, 10**9))
 def test_a_run_that_ended_badly_can_be_retried_to_its_end(terminates, seed):
     life = live(seed, terminates=terminates)

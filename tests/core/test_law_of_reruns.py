@@ -10,21 +10,21 @@ from conductor_app.core.commands.downstream import Downstream
 from conductor_app.core.commands.reopen import superseded_keys, terminate_tasks
 from conductor_app.core.definition import Key, Step
 from conductor_app.core.snapshot import Run
-from tests.core.life import Life
+from tests.core.life import RunInMemory
 from tests.core.test_law import finish, live
-from tests.tries import tries
+from tests.tries import property_settings
 
 SEEDS = st.integers(0, 10**9)
-OFTEN = tries(60)
+OFTEN = property_settings(60)
 
 
-def ended(seed: int) -> Life:
+def ended(seed: int) -> RunInMemory:
     life = live(seed, terminates=seed % 3 == 0)
     finish(life)
     return life
 
 
-def holds(life: Life) -> None:
+def holds(life: RunInMemory) -> None:
     """What must be true of the tasks of every run."""
     seqs = [task.seq for task in life.run.tasks.values()]
     assert len(set(seqs)) == len(seqs)

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.human_task import (
-    NAME,
+    ANSWER_SCHEMA_KEY,
     Assignee,
     HumanQuestion,
     answer_schema,
@@ -19,7 +19,7 @@ MINUTE = 60_000
 
 
 def asked(*assignments, **others):
-    return parse_question({NAME: {"assignments": list(assignments), **others}})
+    return parse_question({ANSWER_SCHEMA_KEY: {"assignments": list(assignments), **others}})
 
 
 def to(who, minutes=0, kind="CONDUCTOR_USER"):
@@ -61,8 +61,8 @@ def test_whoever_has_no_end_is_asked_for_good():
     ids=repr,
 )
 def test_what_makes_no_sense_asks_nobody_in_particular(said):
-    assert parse_question({NAME: said}) == HumanQuestion()
-    assert current_assignment(parse_question({NAME: said}), 0, 5).assignee is None
+    assert parse_question({ANSWER_SCHEMA_KEY: said}) == HumanQuestion()
+    assert current_assignment(parse_question({ANSWER_SCHEMA_KEY: said}), 0, 5).assignee is None
 
 
 @pytest.mark.parametrize("minutes", [-1, 0, True, "30", 1e9, 10**12, None])
@@ -76,18 +76,18 @@ def test_a_span_that_makes_no_sense_is_without_end(minutes):
     ids=["beside it", "in its template"],
 )
 def test_a_question_may_bring_the_schema_of_its_answer(said):
-    assert answer_schema({NAME: said}) == {"type": "object"}
+    assert answer_schema({ANSWER_SCHEMA_KEY: said}) == {"type": "object"}
 
 
 @pytest.mark.parametrize("said", [None, "x", {}, {"jsonSchema": "x"}, {"userFormTemplate": [], "fullTemplate": 7}])
 def test_a_schema_that_makes_no_sense_is_none(said):
-    assert answer_schema({NAME: said}) == {}
+    assert answer_schema({ANSWER_SCHEMA_KEY: said}) == {}
 
 
 def test_an_assignee_may_be_known_to_the_application_only():
     said = {"assignments": [{"assignee": {"userType": "EXTERNAL_GROUP", "user": "shop"}, "slaMinutes": 5}]}
 
-    [found] = parse_question({NAME: said}).assignees
+    [found] = parse_question({ANSWER_SCHEMA_KEY: said}).assignees
 
     assert (found.is_external, found.is_group, found.user_type) == (True, True, "EXTERNAL_GROUP")
     assert format_assignees([found]) == said["assignments"]
@@ -96,8 +96,8 @@ def test_an_assignee_may_be_known_to_the_application_only():
 def test_a_single_assignee_beside_the_words_is_understood_and_a_list_counts_before_it():
     one = {"assignee": {"userType": "CONDUCTOR_USER", "user": "ann"}}
 
-    assert [each.who for each in parse_question({NAME: one}).assignees] == ["ann"]
-    assert parse_question({NAME: one | {"assignments": []}}).assignees == ()
+    assert [each.who for each in parse_question({ANSWER_SCHEMA_KEY: one}).assignees] == ["ann"]
+    assert parse_question({ANSWER_SCHEMA_KEY: one | {"assignments": []}}).assignees == ()
 
 
 def test_followers_are_asked_when_the_time_of_who_was_handed_the_task_is_over():
@@ -131,4 +131,4 @@ def test_assignments_end_together_unless_one_is_without_end():
     ],
 )
 def test_a_template_is_named_by_name_and_version_and_zero_is_the_newest(said, expected):
-    assert named_template({NAME: {"userFormTemplate": said}}) == expected
+    assert named_template({ANSWER_SCHEMA_KEY: {"userFormTemplate": said}}) == expected

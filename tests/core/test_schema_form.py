@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.core.schema_form import build_form, members_without_field, read_form, split_document
-from tests.tries import tries
+from conductor_app.core.schema_form import build_form, members_without_field, parse_form, split_document
+from tests.tries import property_settings
 
 SCHEMA = {
     "type": "object",
@@ -32,7 +32,7 @@ def field(name):
 
 
 def read(**typed):
-    return read_form(FORM, {f"input.{name}": text for name, text in typed.items()})
+    return parse_form(FORM, {f"input.{name}": text for name, text in typed.items()})
 
 
 def test_each_value_gets_the_field_of_its_kind():
@@ -87,7 +87,7 @@ def test_what_is_no_value_of_its_kind_is_told_at_its_field(name, text, complaint
 def test_a_document_fills_the_form_and_comes_back_as_it_was():
     document = {"order": "4711", "way": 3, "amount": 12.5, "gift": True, "address": {"city": "Bonn"}, "lines": [1]}
 
-    assert read_form(FORM, split_document(FORM, document)) == (document, {})
+    assert parse_form(FORM, split_document(FORM, document)) == (document, {})
 
 
 def test_what_the_form_has_no_field_for_is_told():
@@ -112,9 +112,9 @@ PARTS = st.recursive(
 )
 
 
-@tries(40)
+@property_settings(40)
 @given(PARTS, st.dictionaries(st.text(max_size=4), PARTS, max_size=3))
 def test_no_schema_whatsoever_breaks_the_form(schema, document):
     fields = build_form({"properties": {"a": schema, "b": schema}})
 
-    read_form(fields, split_document(fields, json.loads(json.dumps(document))))
+    parse_form(fields, split_document(fields, json.loads(json.dumps(document))))

@@ -6,7 +6,7 @@ import pytest
 
 from conductor_app.core.errors import Conflict, Invalid
 from conductor_app.core.snapshot import Attempt
-from conductor_app.core.standalone.artifacts import Artifact, replace_artifact, require_writable_attempt
+from conductor_app.core.standalone.artifacts import ArtifactValue, replace_artifact, require_writable_attempt
 from conductor_app.core.standalone.snapshot import StandaloneTask
 
 NOW = 1_800_000_000_000
@@ -58,10 +58,10 @@ def test_an_artifact_may_not_be_added(case):
         require_writable_attempt(task, number, expires_at, NOW)
 
 
-FILE = Artifact("s3", "text/plain", NOW)
-STREAM = Artifact("reference", "text/plain", NOW, {"url": "http://a"})
-LINK = Artifact("link", "application/binary", NOW, {"artifact": "a"})
-FAULT = Artifact("error", "application/binary", NOW, {"reason": "r", "message": "m"})
+FILE = ArtifactValue("s3", "text/plain", NOW)
+STREAM = ArtifactValue("reference", "text/plain", NOW, {"url": "http://a"})
+LINK = ArtifactValue("link", "application/binary", NOW, {"artifact": "a"})
+FAULT = ArtifactValue("error", "application/binary", NOW, {"reason": "r", "message": "m"})
 ALLOWED = {
     "a file again": (FILE, FILE),
     "a file for longer": (FILE, replace(FILE, expires_at=NOW + 1)),

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.errors import NotAllowedInState
-from conductor_app.core.states import ATTEMPT, RUN, TASK, Machine
+from conductor_app.core.states import ATTEMPT, RUN, TASK, StateMachine
 
 
 def table(text: str) -> dict[tuple[str, str], str]:
@@ -64,7 +64,7 @@ def pairs():
 
 @pytest.mark.parametrize(("machine", "status", "event", "after"), list(pairs()))
 def test_every_pair_of_status_and_event_moves_as_the_table_says_or_is_refused(
-    machine: Machine, status: str, event: str, after: str | None
+    machine: StateMachine, status: str, event: str, after: str | None
 ):
     assert machine.allows(status, event) == (after is not None)
     if after is not None:
@@ -82,7 +82,7 @@ def test_every_pair_of_status_and_event_moves_as_the_table_says_or_is_refused(
         pytest.param(RUN, {"RUNNING", "PAUSED"}, id="run"),
     ],
 )
-def test_a_status_is_either_open_or_final(machine: Machine, open_statuses: set[str]):
+def test_a_status_is_either_open_or_final(machine: StateMachine, open_statuses: set[str]):
     assert machine.open == open_statuses
     assert machine.final == machine.statuses - open_statuses
 

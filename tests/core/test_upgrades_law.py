@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 from conductor_app.core import commands
 from conductor_app.core.document import read_definition
 from conductor_app.core.errors import RequestRefused
-from tests.core.life import Life
+from tests.core.life import RunInMemory
 from tests.core.test_detours_law import detour
 from tests.core.test_law import finish, one_step
-from tests.next_versions import neighbour
+from tests.next_versions import next_version
 from tests.random_definitions import random_definition
-from tests.tries import tries
+from tests.tries import property_settings
 
 
-@tries(100)
+@property_settings(100)
 @given(seed=st.integers(0, 10**9))
 def test_a_run_that_moves_to_another_version_ends_and_nothing_is_decided_twice(seed):
     live(seed)
@@ -30,14 +30,14 @@ def live(seed: int) -> int:
     """A run that is moved now and then; how often it was."""
     random, moved = Random(seed), 0
     document = random_definition(random)
-    life = Life(read_definition(document))
+    life = RunInMemory(read_definition(document))
     stale: list[str] = []
     for _ in range(random.randint(1, 25)):
         if not life.run.is_open:
             break
         chance = random.random()
         if chance < 0.15:
-            document = neighbour(random, document)
+            document = next_version(random, document)
             try:
                 life.do(commands.upgrade_run(read_definition(document), {"new2_0": {"n": 1}}))
                 moved += 1

@@ -11,17 +11,17 @@ from conductor_app.models import Attempt
 from conductor_app.store import due_rows
 from conductor_app.store.definitions import load_definition
 from tests.builders import definition, step
-from tests.engine.views import complaints, decided, differences, picture
-from tests.next_versions import neighbour
+from tests.engine.views import decide_command, decision_differences, normalized_decision, row_violations
+from tests.next_versions import next_version
 from tests.random_definitions import TYPES, random_definition
-from tests.story import BY, Story, committed
+from tests.story import ACTOR, Story, run_commit_hooks
 
 OUTCOMES = ["COMPLETED"] * 7 + ["FAILED", "FAILED", "FAILED_FOR_GOOD", "CANCELED", "TIMED_OUT"]
 HELD_BY_ENGINE = ("JOIN", "DO_WHILE", "FOR_EACH", "FOR_EACH_ITEM", "TRY_CATCH", "EXCLUSIVE_JOIN", "SUB_WORKFLOW")
 MOST_ROUNDS = 300
 
 
-class Chance:
+class RandomWorkers:
     """One run and what its workers hold."""
 
     def __init__(self, clock, seed: int, detours: float = 0) -> None:
@@ -45,10 +45,10 @@ class Chance:
             if self.random.random() < (0.3 if self.detours else 0.05):
                 self.operator()
             self.check(before)
-            if self.story.row.ended_at and not self.is_retried():
+            if self.story.row.ended_at and not self.retry_run():
                 break
 
-    def is_retried(self) -> bool:
+    def retry_run(self) -> bool:
         """The operator may try again a run that ended badly."""
         if self.story.status == "COMPLETED" or self.random.random() < 0.4:
             return False
@@ -61,13 +61,13 @@ class Chance:
 
     def check(self, before: str) -> None:
         self.count_bad_end(before)
-        assert complaints(self.story.id) == []
+        assert row_violations(self.story.id) == []
 
     def count_bad_end(self, before: str) -> None:
         self.bad_ends += before in ("RUNNING", "PAUSED") and self.story.status in ("FAILED", "TIMED_OUT", "TERMINATED")
 
     def poll(self) -> None:
-        with committed():
+        with run_commit_hooks():
             taken = tasks.claim_tasks(self.random.choice(TYPES), worker="w", count=self.random.randint(1, 3), wait_ms=0)
         out = {attempt.id for attempt in self.held if self.is_in(attempt, "LEASED")}
         assert not out & {attempt.id for attempt in taken}, "an attempt was handed to two workers"
@@ -84,7 +84,7 @@ class Chance:
         attempt = self.random.choice(self.ended if stale else self.held)
         outcome = "IN_PROGRESS" if self.random.random() < 0.15 else self.random.choice(OUTCOMES)
         said = Report(outcome, {"n": self.random.randint(1, 9)}, "by chance", self.random.choice((0, 9)))
-        self.hears(attempt, said)
+        self.report_and_count(attempt, said)
         if outcome != "IN_PROGRESS":
             self.ended.append(attempt)
         self.held = [held for held in self.held if held.id != attempt.id]
@@ -93,27 +93,29 @@ class Chance:
         """Somebody reports on a WAIT or on a task for people."""
         waiting = Attempt.objects.filter(run_id=self.story.id, status="LEASED", task__type__in=("HUMAN", "WAIT"))
         if found := list(waiting.order_by("seq")):
-            self.hears(self.random.choice(found), Report(self.random.choice(OUTCOMES), {"n": 1}, "said a person"))
+            self.report_and_count(
+                self.random.choice(found), Report(self.random.choice(OUTCOMES), {"n": 1}, "said a person")
+            )
 
-    def hears(self, attempt: Attempt, said: Report) -> bool:
+    def report_and_count(self, attempt: Attempt, said: Report) -> bool:
         if self.is_in(attempt, "LEASED", "PENDING"):
             self.compare(attempt.run_id, [attempt.id], apply_report(attempt.id, said))
         try:
-            with committed():
-                return tasks.report_task(attempt.run_id, attempt.id, said, BY)
+            with run_commit_hooks():
+                return tasks.report_task(attempt.run_id, attempt.id, said, ACTOR)
         except NotFound:
             # A loop that keeps few turns has forgotten it.
             return False
 
     def compare(self, run_id: str, near: list[str], command) -> None:
         try:
-            from_whole, _ = decided(run_id, None, command)
+            from_whole, _ = decide_command(run_id, None, command)
         except Conflict:
             return
-        from_near, read_whole = decided(run_id, near, command)
+        from_near, read_whole = decide_command(run_id, near, command)
         self.compared += 1
         self.read_whole += read_whole
-        assert differences(picture(from_near), picture(from_whole)) == {}
+        assert decision_differences(normalized_decision(from_near), normalized_decision(from_whole)) == {}
 
     def rest(self) -> None:
         """Time passes; what is due is compared too."""
@@ -140,11 +142,11 @@ class Chance:
         known = load_definition(self.story.row.plan_id)
         with suppress(RequestRefused):
             if self.random.random() < 0.3:
-                document = neighbour(self.random, dict(known.document) | {"version": self.newest})
+                document = next_version(self.random, dict(known.document) | {"version": self.newest})
                 self.newest = document["version"]
-                definitions.save_workflow(document, BY, overwrite=True)
-                with committed():
-                    skip_and_jump.upgrade_run(self.story.id, known.name, self.newest, BY)
+                definitions.save_workflow(document, ACTOR, overwrite=True)
+                with run_commit_hooks():
+                    skip_and_jump.upgrade_run(self.story.id, known.name, self.newest, ACTOR)
             else:
                 act = self.random.choice((self.story.skip, self.story.jump))
                 act(self.random.choice(sorted(known.steps)))
@@ -163,7 +165,7 @@ class Chance:
             if self.story.row.ended_at:
                 return
             if found := self.ready().first():
-                self.hears(found, Report("COMPLETED", {"n": 1}))
+                self.report_and_count(found, Report("COMPLETED", {"n": 1}))
             else:
                 self.story.later(60)
             self.check(before)

@@ -4,9 +4,9 @@ import pytest
 
 pytest.register_assert_rewrite("tests.engine.chance")
 
-from tests.story import forget_all_that_was_seen  # noqa: E402
+from tests.story import clear_process_caches  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
 def _fresh():
-    forget_all_that_was_seen()
+    clear_process_caches()

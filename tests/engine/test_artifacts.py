@@ -9,7 +9,7 @@ from django.core.files.storage import storages
 from conductor_app import conf
 from conductor_app.api.taskcluster.uploads import Body, RequestUpload
 from conductor_app.core.errors import Busy, Conflict, Invalid, NotFound
-from conductor_app.core.standalone.artifacts import Artifact
+from conductor_app.core.standalone.artifacts import ArtifactValue
 from conductor_app.engine.artifacts import contents, entries
 from conductor_app.engine.standalone import claims, tasks
 from conductor_app.engine.sweeps import prune_finished
@@ -39,7 +39,7 @@ def job(clock):
 @pytest.fixture
 def create(job, clock):
     def create(name="public/a", kind="s3", hours=1, **details):
-        return entries.create(job, 0, name, Artifact(kind, "text/plain", clock.now() + hours * HOUR_MS, details))
+        return entries.create(job, 0, name, ArtifactValue(kind, "text/plain", clock.now() + hours * HOUR_MS, details))
 
     return create
 
@@ -158,7 +158,7 @@ def test_a_server_without_a_place_for_artifacts_says_so(create, settings):
 
 def test_a_task_that_is_not_known_takes_no_artifact(create, clock):
     with pytest.raises(Invalid, match="does not exist"):
-        entries.create("B" * 22, 0, "a", Artifact("s3", "text/plain", clock.now()))
+        entries.create("B" * 22, 0, "a", ArtifactValue("s3", "text/plain", clock.now()))
 
 
 def test_an_attempt_that_was_resolved_takes_none(create, job):

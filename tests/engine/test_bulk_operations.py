@@ -10,7 +10,7 @@ from conductor_app.engine.bulk_operations import BulkRequest, executor
 from conductor_app.engine.bulk_operations.actions import bulk_action_of
 from conductor_app.models import AuditEntry, BulkItem, BulkOperation, FailureGroup, Run, RunLabel
 from tests.builders import step
-from tests.story import BY, Story, committed
+from tests.story import ACTOR, Story, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +29,7 @@ def failed(clock, count: int, reason: str = "no luck") -> Story:
 
 
 def begun(**asked) -> str:
-    return bulk_operations.start(BulkRequest(**{"action": "retry", "selection": FAILED, "rate": 10.0, **asked}), BY)
+    return bulk_operations.start(BulkRequest(**{"action": "retry", "selection": FAILED, "rate": 10.0, **asked}), ACTOR)
 
 
 def row(id: str) -> BulkOperation:
@@ -39,7 +39,7 @@ def row(id: str) -> BulkOperation:
 def passes(clock, seconds: float) -> None:
     """Time in which the engine looks twice a second."""
     for _ in range(round(seconds * 2)):
-        with committed():
+        with run_commit_hooks():
             bulk_operations.run_due_operations()
         clock.advance(seconds=0.5)
 
@@ -61,20 +61,20 @@ def test_all_runs_of_a_selection_are_retried(clock):
     assert (row(id).state, row(id).total, row(id).done) == ("DONE", 5, 5)
     assert running() == 5
     entry = AuditEntry.objects.filter(object_type="run", action="retry").first()
-    assert entry.actor == BY and entry.reason == f"the gateway is back (bulk operation {id})"
+    assert entry.actor == ACTOR and entry.reason == f"the gateway is back (bulk operation {id})"
 
 
 def test_no_more_than_the_rate_are_begun(clock):
     failed(clock, 12)
     id = begun(rate=4.0)
-    with committed():
+    with run_commit_hooks():
         bulk_operations.run_due_operations()
         bulk_operations.run_due_operations()
     counts = [running()]
 
     for _ in range(3):
         clock.advance(seconds=1)
-        with committed():
+        with run_commit_hooks():
             bulk_operations.run_due_operations()
         counts.append(running())
 
@@ -88,7 +88,7 @@ def test_what_was_not_used_of_the_rate_is_not_made_up_for(clock):
     passes(clock, 0.5)
     clock.advance(seconds=60)
 
-    with committed():
+    with run_commit_hooks():
         bulk_operations.run_due_operations()
 
     assert row(id).done <= 8
@@ -100,7 +100,7 @@ def test_between_two_beats_it_goes_on_at_its_rate(clock, monkeypatch):
     monkeypatch.setattr(time, "sleep", lambda seconds: clock.advance(seconds=seconds))
     until = clock.now() + 500
 
-    with committed():
+    with run_commit_hooks():
         bulk_operations.run_operations_until(until, wait_ms=500)
 
     assert clock.now() - until <= 100
@@ -111,7 +111,7 @@ def test_who_is_told_to_stop_goes_on_with_nothing(clock):
     failed(clock, 3)
     id = begun(rate=1000.0)
 
-    with committed():
+    with run_commit_hooks():
         bulk_operations.run_operations_until(clock.now() + 500, wait_ms=500, is_stopping=lambda: True)
 
     assert row(id).done == 0
@@ -123,9 +123,9 @@ def test_what_is_stopped_or_taken_out_while_a_run_is_acted_on_comes_to_nothing(c
     passes(clock, 1)
     seen, items = row(id), list(BulkItem.objects.filter(operation=id, outcome="WAITING").values_list("pk", "run_id"))
 
-    bulk_operations.withdraw(id, [items[0][1]], BY)
+    bulk_operations.withdraw(id, [items[0][1]], ACTOR)
     assert executor._process_item(seen, *items[0], bulk_action_of(seen))
-    bulk_operations.stop(id, BY)
+    bulk_operations.stop(id, ACTOR)
     assert not executor._process_item(seen, *items[1], bulk_action_of(seen))
 
     assert running() == row(id).done
@@ -157,7 +157,7 @@ def test_a_canary_that_goes_badly_rests_and_a_person_may_go_on(clock):
     assert row(id).verdict.startswith("1 of 2 went well: 50 %")
     assert row(id).left == 4
 
-    bulk_operations.resume(id, BY, "that one is known")
+    bulk_operations.resume(id, ACTOR, "that one is known")
     passes(clock, 2)
 
     assert (row(id).state, row(id).done) == ("DONE", 6)
@@ -179,16 +179,16 @@ def test_it_is_paused_resumed_and_stopped_and_results_stay(clock):
     failed(clock, 30)
     id = begun(rate=10.0)
     passes(clock, 1.5)
-    bulk_operations.pause(id, BY, "a look")
+    bulk_operations.pause(id, ACTOR, "a look")
     done = row(id).done
     assert 0 < done < 30
     passes(clock, 2)
     assert row(id).done == done
 
-    bulk_operations.resume(id, BY)
+    bulk_operations.resume(id, ACTOR)
     passes(clock, 1)
     assert row(id).done > done
-    bulk_operations.stop(id, BY, "enough")
+    bulk_operations.stop(id, ACTOR, "enough")
     done = row(id).done
     passes(clock, 2)
 
@@ -197,15 +197,15 @@ def test_it_is_paused_resumed_and_stopped_and_results_stay(clock):
     acts = AuditEntry.objects.filter(object_type="bulk operation").order_by("id").values_list("action", flat=True)
     assert list(acts) == ["start", "pause", "resume", "stop"]
     with pytest.raises(NotAllowedInState):
-        bulk_operations.pause(id, BY)
+        bulk_operations.pause(id, ACTOR)
     with pytest.raises(Conflict):
-        bulk_operations.resume(id, BY)
+        bulk_operations.resume(id, ACTOR)
 
 
 def test_one_that_is_refused_does_not_hold_up_the_others_and_can_be_tried_again(clock):
     story = failed(clock, 3)
     id = begun()
-    with committed():
+    with run_commit_hooks():
         bulk_operations.run_due_operations()
     story.retry()
     passes(clock, 2)
@@ -215,22 +215,22 @@ def test_one_that_is_refused_does_not_hold_up_the_others_and_can_be_tried_again(
     assert (row(id).state, row(id).done, row(id).refused) == ("DONE", 2, 1)
 
     story.terminate()
-    again = bulk_operations.retry_refused(id, BY)
+    again = bulk_operations.retry_refused(id, ACTOR)
     passes(clock, 2)
 
     assert outcomes(again) == ["DONE"]
     with pytest.raises(Conflict):
-        bulk_operations.retry_refused(again, BY)
+        bulk_operations.retry_refused(again, ACTOR)
 
 
 def test_some_are_left_out_from_the_start_and_others_taken_out_on_the_way(clock):
     story = failed(clock, 4)
     ids = list(Run.objects.order_by("id").values_list("pk", flat=True))
     id = begun(excluded=[story.id], rate=0.5)
-    with committed():
+    with run_commit_hooks():
         bulk_operations.run_due_operations()
 
-    assert bulk_operations.withdraw(id, [ids[-1], "nobody"], BY) == 1
+    assert bulk_operations.withdraw(id, [ids[-1], "nobody"], ACTOR) == 1
     passes(clock, 10)
 
     assert outcomes(id) == ["DONE", "DONE", "WITHDRAWN"]
@@ -243,7 +243,7 @@ def test_runs_are_gathered_in_batches_and_those_that_fail_later_are_not_among_th
     monkeypatch.setattr(executor, "BATCHES_A_PASS", 2)
     failed(clock, 7)
     id = begun()
-    with committed():
+    with run_commit_hooks():
         bulk_operations.run_due_operations()
     assert (row(id).state, row(id).total) == ("GATHERING", 4)
 
@@ -325,7 +325,7 @@ def test_what_makes_no_sense_is_refused(clock, asked):
 def test_there_is_no_such_operation(clock):
     for command in (bulk_operations.pause, bulk_operations.resume, bulk_operations.stop, bulk_operations.retry_refused):
         with pytest.raises(NotFound):
-            command("nobody", BY)
+            command("nobody", ACTOR)
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ def test_the_policy_says_which_operations_wait_for_a_second_person(clock, settin
 
     passes(clock, 2)
 
-    assert row(id).waits_for_approval is waits
+    assert row(id).is_waiting_for_approval is waits
     assert running() == (0 if waits else 3)
 
 
@@ -357,7 +357,7 @@ def test_what_waits_begins_when_somebody_else_has_approved_it_and_both_stand_in_
     id = begun()
 
     with pytest.raises(Conflict, match="second person"):
-        bulk_operations.approve(id, BY)
+        bulk_operations.approve(id, ACTOR)
     with pytest.raises(Conflict, match="waits for the approval"):
         bulk_operations.resume(id, "ben")
     bulk_operations.approve(id, "ben", "I have looked.")
@@ -365,7 +365,7 @@ def test_what_waits_begins_when_somebody_else_has_approved_it_and_both_stand_in_
 
     assert (row(id).state, row(id).approved_by, running()) == ("DONE", "ben", 2)
     said = AuditEntry.objects.filter(object_type="bulk operation", object_id=id).order_by("id")
-    assert [(entry.actor, entry.action) for entry in said] == [(BY, "start"), ("ben", "approve")]
+    assert [(entry.actor, entry.action) for entry in said] == [(ACTOR, "start"), ("ben", "approve")]
     with pytest.raises(Conflict, match="does not wait"):
         bulk_operations.approve(id, "ben")
 
@@ -377,13 +377,13 @@ def test_what_waits_can_be_declined(clock, settings):
 
     bulk_operations.stop(id, "ben", "Not today.")
 
-    assert (row(id).state, row(id).waits_for_approval) == ("STOPPED", False)
+    assert (row(id).state, row(id).is_waiting_for_approval) == ("STOPPED", False)
 
 
 def test_labels_are_put_on_many_runs_and_taken_off_again(clock):
     failed(clock, 3)
     first = Run.objects.order_by("pk").first()
-    labels.add_labels(first.pk, [f"old {number}" for number in range(labels.MOST_LABELS)], BY)
+    labels.add_labels(first.pk, [f"old {number}" for number in range(labels.MOST_LABELS)], ACTOR)
 
     put_on = begun(action="label", labels=["gateway", "may"], reason="the outage")
     passes(clock, 2)
@@ -410,12 +410,12 @@ def test_what_is_no_label_is_refused_before_anything_begins(clock, names):
 def test_labels_that_were_refused_are_tried_again_as_they_were(clock):
     failed(clock, 1)
     run = Run.objects.get()
-    labels.add_labels(run.pk, [f"old {number}" for number in range(labels.MOST_LABELS)], BY)
+    labels.add_labels(run.pk, [f"old {number}" for number in range(labels.MOST_LABELS)], ACTOR)
     id = begun(action="label", labels=["late"])
     passes(clock, 2)
-    labels.remove_labels(run.pk, ["old 0"], BY)
+    labels.remove_labels(run.pk, ["old 0"], ACTOR)
 
-    bulk_operations.retry_refused(id, BY)
+    bulk_operations.retry_refused(id, ACTOR)
     passes(clock, 2)
 
     assert run.labels.filter(name="late").exists()

@@ -12,8 +12,8 @@ from conductor_app.engine.operations import Operation, apply_operation
 from conductor_app.engine.planning import OperationPlan, plan_operation
 from conductor_app.models import Attempt, Run, Task
 from tests.builders import Document, definition, dynamic_fork, each, fork, loop, step, sub_workflow, try_
-from tests.engine.views import complaints
-from tests.story import BY, Story, committed
+from tests.engine.views import row_violations
+from tests.story import ACTOR, Story, run_commit_hooks
 from tests.tries import seeds
 
 pytestmark = pytest.mark.django_db
@@ -107,7 +107,7 @@ class Tree:
         given = []
         for _ in range(reports):
             self.clock.advance(seconds=1)
-            with committed():
+            with run_commit_hooks():
                 taken = tasks.claim_tasks(WORKER, worker=self.random.choice("vw"), wait_ms=0)
             if not taken:
                 break
@@ -117,8 +117,8 @@ class Tree:
                 given.append(self.path_of(attempt.run_id, str(attempt.task)))
             outcome = "FAILED" if self.random.random() < fails else "COMPLETED"
             said = Report(outcome, {"at": self.clock.now()}, "by chance", worker=attempt.worker)
-            with committed():
-                assert tasks.report_task(attempt.run_id, attempt.id, said, BY)
+            with run_commit_hooks():
+                assert tasks.report_task(attempt.run_id, attempt.id, said, ACTOR)
         return given
 
     def operation(self) -> tuple[str, Operation]:
@@ -158,8 +158,8 @@ def test_only_what_the_plan_names_is_done_again(clock, seed):
         try:
             planned = plan_operation(run_id, operation)
         except RequestRefused:
-            with pytest.raises(RequestRefused), committed():
-                apply_operation(run_id, operation, BY)
+            with pytest.raises(RequestRefused), run_commit_hooks():
+                apply_operation(run_id, operation, ACTOR)
             continue
         named = tree.named(planned)
         kept = {path: facts for path, facts in before.items() if path not in named}
@@ -167,13 +167,13 @@ def test_only_what_the_plan_names_is_done_again(clock, seed):
         asked_for = set() if operation.resume_children else {path for path in before if path[: len(above)] == above}
         assert named & before.keys() <= asked_for, "work is done again that the caller has not asked for"
 
-        with committed():
-            apply_operation(run_id, operation, BY, revision=planned.revision)
+        with run_commit_hooks():
+            apply_operation(run_id, operation, ACTOR, revision=planned.revision)
 
         after = tree.completed()
         assert {path: after.get(path) for path in kept} == kept, (operation, run_id)
         given = tree.work(tree.random.randint(1, MOST_REPORTS), fails=0.1)
         assert set(given) & kept.keys() == set(), (operation, run_id)
-        assert [complaint for run in tree.runs() for complaint in complaints(run.pk)] == []
+        assert [complaint for run in tree.runs() for complaint in row_violations(run.pk)] == []
         if tree.story.row.ended_at is None:
             tree.story.terminate()

@@ -7,19 +7,19 @@ from conductor_app.engine import tasks
 from conductor_app.engine.duration_baselines import update_duration_baselines
 from conductor_app.insight.duration_baselines import typical_run_durations, typical_step_durations
 from conductor_app.models import DurationBaseline
-from tests.insight.situations import claim, define, define_task, start, step, work
+from tests.insight.situations import claim_and_report, claim_next, define_task, define_workflow, start_run, step
 
 
 @pytest.fixture
 def orders(clock, db):
     define_task("charge", retryCount=0)
-    define("order", step("charge"))
+    define_workflow("order", step("charge"))
 
 
 def one_order(clock, seconds):
-    run = start("order")
+    run = start_run("order")
     clock.advance(seconds=1)
-    attempt = claim("charge")
+    attempt = claim_next("charge")
     clock.advance(seconds=seconds)
     tasks.report_task(run.pk, attempt.pk, Report("COMPLETED"), "w7")
     return run
@@ -46,8 +46,8 @@ def test_what_has_not_changed_is_not_measured_again(clock, orders):
 
 
 def test_runs_that_failed_say_nothing_of_what_is_usual(clock, orders):
-    start("order")
-    work("charge", "FAILED", reason="no funds")
+    start_run("order")
+    claim_and_report("charge", "FAILED", reason="no funds")
 
     assert update_duration_baselines(10) == 0
     assert not DurationBaseline.objects.exists()

@@ -7,7 +7,7 @@ from conductor_app.core.errors import Busy
 from conductor_app.engine import delivery, event_actions, event_handlers, events, sweeps
 from conductor_app.models import EventAction, EventDelivery, Message, Run
 from tests.builders import definition, step
-from tests.story import committed, register
+from tests.story import register_definitions, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 
@@ -16,7 +16,7 @@ ACTION = {"action": "start_workflow", "start_workflow": {"name": "other"}}
 
 @pytest.fixture
 def handler():
-    register(definition(step("x"), name="other"))
+    register_definitions(definition(step("x"), name="other"))
     event_handlers.create_handlers(
         [{"name": "h", "event": "a:b", "active": True, "condition": "true", "actions": [ACTION]}], "me"
     )
@@ -31,7 +31,7 @@ def heard_without_what_follows() -> Message:
 def test_what_a_dead_process_has_left_is_done_by_the_sweep(clock, handler):
     heard_without_what_follows()
 
-    with committed():
+    with run_commit_hooks():
         sweeps.deliver_messages(10)
 
     assert EventAction.objects.get().status == "COMPLETED"
@@ -41,7 +41,7 @@ def test_what_a_dead_process_has_left_is_done_by_the_sweep(clock, handler):
 def test_two_processes_that_do_the_same_action_do_it_once(clock, handler):
     order = heard_without_what_follows()
 
-    with committed():
+    with run_commit_hooks():
         event_actions.run_action(order)
         # The other one has read the same message and the same row before.
         row = EventAction.objects.select_related("delivery").get()
@@ -56,7 +56,7 @@ def test_an_event_in_the_outbox_is_written_down_once_though_two_deliver_it(clock
     facts = {"event": "a:b", "id": "m", "payload": {}}
     message = delivery.read_message(Message.objects.create(subject="event", facts=facts, sent_at=now, due_at=now).pk)
 
-    with committed():
+    with run_commit_hooks():
         events.handle_internal_event(message)
         events.handle_internal_event(message)
 
@@ -71,13 +71,13 @@ def test_what_breaks_for_a_moment_is_tried_again(clock, handler, monkeypatch, tr
     def breaks(*_, **__):
         raise trouble
 
-    with monkeypatch.context() as broken, committed():
+    with monkeypatch.context() as broken, run_commit_hooks():
         broken.setattr(event_actions.runs, "start", breaks)
         assert delivery.deliver(order.pk) is False
 
     assert EventAction.objects.get().status == "IN_PROGRESS"
     clock.advance(seconds=1)
-    with committed():
+    with run_commit_hooks():
         sweeps.deliver_messages(10)
     assert EventAction.objects.get().status == "COMPLETED"
 
@@ -87,7 +87,7 @@ def test_what_never_works_is_given_up_with_a_reason(clock, handler, monkeypatch)
     monkeypatch.setattr(event_actions.runs, "start", lambda *_, **__: 1 / 0)
 
     for _ in range(event_actions.MOST_TRIES):
-        with committed():
+        with run_commit_hooks():
             delivery.deliver(order.pk)
 
     action = EventAction.objects.get()
@@ -96,7 +96,7 @@ def test_what_never_works_is_given_up_with_a_reason(clock, handler, monkeypatch)
 
 
 def test_a_message_id_of_any_length_is_told_apart(clock, handler):
-    with committed():
+    with run_commit_hooks():
         assert events.receive_event("a:b", "x" * 1000, {}, "a test")
         assert events.receive_event("a:b", "x" * 1001, {}, "a test")
         assert not events.receive_event("a:b", "x" * 1001, {}, "a test")
@@ -104,7 +104,7 @@ def test_a_message_id_of_any_length_is_told_apart(clock, handler):
 
 @pytest.mark.parametrize("payload", [None, "text", 7, [1, {"a": "\0"}], {"a": "\ud800"}, {"n": 10**30}])
 def test_any_payload_is_heard_and_kept(clock, handler, payload):
-    with committed():
+    with run_commit_hooks():
         assert events.receive_event("a:b", "m\0", payload, "a test")
 
     assert EventDelivery.objects.get().payload == payload

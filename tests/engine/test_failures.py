@@ -7,7 +7,7 @@ from conductor_app.engine import failures, runs
 from conductor_app.models import AuditEntry, Failure, FailureGroup, HourlyFailureCount
 from tests.builders import definition, fork, noop, policy, step, sub_workflow, terminate
 from tests.engine.test_statements import Counted
-from tests.story import BY, Story, committed, register
+from tests.story import ACTOR, Story, register_definitions, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 
@@ -112,12 +112,12 @@ def test_an_acknowledged_group_stays_so_and_a_resolved_one_regresses(clock):
     groups()
     group = FailureGroup.objects.get()
 
-    failures.transition_group(group.pk, "acknowledge", BY, "looking")
+    failures.transition_group(group.pk, "acknowledge", ACTOR, "looking")
     story.starts("order")
     story.worker("pay").fails("no luck")
     assert groups() == {"no luck": (2, "ACKNOWLEDGED")}
 
-    failures.transition_group(group.pk, "resolve", BY, "fixed the gateway")
+    failures.transition_group(group.pk, "resolve", ACTOR, "fixed the gateway")
     story.starts("order")
     story.worker("pay").fails("no luck")
     assert groups() == {"no luck": (3, "REGRESSED")}
@@ -130,7 +130,7 @@ def test_an_acknowledged_group_stays_so_and_a_resolved_one_regresses(clock):
 def test_what_is_resolved_in_a_build_may_fail_in_builds_from_before(clock):
     story = failing(clock, "no luck", worker="w7@41")
     groups()
-    failures.transition_group(FailureGroup.objects.get().pk, "resolve", BY, build="42")
+    failures.transition_group(FailureGroup.objects.get().pk, "resolve", ACTOR, build="42")
 
     story.starts("order")
     story.worker("pay", "w7@41").fails("no luck")
@@ -144,13 +144,13 @@ def test_what_is_resolved_in_a_build_may_fail_in_builds_from_before(clock):
 def test_what_is_resolved_in_a_version_may_fail_in_versions_from_before(clock):
     story = failing(clock, "no luck")
     groups()
-    failures.transition_group(FailureGroup.objects.get().pk, "resolve", BY, version=2)
+    failures.transition_group(FailureGroup.objects.get().pk, "resolve", ACTOR, version=2)
 
     story.starts("order")
     story.worker("pay").fails("no luck")
     assert groups() == {"no luck": (2, "RESOLVED")}
 
-    register(definition(step("pay"), version=2))
+    register_definitions(definition(step("pay"), version=2))
     story.starts("order")
     story.worker("pay").fails("no luck")
     assert groups() == {"no luck": (3, "REGRESSED")}
@@ -161,12 +161,12 @@ def test_groups_are_merged_and_taken_apart_again(clock):
     groups()
     luck, funds = FailureGroup.objects.order_by("message").reverse()
 
-    failures.merge_groups(luck.pk, funds.pk, BY, "the same gateway")
+    failures.merge_groups(luck.pk, funds.pk, ACTOR, "the same gateway")
     story.starts("order")
     story.worker("pay").fails("no luck")
     assert groups() == {"no funds": (3, "OPEN")}
 
-    failures.split_group(luck.pk, BY)
+    failures.split_group(luck.pk, ACTOR)
     assert groups() == {"no funds": (2, "OPEN"), "no luck": (1, "OPEN")}
 
 
@@ -174,26 +174,26 @@ def test_what_makes_no_sense_is_refused(clock):
     failing(clock, "no luck", "no funds")
     groups()
     one, other = FailureGroup.objects.order_by("pk")
-    failures.merge_groups(one.pk, other.pk, BY)
+    failures.merge_groups(one.pk, other.pk, ACTOR)
 
     with pytest.raises(NotAllowedInState):
-        failures.transition_group(other.pk, "recur", BY)
+        failures.transition_group(other.pk, "recur", ACTOR)
     with pytest.raises(NotFound):
-        failures.transition_group(-1, "resolve", BY)
+        failures.transition_group(-1, "resolve", ACTOR)
     with pytest.raises(Conflict):
-        failures.merge_groups(one.pk, other.pk, BY)
+        failures.merge_groups(one.pk, other.pk, ACTOR)
     with pytest.raises(Invalid):
-        failures.merge_groups(other.pk, one.pk, BY)
+        failures.merge_groups(other.pk, one.pk, ACTOR)
     with pytest.raises(Conflict):
-        failures.split_group(other.pk, BY)
+        failures.split_group(other.pk, ACTOR)
 
 
 def test_a_removed_run_takes_its_failures_with_it_and_leaves_the_counts(clock):
     story = failing(clock, "no luck")
     groups()
 
-    with committed():
-        runs.remove_run(story.id, BY)
+    with run_commit_hooks():
+        runs.remove_run(story.id, ACTOR)
 
     assert not Failure.objects.exists()
     assert FailureGroup.objects.get().count == 1

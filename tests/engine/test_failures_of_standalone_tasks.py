@@ -7,7 +7,7 @@ from conductor_app.engine.standalone import expiry
 from conductor_app.insight.failures import failure_detail
 from conductor_app.insight.workers import workforce
 from conductor_app.models import AuditEntry, Failure, FailureGroup, MinuteCount
-from tests.admin.reading import words
+from tests.admin.reading import page_text
 from tests.api.taskcluster.conftest import LINUX, Queue
 from tests.engine.test_statements import Counted
 
@@ -30,9 +30,9 @@ def groups() -> dict[tuple[str, str], int]:
 
 def test_tasks_that_differ_by_numbers_fail_alike_in_their_queue(queue):
     for number in (1, 2):
-        queue.does(named(queue, f"test part {number}"), "failed")
-    queue.does(named(queue, "test part 3"), "malformed-payload")
-    queue.does(named(queue, "test part 4"))
+        queue.claim_and_report(named(queue, f"test part {number}"), "failed")
+    queue.claim_and_report(named(queue, "test part 3"), "malformed-payload")
+    queue.claim_and_report(named(queue, "test part 4"))
 
     assert groups() == {("test part <n>", "failed"): 2, ("test part <n>", "malformed-payload"): 1}
     assert set(FailureGroup.objects.values_list("definition", flat=True)) == {LINUX}
@@ -40,8 +40,8 @@ def test_tasks_that_differ_by_numbers_fail_alike_in_their_queue(queue):
 
 def test_each_attempt_that_fails_counts_with_its_worker(queue):
     id = named(queue, "flaky", retries=1)
-    queue.does(id, "intermittent-task")
-    queue.takes(id)
+    queue.claim_and_report(id, "intermittent-task")
+    queue.claim_specific_task(id)
     queue.later(1201)
     queue.later(3600)
 
@@ -62,7 +62,7 @@ def test_what_never_came_to_its_turn_fails_by_its_deadline_and_what_is_canceled_
 def test_a_failure_is_one_statement_more(queue):
     one, other = queue.create(), queue.create()
     for id in (one, other):
-        queue.takes(id)
+        queue.claim_specific_task(id)
 
     with Counted() as well:
         queue.report(one, 0, "completed")
@@ -74,11 +74,11 @@ def test_a_failure_is_one_statement_more(queue):
 
 def test_the_page_of_the_group_leads_to_the_tasks(queue, admin_client):
     id = named(queue, "build")
-    queue.does(id, "failed")
+    queue.claim_and_report(id, "failed")
     groups()
     [group] = FailureGroup.objects.all()
 
-    shown = words(admin_client.get(f"/admin/failures/{group.pk}/"))
+    shown = page_text(admin_client.get(f"/admin/failures/{group.pk}/"))
 
     assert id in shown
     assert "Tasks affected" in shown
@@ -86,7 +86,7 @@ def test_the_page_of_the_group_leads_to_the_tasks(queue, admin_client):
 
 
 def test_with_the_task_its_failures_go(queue):
-    queue.does(named(queue, "build"), "failed")
+    queue.claim_and_report(named(queue, "build"), "failed")
 
     [(id,)] = Failure.objects.values_list("task_id")
     expiry.delete_task(id)

@@ -7,12 +7,12 @@ from itertools import pairwise
 import pytest
 
 from conductor_app.core.errors import RequestRefused
-from conductor_app.core.standalone.resolutions import ENDINGS
+from conductor_app.core.standalone.resolutions import ATTEMPT_RESOLUTIONS
 from conductor_app.core.states import TASK
 from conductor_app.engine import sweeps
 from conductor_app.engine.standalone import claims, expiry, group_commands, groups, task_actions, tasks
 from conductor_app.models import Attempt, Dependency, Failure, Message, PulseMessage, StandaloneTask, Task, TaskGroup
-from tests.api.taskcluster.conftest import LINUX, slug
+from tests.api.taskcluster.conftest import LINUX, new_id
 
 from .test_parallel import at_once
 
@@ -31,7 +31,7 @@ def nobody_waits(settings):
 
 
 def new_task(clock, **fields) -> tasks.NewTask:
-    id = slug()
+    id = new_id()
     facts = {"id": id, "group_id": id, "scheduler_id": "-", "project_id": "none", "queue": LINUX, "priority": 1}
     moments = {"deadline_at": clock.now() + HOUR_MS, "expires_at": clock.now() + 2 * HOUR_MS}
     rest = {"retries": 2, "requires": (), "accepts_failure": False, "tags": {}, "routes": (), "name": "n"}
@@ -59,7 +59,7 @@ def complaints(task_id: str) -> list[str]:
     }
     found = [complaint for complaint, is_so in wrong.items() if is_so]
     for last, following in pairwise(runs):
-        if following.cause not in ("rerun", ENDINGS[last.reason].retried_as):
+        if following.cause not in ("rerun", ATTEMPT_RESOLUTIONS[last.reason].retried_as):
             found.append(f"{following.cause} after {last.reason}")
     return found + told_wrongly(task_id, runs)
 
@@ -108,7 +108,7 @@ def test_an_unscheduled_task_that_is_canceled_by_many_gets_one_run(clock):
 
 
 def test_a_task_whose_dependencies_end_while_it_is_created_is_not_forgotten(clock):
-    firsts = [create(clock, group_id=slug()) for _ in range(6)]
+    firsts = [create(clock, group_id=new_id()) for _ in range(6)]
     held = {claimed.standalone.id for claimed in claims.claim_tasks(LINUX, "here", "w", 32)}
     assert held == set(firsts)
     waiting = [new_task(clock, requires=tuple(firsts)) for _ in range(6)]
@@ -148,7 +148,7 @@ def act(id: str, verb: str, number: int, worker: str, group: str) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_what_must_hold_holds_whatever_many_do_at_once(clock, seed, monkeypatch):
     monkeypatch.setattr(group_commands, "WAITED_FOR", 2)
-    group = slug()
+    group = new_id()
     firsts = [create(clock, group_id=group) for _ in range(3)]
     more = {"requires": tuple(firsts), "accepts_failure": True, "group_id": group}
     ids = [*firsts, *(create(clock, **more) for _ in range(3))]
@@ -186,7 +186,7 @@ def test_what_must_hold_holds_whatever_many_do_at_once(clock, seed, monkeypatch)
 
 
 def test_a_group_is_canceled_while_others_work_in_it(clock):
-    group = slug()
+    group = new_id()
     ids = [create(clock, group_id=group) for _ in range(12)]
     groups.seal_group(group)
 
@@ -208,7 +208,7 @@ def test_a_group_is_canceled_while_others_work_in_it(clock):
 
 
 def test_that_a_group_is_resolved_is_told_though_its_last_tasks_end_at_once(clock):
-    group = slug()
+    group = new_id()
     for _ in range(8):
         create(clock, group_id=group)
     held = claims.claim_tasks(LINUX, "here", "w", 8)

@@ -9,14 +9,14 @@ from conductor_app.insight.cause import run_cause
 from conductor_app.models import Run
 from conductor_app.store import due_rows
 from tests.builders import step
-from tests.story import BY, Story, View
+from tests.story import ACTOR, RunView, Story
 
 pytestmark = pytest.mark.django_db
 
 HOUR_MS = 3_600_000
 
 
-def ahead(clock, *steps, **fields) -> tuple[Story, View]:
+def ahead(clock, *steps, **fields) -> tuple[Story, RunView]:
     """A run that has begun, and one that begins an hour after it."""
     story = Story(clock, *(steps or [step("pay")]), **fields)
     return story, story.starts("order", starts_at=clock.now() + HOUR_MS)
@@ -86,7 +86,7 @@ def test_it_takes_no_place_of_its_limit_before_its_start(clock):
 
 def test_operations_on_many_runs_reach_it_too(clock):
     _, later = ahead(clock)
-    bulk_operations.start(BulkRequest("terminate", {"definition": "order", "status": ["RUNNING"]}, rate=1000.0), BY)
+    bulk_operations.start(BulkRequest("terminate", {"definition": "order", "status": ["RUNNING"]}, rate=1000.0), ACTOR)
 
     for _ in range(3):
         clock.advance(seconds=1)

@@ -1,15 +1,15 @@
 """Runs that are under way are moved to the newest version of their definition, many at once."""
 
 from conductor_app.engine.operations import Operation, apply_operation
-from tests.insight.situations import define, now_of, started, step, work
+from tests.insight.situations import claim_and_report, define_workflow, reload_run, start_run_of, step
 
 
 def test_a_run_goes_on_by_the_newest_version_from_where_it_stands(clock, db):
-    run = started(step("charge"), step("pack"))
-    define("order", step("charge"), step("ship"), version=2)
+    run = start_run_of(step("charge"), step("pack"))
+    define_workflow("order", step("charge"), step("ship"), version=2)
 
     apply_operation(run.pk, Operation("upgrade", reason="the carrier has changed"), "olga")
-    work("charge")
-    work("ship")
+    claim_and_report("charge")
+    claim_and_report("ship")
 
-    assert (now_of(run).version, now_of(run).status) == (2, "COMPLETED")
+    assert (reload_run(run).version, reload_run(run).status) == (2, "COMPLETED")

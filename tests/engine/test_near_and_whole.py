@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.models import Run
-from tests.engine.chance import Chance
+from tests.engine.chance import RandomWorkers
 from tests.tries import seeds
 
 pytestmark = pytest.mark.django_db
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.mark.parametrize("seed", seeds(0, 12))
 def test_near_view_and_whole_view_agree_and_every_run_ends(clock, seed):
-    chance = Chance(clock, seed)
+    chance = RandomWorkers(clock, seed)
 
     chance.live(steps=30)
     chance.finish()
@@ -22,7 +22,7 @@ def test_near_view_and_whole_view_agree_and_every_run_ends(clock, seed):
 
 @pytest.mark.parametrize("seed", seeds(100, 112))
 def test_they_agree_about_a_run_that_was_led_off_its_way(clock, seed):
-    chance = Chance(clock, seed, detours=0.8)
+    chance = RandomWorkers(clock, seed, detours=0.8)
 
     chance.live(steps=30)
     chance.finish()

@@ -8,9 +8,9 @@ from conductor_app.engine.operations import Operation, apply_operation
 from conductor_app.engine.planning import OperationPlan, plan_operation
 from conductor_app.models import Attempt, AuditEntry, Run, Task
 from tests.builders import definition, dynamic_fork, fork, loop, policy, step, sub_workflow, switch
-from tests.engine.chance import Chance
+from tests.engine.chance import RandomWorkers
 from tests.engine.test_preview import everything
-from tests.story import BY, Story, committed, register
+from tests.story import ACTOR, Story, register_definitions, run_commit_hooks
 from tests.tries import seeds
 
 pytestmark = pytest.mark.django_db
@@ -23,8 +23,8 @@ def told(planned: OperationPlan, run_id: str = "") -> dict[str, str]:
 
 
 def do(run_id: str, operation: Operation, **more) -> None:
-    with committed():
-        apply_operation(run_id, operation, BY, **more)
+    with run_commit_hooks():
+        apply_operation(run_id, operation, ACTOR, **more)
 
 
 def forked(clock) -> Story:
@@ -165,7 +165,7 @@ def test_what_is_confirmed_after_the_run_has_moved_is_refused(clock):
 def test_a_restart_by_another_version_is_planned_and_done_by_that_version(clock):
     story = Story(clock, step("a"))
     story.worker("a").fails()
-    register(definition(step("a"), step("b"), version=2), definition(step("c"), version=3))
+    register_definitions(definition(step("a"), step("b"), version=2), definition(step("c"), version=3))
 
     by_second = Operation("restart", version=2)
     assert {run.version for run in plan_operation(story.id, by_second).runs} == {2}
@@ -229,7 +229,7 @@ def happened(old: tuple | None, new: tuple | None, run: Run) -> set[str]:
 
 @pytest.mark.parametrize("seed", seeds(0, 12))
 def test_what_was_planned_is_what_becomes_of_every_task(clock, seed):
-    chance = Chance(clock, seed)
+    chance = RandomWorkers(clock, seed)
     chance.live(steps=chance.random.choice((5, 15, 30)))
     for _ in range(3):
         id = chance.story.id

@@ -10,9 +10,9 @@ from conductor_app.engine.preview import Preview, preview
 from conductor_app.models import Attempt, HistoryEntry, Message, ResolvedDefinition, Run, Task
 from conductor_app.store.rows import parse_iteration_path
 from tests.builders import definition, fork, inline, step, sub_workflow
-from tests.engine.chance import Chance
-from tests.engine.views import complaints
-from tests.story import BY, Story, committed
+from tests.engine.chance import RandomWorkers
+from tests.engine.views import row_violations
+from tests.story import ACTOR, Story, run_commit_hooks
 from tests.tries import seeds
 
 pytestmark = pytest.mark.django_db
@@ -105,23 +105,23 @@ def test_what_would_be_refused_is_refused(clock):
 class Deeds:
     """Something that an operator does to a run, as a command and as an act."""
 
-    def __init__(self, chance: Chance) -> None:
+    def __init__(self, chance: RandomWorkers) -> None:
         self.random, self.id = chance.random, chance.story.id
 
     def rerun(self):
         task = self.random.choice([None, *Task.objects.filter(run_id=self.id).order_by("seq")])
         key = Key(task.ref, parse_iteration_path(task.iteration_path)) if task else None
         attempt = task.attempt_id if task else ""
-        return commands.Rerun(key), lambda: runs.rerun(self.id, BY, attempt_id=attempt)
+        return commands.Rerun(key), lambda: runs.rerun(self.id, ACTOR, attempt_id=attempt)
 
     def restart(self):
-        return commands.restart_run(), lambda: runs.restart(self.id, BY)
+        return commands.restart_run(), lambda: runs.restart(self.id, ACTOR)
 
     def retry(self):
-        return commands.Retry(), lambda: runs.retry(self.id, BY)
+        return commands.Retry(), lambda: runs.retry(self.id, ACTOR)
 
     def terminate(self):
-        return commands.terminate_run("enough"), lambda: runs.terminate_run(self.id, BY, "enough")
+        return commands.terminate_run("enough"), lambda: runs.terminate_run(self.id, ACTOR, "enough")
 
     def below(self):
         """A child is retried or restarted."""
@@ -132,7 +132,7 @@ class Deeds:
 
 @pytest.mark.parametrize("seed", seeds(0, 12))
 def test_what_was_foreseen_happens_and_the_run_ends_again(clock, seed):
-    chance = Chance(clock, seed)
+    chance = RandomWorkers(clock, seed)
     chance.live(steps=25)
     chance.finish()
     for _ in range(3):
@@ -144,12 +144,12 @@ def test_what_was_foreseen_happens_and_the_run_ends_again(clock, seed):
         try:
             seen = preview(deeds.id, command)
         except RequestRefused as refused:
-            with pytest.raises(type(refused)), committed():
+            with pytest.raises(type(refused)), run_commit_hooks():
                 act()
             continue
         assert everything() == before
 
-        with committed():
+        with run_commit_hooks():
             act()
 
         assert lines(seen) == written(since)
@@ -160,6 +160,6 @@ def test_what_was_foreseen_happens_and_the_run_ends_again(clock, seed):
                 foreseen.after.revision,
                 foreseen.after.next_seq,
             )
-            assert complaints(id) == []
+            assert row_violations(id) == []
         chance.finish()
         assert chance.story.row.ended_at

@@ -7,16 +7,16 @@ from conductor_app.engine import definitions, queues, sweeps
 from conductor_app.insight.gate_verdicts import closed_gates, explain_attempt
 from conductor_app.insight.queue_position import queue_position
 from conductor_app.models import Attempt, AuditEntry, HistoryEntry, MinuteCount
-from tests.builders import bare, policy, step
+from tests.builders import policy, step, step_without_policy
 from tests.engine.test_statements import Counted
-from tests.story import BY, Story, committed
+from tests.story import ACTOR, Story, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 
 
 def do(command, *given, **more) -> None:
-    with committed():
-        command(*given, BY, **more)
+    with run_commit_hooks():
+        command(*given, ACTOR, **more)
 
 
 def obstacles(attempt: Attempt) -> dict[str, str]:
@@ -50,7 +50,7 @@ def test_a_queue_that_is_paused_until_a_moment_opens_by_itself(clock):
 
 
 def test_a_pause_holds_for_its_queue_alone_and_for_limited_tasks_too(clock):
-    story = Story(clock, bare("ship"), tasks=[policy("ship", concurrent_limit=5)])
+    story = Story(clock, step_without_policy("ship"), tasks=[policy("ship", concurrent_limit=5)])
     do(queues.pause_queue, "east:ship")
     assert "queue" not in obstacles(story.task("ship"))
     do(queues.pause_queue, "ship")
@@ -112,7 +112,7 @@ def test_a_higher_priority_goes_first(clock):
         {"effect": "RequeueAttempt", "task": "ship", "priority": 7}
     ]
     with pytest.raises(Invalid):
-        queues.prioritize(first.pk, 100, BY)
+        queues.prioritize(first.pk, 100, ACTOR)
 
 
 def test_what_is_moved_to_the_front_is_handed_out_next(clock):
@@ -144,20 +144,20 @@ def test_work_is_moved_to_another_domain(clock):
     assert story.worker("ship", domain="east").polls() == ["ship"]
 
     with pytest.raises(Conflict):
-        queues.move_to_domain(story.task("ship").pk, "west", BY)
+        queues.move_to_domain(story.task("ship").pk, "west", ACTOR)
 
 
 def test_what_does_not_wait_cannot_be_moved(clock):
     with pytest.raises(NotFound):
-        queues.move_to_front("nobody", BY)
+        queues.move_to_front("nobody", ACTOR)
     with pytest.raises(Conflict):
-        queues.resume_queue("ship", BY)
+        queues.resume_queue("ship", ACTOR)
     with pytest.raises(Conflict):
-        queues.undrain_worker("w1", BY)
+        queues.undrain_worker("w1", ACTOR)
     with pytest.raises(Invalid):
-        queues.pause_queue("ship", BY, until_at=clock.now())
+        queues.pause_queue("ship", ACTOR, until_at=clock.now())
     with pytest.raises(Invalid):
-        queues.pause_queue(" ", BY)
+        queues.pause_queue(" ", ACTOR)
 
 
 def test_the_place_in_the_queue_is_the_order_in_which_it_is_handed_out(clock):
@@ -210,20 +210,20 @@ def test_tallies_are_kept_for_two_days(clock):
 
 
 def test_a_shut_limit_names_its_holders_and_raising_it_releases(clock):
-    story = Story(clock, bare("ship"), tasks=[policy("ship", concurrent_limit=1)])
+    story = Story(clock, step_without_policy("ship"), tasks=[policy("ship", concurrent_limit=1)])
     story.worker("ship", "w7").polls()
     waiting = story.starts("order").task("ship")
 
     [verdict] = [verdict for verdict in closed_gates(explain_attempt(waiting.pk)) if verdict.gate == "concurrency"]
     assert [(holder.run_id, holder.worker) for holder in verdict.holders] == [(story.id, "w7")]
 
-    definitions.save_task(policy("ship", concurrent_limit=2), BY)
+    definitions.save_task(policy("ship", concurrent_limit=2), ACTOR)
     assert obstacles(waiting) == {}
     assert story.worker("ship", "w8").polls() == ["ship"]
 
 
 def test_a_used_up_rate_says_when_it_has_room_again(clock):
-    story = Story(clock, bare("ship"), tasks=[policy("ship", rate_count=1, rate_seconds=60)])
+    story = Story(clock, step_without_policy("ship"), tasks=[policy("ship", rate_count=1, rate_seconds=60)])
     story.worker("ship").completes()
     clock.advance(seconds=20)
     waiting = story.starts("order").task("ship")

@@ -7,7 +7,7 @@ from conductor_app.engine import retention, sweeps
 from conductor_app.insight.retention import growth_by_definition, preview_removal, retention_policies
 from conductor_app.models import AuditEntry, Run
 from tests.builders import definition, step
-from tests.story import BY, Story, committed, register
+from tests.story import ACTOR, Story, register_definitions, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 DAY = 86_400
@@ -17,7 +17,7 @@ DAY = 86_400
 def story(clock) -> Story:
     """Two orders that went well, one that failed, and a refund; a month later another order."""
     story = Story(clock, step("pay"))
-    register(definition(step("pay"), name="refund"))
+    register_definitions(definition(step("pay"), name="refund"))
     for name in ("order", "order", "refund"):
         story.starts(name)
         clock.advance(seconds=1)
@@ -35,7 +35,7 @@ def left() -> dict[str, int]:
 
 
 def swept() -> int:
-    with committed():
+    with run_commit_hooks():
         return sweeps.prune_finished(500)
 
 
@@ -54,8 +54,8 @@ def test_without_a_policy_the_setting_decides(story, clock, settings):
 
 
 def test_a_policy_of_a_definition_goes_before_that_of_all_others(story, clock):
-    retention.save_policy("", 30, 30, 0, BY)
-    retention.save_policy("order", 30, 90, 0, BY, "we look at failures for longer")
+    retention.save_policy("", 30, 30, 0, ACTOR)
+    retention.save_policy("order", 30, 90, 0, ACTOR, "we look at failures for longer")
 
     assert foreseen(clock) == {"order": 2, "": 1}
     assert swept() == 3
@@ -65,7 +65,7 @@ def test_a_policy_of_a_definition_goes_before_that_of_all_others(story, clock):
 
 
 def test_the_newest_may_be_kept_however_old_they_are(story, clock):
-    retention.save_policy("order", 1, 1, 3, BY)
+    retention.save_policy("order", 1, 1, 3, ACTOR)
 
     assert foreseen(clock)["order"] == 1
     assert swept() == 1
@@ -73,7 +73,7 @@ def test_the_newest_may_be_kept_however_old_they_are(story, clock):
 
 
 def test_open_runs_are_never_removed_and_zero_days_are_for_ever(story, clock):
-    retention.save_policy("", 0, 1, 0, BY)
+    retention.save_policy("", 0, 1, 0, ACTOR)
 
     assert swept() == 1
     assert Run.objects.filter(status="FAILED").count() == 0
@@ -81,7 +81,7 @@ def test_open_runs_are_never_removed_and_zero_days_are_for_ever(story, clock):
 
 
 def test_a_sweep_removes_no_more_at_once_than_it_is_told(story, clock):
-    retention.save_policy("", 1, 1, 0, BY)
+    retention.save_policy("", 1, 1, 0, ACTOR)
 
     assert len(list(retention.runs_to_remove(3))) == 3
 
@@ -89,9 +89,9 @@ def test_a_sweep_removes_no_more_at_once_than_it_is_told(story, clock):
 def test_what_makes_no_sense_is_refused(db):
     for numbers in ((-1, 0, 0), (0, 10**6, 0), (0, 0, 10**6)):
         with pytest.raises(Invalid):
-            retention.save_policy("order", *numbers, BY)
+            retention.save_policy("order", *numbers, ACTOR)
     with pytest.raises(NotFound):
-        retention.delete_policy("order", BY)
+        retention.delete_policy("order", ACTOR)
 
 
 def test_growth_is_measured_on_the_newest_runs(story, clock):

@@ -11,8 +11,8 @@ from conductor_app.engine.schedules import firing
 from conductor_app.models import Run, Schedule, ScheduleExecution
 from conductor_app.store import due_rows
 from tests.engine.test_statements import Counted
-from tests.schedules import HOURLY, came_to, order_is_known, scheduled
-from tests.story import committed
+from tests.schedules import HOURLY, create_schedule, register_order_workflow, slot_outcomes
+from tests.story import run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 
@@ -22,18 +22,18 @@ HOUR_MS = 3_600_000
 @pytest.fixture
 def hour(clock):
     """An hourly schedule that has come to its first slot."""
-    order_is_known()
-    scheduled()
+    register_order_workflow()
+    create_schedule()
     clock.advance(seconds=3600)
     return clock
 
 
 @pytest.mark.parametrize(("policy", "most"), [("ALLOW", 9), ("SKIP", 11), ("TERMINATE_OTHER", 10)])
 def test_a_slot_takes_few_statements(clock, policy, most):
-    order_is_known()
-    schedule = scheduled(overlapPolicy=policy)
+    register_order_workflow()
+    schedule = create_schedule(overlapPolicy=policy)
     # The first run of a definition reads it.
-    with committed():
+    with run_commit_hooks():
         runs.start(runs.StartRequest("order"), "a test")
     clock.advance(seconds=3600)
 
@@ -45,7 +45,7 @@ def test_a_slot_takes_few_statements(clock, policy, most):
 
 
 def test_a_pass_that_finds_nothing_takes_one_statement(clock):
-    scheduled()
+    create_schedule()
 
     with Counted() as counted:
         assert sweeps.fire_schedules(500) == sweeps.start_waiting_slots(500) == 0
@@ -72,7 +72,7 @@ def test_a_schedule_that_is_changed_meanwhile_does_not_start_the_old_slot(hour, 
     began = runs.start
 
     def after_a_change(request, by, also):
-        scheduled(cron="0 30 * * * *")
+        create_schedule(cron="0 30 * * * *")
         return began(request, by, also)
 
     monkeypatch.setattr(runs, "start", after_a_change)
@@ -96,7 +96,7 @@ def test_a_crash_before_the_commit_loses_nothing_and_doubles_nothing(hour, monke
     sweeps.fire_schedules(500)
 
     assert Run.objects.count() == 1
-    assert came_to() == [("EXECUTED", "")]
+    assert slot_outcomes() == [("EXECUTED", "")]
 
 
 def test_a_start_that_finds_no_helper_is_tried_again_and_then_given_up(hour, monkeypatch):
@@ -105,15 +105,15 @@ def test_a_start_that_finds_no_helper_is_tried_again_and_then_given_up(hour, mon
 
     monkeypatch.setattr(runs, "start", busy)
     assert sweeps.fire_schedules(500) == 1
-    assert came_to() == [("POLLED", "All helpers are at work.")]
+    assert slot_outcomes() == [("POLLED", "All helpers are at work.")]
     assert sweeps.start_waiting_slots(500) == 0
     hour.advance(seconds=2)
     sweeps.start_waiting_slots(500)
-    assert came_to() == [("POLLED", "All helpers are at work.")]
+    assert slot_outcomes() == [("POLLED", "All helpers are at work.")]
     hour.advance(seconds=61)
     sweeps.start_waiting_slots(500)
 
-    assert came_to() == [("FAILED", "All helpers are at work.")]
+    assert slot_outcomes() == [("FAILED", "All helpers are at work.")]
 
 
 def test_a_start_that_was_tried_again_succeeds(hour, monkeypatch):
@@ -126,7 +126,7 @@ def test_a_start_that_was_tried_again_succeeds(hour, monkeypatch):
     hour.advance(seconds=2)
     sweeps.start_waiting_slots(500)
 
-    assert came_to() == [("EXECUTED", "")]
+    assert slot_outcomes() == [("EXECUTED", "")]
 
 
 def test_a_fault_of_ours_is_noted_with_its_trace_and_the_schedule_goes_on(hour, monkeypatch):
@@ -143,10 +143,10 @@ def test_a_fault_of_ours_is_noted_with_its_trace_and_the_schedule_goes_on(hour, 
 
 
 def test_the_next_moment_is_that_of_the_earliest_schedule(clock):
-    order_is_known()
+    register_order_workflow()
     assert due_rows.next_due_moment() is None
-    scheduled("b", "0 30 * * * *")
-    scheduled("a")
+    create_schedule("b", "0 30 * * * *")
+    create_schedule("a")
     assert due_rows.next_due_moment() == clock.now() + HOUR_MS // 2
 
     schedules.pause_schedule("b", "a test")
@@ -157,13 +157,13 @@ def test_the_next_moment_is_that_of_the_earliest_schedule(clock):
 
 
 def test_ten_thousand_schedules_that_are_due_at_once_are_worked_off_in_bounded_passes(clock):
-    order_is_known()
-    template = scheduled()
+    register_order_workflow()
+    template = create_schedule()
     Schedule.objects.all().delete()
     fields = {"document": template.document, "workflow_name": "order", "next_run_at": clock.now()}
     Schedule.objects.bulk_create([Schedule(name=f"s{number}", **fields) for number in range(10_000)], batch_size=500)
 
-    with committed():
+    with run_commit_hooks():
         passes = [sweeps.fire_schedules(50) for _ in range(2)]
 
     assert passes == [50, 50]
@@ -175,7 +175,7 @@ def test_ten_thousand_schedules_that_are_due_at_once_are_worked_off_in_bounded_p
 def test_sweeps_that_meet_at_a_slot_start_one_run(hour):
     names = ["hourly", "two", "three"]
     for name in names[1:]:
-        scheduled(name)
+        create_schedule(name)
     Schedule.objects.update(next_run_at=hour.now())
     barrier = Barrier(4)
 
@@ -198,8 +198,8 @@ def test_sweeps_that_meet_at_a_slot_start_one_run(hour):
 
 @pytest.mark.django_db(transaction=True)
 def test_slots_that_wait_for_one_another_do_not_begin_together(clock):
-    order_is_known()
-    scheduled(cron=HOURLY, overlapPolicy="QUEUE")
+    register_order_workflow()
+    create_schedule(cron=HOURLY, overlapPolicy="QUEUE")
     clock.advance(seconds=5 * 3600)
     Schedule.objects.update(next_run_at=clock.now() + HOUR_MS)
     assert schedules.backfill("hourly", clock.now() - 4 * HOUR_MS, clock.now(), "a test") == 5
@@ -220,4 +220,4 @@ def test_slots_that_wait_for_one_another_do_not_begin_together(clock):
         thread.join(30)
 
     assert Run.objects.count() == 1
-    assert [state for state, _ in came_to()].count("POLLED") == 4
+    assert [state for state, _ in slot_outcomes()].count("POLLED") == 4

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.builders import bare, dynamic_fork, each, fork, loop, policy, step, switch
+from tests.builders import dynamic_fork, each, fork, loop, policy, step, step_without_policy, switch
 from tests.story import Story
 
 pytestmark = pytest.mark.django_db
@@ -103,14 +103,16 @@ def test_a_heartbeat_takes_few_statements(clock):
     story.worker("a").polls()
 
     with Counted() as counted:
-        story.worker("a").extends_its_lease()
+        story.worker("a").extend_lease()
 
     assert counted.count <= 6, counted.statements
 
 
 def costs_of_branches(clock, width: int) -> set[int]:
     inputs = {"forkTaskInputs": list(range(width)), "forkTaskName": "pay"}
-    story = Story(clock, *dynamic_fork(inputs=inputs, optional=False), bare("after"), tasks=[policy("pay")])
+    story = Story(
+        clock, *dynamic_fork(inputs=inputs, optional=False), step_without_policy("after"), tasks=[policy("pay")]
+    )
     costs = set()
     for number in range(width):
         measured = number in (1, width // 2, width - 2)
@@ -133,12 +135,12 @@ def costs_of_items(clock, count: int, **settings) -> list[int]:
     """What the reports cost that end an early, a middle and a late item, by which the next one begins."""
     body = step("pay", inputs={"item": "${each.output.item}"})
     items = each("each", body, items="${workflow.input.items}", **settings)
-    story = Story(clock, items, bare("after"), input={"items": ["x" * 10] * count})
+    story = Story(clock, items, step_without_policy("after"), input={"items": ["x" * 10] * count})
     costs = []
     for number in range(count):
         story.worker("pay").polls()
         with Counted() as counted:
-            story.worker("pay").completes() if number % 3 else story.worker("pay").fails_for_good()
+            story.worker("pay").completes() if number % 3 else story.worker("pay").fail_terminally()
         costs.append(counted.count)
     assert story.is_waiting_for("after")
     return [costs[number] for number in (1, 2, 3, count // 6 * 3 + 1, count // 6 * 3, count - 6, count - 5)]
@@ -180,7 +182,7 @@ def costs_of_forking_items(clock, count: int) -> list[tuple[int, bool]]:
     """
     fork_inputs = {"forkTaskInputs": [1, 2], "forkTaskName": "pay"}
     items = each("each", *dynamic_fork(inputs=fork_inputs, optional=False), items="${workflow.input.items}")
-    story = Story(clock, items, bare("after"), input={"items": ["x"] * count}, tasks=[policy("pay")])
+    story = Story(clock, items, step_without_policy("after"), input={"items": ["x"] * count}, tasks=[policy("pay")])
     costs = []
     for _ in range(count):
         story.worker("pay").completes()

@@ -13,11 +13,11 @@ from conductor_app.core.reports import Report
 from conductor_app.engine import run_waits, tasks
 from conductor_app.engine.runs import StartRequest, start
 from conductor_app.models import Run
-from conductor_app.notifications.waiters import EARS
+from conductor_app.notifications.waiters import WAITERS
 from conductor_app.store import run_tree
 from tests.builders import definition, fork, human, loop, policy, step, sub_workflow, wait
 from tests.clients.waiting import eventually
-from tests.story import Story, register
+from tests.story import Story, register_definitions
 
 BY = "a test"
 LONG = 60.0
@@ -31,7 +31,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def run(transactional_db) -> str:
-    register(definition(step("a"), step("b")))
+    register_definitions(definition(step("a"), step("b")))
     return start(StartRequest("order"), BY)
 
 
@@ -85,8 +85,8 @@ def test_every_waiter_hears_of_it(run, patient):
 
 
 def test_the_wait_of_a_child_that_begins_later_ends_the_wait_for_its_parent(transactional_db, patient):
-    register(definition(step("c"), wait("approve"), name="child"))
-    register(definition(step("a"), sub_workflow("inner")))
+    register_definitions(definition(step("c"), wait("approve"), name="child"))
+    register_definitions(definition(step("a"), sub_workflow("inner")))
     run = start(StartRequest("order"), BY)
     thread, found = in_thread(lambda: run_waits.wait_for_run(run, LONG))
 
@@ -99,8 +99,8 @@ def test_the_wait_of_a_child_that_begins_later_ends_the_wait_for_its_parent(tran
 
 
 def test_a_child_that_was_there_before_is_heard_too(transactional_db, patient):
-    register(definition(step("c"), wait("approve"), name="child"))
-    register(definition(sub_workflow("inner")))
+    register_definitions(definition(step("c"), wait("approve"), name="child"))
+    register_definitions(definition(sub_workflow("inner")))
     run = start(StartRequest("order"), BY)
     thread, found = in_thread(lambda: run_waits.wait_for_run(run, LONG))
 
@@ -130,7 +130,7 @@ def test_fifty_waiting_requests_hold_no_connection(run):
     before = held()
     with ThreadPoolExecutor(50) as pool:
         waiting = [pool.submit(lambda: (run_waits.wait_for_run(run, LONG), connections.close_all())) for _ in range(50)]
-        eventually(lambda: EARS.count >= 50 and held() <= before)
+        eventually(lambda: WAITERS.count >= 50 and held() <= before)
         report_on(run, "a")
         report_on(run, "b")
         assert all(one.result(timeout=20)[0] == run_waits.WaitOutcome(run) for one in waiting)
@@ -143,7 +143,7 @@ def held() -> int:
 
 
 def test_the_same_request_at_the_same_moment_starts_one_run(transactional_db):
-    register(definition(step("a")))
+    register_definitions(definition(step("a")))
     begin = Event()
 
     def ask() -> str:

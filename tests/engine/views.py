@@ -13,7 +13,7 @@ from conductor_app.models import Run as RunRow
 from conductor_app.store import runs as store
 
 
-def decided(run_id: str, near: list[str] | None, command: Command) -> tuple[Decision, bool]:
+def decide_command(run_id: str, near: list[str] | None, command: Command) -> tuple[Decision, bool]:
     """What would happen, nothing saved; and whether the whole run was read for it."""
     answers, run = LoadedData(), store.load_for_update(run_id, near)
     while True:
@@ -29,7 +29,7 @@ def decided(run_id: str, near: list[str] | None, command: Command) -> tuple[Deci
         answers.learn_from_rows(run, decision.questions - scripts - {WholeRun()}, clock.now())
 
 
-def picture(decision: Decision) -> dict[str, Any]:
+def normalized_decision(decision: Decision) -> dict[str, Any]:
     """What the decision makes of the run, without the ids and the order that say nothing."""
     run = decision.after
     tasks = {str(task.key): _facts(run, task) for key, task in run.tasks.items() if key in run.touched}
@@ -47,7 +47,7 @@ def picture(decision: Decision) -> dict[str, Any]:
     }
 
 
-def differences(near: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
+def decision_differences(near: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
     """What the two decisions do not agree in: near first, whole second."""
     pairs = {part: (near[part], whole[part]) for part in whole if part != "tasks"}
     keys = near["tasks"].keys() | whole["tasks"].keys()
@@ -66,7 +66,7 @@ def _facts(run: Run, task: Any) -> tuple:
     )  # fmt: skip
 
 
-def complaints(run_id: str) -> list[str]:
+def row_violations(run_id: str) -> list[str]:
     """Everything about the run's rows that must never be so; empty where all is well."""
     run = RunRow.objects.get(pk=run_id)
     tasks = list(Task.objects.filter(run_id=run_id))

@@ -19,41 +19,41 @@ def define_task(name: str, **fields: Any) -> None:
     definitions.save_task({"name": name, **timeouts, **fields}, "ann")
 
 
-def define(name: str, *steps: dict[str, Any], **fields: Any) -> None:
+def define_workflow(name: str, *steps: dict[str, Any], **fields: Any) -> None:
     """Register a workflow definition."""
     document = {"name": name, "version": 1, "ownerEmail": "team@example.com", "tasks": list(steps), **fields}
     definitions.save_workflow(document, "ann", overwrite=True)
 
 
-def start(name: str, **request: Any) -> Run:
+def start_run(name: str, **request: Any) -> Run:
     """Start a run."""
     return Run.objects.get(pk=runs.start(StartRequest(name=name, **request), "ann"))
 
 
-def started(*steps: dict[str, Any], name: str = "order", **request: Any) -> Run:
+def start_run_of(*steps: dict[str, Any], name: str = "order", **request: Any) -> Run:
     """A run of a workflow of these steps."""
-    define(name, *steps)
-    return start(name, **request)
+    define_workflow(name, *steps)
+    return start_run(name, **request)
 
 
-def claim(queue: str, worker: str = "w7") -> Attempt | None:
+def claim_next(queue: str, worker: str = "w7") -> Attempt | None:
     """The attempt that a poll of this queue hands out."""
     taken = tasks.claim_tasks(queue, worker=worker, wait_ms=0)
     return taken[0] if taken else None
 
 
-def work(queue: str, outcome: str = "COMPLETED", worker: str = "w7", **said: Any) -> None:
+def claim_and_report(queue: str, outcome: str = "COMPLETED", worker: str = "w7", **said: Any) -> None:
     """A worker takes the next attempt of the queue and reports on it."""
-    attempt = claim(queue, worker)
+    attempt = claim_next(queue, worker)
     assert attempt is not None, f"nothing to do in {queue}"
     tasks.report_task(attempt.run_id, attempt.pk, Report(outcome, **said), worker)
 
 
-def attempt_of(run: Run, ref: str) -> Attempt:
+def newest_attempt_of(run: Run, ref: str) -> Attempt:
     """The newest attempt of a task."""
     return Attempt.objects.filter(run=run, task__ref=ref).order_by("-number").first()
 
 
-def now_of(run: Run) -> Run:
+def reload_run(run: Run) -> Run:
     """The run as it is now."""
     return Run.objects.get(pk=run.pk)

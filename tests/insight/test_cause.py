@@ -5,28 +5,37 @@ import pytest
 from conductor_app.engine import runs
 from conductor_app.insight.cause import failure_reasons, run_cause
 
-from .situations import claim, define, define_task, now_of, start, started, step, work
+from .situations import (
+    claim_and_report,
+    claim_next,
+    define_task,
+    define_workflow,
+    reload_run,
+    start_run,
+    start_run_of,
+    step,
+)
 
 pytestmark = pytest.mark.django_db
 
 
 def said(run):
-    return run_cause(now_of(run)).sentence
+    return run_cause(reload_run(run)).sentence
 
 
 def test_a_failed_run_names_the_task_the_attempt_and_the_first_line_of_the_reason(clock):
     define_task("charge", retryCount=1, retryDelaySeconds=0)
-    run = started(step("charge"))
-    work("charge", "FAILED", reason="timeout")
-    work("charge", "FAILED", reason="502 from gateway\nTraceback (most recent call last)")
+    run = start_run_of(step("charge"))
+    claim_and_report("charge", "FAILED", reason="timeout")
+    claim_and_report("charge", "FAILED", reason="502 from gateway\nTraceback (most recent call last)")
 
     assert said(run) == "Failed at `charge`, attempt 2 of 2: 502 from gateway"
 
 
 def test_a_failure_without_a_reason_says_that_none_was_given(clock):
     define_task("charge", retryCount=0)
-    run = started(step("charge"))
-    work("charge", "FAILED")
+    run = start_run_of(step("charge"))
+    claim_and_report("charge", "FAILED")
 
     assert said(run) == "Failed at `charge`, attempt 1 of 1: no reason was given"
 
@@ -34,9 +43,9 @@ def test_a_failure_without_a_reason_says_that_none_was_given(clock):
 @pytest.mark.django_db(transaction=True)
 def test_a_failed_sub_workflow_is_followed_down_to_the_task_that_failed(clock):
     define_task("charge", retryCount=0)
-    define("payment", step("charge"))
-    run = started(step("pay", "SUB_WORKFLOW", subWorkflowParam={"name": "payment", "version": 1}))
-    work("charge", "FAILED", reason="no funds")
+    define_workflow("payment", step("charge"))
+    run = start_run_of(step("pay", "SUB_WORKFLOW", subWorkflowParam={"name": "payment", "version": 1}))
+    claim_and_report("charge", "FAILED", reason="no funds")
 
     assert said(run) == (
         "Failed at `pay`, attempt 1 of 1: its sub-workflow failed at `charge`, attempt 1 of 1: no funds"
@@ -45,46 +54,46 @@ def test_a_failed_sub_workflow_is_followed_down_to_the_task_that_failed(clock):
 
 def test_a_retry_that_is_not_yet_due_says_when_and_after_what(clock):
     define_task("charge", retryCount=3, retryDelaySeconds=5)
-    run = started(step("charge"))
-    work("charge", "FAILED", reason="no funds")
+    run = start_run_of(step("charge"))
+    claim_and_report("charge", "FAILED", reason="no funds")
     clock.advance(seconds=0.8)
 
     assert said(run) == "Waiting: retry of `charge` in 4.2 s (attempt 2 of 4), after: no funds"
 
 
 def test_a_task_that_nobody_polls_for_is_what_the_run_waits_for(clock):
-    claim("ship")
+    claim_next("ship")
     clock.advance(seconds=720)
-    run = started(step("ship"))
+    run = start_run_of(step("ship"))
 
     assert said(run) == "Waiting: `ship` — nobody has polled queue `ship` for 12 min"
 
 
 def test_a_task_that_is_next_in_a_polled_queue_says_since_when(clock):
-    claim("ship")
-    run = started(step("ship"))
+    claim_next("ship")
+    run = start_run_of(step("ship"))
     clock.advance(seconds=3)
 
     assert said(run) == "Waiting: `ship` — next in queue `ship` since 3.0 s"
 
 
 def test_a_task_with_a_worker_names_the_worker(clock):
-    run = started(step("ship"))
-    claim("ship", worker="w7")
+    run = start_run_of(step("ship"))
+    claim_next("ship", worker="w7")
     clock.advance(seconds=4)
 
     assert said(run).startswith("Running: `ship` is with worker `w7` since 4.0 s")
 
 
 def test_a_human_task_waits_for_a_person(clock):
-    run = started(step("approve", "HUMAN"))
+    run = start_run_of(step("approve", "HUMAN"))
     clock.advance(seconds=60)
 
     assert said(run) == "Waiting: `approve` waits for a person since 1 min"
 
 
 def test_a_wait_says_how_long_it_still_takes(clock):
-    run = started(step("nap", "WAIT", inputParameters={"duration": "1 hour"}))
+    run = start_run_of(step("nap", "WAIT", inputParameters={"duration": "1 hour"}))
     clock.advance(seconds=600)
 
     assert said(run) == "Waiting: `nap` waits another 50 min"
@@ -92,22 +101,22 @@ def test_a_wait_says_how_long_it_still_takes(clock):
 
 def test_a_fork_names_the_branch_that_is_stuck_and_counts_the_others(clock):
     fork = step("fork", "FORK_JOIN", forkTasks=[[step("pack")], [step("label")]])
-    run = started(fork, step("join", "JOIN", joinOn=["pack", "label"]))
-    claim("pack")
+    run = start_run_of(fork, step("join", "JOIN", joinOn=["pack", "label"]))
+    claim_next("pack")
 
     assert said(run) == "Waiting: `label` — no worker has ever polled queue `label`; 2 more tasks are open"
 
 
 def test_a_run_that_its_workflows_limit_holds_says_so(clock):
-    define("order", step("ship"), rateLimitConfig={"rateLimitKey": "all", "concurrentExecLimit": 1})
-    start("order")
+    define_workflow("order", step("ship"), rateLimitConfig={"rateLimitKey": "all", "concurrentExecLimit": 1})
+    start_run("order")
 
-    assert "limit of runs at a time" in said(start("order"))
+    assert "limit of runs at a time" in said(start_run("order"))
 
 
 def test_a_paused_run_says_who_paused_it_why_and_what_is_still_out(clock):
-    run = started(step("ship"))
-    claim("ship")
+    run = start_run_of(step("ship"))
+    claim_next("ship")
     runs.pause_run(run.pk, "bob", "stock count")
     clock.advance(seconds=180)
 
@@ -115,7 +124,7 @@ def test_a_paused_run_says_who_paused_it_why_and_what_is_still_out(clock):
 
 
 def test_a_terminated_run_says_who_ended_it_and_why(clock):
-    run = started(step("ship"))
+    run = start_run_of(step("ship"))
     runs.terminate_run(run.pk, "bob", "ordered twice")
     clock.advance(seconds=2)
 
@@ -123,19 +132,19 @@ def test_a_terminated_run_says_who_ended_it_and_why(clock):
 
 
 def test_a_completed_run_says_how_long_it_took(clock):
-    run = started(step("ship"))
+    run = start_run_of(step("ship"))
     clock.advance(seconds=3.2)
-    work("ship")
+    claim_and_report("ship")
 
     assert said(run) == "Completed in 3.2 s"
 
 
 def test_the_failures_of_a_list_are_read_in_one_query(clock, django_assert_num_queries):
     define_task("charge", retryCount=0)
-    failed = [started(step("charge")) for _ in range(3)]
+    failed = [start_run_of(step("charge")) for _ in range(3)]
     for number in range(3):
-        work("charge", "FAILED", reason=f"reason {number}")
-    listed = [now_of(run) for run in failed]
+        claim_and_report("charge", "FAILED", reason=f"reason {number}")
+    listed = [reload_run(run) for run in failed]
 
     with django_assert_num_queries(1):
         found = failure_reasons(listed)

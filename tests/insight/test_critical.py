@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from conductor_app.insight.critical_path import TaskSpan, branches, critical_path, critical_path_of
-from tests.builders import bare, definition, fork, sub_workflow
+from tests.builders import definition, fork, step_without_policy, sub_workflow
 from tests.story import Story
 
 
@@ -98,8 +98,10 @@ def test_a_run_of_thousands_of_turns_is_told_at_once():
 
 @pytest.mark.django_db
 def test_a_run_with_a_fork_and_a_sub_workflow_is_told_from_its_rows(clock, django_assert_max_num_queries):
-    child = definition(bare("pack"), name="child")
-    story = Story(clock, fork([bare("quick")], [sub_workflow("sub")]), bare("ship"), others=[child])
+    child = definition(step_without_policy("pack"), name="child")
+    story = Story(
+        clock, fork([step_without_policy("quick")], [sub_workflow("sub")]), step_without_policy("ship"), others=[child]
+    )
     story.later(seconds=1).worker("quick").completes()
     story.later(seconds=5).worker("pack").completes()
     story.later(seconds=2).worker("ship").completes()

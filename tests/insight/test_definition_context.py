@@ -6,7 +6,7 @@ from conductor_app.core.document.lint import lint_definition
 from conductor_app.insight.definition_context import definition_context
 from conductor_app.models import WorkflowDefinition
 
-from .situations import claim, define, define_task, started, step, work
+from .situations import claim_and_report, claim_next, define_task, define_workflow, start_run_of, step
 
 
 @pytest.fixture(autouse=True)
@@ -20,41 +20,41 @@ def said(name: str) -> list[str]:
 
 
 def test_what_a_task_gave_lately_is_known():
-    started(step("charge"), step("ship", inputParameters={"x": "${charge.output.reciept.number}"}))
-    work("charge", output={"receipt": {"number": 7}})
+    start_run_of(step("charge"), step("ship", inputParameters={"x": "${charge.output.reciept.number}"}))
+    claim_and_report("charge", output={"receipt": {"number": 7}})
 
     assert any("Did you mean `receipt`?" in message and "in the last runs" in message for message in said("order"))
 
 
 def test_members_that_only_some_of_the_last_runs_gave_are_known_too():
     for output in ({"receipt": 1}, {"voucher": 2}):
-        started(step("charge"), step("ship", inputParameters={"x": "${charge.output.voucher}"}))
-        work("charge", output=output)
+        start_run_of(step("charge"), step("ship", inputParameters={"x": "${charge.output.voucher}"}))
+        claim_and_report("charge", output=output)
 
     assert not any("voucher" in message for message in said("order"))
 
 
 def test_sub_workflows_give_what_their_newest_version_says():
-    define("billing", step("bill"), outputParameters={"invoice": "${bill.output.id}"})
+    define_workflow("billing", step("bill"), outputParameters={"invoice": "${bill.output.id}"})
     sub = step("bill", "SUB_WORKFLOW", subWorkflowParam={"name": "billing"})
-    define("order", sub, step("ship", inputParameters={"x": "${bill.output.invoise}"}))
+    define_workflow("order", sub, step("ship", inputParameters={"x": "${bill.output.invoise}"}))
 
     assert any("Did you mean `invoice`?" in message for message in said("order"))
 
 
 def test_who_was_ever_asked_for_is_known():
     define_task("charge")
-    define("order", step("charge"))
+    define_workflow("order", step("charge"))
     assert "No worker has ever asked for `charge`." in said("order")
 
-    claim("charge")
+    claim_next("charge")
     assert said("order") == []
 
 
 def test_the_queries_do_not_grow_with_the_definitions(django_assert_num_queries):
     documents = []
     for number in range(4):
-        define(f"order{number}", step("charge"))
+        define_workflow(f"order{number}", step("charge"))
         documents.append(WorkflowDefinition.objects.get(name=f"order{number}").document)
 
     with django_assert_num_queries(3):

@@ -5,7 +5,16 @@ import pytest
 from conductor_app.engine import runs
 from conductor_app.insight.gate_verdicts import closed_gates, explain_attempt
 
-from .situations import attempt_of, claim, define, define_task, start, started, step, work
+from .situations import (
+    claim_and_report,
+    claim_next,
+    define_task,
+    define_workflow,
+    newest_attempt_of,
+    start_run,
+    start_run_of,
+    step,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -15,34 +24,34 @@ def obstacles(attempt):
 
 
 def test_an_attempt_that_nobody_ever_polled_for_says_so(clock):
-    run = started(step("ship"))
+    run = start_run_of(step("ship"))
 
-    assert obstacles(attempt_of(run, "ship")) == {"polled": "No worker has ever polled queue `ship`."}
+    assert obstacles(newest_attempt_of(run, "ship")) == {"polled": "No worker has ever polled queue `ship`."}
 
 
 def test_a_queue_without_a_poll_for_a_minute_has_nobody(clock):
-    claim("ship")
+    claim_next("ship")
     clock.advance(seconds=720)
-    run = started(step("ship"))
+    run = start_run_of(step("ship"))
 
-    assert obstacles(attempt_of(run, "ship")) == {"polled": "Nobody has polled queue `ship` for 12 min."}
+    assert obstacles(newest_attempt_of(run, "ship")) == {"polled": "Nobody has polled queue `ship` for 12 min."}
 
 
 def test_a_retry_says_when_its_delay_is_over(clock):
     define_task("charge", retryCount=1, retryDelaySeconds=10)
-    run = started(step("charge"))
-    work("charge", "FAILED")
+    run = start_run_of(step("charge"))
+    claim_and_report("charge", "FAILED")
     clock.advance(seconds=4)
 
-    assert obstacles(attempt_of(run, "charge")) == {"due": "Not before its delay is over, in 6.0 s."}
+    assert obstacles(newest_attempt_of(run, "charge")) == {"due": "Not before its delay is over, in 6.0 s."}
 
 
 def test_a_full_limit_counts_those_that_hold_it(clock):
     define_task("ship", concurrentExecLimit=1)
-    define("order", step("ship"))
-    start("order"), start("order")
-    first = claim("ship")
-    waiting = attempt_of(start("order"), "ship")
+    define_workflow("order", step("ship"))
+    start_run("order"), start_run("order")
+    first = claim_next("ship")
+    waiting = newest_attempt_of(start_run("order"), "ship")
 
     assert first is not None
     assert "1 of 1 tasks of this name" in obstacles(waiting)["concurrency"]
@@ -50,65 +59,65 @@ def test_a_full_limit_counts_those_that_hold_it(clock):
 
 def test_a_used_up_rate_says_how_many_starts_in_which_window(clock):
     define_task("ship", rateLimitPerFrequency=1, rateLimitFrequencyInSeconds=60)
-    define("order", step("ship"))
-    start("order")
-    work("ship")
-    waiting = attempt_of(start("order"), "ship")
+    define_workflow("order", step("ship"))
+    start_run("order")
+    claim_and_report("ship")
+    waiting = newest_attempt_of(start_run("order"), "ship")
 
     assert "1 of 1 starts in 60 s are used up" in obstacles(waiting)["rate"]
 
 
 def test_a_limit_that_was_registered_later_holds_for_attempts_that_wait_already(clock):
     define_task("ship")
-    define("order", step("ship"))
-    start("order")
+    define_workflow("order", step("ship"))
+    start_run("order")
     clock.advance(seconds=1)
-    waiting = attempt_of(start("order"), "ship")
+    waiting = newest_attempt_of(start_run("order"), "ship")
     define_task("ship", concurrentExecLimit=1)
-    claim("ship")
+    claim_next("ship")
 
     assert "concurrency" in obstacles(waiting)
 
 
 def test_a_held_run_names_the_workflows_limit(clock):
-    define("order", step("ship"), rateLimitConfig={"rateLimitKey": "all", "concurrentExecLimit": 1})
-    start("order")
-    held = start("order")
+    define_workflow("order", step("ship"), rateLimitConfig={"rateLimitKey": "all", "concurrentExecLimit": 1})
+    start_run("order")
+    held = start_run("order")
 
     assert held.is_held
-    assert "limit of runs" in obstacles(attempt_of(held, "ship"))["run_slot"]
+    assert "limit of runs" in obstacles(newest_attempt_of(held, "ship"))["run_slot"]
 
 
 def test_a_paused_run_is_said_but_keeps_no_attempt_back(clock):
-    claim("ship")
-    run = started(step("ship"))
+    claim_next("ship")
+    run = start_run_of(step("ship"))
     runs.pause_run(run.pk, "ann")
 
-    waiting = attempt_of(run, "ship")
+    waiting = newest_attempt_of(run, "ship")
     sentences = [verdict.sentence for verdict in explain_attempt(waiting.pk)]
 
     assert any("The run is paused" in sentence for sentence in sentences)
     assert obstacles(waiting) == {}
-    assert claim("ship").pk == waiting.pk
+    assert claim_next("ship").pk == waiting.pk
 
 
 def test_what_every_gate_lets_pass_is_handed_out_and_what_one_shuts_is_not(clock):
     define_task("ship", concurrentExecLimit=1)
-    define("order", step("ship"))
-    claim("ship")
-    first = attempt_of(start("order"), "ship")
+    define_workflow("order", step("ship"))
+    claim_next("ship")
+    first = newest_attempt_of(start_run("order"), "ship")
     clock.advance(seconds=1)
-    second = attempt_of(start("order"), "ship")
+    second = newest_attempt_of(start_run("order"), "ship")
 
     assert obstacles(first) == {}
-    assert claim("ship").pk == first.pk
+    assert claim_next("ship").pk == first.pk
     assert list(obstacles(second)) == ["concurrency"]
-    assert claim("ship") is None
+    assert claim_next("ship") is None
 
 
 def test_an_attempt_that_does_not_wait_needs_no_explanation(clock):
-    run = started(step("ship"))
-    work("ship")
+    run = start_run_of(step("ship"))
+    claim_and_report("ship")
 
-    assert explain_attempt(attempt_of(run, "ship").pk) == []
+    assert explain_attempt(newest_attempt_of(run, "ship").pk) == []
     assert explain_attempt("no-such-attempt") == []

@@ -4,15 +4,15 @@ import pytest
 
 from conductor_app.insight.queues import list_queues, oldest_waiting_at, queue_sizes
 
-from .situations import claim, define, start, started, step
+from .situations import claim_next, define_workflow, start_run, start_run_of, step
 
 pytestmark = pytest.mark.django_db
 
 
 def test_a_queue_counts_what_waits_and_what_is_out(clock):
-    define("order", step("ship"))
-    start("order"), start("order")
-    claim("ship")
+    define_workflow("order", step("ship"))
+    start_run("order"), start_run("order")
+    claim_next("ship")
 
     [queue] = list_queues()
 
@@ -22,10 +22,10 @@ def test_a_queue_counts_what_waits_and_what_is_out(clock):
 
 
 def test_the_queue_whose_work_waits_longest_comes_first(clock):
-    started(step("pack"), name="packing")
+    start_run_of(step("pack"), name="packing")
     begun = clock.now()
     clock.advance(seconds=60)
-    started(step("ship"), name="shipping")
+    start_run_of(step("ship"), name="shipping")
 
     assert [queue.name for queue in list_queues()] == ["pack", "ship"]
     assert oldest_waiting_at("pack") == begun
@@ -34,10 +34,10 @@ def test_the_queue_whose_work_waits_longest_comes_first(clock):
 def test_what_waits_is_counted_up_to_a_bound_queue_by_queue(clock, monkeypatch):
     monkeypatch.setattr("conductor_app.insight.queues.MOST_COUNTED", 2)
     for name, runs in (("ship", 4), ("pack", 2), ("a:b", 1)):
-        define(name, step(name))
+        define_workflow(name, step(name))
         for _ in range(runs):
             clock.advance(seconds=1)
-            start(name)
+            start_run(name)
 
     found = {queue.name: (queue.counted, queue.is_more) for queue in list_queues()}
 
@@ -45,8 +45,8 @@ def test_what_waits_is_counted_up_to_a_bound_queue_by_queue(clock, monkeypatch):
 
 
 def test_a_queue_is_neglected_when_work_waits_and_nobody_polls(clock):
-    claim("ship")
-    started(step("ship"))
+    claim_next("ship")
+    start_run_of(step("ship"))
     [polled] = list_queues()
     assert not polled.is_neglected(clock.now())
 
@@ -55,6 +55,6 @@ def test_a_queue_is_neglected_when_work_waits_and_nobody_polls(clock):
 
 
 def test_a_task_of_a_domain_waits_in_the_queue_of_that_domain(clock):
-    started(step("ship"), domains={"ship": "eu"})
+    start_run_of(step("ship"), domains={"ship": "eu"})
 
     assert queue_sizes() == {"eu:ship": 1}

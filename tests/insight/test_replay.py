@@ -6,7 +6,7 @@ import pytest
 
 from conductor_app.insight.history_replay import replay_history, run_at_revision
 from conductor_app.models import HistoryEntry, Task
-from tests.builders import bare, fork, loop, policy, step
+from tests.builders import fork, loop, policy, step, step_without_policy
 from tests.story import Story
 
 
@@ -68,9 +68,9 @@ def test_the_newest_revision_is_the_run_as_it_is(clock, seed):
     work = policy(retries=1, delay_seconds=0)
     story = Story(
         clock,
-        fork([step("a", policy=work)], [bare("b")]),
-        loop("again", bare("c"), times=2),
-        bare("d"),
+        fork([step("a", policy=work)], [step_without_policy("b")]),
+        loop("again", step_without_policy("c"), times=2),
+        step_without_policy("d"),
         tasks=[],
     )
     for _ in range(12):

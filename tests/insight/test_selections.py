@@ -7,7 +7,7 @@ from conductor_app.insight import selections
 from conductor_app.insight.selections.api_queries import to_query
 from conductor_app.models import Run
 
-from .situations import define, define_task, start, step, work
+from .situations import claim_and_report, define_task, define_workflow, start_run, step
 
 pytestmark = pytest.mark.django_db
 
@@ -15,12 +15,12 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def runs(clock):
     define_task("back", retryCount=0)
-    define("order", step("pay"))
-    define("refund", step("back"))
-    first = start("order", correlation_id="4711")
+    define_workflow("order", step("pay"))
+    define_workflow("refund", step("back"))
+    first = start_run("order", correlation_id="4711")
     clock.advance(seconds=10)
-    second = start("refund")
-    work("back", "FAILED")
+    second = start_run("refund")
+    claim_and_report("back", "FAILED")
     return {"first": first.pk, "second": second.pk, "between": clock.now() - 5_000}
 
 

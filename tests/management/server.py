@@ -22,7 +22,7 @@ def free_port() -> int:
         return found.getsockname()[1]
 
 
-def until(condition: Callable[[], object], seconds: float = 20) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 20) -> None:
     """Wait for something outside of this process to come true."""
     gives_up_at = monotonic() + seconds
     while not condition():
@@ -54,7 +54,7 @@ class Server:
         return "Stop with Ctrl-C" in self.words()
 
     def wait_until_up(self) -> "Server":
-        until(self.is_up, seconds=60)
+        wait_until(self.is_up, seconds=60)
         parent = psutil.Process(self.process.pid)
         self.family = [parent, *parent.children(recursive=True)]
         return self

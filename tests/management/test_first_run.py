@@ -3,15 +3,15 @@
 import pytest
 from django.contrib.auth import authenticate, get_user_model
 
-from conductor_app.management.first_run import prepare
+from conductor_app.management.first_run import prepare_server
 
 pytestmark = pytest.mark.django_db
 
 
 def test_the_first_run_makes_an_administrator_with_a_password_that_works():
-    administrator = prepare()
+    administrator = prepare_server()
 
-    assert authenticate(username="admin", password=administrator.made_up_password).is_superuser
+    assert authenticate(username="admin", password=administrator.generated_password).is_superuser
 
 
 def test_the_administrator_may_be_given_in_the_environment(monkeypatch):
@@ -19,21 +19,21 @@ def test_the_administrator_may_be_given_in_the_environment(monkeypatch):
     monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", "a password of mine")
     monkeypatch.setenv("DJANGO_SUPERUSER_EMAIL", "ops@example.org")
 
-    administrator = prepare()
+    administrator = prepare_server()
 
-    assert administrator.made_up_password is None
+    assert administrator.generated_password is None
     assert authenticate(username="ops", password="a password of mine").email == "ops@example.org"
 
 
 def test_there_is_no_second_administrator():
-    prepare()
+    prepare_server()
 
-    assert prepare() is None
+    assert prepare_server() is None
     assert get_user_model().objects.count() == 1
 
 
 def test_an_administrator_who_was_locked_out_is_not_replaced():
-    prepare()
+    prepare_server()
     get_user_model().objects.update(is_active=False)
 
-    assert prepare() is None
+    assert prepare_server() is None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conductor_app.management.commands.serve import children
+from conductor_app.management.commands.serve import managed_processes
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,14 +20,14 @@ def test_a_server_listens_where_a_broker_is_named(settings, address, names):
     settings.CONDUCTOR_EVENT_QUEUES_REDIS_URL = address
 
     with socket.socket() as listener:
-        assert [child.name for child in children(listener)] == ["web", "worker", "beat", *names]
+        assert [child.name for child in managed_processes(listener)] == ["web", "worker", "beat", *names]
 
 
 def test_a_server_serves_the_isolation_groups_that_are_named(settings):
     settings.CONDUCTOR_ISOLATION_GROUPS = ("blue",)
 
     with socket.socket() as listener:
-        assert [child.name for child in children(listener)] == ["web", "worker", "beat", "groups"]
+        assert [child.name for child in managed_processes(listener)] == ["web", "worker", "beat", "groups"]
 
 
 def test_it_stops_when_it_is_told_to(tmp_path):

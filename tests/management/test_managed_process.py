@@ -7,7 +7,7 @@ import pytest
 from conductor_app.management import managed_process
 from conductor_app.management.managed_process import ManagedProcess
 
-from .server import until
+from .server import wait_until
 
 
 @pytest.fixture
@@ -37,15 +37,15 @@ def child(time):
 
 
 def end_and_be_seen(child, told):
-    until(lambda: not child.is_running)
-    child.watch(told.append)
+    wait_until(lambda: not child.is_running)
+    child.restart_if_ended(told.append)
 
 
 def test_the_pause_before_a_restart_doubles(child, told, time):
     for pause in (0.5, 1, 2):
         end_and_be_seen(child, told)
         time(pause)
-        child.watch(told.append)
+        child.restart_if_ended(told.append)
 
     assert told == [f"web ended with code 3; it starts again in {pause} s" for pause in ("0.5", "1", "2")]
 
@@ -56,7 +56,7 @@ def test_the_pause_grows_no_longer_than_half_a_minute(child, told, time):
     for _ in range(2):
         end_and_be_seen(child, told)
         time(30)
-        child.watch(told.append)
+        child.restart_if_ended(told.append)
 
     assert told == ["web ended with code 3; it starts again in 30 s"] * 2
 
@@ -74,6 +74,6 @@ def test_nothing_is_started_before_the_pause_is_over(child, told, time):
     end_and_be_seen(child, told)
     time(0.4)
 
-    child.watch(told.append)
+    child.restart_if_ended(told.append)
 
     assert not child.is_running

@@ -16,9 +16,9 @@ from taskcluster.exceptions import TaskclusterAuthFailure
 from taskcluster.utils import slugId
 
 from tests.clients.test_taskcluster_queue import LINUX, WORKER, definition, moment
-from tests.web import answering
+from tests.web import running_web_server
 
-from .server import Server, until
+from .server import Server, wait_until
 
 WAIT = {"name": "w", "taskReferenceName": "w", "type": "WAIT", "inputParameters": {"duration": "1 s"}}
 
@@ -87,7 +87,7 @@ def test_a_second_start_shows_no_password(second):
 def test_nothing_is_left_when_the_server_itself_is_killed(second):
     second.process.kill()
 
-    until(second.is_gone)
+    wait_until(second.is_gone)
 
 
 @pytest.mark.parametrize("name", ["gunicorn", "worker", "beat"])
@@ -96,7 +96,7 @@ def test_a_process_that_was_killed_is_started_again(server, name):
 
     killed.kill()
 
-    until(lambda: any(name in child.cmdline() for child in server.children() if child.pid != killed.pid))
+    wait_until(lambda: any(name in child.cmdline() for child in server.children() if child.pid != killed.pid))
     assert server.get("/health")[0] == 200
     assert "it starts again in 0.5 s" in server.words()
 
@@ -129,7 +129,7 @@ def test_its_processes_count_together(server):
             'conductor_runs_ended_total{definition="wait",status="COMPLETED"} 1.0' in found
         )
 
-    until(ended_and_counted)
+    wait_until(ended_and_counted)
 
 
 def test_ctrl_c_answers_a_report_that_is_arriving_and_waits_for_no_poll(start):
@@ -143,7 +143,7 @@ def test_ctrl_c_answers_a_report_that_is_arriving_and_waits_for_no_poll(start):
         polls = [workers.submit(_poll, server) for _ in range(5)]
 
         server.process.send_signal(signal.SIGINT)
-        until(lambda: not beat.is_running() or beat.status() == "zombie")
+        wait_until(lambda: not beat.is_running() or beat.status() == "zombie")
         connection.sendall(body[10:] + b"]")
 
         assert connection.recv(64).startswith(b"HTTP/1.1 200")
@@ -158,7 +158,7 @@ def test_ctrl_c_answers_a_report_that_is_arriving_and_waits_for_no_poll(start):
 def test_what_a_built_in_worker_is_at_goes_back_to_its_queue_when_it_stops(tmp_path):
     # Alone with its data: another server would take what goes back at once.
     server = Server(tmp_path).wait_until_up()
-    with answering() as slow:
+    with running_web_server() as slow:
         asked, released = Event(), Event()
         slow.answer_to = lambda path: (asked.set(), released.wait(20), (200, {}, b"{}"))[-1]
         asks = {"uri": slow.url, "method": "GET", "readTimeOut": 30_000}

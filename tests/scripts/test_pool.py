@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from conductor_app.scripts import pool as pools
-from conductor_app.scripts.pool import Answer, Pool, Unavailable
+from conductor_app.scripts.pool import EvaluationResult, Pool, ScriptsUnavailable
 
 ENDLESS = "while (true);"
 
@@ -40,16 +40,16 @@ def end(pid):
 
 
 def test_a_pool_starts_nothing_before_it_is_asked(pool):
-    assert pool.pids() == []
+    assert pool.idle_pids() == []
 
 
 def test_a_helper_is_used_again(pool):
     pool.evaluate("javascript", "1", {})
-    first = pool.pids()
+    first = pool.idle_pids()
 
     pool.evaluate("jq", ".", {})
 
-    assert pool.pids() == first
+    assert pool.idle_pids() == first
     assert len(first) == 1
 
 
@@ -58,7 +58,7 @@ def test_callers_share_a_few_helpers(pool):
         answers = list(threads.map(lambda n: pool.evaluate("javascript", "$.n * 2", {"n": n}), range(100)))
 
     assert [answer.value for answer in answers] == [n * 2 for n in range(100)]
-    assert 1 <= len(pool.pids()) <= 2
+    assert 1 <= len(pool.idle_pids()) <= 2
 
 
 def test_a_caller_that_waits_too_long_for_a_helper_is_told_that_nothing_ran():
@@ -68,7 +68,7 @@ def test_a_caller_that_waits_too_long_for_a_helper_is_told_that_nothing_ran():
     while pool._permits._value:
         os.sched_yield()
 
-    with pytest.raises(Unavailable, match=r"All 1 helper processes were busy for 0\.05 s"):
+    with pytest.raises(ScriptsUnavailable, match=r"All 1 helper processes were busy for 0\.05 s"):
         pool.evaluate("javascript", "1", {})
 
     busy.join()
@@ -77,27 +77,27 @@ def test_a_caller_that_waits_too_long_for_a_helper_is_told_that_nothing_ran():
 
 def test_an_interrupted_script_leaves_its_helper_alive(pool):
     pool.evaluate("javascript", "1", {})
-    before = pool.pids()
+    before = pool.idle_pids()
 
     assert pool.evaluate("javascript", ENDLESS, {}, 0.1).timed_out
 
-    assert pool.pids() == before
+    assert pool.idle_pids() == before
 
 
 def test_a_helper_that_cannot_be_interrupted_is_killed_and_replaced(pool):
     pool.evaluate("javascript", "1", {})
-    (pid,) = pool.pids()
+    (pid,) = pool.idle_pids()
 
     assert pool.evaluate("javascript", "new Array(2 ** 31).join('x')", {}, 0.1).timed_out
 
     assert is_gone(pid)
     assert pool.evaluate("javascript", "1", {}).value == 1
-    assert pool.pids() != [pid]
+    assert pool.idle_pids() != [pid]
 
 
 def test_a_helper_that_dies_in_the_middle_fails_that_evaluation_alone(pool):
     pool.evaluate("javascript", "1", {})
-    (pid,) = pool.pids()
+    (pid,) = pool.idle_pids()
     killer = threading.Timer(0.1, os.kill, (pid, signal.SIGKILL))
     killer.start()
 
@@ -105,21 +105,21 @@ def test_a_helper_that_dies_in_the_middle_fails_that_evaluation_alone(pool):
 
     assert answer.error == "The script brought its helper process down (SIGKILL) and was stopped."
     assert is_gone(pid)
-    assert pool.evaluate("javascript", "1", {}) == Answer(1)
+    assert pool.evaluate("javascript", "1", {}) == EvaluationResult(1)
 
 
 def test_a_helper_that_died_while_it_waited_is_replaced_unnoticed(pool):
     pool.evaluate("javascript", "1", {})
-    (pid,) = pool.pids()
+    (pid,) = pool.idle_pids()
     end(pid)
 
-    assert pool.evaluate("javascript", "1", {}) == Answer(1)
+    assert pool.evaluate("javascript", "1", {}) == EvaluationResult(1)
     assert is_gone(pid)
 
 
 def test_a_helper_that_stands_still_is_replaced_even_before_it_reads(pool):
     pool.evaluate("javascript", "1", {})
-    (pid,) = pool.pids()
+    (pid,) = pool.idle_pids()
     os.kill(pid, signal.SIGSTOP)
 
     answer = pool.evaluate("javascript", "1", {"a": "x" * (1 << 20)}, 0.1)
@@ -130,7 +130,7 @@ def test_a_helper_that_stands_still_is_replaced_even_before_it_reads(pool):
 
 def test_an_exception_in_the_middle_does_not_leave_half_an_answer_behind(pool, monkeypatch):
     pool.evaluate("javascript", "1", {})
-    (pid,) = pool.pids()
+    (pid,) = pool.idle_pids()
 
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -149,7 +149,7 @@ def test_an_exception_in_the_middle_does_not_leave_half_an_answer_behind(pool, m
 
 def test_a_closed_pool_leaves_no_process_and_no_zombie(pool):
     pool.evaluate("javascript", "1", {})
-    (pid,) = pool.pids()
+    (pid,) = pool.idle_pids()
 
     pool.close()
 
@@ -158,21 +158,21 @@ def test_a_closed_pool_leaves_no_process_and_no_zombie(pool):
 
 def test_a_forked_process_has_helpers_of_its_own(pool):
     pool.evaluate("javascript", "1", {})
-    (inherited,) = pool.pids()
+    (inherited,) = pool.idle_pids()
     reader, writer = os.pipe()
 
     child = os.fork()
     if not child:
         answer = pool.evaluate("javascript", "1", {})
-        os.write(writer, json.dumps([answer.value, pool.pids()]).encode())
+        os.write(writer, json.dumps([answer.value, pool.idle_pids()]).encode())
         pool.close()
         os._exit(0)
     os.waitpid(child, 0)
-    value, pids = json.loads(os.read(reader, 1000))
+    value, idle_pids = json.loads(os.read(reader, 1000))
 
     assert value == 1
-    assert inherited not in pids
-    assert pool.pids() == [inherited]
+    assert inherited not in idle_pids
+    assert pool.idle_pids() == [inherited]
     assert pool.evaluate("javascript", "1", {}).value == 1
 
 
@@ -180,7 +180,7 @@ PROGRAM = """
 import os, signal, sys
 from conductor_app.scripts.pool import evaluate, shared_pool
 assert evaluate("javascript", "1", {}).value == 1
-print(*shared_pool(2).pids(), flush=True)
+print(*shared_pool(2).idle_pids(), flush=True)
 if sys.argv[1] == "killed":
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -216,7 +216,7 @@ def test_a_helper_that_outlives_its_owner_ends_by_its_own_alarm():
 
 def test_a_helper_sees_nothing_of_its_owners_environment_and_descriptors(pool):
     pool.evaluate("javascript", "1", {})
-    (pid,) = pool.pids()
+    (pid,) = pool.idle_pids()
 
     with open(f"/proc/{pid}/environ", "rb") as environ:
         assert environ.read().strip(b"\0") in (b"", b"LC_CTYPE=C.UTF-8")
@@ -228,7 +228,7 @@ def test_no_descriptor_is_left_behind_when_helpers_are_replaced(pool):
     before = len(os.listdir("/proc/self/fd"))
 
     for _ in range(3):
-        end(*pool.pids())
+        end(*pool.idle_pids())
         pool.evaluate("javascript", "1", {})
 
     assert len(os.listdir("/proc/self/fd")) == before
@@ -237,14 +237,14 @@ def test_no_descriptor_is_left_behind_when_helpers_are_replaced(pool):
 def test_helpers_that_cannot_be_started_are_unavailable(pool, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
 
-    with pytest.raises(Unavailable, match="could not be started: No such file"):
+    with pytest.raises(ScriptsUnavailable, match="could not be started: No such file"):
         pool.evaluate("javascript", "1", {})
 
 
 def test_helpers_that_end_at_once_are_unavailable(pool, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
 
-    with pytest.raises(Unavailable, match="did not start: exit code 1"):
+    with pytest.raises(ScriptsUnavailable, match="did not start: exit code 1"):
         pool.evaluate("javascript", "1", {})
 
 

@@ -324,14 +324,14 @@ def test_a_script_that_is_empty_has_no_value(run):
 
 def worker_of(pool):
     """The process id of the interpreter that belongs to the pool's only helper."""
-    (pid,) = pool.pids()
+    (pid,) = pool.idle_pids()
     with open(f"/proc/{pid}/task/{pid}/children") as children:
         return int(children.read())
 
 
 def test_an_interpreter_that_ends_fails_one_script_and_is_replaced(run, pool):
     run("return 1")
-    helper, worker = pool.pids(), worker_of(pool)
+    helper, worker = pool.idle_pids(), worker_of(pool)
 
     os.kill(worker, signal.SIGKILL)
     # The loss is noticed either before the script is sent, and nothing is lost, or with it.
@@ -339,7 +339,7 @@ def test_an_interpreter_that_ends_fails_one_script_and_is_replaced(run, pool):
 
     assert first.value == 1 or "brought its interpreter down" in first.error
     assert run("return 2").value == 2
-    assert pool.pids() == helper
+    assert pool.idle_pids() == helper
     assert worker_of(pool) != worker
 
 
@@ -378,7 +378,7 @@ def test_an_interpreter_ends_with_its_helper(end):
     worker = worker_of(pool)
 
     if end == "killed":
-        os.kill(*pool.pids(), signal.SIGKILL)
+        os.kill(*pool.idle_pids(), signal.SIGKILL)
     else:
         pool.close()
 
@@ -393,10 +393,10 @@ def test_other_languages_start_no_interpreter_and_python_starts_no_other_engine(
     pool = Pool(size=1)
 
     pool.evaluate("javascript", "1", {})
-    (first,) = pool.pids()
+    (first,) = pool.idle_pids()
     pool.evaluate("python", "return 1", {})
     pool.evaluate("jq", ".", {})
 
-    assert len(pool.pids()) == 2
-    assert first in pool.pids()
+    assert len(pool.idle_pids()) == 2
+    assert first in pool.idle_pids()
     pool.close()

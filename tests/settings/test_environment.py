@@ -87,7 +87,7 @@ def test_only_this_machine_reaches_a_loopback_address(host, is_loopback):
 def test_a_secret_is_made_up_once_and_is_for_its_owner_only(tmp_path):
     path = tmp_path / "var" / "secret_key"
 
-    first, second = environment.kept_secret(path), environment.kept_secret(path)
+    first, second = environment.load_or_create_secret(path), environment.load_or_create_secret(path)
 
     assert first == second and len(first) > 50
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -122,7 +122,7 @@ def test_keys_that_could_be_guessed_are_refused_and_not_repeated(monkeypatch):
     monkeypatch.setenv("SECRETS_KEYS", f"{'k' * 32},hunter2")
 
     with pytest.raises(ImproperlyConfigured) as refusal:
-        environment.long_words("SECRETS_KEYS", least=32)
+        environment.secret_words("SECRETS_KEYS", least=32)
 
     assert str(refusal.value) == "SECRETS_KEYS is refused: each of its keys must have at least 32 characters."
 
@@ -130,7 +130,7 @@ def test_keys_that_could_be_guessed_are_refused_and_not_repeated(monkeypatch):
 def test_keys_keep_their_order(monkeypatch):
     monkeypatch.setenv("SECRETS_KEYS", f"{'n' * 32}, {'o' * 40}")
 
-    assert environment.long_words("SECRETS_KEYS", least=32) == ("n" * 32, "o" * 40)
+    assert environment.secret_words("SECRETS_KEYS", least=32) == ("n" * 32, "o" * 40)
 
 
 @pytest.mark.parametrize("given", ["host", "http://host", "amqp://", "amqp://me:secret@host:port", "amqp://[secret"])

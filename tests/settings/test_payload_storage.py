@@ -9,7 +9,7 @@ from conductor_app.settings import services
 
 
 def storage_at(place: str):
-    described = services.payloads("PAYLOAD_STORAGE", place)
+    described = services.payload_storage("PAYLOAD_STORAGE", place)
     return import_string(described["BACKEND"])(**described["OPTIONS"])
 
 
@@ -32,4 +32,4 @@ def test_a_bucket_with_a_prefix_and_an_endpoint():
 @pytest.mark.parametrize("place", ["s3://", "s3:///prefix"])
 def test_an_address_without_a_bucket_is_refused_by_name(place):
     with pytest.raises(ImproperlyConfigured, match="PAYLOAD_STORAGE"):
-        services.payloads("PAYLOAD_STORAGE", place)
+        services.payload_storage("PAYLOAD_STORAGE", place)

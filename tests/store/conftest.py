@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.story import forget_all_that_was_seen
+from tests.story import clear_process_caches
 
 
 @pytest.fixture(autouse=True)
 def _fresh():
-    forget_all_that_was_seen()
+    clear_process_caches()

@@ -16,14 +16,14 @@ from conductor_app.core.reports import Report
 from conductor_app.engine import runs, sweeps, tasks
 from conductor_app.models import Attempt, Run, Task
 from tests.builders import definition, policy, step
-from tests.engine.views import complaints
-from tests.story import BY, View, register
+from tests.engine.views import row_violations
+from tests.story import ACTOR, RunView, register_definitions
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_a_copy_taken_while_writing_holds_whole_runs_and_the_sweeps_go_on(tmp_path):
-    register(definition(step("a", policy=policy(lease_seconds=1)), step("b")))
+    register_definitions(definition(step("a", policy=policy(lease_seconds=1)), step("b")))
     ways = WAYS[connection.vendor]
     is_copied = Event()
     with ThreadPoolExecutor() as pool:
@@ -37,14 +37,14 @@ def test_a_copy_taken_while_writing_holds_whole_runs_and_the_sweeps_go_on(tmp_pa
     for name, _, restore in ways:
         restore(tmp_path / name)
         assert Run.objects.exists()
-        assert [complaints(run.id) for run in Run.objects.all() if complaints(run.id)] == []
+        assert [row_violations(run.id) for run in Run.objects.all() if row_violations(run.id)] == []
         assert Run.objects.count() == Task.objects.filter(ref="a").count()
         Attempt.objects.filter(status="LEASED").update(due_at=1, lease_ends_at=1)
         left = Attempt.objects.filter(status="LEASED").count()
         assert sweeps.sweep_once() >= left
         assert not Attempt.objects.filter(status="LEASED").exists()
-        run = runs.start(runs.StartRequest("order"), BY)
-        assert View(run).status == "RUNNING"
+        run = runs.start(runs.StartRequest("order"), ACTOR)
+        assert RunView(run).status == "RUNNING"
 
 
 def write_until(is_copied):
@@ -52,11 +52,11 @@ def write_until(is_copied):
     written = 0
     try:
         while written < 3 or not is_copied.is_set():
-            runs.start(runs.StartRequest("order"), BY)
+            runs.start(runs.StartRequest("order"), ACTOR)
             for attempt in tasks.claim_tasks("a", worker="w", wait_ms=0):
                 written += 1
                 if written % 3:
-                    tasks.report_task(attempt.run_id, attempt.id, Report("COMPLETED"), BY)
+                    tasks.report_task(attempt.run_id, attempt.id, Report("COMPLETED"), ACTOR)
         return written
     finally:
         connections.close_all()

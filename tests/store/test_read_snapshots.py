@@ -5,7 +5,7 @@ from django.db import DatabaseError, connection, transaction
 
 from conductor_app.models import QueueHold
 from conductor_app.models.snapshots import read_snapshot
-from conductor_app.store.statements import fetch, run
+from conductor_app.store.statements import execute, fetch
 from tests.engine.test_parallel import at_once
 from tests.engine.test_statements import Counted
 
@@ -53,7 +53,9 @@ def test_outside_a_snapshot_each_query_sees_what_is_committed():
     assert held() == ["a"]
 
 
-@pytest.mark.parametrize("write", [hold, lambda name: run("DELETE FROM conductor_queuehold WHERE queue = %s", [name])])
+@pytest.mark.parametrize(
+    "write", [hold, lambda name: execute("DELETE FROM conductor_queuehold WHERE queue = %s", [name])]
+)
 def test_a_snapshot_refuses_writes_and_the_connection_takes_them_again_afterwards(write):
     with pytest.raises(DatabaseError), read_snapshot():
         write("a")

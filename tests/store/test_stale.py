@@ -12,8 +12,8 @@ from conductor_app.store import run_writer
 from conductor_app.store import runs as store
 from conductor_app.store.statement_batch import StaleRow, StatementBatch
 from tests.builders import policy, step
-from tests.engine.views import decided
-from tests.story import BY, Story
+from tests.engine.views import decide_command
+from tests.story import ACTOR, Story
 
 pytestmark = pytest.mark.django_db
 
@@ -22,9 +22,9 @@ def save_after(story: Story, command: Command, meanwhile) -> None:
     """Decide, let something else happen, then write."""
     with transaction.atomic():
         before = store.load_for_update(story.id)
-        decision, _ = decided(story.id, None, command)
+        decision, _ = decide_command(story.id, None, command)
         meanwhile()
-        run_writer.save_run(StatementBatch(), before, decision.effects, decision.after, product_clock.now(), BY, "")
+        run_writer.save_run(StatementBatch(), before, decision.effects, decision.after, product_clock.now(), ACTOR, "")
 
 
 def test_a_run_that_another_has_changed_is_not_written(clock):
@@ -53,7 +53,7 @@ def test_a_change_on_stale_sight_is_decided_anew(clock):
             story.worker("a").polls()
         return said(run, ctx, now)
 
-    change(story.id, command, BY, near=[story.task("a").id])
+    change(story.id, command, ACTOR, near=[story.task("a").id])
 
     assert tries[0] == "PENDING"
     assert tries[-1] in ("PENDING", "LEASED")

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 
-from conductor_app.store.statements import fetch, run, run_together
+from conductor_app.store.statements import execute, execute_together, fetch
 
 pytestmark = pytest.mark.django_db
 
@@ -18,13 +18,13 @@ def hold(queue: str, until: int = 5) -> tuple[str, list]:
 
 
 def test_statements_sent_together_say_how_many_rows_each_has_changed():
-    counts = run_together([hold("a"), hold("b"), ("UPDATE conductor_queuehold SET until_at = %s", [7])])
+    counts = execute_together([hold("a"), hold("b"), ("UPDATE conductor_queuehold SET until_at = %s", [7])])
 
     assert (counts, fetch(HELD)) == ([1, 1, 2], [("a", 7), ("b", 7)])
 
 
 def test_values_come_back_as_they_were_written():
-    run(*hold("a", 9_007_199_254_740_991))
+    execute(*hold("a", 9_007_199_254_740_991))
 
     [(until, reason)] = fetch("SELECT until_at, reason FROM conductor_queuehold WHERE queue = %s", ["a"])
     assert (until, reason) == (9_007_199_254_740_991, "ünïcode 'quoted' \\ 100%")
@@ -40,10 +40,10 @@ def test_none_truth_and_numbers_are_told_apart():
 def test_what_follows_a_refused_statement_is_not_run_and_the_connection_stays_of_use():
     for _ in range(2):
         with pytest.raises(IntegrityError), transaction.atomic():
-            run_together([hold("a"), hold("a"), hold("b")])
+            execute_together([hold("a"), hold("a"), hold("b")])
 
     assert fetch(HELD) == []
-    assert run_together([hold("a"), hold("b")]) == [1, 1]
+    assert execute_together([hold("a"), hold("b")]) == [1, 1]
 
 
 def test_a_statement_that_the_database_does_not_understand_is_an_error_of_the_database():
@@ -65,14 +65,14 @@ def test_large_statements_go_through_whole():
     text = "x" * 3_000_000
     rows = [(INSERT, [str(number), 1, text, "operator", 1]) for number in range(3)]
 
-    assert run_together(rows) == [1, 1, 1]
+    assert execute_together(rows) == [1, 1, 1]
     assert fetch("SELECT DISTINCT LENGTH(reason) FROM conductor_queuehold") == [(3_000_000,)]
 
 
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite keeps NUL in texts")
 def test_a_text_that_the_database_cannot_keep_is_refused_whole():
     with pytest.raises(DatabaseError, match="NUL"):
-        run(*hold("a\0b"))
+        execute(*hold("a\0b"))
 
     assert fetch(HELD) == []
 
@@ -80,7 +80,7 @@ def test_a_text_that_the_database_cannot_keep_is_refused_whole():
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite keeps halves of characters in texts")
 def test_half_a_character_is_refused_as_other_texts_are():
     with pytest.raises(DatabaseError, match="half"):
-        run(*hold("a\ud800"))
+        execute(*hold("a\ud800"))
 
     assert fetch(HELD) == []
 
@@ -90,7 +90,7 @@ def test_half_a_character_is_refused_as_other_texts_are():
 @pytest.mark.parametrize("change", ["ALTER TABLE passing ALTER n TYPE bigint", "DEALLOCATE ALL"])
 @pytest.mark.parametrize("scope", [nullcontext, transaction.atomic], ids=["alone", "in a transaction"])
 def test_a_statement_that_was_prepared_before_a_table_changed_is_prepared_again(change, scope):
-    run("CREATE TEMPORARY TABLE passing (n integer)")
+    execute("CREATE TEMPORARY TABLE passing (n integer)")
     read = "SELECT n FROM passing"
     try:
         with scope():
@@ -100,17 +100,17 @@ def test_a_statement_that_was_prepared_before_a_table_changed_is_prepared_again(
 
         with scope():
             assert fetch(read) == []
-            assert run("INSERT INTO passing VALUES (%s)", [1]) == 1
+            assert execute("INSERT INTO passing VALUES (%s)", [1]) == 1
         assert fetch(read) == [(1,)]
     finally:
-        run("DROP TABLE passing")
+        execute("DROP TABLE passing")
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite looks at references as it writes")
 def test_a_reference_to_nothing_that_is_found_as_the_statement_is_committed_is_told_as_that():
     with pytest.raises(IntegrityError, match="foreign key"):
-        run("INSERT INTO conductor_runlabel (run_id, name) VALUES (%s, %s)", ["nobody", "a"])
+        execute("INSERT INTO conductor_runlabel (run_id, name) VALUES (%s, %s)", ["nobody", "a"])
 
     assert fetch("SELECT name FROM conductor_runlabel") == []
 
@@ -139,6 +139,6 @@ def test_a_connection_that_is_cut_off_is_an_error_of_the_database_and_the_next_o
     [(own,)] = fetch("SELECT pg_backend_pid()")
     with pytest.raises(DatabaseError), transaction.atomic():
         fetch("SELECT pg_terminate_backend(%s)", [own])
-        run(*hold("a"))
+        execute(*hold("a"))
 
     assert fetch(HELD) == []

@@ -4,7 +4,6 @@ import pytest
 
 from conductor_app.engine import runs
 from tests.builders import (
-    bare,
     definition,
     dynamic_fork,
     exclusive_join,
@@ -16,10 +15,11 @@ from tests.builders import (
     policy,
     set_variable,
     step,
+    step_without_policy,
     sub_workflow,
     switch,
 )
-from tests.story import BY, Story, committed
+from tests.story import ACTOR, Story, run_commit_hooks
 
 
 def works(story: Story, *task_types: str) -> Story:
@@ -91,7 +91,12 @@ FORKED = {
     ),
     "a loop with a fork": (loop("l", *fork([step("a")], [step("b")], join="in"), step("c"), times=2), "a b c b a c"),
     "a dynamic fork in a loop, and a step after its join": (
-        loop("l", *dynamic_fork("f", "in", {"tasks": [bare("a"), bare("b")], "inputs": {}}), step("c"), times=1),
+        loop(
+            "l",
+            *dynamic_fork("f", "in", {"tasks": [step_without_policy("a"), step_without_policy("b")], "inputs": {}}),
+            step("c"),
+            times=1,
+        ),
         "a b c",
     ),
 }
@@ -107,8 +112,8 @@ def test_a_dynamic_branch_comes_to_its_join(clock, branch, order):
 
 @pytest.mark.parametrize("order", ["axyb", "xyab", "baxy"])
 def test_a_dynamic_branch_that_is_a_switch_comes_to_its_join_with_its_case(clock, order):
-    branch = switch("way", {"on": [bare("x"), bare("y")]}, inputs={"way": "on"})
-    forked = dynamic_fork(inputs={"tasks": [branch, bare("a")], "inputs": {}})
+    branch = switch("way", {"on": [step_without_policy("x"), step_without_policy("y")]}, inputs={"way": "on"})
+    forked = dynamic_fork(inputs={"tasks": [branch, step_without_policy("a")], "inputs": {}})
     story = Story(clock, *fork([*forked, step("next")], [step("b")], join="end"), step("last"))
 
     for at, worker in enumerate(order):
@@ -140,7 +145,7 @@ def test_a_second_dynamic_fork_uses_references_of_its_own(clock):
 
 
 def test_a_second_dynamic_fork_of_the_same_tasks_fails_with_a_reason(clock):
-    inputs = {"tasks": [bare("a")], "inputs": {}}
+    inputs = {"tasks": [step_without_policy("a")], "inputs": {}}
     story = Story(clock, *dynamic_fork("one", "j1", inputs), *dynamic_fork("two", "j2", inputs))
 
     works(story, "a")
@@ -212,8 +217,8 @@ def test_a_script_sees_the_outputs_of_earlier_tasks(clock):
 def test_a_child_that_is_removed_while_it_runs_is_a_canceled_task(clock):
     story = Story(clock, sub_workflow("s"), others=[definition(step("x"), name="child")])
 
-    with committed():
-        runs.remove_run(story.child("s").id, BY, archive=False)
+    with run_commit_hooks():
+        runs.remove_run(story.child("s").id, ACTOR, archive=False)
     story.later(1)
 
     assert (story.statuses["s"], story.status) == ("CANCELED", "TERMINATED")

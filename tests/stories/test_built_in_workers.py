@@ -6,14 +6,14 @@ import pytest
 
 from conductor_app.workers.runner import run_built_in_workers
 from tests.builders import Document, policy, step
-from tests.story import Story, committed
-from tests.web import answering, as_json
+from tests.story import Story, run_commit_hooks
+from tests.web import json_answer, running_web_server
 
 
 @pytest.fixture
 def server(settings):
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
-    with answering() as server:
+    with running_web_server() as server:
         yield server
 
 
@@ -24,12 +24,12 @@ def http(ref: str, uri: str, type: str = "HTTP", inputs: Document | None = None,
 
 
 def work() -> int:
-    with committed():
+    with run_commit_hooks():
         return run_built_in_workers()
 
 
 def test_an_http_task_ends_with_the_answer(clock, server):
-    server.answers["/a"] = as_json({"n": 1})
+    server.answers["/a"] = json_answer({"n": 1})
     story = Story(clock, http("get", f"{server.url}/a"))
 
     work()
@@ -39,7 +39,7 @@ def test_an_http_task_ends_with_the_answer(clock, server):
 
 
 def test_an_asynchronous_http_task_waits_for_whoever_reports_on_it(clock, server):
-    server.answers["/a"] = as_json({"ticket": 7})
+    server.answers["/a"] = json_answer({"ticket": 7})
     story = Story(clock, http("get", f"{server.url}/a", asyncComplete=True, policy=policy(lease_seconds=30)))
     work()
     assert story.statuses == {"get": "IN_PROGRESS"}
@@ -53,7 +53,7 @@ def test_an_asynchronous_http_task_waits_for_whoever_reports_on_it(clock, server
 
 
 def test_a_request_that_fails_is_made_again_only_as_its_policy_says(clock, server):
-    server.answers["/a"] = [as_json({}, 503), as_json({"n": 1})]
+    server.answers["/a"] = [json_answer({}, 503), json_answer({"n": 1})]
     story = Story(clock, http("get", f"{server.url}/a", policy=policy(retries=1, delay_seconds=5)))
     work()
     assert (story.attempts("get"), work()) == (["FAILED", "SCHEDULED"], 0)
@@ -65,7 +65,7 @@ def test_a_request_that_fails_is_made_again_only_as_its_policy_says(clock, serve
 
 
 def test_a_poll_is_repeated_by_the_same_attempt_until_its_condition_holds(clock, server):
-    server.answers["/a"] = [as_json({"done": False}), as_json({"done": False}), as_json({"done": True})]
+    server.answers["/a"] = [json_answer({"done": False}), json_answer({"done": False}), json_answer({"done": True})]
     condition = {"terminationCondition": "$.output.response.body.done", "pollingInterval": 10}
     story = Story(clock, http("ask", f"{server.url}/a", "HTTP_POLL", condition))
 
@@ -79,7 +79,7 @@ def test_a_poll_is_repeated_by_the_same_attempt_until_its_condition_holds(clock,
 
 
 def test_a_poll_ends_when_the_time_of_its_task_is_over(clock, server):
-    server.answers["/a"] = as_json({"done": False})
+    server.answers["/a"] = json_answer({"done": False})
     condition = {"terminationCondition": "$.output.response.body.done", "pollingInterval": 10}
     limits = policy(timeout_seconds=25, timeout_policy="RETRY")
     story = Story(clock, http("ask", f"{server.url}/a", "HTTP_POLL", condition, policy=limits))
@@ -111,7 +111,7 @@ def stored(story: Story) -> str:
 
 def test_a_secret_in_a_path_is_in_no_reason_and_no_output(clock, server, monkeypatch):
     monkeypatch.setenv("CONDUCTOR_SECRET_KEY", "pa ss/wörd")
-    server.answers["/pa%20ss/w%C3%B6rd"] = as_json({}, 500)
+    server.answers["/pa%20ss/w%C3%B6rd"] = json_answer({}, 500)
     story = Story(clock, http("get", server.url + "/${workflow.secrets.KEY}"))
 
     work()
@@ -124,7 +124,7 @@ def test_a_secret_in_a_path_is_in_no_reason_and_no_output(clock, server, monkeyp
 
 def test_a_secret_that_a_server_repeats_is_hidden(clock, server, monkeypatch):
     monkeypatch.setenv("CONDUCTOR_SECRET_DB", '{"user": "me", "password": "tops3cret"}')
-    server.answers["/a"] = as_json({"you said": ["tops3cret", {"me": 'x"tops3cret"'}]})
+    server.answers["/a"] = json_answer({"you said": ["tops3cret", {"me": 'x"tops3cret"'}]})
     header = {"headers": {"X-Key": "${workflow.secrets.DB.password}"}}
     document = http("get", f"{server.url}/a")
     document["inputParameters"]["http_request"] |= header
@@ -138,7 +138,7 @@ def test_a_secret_that_a_server_repeats_is_hidden(clock, server, monkeypatch):
 
 
 def test_a_step_that_names_a_built_in_type_is_done_by_its_worker(clock, server):
-    server.answers["/a"] = as_json({"n": 1})
+    server.answers["/a"] = json_answer({"n": 1})
     inputs = {"kind": "HTTP", "http_request": {"uri": f"{server.url}/a", "method": "GET"}}
     story = Story(clock, {**step("do", inputs=inputs), "type": "DYNAMIC", "dynamicTaskNameParam": "kind"})
     assert story.task("do").lease_ms == 120_000

@@ -6,8 +6,8 @@ from conductor_app.core.reports import Report
 from conductor_app.engine import runs, sweeps, tasks
 from conductor_app.models import CachedResult
 from tests.builders import dynamic_fork, policy, step, switch
-from tests.engine.views import complaints
-from tests.story import BY, Story, committed
+from tests.engine.views import row_violations
+from tests.story import ACTOR, Story, run_commit_hooks
 
 
 def rates(**config):
@@ -28,7 +28,7 @@ def test_a_known_result_completes_the_task_without_a_queue(clock):
 
     assert (story.queue("rate"), story.statuses) == ([], {"rate": "COMPLETED", "after": "SCHEDULED"})
     assert (story.task("rate").output, story.task("after").input) == ({"n": 7}, {"n": 7})
-    assert complaints(story.id) == []
+    assert row_violations(story.id) == []
 
 
 def test_another_key_is_another_result(clock):
@@ -59,8 +59,8 @@ def test_a_result_is_used_for_as_long_as_its_step_says(clock):
 def test_only_what_was_completed_is_used_again(clock, outcome):
     first = ask(clock)
     first.worker("rate").polls()
-    with committed():
-        tasks.report_task(first.id, first.task("rate").id, Report(outcome, {"n": 1}), BY)
+    with run_commit_hooks():
+        tasks.report_task(first.id, first.task("rate").id, Report(outcome, {"n": 1}), ACTOR)
 
     assert ask(clock).is_waiting_for("rate")
 
@@ -100,8 +100,8 @@ def test_a_result_is_gone_with_its_run_and_old_ones_are_swept(clock):
     first = ask(clock)
     first.worker("rate").completes(n=7)
     first.terminate()
-    with committed():
-        runs.remove_run(first.id, BY)
+    with run_commit_hooks():
+        runs.remove_run(first.id, ACTOR)
 
     assert ask(clock).is_waiting_for("rate")
     clock.advance(seconds=60)

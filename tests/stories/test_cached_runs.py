@@ -4,9 +4,9 @@ import pytest
 
 from conductor_app.engine import runs, simulation, sweeps
 from conductor_app.models import CachedResult
-from tests.builders import bare, definition, policy, step, sub_workflow, wait
-from tests.engine.views import complaints
-from tests.story import BY, Story, committed
+from tests.builders import definition, policy, step, step_without_policy, sub_workflow, wait
+from tests.engine.views import row_violations
+from tests.story import ACTOR, Story, run_commit_hooks
 
 CACHE = {"key": "${workflow.input.to}", "ttlInSecond": 60}
 
@@ -26,7 +26,7 @@ def test_a_run_with_a_known_key_has_the_kept_output_at_once(clock):
     assert (again.status, again.output, again.statuses) == ("COMPLETED", {"n": 7}, {})
     assert again.id != first.id
     assert again.reason == f"Its output is the one of run {first.id}, which had the same cache key."
-    assert complaints(again.id) == []
+    assert row_violations(again.id) == []
 
 
 @pytest.mark.parametrize("key", ["${to}", "${workflow.input.to}", "${to}-${workflow.version}", "always"])
@@ -86,14 +86,14 @@ def test_a_run_that_is_begun_anew_does_its_work_and_its_output_is_kept(clock):
 def test_an_output_is_gone_with_its_run(clock):
     first = ask(clock)
     first.worker("rate").completes(n=7)
-    with committed():
-        runs.remove_run(first.id, BY)
+    with run_commit_hooks():
+        runs.remove_run(first.id, ACTOR)
 
     assert ask(clock).is_waiting_for("rate")
 
 
 def test_a_sub_workflow_has_the_kept_output_too(clock):
-    child = definition(bare("rate"), name="child", cacheConfig={"key": "all", "ttlInSecond": 60})
+    child = definition(step_without_policy("rate"), name="child", cacheConfig={"key": "all", "ttlInSecond": 60})
     twice = [sub_workflow("one", "child"), sub_workflow("two", "child")]
     story = Story(clock, *twice, others=[child], tasks=[policy("rate")])
     story.worker("rate").completes(n=7)

@@ -7,7 +7,7 @@ import pytest
 from conductor_app.engine import event_handlers, events, sweeps
 from conductor_app.models import EventAction, EventDelivery, HandlerEvaluation, Message, Run
 from tests.builders import definition, event, human, loop, step
-from tests.story import Story, View, committed
+from tests.story import RunView, Story, run_commit_hooks
 
 PAID = "conductor:order:paid"
 
@@ -27,7 +27,7 @@ def report(action: str, **fields: Any) -> dict[str, Any]:
 
 
 def tell(payload: Any, id: str = "m1", event: str = PAID) -> bool:
-    with committed():
+    with run_commit_hooks():
         return events.receive_event(event, id, payload, "a test")
 
 
@@ -280,4 +280,4 @@ def test_what_is_older_than_it_is_kept_is_forgotten(clock, settings):
     assert not EventDelivery.objects.exists()
     assert not HandlerEvaluation.objects.exists()
     assert not EventAction.objects.exists()
-    assert View(started()[0].id).status == "RUNNING"
+    assert RunView(started()[0].id).status == "RUNNING"

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.models import Run
 from tests.builders import definition, policy, step, sub_workflow, terminate
-from tests.story import Story, View
+from tests.story import RunView, Story
 
 CLEANUP = definition(step("sweep", inputs={"failed": "${workflow.input.failedWorkflow.workflowId}"}), name="cleanup")
 
@@ -46,7 +46,7 @@ def test_its_first_step_can_already_read_the_failed_execution(clock):
     failed = story(clock)
     failed.worker("pay").fails()
 
-    assert View(failure_runs()[0].id).task("sweep").input == {"failed": failed.id}
+    assert RunView(failure_runs()[0].id).task("sweep").input == {"failed": failed.id}
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import definition, each, step, sub_workflow
-from tests.engine.views import complaints
+from tests.engine.views import row_violations
 from tests.story import Story
 
 ORDER = {"order": "${each.output.item.id}", "number": "${each.output.index}"}
@@ -30,7 +30,7 @@ def test_orders_are_shipped_with_what_was_paid_for_each(clock, parallel):
         assert ship.input == {"paid": pay.output["sum"], "order": order, "number": number}
         assert story.task("each").output["results"][number] == {"pay": pay.output, "ship": ship.output}
     story.worker("after").completes()
-    assert (story.status, complaints(story.id)) == ("COMPLETED", [])
+    assert (story.status, row_violations(story.id)) == ("COMPLETED", [])
 
 
 def test_items_that_begin_together_are_handed_out_in_the_order_of_the_list(clock):
@@ -60,7 +60,7 @@ def test_children_of_other_items_are_stopped_when_one_fails(clock):
     story = Story(clock, each("each", sub_workflow("s"), items=[1, 2], parallel=2), others=[child])
     children = [story.child("s__1__1"), story.child("s__2__1")]
 
-    story.worker("pay").fails_for_good("broken")
+    story.worker("pay").fail_terminally("broken")
 
     assert sorted(child.status for child in children) == ["FAILED", "TERMINATED"]
     assert (story.status, "broken" in story.reason) == ("FAILED", True)
@@ -105,7 +105,7 @@ def test_a_rerun_inside_an_item_keeps_the_others(clock):
     story.worker("pay").completes(n=9)
 
     assert story.task("each").output["results"] == [results[0], {"pay": {"n": 9}}, results[2]]
-    assert (story.task("pay__1__1").id, complaints(story.id)) == (before, [])
+    assert (story.task("pay__1__1").id, row_violations(story.id)) == (before, [])
     story.worker("after").completes()
     assert story.status == "COMPLETED"
 

@@ -6,14 +6,14 @@ from conductor_app.core.errors import NotAllowedInState, NotFound, QueueFull
 from conductor_app.engine import inbox
 from conductor_app.models import InboxMessage
 from tests.builders import fork, loop, pull, step, switch, terminate
-from tests.story import Story, committed
+from tests.story import Story, run_commit_hooks
 
 DAY = 86_400
 
 
 def send(story: Story, *numbers: int) -> None:
     for n in numbers:
-        with committed():
+        with run_commit_hooks():
             inbox.send_inbox_message(story.id, {"n": n})
 
 
@@ -159,13 +159,13 @@ def test_a_retry_waits_for_another_message_where_the_first_one_ended_the_run(clo
         "way", {"no": [terminate("end", "FAILED", "refused")]}, inputs={"way": "${next.output.messages[0].payload.n}"}
     )
     story = Story(clock, pull("next"), ends, step("after"))
-    with committed():
+    with run_commit_hooks():
         inbox.send_inbox_message(story.id, {"n": "no"})
     assert (story.status, story.reason) == ("FAILED", "refused")
 
     story.retry()
     assert (story.statuses, story.attempts("next")) == ({"next": "IN_PROGRESS"}, ["COMPLETED", "IN_PROGRESS"])
-    with committed():
+    with run_commit_hooks():
         inbox.send_inbox_message(story.id, {"n": "yes"})
 
     assert story.is_waiting_for("after")

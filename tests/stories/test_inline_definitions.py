@@ -17,7 +17,7 @@ from tests.builders import (
     sub_workflow,
     switch,
 )
-from tests.story import Story, View
+from tests.story import RunView, Story
 from tests.tries import seeds
 
 PARENT_INPUT = {"q": "the parent's", "n": 7, "s": "left"}
@@ -92,10 +92,10 @@ def lived(story: Story) -> list[Any]:
         if story.worker("work").polls():
             held = story.worker("work").held
             story.worker("work").completes(by=f"{held.run.name}.{held.task.ref}")
-    return [facts(View(story.id))]
+    return [facts(RunView(story.id))]
 
 
-def facts(run: View) -> list[Any]:
+def facts(run: RunView) -> list[Any]:
     tasks = [run.task(str(task)) for task in dict(run.statuses)]
     return [
         run.row.name,
@@ -103,7 +103,7 @@ def facts(run: View) -> list[Any]:
         known(run.output),
         [[name, status] for name, status in run.statuses.items()],
         [known(task.input) for task in tasks if not task.child_id and task.task.type == "SIMPLE"],
-        [facts(View(task.child_id)) for task in tasks if task.child_id],
+        [facts(RunView(task.child_id)) for task in tasks if task.child_id],
     ]
 
 
@@ -247,7 +247,7 @@ def test_a_definition_stays_the_childs_in_what_a_dynamic_fork_makes_at_any_depth
 
     story = Story(clock, *dynamic_fork("fan", "joined", {"tasks": [outer], "inputs": {}}), input=PARENT_INPUT)
 
-    m = View(story.child("m__1").id)
+    m = RunView(story.child("m__1").id)
     assert m.row.input["q"] == "the parent's"
     assert m.child("s").task("x").input == {"q": "the child's"}
 
@@ -255,7 +255,7 @@ def test_a_definition_stays_the_childs_in_what_a_dynamic_fork_makes_at_any_depth
 def test_a_further_attempt_starts_a_child_whose_expressions_are_its_own_again(clock):
     child = definition(step("x", "work", inputs={"q": "${workflow.input.q}"}), name="given")
     story = Story(clock, sub_workflow("s", child, inputs=CHILD_INPUT), input=PARENT_INPUT)
-    story.worker("work").fails_for_good()
+    story.worker("work").fail_terminally()
     assert story.status == "FAILED"
 
     story.retry()

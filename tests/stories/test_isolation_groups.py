@@ -4,11 +4,11 @@ import pytest
 
 from conductor_app.insight.execution import run_document
 from conductor_app.insight.gate_verdicts import explain_attempt
-from conductor_app.workers.isolation_groups import queues
+from conductor_app.workers.isolation_groups import queues_of_groups
 from conductor_app.workers.runner import run_built_in_workers
 from tests.builders import Document, policy, step
-from tests.story import Story, committed
-from tests.web import answering, as_json
+from tests.story import Story, run_commit_hooks
+from tests.web import json_answer, running_web_server
 
 EAST_BLUE = {"isolationGroupId": "blue", "executionNameSpace": "east"}
 
@@ -16,8 +16,8 @@ EAST_BLUE = {"isolationGroupId": "blue", "executionNameSpace": "east"}
 @pytest.fixture
 def server(settings):
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
-    with answering() as server:
-        server.answers["/a"] = as_json({"n": 1})
+    with running_web_server() as server:
+        server.answers["/a"] = json_answer({"n": 1})
         yield server
 
 
@@ -38,9 +38,9 @@ def http(server, **isolation: str) -> Document:
 def test_only_those_who_serve_the_group_do_its_tasks(clock, server, isolation, queue, group):
     story = Story(clock, http(server, **isolation))
 
-    with committed():
+    with run_commit_hooks():
         assert (run_built_in_workers(), story.queue(queue)) == (0, ["get, attempt 1"])
-        assert run_built_in_workers(queues=queues(["green", group])) == 1
+        assert run_built_in_workers(queues=queues_of_groups(["green", group])) == 1
 
     assert (story.status, len(server.asked)) == ("COMPLETED", 1)
 
@@ -48,8 +48,8 @@ def test_only_those_who_serve_the_group_do_its_tasks(clock, server, isolation, q
 def test_those_who_serve_a_group_do_no_others_tasks(clock, server):
     story = Story(clock, http(server))
 
-    with committed():
-        assert run_built_in_workers(queues=queues(["blue", "@east"])) == 0
+    with run_commit_hooks():
+        assert run_built_in_workers(queues=queues_of_groups(["blue", "@east"])) == 0
 
     assert story.queue("HTTP") == ["get, attempt 1"]
 

@@ -6,8 +6,8 @@ from conductor_app.core.errors import Conflict
 from conductor_app.engine.runs import StartRequest, start
 from conductor_app.models import Run
 from tests.builders import definition, policy, start_workflow, step, sub_workflow
-from tests.engine.views import complaints
-from tests.story import BY, Story, View, committed, register
+from tests.engine.views import row_violations
+from tests.story import ACTOR, RunView, Story, register_definitions, run_commit_hooks
 
 CHILD = definition(step("x", "pay"), name="child")
 
@@ -25,10 +25,10 @@ def parent(clock, *steps) -> Story:
     return Story(clock, *steps, others=[CHILD], input={"order": "A"})
 
 
-def started_before() -> View:
-    register(CHILD)
-    with committed():
-        return View(start(StartRequest("child", idempotency_key="A"), BY))
+def started_before() -> RunView:
+    register_definitions(CHILD)
+    with run_commit_hooks():
+        return RunView(start(StartRequest("child", idempotency_key="A"), ACTOR))
 
 
 @pytest.mark.parametrize("make", [keyed, told_to_start])
@@ -37,8 +37,8 @@ def test_the_run_that_is_started_holds_the_key(clock, make):
 
     [child] = Run.objects.filter(name="child")
     assert (child.idempotency_key, child.parent_id) == ("A", story.id if make is keyed else "")
-    with pytest.raises(Conflict, match="used before"), committed():
-        start(StartRequest("child", idempotency_key="A"), BY)
+    with pytest.raises(Conflict, match="used before"), run_commit_hooks():
+        start(StartRequest("child", idempotency_key="A"), ACTOR)
 
 
 @pytest.mark.parametrize("make", [keyed, told_to_start])
@@ -80,7 +80,7 @@ def test_a_run_that_goes_on_already_is_waited_for(clock):
     story.worker("pay").completes(n=1)
 
     assert story.task("s").output == {"n": 1, "subWorkflowId": before.id} | story.task("s").output
-    assert (story.is_waiting_for("after"), complaints(story.id)) == (True, [])
+    assert (story.is_waiting_for("after"), row_violations(story.id)) == (True, [])
 
 
 def test_a_run_that_has_ended_already_has_its_result_taken(clock):
@@ -104,7 +104,7 @@ def test_a_run_that_another_task_waits_for_is_not_taken_from_it(clock):
 def test_a_further_attempt_starts_another_run_under_the_same_key(clock, strategy):
     story = parent(clock, keyed(strategy, policy=policy(retries=1)))
 
-    story.worker("pay").fails_for_good("broken")
+    story.worker("pay").fail_terminally("broken")
     story.worker("pay").completes()
 
     assert (story.status, story.attempts("s")) == ("COMPLETED", ["FAILED", "COMPLETED"])

@@ -10,7 +10,7 @@ from conductor_app.core.reports import Report
 from conductor_app.engine import payloads, runs, sweeps, tasks
 from conductor_app.models import PayloadReference, StoredPayload
 from tests.builders import definition, fork, inline, policy, step, sub_workflow, wait
-from tests.story import BY, Story
+from tests.story import ACTOR, Story
 
 MUCH = "x" * 3000
 DAY = 86_400
@@ -95,7 +95,7 @@ def test_what_is_laid_over_a_large_output_is_laid_over_all_of_it(clock):
     story = Story(clock, wait("approve"))
     story.reports("approve", "IN_PROGRESS", text=MUCH, n=1)
 
-    tasks.report_task(story.id, story.task("approve").id, Report("COMPLETED", {"n": 2}, merges=True), BY)
+    tasks.report_task(story.id, story.task("approve").id, Report("COMPLETED", {"n": 2}, merges=True), ACTOR)
 
     assert payloads.load_payload(story.task("approve").output_path) == {"text": MUCH, "n": 2}
 
@@ -124,15 +124,15 @@ def test_payloads_go_with_the_last_run_that_uses_them(clock):
     payloads_of_both = StoredPayload.objects.get().expires_at, second.row.input_path
     assert payloads_of_both == (None, path)
 
-    runs.remove_run(story.id, BY, archive=False)
+    runs.remove_run(story.id, ACTOR, archive=False)
     sweeps.prune_finished(100)
     assert payloads.load_payload(path) == {"text": MUCH}
 
-    runs.remove_run(second.id, BY, archive=False)
+    runs.remove_run(second.id, ACTOR, archive=False)
     sweeps.prune_finished(100)
     assert (stored(), PayloadReference.objects.count()) == (0, 0)
-    with pytest.raises(blob_storage.OutOfReach):
-        blob_storage.fetch(path)
+    with pytest.raises(blob_storage.StorageUnavailable):
+        blob_storage.fetch_payload(path)
 
 
 def test_an_upload_that_nobody_used_is_forgotten_after_a_day(clock):
@@ -151,7 +151,7 @@ def test_a_task_whose_input_is_lost_fails_with_that_reason(clock):
     story = Story(clock, step("a"), step("b", inputs={"all": "${a.output}"}, policy=policy(retries=3)))
     story.worker("a").completes(text=MUCH)
     path = story.task("b").input_path
-    blob_storage.drop(path)
+    blob_storage.delete_payload(path)
 
     assert story.worker("b").polls() == []
 
@@ -176,7 +176,7 @@ def test_a_run_that_needs_what_is_lost_ends_with_that_reason_and_keeps_what_its_
     story = Story(clock, step("a"), step("b"), step("c", inputs={"all": "${a.output}"}), **asked)
     story.worker("a").completes(text=MUCH)
     path = story.task("a").output_path
-    blob_storage.drop(path)
+    blob_storage.delete_payload(path)
 
     story.worker("b").completes(n=1)
 

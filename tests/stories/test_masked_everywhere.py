@@ -15,7 +15,7 @@ from conductor_app.engine.change import change
 from conductor_app.models import EventDelivery, HandlerEvaluation, Run, Schedule, StoredPayload
 from conductor_app.workers.runner import run_built_in_workers
 from tests.builders import definition, dynamic_fork, event, policy, step, sub_workflow
-from tests.story import BY, Story, committed, register
+from tests.story import ACTOR, Story, register_definitions, run_commit_hooks
 
 NUMBER = "4711-0815"
 CARD = {"card": {"number": NUMBER, "holder": "Ada"}}
@@ -34,7 +34,7 @@ def clear_places() -> set[str]:
             if any(NUMBER in str(value) for row in cursor.fetchall() for value in row):
                 found.add(table.removeprefix("conductor_"))
     for path in StoredPayload.objects.filter(size__isnull=False, expires_at=None).values_list("path", flat=True):
-        found |= {path} if NUMBER.encode() in blob_storage.fetch(path) else set()
+        found |= {path} if NUMBER.encode() in blob_storage.fetch_payload(path) else set()
     return found - HOLDS_CLEAR
 
 
@@ -53,7 +53,7 @@ def test_what_an_event_tells_is_sealed_until_a_handler_acts_on_it(clock):
     starts = {"name": "other", "input": {"number": "${card.number}", "seen": "${card.holder}"}}
     action = {"action": "start_workflow", "start_workflow": starts}
     condition = "$.card.number.length == 9 && $.card.holder == 'Ada'"
-    event_handlers.create_handlers([heard(condition=condition, actions=[action])], BY)
+    event_handlers.create_handlers([heard(condition=condition, actions=[action])], ACTOR)
     tells = event("tell", "conductor", inputs={"card": "${workflow.input.card}"})
 
     story = Story(clock, tells, others=[definition(step("pay"), name="other", **MASKED)], input=CARD, **MASKED)
@@ -82,12 +82,12 @@ def test_an_event_that_is_heard_again_is_heard_as_it_was(clock):
         input=CARD,
         **MASKED,
     )
-    event_handlers.create_handlers([handler], BY)
+    event_handlers.create_handlers([handler], ACTOR)
 
     original = EventDelivery.objects.get()
     [foreseen] = event_replays.plan_replay(original)
-    with committed():
-        event_replays.replay(original.pk, ["h"], BY, "it was not heard")
+    with run_commit_hooks():
+        event_replays.replay(original.pk, ["h"], ACTOR, "it was not heard")
 
     assert (foreseen.verdict.outcome, foreseen.acts[0].params["input"]) == ("MATCHED", {"number": HIDDEN})
     [started] = tasks.claim_tasks("pay", wait_ms=0)
@@ -103,7 +103,7 @@ def test_an_event_that_waits_in_the_outbox_is_sealed(clock):
     worker.polls()
 
     # Not committed: what follows the commit does not happen, and the message stays.
-    tasks.report_task(story.id, worker.held.id, Report("COMPLETED"), BY)
+    tasks.report_task(story.id, worker.held.id, Report("COMPLETED"), ACTOR)
 
     assert clear_places() == set()
 
@@ -112,7 +112,7 @@ def test_a_message_to_a_run_is_sealed_until_a_step_takes_it(clock):
     pull = {**step("pull", inputs={"batchSize": 2}), "type": "PULL_WORKFLOW_MESSAGES"}
     after = step("after", inputs={"n": "${pull.output.messages[0].payload.number}"})
     story = Story(clock, step("first"), pull, after, **MASKED)
-    with committed():
+    with run_commit_hooks():
         inbox.send_inbox_message(story.id, {"number": NUMBER, "open": 1})
     assert clear_places() == set()
 
@@ -126,8 +126,8 @@ def test_an_input_that_was_uploaded_is_kept_sealed_in_its_place(clock):
     Story(clock, step("pay", inputs={"number": "${workflow.input.card.number}"}), input=CARD, **MASKED)
     path = upload(CARD)
 
-    with committed():
-        id = runs.start(runs.StartRequest("order", input_path=path), BY)
+    with run_commit_hooks():
+        id = runs.start(runs.StartRequest("order", input_path=path), ACTOR)
 
     assert clear_places() == set()
     assert StoredPayload.objects.get(pk=path).expires_at == 0
@@ -142,8 +142,8 @@ def test_a_large_input_that_was_uploaded_is_kept_elsewhere_anew(clock, settings)
     Story(clock, step("pay", inputs={"number": "${workflow.input.card.number}"}), input=CARD, **MASKED)
     path = upload({**CARD, "text": "x" * 3000})
 
-    with committed():
-        id = runs.start(runs.StartRequest("order", input_path=path), BY)
+    with run_commit_hooks():
+        id = runs.start(runs.StartRequest("order", input_path=path), ACTOR)
 
     row = Run.objects.get(pk=id)
     assert row.input_path not in ("", path)
@@ -157,8 +157,8 @@ def test_an_output_that_was_uploaded_is_kept_sealed_in_its_place(clock):
     worker.polls()
     path = upload({"number": NUMBER})
 
-    with committed():
-        tasks.report_task(story.id, worker.held.id, Report("COMPLETED"), BY, output_path=path)
+    with run_commit_hooks():
+        tasks.report_task(story.id, worker.held.id, Report("COMPLETED"), ACTOR, output_path=path)
 
     assert clear_places() == set()
     assert (story.task("pay").output, story.task("pay").output_path) == ({"number": HIDDEN}, "")
@@ -171,8 +171,8 @@ def test_an_upload_in_which_nothing_is_masked_stays_where_it_is(clock):
     worker.polls()
     path = upload({"sum": 3})
 
-    with committed():
-        tasks.report_task(story.id, worker.held.id, Report("COMPLETED"), BY, output_path=path)
+    with run_commit_hooks():
+        tasks.report_task(story.id, worker.held.id, Report("COMPLETED"), ACTOR, output_path=path)
 
     assert (story.status, story.task("pay").output_path) == ("COMPLETED", path)
 
@@ -192,7 +192,7 @@ def test_branches_of_dynamic_forks_keep_their_inputs_sealed_and_try_again_with_t
 
 def test_what_operators_give_is_sealed(clock):
     story = Story(clock, step("pay", policy=policy(retries=1)), step("after"), input=CARD, **MASKED)
-    story.worker("pay").fails_for_good()
+    story.worker("pay").fail_terminally()
 
     story.rerun("pay", task_input={"number": NUMBER}, input={"number": NUMBER})
     assert clear_places() == set()
@@ -208,7 +208,7 @@ def test_what_operators_give_is_sealed(clock):
 def test_what_was_shown_as_masked_and_is_sent_back_stays_what_it_was(clock):
     inputs = {"number": "${workflow.input.card.number}", "n": 1}
     story = Story(clock, step("pay", inputs=inputs), input=CARD, **MASKED)
-    story.worker("pay").fails_for_good()
+    story.worker("pay").fail_terminally()
     shown = {**story.row.input, "more": 2}
 
     story.rerun(input=shown)
@@ -227,7 +227,7 @@ def test_a_rerun_below_gives_the_run_above_its_input_sealed(clock):
     story.worker("pay").fails()
 
     # Not committed: what is said to the run above stays a message.
-    runs.rerun(story.id, BY, attempt_id=story.child("s").task("pay").id, input={"number": NUMBER})
+    runs.rerun(story.id, ACTOR, attempt_id=story.child("s").task("pay").id, input={"number": NUMBER})
 
     assert clear_places() == set()
 
@@ -244,32 +244,32 @@ def test_a_failure_workflow_is_given_the_whole_input_as_it_was_masked(clock):
 
 
 def test_a_schedule_hands_nothing_that_is_sealed_to_another_workflow(clock):
-    register(definition(step("pay"), **MASKED), definition(step("tell"), name="leak", **MASKED))
+    register_definitions(definition(step("pay"), **MASKED), definition(step("tell"), name="leak", **MASKED))
     request = {"name": "order", "input": CARD}
     document = {"name": "nightly", "cronExpression": "0 0 3 * * *", "startWorkflowRequest": request}
-    shown = schedules.save_schedule(document, BY).document["startWorkflowRequest"]["input"]
+    shown = schedules.save_schedule(document, ACTOR).document["startWorkflowRequest"]["input"]
 
-    schedules.save_schedule({**document, "startWorkflowRequest": {"name": "leak", "input": shown}}, BY)
-    with committed():
-        id = schedules.run_now("nightly", BY)
+    schedules.save_schedule({**document, "startWorkflowRequest": {"name": "leak", "input": shown}}, ACTOR)
+    with run_commit_hooks():
+        id = schedules.run_now("nightly", ACTOR)
 
     assert payloads.decrypt_masked(payloads.load_stored_input(id))["card"]["number"] == HIDDEN
 
 
 def test_a_schedule_keeps_its_input_sealed_and_starts_with_it(clock):
-    register(definition(step("pay", inputs={"number": "${workflow.input.card.number}"}), **MASKED))
+    register_definitions(definition(step("pay", inputs={"number": "${workflow.input.card.number}"}), **MASKED))
     request = {"name": "order", "input": {**CARD, "list": [{"number": 1}, {"number": 2}]}}
     document = {"name": "nightly", "cronExpression": "0 0 3 * * *", "startWorkflowRequest": request}
 
-    saved = schedules.save_schedule(document, BY)
+    saved = schedules.save_schedule(document, ACTOR)
     assert saved.document["startWorkflowRequest"]["input"]["card"] == {"number": HIDDEN, "holder": "Ada"}
     # Whoever changes something else sends back what was shown.
     changed = {**Schedule.objects.get().document["startWorkflowRequest"]["input"], "more": {"number": 3}}
-    schedules.save_schedule({**document, "startWorkflowRequest": {**request, "input": changed}}, BY)
-    schedules.pause_schedule("nightly", BY)
-    schedules.resume_schedule("nightly", BY)
-    with committed():
-        id = schedules.run_now("nightly", BY)
+    schedules.save_schedule({**document, "startWorkflowRequest": {**request, "input": changed}}, ACTOR)
+    schedules.pause_schedule("nightly", ACTOR)
+    schedules.resume_schedule("nightly", ACTOR)
+    with run_commit_hooks():
+        id = schedules.run_now("nightly", ACTOR)
 
     assert clear_places() == set()
     assert [attempt.input for attempt in tasks.claim_tasks("pay", wait_ms=0)] == [{"number": NUMBER}]
@@ -282,7 +282,7 @@ def test_a_built_in_worker_does_not_repeat_it_in_its_reason(clock):
     request = {"http_request": {"uri": f"http://127.0.0.1:1/cards/{number}", "method": "GET"}, "number": number}
     story = Story(clock, {**step("get", inputs=request), "type": "HTTP"}, input=CARD, maskedFields=["uri", "number"])
 
-    with committed():
+    with run_commit_hooks():
         run_built_in_workers()
 
     assert f"(GET {HIDDEN})" in story.task("get").reason
@@ -297,8 +297,8 @@ def test_the_plain_roads_are_sealed(clock, road):
         story.terminate()
         story.rerun(input=CARD)
     elif road == "variables":
-        with committed():
-            change(story.id, commands.set_variables(CARD), BY)
+        with run_commit_hooks():
+            change(story.id, commands.set_variables(CARD), ACTOR)
     elif road == "report":
         story.worker("pay").completes(**CARD)
 

@@ -7,8 +7,8 @@ from conductor_app import blob_storage
 from conductor_app.core.effects import PublishEvent
 from conductor_app.core.masking import HIDDEN, MARK
 from tests.builders import definition, each, fork, loop, plan, set_variable, step, sub_workflow, switch
-from tests.core.life import Life
-from tests.engine.views import complaints
+from tests.core.life import RunInMemory
+from tests.engine.views import row_violations
 from tests.story import Story
 
 NUMBER = "4711-0815"
@@ -71,7 +71,7 @@ def test_items_turns_and_branches_are_read_opened(clock):
 
     assert story.task("last").input["x"] == NUMBER
     assert story.task("last").input["all"][0] == {"a": {"number": HIDDEN}}
-    assert complaints(story.id) == []
+    assert row_violations(story.id) == []
 
 
 def test_a_child_hands_its_result_to_its_parent(clock, tables):
@@ -91,7 +91,7 @@ def test_payloads_that_are_kept_elsewhere_are_sealed_too(clock, settings):
 
     story.worker("pay").completes(number=NUMBER, text="x" * 3000)
 
-    kept = blob_storage.fetch(story.task("pay").output_path).decode()
+    kept = blob_storage.fetch_payload(story.task("pay").output_path).decode()
     assert (NUMBER in kept, MARK in kept) == (False, True)
     assert story.task("after").input == {"n": NUMBER}
 
@@ -108,7 +108,7 @@ def test_what_no_key_opens_any_more_stays_hidden(clock, settings):
 
 
 def test_listeners_are_not_told_of_them():
-    life = Life(plan(step("pay"), workflowStatusListenerEnabled=True, **MASKED), CARD)
+    life = RunInMemory(plan(step("pay"), workflowStatusListenerEnabled=True, **MASKED), CARD)
     life.completes("pay", number=NUMBER)
 
     told = [effect.payload for effect in life.effects if isinstance(effect, PublishEvent)]

@@ -6,7 +6,7 @@ from conductor_app.core.errors import Conflict, Invalid
 from conductor_app.engine import runs
 from conductor_app.models import Run
 from tests.builders import definition, fork, step, sub_workflow
-from tests.story import BY, Story, register
+from tests.story import ACTOR, Story, register_definitions
 
 MUCH = "x" * 90_000
 """What one task may give, and two together may not."""
@@ -64,10 +64,10 @@ def test_what_fits_is_not_refused_for_what_the_engine_lays_around_it(clock):
 
 def test_a_run_whose_first_step_would_be_given_too_much_does_not_start(clock):
     both = {"first": "${workflow.input.text}", "second": "${workflow.input.text}"}
-    register(definition(step("a", inputs=both)))
+    register_definitions(definition(step("a", inputs=both)))
 
     with pytest.raises(Invalid, match="The input of task a would take"):
-        runs.start(runs.StartRequest("order", input={"text": MUCH}), BY)
+        runs.start(runs.StartRequest("order", input={"text": MUCH}), ACTOR)
 
     assert not Run.objects.exists()
 

@@ -20,8 +20,8 @@ from tests.builders import (
     switch,
     terminate,
 )
-from tests.engine.views import complaints
-from tests.story import Story, View, committed
+from tests.engine.views import row_violations
+from tests.story import RunView, Story, run_commit_hooks
 
 LEAF = definition(step("x"), step("y"), name="leaf")
 MIDDLE = definition(sub_workflow("below", "leaf"), step("m"), name="middle")
@@ -31,11 +31,11 @@ def root(clock, *steps, **fields) -> Story:
     return Story(clock, *(steps or [sub_workflow("s", "middle"), step("r")]), others=[LEAF, MIDDLE], **fields)
 
 
-def middle_of(story: Story) -> View:
+def middle_of(story: Story) -> RunView:
     return story.child("s")
 
 
-def leaf_of(story: Story) -> View:
+def leaf_of(story: Story) -> RunView:
     return middle_of(story).child("below")
 
 
@@ -48,8 +48,8 @@ def done(story: Story, *task_types: str) -> None:
         story.worker(task_type).completes(by=task_type)
 
 
-def all_is_well(*runs: View) -> None:
-    assert [complaint for run in runs for complaint in complaints(run.id)] == []
+def all_is_well(*runs: RunView) -> None:
+    assert [complaint for run in runs for complaint in row_violations(run.id)] == []
 
 
 def test_a_retry_that_resumes_goes_down_to_what_failed_first(clock):
@@ -95,7 +95,7 @@ def test_a_retry_that_resumes_prefers_what_failed_to_what_was_canceled_with_it(c
     story = root(clock, *fork([sub_workflow("one", "leaf")], [sub_workflow("two", "leaf")]))
     one, two = story.child("one"), story.child("two")
     story.worker("x").polls()
-    failed = View(story.worker("x").held.run_id)
+    failed = RunView(story.worker("x").held.run_id)
     story.worker("x").fails()
     other = one if failed.id == two.id else two
     assert (failed.status, other.status) == ("FAILED", "TERMINATED")
@@ -106,7 +106,7 @@ def test_a_retry_that_resumes_prefers_what_failed_to_what_was_canceled_with_it(c
     assert {story.statuses["one"], story.statuses["two"]} == {"IN_PROGRESS"}
 
 
-OPENED: dict[str, Callable[[View], None]] = {
+OPENED: dict[str, Callable[[RunView], None]] = {
     "retried": lambda run: run.retry(),
     "restarted": lambda run: run.restart(),
     "rerun from its start": lambda run: run.rerun(),
@@ -150,7 +150,7 @@ def test_what_was_canceled_beside_it_resumes(clock):
     story = root(clock, *steps)
     other = story.child("other")
     story.worker("x").polls()
-    held = View(story.worker("x").held.run_id)
+    held = RunView(story.worker("x").held.run_id)
     if held.id == other.id:
         story.worker("x", "second").polls()
         story.worker("x", "second").fails()
@@ -358,7 +358,7 @@ def test_a_rerun_finds_the_task_in_a_run_below(clock):
     done(story, "x", "y", "m", "r")
     leaf = leaf_of(story)
 
-    story.reruns_from(leaf.task("y").id, task_input={"n": 1}, input={"of": "root"}, correlation_id="mine")
+    story.rerun_from(leaf.task("y").id, task_input={"n": 1}, input={"of": "root"}, correlation_id="mine")
 
     assert leaf_of(story).id == leaf.id
     assert leaf.statuses == {"x": "COMPLETED", "y": "SCHEDULED"}
@@ -375,7 +375,7 @@ def test_a_rerun_from_above_opens_optional_tasks_too(clock):
     done(story, "r")
     assert (story.status, story.statuses["s"]) == ("COMPLETED", "COMPLETED_WITH_ERRORS")
 
-    story.reruns_from(leaf_of(story).task("x").id)
+    story.rerun_from(leaf_of(story).task("x").id)
 
     assert (story.status, story.statuses) == ("RUNNING", {"s": "IN_PROGRESS", "r": "COMPLETED"})
     done(story, "x", "y", "m")
@@ -386,7 +386,7 @@ def test_a_rerun_from_above_goes_no_further_up_than_it_was_asked(clock):
     story = root(clock, sub_workflow("s", "middle", optional=True))
     story.worker("x").fails()
 
-    middle_of(story).reruns_from(leaf_of(story).task("x").id)
+    middle_of(story).rerun_from(leaf_of(story).task("x").id)
 
     assert (middle_of(story).status, story.status) == ("RUNNING", "COMPLETED")
 
@@ -397,7 +397,7 @@ def test_every_run_on_the_way_to_the_task_must_have_ended(clock):
     assert story.status == "RUNNING"
 
     with pytest.raises(Conflict):
-        story.reruns_from(leaf_of(story).task("x").id)
+        story.rerun_from(leaf_of(story).task("x").id)
 
 
 def test_a_task_of_a_child_that_was_replaced_is_not_found(clock):
@@ -407,7 +407,7 @@ def test_a_task_of_a_child_that_was_replaced_is_not_found(clock):
     done(story, "x", "y")
 
     with pytest.raises(Invalid):
-        story.reruns_from(lost)
+        story.rerun_from(lost)
 
 
 def test_a_sub_workflow_task_is_rerun_with_a_new_child(clock):
@@ -465,7 +465,7 @@ WAYS = {
     "retry of the parent that resumes": lambda story: story.retry(resume_children=True),
     "rerun of the child": lambda story: story.child("bad").rerun(),
     "rerun from a task of the child": lambda story: story.child("bad").rerun("b"),
-    "rerun of the parent from there": lambda story: story.reruns_from(story.child("bad").task("b").id),
+    "rerun of the parent from there": lambda story: story.rerun_from(story.child("bad").task("b").id),
 }
 
 
@@ -569,7 +569,7 @@ def test_a_late_end_of_a_replaced_child_does_not_end_the_task_that_waits_for_ano
     assert (story.task("s").id, story.child("s").id == first.id) == (task.id, False)
     told = {"attempt": task.id, "child": first.id}
 
-    with committed():
+    with run_commit_hooks():
         deliver(Message.objects.create(to=story.id, subject="child_ended", facts=told, sent_at=0, due_at=0).pk)
 
     assert story.statuses["s"] == "IN_PROGRESS"

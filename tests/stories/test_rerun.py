@@ -19,7 +19,7 @@ from tests.builders import (
     terminate,
     wait,
 )
-from tests.engine.views import complaints
+from tests.engine.views import row_violations
 from tests.story import Story
 
 
@@ -42,7 +42,7 @@ def kept(before: dict[str, str], story: Story) -> set[str]:
 
 def well(story: Story) -> None:
     """The rows are as they must be."""
-    assert complaints(story.id) == []
+    assert row_violations(story.id) == []
 
 
 def test_a_run_without_a_task_is_rerun_from_its_start(clock):
@@ -158,7 +158,7 @@ def test_the_id_of_an_earlier_attempt_names_its_task(clock):
     first = story.task("a").previous_id
     done(story, "a", "b")
 
-    story.reruns_from(first)
+    story.rerun_from(first)
 
     assert story.statuses == {"a": "SCHEDULED"}
 
@@ -179,7 +179,7 @@ def test_a_task_of_another_run_is_no_task_of_this_one(clock):
 
     for id in (other.task("a").id, "nobody"):
         with pytest.raises(Invalid):
-            story.reruns_from(id)
+            story.rerun_from(id)
     with pytest.raises(NotFound):
         Story.rerun(type(other)("nobody"))
 

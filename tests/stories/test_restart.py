@@ -5,8 +5,8 @@ import pytest
 from conductor_app.core.errors import Conflict, NotFound
 from conductor_app.models import Attempt, HistoryEntry, Task, TaskLog
 from tests.builders import definition, dynamic_fork, fork, noop, policy, set_variable, step, switch, terminate, wait
-from tests.engine.views import complaints
-from tests.story import Story, register
+from tests.engine.views import row_violations
+from tests.story import Story, register_definitions
 
 
 def test_a_restarted_run_is_as_it_began(clock):
@@ -26,7 +26,7 @@ def test_a_restarted_run_is_as_it_began(clock):
     story.worker("a").completes()
     story.worker("b").completes()
     assert story.status == "COMPLETED"
-    assert complaints(story.id) == []
+    assert row_violations(story.id) == []
 
 
 def test_variables_are_those_of_the_definition_again(clock):
@@ -43,7 +43,7 @@ def test_variables_are_those_of_the_definition_again(clock):
 def test_a_newer_definition_is_followed_only_where_that_is_asked_for(clock, latest):
     story = Story(clock, step("a"))
     story.worker("a").completes()
-    register(definition(step("new"), version=2))
+    register_definitions(definition(step("new"), version=2))
 
     story.restart(latest_definitions=latest)
 
@@ -124,7 +124,7 @@ def test_a_restart_waits_for_its_limit_like_a_start(clock):
 def test_a_restart_by_a_definition_that_has_a_limit_by_now_counts_and_waits(clock):
     story = Story(clock, step("a"))
     story.worker("a").completes()
-    register(definition(step("a"), rateLimitConfig={**LIMITED, "policy": "REJECT"}))
+    register_definitions(definition(step("a"), rateLimitConfig={**LIMITED, "policy": "REJECT"}))
     story.starts("order")
 
     with pytest.raises(Conflict, match="going on already"):
@@ -188,7 +188,7 @@ def test_a_run_that_a_terminate_failed_is_retried_from_what_led_to_it(clock):
     story.worker("ship").completes()
     story.worker("z").completes()
     assert story.status == "COMPLETED"
-    assert complaints(story.id) == []
+    assert row_violations(story.id) == []
 
 
 def test_a_terminate_that_nothing_can_avert_is_not_retried(clock):

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.builders import catch, definition, dynamic_fork, fork, loop, step, sub_workflow, switch, try_
-from tests.engine.views import complaints
-from tests.story import Story, register
+from tests.engine.views import row_violations
+from tests.story import Story, register_definitions
 
 UNJOINED = "Fork task definition is not followed by a join task.  Check the blueprint"
 INVALID = "Input 'tasks' is invalid. Cannot deserialize a list of Workflow Tasks from"
@@ -20,7 +20,7 @@ def test_a_run_fails_at_its_start_where_no_join_follows_its_first_fork(clock):
     story = Story(clock, unjoined_fork())
 
     assert (story.status, story.reason, story.statuses) == ("FAILED", UNJOINED, {})
-    assert complaints(story.id) == []
+    assert row_violations(story.id) == []
 
 
 def test_a_run_fails_when_it_reaches_a_fork_that_no_join_follows(clock):
@@ -84,7 +84,7 @@ def test_a_list_that_holds_no_tasks_fails_the_run_without_a_task_of_the_fork(clo
 
     assert (story.status, story.statuses) == ("FAILED", {})
     assert story.reason == f"{INVALID} {shown}"
-    assert complaints(story.id) == []
+    assert row_violations(story.id) == []
 
 
 @pytest.mark.parametrize("inputs", ["x", ["a"], 7])
@@ -106,7 +106,7 @@ def test_an_optional_dynamic_fork_fails_alone(clock):
 
 def test_such_a_run_goes_on_when_it_is_restarted_under_a_definition_that_is_put_right(clock):
     story = Story(clock, unjoined_fork())
-    register(definition(*fork([step("a")], [step("b")])))
+    register_definitions(definition(*fork([step("a")], [step("b")])))
     story.restart(latest_definitions=True)
 
     assert story.status == "RUNNING"

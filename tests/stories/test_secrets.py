@@ -11,8 +11,8 @@ from conductor_app.engine import secrets_and_variables, tasks
 from conductor_app.models import TaskLog, Variable
 from conductor_app.workers.runner import run_built_in_workers
 from tests.builders import policy, set_variable, step
-from tests.story import BY, Story, committed
-from tests.web import answering, as_json
+from tests.story import ACTOR, Story, run_commit_hooks
+from tests.web import json_answer, running_web_server
 
 
 @pytest.fixture(autouse=True)
@@ -39,14 +39,14 @@ def test_a_secret_that_only_data_names_stays_text(clock):
 
 
 def test_a_variable_is_read_where_a_definition_names_it(clock):
-    secrets_and_variables.put_variable("REGION", "eu", BY)
+    secrets_and_variables.put_variable("REGION", "eu", ACTOR)
     story = Story(clock, step("a", inputs={"x": "${workflow.env.REGION}"}))
 
     assert story.task("a").input == {"x": "eu"}
 
 
 def test_a_changed_variable_is_noticed_within_seconds(clock):
-    secrets_and_variables.put_variable("REGION", "eu", BY)
+    secrets_and_variables.put_variable("REGION", "eu", ACTOR)
     story = Story(clock, step("a", inputs={"x": "${workflow.env.REGION}"}))
     Variable.objects.update(value="us")
 
@@ -71,10 +71,10 @@ def everything_in_tables() -> str:
 def test_a_secret_is_in_no_table_and_no_log_after_a_whole_story(clock, settings, caplog):
     caplog.set_level("DEBUG")
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
-    secrets_and_variables.put_secret("API_KEY", SECRET, BY)
+    secrets_and_variables.put_secret("API_KEY", SECRET, ACTOR)
     request = {"method": "GET", "headers": {"X-Key": "${workflow.secrets.API_KEY}"}}
-    with answering() as server:
-        server.answers["/echo"] = as_json({"you sent": SECRET, "or": [quote(SECRET)]})
+    with running_web_server() as server:
+        server.answers["/echo"] = json_answer({"you sent": SECRET, "or": [quote(SECRET)]})
         call = {**step("call", inputs={"http_request": {**request, "uri": f"{server.url}/echo"}}), "type": "HTTP"}
         story = Story(
             clock,
@@ -85,7 +85,7 @@ def test_a_secret_is_in_no_table_and_no_log_after_a_whole_story(clock, settings,
         )
         assert handed_to(story, "a") == {"key": SECRET, "text": f"key={SECRET}"}
         story.worker("a").completes()
-        with committed():
+        with run_commit_hooks():
             run_built_in_workers()
         assert server.asked[0]["headers"]["X-Key"] == SECRET
 
@@ -97,13 +97,13 @@ def test_a_secret_is_in_no_table_and_no_log_after_a_whole_story(clock, settings,
 
 
 def test_a_secret_that_a_worker_says_again_is_kept_nowhere(clock):
-    secrets_and_variables.put_secret("API_KEY", SECRET, BY)
+    secrets_and_variables.put_secret("API_KEY", SECRET, ACTOR)
     story = Story(clock, step("a", inputs={"key": "${workflow.secrets.API_KEY}"}, policy=policy(retries=1)))
     worker = story.worker("a")
 
     worker.polls()
     report = Report("FAILED", {"tried": [f"key={SECRET}!"]}, f"refused: {SECRET}")
-    tasks.report_task(story.id, worker.held.id, report, BY, logs=[(f"with {SECRET}", 0)])
+    tasks.report_task(story.id, worker.held.id, report, ACTOR, logs=[(f"with {SECRET}", 0)])
     tasks.add_log(worker.held.id, f"it was {SECRET}")
 
     assert worker.held.task.attempts.get(number=0).output == {"tried": ["key=***!"]}
@@ -113,7 +113,7 @@ def test_a_secret_that_a_worker_says_again_is_kept_nowhere(clock):
 
 @pytest.mark.parametrize(("secret", "inputs"), [("s3cret7", {"x": "${workflow.secrets.KEY}"}), (SECRET, {})])
 def test_what_is_short_and_what_a_task_was_not_given_stays_as_its_worker_says_it(clock, secret, inputs):
-    secrets_and_variables.put_secret("KEY", secret, BY)
+    secrets_and_variables.put_secret("KEY", secret, ACTOR)
     story = Story(clock, step("a", inputs=inputs), step("b", inputs={"x": "${workflow.secrets.KEY}"}))
 
     story.worker("a").completes(said=secret)

@@ -242,9 +242,9 @@ def test_a_definition_that_asks_for_nothing_is_not_looked_through():
 
     read: Definition = plan(step("a"), noop("b"))
 
-    assert not read.is_told_of
-    assert plan(step("a", onStateChange=watched("onStart"))).is_told_of
-    assert plan(step("a"), workflowStatusListenerEnabled=True).is_told_of
+    assert not read.publishes_listener_events
+    assert plan(step("a", onStateChange=watched("onStart"))).publishes_listener_events
+    assert plan(step("a"), workflowStatusListenerEnabled=True).publishes_listener_events
 
 
 @pytest.mark.skipif("connection.vendor != 'sqlite'", reason="EXPLAIN QUERY PLAN is SQLite's")
@@ -254,7 +254,7 @@ def test_each_part_of_the_outbox_is_found_by_its_own_index(db):
             cursor.execute(f"EXPLAIN QUERY PLAN {sql}")
             return cursor.fetchall()[0][-1]
 
-    assert "message_due" in way(due_rows.EARLIEST["deliver_messages"])
+    assert "message_due" in way(due_rows.EARLIEST_DUE["deliver_messages"])
     chosen = (
         "SELECT m.id FROM conductor_message m WHERE m.subject = 'publish' AND m.due_at <= 1 ORDER BY m.due_at, m.id"
     )

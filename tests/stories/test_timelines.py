@@ -96,7 +96,7 @@ def test_e_a_lease_is_extended_from_that_moment_on(clock):
     worker = story.worker("pay")
     worker.polls()
     story.at(15)
-    worker.extends_its_lease()
+    worker.extend_lease()
 
     assert story.at(34).statuses == {"pay": "IN_PROGRESS"}
     assert story.at(35).status == "TIMED_OUT"
@@ -107,7 +107,7 @@ def test_f_the_retry_delay_lengthens_the_task_s_own_clock(clock):
     story.at(10).worker("pay").fails()
 
     assert story.at(15).worker("pay").polls() == ["pay"]
-    story.at(40).worker("pay").extends_its_lease()
+    story.at(40).worker("pay").extend_lease()
     assert story.at(49).status == "RUNNING"
     assert story.at(50).status == "TIMED_OUT"
 

@@ -1,8 +1,8 @@
 """Failures that a TRY_CATCH takes, on real rows."""
 
-from tests.builders import bare, catch, definition, fork, policy, step, sub_workflow, try_
-from tests.engine.views import complaints
-from tests.story import Story, register
+from tests.builders import catch, definition, fork, policy, step, step_without_policy, sub_workflow, try_
+from tests.engine.views import row_violations
+from tests.story import Story, register_definitions
 
 
 def test_a_payment_that_fails_is_refunded_and_the_order_goes_on(clock):
@@ -28,7 +28,7 @@ def test_a_child_that_fails_is_caught_and_one_beside_it_is_stopped(clock):
     story = Story(clock, try_("t", *body, default=[step("c")]), others=[child])
     one, two = story.child("one__1"), story.child("two__1")
 
-    story.worker("pay").fails_for_good("broken")
+    story.worker("pay").fail_terminally("broken")
 
     assert {one.status, two.status} == {"FAILED", "TERMINATED"}
     assert story.is_waiting_for("c__2")
@@ -50,9 +50,9 @@ def test_a_retry_of_an_operator_goes_on_in_the_body(clock):
 
 
 def test_definitions_inside_get_the_policies_that_are_registered_for_them(clock):
-    register(tasks=[{"name": "pay", **policy(retries=1)}, {"name": "mail", **policy(retries=1)}])
-    parts = {"catchCases": [{"match": {}, "tasks": [bare("c", "mail")]}]}
-    story = Story(clock, {**try_("t", bare("a", "pay")), **parts})
+    register_definitions(tasks=[{"name": "pay", **policy(retries=1)}, {"name": "mail", **policy(retries=1)}])
+    parts = {"catchCases": [{"match": {}, "tasks": [step_without_policy("c", "mail")]}]}
+    story = Story(clock, {**try_("t", step_without_policy("a", "pay")), **parts})
 
     story.worker("pay").fails()
     story.worker("pay").fails()
@@ -64,7 +64,7 @@ def test_definitions_inside_get_the_policies_that_are_registered_for_them(clock)
 def test_a_child_that_is_tried_again_after_its_failure_was_handled_moves_nobody(clock):
     child = definition(step("x", "pay"), name="child")
     story = Story(clock, try_("t", sub_workflow("s"), default=[step("c")]), others=[child])
-    story.worker("pay").fails_for_good("broken")
+    story.worker("pay").fail_terminally("broken")
     story.worker("c").completes()
     child_of = story.child("s__1")
 
@@ -78,10 +78,10 @@ def test_a_child_that_is_tried_again_after_its_failure_was_handled_moves_nobody(
 def test_a_rerun_stops_the_child_that_a_handler_had_started(clock):
     child = definition(step("x", "pay"), name="child")
     story = Story(clock, try_("t", step("a"), default=[sub_workflow("s")]), others=[child])
-    story.worker("a").fails_for_good("broken")
+    story.worker("a").fail_terminally("broken")
     story.terminate()
     story.rerun("a__1")
     story.worker("a").completes()
 
     assert (story.status, set(story.statuses)) == ("COMPLETED", {"t", "a__1"})
-    assert complaints(story.id) == []
+    assert row_violations(story.id) == []

@@ -6,7 +6,7 @@ from conductor_app.core.errors import Conflict, Invalid, NotFound
 from conductor_app.engine import skip_and_jump
 from conductor_app.models import AuditEntry
 from tests.builders import definition, dynamic_fork, fork, human, loop, step, sub_workflow, switch
-from tests.story import BY, Story
+from tests.story import ACTOR, Story
 
 
 def finish(story: Story, *task_types: str) -> str:
@@ -204,11 +204,11 @@ def test_a_run_moves_to_versions_of_its_own_definition_only(clock):
     story = Story(clock, step("a"), others=[definition(step("a"), name="other")])
 
     with pytest.raises(Invalid, match="another version"):
-        skip_and_jump.upgrade_run(story.id, "other", 1, BY)
+        skip_and_jump.upgrade_run(story.id, "other", 1, ACTOR)
     with pytest.raises(NotFound):
-        skip_and_jump.upgrade_run(story.id, "order", 9, BY)
+        skip_and_jump.upgrade_run(story.id, "order", 9, ACTOR)
     with pytest.raises(NotFound):
-        skip_and_jump.upgrade_run("nobody", "order", 1, BY)
+        skip_and_jump.upgrade_run("nobody", "order", 1, ACTOR)
 
 
 @pytest.mark.parametrize("act", ["pause", "terminate"])

@@ -11,8 +11,8 @@ from conductor_app.core.reports import Report
 from conductor_app.engine import events, run_waits, sweeps, webhooks
 from conductor_app.models import EventDelivery, WebhookPaths, WebhookWait
 from tests.builders import definition, fork, loop, policy, step, sub_workflow, wait_for_webhook, yield_
-from tests.engine.views import complaints
-from tests.story import BY, Story, View, committed
+from tests.engine.views import row_violations
+from tests.story import ACTOR, RunView, Story, run_commit_hooks
 
 PAID = {"$['event']['type']": "paid", "$['order']": "${workflow.input.order}"}
 KEY = "a secret"
@@ -25,11 +25,11 @@ def shop(db) -> str:
 
 def webhook(name: str, receivers: dict[str, int]) -> str:
     fields = {"verifier": "HEADER_BASED", "headers": {"X-Key": KEY}}
-    return webhooks.create_webhook({"name": name, "receiverWorkflowNamesToVersions": receivers, **fields}, BY).pk
+    return webhooks.create_webhook({"name": name, "receiverWorkflowNamesToVersions": receivers, **fields}, ACTOR).pk
 
 
 def tell(webhook_id: str, payload: Any) -> None:
-    with committed():
+    with run_commit_hooks():
         webhooks.receive_webhook(webhook_id, {"x-key": KEY}, json.dumps(payload).encode())
 
 
@@ -46,7 +46,7 @@ def test_an_event_with_all_values_completes_the_task_with_its_payload(clock, sho
 
     assert story.statuses == {"w": "COMPLETED", "after": "SCHEDULED"}
     assert story.task("w").output == paid(7, sum=12)
-    assert complaints(story.id) == []
+    assert row_violations(story.id) == []
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_message_that_is_told_twice_completes_once(clock, shop):
     tell(shop, {"n": 1})
     delivery = EventDelivery.objects.get()
     assert story.statuses == {"l": "IN_PROGRESS", "w__1": "COMPLETED", "w__2": "IN_PROGRESS"}
-    with committed():
+    with run_commit_hooks():
         events.receive_event(delivery.event, delivery.message_id, {"n": 1}, "webhook")
 
     assert story.statuses["w__2"] == "IN_PROGRESS"
@@ -205,7 +205,7 @@ def test_what_an_event_costs_does_not_grow_with_what_waits(clock, shop):
             CaptureQueriesContext(
                 connection,
             ) as queries,
-            committed(),
+            run_commit_hooks(),
         ):
             webhooks.receive_webhook(shop, {"x-key": KEY}, json.dumps(paid(order)).encode())
         return len(queries)
@@ -236,12 +236,12 @@ def test_a_signal_completes_a_yield(clock):
     story = Story(clock, yield_("y", shown="${workflow.input.a}"), step("after"), input={"a": 1})
     assert (story.statuses, story.task("y").input) == ({"y": "IN_PROGRESS"}, {"shown": 1})
 
-    with committed():
-        run_waits.signal_run(story.id, Report("COMPLETED", {"by": "ann"}), BY)
+    with run_commit_hooks():
+        run_waits.signal_run(story.id, Report("COMPLETED", {"by": "ann"}), ACTOR)
 
     assert story.statuses == {"y": "COMPLETED", "after": "SCHEDULED"}
     assert story.task("y").output == {"by": "ann"}
-    assert complaints(story.id) == []
+    assert row_violations(story.id) == []
 
 
 def test_a_run_stands_still_at_a_yield_of_a_child(clock):
@@ -260,7 +260,7 @@ def test_a_yield_gives_workers_nothing_to_do_and_can_be_reported_on(clock):
 
     assert story.reports("y", n=1)
 
-    assert (story.status, View(story.id).output) == ("COMPLETED", {"n": 1})
+    assert (story.status, RunView(story.id).output) == ("COMPLETED", {"n": 1})
 
 
 def test_a_yield_that_is_rerun_waits_for_another_signal(clock):

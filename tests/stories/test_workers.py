@@ -11,8 +11,8 @@ def test_a_report_on_a_finished_attempt_changes_nothing(clock):
     worker = story.worker("a")
     worker.completes(total=1)
 
-    assert worker.says_again("COMPLETED", total=2) is False
-    assert worker.says_again("FAILED") is False
+    assert worker.report_again("COMPLETED", total=2) is False
+    assert worker.report_again("FAILED") is False
     assert story.task("a").output == {"total": 1}
     assert story.status == "RUNNING"
 
@@ -22,7 +22,7 @@ def test_a_report_on_an_attempt_that_was_tried_again_changes_nothing(clock):
     worker = story.worker("a")
     worker.fails()
 
-    assert worker.says_again("COMPLETED") is False
+    assert worker.report_again("COMPLETED") is False
     assert story.attempts("a") == ["FAILED", "SCHEDULED"]
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from conductor_app.core.errors import Conflict
 from conductor_app.engine import runs
-from tests.builders import bare, definition, dynamic_fork, fork, noop, policy, step, sub_workflow, wait
-from tests.story import BY, Story, register
+from tests.builders import definition, dynamic_fork, fork, noop, policy, step, step_without_policy, sub_workflow, wait
+from tests.story import ACTOR, Story, register_definitions
 
 
 def fan(clock, count: int, limits: dict) -> Story:
@@ -50,9 +50,9 @@ def test_a_lost_lease_frees_its_slot(clock):
 
 def test_a_limit_counts_over_all_runs_and_definitions(clock):
     limits = policy("pay", concurrent_limit=1)
-    one = Story(clock, bare("a", "pay"), tasks=[limits])
+    one = Story(clock, step_without_policy("a", "pay"), tasks=[limits])
     clock.advance(seconds=1)
-    other = Story(clock, bare("b", "pay"), name="other")
+    other = Story(clock, step_without_policy("b", "pay"), name="other")
     assert one.worker("pay").polls(count=9) == ["a"]
     assert other.worker("pay").polls(count=9) == []
 
@@ -62,9 +62,9 @@ def test_a_limit_counts_over_all_runs_and_definitions(clock):
 
 
 def test_a_limit_counts_over_all_domains(clock):
-    steps = fork([bare("a", "pay")], [bare("b", "pay")])
+    steps = fork([step_without_policy("a", "pay")], [step_without_policy("b", "pay")])
     story = Story(clock, *steps, tasks=[policy("pay", concurrent_limit=1)])
-    blue = Story(clock, bare("c", "pay"), name="blue", start={"domains": {"pay": "blue"}})
+    blue = Story(clock, step_without_policy("c", "pay"), name="blue", start={"domains": {"pay": "blue"}})
     assert blue.worker("pay", domain="blue").polls() == ["c"]
 
     assert story.worker("pay").polls() == []
@@ -94,7 +94,7 @@ def test_a_limit_that_is_changed_holds_for_runs_that_go_on(clock):
     story = fan(clock, 5, policy("pay", concurrent_limit=1))
     assert len(story.worker("pay").polls(count=5)) == 1
 
-    register(tasks=[policy("pay", concurrent_limit=3)])
+    register_definitions(tasks=[policy("pay", concurrent_limit=3)])
 
     assert len(story.worker("pay").polls(count=5)) == 2
 
@@ -179,7 +179,7 @@ def test_a_waiting_run_that_is_terminated_makes_no_room(clock):
 @pytest.mark.parametrize("first", [noop("n"), wait("n", duration="1 s")], ids=["NOOP", "WAIT"])
 def test_a_waiting_run_takes_no_step_that_needs_no_worker(clock, first):
     story = Story(clock, step("a"), input={"customer": "x"}, **by_customer())
-    register(definition(first, step("b"), **by_customer(), version=2))
+    register_definitions(definition(first, step("b"), **by_customer(), version=2))
     second = story.starts("limited", {"customer": "x"})
     assert story.later(5).queue("b") == []
 
@@ -192,7 +192,7 @@ def test_a_waiting_run_takes_no_step_that_needs_no_worker(clock, first):
 def test_waiting_for_room_is_not_waiting_for_a_poll(clock):
     limits = policy(poll_seconds=30)
     story = Story(clock, step("a"), input={"customer": "x"}, **by_customer())
-    register(definition(step("b", policy=limits), **by_customer(), version=2))
+    register_definitions(definition(step("b", policy=limits), **by_customer(), version=2))
     second = story.starts("limited", {"customer": "x"})
 
     assert story.at(100).queue("b") == []
@@ -208,7 +208,7 @@ def test_a_newcomer_does_not_overtake_a_run_that_waits(clock):
     story = Story(clock, step("a"), input={"customer": "x"}, **by_customer())
     waiting = story.later(1).starts("limited", {"customer": "x"})
     # The hint is lost: nobody hears of the end before the next start.
-    runs.terminate_run(story.id, BY)
+    runs.terminate_run(story.id, ACTOR)
     clock.advance(seconds=1)
     newcomer = story.starts("limited", {"customer": "x"})
 

@@ -6,16 +6,16 @@ from conductor_app.core.reports import Report
 from conductor_app.engine import schedules, sweeps, tasks
 from conductor_app.models import Run
 from conductor_app.store import due_rows
-from tests.story import BY, committed
+from tests.story import ACTOR, run_commit_hooks
 
 
-class Time:
+class SimulatedServer:
     """The clock, and the server beside it."""
 
     def __init__(self, clock: Any) -> None:
-        self.clock, self.began = clock, clock.now()
+        self.clock, self.started_at = clock, clock.now()
 
-    def passes(self, *, hours: float, sleeping: bool = False) -> None:
+    def pass_hours(self, *, hours: float, sleeping: bool = False) -> None:
         """So many hours go by; while the server sleeps, nothing is handled."""
         until = self.clock.now() + round(hours * 3_600_000)
         while not sleeping and (moment := due_rows.next_due_moment()) is not None and moment <= until:
@@ -28,16 +28,16 @@ class Time:
         self.clock.advance(seconds=max(moment - self.clock.now(), 0) / 1000)
 
     def _sweep(self) -> int:
-        with committed():
+        with run_commit_hooks():
             return sweeps.sweep_once()
 
     def ends(self, *, hour: float) -> None:
         """The run of a slot ends well."""
-        slot = self.began + round(hour * 3_600_000)
+        slot = self.started_at + round(hour * 3_600_000)
         [run] = [run for run in Run.objects.open() if run.input["_scheduledTime"] == slot]
-        with committed():
-            assert tasks.report_by_ref(run.pk, "pay", Report("COMPLETED", {}), BY)
+        with run_commit_hooks():
+            assert tasks.report_by_ref(run.pk, "pay", Report("COMPLETED", {}), ACTOR)
 
     def run_now(self, schedule: str) -> str:
-        with committed():
-            return schedules.run_now(schedule, BY)
+        with run_commit_hooks():
+            return schedules.run_now(schedule, ACTOR)

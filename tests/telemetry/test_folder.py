@@ -15,10 +15,10 @@ COUNTS = """
 import os, django
 os.environ["DJANGO_SETTINGS_MODULE"] = "conductor_app.settings.testing"
 django.setup()
-from conductor_app.telemetry import metrics as measures
-measures.RUNS_STARTED.count("shop")
-measures.WAITING.inc()
-print(measures.exposition("")[0].decode())
+from conductor_app.telemetry import metrics
+metrics.RUNS_STARTED.count("shop")
+metrics.WAITING_POLLS.inc()
+print(metrics.render_metrics("")[0].decode())
 """
 
 
@@ -45,7 +45,7 @@ def test_what_a_process_has_counted_stays_and_what_it_held_goes_with_it(shared):
 def test_a_new_start_begins_at_nothing(shared):
     counting_process(shared)
 
-    folder.prepare()
+    folder.empty_folder()
 
     assert list(shared.glob("*.db")) == []
 
@@ -56,7 +56,7 @@ def test_a_start_leaves_alone_what_living_processes_count(shared):
     mine.touch()
     strange.touch()
 
-    folder.prepare()
+    folder.empty_folder()
 
     assert mine.exists()
     assert strange.exists()
@@ -64,11 +64,11 @@ def test_a_start_leaves_alone_what_living_processes_count(shared):
 
 def test_without_a_folder_one_is_made_up_and_removed(monkeypatch):
     monkeypatch.setenv(folder.VARIABLE, "")
-    folder.prepare()
-    made_up = folder.path()
+    folder.empty_folder()
+    made_up = folder.folder_path()
     assert made_up.is_dir()
 
-    folder.clear_up()
+    folder.remove_folder()
 
     assert not made_up.exists()
 
@@ -78,4 +78,4 @@ def test_a_folder_that_cannot_be_made_is_refused_by_name(monkeypatch, tmp_path):
     monkeypatch.setenv(folder.VARIABLE, str(tmp_path / "file" / "counts"))
 
     with pytest.raises(ImproperlyConfigured, match=r"PROMETHEUS_MULTIPROC_DIR=.* is refused: Not a directory"):
-        folder.make()
+        folder.create_folder()

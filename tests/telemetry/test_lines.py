@@ -9,11 +9,11 @@ import pytest
 from conductor_app.background import jobs
 from conductor_app.engine import sweeps, tasks
 from conductor_app.models import Attempt, Message
-from conductor_app.settings.logs import logging_at
+from conductor_app.settings.logs import logging_config
 from conductor_app.telemetry.log_context import log_context
 from conductor_app.workers import WORKERS, runner
 from tests.builders import policy, step
-from tests.story import Story, committed
+from tests.story import Story, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 log = logging.getLogger("conductor_app.test")
@@ -22,7 +22,7 @@ log = logging.getLogger("conductor_app.test")
 @pytest.fixture
 def lines():
     """What a collector reads, as it grows."""
-    settings = logging_at("DEBUG", "json")["formatters"]["line"]
+    settings = logging_config("DEBUG", "json")["formatters"]["line"]
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(settings.pop("()")(**settings))
@@ -134,7 +134,7 @@ def test_a_built_in_worker_says_which_task_it_was_at(clock, lines, monkeypatch):
     http = {"name": "call", "taskReferenceName": "call", "type": "HTTP", "inputParameters": {"uri": "http://x/?k=hush"}}
     story = Story(clock, http)
     monkeypatch.setattr(WORKERS["HTTP"], "perform_again", breaks)
-    with committed():
+    with run_commit_hooks():
         [attempt] = tasks.claim_tasks("HTTP", wait_ms=0)
         runner.run_attempt(attempt)
 

@@ -17,7 +17,7 @@ from conductor_app.telemetry import spans
 from conductor_app.workers import runner
 from tests.builders import policy, step
 from tests.management.server import ROOT
-from tests.story import Story, committed
+from tests.story import Story, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -27,9 +27,9 @@ CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 def seen():
     """The spans that have ended, by name."""
     exporter = InMemorySpanExporter()
-    spans.collect(SimpleSpanProcessor(exporter))
+    spans.add_span_processor(SimpleSpanProcessor(exporter))
     yield lambda: {span.name: span for span in exporter.get_finished_spans()}
-    spans.end()
+    spans.stop_tracing()
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def collector():
     server = Collector()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
-    spans.end()
+    spans.stop_tracing()
     server.shutdown()
     server.server_close()
 
@@ -119,7 +119,7 @@ def test_a_pass_with_nothing_to_do_is_no_span(seen, clock):
 def test_the_work_of_a_built_in_worker_is_a_span(clock, seen):
     http = {"name": "call", "taskReferenceName": "call", "type": "HTTP", "inputParameters": {"uri": "nowhere"}}
     story = Story(clock, http)
-    with committed():
+    with run_commit_hooks():
         [attempt] = tasks.claim_tasks("HTTP", wait_ms=0)
         runner.run_attempt(attempt)
 
@@ -150,11 +150,11 @@ def test_without_an_endpoint_nothing_of_the_library_is_loaded():
 
 def test_spans_arrive_at_a_collector(monkeypatch, collector):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
-    spans.begin(collector.address)
+    spans.start_tracing(collector.address)
 
     with spans.span("work", {"run_id": "r-1"}):
         pass
-    spans.end()
+    spans.stop_tracing()
 
     [(service, found)] = collector.received
     assert (service, found.name) == ("conductor-app", "work")
@@ -165,4 +165,4 @@ def test_an_endpoint_without_the_library_is_refused_by_name(monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
 
     with pytest.raises(ImproperlyConfigured, match=r"OTEL_EXPORTER_OTLP_ENDPOINT is set, but OpenTelemetry is missing"):
-        spans.begin("http://127.0.0.1:4318")
+        spans.start_tracing("http://127.0.0.1:4318")

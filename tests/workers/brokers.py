@@ -42,7 +42,7 @@ def await_port(port: int, process: subprocess.Popen) -> None:
 
 
 @contextmanager
-def running(command: list[str], port: int, **environment: str) -> Iterator[subprocess.Popen]:
+def running_broker(command: list[str], port: int, **environment: str) -> Iterator[subprocess.Popen]:
     """A broker of its own; ended with everything that it has started."""
     process = subprocess.Popen(
         command,
@@ -65,7 +65,7 @@ def running(command: list[str], port: int, **environment: str) -> Iterator[subpr
 def nats(port: int) -> Iterator[str]:
     """A NATS server; its address."""
     program = executable("nats-server", "nats-server")
-    with running([program, "-a", "127.0.0.1", "-p", str(port)], port):
+    with running_broker([program, "-a", "127.0.0.1", "-p", str(port)], port):
         yield f"nats://127.0.0.1:{port}"
 
 
@@ -86,7 +86,7 @@ def rabbitmq(folder: Path) -> Iterator[str]:
         "ERL_EPMD_PORT": str(free_port()),
     }
     address = f"amqp://guest:guest@127.0.0.1:{port}//"
-    with running([program], port, **own):
+    with running_broker([program], port, **own):
         # It listens long before it answers.
         with Connection(address, transport_options={"read_timeout": READY_SECONDS}) as connection:
             connection.ensure_connection(timeout=READY_SECONDS)

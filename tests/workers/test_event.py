@@ -5,13 +5,13 @@ import pytest
 from conductor_app.models import EventDelivery
 from conductor_app.workers.runner import run_built_in_workers
 from tests.builders import event, policy, step
-from tests.story import Story, committed
+from tests.story import Story, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 
 
 def works() -> None:
-    with committed():
+    with run_commit_hooks():
         run_built_in_workers()
 
 

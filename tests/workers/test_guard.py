@@ -85,7 +85,7 @@ def test_a_connection_that_reached_a_forbidden_peer_all_the_same_is_closed():
         sock = socket.create_connection(server.getsockname())
 
         with pytest.raises(AddressRefused, match=r"127\.0\.0\.1"):
-            guard().checked(sock)
+            guard().require_permitted_peer(sock)
 
         assert sock.fileno() == -1
         accepted, _ = server.accept()

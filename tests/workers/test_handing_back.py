@@ -6,7 +6,7 @@ from conductor_app.engine import tasks
 from conductor_app.models import Attempt
 from conductor_app.workers import WORKERS, runner
 from conductor_app.workers.worker import WorkResult
-from tests.story import Story, committed
+from tests.story import Story, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 CALL = {"name": "call", "taskReferenceName": "call", "type": "HTTP", "inputParameters": {"uri": "http://x/"}}
@@ -18,15 +18,15 @@ def test_what_is_being_done_goes_back_at_once_and_only_late_success_is_heard(clo
     seen = []
 
     def perform_while_the_process_is_told_to_stop(*_):
-        with committed():
-            assert runner.hand_back() == 1
+        with run_commit_hooks():
+            assert runner.release_unfinished() == 1
         row = Attempt.objects.get(run_id=story.id)
         seen.append((row.status, row.number, row.visible_at <= clock.now()))
         return WorkResult(outcome, {"late": True})
 
     monkeypatch.setattr(WORKERS["HTTP"], "perform_again", perform_while_the_process_is_told_to_stop)
-    with committed():
-        [attempt] = tasks.claim_tasks("HTTP", worker=runner.NAME, wait_ms=0)
+    with run_commit_hooks():
+        [attempt] = tasks.claim_tasks("HTTP", worker=runner.WORKER_ID, wait_ms=0)
         runner.run_attempt(attempt)
 
     assert seen == [("PENDING", 0, True)]
@@ -35,8 +35,8 @@ def test_what_is_being_done_goes_back_at_once_and_only_late_success_is_heard(clo
 
 def test_with_nothing_at_hand_nothing_goes_back(clock):
     Story(clock, CALL)
-    with committed():
+    with run_commit_hooks():
         tasks.claim_tasks("HTTP", worker="another process", wait_ms=0)
 
-        assert runner.hand_back() == 0
+        assert runner.release_unfinished() == 0
     assert Attempt.objects.get().status == "LEASED"

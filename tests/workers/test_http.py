@@ -7,14 +7,14 @@ import pytest
 
 from conductor_app.workers import WORKERS
 from conductor_app.workers.http import Http, HttpLimits
-from tests.web import answering, as_json
+from tests.web import json_answer, running_web_server
 
 LOOPBACK = ("127.0.0.0/8",)
 
 
 @pytest.fixture
 def server():
-    with answering() as server:
+    with running_web_server() as server:
         yield server
 
 
@@ -28,7 +28,7 @@ def test_the_worker_is_found_by_its_task_type():
 
 
 def test_an_answer_becomes_the_response(server):
-    server.answers["/a"] = as_json(
+    server.answers["/a"] = json_answer(
         {"total": 3, "big": 12345678901234567, "part": 0.5, "none": None}, 201, x_many=["1", "2"]
     )
 
@@ -44,7 +44,7 @@ def test_an_answer_becomes_the_response(server):
 
 
 def test_the_request_may_be_the_input_itself(server):
-    server.answers["/a"] = as_json([1])
+    server.answers["/a"] = json_answer([1])
 
     outcome = Http(lambda: HttpLimits(LOOPBACK)).perform({"uri": f"{server.url}/a", "method": "get"})
 
@@ -105,7 +105,7 @@ def test_a_compressed_body_is_unpacked(server):
 
 
 def test_headers_and_body_are_sent_as_described(server):
-    server.answers["/a"] = as_json({})
+    server.answers["/a"] = json_answer({})
     headers = {"X-Text": "a", "X-Number": 5, "X-Flag": True, "X-List": ["a", 1], "X-None": None}
 
     perform(f"{server.url}/a?q=1", "POST", headers=headers, body={"name": "Zoë", "n": 1}, accept=["a/b", "c/d"])
@@ -119,7 +119,7 @@ def test_headers_and_body_are_sent_as_described(server):
 
 
 def test_a_header_of_the_task_wins_over_the_defaults(server):
-    server.answers["/a"] = as_json({})
+    server.answers["/a"] = json_answer({})
 
     perform(
         f"{server.url}/a", "POST", headers={"content-type": "text/csv", "ACCEPT": "x/y"}, body="a,b", contentType="z/z"
@@ -131,7 +131,7 @@ def test_a_header_of_the_task_wins_over_the_defaults(server):
 
 
 def test_an_object_is_sent_as_a_form_when_the_content_type_says_so(server):
-    server.answers["/a"] = as_json({})
+    server.answers["/a"] = json_answer({})
 
     perform(
         f"{server.url}/a", "POST", body={"a": "b c", "d": [1, True]}, contentType="application/x-www-form-urlencoded"
@@ -141,7 +141,7 @@ def test_an_object_is_sent_as_a_form_when_the_content_type_says_so(server):
 
 
 def test_headers_that_belong_to_the_transport_are_not_the_tasks_to_set(server):
-    server.answers["/a"] = as_json({})
+    server.answers["/a"] = json_answer({})
 
     perform(
         f"{server.url}/a",
@@ -156,7 +156,7 @@ def test_headers_that_belong_to_the_transport_are_not_the_tasks_to_set(server):
 
 @pytest.mark.parametrize("status", [400, 404, 500, 503])
 def test_a_refusal_by_the_server_fails_with_text_and_status_code(server, status):
-    server.answers["/a"] = as_json({"error": "no such order"}, status)
+    server.answers["/a"] = json_answer({"error": "no such order"}, status)
 
     outcome = perform(f"{server.url}/a?token=secret")
 
@@ -179,7 +179,7 @@ def test_an_answer_that_is_neither_success_nor_refusal_fails_with_the_whole_resp
 
 @pytest.mark.parametrize("flag", [True, "true"])
 def test_an_asynchronous_task_goes_on_after_the_answer(server, flag):
-    server.answers["/a"] = as_json({"accepted": True}, 202)
+    server.answers["/a"] = json_answer({"accepted": True}, 202)
     http = Http(lambda: HttpLimits(LOOPBACK))
 
     inside = http.perform({"http_request": {"uri": f"{server.url}/a", "method": "POST", "asyncComplete": flag}})
@@ -194,7 +194,7 @@ def test_an_asynchronous_task_whose_request_fails_is_failed(server):
 
 
 def test_head_has_no_body(server):
-    server.answers["/a"] = as_json({"a": 1})
+    server.answers["/a"] = json_answer({"a": 1})
 
     assert perform(f"{server.url}/a", "HEAD").output["response"]["body"] is None
 
@@ -254,7 +254,7 @@ def test_whether_a_forbidden_port_is_open_cannot_be_told(scheme, server):
 
 
 def test_a_redirect_is_followed(server):
-    server.answers |= {"/a": (302, {"location": "/b?c=1"}, b"moved"), "/b": as_json({"here": True})}
+    server.answers |= {"/a": (302, {"location": "/b?c=1"}, b"moved"), "/b": json_answer({"here": True})}
 
     assert perform(f"{server.url}/a", headers={"Authorization": "mine"}).output["response"]["body"] == {"here": True}
     assert [asked["path"] for asked in server.asked] == ["/a", "/b?c=1"]
@@ -286,7 +286,7 @@ def test_redirects_in_a_circle_end(server):
 
 def test_another_origin_learns_no_credentials(server):
     other = f"http://localhost:{server.server_port}"
-    server.answers |= {"/a": (307, {"location": f"{other}/b"}, b""), "/b": as_json({})}
+    server.answers |= {"/a": (307, {"location": f"{other}/b"}, b""), "/b": json_answer({})}
 
     perform(
         f"{server.url}/a",
@@ -301,7 +301,7 @@ def test_another_origin_learns_no_credentials(server):
 
 @pytest.mark.parametrize(("status", "then"), [(301, "GET"), (302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")])
 def test_a_redirected_post_keeps_its_body_only_where_the_status_says_so(server, status, then):
-    server.answers |= {"/a": (status, {"location": "/b"}, b""), "/b": as_json({})}
+    server.answers |= {"/a": (status, {"location": "/b"}, b""), "/b": json_answer({})}
 
     perform(f"{server.url}/a", "POST", body="abc")
 
@@ -322,7 +322,7 @@ def test_a_small_body_that_unpacks_to_a_large_one_is_too_large(server):
 
 
 def test_the_next_address_is_tried_when_the_first_does_not_answer(server):
-    server.answers["/a"] = as_json([1])
+    server.answers["/a"] = json_answer([1])
 
     outcome = perform(f"http://localhost:{server.server_port}/a", limits=HttpLimits((*LOOPBACK, "::1/128")))
 
@@ -341,7 +341,7 @@ def test_reasons_hold_no_password_and_no_query(server):
 
 
 def test_cookies_do_not_pass_from_one_task_to_the_next(server):
-    server.answers["/a"] = as_json({}, **{"set-cookie": "session=mine; Path=/"})
+    server.answers["/a"] = json_answer({}, **{"set-cookie": "session=mine; Path=/"})
     http, inputs = Http(lambda: HttpLimits(LOOPBACK)), {"uri": f"{server.url}/a", "method": "GET"}
 
     outcomes = [http.perform(inputs) for _ in range(2)]
@@ -351,7 +351,7 @@ def test_cookies_do_not_pass_from_one_task_to_the_next(server):
 
 
 def test_a_thread_keeps_its_connection(server):
-    server.answers["/a"] = as_json({})
+    server.answers["/a"] = json_answer({})
     http, inputs = Http(lambda: HttpLimits(LOOPBACK)), {"uri": f"{server.url}/a", "method": "GET"}
 
     for _ in range(3):
@@ -361,7 +361,7 @@ def test_a_thread_keeps_its_connection(server):
 
 
 def test_proxy_variables_are_not_obeyed(server, monkeypatch):
-    server.answers["/a"] = as_json([1])
+    server.answers["/a"] = json_answer([1])
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
 
     assert perform(f"{server.url}/a").status == "COMPLETED"

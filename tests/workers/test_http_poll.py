@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.workers.http import HttpLimits
 from conductor_app.workers.http_poll import HttpPoll
-from tests.web import answering, as_json
+from tests.web import json_answer, running_web_server
 
 LOOPBACK = ("127.0.0.0/8",)
 DONE = "$.output.response.body.done"
@@ -12,8 +12,8 @@ DONE = "$.output.response.body.done"
 
 @pytest.fixture
 def server():
-    with answering() as server:
-        server.answers["/a"] = as_json({"done": False, "left": 3})
+    with running_web_server() as server:
+        server.answers["/a"] = json_answer({"done": False, "left": 3})
         yield server
 
 
@@ -31,7 +31,7 @@ def test_an_answer_that_is_not_yet_as_wanted_is_kept_and_asked_for_again(server)
 
 
 def test_an_answer_as_wanted_completes_the_task(server):
-    server.answers["/a"] = as_json({"done": True})
+    server.answers["/a"] = json_answer({"done": True})
 
     outcome = poll(server, polls=3)
 
@@ -78,7 +78,7 @@ def test_an_interval_never_grows_beyond_a_day(server):
 
 
 def test_the_fields_may_stand_in_the_request_as_the_python_sdk_puts_them(server):
-    server.answers["/a"] = as_json({"done": 0})
+    server.answers["/a"] = json_answer({"done": 0})
     request = {"uri": f"{server.url}/a", "method": "GET", "terminationCondition": DONE, "pollingInterval": 7}
     http_poll = HttpPoll(lambda: HttpLimits(allowed_networks=LOOPBACK))
 

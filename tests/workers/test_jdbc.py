@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from django.db import connection
 
-from conductor_app.workers.jdbc import Jdbc, Site
+from conductor_app.workers.jdbc import Jdbc, JdbcSettings
 from conductor_app.workers.sql.statement import SqlLimits
 
 TABLE = "CREATE TABLE sql_task_item (id INTEGER PRIMARY KEY, name TEXT, price NUMERIC(10, 2))"
@@ -49,7 +49,7 @@ def run(url):
     """Perform one task on that database."""
 
     def run(statement, *parameters, limits=None, **inputs):
-        worker = Jdbc(lambda: Site({"shop": url}, limits or SqlLimits(seconds=20)))
+        worker = Jdbc(lambda: JdbcSettings({"shop": url}, limits or SqlLimits(seconds=20)))
         given = {"connectionId": "shop", "statement": statement, "parameters": list(parameters), **inputs}
         return worker.perform(given)
 
@@ -162,7 +162,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize(("mistake", "said"), MISTAKES.values(), ids=MISTAKES)
 def test_an_input_that_describes_no_statement_fails_for_good(mistake, said):
-    worker = Jdbc(lambda: Site({"shop": "sqlite:///nowhere/at/all"}))
+    worker = Jdbc(lambda: JdbcSettings({"shop": "sqlite:///nowhere/at/all"}))
 
     outcome = worker.perform({"connectionId": "shop", "statement": "SELECT 1", **mistake})
 
@@ -170,7 +170,7 @@ def test_an_input_that_describes_no_statement_fails_for_good(mistake, said):
 
 
 def test_the_connection_may_also_be_named_as_an_integration(url):
-    worker = Jdbc(lambda: Site({"shop": url}))
+    worker = Jdbc(lambda: JdbcSettings({"shop": url}))
 
     assert worker.perform({"integrationName": "shop", "statement": "SELECT 1 AS n"}).output == {"result": [{"n": 1}]}
 
@@ -184,7 +184,7 @@ def test_the_connection_may_also_be_named_as_an_integration(url):
     ],
 )
 def test_no_reason_holds_the_address_of_a_database(address):
-    outcome = Jdbc(lambda: Site({"shop": address})).perform({"connectionId": "shop", "statement": "SELECT 1"})
+    outcome = Jdbc(lambda: JdbcSettings({"shop": address})).perform({"connectionId": "shop", "statement": "SELECT 1"})
 
     assert outcome.status == "FAILED"
     assert not {"tops3cret", "boss", "127.0.0.1"} & set(outcome.reason.replace("/", " ").split())
@@ -194,7 +194,7 @@ def test_no_reason_holds_the_address_of_a_database(address):
 def test_a_statement_on_a_file_reaches_no_other_file(tmp_path):
     with sqlite3.connect(tmp_path / "a.db") as made:
         made.execute(TABLE)
-    worker = Jdbc(lambda: Site({"shop": f"sqlite://{tmp_path}/a.db"}))
+    worker = Jdbc(lambda: JdbcSettings({"shop": f"sqlite://{tmp_path}/a.db"}))
     other = tmp_path / "other.db"
     for kind in ("SELECT", "UPDATE"):
         for statement in (f"ATTACH '{other}' AS o", f"VACUUM INTO '{other}'", "PRAGMA journal_mode = DELETE"):

@@ -10,12 +10,12 @@ import pytest
 
 from conductor_app.engine import event_handlers, events
 from conductor_app.models import EventDelivery
-from conductor_app.workers.event_consumer import configured_queues, consume_events, is_anything_configured
+from conductor_app.workers.event_consumer import configured_queues, consume_events, has_configured_system
 from conductor_app.workers.runner import run_built_in_workers
 from conductor_app.workers.sinks import PROVIDERS, SinkFailed, publish
 from tests.builders import event
 from tests.clients.waiting import eventually
-from tests.story import Story, committed
+from tests.story import Story, run_commit_hooks
 
 from . import brokers
 
@@ -106,7 +106,7 @@ def test_an_event_task_is_published_by_a_built_in_worker(configured, provider, c
     configured(provider)
     story = Story(clock, event("tell", f"{provider}:told", inputs={"n": 1}))
 
-    with committed():
+    with run_commit_hooks():
         run_built_in_workers()
 
     attempt = story.task("tell")
@@ -129,7 +129,7 @@ def test_with_async_complete_it_is_published_once_and_waits(configured, clock):
     story = Story(clock, event("tell", "redis:told", asyncComplete=True))
 
     for _ in range(3):
-        with committed():
+        with run_commit_hooks():
             run_built_in_workers()
         story.later(600)
 
@@ -185,7 +185,7 @@ def test_a_server_that_is_started_again_is_heard_again(settings):
 def test_a_broker_that_nobody_has_named_fails_the_task_and_says_what_is_missing(clock, provider):
     story = Story(clock, event("tell", f"{provider}:told"))
 
-    with committed():
+    with run_commit_hooks():
         run_built_in_workers()
 
     assert story.statuses == {"tell": "FAILED"}
@@ -199,7 +199,7 @@ def test_a_broker_that_is_away_fails_the_task_without_its_password(clock, settin
     setattr(settings, f"CONDUCTOR_EVENT_QUEUES_{SETTINGS[provider]}", address)
     story = Story(clock, event("tell", f"{provider}:told"))
 
-    with committed():
+    with run_commit_hooks():
         run_built_in_workers()
 
     assert story.statuses == {"tell": "FAILED"}
@@ -215,9 +215,9 @@ def test_only_what_is_active_and_configured_is_listened_to(settings):
     )
 
     assert list(configured_queues()) == ["redis:f"]
-    assert is_anything_configured()
+    assert has_configured_system()
     settings.CONDUCTOR_EVENT_QUEUES_REDIS_URL = ""
-    assert not is_anything_configured()
+    assert not has_configured_system()
 
 
 def test_a_library_that_is_not_installed_is_named(monkeypatch, settings):

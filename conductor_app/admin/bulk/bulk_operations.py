@@ -47,7 +47,7 @@ OUTCOMES = {
 
 def state_pill(row: BulkOperation) -> SafeString:
     """The state of an operation as icon, word and colour."""
-    tone, icon, word = AWAITING if row.waits_for_approval else LOOKS[row.state]
+    tone, icon, word = AWAITING if row.is_waiting_for_approval else LOOKS[row.state]
     return pill(tone, word, icon)
 
 
@@ -88,7 +88,7 @@ class BulkOperationPage(ObjectPage):
             "paused": _pause_entry(row),
             "is_open": row.state in BULK.open,
             "may_pause": BULK.allows(row.state, "pause"),
-            "may_resume": bool(row.goes_on_as) and not row.waits_for_approval,
+            "may_resume": bool(row.goes_on_as) and not row.is_waiting_for_approval,
             "is_own": row.by == request.user.get_username(),
             "may_stop": BULK.allows(row.state, "stop"),
             "may_act": request.user.has_perm(PERMISSION),

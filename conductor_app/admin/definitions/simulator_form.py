@@ -16,11 +16,11 @@ from ...core.simulation.outcomes import (
     GIVES,
     INSIDE,
     KINDS_OF_OUTCOMES,
-    PLAYED,
+    SIMULATED_TYPES,
     STAYS,
     TIMES_OUT,
     SimulatedOutcome,
-    steps_to_tell,
+    steps_needing_outcome,
 )
 from ...insight.inner_workflows import InnerWorkflow
 from ..form_parsing import parse_json_value
@@ -34,7 +34,7 @@ WORDS = {
     FAILS_FOR_GOOD: gettext_lazy("fails for good"),
     TIMES_OUT: gettext_lazy("times out"),
     STAYS: gettext_lazy("stays open"),
-    PLAYED: gettext_lazy("is played itself"),
+    SIMULATED_TYPES: gettext_lazy("is played itself"),
 }
 """What a step can come to, in words; the last is for sub-workflows alone."""
 
@@ -56,7 +56,7 @@ class StepChoice:
     @property
     def kinds(self) -> list[tuple[str, Any]]:
         """What it can come to."""
-        return [(kind, words) for kind, words in WORDS.items() if kind != PLAYED or self.is_workflow]
+        return [(kind, words) for kind, words in WORDS.items() if kind != SIMULATED_TYPES or self.is_workflow]
 
     @property
     def depth(self) -> int:
@@ -129,12 +129,12 @@ def _steps(
     inner: Mapping[str, InnerWorkflow],
     way: str,
 ) -> Iterator[StepChoice]:
-    for spot in steps_to_tell(document):
+    for spot in steps_needing_outcome(document):
         ref, output = f"{way}{spot.ref}", _default_choice(spot.ref, tasks.get(spot.name) or {}, recorded)
         if shape_of(spot.step) == GROWS:
             output = {}, _("each of its branches")
         found = inner.get(ref)
-        how = PLAYED if found is not None and spot.ref not in recorded else GIVES
+        how = SIMULATED_TYPES if found is not None and spot.ref not in recorded else GIVES
         yield StepChoice(
             ref, spot.name, type_of(spot.step), how, 1, format_json(output[0]), output[1], is_workflow=found is not None
         )

@@ -113,8 +113,10 @@ def _failure_section(now: int, numbers: dict[str, Any]) -> dict[str, Any]:
 
 
 def _failures(now: int) -> list[dict[str, Any]]:
-    light = Run.objects.light().filter(status="FAILED").defer("input", "output", "variables", "domains")
-    runs = list(light.order_by("-created_at")[:MOST_FAILURES])
+    defer_payloads = (
+        Run.objects.defer_payloads().filter(status="FAILED").defer("input", "output", "variables", "domains")
+    )
+    runs = list(defer_payloads.order_by("-created_at")[:MOST_FAILURES])
     failed = failure_reasons(runs) if runs else {}
     return [_failure(run, *failed.get(run.pk, ("", first_line(run.reason, 200))), now) for run in runs]
 

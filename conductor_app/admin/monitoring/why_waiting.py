@@ -64,7 +64,7 @@ class TurnPage(ObjectPage):
 
 def _ahead(attempt: Attempt, now: int) -> list[Attempt]:
     """The first of those that are handed out before it."""
-    rows = attempts_ahead(attempt, now).light().select_related("task", "run")
+    rows = attempts_ahead(attempt, now).defer_payloads().select_related("task", "run")
     payloads = [f"run__{name}" for name in ("input", "output", "variables")]
     return list(rows.defer("input", "output", "task__step_state", *payloads)[:MOST_AHEAD])
 

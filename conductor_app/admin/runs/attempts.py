@@ -106,7 +106,7 @@ class AttemptAdmin(ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Attempt]:
         payloads = [f"run__{name}" for name in ("input", "output", "variables")]
-        return Attempt.objects.of_runs().light().defer("input", "output", "task__step_state", *payloads)
+        return Attempt.objects.of_runs().defer_payloads().defer("input", "output", "task__step_state", *payloads)
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet, search_term: str) -> tuple[QuerySet, bool]:
         term = search_term.strip()

@@ -64,7 +64,7 @@ class RunAdmin(ReadOnlyAdmin):
         return RunList
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
-        return Run.objects.light().defer("domains")
+        return Run.objects.defer_payloads().defer("domains")
 
     def get_list_display(self, request: HttpRequest) -> list[str]:
         chosen = saved_preferences(request).get(IN_CHOICES, AT_FIRST)

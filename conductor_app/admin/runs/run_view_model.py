@@ -130,5 +130,5 @@ def _relatives(run: Run) -> dict[str, Any]:
 def find_readable_run(run_id: str) -> Run | None:
     """The run with all that its page shows of it, and where its definition is."""
     definitions = WorkflowDefinition.objects.filter(name=OuterRef("name"), version=OuterRef("version"))
-    runs = Run.objects.light().annotate(definition_pk=Subquery(definitions.values("pk")[:1]))
+    runs = Run.objects.defer_payloads().annotate(definition_pk=Subquery(definitions.values("pk")[:1]))
     return with_labels(annotate_documents(runs, DOCUMENTS)).filter(pk=run_id).first()

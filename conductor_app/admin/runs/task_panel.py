@@ -106,7 +106,7 @@ def task_panel(run: Run, task: Task, asked: RunPageQuery, known: Known, now: int
 def attempts_of(task: Task, number: int | None) -> list[Attempt]:
     """All attempts of a task, the chosen one with its payloads where they are small; one query."""
     chosen = Q(pk=task.attempt_id) if number is None else Q(number=number - 1)
-    found = Attempt.objects.light().filter(task_id=task.pk).order_by("number")
+    found = Attempt.objects.defer_payloads().filter(task_id=task.pk).order_by("number")
     small = {
         f"small_{name}": Case(
             When(chosen & Q(**{f"{name}_size__lte": LARGE}), then=F(name)), output_field=DocumentField(null=True)
@@ -120,7 +120,7 @@ def attempts_of(task: Task, number: int | None) -> list[Attempt]:
 def attempts_for_panel() -> QuerySet[Attempt]:
     """Attempts with all that a panel shows of them, and their runs with what their inputs are made of, where small."""
     payloads = [f"run__{name}" for name in ("input", "output", "variables")]
-    attempts = Attempt.objects.of_runs().light().select_related("task", "run")
+    attempts = Attempt.objects.of_runs().defer_payloads().select_related("task", "run")
     attempts = attempts.defer("input", "output", "task__step_state", *payloads)
     return annotate_documents(attempts, DOCUMENTS)
 

@@ -7,7 +7,7 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...core.cron import cron, zone
+from ...core.cron import parse_cron, parse_zone
 from ...core.errors import Invalid
 from ...core.timetable import MOST_JITTER_SECONDS
 from ...models import Schedule, WorkflowDefinition
@@ -84,8 +84,8 @@ class ScheduleForm(forms.Form):
             expression, _at, zone_id = line.partition(" @ ")
             expression, zone_id = expression.strip(), zone_id.strip() or "UTC"
             try:
-                cron(expression)
-                zone(zone_id)
+                parse_cron(expression)
+                parse_zone(zone_id)
             except Invalid as wrong:
                 said = _("Line %(number)s: %(complaint)s") % {"number": number, "complaint": wrong.message}
                 raise forms.ValidationError(said) from None

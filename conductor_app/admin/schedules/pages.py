@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ... import clock
-from ...core.cron.words import in_words
+from ...core.cron.words import describe_cron
 from ...core.errors import Invalid, RequestRefused
 from ...engine import schedules
 from ...insight.schedule_forecast import (
@@ -216,7 +216,7 @@ def schedule_clocks(document: dict[str, Any]) -> list[ScheduleClock]:
 
 def _words(expression: str) -> str:
     try:
-        return in_words(expression)
+        return describe_cron(expression)
     except RequestRefused:
         return ""
 

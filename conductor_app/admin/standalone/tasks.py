@@ -51,7 +51,7 @@ class StandaloneTaskAdmin(ReadOnlyAdmin):
     search_help_text = gettext_lazy("The id of a task or of its group, or the name of a queue")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[StandaloneTask]:
-        return StandaloneTask.objects.light()
+        return StandaloneTask.objects.defer_payloads()
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet, search_term: str) -> tuple[QuerySet, bool]:
         term = search_term.strip().replace("\0", "")

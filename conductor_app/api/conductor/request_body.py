@@ -7,7 +7,7 @@ from django.http.request import UnreadablePostError
 
 from ... import conf
 from ...core.errors import Invalid, PayloadTooLarge
-from ...json_values import DEEPEST, is_too_deep, loads_whole
+from ...json_values import MAX_DEPTH, is_too_deep, loads_repaired
 
 
 def read_bytes(request: HttpRequest) -> bytes:
@@ -41,11 +41,11 @@ def parse_json(body: bytes) -> Any:
         raise Invalid("Required request body is missing.")
     try:
         # A worker whose text was cut within a character has done its work all the same.
-        value = loads_whole(body)
+        value = loads_repaired(body)
     except (ValueError, RecursionError) as error:
         raise Invalid(f"The request body is not valid JSON: {str(error)[:200]}") from None
-    if is_too_deep(value, body, DEEPEST):
-        raise Invalid(f"The request body is nested more than {DEEPEST} levels deep.")
+    if is_too_deep(value, body, MAX_DEPTH):
+        raise Invalid(f"The request body is nested more than {MAX_DEPTH} levels deep.")
     return value
 
 

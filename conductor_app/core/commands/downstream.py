@@ -6,7 +6,7 @@ from ..definition import Key, Step
 from ..snapshot import Run, Task
 from ..step_types import step_type_of
 
-Inside = Mapping[Key, list[Key]]
+TasksByLoop = Mapping[Key, list[Key]]
 
 
 class Downstream:
@@ -14,7 +14,7 @@ class Downstream:
     and wait for any of these; a loop with the turn in which it goes on.
     """
 
-    def __init__(self, run: Run, start: Key, inside: Inside | None = None) -> None:
+    def __init__(self, run: Run, start: Key, inside: TasksByLoop | None = None) -> None:
         self.run, self.start = run, start
         self.gone: set[Key] = set()
         self.waiting: dict[Key, int | None] = {}
@@ -38,9 +38,9 @@ class Downstream:
             if task is not None:
                 to_follow += [(inner, task) for inner in self._inside.get(key, ())]
                 self.gone.add(key)
-                to_follow += self._reopened(task)
+                to_follow += self._add_reopened(task)
 
-    def _reopened(self, task: Task) -> Iterator[tuple[Key, Task]]:
+    def _add_reopened(self, task: Task) -> Iterator[tuple[Key, Task]]:
         """What came after the joins and loops that waited for a task, as far as they are not open still."""
         to_ask = [task]
         while to_ask:
@@ -69,7 +69,7 @@ def waiting_keys(task: Task) -> Iterator[Key]:
         yield task.loop
 
 
-def tasks_by_loop(run: Run) -> Inside:
+def tasks_by_loop(run: Run) -> TasksByLoop:
     """The tasks in each loop, in whatever turn and however deep."""
     inside: dict[Key, list[Key]] = {}
     for key, task in run.tasks.items():
@@ -78,7 +78,7 @@ def tasks_by_loop(run: Run) -> Inside:
     return inside
 
 
-def tasks_after_iteration(inside: Inside, loop: Task, iteration: int) -> list[Key]:
+def tasks_after_iteration(inside: TasksByLoop, loop: Task, iteration: int) -> list[Key]:
     """The tasks in the turns of a loop that came after this one."""
     if not step_type_of(loop.step.type).iterations_are_sequential(loop):
         return []

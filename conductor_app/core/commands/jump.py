@@ -8,7 +8,7 @@ from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import CONTROL_REMOVED, Effect, ResolveTask, SendMessage, TransitionAttempt, UpdateTask, apply_effects
 from ..errors import Conflict, Invalid, NotFound, StepRefused
-from ..input_overrides import GIVEN, override_inputs
+from ..input_overrides import INPUT_OVERRIDE_KEY, override_inputs
 from ..nesting import StepLevel, path_to_step, references_inside
 from ..snapshot import Run, Task
 from ..states import SKIPPED
@@ -34,10 +34,10 @@ def jump_to_step(ref: str, input: Mapping[str, Any] | None = None):
             raise NotFound(f"Task reference name {ref} is not in workflow {run.definition.name}.")
         way = JumpBuilder(run, ctx, now, ref)
         for level, inner in pairwise(path):
-            way.pass_to(level)
-            way.enter_around(level.ref, inner)
-        way.pass_to(path[-1])
-        way.arrive(dict(input or {}))
+            way.skip_to(level)
+            way.enter_container(level.ref, inner)
+        way.skip_to(path[-1])
+        way.enter_target(dict(input or {}))
         return way.effects
 
     return command
@@ -52,9 +52,9 @@ class JumpBuilder:
         self.iteration_path: tuple[int, ...] = ()
 
     def ask(self, effects: Iterable[Effect]) -> None:
-        spoken = list(effects)
-        self.effects += spoken
-        self.run = apply_effects(self.run, spoken)
+        new_effects = list(effects)
+        self.effects += new_effects
+        self.run = apply_effects(self.run, new_effects)
 
     def task(self, ref: str) -> Task | None:
         return self.run.tasks.get(Key(ref, self.iteration_path))
@@ -62,21 +62,21 @@ class JumpBuilder:
     def step(self, ref: str) -> Step:
         return self.run.definition.steps[ref]
 
-    def pass_to(self, level: StepLevel) -> None:
+    def skip_to(self, level: StepLevel) -> None:
         """Come to the step of this level: what comes before it in its sequence is passed over."""
         for ref in level.after:
             task = self.task(ref)
             if task is not None and task.status != SKIPPED and not self._is_join_of(level, task):
                 raise Conflict(f"Control has come to {task.key} already: a jump leads forward only.")
         for ref in level.before:
-            self._pass_over(ref)
+            self._skip_step(ref)
 
     def _is_join_of(self, level: StepLevel, task: Task) -> bool:
         """The join of the fork that the target lies in: it waits from the moment on that the fork begins."""
         is_next = task.key.ref == level.after[0] and task.step.type in JOINS
         return is_next and task.is_open and self.task(level.ref) is not None and level.ref != self.target
 
-    def _pass_over(self, ref: str) -> None:
+    def _skip_step(self, ref: str) -> None:
         step, waiting = self.step(ref), [task for task in self.run.open_tasks if self._is_within(task, ref)]
         for task in sorted(waiting, key=lambda task: task.seq, reverse=True):
             self.ask(abandon_task(task, self.now, REASON.format(self.target)))
@@ -99,15 +99,17 @@ class JumpBuilder:
     def _is_within(self, task: Task, ref: str) -> bool:
         anchor = definition_step_of(self.run, task)
         return task.key.iteration_path[: len(self.iteration_path)] == self.iteration_path and (
-            anchor == ref or anchor in references_inside(self.step(ref).document) or anchor == self._forked_for(ref)
+            anchor == ref
+            or anchor in references_inside(self.step(ref).document)
+            or anchor == self._dynamic_join_of(ref)
         )
 
-    def _forked_for(self, ref: str) -> str | None:
+    def _dynamic_join_of(self, ref: str) -> str | None:
         """The join by which the branches of a dynamic fork are known."""
         step = self.step(ref)
         return step.follower if step.type == "FORK_JOIN_DYNAMIC" else None
 
-    def enter_around(self, ref: str, inner: StepLevel) -> None:
+    def enter_container(self, ref: str, inner: StepLevel) -> None:
         """Enter the fork, switch or loop that the target lies in, if control has not."""
         task = self.task(ref)
         if task is not None and task.status == SKIPPED:
@@ -123,21 +125,21 @@ class JumpBuilder:
         elif self.step(ref).type in ("SWITCH", "DECISION"):
             self._choose(ref, task, inner)
         elif task is None:
-            self._begin(self.step(ref))
+            self._enter_container_step(self.step(ref))
 
-    def _begin(self, step: Step) -> None:
+    def _enter_container_step(self, step: Step) -> None:
         key = Key(step.ref, self.iteration_path)
         try:
-            self.ask(step_type_of(step.type).enter(step, key, self._seen_from(step, key), self.now))
+            self.ask(step_type_of(step.type).enter(step, key, self._context_at(step, key), self.now))
         except StepRefused as refused:
             raise Invalid(f"{step.ref} cannot be entered: {refused.message}") from refused
 
-    def _seen_from(self, step: Step, key: Key) -> DecisionContext:
+    def _context_at(self, step: Step, key: Key) -> DecisionContext:
         return DecisionContext(self.run, self.ctx.answers).at(step, key)
 
     def _iteration_path(self, ref: str, task: Task | None) -> None:
         if task is None:
-            self._begin(self.step(ref))
+            self._enter_container_step(self.step(ref))
             task = self.task(ref)
         if task is None or not task.is_open or not task.attempt.is_open:
             raise Conflict(f"{self.target} lies in the loop {ref}, which has no turn left.")
@@ -167,7 +169,7 @@ class JumpBuilder:
             return
         step, key = self.step(ref), Key(ref, self.iteration_path)
         case = next((name for name, first in step.cases.items() if first == head), "default")
-        inputs = resolve_inputs(step, self._seen_from(step, key), key, self.run, self.now)
+        inputs = resolve_inputs(step, self._context_at(step, key), key, self.run, self.now)
         shown: dict[str, Any] = {"input": {**inputs, "case": case, "hasChildren": "true"}}
         output = {"evaluationResult": [case], "selectedCase": case}
         self.ask([completed_task(step, key, self.run, self.now, step_state={"head": head}, output=output, **shown)])
@@ -176,14 +178,14 @@ class JumpBuilder:
         refs = (*inner.before, inner.ref, *inner.after)
         return {each for ref in refs for each in (ref, *references_inside(self.step(ref).document))}
 
-    def arrive(self, given: dict[str, Any]) -> None:
+    def enter_target(self, given: dict[str, Any]) -> None:
         """Enter the target itself."""
         if (there := self.task(self.target)) is not None:
             raise Conflict(f"Control has come to {there.key} already: a jump leads forward only.")
         step = override_inputs(self.step(self.target), given)
-        self._begin(step)
+        self._enter_container_step(step)
         if given and (task := self.task(self.target)):
-            self.ask([UpdateTask(task.key, {"step_state": {**task.step_state, GIVEN: given}})])
+            self.ask([UpdateTask(task.key, {"step_state": {**task.step_state, INPUT_OVERRIDE_KEY: given}})])
 
 
 def abandon_task(task: Task, now: int, reason: str) -> Iterator[Effect]:

@@ -14,7 +14,7 @@ from .downstream import Downstream, tasks_after_iteration, tasks_by_loop
 
 RESUME = "resume_child"
 """The subject of the message by which a run asks a child to go on where it stopped."""
-TAKEN_BACK = "The task that it was started for was taken back."
+DELETED_REASON = "The task that it was started for was taken back."
 
 
 def require_whole_run(run: Run) -> None:
@@ -46,14 +46,14 @@ def failed_tasks(run: Run) -> list[Task]:
     """
     newest: dict[tuple[str, tuple[int, ...]], Task] = {}
     for task in sorted(run.tasks.values(), key=creation_order):
-        newest[task.key.ref, _items_around(run, task)] = task
+        newest[task.key.ref, _enclosing_items(run, task)] = task
     found = [task for task in newest.values() if task.status in (FAILED, TIMED_OUT, CANCELED)]
     known = {task.key for task in found}
     stuck = [task for task in run.tasks.values() if task.failed_fatally and task.key not in known]
     return sorted([*found, *stuck], key=creation_order)
 
 
-def _items_around(run: Run, task: Task) -> tuple[int, ...]:
+def _enclosing_items(run: Run, task: Task) -> tuple[int, ...]:
     loops = zip(task.step.loops, task.key.iteration_path, strict=True)
     return tuple(iteration for ref, iteration in loops if (step := run.step(ref, task)) and step.type == "FOR_EACH")
 
@@ -134,7 +134,7 @@ def delete_tasks(run: Run, keys: Iterable[Key]) -> Iterator[Effect]:
         yield DeleteTasks(tuple(task.key for task in tasks))
     for task in tasks:
         if task.attempt.child_id:
-            yield SendMessage(task.attempt.child_id, "terminate", {"reason": TAKEN_BACK})
+            yield SendMessage(task.attempt.child_id, "terminate", {"reason": DELETED_REASON})
 
 
 def notify_parent(run: Run, how: str, asked: dict[str, Any] | None = None) -> Iterator[Effect]:

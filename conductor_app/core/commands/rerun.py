@@ -67,10 +67,12 @@ class Rerun:
             yield TransitionRun("rerun", now, {**facts, "next_seq": 1})
             yield from delete_tasks(run, run.tasks)
         else:
-            yield from self._from_task(self.key, run, ctx, facts, now)
+            yield from self._rerun_from_task(self.key, run, ctx, facts, now)
         yield from notify_parent(run, "rerun", self.asked)
 
-    def _from_task(self, key: Key, run: Run, ctx: DecisionContext, facts: dict[str, Any], now: int) -> Iterator[Effect]:
+    def _rerun_from_task(
+        self, key: Key, run: Run, ctx: DecisionContext, facts: dict[str, Any], now: int
+    ) -> Iterator[Effect]:
         if key not in run.tasks:
             raise Invalid(f"Workflow {run.id} has no task {key}: it was forgotten meanwhile.")
         plan = RerunPlan(run, key)
@@ -130,7 +132,7 @@ class RerunPlan:
         trail = Downstream(run, key)
         self.gone, self.waiting, self.again = trail.gone, trail.waiting, [key]
         self._undo_terminations(run)
-        self._clean_up(run)
+        self._retry_other_failures(run)
 
     def _undo_terminations(self, run: Run) -> None:
         """A TERMINATE elsewhere would end the run again at once: what led to it is made again too."""
@@ -139,7 +141,7 @@ class RerunPlan:
             if end.key not in self.gone:
                 self._add(Downstream(run, find_restart_point(run, end, spared=target).key))
 
-    def _clean_up(self, run: Run) -> None:
+    def _retry_other_failures(self, run: Run) -> None:
         """What else ended badly gets another chance, unless the run has gone on from it already."""
         for task in failed_tasks(run):
             if task.key in self.gone or task.key in self.waiting or is_failure_handled(run, task, self.waiting):
@@ -147,7 +149,7 @@ class RerunPlan:
             if is_reopened(task):
                 self.waiting[task.key] = step_type_of(task.step.type).failed_iteration(task)
                 self.gone |= superseded_keys(run, task)
-            elif self._is_left(run, task):
+            elif self._was_continued_past(run, task):
                 continue
             elif is_resumable(task):
                 self.waiting[task.key] = None
@@ -155,7 +157,7 @@ class RerunPlan:
                 self.gone.add(task.key)
                 self.again.append(task.key)
 
-    def _is_left(self, run: Run, task: Task) -> bool:
+    def _was_continued_past(self, run: Run, task: Task) -> bool:
         """Whether the run went on from a failure that it was permitted, and nobody looks at it again."""
         went_on = any(key in run.tasks for key in step_type_of(task.step.type).successors(task))
         return went_on and not any(key in self.waiting for key in waiting_keys(task))

@@ -43,13 +43,13 @@ class ResumeParent:
             return
         if not self.asked and (task.step.optional or _failure_is_handled(run, task)):
             return
-        repaired = self._in_open_run if run.is_open else self._in_ended_run
+        repaired = self._resume_in_open_run if run.is_open else self._resume_in_ended_run
         if effects := list(repaired(run, task, ctx, now)):
             yield from effects
             # The child may have ended again before this was heard: whoever hears this message looks.
             yield SendMessage(run.id, "child_ended", {"attempt": self.attempt, "child": self.child})
 
-    def _in_open_run(self, run: Run, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+    def _resume_in_open_run(self, run: Run, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         """A run that goes on is not set back: only a task that has no good end yet waits again."""
         if task.succeeded or task.attempt.is_open:
             return
@@ -58,7 +58,7 @@ class ResumeParent:
             yield UpdateRun({"last_retried_at": now})
         yield from step_type_of(task.step.type).reopen(task, ctx, now)
 
-    def _in_ended_run(self, run: Run, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+    def _resume_in_ended_run(self, run: Run, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         yield TransitionRun("reopen", now, {**reopened_run_facts(now), **self._new_facts(run)})
         yield from await_child_again(run, task, ctx, now)
         yield from notify_parent(run, self.how, self.asked if self.asked.get("run") != run.id else None)

@@ -11,7 +11,7 @@ from ..states import RUNNING
 from ..step_types import step_type_of
 
 JOINS = ("JOIN", "EXCLUSIVE_JOIN")
-TURN = re.compile(r"(.+)__(\d{1,9})", re.DOTALL)
+ITERATION_SUFFIX = re.compile(r"(.+)__(\d{1,9})", re.DOTALL)
 
 
 class StepPosition(NamedTuple):
@@ -52,7 +52,7 @@ def find_step_position(run: Run, name: str) -> StepPosition:
 def _possible_readings(name: str):
     yield name, None
     iteration_path: tuple[int, ...] = ()
-    while found := TURN.fullmatch(name):
+    while found := ITERATION_SUFFIX.fullmatch(name):
         name, iteration_path = found[1], (int(found[2]), *iteration_path)
         yield name, iteration_path
 
@@ -75,14 +75,14 @@ def current_iteration_path(run: Run, step: Step) -> tuple[int, ...]:
         if loop is not None and not loop.is_open:
             raise Conflict(f"The loop {loop.key} is over: {step.ref} will not be reached in it again.")
         present = loop.iteration if loop else 1
-        part = _part_of(run, step, ref, loop)
+        part = _phase_for(run, step, ref, loop)
         if part is not None and part < present:
             raise Conflict(f"{ref} has gone on: {step.ref} will not be reached in it again.")
         iteration_path = (*iteration_path, part or present)
     return iteration_path
 
 
-def _part_of(run: Run, step: Step, ref: str, loop: Task | None) -> int | None:
+def _phase_for(run: Run, step: Step, ref: str, loop: Task | None) -> int | None:
     """The turn of a step with parts in which it does what is inside it."""
     around = run.step(ref, loop)
     return phase_in(around.document, step.ref) if around else None
@@ -95,7 +95,7 @@ def _check_iterations(run: Run, step: Step, iteration_path: tuple[int, ...]) -> 
             loop is not None and (not loop.is_open or _is_past(loop, iteration_path[place]))
         ):
             raise Conflict(f"Turn {iteration_path[place]} of the loop {Key(ref, iteration_path[:place])} is over.")
-        if (part := _part_of(run, step, ref, loop)) not in (None, iteration_path[place]):
+        if (part := _phase_for(run, step, ref, loop)) not in (None, iteration_path[place]):
             raise Conflict(f"{step.ref} is done in turn {part} of {ref}, never in turn {iteration_path[place]}.")
     return iteration_path
 

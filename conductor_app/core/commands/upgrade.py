@@ -9,7 +9,7 @@ from ..definition import Definition, Key, Step
 from ..effects import CONTROL_REMOVED, Effect, SwitchDefinition, UpdateRun, UpdateTask, apply_effects
 from ..errors import Conflict, Invalid
 from ..frozen import fast_replace
-from ..input_overrides import GIVEN, override_inputs
+from ..input_overrides import INPUT_OVERRIDE_KEY, override_inputs
 from ..masking import masked_names, restore_named
 from ..nesting import StepLevel, part_with, path_to_step, phase_in, references_inside
 from ..rules.advance import enter_step
@@ -177,7 +177,7 @@ def _upgrade_effects(
             key,
             after,
             now,
-            output=_output(outputs, key),
+            output=_output_for(outputs, key),
             step_state={CONTROL_REMOVED: True},
         )
         for key in plan.completed
@@ -195,11 +195,11 @@ def _map_steps(run: Run, definition: Definition) -> dict[Key, Step]:
         if not task.branch_head:
             step = definition.step(key.ref)
             gone = fast_replace(task.step, follower=None, loops=(), joined_by=(), permissive=False)
-            found[key] = gone if step is None else override_inputs(step, task.step_state.get(GIVEN))
+            found[key] = gone if step is None else override_inputs(step, task.step_state.get(INPUT_OVERRIDE_KEY))
     return found
 
 
-def _output(outputs: Mapping[str, Any], key: Key) -> dict[str, Any]:
+def _output_for(outputs: Mapping[str, Any], key: Key) -> dict[str, Any]:
     given = outputs.get(str(key), outputs.get(key.ref))
     return given if isinstance(given, dict) else {} if given is None else {"result": given}
 

@@ -3,7 +3,15 @@
 from calendar import monthrange
 from collections.abc import Callable
 
-from .fields import DAY_OF_MONTH, DAY_OF_WEEK, CronRefused, check_field, part_of, whole, without_names
+from .fields import (
+    DAY_OF_MONTH,
+    DAY_OF_WEEK,
+    CronRefused,
+    check_field,
+    parse_cron_number,
+    parse_field_entry,
+    replace_names,
+)
 
 FRIDAY, SATURDAY, SUNDAY = 5, 6, 7
 
@@ -23,33 +31,33 @@ class Month:
         return (self.first + day - 2) % 7 + 1
 
 
-Rule = Callable[[Month], set[int]]
+DayRule = Callable[[Month], set[int]]
 """The days of a month that one entry of a field allows."""
 
 
-def days_of_month(text: str) -> tuple[Rule, ...]:
+def days_of_month(text: str) -> tuple[DayRule, ...]:
     """The rules of a day-of-month field."""
     text = "*" if text == "?" else text
     return tuple(_day_of_month(part) for part in text.split(","))
 
 
-def _day_of_month(part: str) -> Rule:
+def _day_of_month(part: str) -> DayRule:
     if part.startswith("L"):
-        return _from_the_end(part)
+        return _days_before_month_end(part)
     if part.endswith("W"):
         return _nearest_weekday(check_field(part[:-1], DAY_OF_MONTH))
-    allowed = frozenset(part_of(part, DAY_OF_MONTH))
+    allowed = frozenset(parse_field_entry(part, DAY_OF_MONTH))
     return lambda month: {day for day in allowed if day <= month.last}
 
 
-def _from_the_end(part: str) -> Rule:
+def _days_before_month_end(part: str) -> DayRule:
     if part == "LW":
         return _last_weekday
     if part == "L":
         return lambda month: {month.last}
     if not part.startswith("L-"):
         raise CronRefused(f"the day of month '{part[:50]}' is not understood")
-    before = whole(part[2:], DAY_OF_MONTH)
+    before = parse_cron_number(part[2:], DAY_OF_MONTH)
     if before < 1:
         raise CronRefused(f"the day of month '{part[:50]}' must be at least one day before the last")
     return lambda month: {month.last - before} if month.last > before else set()
@@ -59,7 +67,7 @@ def _last_weekday(month: Month) -> set[int]:
     return {month.last - max(month.weekday(month.last) - FRIDAY, 0)}
 
 
-def _nearest_weekday(day: int) -> Rule:
+def _nearest_weekday(day: int) -> DayRule:
     """The weekday nearest to a day, in the same month; a last day that is a Sunday has none."""
 
     def rule(month: Month) -> set[int]:
@@ -71,21 +79,21 @@ def _nearest_weekday(day: int) -> Rule:
     return rule
 
 
-def days_of_week(text: str) -> tuple[Rule, ...]:
+def days_of_week(text: str) -> tuple[DayRule, ...]:
     """The rules of a day-of-week field."""
-    text = "*" if text == "?" else without_names(text, DAY_OF_WEEK)
+    text = "*" if text == "?" else replace_names(text, DAY_OF_WEEK)
     return tuple(_day_of_week(part) for part in text.split(","))
 
 
-def _day_of_week(part: str) -> Rule:
+def _day_of_week(part: str) -> DayRule:
     if part.endswith("L"):
         weekday = _weekday(part[:-1])
-        return lambda month: {max(_on({weekday}, month))}
+        return lambda month: {max(_days_on_weekdays({weekday}, month))}
     if "#" in part:
         before, _, after = part.partition("#")
-        return _nth(_weekday(before), whole(after, DAY_OF_WEEK))
-    allowed = frozenset(part_of(part, DAY_OF_WEEK))
-    return lambda month: _on(allowed, month)
+        return _nth_weekday(_weekday(before), parse_cron_number(after, DAY_OF_WEEK))
+    allowed = frozenset(parse_field_entry(part, DAY_OF_WEEK))
+    return lambda month: _days_on_weekdays(allowed, month)
 
 
 def _weekday(text: str) -> int:
@@ -93,7 +101,7 @@ def _weekday(text: str) -> int:
     return DAY_OF_WEEK.aliases.get(number, number)
 
 
-def _nth(weekday: int, number: int) -> Rule:
+def _nth_weekday(weekday: int, number: int) -> DayRule:
     if number < 1:
         raise CronRefused("the number after # in the day of week must be at least 1")
 
@@ -104,5 +112,5 @@ def _nth(weekday: int, number: int) -> Rule:
     return rule
 
 
-def _on(weekdays: set[int] | frozenset[int], month: Month) -> set[int]:
+def _days_on_weekdays(weekdays: set[int] | frozenset[int], month: Month) -> set[int]:
     return {day for day in range(1, month.last + 1) if month.weekday(day) in weekdays}

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
 from . import days
-from .fields import HOUR, MINUTE, MONTH, SECOND, CronRefused, numbers, without_names
+from .fields import HOUR, MINUTE, MONTH, SECOND, CronRefused, parse_field, replace_names
 
 MACROS = {
     "@yearly": "0 0 0 1 1 *",
@@ -36,22 +36,22 @@ class Cron:
     minutes: tuple[int, ...]
     hours: tuple[int, ...]
     months: frozenset[int]
-    days_of_month: tuple[days.Rule, ...]
-    days_of_week: tuple[days.Rule, ...]
+    days_of_month: tuple[days.DayRule, ...]
+    days_of_week: tuple[days.DayRule, ...]
 
     def after(self, moment: int, zone: tzinfo) -> int | None:
         """The first moment after this one (milliseconds) at which it is true on the zone's clocks; None if none comes.
 
         What the clocks leave out in spring does not happen; what they show twice in autumn happens twice.
         """
-        start = _utc(moment // 1000 + 1)
+        start = _utc_datetime(moment // 1000 + 1)
         while start is not None:
             offset = _offset_at(start, zone)
             local = self._next_local(start + offset)
             if local is None:
                 return None
             found = local - offset
-            start = _first_change(start, found, zone)
+            start = _first_offset_change(start, found, zone)
             if start is None:
                 return (found - EPOCH) // SECONDS * 1000
         return None
@@ -82,20 +82,20 @@ class Cron:
     def _time_from(self, hour: int, minute: int, second: int) -> tuple[int, int, int] | None:
         """The first time of day at or after this one."""
         if hour in self.hours:
-            if minute in self.minutes and (found := _from(self.seconds, second)) is not None:
+            if minute in self.minutes and (found := _values_from(self.seconds, second)) is not None:
                 return hour, minute, found
-            if (found := _from(self.minutes, minute + 1)) is not None:
+            if (found := _values_from(self.minutes, minute + 1)) is not None:
                 return hour, found, self.seconds[0]
-        found = _from(self.hours, hour + 1)
+        found = _values_from(self.hours, hour + 1)
         return None if found is None else (found, self.minutes[0], self.seconds[0])
 
 
-def _from(allowed: tuple[int, ...], least: int) -> int | None:
+def _values_from(allowed: tuple[int, ...], least: int) -> int | None:
     place = bisect_left(allowed, least)
     return allowed[place] if place < len(allowed) else None
 
 
-def _utc(seconds: int) -> datetime | None:
+def _utc_datetime(seconds: int) -> datetime | None:
     """The moment as a time of UTC, not before 1970; None where it is too far away."""
     moment = max(seconds, 0)
     return EPOCH + timedelta(seconds=moment) if moment < 250_000_000_000 else None
@@ -105,7 +105,7 @@ def _offset_at(moment: datetime, zone: tzinfo) -> timedelta:
     return moment.replace(tzinfo=UTC).astimezone(zone).utcoffset() or timedelta()
 
 
-def _first_change(start: datetime, end: datetime, zone: tzinfo) -> datetime | None:
+def _first_offset_change(start: datetime, end: datetime, zone: tzinfo) -> datetime | None:
     """The first second after `start`, up to `end`, at which the zone's clocks are set; None if there is none."""
     if zone is UTC:
         return None
@@ -114,12 +114,12 @@ def _first_change(start: datetime, end: datetime, zone: tzinfo) -> datetime | No
         # No zone sets its clocks twice within a week.
         probe = min(known + WEEK, end)
         if _offset_at(probe, zone) != offset:
-            return _iteration_path(known, probe, offset, zone)
+            return _find_offset_change(known, probe, offset, zone)
         known = probe
     return None
 
 
-def _iteration_path(before: datetime, after: datetime, offset: timedelta, zone: tzinfo) -> datetime:
+def _find_offset_change(before: datetime, after: datetime, offset: timedelta, zone: tzinfo) -> datetime:
     """The first second with another offset, between one that has it and one that has not."""
     while after - before > SECONDS:
         middle = before + (after - before) // SECONDS // 2 * SECONDS
@@ -128,27 +128,27 @@ def _iteration_path(before: datetime, after: datetime, offset: timedelta, zone: 
 
 
 @lru_cache(maxsize=10_000)
-def cron(text: str) -> Cron:
+def parse_cron(text: str) -> Cron:
     """The expression that a text spells; raises CronRefused, which says what is wrong."""
     if len(text) > LONGEST:
         raise CronRefused(f"A cron expression may have at most {LONGEST} characters.")
     parts = MACROS.get(text.strip().lower(), text).split()
     try:
-        return _read(parts)
+        return _parse_fields(parts)
     except CronRefused as refused:
         raise CronRefused(f"Invalid cron expression '{text}': {refused.message}.") from None
 
 
-def _read(parts: list[str]) -> Cron:
+def _parse_fields(parts: list[str]) -> Cron:
     if len(parts) != 6:
         said = "second, minute, hour, day of month, month, day of week"
         raise CronRefused(f"it must have six fields ({said}), but has {len(parts)}")
     second, minute, hour, day, month, weekday = parts
     return Cron(
-        tuple(sorted(numbers(second, SECOND))),
-        tuple(sorted(numbers(minute, MINUTE))),
-        tuple(sorted(numbers(hour, HOUR))),
-        numbers(without_names(month, MONTH), MONTH),
+        tuple(sorted(parse_field(second, SECOND))),
+        tuple(sorted(parse_field(minute, MINUTE))),
+        tuple(sorted(parse_field(hour, HOUR))),
+        parse_field(replace_names(month, MONTH), MONTH),
         days.days_of_month(day),
         days.days_of_week(weekday),
     )

@@ -14,7 +14,7 @@ class CronRefused(Invalid):
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class CronField:
     """What a field may hold. `names`: words for its numbers, in order, the first one for 1."""
 
     name: str
@@ -31,32 +31,32 @@ class Field:
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 DAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 
-SECOND, MINUTE, HOUR = Field("second", 0, 59), Field("minute", 0, 59), Field("hour", 0, 23)
-DAY_OF_MONTH = Field("day of month", 1, 31)
-MONTH = Field("month", 1, 12, MONTHS)
+SECOND, MINUTE, HOUR = CronField("second", 0, 59), CronField("minute", 0, 59), CronField("hour", 0, 23)
+DAY_OF_MONTH = CronField("day of month", 1, 31)
+MONTH = CronField("month", 1, 12, MONTHS)
 # Sunday is 7, and 0 as well.
-DAY_OF_WEEK = Field("day of week", 1, 7, DAYS, {0: 7})
+DAY_OF_WEEK = CronField("day of week", 1, 7, DAYS, {0: 7})
 
 
-def numbers(text: str, field: Field) -> frozenset[int]:
+def parse_field(text: str, field: CronField) -> frozenset[int]:
     """The numbers that a field without day rules allows."""
-    return frozenset(number for part in text.split(",") for number in part_of(part, field))
+    return frozenset(number for part in text.split(",") for number in parse_field_entry(part, field))
 
 
-def part_of(part: str, field: Field) -> list[int]:
+def parse_field_entry(part: str, field: CronField) -> list[int]:
     """The numbers of one entry of a list: `*`, `5`, `1-5`, `*/2`, `3/10`, `1-20/3`."""
     span, slash, step = part.partition("/")
     if not slash:
-        return _replace_aliases(_span(span, field), field)
-    every = whole(step, field)
+        return _replace_aliases(_parse_range(span, field), field)
+    every = parse_cron_number(step, field)
     if every < 1:
         raise CronRefused(f"the step in the {field.name} '{part}' must be at least 1")
-    covered = _span(span, field)
+    covered = _parse_range(span, field)
     is_open_ended = span != "*" and "-" not in span
     return _replace_aliases(range(covered[0], field.most + 1 if is_open_ended else covered[-1] + 1, every), field)
 
 
-def _span(span: str, field: Field) -> range:
+def _parse_range(span: str, field: CronField) -> range:
     if span == "*":
         return field.all
     first, dash, last = span.partition("-")
@@ -72,26 +72,26 @@ def _span(span: str, field: Field) -> range:
     return range(begin, end + 1)
 
 
-def _replace_aliases(found: Sequence[int], field: Field) -> list[int]:
+def _replace_aliases(found: Sequence[int], field: CronField) -> list[int]:
     return [field.aliases.get(number, number) for number in found]
 
 
-def check_field(text: str, field: Field) -> int:
+def check_field(text: str, field: CronField) -> int:
     """A number of the field, or one of its aliases."""
-    number = whole(text, field)
+    number = parse_cron_number(text, field)
     if not field.least <= number <= field.most and number not in field.aliases:
         raise CronRefused(f"the {field.name} '{text}' is not from {field.least} to {field.most}")
     return number
 
 
-def whole(text: str, field: Field) -> int:
+def parse_cron_number(text: str, field: CronField) -> int:
     """The number that a text spells."""
     if not NUMBER.fullmatch(text):
         raise CronRefused(f"the {field.name} '{text[:50]}' is not understood")
     return int(text)
 
 
-def without_names(text: str, field: Field) -> str:
+def replace_names(text: str, field: CronField) -> str:
     """The text in capitals, with numbers for its names."""
     text = text.upper()
     for number, name in enumerate(field.names, 1):

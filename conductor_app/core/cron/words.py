@@ -1,42 +1,42 @@
 """A cron expression in words, where it is one that people say in words."""
 
-from .expression import Cron, cron
+from .expression import Cron, parse_cron
 
 WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 MOST_TIMES = 4
 PLAIN = {"@daily": "", "@midnight": "", "@hourly": ""}
 
 
-def in_words(text: str) -> str:
+def describe_cron(text: str) -> str:
     """The expression as a sentence; nothing for one that is better read as it is written. Raises CronRefused."""
-    read = cron(text)
-    days = _days(text)
-    when = _when(read)
+    read = parse_cron(text)
+    days = _describe_days(text)
+    when = _describe_times(read)
     return f"{when}{days}" if when and days is not None else ""
 
 
-def _when(read: Cron) -> str:
+def _describe_times(read: Cron) -> str:
     if len(read.seconds) > 1:
         return "every second" if len(read.seconds) == 60 and len(read.minutes) == 60 else ""
     if len(read.minutes) > 1:
-        step = _step(read.minutes, 60)
+        step = _even_step(read.minutes, 60)
         return f"every {step} minutes" if step > 1 else "every minute" if step == 1 and len(read.hours) == 24 else ""
     if len(read.hours) == 24:
         return f"every hour, {read.minutes[0]} minutes past" if read.minutes[0] else "every hour, on the hour"
     if len(read.hours) > MOST_TIMES:
-        step = _step(read.hours, 24)
+        step = _even_step(read.hours, 24)
         return f"every {step} hours, at :{read.minutes[0]:02}" if step else ""
     times = [f"{hour:02}:{read.minutes[0]:02}" for hour in read.hours]
     return f"at {' and '.join(filter(None, (', '.join(times[:-1]), times[-1])))}"
 
 
-def _step(numbers: tuple[int, ...], of: int) -> int:
+def _even_step(numbers: tuple[int, ...], of: int) -> int:
     """By how much they are apart, if they go evenly round; else 0."""
     step = numbers[1] - numbers[0]
     return step if numbers == tuple(range(0, of, step)) and of % step == 0 else 0
 
 
-def _days(text: str) -> str | None:
+def _describe_days(text: str) -> str | None:
     """On which days, from the text of the day fields; None where that is not said in words."""
     fields = text.split()
     if len(fields) == 1:
@@ -46,10 +46,10 @@ def _days(text: str) -> str | None:
         return None
     if day not in ("*", "?"):
         return f", on day {day} of the month" if day.isdecimal() and weekday in ("*", "?") else None
-    return _weekdays(weekday)
+    return _describe_weekdays(weekday)
 
 
-def _weekdays(text: str) -> str | None:
+def _describe_weekdays(text: str) -> str | None:
     if text in ("*", "?"):
         return ""
     names = {name[:3].upper(): name for name in WEEKDAYS}

@@ -12,7 +12,7 @@ MOST_HOURS = 18
 
 
 @lru_cache(maxsize=1000)
-def zone(name: str) -> tzinfo:
+def parse_zone(name: str) -> tzinfo:
     """The time zone with this name; raises Invalid."""
     if name in ("Z", "UTC", "GMT", "UT", ""):
         return UTC

@@ -32,7 +32,7 @@ def restore_definitions(value: Any, definitions: Mapping[Path, dict[str, Any]]) 
     return value
 
 
-def own_inputs(step: Mapping[str, Any]) -> Any:
+def inputs_without_definitions(step: Mapping[str, Any]) -> Any:
     """Return the step's `inputParameters` without the definitions whose expressions belong to a child run.
 
     Only a dynamic fork makes steps of its inputs; in the inputs of other steps a definition is data like any other.
@@ -41,7 +41,7 @@ def own_inputs(step: Mapping[str, Any]) -> Any:
     return extract_definitions(inputs)[0] if step.get("type") == "FORK_JOIN_DYNAMIC" else inputs
 
 
-def own_param(step: Mapping[str, Any]) -> Any:
+def param_without_definition(step: Mapping[str, Any]) -> Any:
     """Return the step's `subWorkflowParam` without a definition given in place."""
     return extract_definitions({PARAM: step.get(PARAM)})[0][PARAM]
 

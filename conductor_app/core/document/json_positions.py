@@ -24,7 +24,7 @@ class TextPositions:
     def __init__(self, text: str) -> None:
         self._text = text
         self._spans: dict[Keys, tuple[int, int]] = {}
-        for keys, span in _spans(text):
+        for keys, span in _value_spans(text):
             # A key that occurs twice means its last value: that is the one to look at.
             self._spans[keys] = span
         self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
@@ -40,7 +40,7 @@ class TextPositions:
     def _position(self, begin: int, end: int) -> TextPosition:
         line = self._text.count("\n", 0, begin) + 1
         start = self._starts[line - 1]
-        return TextPosition(line, _units(self._text[start:begin]), _units(self._text[begin:end]))
+        return TextPosition(line, _utf16_length(self._text[start:begin]), _utf16_length(self._text[begin:end]))
 
 
 def keys_of(path: str) -> Keys:
@@ -53,12 +53,12 @@ def _parts(path: str) -> Iterator[tuple[str | None, ...]]:
         yield found.groups()
 
 
-def _units(text: str) -> int:
+def _utf16_length(text: str) -> int:
     """How long browsers find a text: what is beyond the basic plane counts twice."""
     return len(text) + sum(character > "\uffff" for character in text)
 
 
-def _spans(text: str) -> Iterator[tuple[Keys, tuple[int, int]]]:
+def _value_spans(text: str) -> Iterator[tuple[Keys, tuple[int, int]]]:
     """Every value with its stretch: plain values as they stand, maps and lists by their key or opening bracket."""
     stack: list[list[str]] = []  # the open brackets, each with the key that is being read in it
     named: tuple[int, int] | None = None
@@ -68,7 +68,7 @@ def _spans(text: str) -> Iterator[tuple[Keys, tuple[int, int]]]:
         if is_key and token[0] == '"':
             stack[-1][1], named, is_key = token[1:-1], span, False
         elif token in "{[":
-            yield _keys(stack), named or span
+            yield _current_path(stack), named or span
             stack.append([token, "0" if token == "[" else ""])
             named, is_key = None, token == "{"
         elif token in "}]":
@@ -76,16 +76,16 @@ def _spans(text: str) -> Iterator[tuple[Keys, tuple[int, int]]]:
                 stack.pop()
             named, is_key = None, False
         elif token == ",":
-            named, is_key = None, bool(stack) and _next(stack[-1])
+            named, is_key = None, bool(stack) and _advance_level(stack[-1])
         elif token != ":":
-            yield _keys(stack), span
+            yield _current_path(stack), span
 
 
-def _keys(stack: list[list[str]]) -> Keys:
+def _current_path(stack: list[list[str]]) -> Keys:
     return tuple(key for _bracket, key in stack)
 
 
-def _next(level: list[str]) -> bool:
+def _advance_level(level: list[str]) -> bool:
     """Go on to the next element; whether a key follows."""
     if level[0] == "{":
         return True

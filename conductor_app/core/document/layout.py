@@ -8,7 +8,7 @@ from typing import Any
 from ..definition import Policy, Step
 from ..errors import ValidationError, ValidationFailed
 from ..frozen import fast_replace
-from .policy import number, read_policy
+from .policy import read_policy, read_whole_number
 
 DEEPEST = 60
 """How deep steps may be nested in one another."""
@@ -75,17 +75,17 @@ class LayoutBuilder:
             joins=tuple(task.get("joinOn") or ()),
             optional=bool(task.get("optional")),
             permissive=bool(task.get("permissive")),
-            start_delay=number(task, "startDelay", 0),
+            start_delay=read_whole_number(task, "startDelay", 0),
             async_complete=bool(task.get("asyncComplete")),
             secrets=_named_secrets(task) if self.is_ad_hoc else frozenset(),
         )
         self.steps[ref] = step
-        self.steps[ref] = fast_replace(step, **self._inner(task, step, depth))
+        self.steps[ref] = fast_replace(step, **self._nested_fields(task, step, depth))
 
-    def _inner(self, task: Document, step: Step, depth: int) -> dict[str, Any]:
+    def _nested_fields(self, task: Document, step: Step, depth: int) -> dict[str, Any]:
         """The fields of a step that has steps inside."""
         if step.type in ("SWITCH", "DECISION"):
-            return self._cases(task, step, depth)
+            return self._case_fields(task, step, depth)
         if step.type == "FORK_JOIN":
             heads = (self.sequence(branch, None, step.loops, depth + 1) for branch in task.get("forkTasks") or ())
             return {"heads": tuple(head for head in heads if head)}
@@ -94,12 +94,12 @@ class LayoutBuilder:
             head = self.sequence(task.get("loopOver") or (), None, (*step.loops, step.ref), depth + 1)
             return {"heads": (head,) if head else (), "inside": frozenset(set(self.steps) - known)}
         if step.type == "FOR_EACH":
-            return self._each(task, step, depth)
+            return self._for_each_fields(task, step, depth)
         if step.type == "TRY_CATCH":
-            return self._parts(task, step, depth)
+            return self._try_catch_fields(task, step, depth)
         return {}
 
-    def _each(self, task: Document, step: Step, depth: int) -> dict[str, Any]:
+    def _for_each_fields(self, task: Document, step: Step, depth: int) -> dict[str, Any]:
         """The body, in a step that stands for one item."""
         if not task.get("loopOver"):
             return {}
@@ -111,17 +111,19 @@ class LayoutBuilder:
         )
         return {"heads": (item,), "inside": body | {item}}
 
-    def _parts(self, task: Document, step: Step, depth: int) -> dict[str, Any]:
+    def _try_catch_fields(self, task: Document, step: Step, depth: int) -> dict[str, Any]:
         known, loops = set(self.steps), (*step.loops, step.ref)
         heads = {name: self.sequence(tasks, None, loops, depth + 1) for name, tasks in try_catch_parts(task)}
         parts = {name: head for name, head in heads.items() if head}
         return {"parts": parts, "heads": tuple(parts.values()), "inside": frozenset(set(self.steps) - known)}
 
-    def _cases(self, task: Document, step: Step, depth: int) -> dict[str, Any]:
-        cases = {case: self._case(tasks, step, depth) for case, tasks in (task.get("decisionCases") or {}).items()}
-        return {"cases": cases, "default_case": self._case(task.get("defaultCase"), step, depth)}
+    def _case_fields(self, task: Document, step: Step, depth: int) -> dict[str, Any]:
+        cases = {
+            case: self._layout_case(tasks, step, depth) for case, tasks in (task.get("decisionCases") or {}).items()
+        }
+        return {"cases": cases, "default_case": self._layout_case(task.get("defaultCase"), step, depth)}
 
-    def _case(self, tasks: Sequence[Document] | None, step: Step, depth: int) -> str | None:
+    def _layout_case(self, tasks: Sequence[Document] | None, step: Step, depth: int) -> str | None:
         """The head of a case; its last step is followed by what follows the switch. None: the case is empty."""
         return self.sequence(tasks, step.follower, step.loops, depth + 1) if tasks else None
 
@@ -137,18 +139,18 @@ def layout_branch(steps: dict[str, Step], head: str, join: str | None) -> dict[s
     """The steps of a branch whose document is one task: a join waits for it, and for the case that it leads to."""
     if not join:
         return steps
-    last = {head, *_ends(steps, steps[head])}
+    last = {head, *_last_steps_of_cases(steps, steps[head])}
     return {ref: fast_replace(step, joined_by=(join,)) if ref in last else step for ref, step in steps.items()}
 
 
-def _ends(steps: Mapping[str, Step], switch: Step) -> Iterator[str]:
+def _last_steps_of_cases(steps: Mapping[str, Step], switch: Step) -> Iterator[str]:
     """The last steps of the cases of a switch with which a branch ends."""
     for ref in {*switch.cases.values(), switch.default_case} - {None}:
         step = steps[str(ref)]
         while step.follower:
             step = steps[step.follower]
         yield step.ref
-        yield from _ends(steps, step)
+        yield from _last_steps_of_cases(steps, step)
 
 
 def add_joins(steps: dict[str, Step]) -> dict[str, Step]:

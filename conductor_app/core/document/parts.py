@@ -15,7 +15,7 @@ SHAPES = {
     "FORK_JOIN_DYNAMIC": GROWS,
 }
 BODIES = ("loopOver",)
-A_LIMIT = re.compile(r"iteration['\"]?\]?\s*<(=?)\s*(\d{1,9})\b")
+_ITERATION_LIMIT = re.compile(r"iteration['\"]?\]?\s*<(=?)\s*(\d{1,9})\b")
 
 
 class NestedSequence(NamedTuple):
@@ -41,7 +41,7 @@ def nested_sequences(step: Mapping[str, Any], path: str) -> list[NestedSequence]
     ]
 
 
-def _split(step: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def _split_sequences(step: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     if type_of(step) == "FORK_JOIN":
         for number, branch in enumerate(_list(step.get("forkTasks"))):
             yield "", f"forkTasks[{number}]", branch
@@ -52,22 +52,22 @@ def _split(step: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     yield "otherwise", "defaultCase", step.get("defaultCase")
 
 
-def _loop(step: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def _loop_sequences(step: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     for place in BODIES:
         if step.get(place):
             yield "", place, step[place]
 
 
-def _guard(step: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def _try_catch_sequences(step: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     yield "try", "tryTasks", step.get("tryTasks")
     for number, case in enumerate(_list(step.get("catchCases"))):
         steps = case.get("tasks") if isinstance(case, dict) else None
-        yield _caught(case, number), f"catchCases[{number}].tasks", steps
+        yield _describe_match(case, number), f"catchCases[{number}].tasks", steps
     if step.get("catchDefault"):
         yield "catch all else", "catchDefault", step["catchDefault"]
 
 
-def _caught(case: Any, number: int) -> str:
+def _describe_match(case: Any, number: int) -> str:
     """What a handler waits for, in a few words."""
     match = case.get("match") if isinstance(case, dict) else None
     words = [str(value) for value in match.values() if isinstance(value, str)] if isinstance(match, dict) else []
@@ -80,12 +80,18 @@ def finally_sequence(step: Mapping[str, Any], path: str) -> NestedSequence | Non
     return NestedSequence("finally", f"{path}.finallyTasks", steps) if steps else None
 
 
-READERS = {SPLIT: _split, LOOP: _loop, GUARD: _guard, GROWS: lambda step: iter(()), LEAF: lambda step: iter(())}
+READERS = {
+    SPLIT: _split_sequences,
+    LOOP: _loop_sequences,
+    GUARD: _try_catch_sequences,
+    GROWS: lambda step: iter(()),
+    LEAF: lambda step: iter(()),
+}
 
 
 def max_iterations(step: Mapping[str, Any]) -> int:
     """The turns that a loop's condition allows, where it compares its iteration with a number; else 0."""
-    found = A_LIMIT.search(str(step.get("loopCondition") or ""))
+    found = _ITERATION_LIMIT.search(str(step.get("loopCondition") or ""))
     return int(found[2]) + bool(found[1]) if found else 0
 
 

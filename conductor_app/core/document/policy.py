@@ -26,42 +26,42 @@ def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True) -> Policy:
     is_simple = task.get("type", "SIMPLE") == "SIMPLE"
     defaults = AD_HOC if document or (is_ad_hoc and is_simple) else {}
     retries = task.get("retryCount")
-    lease = number(document, "responseTimeoutSeconds", defaults.get("responseTimeoutSeconds", 0))
+    lease = read_whole_number(document, "responseTimeoutSeconds", defaults.get("responseTimeoutSeconds", 0))
     is_built_in = task.get("type") in BUILT_IN_TYPES
     is_isolated = task.get("type") in ISOLATED_TYPES
     return Policy(
         name=document.get("name") or task.get("name") or "",
-        retries=number(document, "retryCount", defaults.get("retryCount", 0))
+        retries=read_whole_number(document, "retryCount", defaults.get("retryCount", 0))
         if retries is None
-        else number(task, "retryCount", 0),
+        else read_whole_number(task, "retryCount", 0),
         logic=document.get("retryLogic") or FIXED,
-        delay_seconds=number(document, "retryDelaySeconds", 60),
-        scale=number(document, "backoffScaleFactor", 1),
-        max_delay_seconds=number(document, "maxRetryDelaySeconds", 0),
-        jitter_ms=number(document, "backoffJitterMs", 0),
-        total_seconds=number(document, "totalTimeoutSeconds", 0),
-        timeout_seconds=number(document, "timeoutSeconds", 0),
+        delay_seconds=read_whole_number(document, "retryDelaySeconds", 60),
+        scale=read_whole_number(document, "backoffScaleFactor", 1),
+        max_delay_seconds=read_whole_number(document, "maxRetryDelaySeconds", 0),
+        jitter_ms=read_whole_number(document, "backoffJitterMs", 0),
+        total_seconds=read_whole_number(document, "totalTimeoutSeconds", 0),
+        timeout_seconds=read_whole_number(document, "timeoutSeconds", 0),
         lease_seconds=min(lease or BUILT_IN_LEASE_SECONDS, BUILT_IN_LEASE_SECONDS) if is_built_in else lease,
-        poll_seconds=number(document, "pollTimeoutSeconds", 0),
+        poll_seconds=read_whole_number(document, "pollTimeoutSeconds", 0),
         timeout_policy=document.get("timeoutPolicy") or TIME_OUT_RUN,
-        concurrent_limit=number(document, "concurrentExecLimit", 0),
-        rate_count=number(document, "rateLimitPerFrequency", 0),
-        rate_seconds=number(document, "rateLimitFrequencyInSeconds", 1),
+        concurrent_limit=read_whole_number(document, "concurrentExecLimit", 0),
+        rate_count=read_whole_number(document, "rateLimitPerFrequency", 0),
+        rate_seconds=read_whole_number(document, "rateLimitFrequencyInSeconds", 1),
         input_template=document.get("inputTemplate") or {},
         **enforced_schemas(document, by_default=False),
-        is_handed_back=is_built_in,
-        isolation_group=word(document, "isolationGroupId") if is_isolated else "",
-        name_space=word(document, "executionNameSpace") if is_isolated else "",
+        requeues_on_lost_lease=is_built_in,
+        isolation_group=read_stripped_text(document, "isolationGroupId") if is_isolated else "",
+        name_space=read_stripped_text(document, "executionNameSpace") if is_isolated else "",
     )
 
 
-def word(document: Mapping[str, Any], name: str) -> str:
+def read_stripped_text(document: Mapping[str, Any], name: str) -> str:
     """The text under this name without the blanks around it; empty where there is none."""
     value = document.get(name)
     return value.strip() if isinstance(value, str) else ""
 
 
-def number(document: Mapping[str, Any], name: str, default: int) -> int:
+def read_whole_number(document: Mapping[str, Any], name: str, default: int) -> int:
     """The whole number under this name, from 0 to LARGEST; the default where there is none."""
     value = document.get(name)
     try:

@@ -13,10 +13,10 @@ def enforced_schemas(document: Mapping[str, Any], *, by_default: bool) -> dict[s
     if not (by_default if asked is None else asked):
         return {}
     given = {"input_schema": document.get("inputSchema"), "output_schema": document.get("outputSchema")}
-    return {part: schema for part, one in given.items() if isinstance(one, dict) and (schema := _read(one))}
+    return {part: schema for part, one in given.items() if isinstance(one, dict) and (schema := _read_schema(one))}
 
 
-def _read(given: Mapping[str, Any]) -> Schema | None:
+def _read_schema(given: Mapping[str, Any]) -> Schema | None:
     """A schema of JSON; nothing for other languages, for what is kept at another address, and for an empty one."""
     if given.get("type") not in (None, "JSON"):
         return None

@@ -54,41 +54,43 @@ class SemanticChange:
 
 def semantic_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[SemanticChange]:
     """Everything in which the new definition means something else; formatting and order of keys mean nothing."""
-    before, after = _by_ref(old), _by_ref(new)
+    before, after = _spots_by_reference(old), _spots_by_reference(new)
     return [
-        *_fields(old, new, HOLDS_STEPS, ""),
+        *_field_changes(old, new, HOLDS_STEPS, ""),
         *(_removed_step(spot, after) for ref, spot in before.items() if ref not in after),
         *(_added_step(spot, new) for ref, spot in after.items() if ref not in before),
         *_moved_steps(before, after),
-        *(change for ref, spot in after.items() if ref in before for change in _of_step(before[ref], spot)),
+        *(change for ref, spot in after.items() if ref in before for change in _step_changes(before[ref], spot)),
     ]
 
 
-def _by_ref(document: Mapping[str, Any]) -> dict[str, StepSpot]:
+def _spots_by_reference(document: Mapping[str, Any]) -> dict[str, StepSpot]:
     return {spot.ref: spot for spot in all_steps(document.get("tasks")) if spot.ref}
 
 
 def _added_step(spot: StepSpot, document: Mapping[str, Any]) -> SemanticChange:
-    return SemanticChange(ADDED, f"step `{spot.ref}` added: {_kind(spot)}{_place(spot, document)}", spot.ref)
+    return SemanticChange(
+        ADDED, f"step `{spot.ref}` added: {_step_type_words(spot)}{_describe_position(spot, document)}", spot.ref
+    )
 
 
 def _removed_step(spot: StepSpot, after: Mapping[str, StepSpot]) -> SemanticChange:
-    return SemanticChange(REMOVED, f"step `{spot.ref}` removed: {_kind(spot)}", spot.ref)
+    return SemanticChange(REMOVED, f"step `{spot.ref}` removed: {_step_type_words(spot)}", spot.ref)
 
 
-def _kind(spot: StepSpot) -> str:
+def _step_type_words(spot: StepSpot) -> str:
     kind = type_of(spot.step)
     return f"{kind} `{spot.name}`" if spot.name and spot.name != spot.ref else kind
 
 
-def _place(spot: StepSpot, document: Mapping[str, Any]) -> str:
+def _describe_position(spot: StepSpot, document: Mapping[str, Any]) -> str:
     if spot.follows is not None:
         return f", after `{spot.follows.get('taskReferenceName')}`"
-    around = _around(spot, document)
+    around = _enclosing_reference(spot, document)
     return f", first in `{around}`" if around else ", first of all"
 
 
-def _around(spot: StepSpot, document: Mapping[str, Any]) -> str:
+def _enclosing_reference(spot: StepSpot, document: Mapping[str, Any]) -> str:
     """The reference of the step that this one stands inside."""
     steps = [other for other in all_steps(document.get("tasks")) if spot.path.startswith(f"{other.path}.")]
     return steps[-1].ref if steps else ""
@@ -98,31 +100,31 @@ def _moved_steps(before: Mapping[str, StepSpot], after: Mapping[str, StepSpot]) 
     """Steps whose surroundings are others than before, seen without those that came or went."""
     stay = [ref for ref in after if ref in before]
     old_order = {ref: place for place, ref in enumerate(ref for ref in before if ref in after)}
-    settled = set(_longest_rising([old_order[ref] for ref in stay]))
+    settled = set(_longest_increasing([old_order[ref] for ref in stay]))
     for ref in stay:
-        one, other = _way_of(before[ref]), _way_of(after[ref])
+        one, other = _sequence_path_of(before[ref]), _sequence_path_of(after[ref])
         if one != other:
-            yield SemanticChange(MOVED, f"step `{ref}` moved to {_way_in_words(other)}", ref)
+            yield SemanticChange(MOVED, f"step `{ref}` moved to {_sequence_words(other)}", ref)
         elif old_order[ref] not in settled:
             follows = after[ref].follows
             where = f"after `{follows.get('taskReferenceName')}`" if follows else "to the front"
             yield SemanticChange(MOVED, f"step `{ref}` moved {where}", ref)
 
 
-def _way_of(spot: StepSpot) -> str:
+def _sequence_path_of(spot: StepSpot) -> str:
     """In which list of steps it stands, by the path without the places of the steps around it."""
-    return ".".join(part.partition("[")[0] + _case(part) for part in spot.path.split(".")[1:])
+    return ".".join(part.partition("[")[0] + _case_words(part) for part in spot.path.split(".")[1:])
 
 
-def _case(part: str) -> str:
+def _case_words(part: str) -> str:
     return f"[{part.partition('[')[2].rpartition(']')[0].split('][')[0]}]" if part.startswith("decisionCases") else ""
 
 
-def _way_in_words(way: str) -> str:
+def _sequence_words(way: str) -> str:
     return f"another place: {way}" if way else "the main sequence"
 
 
-def _longest_rising(numbers: Sequence[int]) -> list[int]:
+def _longest_increasing(numbers: Sequence[int]) -> list[int]:
     """The most numbers that stand in rising order: what is not among them has been moved."""
     tails: list[int] = []
     links: list[tuple[int, int]] = []  # (place in tails, index of the one before)
@@ -142,36 +144,40 @@ def _longest_rising(numbers: Sequence[int]) -> list[int]:
     return found[::-1]
 
 
-def _of_step(before: StepSpot, after: StepSpot) -> Iterator[SemanticChange]:
-    return _fields(before.step, after.step, HOLDS_STEPS, after.ref)
+def _step_changes(before: StepSpot, after: StepSpot) -> Iterator[SemanticChange]:
+    return _field_changes(before.step, after.step, HOLDS_STEPS, after.ref)
 
 
-def _fields(
+def _field_changes(
     old: Mapping[str, Any], new: Mapping[str, Any], without: frozenset[str], ref: str
 ) -> Iterator[SemanticChange]:
     """The fields in which two maps differ."""
     for name in dict.fromkeys([*old, *new]):
         if name in without or (not ref and name in QUIET):
             continue
-        yield from _field(name, old.get(name), new.get(name), ref, deep=name in DEEP)
+        yield from _field_change(name, old.get(name), new.get(name), ref, deep=name in NESTED_FIELDS)
 
 
-DEEP = frozenset(("inputParameters", "outputParameters", "inputTemplate", "taskDefinition", "subWorkflowParam"))
+NESTED_FIELDS = frozenset(
+    ("inputParameters", "outputParameters", "inputTemplate", "taskDefinition", "subWorkflowParam")
+)
 
 
-def _field(name: str, old: Any, new: Any, ref: str, *, deep: bool) -> Iterator[SemanticChange]:
-    if old == new or {_empty(old), _empty(new)} == {True}:
+def _field_change(name: str, old: Any, new: Any, ref: str, *, deep: bool) -> Iterator[SemanticChange]:
+    if old == new or {_is_empty(old), _is_empty(new)} == {True}:
         return
     if deep and isinstance(old or {}, Mapping) and isinstance(new or {}, Mapping):
         old, new = old or {}, new or {}
         for key in dict.fromkeys([*old, *new]):
             if old.get(key) != new.get(key):
-                yield _change(f"{_word(name)} `{key}`", old.get(key), new.get(key), ref, key in old, key in new)
+                yield _describe_change(
+                    f"{_word(name)} `{key}`", old.get(key), new.get(key), ref, key in old, key in new
+                )
         return
-    yield _change(_word(name), old, new, ref, not _empty(old), not _empty(new))
+    yield _describe_change(_word(name), old, new, ref, not _is_empty(old), not _is_empty(new))
 
 
-def _change(what: str, old: Any, new: Any, ref: str, was: bool, is_: bool) -> SemanticChange:
+def _describe_change(what: str, old: Any, new: Any, ref: str, was: bool, is_: bool) -> SemanticChange:
     of = f"`{ref}`: " if ref else ""
     if not was:
         return SemanticChange(CHANGED, f"{of}{what} set to {_format_value(new)}", ref)
@@ -184,7 +190,7 @@ def _word(name: str) -> str:
     return WORDS.get(name, name)
 
 
-def _empty(value: Any) -> bool:
+def _is_empty(value: Any) -> bool:
     return value is None or value == "" or value == [] or value == {}
 
 

@@ -5,29 +5,29 @@ from typing import Any
 
 from ..definition import TIME_OUT_RUN, Definition
 from .layout import layout_steps
-from .policy import number
+from .policy import read_whole_number
 from .schemas import enforced_schemas
 
 
-def read_definition(document: Mapping[str, Any], *, hash: str = "", tells_of_tasks: bool = False) -> Definition:
+def read_definition(document: Mapping[str, Any], *, hash: str = "", publishes_task_events: bool = False) -> Definition:
     """The definition that the document describes; raises ValidationFailed where it cannot be laid out."""
     tasks = document.get("tasks") or ()
     steps = layout_steps(tasks)
     return Definition(
         name=str(document.get("name") or ""),
-        version=number(document, "version", 1),
+        version=read_whole_number(document, "version", 1),
         document=document,
         steps=steps,
         first=str(tasks[0].get("taskReferenceName")) if tasks else None,
         hash=hash,
-        timeout_seconds=number(document, "timeoutSeconds", 0),
+        timeout_seconds=read_whole_number(document, "timeoutSeconds", 0),
         times_out=document.get("timeoutPolicy") == TIME_OUT_RUN,
         **enforced_schemas(document, by_default=True),
         output_parameters=document.get("outputParameters") or {},
         # What a dynamic fork makes may be permissive too; only its input says so.
         has_permissive=any(step.permissive or step.type == "FORK_JOIN_DYNAMIC" for step in steps.values()),
-        tells_of_tasks=tells_of_tasks,
-        is_told_of=tells_of_tasks
+        publishes_task_events=publishes_task_events,
+        publishes_listener_events=publishes_task_events
         or bool(document.get("workflowStatusListenerEnabled"))
         or any(step.document.get("onStateChange") or step.type == "FORK_JOIN_DYNAMIC" for step in steps.values()),
     )

@@ -8,7 +8,7 @@ from .checking import ExpressionError, check_template, expression_roots
 from .java_text import java_text
 from .jsonpath import ABSENT, BadPath, Path, compile_path
 from .provenance import Provenance, trace_expressions
-from .python_text import without_texts, words
+from .python_text import script_names, without_texts
 from .references import MISSING, Scope
 from .secret_references import resolve_secrets
 from .template import needed_references, resolve_template
@@ -52,7 +52,7 @@ __all__ = [
     "needed_references",
     "resolve_secrets",
     "resolve_template",
+    "script_names",
     "trace_expressions",
     "without_texts",
-    "words",
 ]

@@ -17,7 +17,7 @@ def replace_texts(value: Any, replace: Callable[[str], Any], holding: str = "${"
     pending = [copied]
     while pending:
         container = pending.pop()
-        for key, item in _items(container):
+        for key, item in _container_items(container):
             if isinstance(item, str):
                 if holding in item:
                     container[key] = replace(item)
@@ -50,10 +50,10 @@ def expression_texts_by_path(value: Any) -> Iterator[tuple[str, str]]:
             if "${" in item:
                 yield _path_text(place), item
         elif isinstance(item, dict | list):
-            pending.extend(reversed([((place, key), inner) for key, inner in _items(item)]))
+            pending.extend(reversed([((place, key), inner) for key, inner in _container_items(item)]))
 
 
-def _items(container):
+def _container_items(container):
     return container.items() if isinstance(container, dict) else enumerate(container)
 
 
@@ -63,10 +63,10 @@ def _path_text(place) -> str:
     while place is not None:
         place, key = place
         keys.append(key)
-    return "".join(map(_step, reversed(keys))).removeprefix(".")
+    return "".join(map(_key_text, reversed(keys))).removeprefix(".")
 
 
-def _step(key) -> str:
+def _key_text(key) -> str:
     if isinstance(key, int):
         return f"[{key}]"
     return f".{key}" if _PLAIN_NAME.fullmatch(key) else f"[{key!r}]"

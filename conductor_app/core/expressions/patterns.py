@@ -41,7 +41,7 @@ class LinearPattern:
     def __init__(self, source: str):
         self._compiled = re2.compile(source, _QUIET)
 
-    def matches(self, text: str, patience: MatchTimeBudget) -> bool:
+    def matches(self, text: str, budget: MatchTimeBudget) -> bool:
         """Whether the whole text matches."""
         return self._compiled.fullmatch(_encodable(text)) is not None
 
@@ -52,17 +52,17 @@ class BacktrackingPattern:
     def __init__(self, source: str):
         self._compiled = regex.compile(source, regex.ASCII)
 
-    def matches(self, text: str, patience: MatchTimeBudget) -> bool:
+    def matches(self, text: str, budget: MatchTimeBudget) -> bool:
         """Whether the whole text matches, or TooSlow."""
-        if patience.seconds <= 0:
+        if budget.seconds <= 0:
             raise PatternTooSlow("the regular expression is too slow")
         begun_at = monotonic()
         try:
-            return self._compiled.fullmatch(text, timeout=patience.seconds) is not None
+            return self._compiled.fullmatch(text, timeout=budget.seconds) is not None
         except TimeoutError:
             raise PatternTooSlow("the regular expression is too slow") from None
         finally:
-            patience.seconds -= monotonic() - begun_at
+            budget.seconds -= monotonic() - begun_at
 
 
 @lru_cache(maxsize=250)

@@ -16,6 +16,6 @@ def without_texts(script: str) -> str:
     return TEXT.sub("''", script)
 
 
-def words(script: str) -> list[str]:
+def script_names(script: str) -> list[str]:
     """Return the names and keywords in the order of their first use, without attributes."""
     return list(dict.fromkeys(NAME.findall(without_texts(script))))

@@ -34,7 +34,7 @@ class Reference:
         self.root = root
         self.key = key
         self.path = path
-        self.needs = frozenset({(root, key)}).union(*(_places(inner) for inner in path.absolutes))
+        self.needs = frozenset({(root, key)}).union(*(_split_path(inner) for inner in path.absolutes))
 
     def find(self, scope: Scope, source: str) -> Any:
         """The value in this scope, or ABSENT; `source` is the expression as written."""
@@ -132,7 +132,7 @@ _remembered = lru_cache(maxsize=4_096)(_parse_reference)
 
 
 def _split(text, path) -> Reference:
-    root, key, rest = _parts(path)
+    root, key, rest = _split_reference(path)
     if not root:
         return UnreadableReference(text, f"an expression begins with a name: {text!r}")
     if (root, key) == _SECRETS:
@@ -140,7 +140,7 @@ def _split(text, path) -> Reference:
     return (Reference if path.segments[1:] else NameReference)(text, root, key, rest)
 
 
-def _parts(path) -> tuple[str, str, Path]:
+def _split_reference(path) -> tuple[str, str, Path]:
     """The root, the key and the path behind them; without a plain key, the path begins at the root itself."""
     root, key = (_name_of(segment) for segment in (*path.segments, None, None)[:2])
     return root, key if root else "", path.tail((1 if root else 0) + (1 if root and key else 0))
@@ -150,13 +150,13 @@ def _name_of(segment) -> str:
     return segment.names[0] if isinstance(segment, Property) and segment.is_single else ""
 
 
-def _places(path) -> frozenset[tuple[str, str]]:
-    place = _parts(path)[:2]
+def _split_path(path) -> frozenset[tuple[str, str]]:
+    place = _split_reference(path)[:2]
     return frozenset({place} if place[0] and place != _SECRETS else ())
 
 
 def _find_absolute(path, scope, reading):
     """A path from `$` inside a filter looks into the same scope; secrets are out of its reach."""
-    root, key, rest = _parts(path)
+    root, key, rest = _split_reference(path)
     document = scope(root, key) if root and (root, key) != _SECRETS else MISSING
     return ABSENT if document is MISSING else rest.find_within(document, reading)

@@ -10,7 +10,7 @@ from .json_walk import replace_texts
 from .references import SecretReference, parse_reference
 
 # Resolved texts may hold stray braces from anywhere, so this looks at each expression without braces by itself.
-_CANDIDATE = re.compile(r"(?<!\$)\$\{([^{}]*)\}")
+_SECRET_CANDIDATE = re.compile(r"(?<!\$)\$\{([^{}]*)\}")
 
 
 def resolve_secrets(value: Any, secret: Callable[[str], str | None]) -> Any:
@@ -21,10 +21,10 @@ def resolve_secrets(value: Any, secret: Callable[[str], str | None]) -> Any:
 def _replace_secrets(text, secret):
     if "secrets" not in text:
         return text
-    whole = _CANDIDATE.fullmatch(text)
+    whole = _SECRET_CANDIDATE.fullmatch(text)
     if whole and isinstance(parse_reference(whole[1]), SecretReference):
         return _read_secret(parse_reference(whole[1]), secret)
-    return _CANDIDATE.sub(lambda found: _splice(found, secret), text)
+    return _SECRET_CANDIDATE.sub(lambda found: _splice(found, secret), text)
 
 
 def _splice(found, secret) -> str:

@@ -45,7 +45,9 @@ def end_run(
         facts["failed_attempt_id"] = failed.attempt.id
     status = RUN.after(run.status, event)
     compensation = (
-        list(_failure_run(run, ctx, now, status, reason, failed)) if with_failure and event != "complete" else []
+        list(_start_failure_workflow(run, ctx, now, status, reason, failed))
+        if with_failure and event != "complete"
+        else []
     )
     facts["output"] |= _failure_workflow_output(compensation)
     yield TransitionRun(event, now, facts)
@@ -94,7 +96,7 @@ def run_output(run: Run, ctx: DecisionContext) -> dict[str, Any]:
     return dict(output or {})
 
 
-def _failure_run(
+def _start_failure_workflow(
     run: Run, ctx: DecisionContext, now: int, status: str, reason: str, failed: Task | None
 ) -> Iterator[Any]:
     """The failure workflow with its exact input (execution §6), or the text that says why there is none."""
@@ -119,7 +121,7 @@ def _failure_run(
         {**ctx.input(), **about},
         run.correlation_id,
         domains=dict(run.domains),
-        is_about_failure=True,
+        is_failure_workflow=True,
     )
 
 

@@ -21,7 +21,7 @@ from ..states import COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED, PENDING
 from ..step_types import step_type_of
 from ..step_types.base import fail_task
 
-OWN = (
+ATTEMPT_IDENTITY_FIELDS = (
     "id",
     "number",
     "seq",
@@ -34,7 +34,7 @@ OWN = (
     "total_ends_at",
 )
 """What an attempt keeps of itself when it begins to do what its step does."""
-ENDS = {COMPLETED: "complete", FAILED: "fail", FAILED_FOR_GOOD: "fail_for_good"}
+END_EVENTS = {COMPLETED: "complete", FAILED: "fail", FAILED_FOR_GOOD: "fail_for_good"}
 
 
 def progress(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -78,12 +78,12 @@ def begin_attempt(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect
 
 
 def _apply_fresh_task(task: Task, fresh: Task, now: int) -> Iterator[Effect]:
-    facts = {name: value for name, value in _fields(fresh.attempt).items() if name not in OWN}
+    facts = {name: value for name, value in _fields(fresh.attempt).items() if name not in ATTEMPT_IDENTITY_FIELDS}
     yield TransitionAttempt(task.key, "claim", now, facts)
     step_state, branch_steps = {**task.step_state, **fresh.step_state}, {**task.branch_steps, **fresh.branch_steps}
     yield UpdateTask(task.key, {"step_state": step_state, "branch_steps": branch_steps, "iteration": fresh.iteration})
-    if fresh.attempt.status in ENDS:
-        yield TransitionAttempt(task.key, ENDS[fresh.attempt.status], now)
+    if fresh.attempt.status in END_EVENTS:
+        yield TransitionAttempt(task.key, END_EVENTS[fresh.attempt.status], now)
 
 
 def _fields(value: Attempt | StartRun) -> dict:

@@ -13,7 +13,7 @@ from ..states import CANCELED, EXPIRED, FAILED, PENDING
 from ..step_types import step_type_of
 from ..step_types.base import attempt_id, new_attempt
 
-ENDS = {EXPIRED: "time_out", CANCELED: "cancel"}
+FINAL_EVENTS = {EXPIRED: "time_out", CANCELED: "cancel"}
 """The event that resolves a task, by the status of its last attempt; any other bad end is `fail`."""
 
 
@@ -111,4 +111,4 @@ def give_up(task: Task) -> ResolveTask:
     """No attempt is left: the task ends, an optional one with errors only (execution §1.3)."""
     if task.step.optional:
         return ResolveTask(task.key, "complete_with_errors")
-    return ResolveTask(task.key, ENDS.get(task.attempt.status, "fail"))
+    return ResolveTask(task.key, FINAL_EVENTS.get(task.attempt.status, "fail"))

@@ -49,10 +49,10 @@ def _expired_timer(task: Task, now: int) -> Timer | None:
 
 def ends_run(run: Run, task: Task, clock: Timer) -> bool:
     """Whether this clock ends the run with the task."""
-    return gives_up(task, clock) and not has_failure_handler(run, task)
+    return ends_task(task, clock) and not has_failure_handler(run, task)
 
 
-def gives_up(task: Task, clock: Timer) -> bool:
+def ends_task(task: Task, clock: Timer) -> bool:
     """Whether this clock ends the task, however many attempts it has left."""
     return clock.name != "response" and task.step.policy.timeout_policy not in (RETRY, ALERT_ONLY)
 
@@ -66,7 +66,7 @@ def _end_run(run: Run, ctx: DecisionContext, task: Task, clock: Timer, now: int)
 
 def _timeout_effects(task: Task, clock: Timer, now: int) -> Iterator[Effect]:
     policy = task.step.policy
-    if clock.name == "response" and policy.is_handed_back:
+    if clock.name == "response" and policy.requeues_on_lost_lease:
         yield TransitionAttempt(
             task.key,
             "hand_back",
@@ -79,7 +79,7 @@ def _timeout_effects(task: Task, clock: Timer, now: int) -> Iterator[Effect]:
         yield UpdateTask(task.key, attempt_facts={"due_at": due, "reason": timeout_sentence(task, clock)})
         return
     yield from expire_attempt(task, now, timeout_sentence(task, clock))
-    if gives_up(task, clock):
+    if ends_task(task, clock):
         yield ResolveTask(task.key, "time_out")
 
 

@@ -10,14 +10,14 @@ from ..step_types import STEP_TYPES
 from .simulated_run import SimulationScript, TaskMock
 
 GIVES, FAILS, FAILS_FOR_GOOD, TIMES_OUT, STAYS = "gives", "fails", "fails_for_good", "times_out", "stays"
-PLAYED = "played"
+SIMULATED_TYPES = "played"
 KINDS_OF_OUTCOMES = {
     GIVES: "completes and gives",
     FAILS: "fails, then completes and gives",
     FAILS_FOR_GOOD: "fails for good",
     TIMES_OUT: "times out",
     STAYS: "stays open",
-    PLAYED: "is played itself",
+    SIMULATED_TYPES: "is played itself",
 }
 INSIDE = ">"
 """Stands between a sub-workflow's step and a step of that sub-workflow."""
@@ -36,7 +36,7 @@ class SimulatedOutcome(NamedTuple):
     output: Any = None
 
 
-def steps_to_tell(document: Mapping[str, Any]) -> Iterator[StepSpot]:
+def steps_needing_outcome(document: Mapping[str, Any]) -> Iterator[StepSpot]:
     """The steps that somebody outside ends, so that a try must be told how; a dynamic fork stands for its branches."""
     for spot in all_steps(document.get("tasks")):
         kind = type_of(spot.step)
@@ -53,11 +53,13 @@ def waits_without_end(step: Mapping[str, Any]) -> bool:
     return type_of(step) == "WAIT" and not (inputs.get("duration") or inputs.get("until"))
 
 
-def script_of(outcomes: Mapping[str, SimulatedOutcome]) -> SimulationScript:
+def build_script(outcomes: Mapping[str, SimulatedOutcome]) -> SimulationScript:
     """What the play does with each attempt of these steps, whichever turn it belongs to; `sub>ref` is a step inside."""
     own = {ref: outcome for ref, outcome in outcomes.items() if INSIDE not in ref}
-    mocks = {ref: found for ref, outcome in own.items() if (found := tuple(_mocks(outcome)))}
-    children = {ref: script_of(outcomes_inside(outcomes, ref)) for ref, told in own.items() if told.how == PLAYED}
+    mocks = {ref: found for ref, outcome in own.items() if (found := tuple(_task_mocks(outcome)))}
+    children = {
+        ref: build_script(outcomes_inside(outcomes, ref)) for ref, told in own.items() if told.how == SIMULATED_TYPES
+    }
     # What is said of a dynamic fork is said of each task that it makes.
     return SimulationScript(mocks, children, branches=mocks)
 
@@ -68,7 +70,7 @@ def outcomes_inside(outcomes: Mapping[str, SimulatedOutcome], ref: str) -> dict[
     return {name.removeprefix(begin): outcome for name, outcome in outcomes.items() if name.startswith(begin)}
 
 
-def _mocks(outcome: SimulatedOutcome) -> Iterator[TaskMock]:
+def _task_mocks(outcome: SimulatedOutcome) -> Iterator[TaskMock]:
     given = outcome.output if isinstance(outcome.output, dict) else {}
     if outcome.how == FAILS:
         yield from [TaskMock("FAILED", {}, work_ms=1000)] * min(max(outcome.times, 0), ENOUGH)

@@ -22,7 +22,7 @@ from ..snapshot import NEVER, Run, Task
 from ..states import LEASED, PENDING
 from ..step_types import step_type_of
 from ..timers import next_timer
-from .simulated_run import SimulatedRun, SimulationCue, SimulationScript, TaskMock, clocks, next_times
+from .simulated_run import SimulatedRun, SimulationCue, SimulationScript, TaskMock, next_times, timer_times
 
 MOST_EFFECTS = 20_000
 """Effects of one play: more would keep a process busy for long."""
@@ -47,20 +47,20 @@ class Simulation:
 
     def play(self, run: Run, script: SimulationScript) -> SimulatedRun:
         """Play the run until nothing happens by itself any more; raises Invalid where that takes too long."""
-        self._begin(run, script)
-        self._do_the_rest()
+        self._start_run(run, script)
+        self._deliver_pending()
         while (moment := self._next_moment()) is not None:
             self.now = max(self.now, moment)
             for one in list(self.parts.values()):
-                self._act(one)
-            self._do_the_rest()
+                self._process_due(one)
+            self._deliver_pending()
         return self.parts[run.id]
 
-    def _begin(self, run: Run, script: SimulationScript) -> None:
+    def _start_run(self, run: Run, script: SimulationScript) -> None:
         self.parts[run.id] = SimulatedRun(run, script)
-        self._do(self.parts[run.id], no_command)
+        self._apply_command(self.parts[run.id], no_command)
 
-    def _do(self, part: SimulatedRun, command: Command) -> bool:
+    def _apply_command(self, part: SimulatedRun, command: Command) -> bool:
         """Let the core hear a command, as the engine would; whether anything came of it."""
         round_number, changed = 0, False
         while True:
@@ -81,23 +81,23 @@ class Simulation:
         before, builder = part.run, SnapshotBuilder(part.run)
         for effect in decision.effects:
             effect.apply(builder)
-            self._remember(part, effect, builder)
+            self._record_attempt(part, effect, builder)
         none: frozenset = frozenset()
         part.run = fast_replace(decision.after, revision=before.revision + 1, touched=none, moved=none)
-        self._give_cues(part)
+        self._schedule_cues(part)
         for effect in decision.effects:
             if isinstance(effect, SendMessage):
                 self._later.append(partial(self._deliver, effect))
             elif isinstance(effect, StartRun) and effect.parent_attempt_id not in {"", *part.cues}:
                 child, script = new_child_run(effect, before, self.now), self._script_of_child(part, effect)
-                self._later.append(partial(self._begin, child, script))
+                self._later.append(partial(self._start_run, child, script))
 
     def _refuse_endless(self) -> None:
         if self._effects > MOST_EFFECTS or self._is_over():
             raise Invalid("The test was stopped: the workflow goes on for too long. Give a loop fewer turns.")
 
     @staticmethod
-    def _remember(part: SimulatedRun, effect: Effect, builder: SnapshotBuilder) -> None:
+    def _record_attempt(part: SimulatedRun, effect: Effect, builder: SnapshotBuilder) -> None:
         key = effect.task.key if isinstance(effect, CreateTask) else getattr(effect, "key", None)
         if key is not None and key in builder.tasks:
             task = builder.tasks[key]
@@ -109,7 +109,7 @@ class Simulation:
         children = part.script.children
         return children.get(str(task.key)) or children.get(task.key.ref) or SimulationScript()
 
-    def _give_cues(self, part: SimulatedRun) -> None:
+    def _schedule_cues(self, part: SimulatedRun) -> None:
         """Write down when what is open will be claimed and reported on, where the script says so."""
         for task in part.run.open_tasks:
             attempt = task.attempt
@@ -126,11 +126,15 @@ class Simulation:
         moments = [moment for part in going_on for moment in next_times(part, self.now)]
         if not moments:
             return None
-        return min([*moments, *(moment for part in going_on for moment in clocks(part))])
+        return min([*moments, *(moment for part in going_on for moment in timer_times(part))])
 
-    def _act(self, part: SimulatedRun) -> None:
+    def _process_due(self, part: SimulatedRun) -> None:
         """Do what is due in one run: a clock runs out, a worker claims, a worker reports."""
-        if part.run.is_open and min(clocks(part), default=NEVER) <= self.now and not self._do(part, no_command):
+        if (
+            part.run.is_open
+            and min(timer_times(part), default=NEVER) <= self.now
+            and not self._apply_command(part, no_command)
+        ):
             attempts = [task.attempt for task in part.run.open_tasks]
             part.passed |= {(attempt.id, attempt.due_at) for attempt in attempts if attempt.due_at <= self.now}
             part.run = fast_replace(part.run, wake_at=NEVER)
@@ -142,7 +146,7 @@ class Simulation:
                 self._claim(part, task)
             if cue.reported_at <= self.now:
                 del part.cues[task.attempt.id]
-                self._hear(part, task.attempt.id, cue.mock)
+                self._apply_mock(part, task.attempt.id, cue.mock)
 
     def _claim(self, part: SimulatedRun, task: Task) -> None:
         attempt = task.attempt
@@ -158,11 +162,11 @@ class Simulation:
         )
         part.attempts[attempt.id] = (part.run.tasks[task.key].attempt, task)
 
-    def _hear(self, part: SimulatedRun, attempt_id: str, mock: TaskMock) -> None:
+    def _apply_mock(self, part: SimulatedRun, attempt_id: str, mock: TaskMock) -> None:
         with suppress(AlreadyResolved):
-            self._do(part, reports.apply_report(attempt_id, Report(mock.outcome, mock.output)))
+            self._apply_command(part, reports.apply_report(attempt_id, Report(mock.outcome, mock.output)))
 
-    def _do_the_rest(self) -> None:
+    def _deliver_pending(self) -> None:
         """Let children begin, and runs hear what others have said to them."""
         while self._later:
             self._later.popleft()()
@@ -171,7 +175,7 @@ class Simulation:
         part = self.parts.get(message.to)
         if part is not None and (command := self._command(message)) is not None:
             with suppress(AlreadyResolved):
-                self._do(part, command)
+                self._apply_command(part, command)
 
     def _command(self, message: SendMessage) -> Command | None:
         if message.subject == "terminate":

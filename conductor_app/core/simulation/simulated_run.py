@@ -52,19 +52,23 @@ class SimulatedRun:
     def cue(self, task: Task) -> TaskMock | None:
         """What the task's attempt comes to, taken from the script: of its turn, else of its reference or its fork."""
         for name in (str(task.key), task.key.ref):
-            if (mock := self._next(name, self.script.mocks.get(name, ()))) is not None:
+            if (mock := self._next_mock(name, self.script.mocks.get(name, ()))) is not None:
                 return mock
-        written = self.script.branches.get(self._fork_of(task), ()) if self.script.branches and task.branch_head else ()
-        return self._next(f"branch {task.key}", written)
+        written = (
+            self.script.branches.get(self._dynamic_fork_of(task), ())
+            if self.script.branches and task.branch_head
+            else ()
+        )
+        return self._next_mock(f"branch {task.key}", written)
 
-    def _next(self, name: str, written: Sequence[TaskMock]) -> TaskMock | None:
+    def _next_mock(self, name: str, written: Sequence[TaskMock]) -> TaskMock | None:
         used = self.used.get(name, 0)
         if used >= len(written):
             return None
         self.used[name] = used + 1
         return written[used]
 
-    def _fork_of(self, task: Task) -> str:
+    def _dynamic_fork_of(self, task: Task) -> str:
         """The reference of the dynamic fork that has made a task."""
         forks = (
             each for each in self.run.tasks.values() if each.branch_head is None and task.key.ref in each.branch_steps
@@ -83,17 +87,17 @@ def next_times(part: SimulatedRun, now: int) -> Iterable[int]:
             cue = part.cues[attempt.id]
             yield cue.claimed_at if attempt.status == PENDING else cue.reported_at
         elif not attempt.queue and (attempt.status == PENDING or attempt.ends_at != NEVER):
-            yield from _due(part, attempt)
+            yield from _attempt_due_times(part, attempt)
 
 
-def clocks(part: SimulatedRun) -> Iterable[int]:
+def timer_times(part: SimulatedRun) -> Iterable[int]:
     """When a clock of the run, or of what is open in it, runs out."""
     if part.run.wake_at != NEVER:
         yield part.run.wake_at
     for task in part.run.open_tasks:
-        yield from _due(part, task.attempt)
+        yield from _attempt_due_times(part, task.attempt)
 
 
-def _due(part: SimulatedRun, attempt: Attempt) -> Iterable[int]:
+def _attempt_due_times(part: SimulatedRun, attempt: Attempt) -> Iterable[int]:
     if attempt.is_open and attempt.due_at != NEVER and (attempt.id, attempt.due_at) not in part.passed:
         yield attempt.due_at

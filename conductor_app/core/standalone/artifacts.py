@@ -10,7 +10,7 @@ from ..snapshot import NEVER, Attempt
 from .rules import attempt_state
 from .snapshot import StandaloneTask
 
-S3, OBJECT, REFERENCE, LINK, ERROR = KINDS = ("s3", "object", "reference", "link", "error")
+S3, OBJECT, REFERENCE, LINK, ERROR = ARTIFACT_KINDS = ("s3", "object", "reference", "link", "error")
 MINUTE_MS = 60_000
 DRIFT_MS = 15 * MINUTE_MS
 LATE_MS = 25 * MINUTE_MS
@@ -18,7 +18,7 @@ LATE_MS = 25 * MINUTE_MS
 
 
 @dataclass(frozen=True)
-class Artifact:
+class ArtifactValue:
     """One artifact. `details`: where a reference leads, the name of what is linked, what went wrong."""
 
     kind: str
@@ -47,7 +47,7 @@ def require_writable_attempt(standalone: StandaloneTask, number: int, expires_at
     return attempt
 
 
-def replace_artifact(old: Artifact, new: Artifact) -> Artifact:
+def replace_artifact(old: ArtifactValue, new: ArtifactValue) -> ArtifactValue:
     """The artifact when it is created once more; raises Conflict where that would make it another."""
     if not _may_replace(old, new):
         raise Conflict("There is an artifact of this name already, and it is another one.")
@@ -55,7 +55,7 @@ def replace_artifact(old: Artifact, new: Artifact) -> Artifact:
     return fast_replace(new, content_type=old.content_type) if new.kind == LINK else new
 
 
-def _may_replace(old: Artifact, new: Artifact) -> bool:
+def _may_replace(old: ArtifactValue, new: ArtifactValue) -> bool:
     if new.expires_at < old.expires_at:
         return False
     if (old.kind, new.kind) == (REFERENCE, LINK):

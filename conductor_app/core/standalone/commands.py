@@ -5,7 +5,14 @@ from collections.abc import Iterable, Iterator
 from ..errors import Conflict
 from ..states import BLOCKED, PENDING
 from .decide import Command
-from .effects import Effect, PublishMessage, SatisfyDependency, TransitionTask, UpdateAttempt, UpdateTask
+from .effects import (
+    Effect,
+    PublishMessage,
+    SatisfyDependency,
+    TransitionTask,
+    UpdateStandaloneAttempt,
+    UpdateStandaloneTask,
+)
 from .resolutions import CANCELED, MOST_ATTEMPTS, RERUN, SCHEDULED
 from .rules import end_task, next_attempt
 from .snapshot import StandaloneTask
@@ -39,7 +46,7 @@ def rerun_task(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
     count = len(standalone.attempts)
     if count >= MOST_ATTEMPTS:
         raise Conflict(f"Task {standalone.id} has had {count} runs, and no more are allowed.")
-    yield UpdateTask({"retries_left": min(standalone.retries, MOST_ATTEMPTS - count - 1)})
+    yield UpdateStandaloneTask({"retries_left": min(standalone.retries, MOST_ATTEMPTS - count - 1)})
     yield TransitionTask("release" if standalone.status == BLOCKED else "reopen")
     yield from next_attempt(standalone, RERUN, now)
 
@@ -69,9 +76,9 @@ def prioritize(priority: int) -> Command:
             raise Conflict(f"Task {standalone.id} has been resolved: its priority stays as it was.")
         if standalone.priority == priority:
             raise Conflict(f"Task {standalone.id} has that priority already.")
-        yield UpdateTask({"priority": priority})
+        yield UpdateStandaloneTask({"priority": priority})
         if standalone.attempt is not None and standalone.attempt.is_open:
-            yield UpdateAttempt({"priority": priority})
+            yield UpdateStandaloneAttempt({"priority": priority})
         yield PublishMessage("priority-changed", facts={"old": standalone.priority, "new": priority})
 
     return command
@@ -88,7 +95,7 @@ def unless_rerun_since(moment: int, wanted: Command) -> Command:
     return command
 
 
-def dependency_done(required_id: str) -> Command:
+def satisfy_dependency(required_id: str) -> Command:
     """The command of the news that something is done which the task depends on."""
 
     def command(standalone: StandaloneTask, now: int) -> Iterator[Effect]:

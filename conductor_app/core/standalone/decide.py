@@ -35,11 +35,11 @@ def apply_command(standalone: StandaloneTask, command: Command, now: int) -> Sta
 def _run_rules(standalone: StandaloneTask, now: int) -> list[Effect]:
     """A fixpoint over the rules."""
     found: list[Effect] = []
-    while standalone.is_open and (spoken := _first_firing_rule(standalone, now)):
-        found += spoken
-        standalone = apply_effects(standalone, spoken)
+    while standalone.is_open and (new_effects := _first_firing_rule(standalone, now)):
+        found += new_effects
+        standalone = apply_effects(standalone, new_effects)
     return found
 
 
 def _first_firing_rule(standalone: StandaloneTask, now: int) -> list[Effect]:
-    return next((spoken for rule in RULES if (spoken := list(rule(standalone, now)))), [])
+    return next((new_effects for rule in RULES if (new_effects := list(rule(standalone, now)))), [])

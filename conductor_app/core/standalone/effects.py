@@ -11,7 +11,7 @@ from .snapshot import StandaloneTask
 
 
 @dataclass(frozen=True, slots=True)
-class OpenAttempt:
+class OpenStandaloneAttempt:
     """Another try at the task."""
 
     attempt: Attempt
@@ -21,7 +21,7 @@ class OpenAttempt:
 
 
 @dataclass(frozen=True, slots=True)
-class TransitionAttempt:
+class TransitionStandaloneAttempt:
     """The newest attempt goes through an event of its life; `facts` are fields that change with it."""
 
     event: str
@@ -37,7 +37,7 @@ class TransitionAttempt:
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateAttempt:
+class UpdateStandaloneAttempt:
     """Facts of the newest attempt change without an event of its life."""
 
     facts: dict[str, Any]
@@ -64,7 +64,7 @@ class TransitionTask:
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateTask:
+class UpdateStandaloneTask:
     """Facts of the task change without an event of its life."""
 
     facts: dict[str, Any]
@@ -106,11 +106,11 @@ class PublishResolution:
 
 
 Effect = (
-    OpenAttempt
-    | TransitionAttempt
-    | UpdateAttempt
+    OpenStandaloneAttempt
+    | TransitionStandaloneAttempt
+    | UpdateStandaloneAttempt
     | TransitionTask
-    | UpdateTask
+    | UpdateStandaloneTask
     | SatisfyDependency
     | PublishMessage
     | PublishResolution

@@ -6,8 +6,8 @@ from ..errors import AlreadyResolved, Conflict, NotFound
 from ..snapshot import Attempt
 from ..states import LEASED, PENDING
 from .decide import Command
-from .effects import Effect, PublishMessage, TransitionAttempt
-from .resolutions import ENDINGS
+from .effects import Effect, PublishMessage, TransitionStandaloneAttempt
+from .resolutions import ATTEMPT_RESOLUTIONS
 from .rules import attempt_outcome
 from .snapshot import StandaloneTask
 
@@ -23,7 +23,7 @@ def report_attempt(number: int, reason: str) -> Command:
         if attempt.status == PENDING:
             raise Conflict(f"Run {number} of task {standalone.id} is pending: no worker has claimed it.")
         if attempt.is_open:
-            yield TransitionAttempt(ENDINGS[reason].event, now, {"reason": reason})
+            yield TransitionStandaloneAttempt(ATTEMPT_RESOLUTIONS[reason].event, now, {"reason": reason})
         elif attempt.reason == reason and len(standalone.attempts) - number <= 2:
             yield from _repeat_message(standalone, attempt)
         else:
@@ -52,7 +52,7 @@ def renew_lease(number: int) -> Command:
         if attempt.status != LEASED:
             raise Conflict(f"Run {number} of task {standalone.id} is not running.")
         ends_at = max(now + attempt.lease_ms, attempt.lease_ends_at or 0)
-        yield TransitionAttempt("renew", now, {"lease_ends_at": ends_at, "due_at": ends_at})
+        yield TransitionStandaloneAttempt("renew", now, {"lease_ends_at": ends_at, "due_at": ends_at})
 
     return command
 

@@ -14,7 +14,7 @@ class AttemptResolution(NamedTuple):
 COMPLETED, FAILED = "completed", "failed"
 CLAIM_EXPIRED, CANCELED, DEADLINE = "claim-expired", "canceled", "deadline-exceeded"
 
-ENDINGS = {
+ATTEMPT_RESOLUTIONS = {
     COMPLETED: AttemptResolution("complete", "complete"),
     FAILED: AttemptResolution("fail_for_good", "fail"),
     "worker-shutdown": AttemptResolution("fail", "fail", "retry"),

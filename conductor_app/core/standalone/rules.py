@@ -7,15 +7,15 @@ from ..snapshot import NEVER, Attempt
 from ..states import ATTEMPT, BLOCKED, LEASED, PENDING
 from .effects import (
     Effect,
-    OpenAttempt,
+    OpenStandaloneAttempt,
     PublishMessage,
     PublishResolution,
-    TransitionAttempt,
+    TransitionStandaloneAttempt,
     TransitionTask,
-    UpdateAttempt,
-    UpdateTask,
+    UpdateStandaloneAttempt,
+    UpdateStandaloneTask,
 )
-from .resolutions import CLAIM_EXPIRED, DEADLINE, ENDINGS, PLACEHOLDER, SCHEDULED
+from .resolutions import ATTEMPT_RESOLUTIONS, CLAIM_EXPIRED, DEADLINE, PLACEHOLDER, SCHEDULED
 from .snapshot import StandaloneTask
 
 
@@ -27,9 +27,9 @@ def time_out(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
     elif last is not None and last.status == LEASED and last.due_at <= now:
         if standalone.is_late(now):
             # What has lost its worker that late is left to the deadline.
-            yield UpdateAttempt({"due_at": NEVER})
+            yield UpdateStandaloneAttempt({"due_at": NEVER})
         else:
-            yield TransitionAttempt("expire", now, {"reason": CLAIM_EXPIRED})
+            yield TransitionStandaloneAttempt("expire", now, {"reason": CLAIM_EXPIRED})
 
 
 def retry(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
@@ -37,9 +37,9 @@ def retry(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
     last = standalone.attempt
     if standalone.status == BLOCKED or last is None or last.is_open:
         return
-    ending = ENDINGS[last.reason]
+    ending = ATTEMPT_RESOLUTIONS[last.reason]
     if ending.retried_as and standalone.retries_left > 0:
-        yield UpdateTask({"retries_left": standalone.retries_left - 1})
+        yield UpdateStandaloneTask({"retries_left": standalone.retries_left - 1})
         yield PublishMessage("retried", last.number)
         yield from next_attempt(standalone, ending.retried_as, now)
         return
@@ -61,18 +61,18 @@ RULES = (time_out, retry, release)
 def next_attempt(standalone: StandaloneTask, cause: str, now: int) -> Iterator[Effect]:
     """The next attempt, to be handed out at once."""
     attempt = new_attempt(standalone, cause, now)
-    yield OpenAttempt(attempt)
+    yield OpenStandaloneAttempt(attempt)
     yield PublishMessage("pending", attempt.number)
 
 
 def end_task(standalone: StandaloneTask, reason: str, now: int) -> Iterator[Effect]:
     """End an open task for this reason. One that never came to its turn gets an attempt that says how it ended."""
-    ending = ENDINGS[reason]
+    ending = ATTEMPT_RESOLUTIONS[reason]
     if standalone.status != BLOCKED:
-        yield TransitionAttempt(ending.event, now, {"reason": reason})
+        yield TransitionStandaloneAttempt(ending.event, now, {"reason": reason})
         return
     status = ATTEMPT.after(PENDING, ending.event)
-    yield OpenAttempt(
+    yield OpenStandaloneAttempt(
         new_attempt(standalone, PLACEHOLDER, now, status=status, reason=reason, ended_at=now, updated_at=now)
     )
     yield TransitionTask(ending.resolves)

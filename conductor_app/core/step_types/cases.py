@@ -18,12 +18,12 @@ def case_text(value: Any) -> str:
     return str(value)
 
 
-def shown_case(case: str, head: str | None) -> dict[str, str]:
+def case_inputs(case: str, head: str | None) -> dict[str, str]:
     """The inputs that tell which case was chosen."""
     return {"case": case} | ({"hasChildren": "true"} if head else {})
 
 
-def into_case(task: Task) -> Iterator[Key]:
+def case_successor(task: Task) -> Iterator[Key]:
     """The head of the chosen case, or what follows the step where that case is empty."""
     target = task.step_state.get("head") or task.step.follower
     if target and task.lets_control_pass:

@@ -28,7 +28,7 @@ def definition_of(param: Mapping[str, Any], ctx: DecisionContext) -> Definition:
     return found
 
 
-def fitting_input(definition: Definition, given: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
+def validate_child_input(definition: Definition, given: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
     """The child's input; raises StepRefused where it does not fit the child's schema."""
     if reason := schema_violation(definition.input_schema, given, "input", ctx):
         raise StepRefused(f"{definition.name} cannot be started: {reason}")

@@ -9,7 +9,7 @@ from ..effects import Effect
 from ..errors import StepRefused
 from ..snapshot import Task
 from .base import StepType, completed_task, resolve_inputs
-from .cases import case_text, into_case, shown_case
+from .cases import case_inputs, case_successor, case_text
 from .evaluation import value_of
 
 
@@ -27,13 +27,13 @@ class DecisionStep(StepType):
             key,
             ctx.run,
             now,
-            input=shown_case(case, head),
+            input=case_inputs(case, head),
             step_state={"head": head},
             output={"caseOutput": [case]},
         )
 
     def successors(self, task: Task) -> Iterator[Key]:
-        return into_case(task)
+        return case_successor(task)
 
 
 def case_of(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> str:

@@ -43,18 +43,18 @@ class DoWhile(StepType):
         if bad:
             yield from fail_task(task, now, bad.reason or f"{bad.key} did not succeed.", output)
             return
-        yield from self._turn_or_end(task, ctx, now, outcomes, output)
+        yield from self._iterate_or_end(task, ctx, now, outcomes, output)
 
-    def _turn_or_end(
+    def _iterate_or_end(
         self, task: Task, ctx: DecisionContext, now: int, outcomes: list[TaskOutcome], output: dict
     ) -> Iterator[Effect]:
         inputs = resolve_inputs(task.step, ctx, task.key, ctx.run, now)
         items = items_of(task.step, inputs, ctx)
-        goes_on, error = continues(task, ctx, inputs, items, outcomes, output)
+        goes_on, error = should_continue(task, ctx, inputs, items, outcomes, output)
         if error:
             yield from fail_task(task, now, error, output, event="fail_for_good")
             return
-        yield from forget_old(task, inputs, output)
+        yield from prune_old_iterations(task, inputs, output)
         if goes_on:
             iteration = task.iteration + 1
             yield UpdateTask(
@@ -99,7 +99,7 @@ def add_iteration_output(output: dict[str, Any], iteration: int, outcomes: list[
     return {**output, str(iteration): outputs_by_ref(outcomes), "iteration": iteration}
 
 
-def continues(
+def should_continue(
     task: Task, ctx: DecisionContext, inputs: dict, items: list | None, outcomes: list[TaskOutcome], output: dict
 ) -> tuple[bool, str]:
     """Whether another turn follows, or why that cannot be said."""
@@ -119,7 +119,7 @@ def continues(
     return answer.value is True or (isinstance(answer.value, int | float) and answer.value > 0), ""
 
 
-def forget_old(task: Task, inputs: dict[str, Any], output: dict[str, Any]) -> Iterator[Effect]:
+def prune_old_iterations(task: Task, inputs: dict[str, Any], output: dict[str, Any]) -> Iterator[Effect]:
     """With keepLastN, the outputs and tasks of older turns are dropped."""
     keep = kept_iterations(task.step, inputs)
     oldest = task.iteration - keep

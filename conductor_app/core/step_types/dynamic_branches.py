@@ -49,7 +49,7 @@ def branch_documents(
     Raises: RunCannotContinue if the input holds no list of tasks, StepRefused if a task of the list cannot be forked.
     """
     if isinstance(inputs.get("forkTaskInputs"), list):
-        documents = _one_for_each(step, inputs, has_forked)
+        documents = _from_element_list(step, inputs, has_forked)
     elif step.document.get("dynamicForkTasksParam"):
         documents = _from_task_list(step, inputs, definition)
     else:
@@ -57,7 +57,7 @@ def branch_documents(
     return [_check_branch_document(document, step) for document in documents]
 
 
-def _one_for_each(step: Step, inputs: dict[str, Any], has_forked: Callable[[], bool]) -> list[dict[str, Any]]:
+def _from_element_list(step: Step, inputs: dict[str, Any], has_forked: Callable[[], bool]) -> list[dict[str, Any]]:
     """One task for each element of `forkTaskInputs`."""
     workflow = inputs.get("forkTaskWorkflow")
     kind = "SUB_WORKFLOW" if workflow else str(inputs.get("forkTaskType") or "SIMPLE")
@@ -79,11 +79,11 @@ def _element_document(step: Step, inputs: dict[str, Any], element: Any, index: i
         "inputParameters": {**given, "__index": index},
     }
     if kind == "SUB_WORKFLOW":
-        document["subWorkflowParam"] = _sub_workflow(inputs, given)
+        document["subWorkflowParam"] = _sub_workflow_param(inputs, given)
     return document
 
 
-def _sub_workflow(inputs: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+def _sub_workflow_param(inputs: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     version = inputs.get("forkTaskWorkflowVersion")
     try:
         number = None if version in (None, "") else int(version)

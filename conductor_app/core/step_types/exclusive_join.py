@@ -25,7 +25,7 @@ class ExclusiveJoin(StepType):
         yield engine_held_task(step, key, ctx.run, now, input={**inputs, "joinOn": list(step.joins)}, output={})
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        chosen = join_with(task, ctx)
+        chosen = find_deciding_task(task, ctx)
         if chosen is None:
             return
         output = ctx.attempt_payload(chosen, "output")
@@ -36,25 +36,25 @@ class ExclusiveJoin(StepType):
 
     def on_deadlock(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         # The end of the one branch that was taken was skipped: what was given for it is what the branch came to.
-        found = (find(ctx, Key(ref, task.key.iteration_path)) for ref in task.step.joins)
+        found = (find_run_task(ctx, Key(ref, task.key.iteration_path)) for ref in task.step.joins)
         if skipped := next((each for each in found if each is not None and each.status == SKIPPED), None):
             yield from complete_task(task, now, ctx.attempt_payload(skipped, "output"))
 
 
-def join_with(task: Task, ctx: DecisionContext) -> Task | None:
+def find_deciding_task(task: Task, ctx: DecisionContext) -> Task | None:
     """The ended task that decides, if there is one yet."""
     defaults = task.step.document.get("defaultExclusiveJoinTask") or []
-    if not ctx.run.has_news_for(task, (Key(ref, task.key.iteration_path) for ref in (*task.step.joins, *defaults))):
+    if not ctx.run.has_changes_for(task, (Key(ref, task.key.iteration_path) for ref in (*task.step.joins, *defaults))):
         return None
     for refs in (task.step.joins, defaults):
-        tasks = gather_values(partial(find, ctx, Key(ref, task.key.iteration_path)) for ref in refs)
+        tasks = gather_values(partial(find_run_task, ctx, Key(ref, task.key.iteration_path)) for ref in refs)
         first = next((t for t in tasks if t is not None and t.status != SKIPPED), None)
         if first is not None and not first.is_open:
             return first
     return None
 
 
-def find(ctx: DecisionContext, key: Key) -> Task | None:
+def find_run_task(ctx: DecisionContext, key: Key) -> Task | None:
     """The task with this key, asked for if it is not in the snapshot."""
     if key in ctx.run.tasks or ctx.run.is_whole:
         return ctx.run.tasks.get(key)

@@ -62,11 +62,15 @@ class ForEach(StepType):
             return
         step_state = {
             "count": len(items),
-            "most": most_at_once(step, inputs),
+            "most": max_parallel_items(step, inputs),
             "keep": kept_iterations(step, inputs),
             "ended": 0,
         }
-        step_state |= {"since": 1, "to": min(step_state["most"], step_state["count"]), "goes_on": goes_on(step, inputs)}
+        step_state |= {
+            "since": 1,
+            "to": min(step_state["most"], step_state["count"]),
+            "goes_on": continues_on_item_failure(step, inputs),
+        }
         output = {"count": len(items)}
         yield engine_held_task(
             step, key, ctx.run, now, iteration=step_state["to"], step_state=step_state, input=shown, output=output
@@ -85,7 +89,7 @@ class ForEach(StepType):
             return
         for item in fresh:
             yield UpdateTask(item.key, {"step_state": {**item.step_state, COUNTED: True}})
-        gone = with_ended(step_state, [item.key.iteration_path[-1] for item in fresh])
+        gone = record_ended_items(step_state, [item.key.iteration_path[-1] for item in fresh])
         if step_state["ended"] < step_state["count"]:
             yield UpdateTask(task.key, {"iteration": step_state["to"], "step_state": step_state}, {"updated_at": now})
         else:
@@ -123,7 +127,7 @@ class ForEach(StepType):
         )
 
 
-def most_at_once(step: Step, inputs: dict[str, Any]) -> int:
+def max_parallel_items(step: Step, inputs: dict[str, Any]) -> int:
     """How many items may be under way at once."""
     value = inputs.get("parallel")
     try:
@@ -135,7 +139,7 @@ def most_at_once(step: Step, inputs: dict[str, Any]) -> int:
     return most
 
 
-def goes_on(step: Step, inputs: dict[str, Any]) -> bool:
+def continues_on_item_failure(step: Step, inputs: dict[str, Any]) -> bool:
     """Whether the failure of an item leaves the others alone."""
     value = inputs.get("onItemFailure") or FAIL
     if value not in (CONTINUE, FAIL):
@@ -154,7 +158,7 @@ def count_ended(step_state: dict[str, Any], over: Sequence[Task]) -> dict[str, A
     )
 
 
-def with_ended(step_state: dict[str, Any], iterations: list[int]) -> list[int]:
+def record_ended_items(step_state: dict[str, Any], iterations: list[int]) -> list[int]:
     """Note in the memo that these items have ended, and which begin; returns those whose tasks are kept no longer."""
     gone: list[int] = []
     step_state["ended"] += len(iterations)

@@ -51,7 +51,7 @@ class ForkJoinDynamic(StepType):
                 yield Key(ref, task.key.iteration_path)
 
 
-def may_follow_another(step: Step, run: Run) -> bool:
+def may_have_forked(step: Step, run: Run) -> bool:
     """Whether the run may have forked dynamically before: elsewhere, or here in an earlier turn."""
     written = [other for other in run.definition.steps.values() if other.type == step.type]
     return len(written) != 1 or bool(step.loops) or written[0].ref != step.ref
@@ -62,7 +62,7 @@ def has_forked(step: Step, ctx: DecisionContext) -> bool:
     run = ctx.run
     if any("forked" in task.step_state for task in run.tasks.values()):
         return True
-    if run.is_whole or not may_follow_another(step, run):
+    if run.is_whole or not may_have_forked(step, run):
         return False
     # What a fork has made may fork too; the one that made it stands in the definition.
     refs = frozenset(other.ref for other in run.definition.steps.values() if other.type == step.type)
@@ -73,7 +73,7 @@ def references_in_use(refs: Collection[str], step: Step, key: Key, ctx: Decision
     """Those of the references that steps of the definition have, or tasks in this turn, in the order given."""
     run = ctx.run
     used = {ref for ref in refs if ref in run.definition.steps or Key(ref, key.iteration_path) in run.tasks}
-    if not used and not run.is_whole and may_follow_another(step, run):
+    if not used and not run.is_whole and may_have_forked(step, run):
         used = ctx.ask(ReferencesInUse(frozenset(refs), key.iteration_path))
     return [ref for ref in refs if ref in used]
 

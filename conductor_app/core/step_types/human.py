@@ -9,7 +9,7 @@ from ..human_task import last_assignment_ends_at, parse_question
 from ..snapshot import NEVER, Task
 from .base import StepType, engine_held_task, resolve_inputs
 
-UNANSWERED = "The last assignment expired before the task was completed."
+UNANSWERED_REASON = "The last assignment expired before the task was completed."
 
 
 class Human(StepType):
@@ -26,5 +26,5 @@ class Human(StepType):
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if task.attempt.is_open and task.attempt.ends_at <= now:
-            yield TransitionAttempt(task.key, "expire", now, {"reason": UNANSWERED})
+            yield TransitionAttempt(task.key, "expire", now, {"reason": UNANSWERED_REASON})
             yield ResolveTask(task.key, "time_out")

@@ -16,10 +16,10 @@ LONGEST = 255
 
 @dataclass(frozen=True, slots=True)
 class KeyClaim:
-    """What a step may do: start a run under the key, which that in `frees` gives up; or take the run that holds it."""
+    """What a step may do with a key: start a run under it (`releases_key_of` gives it up), or use the run that holds it."""
 
     key: str = ""
-    frees: str = ""
+    releases_key_of: str = ""
     holder: IdempotencyKeyHolder | None = None
 
 
@@ -37,14 +37,14 @@ def claim_key(param: Mapping[str, Any], definition: Definition, ctx: DecisionCon
     if holder is None:
         return KeyClaim(key)
     has_ended = holder.status in RUN.final
-    if (strategy == FAIL_ON_RUNNING and has_ended) or _is_of_an_earlier_try(holder, ctx, own):
-        return KeyClaim(key, frees=holder.id)
+    if (strategy == FAIL_ON_RUNNING and has_ended) or _is_from_earlier_attempt(holder, ctx, own):
+        return KeyClaim(key, releases_key_of=holder.id)
     if strategy == RETURN_EXISTING:
         return KeyClaim(key, holder=holder)
     raise StepRefused(f"The idempotency key '{key}' of {definition.name} was used before, for run {holder.id}.")
 
 
-def _is_of_an_earlier_try(holder: IdempotencyKeyHolder, ctx: DecisionContext, own: Key) -> bool:
+def _is_from_earlier_attempt(holder: IdempotencyKeyHolder, ctx: DecisionContext, own: Key) -> bool:
     """Whether this very step has started the run, which ended badly or was taken back: it is to start another."""
     if holder.parent_id != ctx.run.id:
         return False

@@ -14,7 +14,7 @@ def outcomes_of_iteration(task: Task, ctx: DecisionContext) -> list[TaskOutcome]
     """What the tasks of the present turn came to; None as long as one is open."""
     iteration_path = (*task.key.iteration_path, task.iteration)
     known = {t.key: t for t in ctx.inside(task.key) if t.key.iteration_path == iteration_path}
-    if any(t.is_open for t in known.values()) or not ctx.run.has_news_for(task, known):
+    if any(t.is_open for t in known.values()) or not ctx.run.has_changes_for(task, known):
         return None
     others = [] if ctx.run.is_whole else ctx.ask(IterationOutcomes(task.key, task.iteration, frozenset(known)))
     if others is None:

@@ -34,7 +34,7 @@ class Join(StepType):
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         known = {t.key: t for t in ctx.run.tasks.values() if is_joined(t, task)}
-        if any(t.is_open for t in known.values()) or not ctx.run.has_news_for(task, known):
+        if any(t.is_open for t in known.values()) or not ctx.run.has_changes_for(task, known):
             return
         missing = task.step_state.get("expected", len(set(task.step.joins))) - len(known)
         if task.step_state.get("has_cases"):

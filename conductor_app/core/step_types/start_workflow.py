@@ -9,7 +9,7 @@ from ..effects import Effect, StartRun
 from ..errors import StepRefused
 from ..ids import derived_id
 from .base import StepType, completed_task, resolve_inputs
-from .child_definition import definition_of, domains_of, fitting_input, priority_of
+from .child_definition import definition_of, domains_of, priority_of, validate_child_input
 from .idempotency import claim_key
 
 
@@ -33,12 +33,12 @@ class StartWorkflow(StepType):
         yield StartRun(
             run_id,
             definition,
-            fitting_input(definition, _input(request), ctx),
+            validate_child_input(definition, _input(request), ctx),
             str(request.get("correlationId") or ctx.run.correlation_id),
             priority_of(request.get("priority"), 0),
             domains_of(request, ctx),
             idempotency_key=claim.key,
-            frees=claim.frees,
+            releases_key_of=claim.releases_key_of,
         )
 
 

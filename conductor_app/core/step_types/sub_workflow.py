@@ -11,7 +11,7 @@ from ..errors import StepRefused
 from ..ids import derived_id
 from ..snapshot import Task
 from .base import StepType, engine_held_task, resolve_inputs
-from .child_definition import definition_of, domains_of, fitting_input, priority_of
+from .child_definition import definition_of, domains_of, priority_of, validate_child_input
 from .idempotency import claim_key
 
 METADATA = "_systemMetadata"
@@ -41,13 +41,13 @@ class SubWorkflow(StepType):
         yield StartRun(
             child,
             definition,
-            _mark_inline(fitting_input(definition, inputs, ctx), is_inline=is_inline(param)),
+            _mark_inline(validate_child_input(definition, inputs, ctx), is_inline=is_inline(param)),
             ctx.run.correlation_id,
             priority_of(param.get("priority"), ctx.run.priority),
             domains_of(param, ctx),
             parent_attempt_id=task.task.attempt.id,
             idempotency_key=claim.key,
-            frees=claim.frees,
+            releases_key_of=claim.releases_key_of,
         )
 
     def reopen(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:

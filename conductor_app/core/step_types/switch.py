@@ -9,7 +9,7 @@ from ..expressions import java_text
 from ..snapshot import Task
 from ..states import FAILED
 from .base import StepType, completed_task, resolve_inputs
-from .cases import case_text, into_case, shown_case
+from .cases import case_inputs, case_successor, case_text
 from .evaluation import value_of
 
 
@@ -34,10 +34,10 @@ class Switch(StepType):
             key,
             ctx.run,
             now,
-            input=inputs | shown_case(case, head),
+            input=inputs | case_inputs(case, head),
             step_state={"head": head},
             output={"evaluationResult": [case], "selectedCase": case},
         )
 
     def successors(self, task: Task) -> Iterator[Key]:
-        return into_case(task)
+        return case_successor(task)

@@ -51,7 +51,7 @@ class Wait(StepType):
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         end = wait_ends_at(inputs, now)
         if ctx.input_override(key) is None:
-            end = _kept_end(ctx.run, key) or end
+            end = _previous_end(ctx.run, key) or end
         yield engine_held_task(step, key, ctx.run, now, input=inputs, output={}, ends_at=end)
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -59,7 +59,7 @@ class Wait(StepType):
             yield from complete_task(task, now, {})
 
 
-def _kept_end(run: Run, key: Key) -> int | None:
+def _previous_end(run: Run, key: Key) -> int | None:
     """Return the end of the task's earlier attempt: a retry or a rerun of the WAIT itself does not restart its timer.
 
     None if there is no earlier attempt, or if it waited for a report only.

@@ -38,4 +38,4 @@ def find_present(task_id: str, number: int, name: str) -> Artifact:
 def stream_content(row: Artifact, part: range | None = None) -> Iterator[bytes]:
     """Its content, or a part of that, piece by piece; raises NotFound and Busy."""
     with storage_errors(row.path):
-        return blob_storage.chunks(row.path, part)
+        return blob_storage.stream_payload(row.path, part)

@@ -8,7 +8,7 @@ from django.db import transaction
 from ... import blob_storage, clock, conf, notifications
 from ...core.errors import Invalid, NotFound
 from ...core.standalone import artifacts as core
-from ...core.standalone.artifacts import OBJECT, S3, Artifact
+from ...core.standalone.artifacts import OBJECT, S3, ArtifactValue
 from ...core.standalone.effects import PublishMessage
 from ...core.standalone.snapshot import StandaloneTask
 from ...insight.standalone import format_timestamp
@@ -21,9 +21,9 @@ from ..standalone.pulse_messages import ARTIFACT_CREATED, PUBLISHERS, pulse_mess
 from .objects import new_upload
 
 
-def create(task_id: str, number: int, name: str, new: Artifact) -> Row:
+def create(task_id: str, number: int, name: str, new: ArtifactValue) -> Row:
     """An artifact, new or once more. Raises Invalid and Conflict."""
-    if new.kind in (S3, OBJECT) and not blob_storage.is_open():
+    if new.kind in (S3, OBJECT) and not blob_storage.is_storage_configured():
         raise Invalid("This server has no place for artifacts: PAYLOAD_STORAGE is not set.")
     with transaction.atomic():
         standalone, now = _lock_task(task_id), clock.now()
@@ -49,7 +49,7 @@ def _lock_task(task_id: str) -> StandaloneTask:
         raise Invalid(missing.message) from None
 
 
-def _save_artifact(row: Row, new: Artifact) -> None:
+def _save_artifact(row: Row, new: ArtifactValue) -> None:
     row.kind, row.content_type, row.expires_at = new.kind, new.content_type, new.expires_at
     row.details = {**row.details, **new.details} if row.kind == OBJECT else dict(new.details)
     row.content_length = new.content_length
@@ -58,9 +58,9 @@ def _save_artifact(row: Row, new: Artifact) -> None:
         StoredPayload.objects.filter(pk=row.path).update(expires_at=content_deleted_at(row))
 
 
-def to_artifact(row: Row) -> Artifact:
+def to_artifact(row: Row) -> ArtifactValue:
     """The artifact that a row keeps."""
-    return Artifact(row.kind, row.content_type, row.expires_at, row.details, row.content_length)
+    return ArtifactValue(row.kind, row.content_type, row.expires_at, row.details, row.content_length)
 
 
 def find(task_id: str, number: int, name: str) -> Row:

@@ -53,7 +53,7 @@ def read_page(row: Artifact, until: int | None = None) -> TextPage:
 def _read_plain_page(row: Artifact, until: int | None) -> TextPage:
     end = row.size if until is None else min(until, row.size)
     begin = max(end - PAGE, 0)
-    return _text_page(blob_storage.part(row.path, begin, end - begin), end, row.size)
+    return _text_page(blob_storage.read_payload_range(row.path, begin, end - begin), end, row.size)
 
 
 def _read_compressed_page(row: Artifact, until: int | None) -> TextPage:
@@ -61,7 +61,7 @@ def _read_compressed_page(row: Artifact, until: int | None) -> TextPage:
     kept, total = bytearray(), 0
     stop = MOST_UNPACKED if until is None else min(until, MOST_UNPACKED)
     try:
-        for some in _decompress(blob_storage.chunks(row.path)):
+        for some in _decompress(blob_storage.stream_payload(row.path)):
             some = some[: stop - total]
             total += len(some)
             kept += some

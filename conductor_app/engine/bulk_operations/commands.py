@@ -93,7 +93,7 @@ def approve(operation_id: str, by: str, reason: str = "") -> None:
     """Let begin what somebody else has asked for. Raises Conflict where it is one's own, or waits for nobody."""
     with transaction.atomic():
         row = lock_operation(operation_id)
-        if not row.waits_for_approval:
+        if not row.is_waiting_for_approval:
             raise Conflict(f"Operation {operation_id} does not wait for an approval.")
         if row.by == by:
             raise Conflict(f"Operation {operation_id} is {by}'s own: a second person has to approve it.")
@@ -135,7 +135,7 @@ def resume(operation_id: str, by: str, reason: str = "") -> None:
     """Go on; after a canary that went badly, with all that is left."""
     with transaction.atomic():
         row = lock_operation(operation_id)
-        if row.waits_for_approval:
+        if row.is_waiting_for_approval:
             raise Conflict(f"Operation {operation_id} waits for the approval of somebody other than {row.by}.")
         if row.goes_on_as not in GOING_ON:
             raise Conflict(f"Operation {operation_id} is {row.state}: only one that is paused can be resumed.")

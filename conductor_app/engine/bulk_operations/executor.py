@@ -10,7 +10,7 @@ from django.db.models import Min
 
 from ... import clock
 from ...core.errors import RequestRefused
-from ...core.ids import first_id
+from ...core.ids import lowest_id_at
 from ...core.snapshot import NEVER
 from ...core.states import BULK, CANARY, GATHERING, RUN, WATCHING, WORKING
 from ...insight import selections
@@ -92,7 +92,9 @@ def _collect_runs(row: BulkOperation) -> None:
     """Note the runs of the selection, so many at a time; it is asked once from its first run to its last."""
     for _ in range(BATCHES_A_PASS):
         # Not by `created_at`: that of a run whose start was asked for ahead is yet to come.
-        wanted = selections.selected_runs(row.selection).filter(pk__gt=row.cursor, pk__lt=first_id(row.created_at + 1))
+        wanted = selections.selected_runs(row.selection).filter(
+            pk__gt=row.cursor, pk__lt=lowest_id_at(row.created_at + 1)
+        )
         ids = list(wanted.order_by("pk").values_list("pk", flat=True)[:BATCH])
         with transaction.atomic():
             row = lock_operation(row.pk)

@@ -39,7 +39,7 @@ def stream_content(run_id: str, file_id: str) -> tuple[FileHandle, Iterator[byte
     """A file and its content, piece by piece. Raises NotFound, Forbidden, Invalid where it has not come, and Busy."""
     row = find_uploaded(run_id, file_id)
     with storage_errors(row.path):
-        return row, blob_storage.chunks(row.path)
+        return row, blob_storage.stream_payload(row.path)
 
 
 def find_uploaded(run_id: str, file_id: str) -> FileHandle:
@@ -115,7 +115,7 @@ def _concatenate_parts(paths: Iterator[str]) -> Iterator[tuple[File, str]]:
         digest = hashlib.sha256()
         for path in paths:
             with storage_errors(path):
-                for piece in blob_storage.chunks(path):
+                for piece in blob_storage.stream_payload(path):
                     digest.update(piece)
                     kept.write(piece)
         size = kept.tell()

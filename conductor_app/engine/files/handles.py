@@ -17,7 +17,7 @@ DEEPEST_FAMILY = 100
 
 def create_handle(run_id: str, attempt_id: str, name: str, content_type: str) -> FileHandle:
     """A handle for a file that is to come. Raises NotFound, and Invalid where the run has too many."""
-    if not blob_storage.is_open():
+    if not blob_storage.is_storage_configured():
         raise NotFound("This server keeps no files: PAYLOAD_STORAGE is not set.")
     if not _run_exists(run_id):
         raise NotFound(f"No such workflow found by id: {run_id}")

@@ -123,7 +123,7 @@ def _start_run(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -
 
 
 def _blocks_start(schedule: Schedule, execution: ScheduleExecution) -> bool:
-    if store.open_runs(schedule.name):
+    if store.open_runs_of(schedule.name):
         return True
     # A slot that comes now goes behind those that wait.
     return schedule.overlap == "QUEUE" and execution.state != WAITING and store.count_waiting_slots(schedule.name) > 0
@@ -135,7 +135,7 @@ def _claim_slot(claim: Claim) -> None:
 
 
 def _terminate_others(schedule: str) -> None:
-    for run_id in store.open_runs(schedule):
+    for run_id in store.open_runs_of(schedule):
         try:
             runs.terminate_run(run_id, BY, f"The schedule {schedule} starts its next run.")
         except (Conflict, NotFound):

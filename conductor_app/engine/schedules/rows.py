@@ -9,7 +9,7 @@ from ...core.errors import NotFound
 from ...core.masking import HIDDEN
 from ...core.timetable import ScheduleSlot, Timetable, parse_timetable
 from ...models import AuditEntry, Schedule
-from ...models.fields import dumps, loads_sealed
+from ...models.fields import dumps, loads_encrypted
 
 
 def lock_schedule(name: str) -> Schedule:
@@ -26,7 +26,7 @@ def stored_document(schedule: Schedule) -> dict[str, Any]:
         # Nothing in it reads as if it had been sealed.
         return schedule.document
     texts = Schedule.objects.filter(pk=schedule.pk).annotate(text=Cast("document", TextField()))
-    return loads_sealed(texts.values_list("text", flat=True).get())
+    return loads_encrypted(texts.values_list("text", flat=True).get())
 
 
 def timetable_of(schedule: Schedule) -> Timetable:

@@ -41,7 +41,7 @@ def claim_tasks(
     return long_poll(queue, wait_ms, lambda: _claim_now(queue, group, name, count), has_left)
 
 
-@metrics.CLAIMS.of
+@metrics.CLAIM_SECONDS.of
 def _claim_now(queue: str, group: str, name: str, count: int) -> list[ClaimedTask]:
     """Hand out what the queue has now."""
     now = clock.now()

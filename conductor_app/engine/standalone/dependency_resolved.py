@@ -2,7 +2,7 @@
 
 from ... import clock
 from ...core.errors import NotFound
-from ...core.standalone.commands import dependency_done
+from ...core.standalone.commands import satisfy_dependency
 from ...models import Message
 from ...store import dependencies
 from .change import change_task
@@ -17,7 +17,7 @@ def handle_dependency_resolved(message: Message) -> None:
     page = dependencies.dependents_of(message.to, completed, PAGE)
     for task_id in page:
         try:
-            change_task(task_id, dependency_done(message.to), required_id=message.to)
+            change_task(task_id, satisfy_dependency(message.to), required_id=message.to)
         except NotFound:
             continue
     if len(page) == PAGE:

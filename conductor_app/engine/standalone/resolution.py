@@ -50,7 +50,7 @@ def enqueue_resolution(before: StandaloneTask, effects: Iterable[Effect]) -> Non
     # Delivering a message is a change of another task, which is decided and written here.
     if before.is_awaited and (resolutions := _resolutions(effects)):
         now = clock.now()
-        ids = [dependencies.send_resolved(before.id, {"reason": each.reason}, now) for each in resolutions]
+        ids = [dependencies.insert_resolved_message(before.id, {"reason": each.reason}, now) for each in resolutions]
         transaction.on_commit(partial(deliver_after_commit, tuple(ids)))
 
 

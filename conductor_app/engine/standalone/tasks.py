@@ -111,7 +111,7 @@ def _resolve_requirements(new: NewTask) -> list[tuple[str, bool]]:
     return [(id, id in found and found[id].satisfies(new.accepts_failure)) for id in new.requires]
 
 
-@metrics.REPORTS.of
+@metrics.REPORT_SECONDS.of
 def report_task(task_id: str, number: int, reason: str) -> StandaloneTask:
     """A worker says how its attempt ended. Raises NotFound and Conflict."""
     return change_task(task_id, reports.report_attempt(number, reason))

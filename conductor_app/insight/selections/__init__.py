@@ -64,7 +64,7 @@ def select_with_notes(selection: Selection, by_start: bool = False) -> tuple[Que
 
     `by_start`: whether they are asked for in the order of their starts, a page at a time.
     """
-    said, rows, notes = clean_selection(selection), Run.objects.light(), []
+    said, rows, notes = clean_selection(selection), Run.objects.defer_payloads(), []
     filters = FILTERS | BY_START if _is_by_start(said, by_start) else FILTERS
     for name in (name for name in filters if name in said):
         found = filters[name](rows, said[name])

@@ -30,13 +30,13 @@ class Command(BaseCommand):
             from conductor_app.demo import build, server, show, story
         except ModuleNotFoundError as missing:
             raise CommandError(NO_SDK) from missing
-        progress = show.Board(self._say) if self.stdout.isatty() else show.LineProgress(self._say)
+        progress = show.BoardProgress(self._say) if self.stdout.isatty() else show.LineProgress(self._say)
         try:
-            address = server.address_of(url)
-            problems = story.play(address, progress, self._say)
+            address = server.base_address(url)
+            problems = story.run_demo(address, progress, self._say)
             self._refuse(problems)
-            problems = build.play(address, self._say)
-        except server.NotThere as reason:
+            problems = build.run_build(address, self._say)
+        except server.ServerUnavailable as reason:
             raise CommandError(str(reason)) from reason
         except KeyboardInterrupt:
             raise CommandError("Stopped; the orders wait for the next workers.", returncode=130) from None

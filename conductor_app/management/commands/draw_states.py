@@ -4,9 +4,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from conductor_app.core.states import ATTEMPT, RUN, TASK, Machine
+from conductor_app.core.states import ATTEMPT, RUN, TASK, StateMachine
 
-LIVES = {"Run": RUN, "Task": TASK, "Attempt": ATTEMPT}
+STATE_MACHINES = {"Run": RUN, "Task": TASK, "Attempt": ATTEMPT}
 
 
 class Command(BaseCommand):
@@ -20,25 +20,28 @@ class Command(BaseCommand):
 
 def draw_tables() -> str:
     """One table a life: a line a status, with the events that lead away from it."""
-    return "\n".join(_table(name, machine) for name, machine in LIVES.items())
+    return "\n".join(_table(name, machine) for name, machine in STATE_MACHINES.items())
 
 
-def _table(name: str, machine: Machine) -> str:
+def _table(name: str, machine: StateMachine) -> str:
     lines = [f"| {name} is | and then |", "|---|---|"]
-    lines += [f"| {_status(status, machine)} | {_moves(status, machine)} |" for status in _order_statuses(machine)]
+    lines += [
+        f"| {_status_line(status, machine)} | {_transition_cell(status, machine)} |"
+        for status in _order_statuses(machine)
+    ]
     return "\n".join([*lines, ""])
 
 
-def _order_statuses(machine: Machine) -> list[str]:
+def _order_statuses(machine: StateMachine) -> list[str]:
     """The statuses in the order in which the table names them."""
     return list(dict.fromkeys([status for status, _ in machine.moves] + list(machine.moves.values())))
 
 
-def _status(status: str, machine: Machine) -> str:
+def _status_line(status: str, machine: StateMachine) -> str:
     return f"`{status}`" if status in machine.open else f"**`{status}`**"
 
 
-def _moves(status: str, machine: Machine) -> str:
+def _transition_cell(status: str, machine: StateMachine) -> str:
     by_target: dict[str, list[str]] = {}
     for (source, event), target in machine.moves.items():
         if source == status:

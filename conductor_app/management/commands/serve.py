@@ -9,12 +9,12 @@ from django.core.management.base import BaseCommand
 from django.db import connections
 
 from conductor_app import conf, gc_tuning
-from conductor_app.management.first_run import prepare
+from conductor_app.management.first_run import prepare_server
 from conductor_app.management.managed_process import ManagedProcess
 from conductor_app.management.startup_banner import StartupBanner, listening_socket
 from conductor_app.management.supervisor import Supervisor
 from conductor_app.telemetry import folder
-from conductor_app.workers.event_consumer import is_anything_configured
+from conductor_app.workers.event_consumer import has_configured_system
 
 PYTHON = (sys.executable, "-W", "ignore", "-m")
 GUNICORN = (*PYTHON, "gunicorn", "-c", "python:conductor_app.settings.gunicorn")
@@ -32,15 +32,15 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         with listening_socket(settings.HOST, settings.PORT) as listener:
-            administrator = prepare()
+            administrator = prepare_server()
             connections.close_all()
-            folder.prepare()
-            gc_tuning.look_for_it_rarely()
-            doorstep = StartupBanner(settings.HOST, settings.PORT, administrator, self._say)
+            folder.empty_folder()
+            gc_tuning.tune_garbage_collection()
+            banner = StartupBanner(settings.HOST, settings.PORT, administrator, self._say)
             try:
-                Supervisor(children(listener), self.stderr.write).run(each_look=doorstep.greet)
+                Supervisor(managed_processes(listener), self.stderr.write).run(on_check=banner.print_when_ready)
             finally:
-                folder.clear_up()
+                folder.remove_folder()
         self._say("Stopped.")
 
     def _say(self, words: str) -> None:
@@ -48,13 +48,13 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-def children(listener: socket.socket) -> list[ManagedProcess]:
+def managed_processes(listener: socket.socket) -> list[ManagedProcess]:
     """Web, worker and beat, and who listens to brokers or serves isolation groups if any is named.
 
     Beat has a process of its own: inside the worker it outlives a worker that is killed.
     """
     door = listener.fileno()
-    listens = [ManagedProcess("events", [*LISTEN])] if is_anything_configured() else []
+    listens = [ManagedProcess("events", [*LISTEN])] if has_configured_system() else []
     serves = [ManagedProcess("groups", [*GROUPS])] if conf.isolation_groups else []
     return [
         ManagedProcess("web", [*GUNICORN, "--bind", f"fd://{door}", "conductor_app.wsgi"], inherits=(door,)),

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from conductor_app import conf
-from conductor_app.workers.isolation_groups import queues, serve
+from conductor_app.workers.isolation_groups import queues_of_groups, serve_groups
 
 
 class Command(BaseCommand):
@@ -21,6 +21,6 @@ class Command(BaseCommand):
         stopping = Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopping.set())
-        self.stdout.write(f"Serving {', '.join(queues(conf.isolation_groups))}")
+        self.stdout.write(f"Serving {', '.join(queues_of_groups(conf.isolation_groups))}")
         self.stdout.flush()
-        serve(stopping)
+        serve_groups(stopping)

@@ -28,7 +28,7 @@ def start():
     """Do nothing: both engines run in this process."""
 
 
-def javascript(order, inputs):
+def run_javascript(order, inputs):
     """The completion value of a script, in a context of its own whose `$` is the inputs."""
     context = quickjs.Context()
     context.set_memory_limit(SCRIPT_MEMORY)
@@ -38,10 +38,10 @@ def javascript(order, inputs):
     try:
         return run(json.dumps(order["source"]), inputs)
     except quickjs.JSException as error:
-        return cut_short(error, run)
+        return exhausted_result(error, run)
 
 
-def cut_short(error, run):
+def exhausted_result(error, run):
     """The answer when not even the sandbox could catch the error: time or memory is used up."""
     try:
         logs = json.loads(run())["logs"]
@@ -61,7 +61,7 @@ def compile_jq(source):
     return jq.compile(source)
 
 
-def transform(order, inputs):
+def run_jq(order, inputs):
     """All values that a jq program makes of its input."""
     values, size = [], 0
     try:
@@ -73,13 +73,13 @@ def transform(order, inputs):
     except RecursionError:
         return answer_document(error=TOO_DEEP)
     except ValueError as error:
-        return answer_document(error=first_line(error))
+        return answer_document(error=error_line(error))
     return '{"value": [' + ", ".join(values) + "]}"
 
 
-def first_line(error):
+def error_line(error):
     """What jq says before it draws pictures."""
     return re.sub(r"^jq: error: ", "", str(error).strip().partition("\n")[0])[:2000]
 
 
-LANGUAGES = {"javascript": javascript, "jq": transform}
+LANGUAGES = {"javascript": run_javascript, "jq": run_jq}

@@ -27,7 +27,7 @@ IMPORTABLE = (
     "asyncio, base64, binascii, bisect, collections, copy, csv, dataclasses, datetime, decimal, functools, hashlib, "
     "itertools, json, math, random, re, time, tomllib, typing and unicodedata"
 )
-HALF_CHARACTER = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.", re.DOTALL)
+LONE_SURROGATE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.", re.DOTALL)
 UNSUPPORTED = re.compile(r"The monty syntax parser does not yet support (.*)", re.DOTALL)
 
 pool = pydantic_monty.Monty(
@@ -48,7 +48,7 @@ class OutputLines:
         """Take what has been printed."""
         self._text += text[: LOG_LINES * (LOG_LINE_LENGTH + 1) - len(self._text)]
 
-    def kept(self):
+    def text_to_keep(self):
         """Return the first lines, each cut off where it is too long."""
         return [line[:LOG_LINE_LENGTH] for line in self._text.splitlines()[:LOG_LINES]]
 
@@ -58,34 +58,34 @@ def start():
     pool.__enter__()
 
 
-def python(order, inputs):
+def run_python(order, inputs):
     """Run a script in an interpreter session of its own and answer with what it returns."""
     limit = order["limit"]
     limits = {"max_feed_duration_secs": limit, "max_total_sleep_secs": limit, "max_memory": SCRIPT_MEMORY}
     source = order["source"].replace("\r\n", "\n").replace("\r", "\n")
-    names = [name for name in order["names"] if is_readable(name)]
+    names = [name for name in order["names"] if is_variable_name(name)]
     printed = OutputLines()
-    code, given = as_function(source, names), {"__inputs__": whole_characters(inputs)}
+    code, given = wrap_in_function(source, names), {"__inputs__": replace_lone_surrogates(inputs)}
     last_line = code.count("\n") + 1
     try:
         with pool.checkout(limits=limits, os_policy=OS_POLICY) as session:
-            shut_in(session.worker_pid)
+            limit_worker_descriptors(session.worker_pid)
             text = session.feed_run(code, inputs=given, print_callback=printed)
     except pydantic_monty.MontyCrashedError as error:
-        return crash_result(error, printed.kept())
+        return crash_result(error, printed.text_to_keep())
     except pydantic_monty.MontyError as error:
-        return failure_result(error, source, last_line, printed.kept())
-    return result(text, printed.kept())
+        return failure_result(error, source, last_line, printed.text_to_keep())
+    return success_result(text, printed.text_to_keep())
 
 
-def is_readable(name):
+def is_variable_name(name):
     """Whether an input of this name can be a variable; any other is not visible to the script."""
     return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("__")
 
 
-def as_function(source, names):
+def wrap_in_function(source, names):
     """Write the script as the body of a function that has the inputs as global variables (Conductor's form)."""
-    unindented = lines_in_texts(source)
+    unindented = string_continuation_lines(source)
     body = [
         line if number in unindented or not line.strip() else f"    {line}"
         for number, line in enumerate(source.split("\n"), start=1)
@@ -105,31 +105,31 @@ def as_function(source, names):
     )
 
 
-def lines_in_texts(source):
+def string_continuation_lines(source):
     """The numbers of the lines that begin inside a literal text, which indentation would change."""
     if '"""' not in source and "'''" not in source and "\\\n" not in source:
         return frozenset()
     try:
         nodes = ast.walk(ast.parse(source))
-        texts = [node for node in nodes if isinstance(node, ast.JoinedStr) or is_text(node)]
+        texts = [node for node in nodes if isinstance(node, ast.JoinedStr) or is_string_literal(node)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset()
     return frozenset(line for text in texts for line in range(text.lineno + 1, text.end_lineno + 1))
 
 
-def is_text(node):
+def is_string_literal(node):
     """Whether the node is a literal str or bytes."""
     return isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
 
 
-def whole_characters(text):
+def replace_lone_surrogates(text):
     """The JSON text with a sign for each half of a surrogate pair, which the interpreter refuses."""
     if "\\ud" not in text:
         return text
-    return HALF_CHARACTER.sub(lambda found: "\\ufffd" if found[1] else found[0], text)
+    return LONE_SURROGATE.sub(lambda found: "\\ufffd" if found[1] else found[0], text)
 
 
-def shut_in(pid):
+def limit_worker_descriptors(pid):
     """Let the worker process, which may be a new one, open no descriptor: it has loaded what it needs."""
     # One that has died is noticed when the script is sent.
     with contextlib.suppress(ProcessLookupError):
@@ -137,7 +137,7 @@ def shut_in(pid):
             resource.prlimit(pid, resource.RLIMIT_NOFILE, NONE)
 
 
-def result(text, logs):
+def success_result(text, logs):
     """The answer with the value that the script has returned; numbers that JSON lacks are texts, as in Conductor."""
     try:
         value = json.loads(text, parse_constant=str)
@@ -185,14 +185,16 @@ def failure_result(error, source, last_line, logs):
     if isinstance(raised, MemoryError) and "memory limit" in str(raised):
         return answer_document(error=f"{OUT_OF_MEMORY.rstrip('.')}{place}.", logs=logs)
     if frames and not line and frames[0].line != last_line - 1:
-        error = not_json(raised) if frames[0].line == last_line else unreadable(raised)
+        error = (
+            unserializable_result_message(raised) if frames[0].line == last_line else unreadable_input_message(raised)
+        )
         return answer_document(error=error, logs=logs)
     text = error.display("type-msg")
     if isinstance(error, pydantic_monty.MontySyntaxError) and frames and frames[-1].line > lines + LINES_BEFORE:
         text = "SyntaxError: the script ends in the middle of a statement, a bracket or a text"
     if unsupported := UNSUPPORTED.fullmatch(str(raised)):
         text = f"SyntaxError: {unsupported[1]} cannot be used in scripts"
-    return answer_document(error=text[:LONGEST_MESSAGE] + place + advice(raised), logs=logs)
+    return answer_document(error=text[:LONGEST_MESSAGE] + place + advice_for(raised), logs=logs)
 
 
 def line_of(frames, lines):
@@ -207,21 +209,21 @@ def line_of(frames, lines):
     return next((line for line in reversed(within) if 1 <= line <= lines), 0)
 
 
-def not_json(raised):
+def unserializable_result_message(raised):
     """The sentence for a result that could not be written."""
     if isinstance(raised, RecursionError):
         return TOO_DEEP
     return f"{str(raised)[:LONGEST_MESSAGE]}: return text, numbers, True, False, None, and lists and dicts of them."
 
 
-def unreadable(raised):
+def unreadable_input_message(raised):
     """The sentence for inputs that could not be read."""
     if "recursion limit" in str(raised):
         return f"The script's inputs are nested deeper than {DEEPEST_RESULT} levels."
     return f"The script's inputs cannot be read: {str(raised)[:LONGEST_MESSAGE]}."
 
 
-def advice(raised):
+def advice_for(raised):
     """What the author can do about an error whose text does not say it."""
     if isinstance(raised, ModuleNotFoundError):
         return f": scripts can import {IMPORTABLE}."
@@ -234,4 +236,4 @@ def advice(raised):
     return ""
 
 
-LANGUAGES = {"python": python}
+LANGUAGES = {"python": run_python}

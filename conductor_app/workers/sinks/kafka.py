@@ -8,13 +8,13 @@ from threading import Lock
 from typing import Any
 
 from ... import conf
-from .provider import Hear, Provider, SinkFailed, library, payload_of
+from .provider import MessageHandler, Provider, SinkFailed, import_library, parse_payload
 
 LONGEST_MS = 10_000
 LOOK_SECONDS = 0.5
 GROUP = "conductor"
 ID_HEADER = "message-id"
-QUIET = logging.getLogger("kafka")
+KAFKA_LOGGER = logging.getLogger("kafka")
 """librdkafka would else write to standard error itself."""
 
 
@@ -28,13 +28,15 @@ class Kafka(Provider):
         return bool(conf.event_queues_kafka_servers)
 
     def publish(self, queue: str, message_id: str, payload: dict[str, Any]) -> None:
-        self.refuse_unless_configured()
+        self.require_configured()
         headers = [(ID_HEADER, message_id.encode())]
-        send(conf.event_queues_kafka_servers, queue, json.dumps(payload).encode(), message_id.encode(), headers, self)
+        send_message(
+            conf.event_queues_kafka_servers, queue, json.dumps(payload).encode(), message_id.encode(), headers, self
+        )
 
-    def consume(self, queue: str, hear: Hear, is_stopping: Callable[[], bool]) -> None:
-        self.refuse_unless_configured()
-        consumer = library(self, "confluent_kafka").Consumer(
+    def consume(self, queue: str, handle_message: MessageHandler, is_stopping: Callable[[], bool]) -> None:
+        self.require_configured()
+        consumer = import_library(self, "confluent_kafka").Consumer(
             {
                 "bootstrap.servers": conf.event_queues_kafka_servers,
                 "group.id": GROUP,
@@ -42,17 +44,17 @@ class Kafka(Provider):
                 "auto.offset.reset": "earliest",
                 # What a process that died had taken is another's after so long.
                 "session.timeout.ms": 10_000,
-                "logger": QUIET,
+                "logger": KAFKA_LOGGER,
             }
         )
         try:
             consumer.subscribe([queue])
             while not is_stopping():
-                self._hear_next(consumer, hear)
+                self._handle_next(consumer, handle_message)
         finally:
             consumer.close()
 
-    def _hear_next(self, consumer: Any, hear: Hear) -> None:
+    def _handle_next(self, consumer: Any, handle_message: MessageHandler) -> None:
         message = consumer.poll(LOOK_SECONDS)
         if message is None:
             return
@@ -60,12 +62,12 @@ class Kafka(Provider):
             if message.error().fatal():
                 raise SinkFailed(f"kafka: {message.error().str()}")
             return
-        hear(_id(message), payload_of(message.value() or b""))
+        handle_message(_message_id(message), parse_payload(message.value() or b""))
         # After it was heard: a message whose process died in between comes again.
         consumer.commit(message, asynchronous=False)
 
 
-def _id(message: Any) -> str:
+def _message_id(message: Any) -> str:
     """The id that its sender gave, or its place, which is the same whenever it comes."""
     for name, value in message.headers() or ():
         if name == ID_HEADER and value:
@@ -75,10 +77,10 @@ def _id(message: Any) -> str:
 
 _lock = Lock()
 _producers: dict[tuple[int, str], Any] = {}
-MOST_PRODUCERS = 20
+MAX_PRODUCERS = 20
 
 
-def send(
+def send_message(
     servers: str,
     topic: str,
     value: bytes,
@@ -88,7 +90,7 @@ def send(
     most_ms: int = LONGEST_MS,
 ) -> None:
     """Put a message into a topic; returns when the cluster has it. Raises SinkFailed."""
-    kafka = library(provider, "confluent_kafka")
+    kafka = import_library(provider, "confluent_kafka")
     outcome: list[Any] = []
     try:
         producer = _producer(kafka, servers)
@@ -107,7 +109,7 @@ def _producer(kafka: Any, servers: str) -> Any:
     with _lock:
         place = (os.getpid(), servers)
         if place not in _producers:
-            if len(_producers) >= MOST_PRODUCERS:
+            if len(_producers) >= MAX_PRODUCERS:
                 _producers.clear()
             _producers[place] = kafka.Producer(
                 {
@@ -115,7 +117,7 @@ def _producer(kafka: Any, servers: str) -> Any:
                     "message.timeout.ms": LONGEST_MS,
                     "enable.idempotence": True,
                     "linger.ms": 0,
-                    "logger": QUIET,
+                    "logger": KAFKA_LOGGER,
                 }
             )
         return _producers[place]

@@ -9,7 +9,7 @@ from kombu import Connection, Consumer, Exchange, Producer, Queue
 from kombu.exceptions import KombuError
 
 from ... import conf
-from .provider import Hear, Provider, SinkFailed, message_id_of, payload_of
+from .provider import MessageHandler, Provider, SinkFailed, message_id_of, parse_payload
 
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 15
@@ -17,7 +17,7 @@ LOOK_SECONDS = 0.5
 PREFETCHED = 10
 
 
-class ThroughKombu(Provider):
+class KombuProvider(Provider):
     """A broker at an address of the operator's."""
 
     address: Callable[[], str]
@@ -26,14 +26,14 @@ class ThroughKombu(Provider):
     def is_configured(self) -> bool:
         return bool(self.address())
 
-    def place(self, queue: str) -> tuple[Exchange, str, Queue]:
+    def route(self, queue: str) -> tuple[Exchange, str, Queue]:
         """Where an event is put, under which key, and the queue that it is taken from."""
-        name, options = split(queue)
+        name, options = parse_queue(queue)
         taken = Queue(name, durable=options.get("durable", "true") != "false")
         return Exchange(""), name, taken
 
-    def connected(self) -> Connection:
-        self.refuse_unless_configured()
+    def open_connection(self) -> Connection:
+        self.require_configured()
         # With confirmation: a publish returns when the broker has the message, not when it was sent.
         # And a broker that has stopped in the middle of a word holds nobody up.
         amqp = {"confirm_publish": True, "read_timeout": ANSWER_SECONDS, "write_timeout": ANSWER_SECONDS}
@@ -41,9 +41,9 @@ class ThroughKombu(Provider):
         return Connection(self.address(), connect_timeout=CONNECT_SECONDS, transport_options=options)
 
     def publish(self, queue: str, message_id: str, payload: dict[str, Any]) -> None:
-        exchange, key, taken = self.place(queue)
+        exchange, key, taken = self.route(queue)
         try:
-            with self.connected() as connection:
+            with self.open_connection() as connection:
                 connection.ensure_connection(max_retries=1, timeout=CONNECT_SECONDS)
                 errors = (*connection.connection_errors, *connection.channel_errors, KombuError, OSError)
                 try:
@@ -58,7 +58,7 @@ class ThroughKombu(Provider):
             json.dumps(payload).encode(),
             exchange=exchange,
             routing_key=key,
-            declare=self.declared(exchange, taken),
+            declare=self.entities_to_declare(exchange, taken),
             content_type="application/json",
             content_encoding="utf-8",
             message_id=message_id,
@@ -66,19 +66,19 @@ class ThroughKombu(Provider):
             timeout=CONNECT_SECONDS,
         )
 
-    def declared(self, exchange: Exchange, taken: Queue) -> list[Any]:
+    def entities_to_declare(self, exchange: Exchange, taken: Queue) -> list[Any]:
         """What must be there before a message is put."""
         return [taken]
 
-    def consume(self, queue: str, hear: Hear, is_stopping: Callable[[], bool]) -> None:
-        _, _, taken = self.place(queue)
+    def consume(self, queue: str, handle_message: MessageHandler, is_stopping: Callable[[], bool]) -> None:
+        _, _, taken = self.route(queue)
 
         def heard(message: Any) -> None:
             id = message.properties.get("message_id") or message.headers.get("id")
-            hear(message_id_of(id), payload_of(message.body))
+            handle_message(message_id_of(id), parse_payload(message.body))
             message.ack()
 
-        with self.connected() as connection:
+        with self.open_connection() as connection:
             connection.ensure_connection(max_retries=1, timeout=CONNECT_SECONDS)
             # What was not acknowledged when the connection ends comes again: by the broker, or by its time.
             with Consumer(connection, [taken], on_message=heard, prefetch_count=PREFETCHED):
@@ -89,7 +89,7 @@ class ThroughKombu(Provider):
                         connection.heartbeat_check() if connection.heartbeat else None
 
 
-class AmqpQueue(ThroughKombu):
+class AmqpQueue(KombuProvider):
     """A queue of an AMQP broker: amqp_queue:orders?durable=true."""
 
     name, setting = "amqp_queue", "EVENT_QUEUES_AMQP_URL"
@@ -103,20 +103,20 @@ class AmqpExchange(AmqpQueue):
 
     name = "amqp_exchange"
 
-    def place(self, queue: str) -> tuple[Exchange, str, Queue]:
-        name, options = split(queue)
+    def route(self, queue: str) -> tuple[Exchange, str, Queue]:
+        name, options = parse_queue(queue)
         is_durable = options.get("durable", "true") != "false"
         exchange = Exchange(name, type=options.get("exchangeType", "topic"), durable=is_durable)
         key = options.get("routingKey", "#" if exchange.type == "topic" else "")
         bound = Queue(options.get("bindQueueName", f"conductor.{name}"), exchange, key, durable=is_durable)
         return exchange, options.get("routingKey", ""), bound
 
-    def declared(self, exchange: Exchange, taken: Queue) -> list[Any]:
+    def entities_to_declare(self, exchange: Exchange, taken: Queue) -> list[Any]:
         """The exchange alone: whoever wants its messages binds a queue."""
         return [exchange]
 
 
-class Redis(ThroughKombu):
+class Redis(KombuProvider):
     """A list of a Redis server, as kombu and Celery keep them: redis:orders."""
 
     name, setting = "redis", "EVENT_QUEUES_REDIS_URL"
@@ -125,7 +125,7 @@ class Redis(ThroughKombu):
         return conf.event_queues_redis_url
 
 
-def split(queue: str) -> tuple[str, dict[str, str]]:
+def parse_queue(queue: str) -> tuple[str, dict[str, str]]:
     """A queue's name, and the options behind its question mark."""
     name, _, options = queue.partition("?")
     return name, dict(parse_qsl(options))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import conf
-from .provider import Hear, Provider, SinkFailed, library, message_id_of, payload_of
+from .provider import MessageHandler, Provider, SinkFailed, import_library, message_id_of, parse_payload
 
 CONNECT_SECONDS = 5
 LOOK_SECONDS = 0.5
@@ -24,16 +24,16 @@ class Nats(Provider):
         return bool(conf.event_queues_nats_url)
 
     def publish(self, queue: str, message_id: str, payload: dict[str, Any]) -> None:
-        self.refuse_unless_configured()
-        nats = library(self, "nats")
+        self.require_configured()
+        nats = import_library(self, "nats")
         try:
             asyncio.run(_publish(nats, queue, message_id, json.dumps(payload).encode()))
         except (nats.errors.Error, OSError, TimeoutError, ValueError) as error:
             raise SinkFailed(f"nats did not take the event: {type(error).__name__}.") from error
 
-    def consume(self, queue: str, hear: Hear, is_stopping: Callable[[], bool]) -> None:
-        self.refuse_unless_configured()
-        asyncio.run(_consume(library(self, "nats"), queue, hear, is_stopping))
+    def consume(self, queue: str, handle_message: MessageHandler, is_stopping: Callable[[], bool]) -> None:
+        self.require_configured()
+        asyncio.run(_consume(import_library(self, "nats"), queue, handle_message, is_stopping))
 
 
 async def _connect(nats: Any) -> Any:
@@ -60,7 +60,7 @@ async def _publish(nats: Any, subject: str, message_id: str, content: bytes) -> 
         await connection.close()
 
 
-async def _consume(nats: Any, subject: str, hear: Hear, is_stopping: Callable[[], bool]) -> None:
+async def _consume(nats: Any, subject: str, handle_message: MessageHandler, is_stopping: Callable[[], bool]) -> None:
     connection = await _connect(nats)
     try:
         subscription = await connection.subscribe(subject, queue=GROUP)
@@ -72,7 +72,7 @@ async def _consume(nats: Any, subject: str, hear: Hear, is_stopping: Callable[[]
             except nats.errors.TimeoutError:
                 continue
             id = message_id_of((message.headers or {}).get(ID_HEADER))
-            await asyncio.to_thread(hear, id, payload_of(message.data))
+            await asyncio.to_thread(handle_message, id, parse_payload(message.data))
     finally:
         if not connection.is_closed:
             await connection.close()

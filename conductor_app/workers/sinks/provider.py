@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-Hear = Callable[[str, Any], None]
+MessageHandler = Callable[[str, Any], None]
 """Hears one event: an id that stays the same when the message comes again, and the payload. Raises if it could not."""
 
 
@@ -28,17 +28,17 @@ class Provider:
         """Tell an event; returns when the other system has it. Raises SinkFailed."""
         raise NotImplementedError
 
-    def consume(self, queue: str, hear: Hear, is_stopping: Callable[[], bool]) -> None:
+    def consume(self, queue: str, handle_message: MessageHandler, is_stopping: Callable[[], bool]) -> None:
         """Hear events until it is time to stop; each is acknowledged once it was heard. Raises when the line breaks."""
         raise NotImplementedError
 
-    def refuse_unless_configured(self) -> None:
+    def require_configured(self) -> None:
         """Raises SinkFailed where nobody has said where the system is."""
         if not self.is_configured:
             raise SinkFailed(f"Events to {self.name} are not configured: the server needs {self.setting}.")
 
 
-def library(provider: Provider, module: str, extra: str = "events") -> Any:
+def import_library(provider: Provider, module: str, extra: str = "events") -> Any:
     """A library that only this provider needs; raises SinkFailed where it is not installed."""
     import importlib
 
@@ -50,7 +50,7 @@ def library(provider: Provider, module: str, extra: str = "events") -> Any:
         ) from None
 
 
-def payload_of(body: bytes | str) -> Any:
+def parse_payload(body: bytes | str) -> Any:
     """What a message holds: JSON, or else text."""
     text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
     try:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from conductor_app.workers.sql.statement import BadStatement
+from conductor_app.workers.sql.statement import InvalidStatement
 
 # In the order in which they are tried: what is quoted or a comment holds no parameters. `??` is a question mark.
 # What is not closed reaches to the end, so that no text is looked through more than once.
@@ -22,7 +22,7 @@ TOKENS = re.compile(
 )
 
 
-def with_placeholders(text: str, count: int, spell: Callable[[int], str]) -> str:
+def replace_placeholders(text: str, count: int, format_placeholder: Callable[[int], str]) -> str:
     """The statement with each `?` spelled by its number, from one on; raises BadStatement if there are not `count`."""
     found = 0
 
@@ -33,9 +33,9 @@ def with_placeholders(text: str, count: int, spell: Callable[[int], str]) -> str
         if token["mark"] == "??":
             return "?"
         found += 1
-        return spell(found)
+        return format_placeholder(found)
 
     written = TOKENS.sub(spelled, text)
     if found != count:
-        raise BadStatement(f"the statement has {found} parameters (?), and {count} are given")
+        raise InvalidStatement(f"the statement has {found} parameters (?), and {count} are given")
     return written

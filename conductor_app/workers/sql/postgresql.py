@@ -10,18 +10,18 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from conductor_app.workers.socket_deadline import Deadline
-from conductor_app.workers.sql.placeholders import with_placeholders
-from conductor_app.workers.sql.statement import BadStatement, SqlLimits, Statement, StatementFailed
+from conductor_app.workers.sql.placeholders import replace_placeholders
+from conductor_app.workers.sql.statement import InvalidStatement, SqlLimits, Statement, StatementFailed
 from conductor_app.workers.sql.values import collect_rows
 
 GRACE_SECONDS = 2.0
 """How long the server may take to break a statement off before the connection is shut."""
-MOST_CONNECT_SECONDS = 10
+MAX_CONNECT_SECONDS = 10
 
 
-def perform(url: str, statement: Statement, limits: SqlLimits) -> list[dict[str, Any]] | int:
+def execute_statement(url: str, statement: Statement, limits: SqlLimits) -> list[dict[str, Any]] | int:
     """The rows of a SELECT, or the number of rows that an UPDATE changed; raises StatementFailed and BadStatement."""
-    written = with_placeholders(statement.text, len(statement.parameters), lambda number: f"${number}")
+    written = replace_placeholders(statement.text, len(statement.parameters), lambda number: f"${number}")
     with Deadline(limits.seconds + GRACE_SECONDS) as deadline, closing(_connect(url, limits)) as connection:
         # The server keeps the time of a statement; a server that says nothing any more cannot.
         deadline.watch(connection)
@@ -33,11 +33,11 @@ def perform(url: str, statement: Statement, limits: SqlLimits) -> list[dict[str,
             said = error.diag.message_primary or "the connection broke before the statement was done"
             raise StatementFailed(f"{said} ({error.sqlstate})" if error.sqlstate else said) from error
         except (TypeError, ValueError, OverflowError) as error:
-            raise BadStatement(f"a parameter cannot be bound: {error}") from error
+            raise InvalidStatement(f"a parameter cannot be bound: {error}") from error
 
 
 def _connect(url: str, limits: SqlLimits) -> psycopg.Connection:
-    seconds = max(1, min(ceil(limits.seconds), MOST_CONNECT_SECONDS))
+    seconds = max(1, min(ceil(limits.seconds), MAX_CONNECT_SECONDS))
     try:
         connection = psycopg.connect(url, connect_timeout=seconds, application_name="conductor SQL task")
     except (psycopg.Error, ValueError) as error:
@@ -49,11 +49,11 @@ def _connect(url: str, limits: SqlLimits) -> psycopg.Connection:
 def _execute(connection: psycopg.Connection, written: str, statement: Statement, limits: SqlLimits):
     connection.execute("SELECT set_config('statement_timeout', %s, false)", [str(ceil(limits.seconds * 1000))])
     connection.commit()
-    connection.read_only = statement.reads
-    parameters = [_bound(value) for value in statement.parameters]
+    connection.read_only = statement.is_query
+    parameters = [_adapt_parameter(value) for value in statement.parameters]
     with psycopg.RawCursor(connection) as cursor:
-        if statement.reads:
-            return _read(cursor, written, parameters, limits)
+        if statement.is_query:
+            return _fetch_rows(cursor, written, parameters, limits)
         # Prepared, since only then the protocol refuses a second statement behind the first.
         cursor.execute(written, parameters, prepare=True)
         count = max(cursor.rowcount, 0)
@@ -62,7 +62,9 @@ def _execute(connection: psycopg.Connection, written: str, statement: Statement,
     return count
 
 
-def _read(cursor: psycopg.RawCursor, written: str, parameters: list[Any], limits: SqlLimits) -> list[dict[str, Any]]:
+def _fetch_rows(
+    cursor: psycopg.RawCursor, written: str, parameters: list[Any], limits: SqlLimits
+) -> list[dict[str, Any]]:
     """Row by row, so that no more is read than may be kept; streaming sends one statement and no second one."""
     with closing(cursor.stream(written, parameters)) as rows:
         first = next(rows, None)
@@ -72,5 +74,5 @@ def _read(cursor: psycopg.RawCursor, written: str, parameters: list[Any], limits
         return collect_rows(names, chain([first], rows), limits)
 
 
-def _bound(value: Any) -> Any:
+def _adapt_parameter(value: Any) -> Any:
     return Jsonb(value, dumps=json.dumps) if isinstance(value, dict) else value

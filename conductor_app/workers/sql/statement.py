@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 SELECT, UPDATE = "SELECT", "UPDATE"
-MOST_PARAMETERS = 10_000
+MAX_PARAMETERS = 10_000
 
 
-class BadStatement(Exception):
+class InvalidStatement(Exception):
     """The task's input describes no statement that can be run."""
 
 
@@ -15,7 +15,7 @@ class StatementFailed(Exception):
     """The database would not do it; the text says why, and holds nothing of the connection's address."""
 
 
-class TooMuch(StatementFailed):
+class ResultTooLarge(StatementFailed):
     """The result has more rows, or is longer, than a task's may be."""
 
 
@@ -34,7 +34,7 @@ class Statement:
 
     text: str
     parameters: tuple[Any, ...]
-    reads: bool
+    is_query: bool
     expected: int | None
 
 
@@ -42,27 +42,27 @@ def parse_statement(inputs: dict[str, Any]) -> Statement:
     """The statement in a task's input; raises BadStatement."""
     kind = str(inputs.get("type") or SELECT).upper()
     if kind not in (SELECT, UPDATE):
-        raise BadStatement(f"type must be {SELECT} or {UPDATE}")
-    return Statement(_text(inputs), _parameters(inputs), kind == SELECT, _parse_expected(inputs))
+        raise InvalidStatement(f"type must be {SELECT} or {UPDATE}")
+    return Statement(_parse_text(inputs), _parse_parameters(inputs), kind == SELECT, _parse_expected(inputs))
 
 
-def _text(inputs: dict[str, Any]) -> str:
+def _parse_text(inputs: dict[str, Any]) -> str:
     text = inputs.get("statement")
     if not isinstance(text, str) or not text.strip():
-        raise BadStatement("the input has no statement")
+        raise InvalidStatement("the input has no statement")
     if "\0" in text:
-        raise BadStatement("the statement holds a NUL character")
+        raise InvalidStatement("the statement holds a NUL character")
     return text
 
 
-def _parameters(inputs: dict[str, Any]) -> tuple[Any, ...]:
+def _parse_parameters(inputs: dict[str, Any]) -> tuple[Any, ...]:
     given = inputs.get("parameters")
     if given is None:
         return ()
     if not isinstance(given, list):
-        raise BadStatement("parameters must be a list, one value for each ? of the statement")
-    if len(given) > MOST_PARAMETERS:
-        raise BadStatement(f"a statement takes at most {MOST_PARAMETERS} parameters")
+        raise InvalidStatement("parameters must be a list, one value for each ? of the statement")
+    if len(given) > MAX_PARAMETERS:
+        raise InvalidStatement(f"a statement takes at most {MAX_PARAMETERS} parameters")
     return tuple(given)
 
 
@@ -73,4 +73,4 @@ def _parse_expected(inputs: dict[str, Any]) -> int | None:
     try:
         return int(given)
     except (TypeError, ValueError, OverflowError):
-        raise BadStatement("expectedUpdateCount must be a whole number") from None
+        raise InvalidStatement("expectedUpdateCount must be a whole number") from None

@@ -9,7 +9,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 
-from conductor_app.workers.sql.statement import SqlLimits, TooMuch
+from conductor_app.workers.sql.statement import ResultTooLarge, SqlLimits
 
 EXACT_DIGITS = 15
 """Decimal digits that a JSON number keeps in every reader."""
@@ -17,18 +17,20 @@ EXACT_DIGITS = 15
 
 def collect_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], limits: SqlLimits) -> list[dict[str, Any]]:
     """The rows as objects; raises TooMuch as soon as they are more than a task may have."""
-    keys, result, size = distinct(names), [], 0
+    keys, result, size = distinct_names(names), [], 0
     for row in rows:
-        result.append(dict(zip(keys, map(as_json, row), strict=True)))
+        result.append(dict(zip(keys, map(to_json_value, row), strict=True)))
         size += len(json.dumps(result[-1], ensure_ascii=False))
         if len(result) > limits.most_rows:
-            raise TooMuch(f"The result has more than {limits.most_rows} rows: let the statement ask for fewer.")
+            raise ResultTooLarge(f"The result has more than {limits.most_rows} rows: let the statement ask for fewer.")
         if size > limits.most_bytes:
-            raise TooMuch(f"The result is longer than {limits.most_bytes} bytes: let the statement ask for less.")
+            raise ResultTooLarge(
+                f"The result is longer than {limits.most_bytes} bytes: let the statement ask for less."
+            )
     return result
 
 
-def distinct(names: Sequence[str]) -> list[str]:
+def distinct_names(names: Sequence[str]) -> list[str]:
     """The columns' names; a second one of the same name is told apart by a number."""
     seen: Counter[str] = Counter()
     keys = []
@@ -38,26 +40,26 @@ def distinct(names: Sequence[str]) -> list[str]:
     return keys
 
 
-def as_json(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """A value as JSON knows it: moments in ISO 8601, bytes in base64, numbers as numbers where none is lost."""
     if value is None or isinstance(value, bool | str):
         return value.replace("\0", "") if isinstance(value, str) else value
     if isinstance(value, int):
         return value if -(2**63) <= value < 2**63 else str(value)
     if isinstance(value, float | Decimal):
-        return number(value)
+        return to_json_number(value)
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, bytes | bytearray | memoryview):
         return b64encode(value).decode()
     if isinstance(value, dict):
-        return {str(key): as_json(inner) for key, inner in value.items()}
+        return {str(key): to_json_value(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [as_json(inner) for inner in value]
+        return [to_json_value(inner) for inner in value]
     return str(value)
 
 
-def number(value: float | Decimal) -> Any:
+def to_json_number(value: float | Decimal) -> Any:
     """A number; as text where JSON has none like it."""
     if not math.isfinite(value):
         return str(value)

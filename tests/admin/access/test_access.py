@@ -12,7 +12,7 @@ from conductor_app.access import access_keys
 from conductor_app.access.access_types import ASKED
 from conductor_app.access.roles import role_group
 from conductor_app.models import AccessKey, Application, AuditEntry, Grant
-from tests.admin.reading import html, words
+from tests.admin.reading import html, page_text
 
 
 @pytest.fixture
@@ -29,10 +29,10 @@ def test_an_application_is_made_shown_renamed_and_deleted(administrator, clock):
     administrator.post("/admin/conductor/application/add/", {"name": "fleet"})
     made = Application.objects.get(name="fleet")
     page = f"/admin/conductor/application/{made.pk}/change/"
-    assert "its groups are its roles" in words(administrator.get(page))
+    assert "its groups are its roles" in page_text(administrator.get(page))
 
     administrator.post(page, {"name": "trucks"})
-    assert "trucks" in words(administrator.get("/admin/conductor/application/"))
+    assert "trucks" in page_text(administrator.get("/admin/conductor/application/"))
 
     administrator.post(f"/admin/conductor/application/{made.pk}/delete/", {"post": "yes"})
     assert not User.objects.filter(pk=made.user_id).exists()
@@ -66,7 +66,7 @@ def test_a_permission_is_given_listed_and_taken_back(administrator, clock):
 
     administrator.post("/admin/conductor/grant/add/", form)
 
-    page = words(administrator.get("/admin/conductor/grant/"))
+    page = page_text(administrator.get("/admin/conductor/grant/"))
     assert "ann" in page and "order_*" in page and "ada" in page
     administrator.post("/admin/conductor/grant/", {"action": "take_back", "_selected_action": [Grant.objects.get().pk]})
     assert not Grant.objects.exists()
@@ -87,7 +87,7 @@ def test_a_permission_that_makes_no_sense_is_not_given(administrator, clock, cas
 
     page = administrator.post("/admin/conductor/grant/add/", form | FAULTY[case])
 
-    assert "Please correct the error" in words(page)
+    assert "Please correct the error" in page_text(page)
     assert not Grant.objects.exists()
 
 
@@ -101,7 +101,7 @@ def test_what_is_changed_on_djangos_own_pages_stands_in_the_audit(administrator,
         ("ada", "create", "night shift"),
         ("ada", "delete", "night shift"),
     ]
-    assert "group night shift" in words(administrator.get("/admin/conductor/auditentry/"))
+    assert "group night shift" in page_text(administrator.get("/admin/conductor/auditentry/"))
 
 
 def test_every_servers_roles_are_listed_and_not_deleted(administrator, clock):

@@ -8,7 +8,7 @@ from conductor_app.access import clients as known
 from conductor_app.engine.access import scope_roles
 from conductor_app.engine.access.clients import ClientSettings, create_client
 from conductor_app.models import AuditEntry, Client, ScopeRole
-from tests.admin.reading import html, words
+from tests.admin.reading import html, page_text
 
 ADD = "/admin/conductor/client/add/"
 FLEET = {"id": "fleet/1", "scopes": "queue:claim-work:*\r\n a b \r\n", "expires": "2028-01-01T00:00", "reason": "new"}
@@ -32,7 +32,7 @@ def test_a_client_is_made_and_its_token_shown_once(operator, clock):
     entry = AuditEntry.objects.get()
     assert (entry.actor, entry.action, entry.object_id, entry.reason) == ("olga", "create", "fleet/1", "new")
     assert token not in str(AuditEntry.objects.values().get())
-    assert "client fleet/1" in words(operator.get("/admin/conductor/auditentry/"))
+    assert "client fleet/1" in page_text(operator.get("/admin/conductor/auditentry/"))
 
 
 def test_a_client_is_changed_disabled_and_deleted(operator, fleet):
@@ -71,12 +71,12 @@ FAULTY = {
 def test_a_client_is_not_made_with(operator, case):
     page = operator.post(ADD, FLEET | FAULTY[case])
 
-    assert "Please correct the error" in words(page)
+    assert "Please correct the error" in page_text(page)
     assert not Client.objects.exists()
 
 
 def test_there_is_one_client_of_each_id(operator, fleet):
-    assert "already exists" in words(operator.post(ADD, FLEET))
+    assert "already exists" in page_text(operator.post(ADD, FLEET))
 
 
 def test_a_role_is_made_changed_and_deleted(operator, clock):
@@ -97,13 +97,13 @@ def test_a_page_says_what_the_scopes_stand_for(operator, clock):
     scope_roles.create_role("reader", ["queue:status:*"], "", "olga")
     create_client("fleet/1", ClientSettings(["assume:reader"], clock.now() + 1000), "olga")
 
-    assert "queue:status:*" in words(operator.get("/admin/conductor/client/fleet_2F1/change/"))
+    assert "queue:status:*" in page_text(operator.get("/admin/conductor/client/fleet_2F1/change/"))
 
 
 def test_a_role_that_would_assume_itself_is_not_made(operator):
     page = operator.post("/admin/conductor/scoperole/add/", {"id": "a", "scopes": "assume:a"})
 
-    assert "would assume itself" in words(page)
+    assert "would assume itself" in page_text(page)
     assert not ScopeRole.objects.filter(pk="a").exists()
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.access.redaction import substitute_secrets
 from conductor_app.models import AuditEntry, Secret, Variable
-from tests.admin.reading import html, words
+from tests.admin.reading import html, page_text
 
 VALUE = "s3cret value"
 ADD = "/admin/conductor/secret/add/"
@@ -14,7 +14,7 @@ ADD = "/admin/conductor/secret/add/"
 def kept(operator):
     """A secret that was typed in."""
     reply = operator.post(ADD, {"name": "DB_1", "value": VALUE, "reason": "for the orders"}, follow=True)
-    assert "DB_1 is kept." in words(reply)
+    assert "DB_1 is kept." in page_text(reply)
     return operator
 
 
@@ -46,7 +46,7 @@ def test_a_form_that_is_refused_does_not_repeat_the_value(operator):
 def test_a_secret_is_forgotten(kept):
     reply = kept.post("/admin/conductor/secret/DB_1/forget/", follow=True)
 
-    assert "DB_1 is forgotten." in words(reply)
+    assert "DB_1 is forgotten." in page_text(reply)
     assert not Secret.objects.exists()
 
 
@@ -63,6 +63,6 @@ def test_who_may_only_look_writes_nothing(viewer, db):
 def test_a_variable_is_typed_in_and_shown(operator):
     operator.post("/admin/conductor/variable/add/", {"name": "REGION", "value": "eu"})
 
-    assert "REGION eu" in words(operator.get("/admin/conductor/variable/"))
+    assert "REGION eu" in page_text(operator.get("/admin/conductor/variable/"))
     operator.post("/admin/conductor/variable/REGION/forget/")
     assert not Variable.objects.exists()

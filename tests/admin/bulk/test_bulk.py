@@ -5,16 +5,16 @@ import pytest
 from conductor_app.admin.bulk import bulk
 from conductor_app.engine import runs
 from conductor_app.models import AuditEntry
-from tests.admin.reading import words
-from tests.insight.situations import define, now_of, start, step
+from tests.admin.reading import page_text
+from tests.insight.situations import define_workflow, reload_run, start_run, step
 
 LIST = "/admin/conductor/run/"
 
 
 @pytest.fixture
 def three(clock, db):
-    define("order", step("ship"))
-    return [start("order") for _ in range(3)]
+    define_workflow("order", step("ship"))
+    return [start_run("order") for _ in range(3)]
 
 
 def post(client, action, chosen, **more):
@@ -24,20 +24,20 @@ def post(client, action, chosen, **more):
 def test_an_action_asks_for_a_reason_and_says_how_many_can_do_it(operator, three):
     runs.pause_run(three[0].pk, "ann")
 
-    page = words(post(operator, "pause", three))
+    page = page_text(post(operator, "pause", three))
 
     assert "2 of 3 chosen runs can do this now" in page and "Reason" in page
-    assert now_of(three[1]).status == "RUNNING"
+    assert reload_run(three[1]).status == "RUNNING"
 
 
 def test_what_is_confirmed_is_done_and_each_refusal_is_said(operator, three):
     runs.terminate_run(three[0].pk, "ann")
 
-    page = words(post(operator, "pause", three, confirmed="yes", reason="stock count"))
+    page = page_text(post(operator, "pause", three, confirmed="yes", reason="stock count"))
 
     assert "2 done, 1 refused" in page
     assert "A workflow that is TERMINATED cannot pause." in page
-    assert [now_of(run).status for run in three] == ["TERMINATED", "PAUSED", "PAUSED"]
+    assert [reload_run(run).status for run in three] == ["TERMINATED", "PAUSED", "PAUSED"]
     assert (
         list(AuditEntry.objects.filter(action="pause").values_list("actor", "reason")) == [("olga", "stock count")] * 2
     )
@@ -46,11 +46,11 @@ def test_what_is_confirmed_is_done_and_each_refusal_is_said(operator, three):
 def test_no_more_than_a_request_can_bear_are_worked_off(operator, three, monkeypatch):
     monkeypatch.setattr(bulk, "MOST", 2)
 
-    assert "Only the newest 2 are taken at a time" in words(post(operator, "pause", three))
-    assert "2 done" in words(post(operator, "pause", three, confirmed="yes"))
+    assert "Only the newest 2 are taken at a time" in page_text(post(operator, "pause", three))
+    assert "2 done" in page_text(post(operator, "pause", three, confirmed="yes"))
 
 
 def test_a_viewer_cannot_act_on_a_selection(viewer, three):
     post(viewer, "terminate", three, confirmed="yes")
 
-    assert {now_of(run).status for run in three} == {"RUNNING"}
+    assert {reload_run(run).status for run in three} == {"RUNNING"}

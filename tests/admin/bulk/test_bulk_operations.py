@@ -4,9 +4,9 @@ import pytest
 
 from conductor_app.engine import bulk_operations
 from conductor_app.models import BulkItem, BulkOperation, Run
-from tests.admin.reading import html, words
+from tests.admin.reading import html, page_text
 from tests.builders import definition, loop, step
-from tests.story import BY, Story, committed, register
+from tests.story import ACTOR, Story, register_definitions, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 PLAN, LIST = "/admin/bulk/plan/", "/admin/bulk/"
@@ -26,18 +26,18 @@ def story(clock) -> Story:
 
 def works(clock, seconds: int = 2) -> None:
     for _ in range(seconds * 2):
-        with committed():
+        with run_commit_hooks():
             bulk_operations.run_due_operations()
         clock.advance(seconds=0.5)
 
 
 def begun(**more) -> str:
     asked = {"action": "retry", "selection": {"status": ["FAILED"]}, "rate": 10.0, "reason": "it is back", **more}
-    return bulk_operations.start(bulk_operations.BulkRequest(**asked), BY)
+    return bulk_operations.start(bulk_operations.BulkRequest(**asked), ACTOR)
 
 
 def test_a_plan_counts_what_it_would_touch(operator, story):
-    page = words(operator.get(PLAN, {"status": "FAILED", "definition": "order"}))
+    page = page_text(operator.get(PLAN, {"status": "FAILED", "definition": "order"}))
 
     assert "3 : runs of order, that are FAILED" in page
     assert "order v1 3" in page
@@ -53,9 +53,9 @@ def test_an_operation_is_begun_from_its_plan_and_worked_off(operator, story, clo
     works(clock)
     row = BulkOperation.objects.get()
     assert (row.state, row.done, row.by, row.reason) == ("DONE", 3, "olga", "it is back")
-    page = words(operator.get(answer["Location"]))
+    page = page_text(operator.get(answer["Location"]))
     assert "3 done, 0 refused, 0 left of 3." in page and "it is back" in page
-    assert "Retry runs that are FAILED" in words(operator.get(LIST))
+    assert "Retry runs that are FAILED" in page_text(operator.get(LIST))
 
 
 def test_it_is_paused_resumed_and_stopped_on_its_page(operator, story):
@@ -65,22 +65,22 @@ def test_it_is_paused_resumed_and_stopped_on_its_page(operator, story):
     for do, state in (("pause", "PAUSED"), ("resume", "GATHERING"), ("pause", "PAUSED"), ("stop", "STOPPED")):
         operator.post(address, {"do": do, "reason": "a look"})
         assert BulkOperation.objects.get().state == state
-        assert ("Paused by olga" in words(operator.get(address))) == (do == "pause")
+        assert ("Paused by olga" in page_text(operator.get(address))) == (do == "pause")
     page = operator.get(address)
-    assert "Stopped" in words(page) and "data-final" in html(page)
-    acts = words(operator.get(page.context["audit"]))
+    assert "Stopped" in page_text(page) and "data-final" in html(page)
+    acts = page_text(operator.get(page.context["audit"]))
     assert acts.count("a look") == 4 and acts.count(f"bulk operation {id}") == 5
-    assert "cannot pause" in words(operator.post(address, {"do": "pause"}, follow=True))
+    assert "cannot pause" in page_text(operator.post(address, {"do": "pause"}, follow=True))
 
 
 def test_what_was_refused_says_why_and_can_be_tried_again(operator, story, clock):
     id = begun()
-    with committed():
+    with run_commit_hooks():
         bulk_operations.run_due_operations()
     story.retry()
     works(clock)
 
-    page = words(operator.get(f"{LIST}{id}/", {"outcome": "REFUSED"}))
+    page = page_text(operator.get(f"{LIST}{id}/", {"outcome": "REFUSED"}))
     assert "Workflow … is RUNNING: only one that has ended badly can be retried." in page
     assert story.id in page
 
@@ -90,7 +90,7 @@ def test_what_was_refused_says_why_and_can_be_tried_again(operator, story, clock
 
 def test_a_run_is_taken_out_before_its_turn(operator, story):
     id = begun(rate=0.1)
-    with committed():
+    with run_commit_hooks():
         bulk_operations.run_due_operations()
 
     operator.post(f"{LIST}{id}/", {"do": "withdraw", "run": story.id})
@@ -109,8 +109,8 @@ def test_results_are_a_table_to_keep(operator, story, clock):
 
 
 def test_a_selection_without_runs_says_so(operator, clock):
-    assert "No run matches any more" in words(operator.get(PLAN, {"definition": "order"}))
-    assert "No operation yet" in words(operator.get(LIST))
+    assert "No run matches any more" in page_text(operator.get(PLAN, {"definition": "order"}))
+    assert "No operation yet" in page_text(operator.get(LIST))
 
 
 def test_all_runs_of_a_list_become_the_selection_of_a_plan(operator, story):
@@ -120,7 +120,7 @@ def test_all_runs_of_a_list_become_the_selection_of_a_plan(operator, story):
 
     assert answer.status_code == 302
     assert answer["Location"] == f"{PLAN}?search=order&definition=order&status=FAILED&action=retry"
-    assert "Retry 3 runs" in words(operator.get(answer["Location"]))
+    assert "Retry 3 runs" in page_text(operator.get(answer["Location"]))
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_hostile_plans_are_answered(operator, story, form):
 def test_a_viewer_sees_and_cannot_begin_or_stop(viewer, story):
     id = begun()
 
-    assert "conductor.change_run" in words(viewer.get(PLAN, {"status": "FAILED"}))
+    assert "conductor.change_run" in page_text(viewer.get(PLAN, {"status": "FAILED"}))
     assert viewer.post(PLAN, {"action": "retry", "status": "FAILED"}).status_code == 403
     assert viewer.get(f"{LIST}{id}/").status_code == 200
     assert viewer.post(f"{LIST}{id}/", {"do": "stop"}).status_code == 403
@@ -167,18 +167,20 @@ def test_pages_of_operations_cost_few_queries(operator, story, clock, django_ass
 
 def test_a_second_person_approves_on_the_page(operator, story, clock, settings):
     settings.CONDUCTOR_BULK_APPROVAL_FROM = 2
-    assert "second person has approved" in words(operator.get(PLAN, {"status": "FAILED"}))
+    assert "second person has approved" in page_text(operator.get(PLAN, {"status": "FAILED"}))
     own = operator.post(PLAN, {"action": "retry", "status": "FAILED", "canary_size": "0"})["Location"]
-    assert "somebody other than you" in words(operator.get(own)) and 'value="approve"' not in html(operator.get(own))
+    assert "somebody other than you" in page_text(operator.get(own)) and 'value="approve"' not in html(
+        operator.get(own)
+    )
     others = f"{LIST}{begun()}/"
-    assert "Waits for approval" in words(operator.get(LIST))
+    assert "Waits for approval" in page_text(operator.get(LIST))
 
     assert 'value="approve"' in html(operator.get(others))
     operator.post(others, {"do": "approve", "reason": "I have looked."})
 
     works(clock)
-    assert "Approved by olga" in words(operator.get(others))
-    assert BulkOperation.objects.get(by=BY).state == "DONE"
+    assert "Approved by olga" in page_text(operator.get(others))
+    assert BulkOperation.objects.get(by=ACTOR).state == "DONE"
 
 
 def test_chosen_runs_that_need_a_second_person_go_through_a_plan(operator, story, settings):
@@ -188,18 +190,18 @@ def test_chosen_runs_that_need_a_second_person_go_through_a_plan(operator, story
     answer = operator.post("/admin/conductor/run/", {"action": "retry", "_selected_action": ids, "index": "0"})
 
     assert answer.status_code == 302 and answer["Location"].startswith(PLAN)
-    assert "3 : runs chosen one by one (3)" in words(operator.get(answer["Location"]))
+    assert "3 : runs chosen one by one (3)" in page_text(operator.get(answer["Location"]))
 
 
 def test_the_plan_of_a_move_tells_which_runs_can_and_why_others_cannot(operator, clock):
     story = Story(clock, step("pay"), step("ship"))
     further = story.starts("order")
     story.worker("pay").completes()
-    register(definition(step("pay"), loop("again", step("ship"), times=2), version=2))
+    register_definitions(definition(step("pay"), loop("again", step("ship"), times=2), version=2))
     address = {"action": "upgrade", "name": "order"}
 
-    assert "See which of the newest can move" in words(operator.get("/admin/bulk/plan/", address))
-    page = words(operator.get("/admin/bulk/plan/", address | {"check": "yes"}))
+    assert "See which of the newest can move" in page_text(operator.get("/admin/bulk/plan/", address))
+    page = page_text(operator.get("/admin/bulk/plan/", address | {"check": "yes"}))
 
     assert "Of the newest 2 runs under way, 1 can move." in page
     assert "ship stands in other loops there." in page
@@ -210,18 +212,20 @@ def test_labels_are_put_on_the_runs_that_were_chosen_by_a_plan(operator, story, 
     chosen = {"action": "label", "_selected_action": [run.pk for run in Run.objects.all()[:2]]}
     plan = operator.post("/admin/conductor/run/", chosen)["Location"]
     page = operator.get(plan)
-    assert "Put labels on 2 runs" in words(page) and 'name="labels"' in html(page)
+    assert "Put labels on 2 runs" in page_text(page) and 'name="labels"' in html(page)
 
     fields = dict(page.context["fields"])
     sent = operator.post(PLAN, {**fields, "action": "label", "labels": "outage, may", "reason": "the gateway"})
     works(clock)
 
-    assert "2 done" in words(operator.get(sent["Location"])) and "outage, may" in words(operator.get(sent["Location"]))
+    assert "2 done" in page_text(operator.get(sent["Location"])) and "outage, may" in page_text(
+        operator.get(sent["Location"])
+    )
     assert Run.objects.filter(labels__name="may").count() == 2
 
 
 def test_a_plan_without_labels_says_so_and_keeps_what_was_typed(operator, story):
     page = operator.post(PLAN, {"action": "unlabel", "status": "FAILED", "labels": " , ", "reason": "tidy"})
 
-    assert "It is not said which labels." in words(page) and 'value="tidy"' in html(page)
+    assert "It is not said which labels." in page_text(page) and 'value="tidy"' in html(page)
     assert not BulkOperation.objects.exists()

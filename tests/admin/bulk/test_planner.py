@@ -5,9 +5,9 @@ import json
 import pytest
 
 from conductor_app.models import AuditEntry, Run
-from tests.admin.reading import html, words
+from tests.admin.reading import html, page_text
 from tests.builders import definition, dynamic_fork, fork, loop, policy, step
-from tests.story import Story, register
+from tests.story import Story, register_definitions
 
 pytestmark = pytest.mark.django_db
 
@@ -26,7 +26,7 @@ def failed(clock) -> Story:
 
 
 def test_a_failed_run_is_planned_to_be_retried(operator, failed):
-    page = words(operator.get(address(failed)))
+    page = page_text(operator.get(address(failed)))
 
     assert "1 will run again" in page and "1 result reused" in page
     assert "Do it: 1 will run again, 1 result reused" in page
@@ -34,7 +34,7 @@ def test_a_failed_run_is_planned_to_be_retried(operator, failed):
 
 
 def test_effects_outside_that_would_be_repeated_are_warned_of(operator, failed):
-    page = words(operator.get(address(failed), {"do": "restart"}))
+    page = page_text(operator.get(address(failed), {"do": "restart"}))
 
     assert "The outside would see 1 effect a second time." in page
     assert "charge of order" in page
@@ -44,7 +44,7 @@ def test_a_plan_is_done_as_it_was_shown(operator, failed):
     attempt = failed.task("charge").id
     form = {"do": "rerun", "attempt": attempt, "whole": "yes"}
     shown = operator.post(address(failed), form | {"plan": "yes"})
-    assert "2 will run again" in words(shown)
+    assert "2 will run again" in page_text(shown)
 
     sure = form | {"confirm": "yes", "reason": "the card was wrong", "revision": str(failed.row.revision)}
     answer = operator.post(address(failed), sure)
@@ -58,7 +58,7 @@ def test_a_plan_is_done_as_it_was_shown(operator, failed):
 def test_an_edited_input_is_shown_as_a_difference_and_used(operator, failed):
     form = {"do": "rerun", "attempt": failed.task("charge").id, "task_input": json.dumps({"n": 7})}
 
-    page = words(operator.post(address(failed), form | {"plan": "yes"}))
+    page = page_text(operator.post(address(failed), form | {"plan": "yes"}))
     assert "The task's input" in page and "n 1 7" in page
 
     operator.post(address(failed), form | {"confirm": "yes", "revision": str(failed.row.revision)})
@@ -70,7 +70,7 @@ def test_what_moved_meanwhile_is_refused_and_planned_again(operator, failed):
     failed.retry()
     failed.worker("ship").fails("again")
 
-    page = words(operator.post(address(failed), {"do": "retry", "confirm": "yes", "revision": revision}))
+    page = page_text(operator.post(address(failed), {"do": "retry", "confirm": "yes", "revision": revision}))
 
     assert "has moved on since it was looked at" in page
     assert "1 will run again" in page
@@ -78,18 +78,18 @@ def test_what_moved_meanwhile_is_refused_and_planned_again(operator, failed):
 
 
 def test_a_restart_by_another_version_offers_the_versions(operator, failed):
-    register(definition(step("other"), version=2))
+    register_definitions(definition(step("other"), version=2))
 
     page = operator.get(address(failed), {"do": "restart", "version": "2"})
 
-    assert "version 2" in words(page)
-    assert "1 new" in words(page)
+    assert "version 2" in page_text(page)
+    assert "1 new" in page_text(page)
 
 
 def test_what_is_not_possible_names_the_rule_and_what_is(operator, clock):
     story = Story(clock, step("a"))
 
-    page = words(operator.get(address(story), {"do": "retry"}))
+    page = page_text(operator.get(address(story), {"do": "retry"}))
 
     assert "only one that has ended badly can be retried" in page
     assert "Possible now: Skip a step" in page
@@ -118,7 +118,7 @@ def test_hostile_forms_are_answered_and_change_nothing(operator, failed, form):
 
 def test_a_viewer_sees_the_plan_and_cannot_do_it(viewer, failed):
     page = viewer.get(address(failed))
-    assert "conductor.change_run" in words(page)
+    assert "conductor.change_run" in page_text(page)
     assert 'name="confirm"' not in html(page)
 
     sure = {"do": "retry", "confirm": "yes", "revision": str(failed.row.revision)}
@@ -144,7 +144,7 @@ def running(clock) -> Story:
 
 
 def test_a_jump_is_planned_and_done(operator, running):
-    page = words(operator.get(address(running), {"do": "jump", "ref": "ship"}))
+    page = page_text(operator.get(address(running), {"do": "jump", "ref": "ship"}))
     assert "1 will be cancelled" in page or "pay" in page
 
     operator.post(
@@ -163,12 +163,12 @@ def test_a_jump_is_planned_and_done(operator, running):
 
 
 def test_a_step_that_is_not_there_is_refused(operator, running):
-    assert "is not in workflow" in words(operator.get(address(running), {"do": "jump", "ref": "fly"}))
+    assert "is not in workflow" in page_text(operator.get(address(running), {"do": "jump", "ref": "fly"}))
 
 
 def test_a_move_to_another_version_is_planned_for_one_run(operator, running):
-    register(definition(step("pay"), step("wrap"), step("ship"), version=2))
-    page = words(operator.get(address(running), {"do": "upgrade"}))
+    register_definitions(definition(step("pay"), step("wrap"), step("ship"), version=2))
+    page = page_text(operator.get(address(running), {"do": "upgrade"}))
     assert "Do it: " in page and "version 2" in page
 
     form = {"do": "upgrade", "version": "2", "confirm": "yes", "revision": str(running.row.revision)}
@@ -180,9 +180,9 @@ def test_a_move_to_another_version_is_planned_for_one_run(operator, running):
 
 def test_a_move_that_cannot_be_says_every_reason(operator, running):
     body = loop("again", step("pay"), times=2)
-    register(definition(body, step("ship"), version=2))
+    register_definitions(definition(body, step("ship"), version=2))
 
-    page = words(operator.get(address(running), {"do": "upgrade"}))
+    page = page_text(operator.get(address(running), {"do": "upgrade"}))
 
     assert "The run cannot move to version 2" in page and "pay stands in other loops there." in page
     assert "Do it" not in page
@@ -192,7 +192,7 @@ def test_a_move_that_cannot_be_says_every_reason(operator, running):
 def test_an_input_that_cannot_be_read_is_refused(operator, failed, given):
     form = {"do": "rerun", "attempt": failed.task("charge").id, "task_input": given, "plan": "yes"}
 
-    assert "The task input" in words(operator.post(address(failed), form))
+    assert "The task input" in page_text(operator.post(address(failed), form))
 
 
 def test_the_run_page_leads_to_the_steps_that_control_has_not_come_to(operator, running):
@@ -208,7 +208,7 @@ def test_what_is_reused_is_drawn_as_done_with_the_way_that_led_on_from_it(operat
     story.worker("price").completes()
     story.worker("ship").fails("no van")
 
-    assert "2 of 2 done" in words(operator.get(address(story)))
+    assert "2 of 2 done" in page_text(operator.get(address(story)))
 
 
 def test_the_branches_of_a_dynamic_fork_are_drawn_with_what_becomes_of_them(operator, clock):

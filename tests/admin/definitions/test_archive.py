@@ -4,8 +4,8 @@ import pytest
 
 from conductor_app.engine import runs
 from conductor_app.models import AuditEntry, Poller, Run, TaskDefinition, WorkflowDefinition
-from tests.admin.reading import words
-from tests.insight.situations import define, define_task, step
+from tests.admin.reading import page_text
+from tests.insight.situations import define_task, define_workflow, step
 
 pytestmark = pytest.mark.django_db
 WORKFLOWS, TASKS = "/admin/conductor/workflowdefinition/", "/admin/conductor/taskdefinition/"
@@ -14,31 +14,31 @@ WORKFLOWS, TASKS = "/admin/conductor/workflowdefinition/", "/admin/conductor/tas
 @pytest.fixture
 def order(clock):
     define_task("charge", responseTimeoutSeconds=30)
-    define("order", step("charge"))
+    define_workflow("order", step("charge"))
     return WorkflowDefinition.objects.get(name="order")
 
 
 def test_a_workflow_is_archived_goes_on_for_clients_and_comes_back(operator, order):
     operator.post(f"{WORKFLOWS}{order.pk}/put/away/", {"reason": "nobody orders"})
 
-    assert "order v1" not in words(operator.get(WORKFLOWS))
-    assert "order v1" in words(operator.get(f"{WORKFLOWS}?versions=archived"))
-    assert "order v1" in words(operator.get(f"{WORKFLOWS}?versions=all"))
-    assert "Archived 0 s ago" in words(operator.get(f"{WORKFLOWS}{order.pk}/change/"))
+    assert "order v1" not in page_text(operator.get(WORKFLOWS))
+    assert "order v1" in page_text(operator.get(f"{WORKFLOWS}?versions=archived"))
+    assert "order v1" in page_text(operator.get(f"{WORKFLOWS}?versions=all"))
+    assert "Archived 0 s ago" in page_text(operator.get(f"{WORKFLOWS}{order.pk}/change/"))
     runs.start(runs.StartRequest("order"), "a client")
     assert Run.objects.filter(name="order").exists()
     assert AuditEntry.objects.get(action="archive").reason == "nobody orders"
 
     operator.post(f"{WORKFLOWS}{order.pk}/put/back/")
-    assert "order v1" in words(operator.get(WORKFLOWS))
+    assert "order v1" in page_text(operator.get(WORKFLOWS))
 
 
 def test_a_task_is_archived_and_comes_back(operator, order):
     row = TaskDefinition.objects.get()
     operator.post(f"{TASKS}{row.pk}/put/away/")
 
-    assert "charge" not in words(operator.get(TASKS))
-    assert "charge" in words(operator.get(f"{TASKS}?shelf=archived"))
+    assert "charge" not in page_text(operator.get(TASKS))
+    assert "charge" in page_text(operator.get(f"{TASKS}?shelf=archived"))
 
 
 def test_who_may_not_edit_archives_nothing(viewer, operator, order):
@@ -50,10 +50,10 @@ def test_who_may_not_edit_archives_nothing(viewer, operator, order):
 def test_the_list_of_tasks_says_who_uses_them_and_what_deserves_a_look(operator, order, django_assert_max_num_queries):
     define_task("forgotten")
 
-    shown = words(operator.get(TASKS))
+    shown = page_text(operator.get(TASKS))
 
     assert "charge no worker" in shown and "forgotten unused" in shown
     Poller.objects.create(task_type="charge", worker="w1", polled_at=1)
-    assert "charge no worker" not in words(operator.get(TASKS))
+    assert "charge no worker" not in page_text(operator.get(TASKS))
     with django_assert_max_num_queries(15):
         operator.get(TASKS)

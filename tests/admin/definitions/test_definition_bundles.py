@@ -6,8 +6,8 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from conductor_app.models import AuditEntry, TaskDefinition, WorkflowDefinition
-from tests.admin.reading import words
-from tests.insight.situations import define, define_task, step
+from tests.admin.reading import page_text
+from tests.insight.situations import define_task, define_workflow, step
 
 EXPORT = "/admin/conductor/workflowdefinition/export/"
 IMPORT = "/admin/conductor/workflowdefinition/import/"
@@ -16,9 +16,9 @@ IMPORT = "/admin/conductor/workflowdefinition/import/"
 @pytest.fixture
 def shop(clock, db):
     define_task("charge", retryCount=3)
-    define("billing", step("charge"))
-    define("shop", step("bill", "SUB_WORKFLOW", subWorkflowParam={"name": "billing"}))
-    define("other", step("ship"))
+    define_workflow("billing", step("charge"))
+    define_workflow("shop", step("bill", "SUB_WORKFLOW", subWorkflowParam={"name": "billing"}))
+    define_workflow("other", step("ship"))
 
 
 def exported(client, **asked):
@@ -70,7 +70,7 @@ def test_first_it_is_said_what_it_would_do_and_nothing_is_done(operator, shop):
     assert verdicts == {
         "charge": "changed", "new": "new", "worse": "refused", "shop": "same", "billing": "same", "other": "same",
     }  # fmt: skip
-    assert "retries 3 to 5" in words(page) and "WorkflowTask list cannot be empty" in words(page)
+    assert "retries 3 to 5" in page_text(page) and "WorkflowTask list cannot be empty" in page_text(page)
     assert not WorkflowDefinition.objects.filter(name="new").exists()
 
 
@@ -89,7 +89,7 @@ def test_or_they_are_written_over_the_version_that_they_give_themselves(operator
 def test_what_is_refused_is_told_and_the_rest_is_taken_in(operator, shop):
     answer = take(operator, {"workflows": [document("worse", tasks=[]), document()]})
 
-    assert "Refused: workflow worse." in words(operator.get(answer.url))
+    assert "Refused: workflow worse." in page_text(operator.get(answer.url))
     assert WorkflowDefinition.objects.filter(name="new").exists()
 
 
@@ -120,7 +120,7 @@ def test_a_file_is_read(operator, clock):
     ],
 )
 def test_what_is_no_bundle_is_refused_with_the_reason(operator, clock, given, complaint):
-    assert complaint in words(look(operator, given))
+    assert complaint in page_text(look(operator, given))
 
 
 def test_who_may_not_change_definitions_may_give_out_and_not_take_in(viewer, shop):

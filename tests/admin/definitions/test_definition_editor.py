@@ -8,8 +8,8 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from conductor_app.models import AuditEntry, DefinitionDraft, TaskDefinition, WorkflowDefinition
-from tests.admin.reading import html, words
-from tests.insight.situations import define, define_task, start, started, step
+from tests.admin.reading import html, page_text
+from tests.insight.situations import define_task, define_workflow, start_run, start_run_of, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 TASKS = "/admin/conductor/taskdefinition/"
@@ -17,7 +17,7 @@ TASKS = "/admin/conductor/taskdefinition/"
 
 @pytest.fixture
 def order(clock, db):
-    define("order", step("charge"), step("ship", inputParameters={"receipt": "${charge.output.receipt}"}))
+    define_workflow("order", step("charge"), step("ship", inputParameters={"receipt": "${charge.output.receipt}"}))
     return WorkflowDefinition.objects.get(name="order")
 
 
@@ -103,14 +103,14 @@ def test_what_is_typed_is_kept_as_a_draft_and_offered_again(operator, order):
 
     page = operator.get(f"{WORKFLOWS}{order.pk}/edit/")
 
-    assert "This is your draft" in words(page) and "{&quot;half" in html(page)
+    assert "This is your draft" in page_text(page) and "{&quot;half" in html(page)
     assert page.context["form"].initial["base"] == "r1n1"
 
 
 def test_a_draft_is_its_authors_own(operator, author, order):
     operator.post(f"{WORKFLOWS}draft/?name=order", {"document": "mine"})
 
-    assert "This is your draft" not in words(author.get(f"{WORKFLOWS}{order.pk}/edit/"))
+    assert "This is your draft" not in page_text(author.get(f"{WORKFLOWS}{order.pk}/edit/"))
 
 
 def test_a_draft_can_be_forgotten(operator, order):
@@ -148,10 +148,10 @@ def test_a_huge_draft_is_refused(operator, order):
 
 
 def test_before_it_is_saved_the_change_is_told_in_sentences_and_in_lines(operator, order):
-    start("order")
+    start_run("order")
     tasks = [step("charge", retryCount=5), step("ship", inputParameters={"receipt": "${charge.output.receipt}"})]
 
-    page = words(operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": text(tasks=tasks), "step": "review"}))
+    page = page_text(operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": text(tasks=tasks), "step": "review"}))
 
     assert "charge: retries set to 5" in page
     assert '"retryCount": 5' in page
@@ -161,7 +161,7 @@ def test_before_it_is_saved_the_change_is_told_in_sentences_and_in_lines(operato
 
 
 def test_what_would_be_refused_is_said_before_it_is_saved(operator, order):
-    page = words(operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": text(tasks=[]), "step": "review"}))
+    page = page_text(operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": text(tasks=[]), "step": "review"}))
 
     assert "this will be refused" in page and "WorkflowTask list cannot be empty" in page
 
@@ -194,10 +194,10 @@ def test_the_policy_lets_the_editor_make_its_styles_and_no_other_page(operator, 
 
 def test_the_page_of_a_task_draws_its_retries_and_limits(operator, clock):
     define_task("charge", retryCount=3, retryLogic="EXPONENTIAL_BACKOFF", retryDelaySeconds=10)
-    define("order", step("charge"))
+    define_workflow("order", step("charge"))
     row = TaskDefinition.objects.get(name="charge")
 
-    page = words(operator.get(f"{TASKS}{row.pk}/change/"))
+    page = page_text(operator.get(f"{TASKS}{row.pk}/change/"))
 
     assert "4 attempts: retries after 10.0 s, 20.0 s, 40.0 s; the last one 1 min 10 s after the first failed." in page
     assert "One attempt 1 h" in page and "order v1" in page
@@ -210,16 +210,16 @@ def test_a_check_of_a_task_definition_draws_it(operator, clock):
 
 
 def test_old_versions_are_compared_with_the_one_before(operator, order):
-    define("order", step("charge"), version=2)
+    define_workflow("order", step("charge"), version=2)
     row = WorkflowDefinition.objects.get(version=2)
 
-    page = words(operator.get(f"{WORKFLOWS}{row.pk}/compare/"))
+    page = page_text(operator.get(f"{WORKFLOWS}{row.pk}/compare/"))
 
     assert "v1 → v2" in page and "step ship removed" in page
 
 
 def test_an_old_version_is_made_the_newest_again(operator, order):
-    define("order", step("charge"), version=2)
+    define_workflow("order", step("charge"), version=2)
 
     answer = operator.post(f"{WORKFLOWS}{order.pk}/restore/", {"reason": "v2 loses parcels"})
 
@@ -230,7 +230,7 @@ def test_an_old_version_is_made_the_newest_again(operator, order):
 
 
 def test_the_ledger_tells_who_why_and_how_the_runs_of_each_version_go(operator, order):
-    started(step("charge"), name="order")
+    start_run_of(step("charge"), name="order")
     page = operator.get(f"{WORKFLOWS}{order.pk}/change/")
 
     [version] = page.context["ledger"]
@@ -239,19 +239,19 @@ def test_the_ledger_tells_who_why_and_how_the_runs_of_each_version_go(operator, 
 
 def test_the_page_takes_few_queries(operator, order, django_assert_max_num_queries):
     for version in range(2, 12):
-        define("order", step("charge"), version=version)
+        define_workflow("order", step("charge"), version=version)
 
     with django_assert_max_num_queries(15):
         operator.get(f"{WORKFLOWS}{order.pk}/change/?step=charge")
 
 
 def test_runs_of_older_versions_can_be_moved_to_the_newest(operator, order):
-    started(step("charge"), step("pack"), name="order")
-    define("order", step("charge"), step("ship"), version=2)
+    start_run_of(step("charge"), step("pack"), name="order")
+    define_workflow("order", step("charge"), step("ship"), version=2)
     newest = WorkflowDefinition.objects.get(version=2)
 
     page = html(operator.get(f"{WORKFLOWS}{newest.pk}/change/"))
 
     assert "1 of v1" in page
     address = re.search(r'href="([^"]*action=upgrade[^"]*)"', page)[1].replace("&amp;", "&")
-    assert "Each run that is under way goes on by the newest version" in words(operator.get(address))
+    assert "Each run that is under way goes on by the newest version" in page_text(operator.get(address))

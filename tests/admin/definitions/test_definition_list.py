@@ -3,8 +3,8 @@
 import pytest
 
 from conductor_app.models import WorkflowDefinition
-from tests.admin.reading import html, words
-from tests.insight.situations import claim, define, define_task, start, step, work
+from tests.admin.reading import html, page_text
+from tests.insight.situations import claim_and_report, claim_next, define_task, define_workflow, start_run, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 
@@ -20,8 +20,8 @@ def shelved(client, name="order"):
 
 
 def test_only_the_newest_versions_are_listed_unless_all_are_asked_for(operator):
-    define("order", step("ship"))
-    define("order", step("ship"), version=2)
+    define_workflow("order", step("ship"))
+    define_workflow("order", step("ship"), version=2)
 
     assert [row.version for row in operator.get(WORKFLOWS).context["cl"].result_list] == [2]
     assert len(operator.get(f"{WORKFLOWS}?versions=all").context["cl"].result_list) == 2
@@ -29,30 +29,30 @@ def test_only_the_newest_versions_are_listed_unless_all_are_asked_for(operator):
 
 def test_the_runs_of_the_last_day_are_told_with_the_share_that_failed(operator, clock):
     define_task("ship", retryCount=0)
-    define("order", step("ship"))
+    define_workflow("order", step("ship"))
     for outcome in ("COMPLETED", "COMPLETED", "COMPLETED", "FAILED"):
-        start("order")
-        work("ship", outcome)
+        start_run("order")
+        claim_and_report("ship", outcome)
 
     health = shelved(operator).health
 
     assert (health.runs, health.failure_percent) == (4, 25)
-    assert "25 %" in words(operator.get(WORKFLOWS))
+    assert "25 %" in page_text(operator.get(WORKFLOWS))
     clock.advance(seconds=25 * 3600)
     assert shelved(operator).health.runs == 0
 
 
 def test_what_nothing_starts_is_flagged(operator):
-    define("order", step("ship"))
-    define("shop", step("order", "SUB_WORKFLOW", subWorkflowParam={"name": "order"}))
+    define_workflow("order", step("ship"))
+    define_workflow("shop", step("order", "SUB_WORKFLOW", subWorkflowParam={"name": "order"}))
 
     assert "unused" not in shelved(operator).flags and shelved(operator).used_by == 1
     assert shelved(operator, "shop").flags["unused"] == "Nothing starts it, and it was never run."
 
 
 def test_a_definition_that_was_run_lately_is_not_unused(operator, clock):
-    define("order", step("ship"))
-    start("order")
+    define_workflow("order", step("ship"))
+    start_run("order")
 
     assert "unused" not in shelved(operator).flags
     clock.advance(seconds=31 * 86_400)
@@ -62,34 +62,34 @@ def test_a_definition_that_was_run_lately_is_not_unused(operator, clock):
 def test_a_broken_reference_is_found_without_running_anything(operator):
     switch = step("route", "SWITCH", evaluatorType="value-param", expression="x", inputParameters={"x": 1})
     inner = step("ship", inputParameters={"a": "${nobody.output}"})
-    define("order", {**switch, "decisionCases": {"1": [inner]}})
+    define_workflow("order", {**switch, "decisionCases": {"1": [inner]}})
 
     assert "There is no step `nobody`" in shelved(operator).flags["broken reference"]
-    assert "broken reference" in words(operator.get(WORKFLOWS))
+    assert "broken reference" in page_text(operator.get(WORKFLOWS))
 
 
 def test_a_task_that_no_worker_ever_asked_for_is_flagged(operator):
-    define("order", step("ship"))
+    define_workflow("order", step("ship"))
     assert "no worker" in shelved(operator).flags
 
-    claim("ship")
+    claim_next("ship")
     assert "no worker" not in shelved(operator).flags
 
 
 def test_the_reason_of_the_last_change_is_shown(operator):
-    define("order", step("ship"))
+    define_workflow("order", step("ship"))
     row = WorkflowDefinition.objects.get()
     operator.post(f"{WORKFLOWS}{row.pk}/restore/", {"reason": "because of the carrier"})
 
-    assert "because of the carrier" in words(operator.get(WORKFLOWS))
+    assert "because of the carrier" in page_text(operator.get(WORKFLOWS))
 
 
 def test_an_empty_list_says_how_to_fill_it(operator):
-    assert "New definition" in words(operator.get(WORKFLOWS))
+    assert "New definition" in page_text(operator.get(WORKFLOWS))
 
 
 def test_a_viewer_sees_the_list_and_no_way_to_change_it(viewer):
-    define("order", step("ship"))
+    define_workflow("order", step("ship"))
 
     page = html(viewer.get(WORKFLOWS))
     assert "order" in page and "New definition" not in page and ">Import<" not in page
@@ -97,7 +97,7 @@ def test_a_viewer_sees_the_list_and_no_way_to_change_it(viewer):
 
 def test_the_list_takes_few_queries_however_long_it_is(operator, django_assert_max_num_queries):
     for number in range(12):
-        define(f"order{number}", step("ship"))
+        define_workflow(f"order{number}", step("ship"))
 
     with django_assert_max_num_queries(15):
         operator.get(WORKFLOWS)

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from conductor_app.models import AuditEntry, TaskDefinition, WorkflowDefinition
-from tests.admin.reading import html, words
-from tests.insight.situations import define, define_task, start, step
+from tests.admin.reading import html, page_text
+from tests.insight.situations import define_task, define_workflow, start_run, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 TASKS = "/admin/conductor/taskdefinition/"
@@ -14,7 +14,7 @@ TASKS = "/admin/conductor/taskdefinition/"
 
 @pytest.fixture
 def order(clock, db):
-    define("order", step("ship"), description="Sends an order")
+    define_workflow("order", step("ship"), description="Sends an order")
     return WorkflowDefinition.objects.get(name="order")
 
 
@@ -34,13 +34,13 @@ def edit(client, row, document, save_as="new", **more):
 
 
 def test_the_list_shows_name_version_description_and_who_changed_it(operator, order):
-    page = words(operator.get(WORKFLOWS))
+    page = page_text(operator.get(WORKFLOWS))
 
     assert "order v1" in page and "Sends an order" in page and "ann" in page
 
 
 def test_the_page_shows_the_steps_and_the_document(operator, order):
-    page = words(operator.get(f"{WORKFLOWS}{order.pk}/change/"))
+    page = page_text(operator.get(f"{WORKFLOWS}{order.pk}/change/"))
 
     assert "Picture" in page and "ship SIMPLE" in page and 'taskReferenceName "ship"' in page
 
@@ -54,7 +54,7 @@ def test_a_new_definition_is_created_from_json(operator, clock):
 
 
 def test_what_exists_is_not_overwritten_by_creating_it_again(operator, order):
-    page = words(operator.post(f"{WORKFLOWS}add/", {"document": json.dumps(document())}))
+    page = page_text(operator.post(f"{WORKFLOWS}add/", {"document": json.dumps(document())}))
 
     assert "already exists" in page
 
@@ -69,7 +69,7 @@ def test_a_changed_document_becomes_a_new_version(operator, order):
 
 
 def test_the_new_version_comes_after_the_newest_one(operator, order):
-    define("order", step("ship"), version=7)
+    define_workflow("order", step("ship"), version=7)
 
     edit(operator, order, document())
 
@@ -85,9 +85,9 @@ def test_a_version_can_be_overwritten(operator, order):
 @pytest.mark.parametrize("save_as", ["overwrite", "new"])
 def test_what_somebody_has_changed_meanwhile_is_merged_by_hand(operator, order, save_as):
     begun = base(operator, order)
-    define("order", step("ship"), description="by ann meanwhile")
+    define_workflow("order", step("ship"), description="by ann meanwhile")
 
-    page = words(edit(operator, order, document(description="mine"), save_as=save_as, base=begun))
+    page = page_text(edit(operator, order, document(description="mine"), save_as=save_as, base=begun))
 
     assert "order was changed meanwhile" in page and "ann has saved version 1" in page
     assert "by ann meanwhile" in page and "mine" in page
@@ -96,15 +96,15 @@ def test_what_somebody_has_changed_meanwhile_is_merged_by_hand(operator, order, 
 
 def test_a_newer_version_that_appeared_meanwhile_is_merged_by_hand_too(operator, order):
     begun = base(operator, order)
-    define("order", step("ship"), version=2)
+    define_workflow("order", step("ship"), version=2)
 
-    assert "ann has saved version 2" in words(edit(operator, order, document(), base=begun))
+    assert "ann has saved version 2" in page_text(edit(operator, order, document(), base=begun))
     assert WorkflowDefinition.objects.count() == 2
 
 
 def test_what_was_merged_is_reviewed_against_the_newest_state_and_saved(operator, order):
     begun = base(operator, order)
-    define("order", step("ship"), description="by ann meanwhile")
+    define_workflow("order", step("ship"), description="by ann meanwhile")
     merging = edit(operator, order, document(description="both"), base=begun)
 
     merged = {"base": merging.context["base"], "reason": "merged"}
@@ -113,7 +113,7 @@ def test_what_was_merged_is_reviewed_against_the_newest_state_and_saved(operator
 
 
 def test_an_edited_definition_keeps_its_name(operator, order):
-    assert "keeps its name, order" in words(edit(operator, order, document(name="other")))
+    assert "keeps its name, order" in page_text(edit(operator, order, document(name="other")))
 
 
 def test_what_is_no_json_is_refused_with_line_and_column_and_kept_as_typed(operator, order):
@@ -136,13 +136,13 @@ def test_what_is_no_json_is_refused_with_line_and_column_and_kept_as_typed(opera
     ids=["list", "nan", "deep", "empty"],
 )
 def test_other_texts_that_are_no_definition_are_refused_by_name(operator, order, typed, complaint):
-    assert complaint in words(edit(operator, order, typed))
+    assert complaint in page_text(edit(operator, order, typed))
 
 
 def test_every_complaint_is_shown_with_its_path_and_line(operator, order):
     wrong = json.dumps(document(tasks=[step("ship"), {"name": "x", "type": "SIMPLE"}, step("ship")]), indent=2)
 
-    page = words(edit(operator, order, wrong))
+    page = page_text(edit(operator, order, wrong))
 
     assert "wrong with this definition" in page and "taskReferenceName" in page
     assert "line " in page
@@ -175,7 +175,7 @@ def test_unknown_fields_and_long_numbers_survive_the_editor(operator, order):
 
 
 def test_a_viewer_may_read_but_not_edit(viewer, order):
-    assert "Edit" not in words(viewer.get(f"{WORKFLOWS}{order.pk}/change/")).split("Picture")[0]
+    assert "Edit" not in page_text(viewer.get(f"{WORKFLOWS}{order.pk}/change/")).split("Picture")[0]
     assert viewer.get(f"{WORKFLOWS}{order.pk}/edit/").status_code == 403
     assert viewer.post(f"{WORKFLOWS}add/", {"document": "{}"}).status_code == 403
 
@@ -199,8 +199,8 @@ def test_a_fork_that_no_join_follows_is_saved_with_a_warning_on_its_page_and_its
     )
     editor = operator.get(f"{WORKFLOWS}{row.pk}/edit/?fresh")
     assert editor.status_code == 200
-    run_id = start("order")
-    assert "is not followed by a join task" in words(operator.get(f"/admin/conductor/run/{run_id}/change/"))
+    run_id = start_run("order")
+    assert "is not followed by a join task" in page_text(operator.get(f"/admin/conductor/run/{run_id}/change/"))
 
 
 def test_a_schema_that_cannot_be_used_is_a_warning_on_the_page_of_its_task_definition(operator, clock):
@@ -208,6 +208,8 @@ def test_a_schema_that_cannot_be_used_is_a_warning_on_the_page_of_its_task_defin
     define_task("charge", inputSchema=schema)
     row = TaskDefinition.objects.get(name="charge")
 
-    assert "This is no JSON schema" in words(operator.get(f"{TASKS}{row.pk}/change/"))
+    assert "This is no JSON schema" in page_text(operator.get(f"{TASKS}{row.pk}/change/"))
     define_task("ship")
-    assert "no JSON schema" not in words(operator.get(f"{TASKS}{TaskDefinition.objects.get(name='ship').pk}/change/"))
+    assert "no JSON schema" not in page_text(
+        operator.get(f"{TASKS}{TaskDefinition.objects.get(name='ship').pk}/change/")
+    )

@@ -7,8 +7,8 @@ from django.test import Client
 from conductor_app.access.roles import role_group
 from conductor_app.engine import bundles, form_templates, human_tasks
 from conductor_app.models import AuditEntry, FormTemplate
-from tests.admin.reading import html, words
-from tests.insight.situations import attempt_of, define, now_of, start, step
+from tests.admin.reading import html, page_text
+from tests.insight.situations import define_workflow, newest_attempt_of, reload_run, start_run, step
 
 LIST = "/admin/form_templates/"
 SCHEMA = {
@@ -43,7 +43,7 @@ def typed(text: str, **fields: str) -> dict[str, str]:
 
 
 def test_an_empty_list_says_what_templates_are_for(operator, clock):
-    assert "No form template yet" in words(operator.get(LIST))
+    assert "No form template yet" in page_text(operator.get(LIST))
 
 
 def test_a_template_is_written_on_the_page_and_listed_with_its_fields(operator, clock):
@@ -51,8 +51,8 @@ def test_a_template_is_written_on_the_page_and_listed_with_its_fields(operator, 
 
     page = operator.post(f"{LIST}new/", typed(sample, reason="a first one"), follow=True)
 
-    assert "approval version 1 is saved." in words(page) and "Approved?" in words(page)
-    assert "approval v1 1" in words(operator.get(LIST))
+    assert "approval version 1 is saved." in page_text(page) and "Approved?" in page_text(page)
+    assert "approval v1 1" in page_text(operator.get(LIST))
     assert AuditEntry.objects.get(object_type="form_template").reason == "a first one"
 
 
@@ -84,20 +84,20 @@ def test_a_version_is_changed_and_saved_as_a_new_one(operator, kept):
 def test_what_is_wrong_is_said_and_what_was_typed_stays(operator, kept, text, said):
     page = operator.post(f"{LIST}new/", typed(text))
 
-    assert page.status_code == 200 and said in words(page)
+    assert page.status_code == 200 and said in page_text(page)
     assert FormTemplate.objects.count() == 1
 
 
 def test_a_version_is_deleted_with_a_reason(operator, kept):
     page = operator.post(page_of(kept), {"do": "delete", "reason": "unused"}, follow=True)
 
-    assert "approval version 1 is deleted." in words(page)
+    assert "approval version 1 is deleted." in page_text(page)
     assert AuditEntry.objects.get(action="delete").reason == "unused"
     assert operator.get(page_of(kept)).status_code == 404
 
 
 def test_a_viewer_sees_templates_and_changes_none(viewer, kept):
-    assert "approval" in words(viewer.get(LIST)) and "New form template" not in words(viewer.get(LIST))
+    assert "approval" in page_text(viewer.get(LIST)) and "New form template" not in page_text(viewer.get(LIST))
     assert "conductor.change_formtemplate" in html(viewer.get(page_of(kept)))
     for form in (typed("{}"), typed("{}", do="new_version"), {"do": "delete"}):
         assert viewer.post(page_of(kept), form).status_code == 403
@@ -117,21 +117,21 @@ def names_template(version: int = 0):
 
 
 def test_the_form_of_an_answer_is_drawn_from_the_template_that_the_step_names(operator, kept):
-    define("order", names_template())
-    run = start("order")
-    here = f"/admin/waiting/{attempt_of(run, 'approve').pk}/"
+    define_workflow("order", names_template())
+    run = start_run("order")
+    here = f"/admin/waiting/{newest_attempt_of(run, 'approve').pk}/"
 
-    assert "Is it approved?" in words(operator.get(here))
+    assert "Is it approved?" in page_text(operator.get(here))
     refused = operator.post(here, {"outcome": "COMPLETED", "mode": "json", "output": "{}"})
-    assert "does not fit the schema" in words(refused)
+    assert "does not fit the schema" in page_text(refused)
     operator.post(here, {"outcome": "COMPLETED", "mode": "form", "output.approved": "true"})
-    assert now_of(run).status == "COMPLETED"
+    assert reload_run(run).status == "COMPLETED"
 
 
 def test_what_a_client_has_saved_stands_in_the_form(operator, kept):
-    define("order", names_template())
-    run = start("order")
-    attempt = attempt_of(run, "approve")
+    define_workflow("order", names_template())
+    run = start_run("order")
+    attempt = newest_attempt_of(run, "approve")
     human_tasks.save_output(run.pk, attempt.pk, {"note": "half done"}, "shop")
 
     assert "half done" in html(operator.get(f"/admin/waiting/{attempt.pk}/"))
@@ -139,31 +139,31 @@ def test_what_a_client_has_saved_stands_in_the_form(operator, kept):
 
 def test_an_assignment_is_skipped_on_the_page(operator, kept):
     to = [{"assignee": {"userType": "CONDUCTOR_USER", "user": who}} for who in ("ann", "bob")]
-    define("order", step("approve", "HUMAN", inputParameters={"__humanTaskDefinition": {"assignments": to}}))
-    here = f"/admin/waiting/{attempt_of(start('order'), 'approve').pk}/"
-    assert "Ask the next one" in words(operator.get(here))
+    define_workflow("order", step("approve", "HUMAN", inputParameters={"__humanTaskDefinition": {"assignments": to}}))
+    here = f"/admin/waiting/{newest_attempt_of(start_run('order'), 'approve').pk}/"
+    assert "Ask the next one" in page_text(operator.get(here))
 
-    page = words(operator.post(here, {"do": "skip"}, follow=True))
+    page = page_text(operator.post(here, {"do": "skip"}, follow=True))
 
     assert "The next one is asked." in page and "olga has skipped ann" in page
     assert "Ask the next one" not in page
 
 
 def test_a_task_claimed_for_an_external_user_is_taken_over_before_it_is_answered(operator, kept):
-    define("order", names_template())
-    run = start("order")
-    attempt = attempt_of(run, "approve")
+    define_workflow("order", names_template())
+    run = start_run("order")
+    attempt = newest_attempt_of(run, "approve")
     human_tasks.claim_task(attempt.task_id, "shop", external_user="olga")
     here = f"/admin/waiting/{attempt.pk}/"
 
-    assert "olga has taken it" in words(operator.get(here))
+    assert "olga has taken it" in page_text(operator.get(here))
     refused = operator.post(here, {"outcome": "COMPLETED", "mode": "form", "output.approved": "true"}, follow=True)
-    assert "take it over first" in words(refused)
+    assert "take it over first" in page_text(refused)
 
 
 def test_a_bundle_carries_the_templates_that_its_workflows_name(kept, clock):
     form_templates.save_templates([{**TEMPLATE, "version": 2}, {**TEMPLATE, "name": "other"}], "olga")
-    define("order", names_template(1))
+    define_workflow("order", names_template(1))
     bundle = bundles.export_bundle(["order"])
     assert [(each["name"], each["version"]) for each in bundle["formTemplates"]] == [("approval", 1)]
 
@@ -179,6 +179,6 @@ def test_a_bundle_with_templates_is_taken_in_by_who_may_write_them(author, opera
     text = '{"formTemplates": [{"name": "x", "version": 1, "jsonSchema": {}, "templateUI": {}}]}'
     page = author.post("/admin/conductor/workflowdefinition/import/", {"text": text})
 
-    assert "x form template" in words(page)
+    assert "x form template" in page_text(page)
     author.post("/admin/conductor/workflowdefinition/import/", {"text": text, "step": "take"})
     assert FormTemplate.objects.filter(name="x").exists()

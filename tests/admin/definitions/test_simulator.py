@@ -5,8 +5,8 @@ import json
 import pytest
 
 from conductor_app.models import Attempt, DefinitionDraft, ResolvedDefinition, Run, SimulationCase, WorkflowDefinition
-from tests.admin.reading import html, words
-from tests.insight.situations import define, define_task, started, step, work
+from tests.admin.reading import html, page_text
+from tests.insight.situations import claim_and_report, define_task, define_workflow, start_run_of, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 ROUTE = step(
@@ -23,7 +23,9 @@ ROUTE = step(
 @pytest.fixture
 def order(clock, db):
     define_task("charge", retryCount=1, retryDelaySeconds=5)
-    define("order", step("charge"), ROUTE, outputParameters={"by": "${fly.output.plane}"}, inputParameters=["order"])
+    define_workflow(
+        "order", step("charge"), ROUTE, outputParameters={"by": "${fly.output.plane}"}, inputParameters=["order"]
+    )
     return WorkflowDefinition.objects.get(name="order")
 
 
@@ -46,7 +48,7 @@ def test_a_try_shows_the_way_it_goes_what_goes_in_and_what_comes_out(operator, o
     assert story.status == "COMPLETED" and story.output == {"by": "A320"}
     assert [moment.name for moment in story.moments] == ["charge", "route", "fly"]
     assert story.unreached == ["drive"]
-    assert "Never reached: drive" in words(page)
+    assert "Never reached: drive" in page_text(page)
     assert 'class="dg-node leaf succeeded" href="?task=fly"' in html(page)
 
 
@@ -80,13 +82,13 @@ def test_a_step_may_end_badly_or_not_at_all(operator, order, how, status):
 def test_it_can_be_gone_through_step_by_step(operator, order):
     page = try_out(operator, order, until="1", **AIR)
 
-    assert "1 of 3" in words(page)
+    assert "1 of 3" in page_text(page)
     assert page.context["story"].seen.get("route") is None and page.context["story"].seen.get("charge")
 
 
 def test_steps_are_offered_what_they_gave_lately(operator, order):
-    started(step("charge"), ROUTE, name="order", input={"order": "4711"})
-    work("charge", output={"way": "air", "receipt": 7})
+    start_run_of(step("charge"), ROUTE, name="order", input={"order": "4711"})
+    claim_and_report("charge", output={"way": "air", "receipt": 7})
 
     page = operator.get(address(order))
 
@@ -99,7 +101,7 @@ def test_steps_are_offered_what_they_gave_lately(operator, order):
 def test_what_was_never_run_is_offered_from_its_schema(operator, clock):
     data = {"type": "object", "properties": {"total": {"type": "number", "minimum": 3}, "paid": {"type": "boolean"}}}
     define_task("charge", outputSchema={"type": "JSON", "data": data})
-    define("order", step("charge"), inputSchema={"type": "JSON", "data": data})
+    define_workflow("order", step("charge"), inputSchema={"type": "JSON", "data": data})
     row = WorkflowDefinition.objects.get(name="order")
 
     trial = operator.get(address(row)).context["trial"]
@@ -108,7 +110,7 @@ def test_what_was_never_run_is_offered_from_its_schema(operator, clock):
 
 
 def test_what_is_no_json_is_said_where_it_stands(operator, order):
-    page = words(try_out(operator, order, input="{", output__charge="[1]"))
+    page = page_text(try_out(operator, order, input="{", output__charge="[1]"))
 
     assert "This is not JSON" in page and "This must be a JSON object." in page
     assert "It ends" not in page
@@ -116,10 +118,10 @@ def test_what_is_no_json_is_said_where_it_stands(operator, order):
 
 def test_an_input_that_the_schema_refuses_is_said_so(operator, clock):
     schema = {"type": "object", "required": ["order"]}
-    define("order", step("charge"), inputSchema={"type": "JSON", "data": schema})
+    define_workflow("order", step("charge"), inputSchema={"type": "JSON", "data": schema})
     row = WorkflowDefinition.objects.get(name="order")
 
-    assert "order" in words(try_out(operator, row)).split("Picture")[0]
+    assert "order" in page_text(try_out(operator, row)).split("Picture")[0]
 
 
 def test_a_draft_is_tried_before_it_is_saved(operator, order):
@@ -128,7 +130,7 @@ def test_a_draft_is_tried_before_it_is_saved(operator, order):
 
     page = try_out(operator, order, "?draft")
 
-    assert "This tries your draft" in words(page)
+    assert "This tries your draft" in page_text(page)
     assert [moment.name for moment in page.context["story"].moments] == ["walk"]
 
 
@@ -146,7 +148,7 @@ def test_a_case_is_kept_offered_again_and_forgotten(operator, order):
 
 
 def test_a_case_without_a_name_is_not_kept(operator, order):
-    assert "A case needs a name" in words(try_out(operator, order, step="keep", case_name=" ", **AIR))
+    assert "A case needs a name" in page_text(try_out(operator, order, step="keep", case_name=" ", **AIR))
 
 
 def test_cases_are_tried_again_before_a_change_is_saved(operator, order):
@@ -154,8 +156,8 @@ def test_cases_are_tried_again_before_a_change_is_saved(operator, order):
     changed = {**order.document, "tasks": [step("charge"), {**ROUTE, "decisionCases": {"sea": [step("fly")]}}]}
 
     edit = f"{WORKFLOWS}{order.pk}/edit/"
-    worse = words(operator.post(edit, {"document": json.dumps(changed), "step": "review"}))
-    same = words(operator.post(edit, {"document": json.dumps(order.document), "step": "review"}))
+    worse = page_text(operator.post(edit, {"document": json.dumps(changed), "step": "review"}))
+    same = page_text(operator.post(edit, {"document": json.dumps(order.document), "step": "review"}))
 
     assert "differs by air it goes charge → route → drive; it went charge → route → fly" in worse
     assert "as before by air" in same
@@ -164,20 +166,20 @@ def test_cases_are_tried_again_before_a_change_is_saved(operator, order):
 def test_a_loop_without_end_is_stopped(operator, clock, monkeypatch):
     monkeypatch.setattr("conductor_app.engine.simulation.MOST_SECONDS", 0.5)
     endless = step("l", "DO_WHILE", loopCondition="true", loopOver=[step("n", "NOOP")])
-    define("order", endless)
+    define_workflow("order", endless)
     row = WorkflowDefinition.objects.get(name="order")
 
-    assert "goes on for too long" in words(try_out(operator, row))
+    assert "goes on for too long" in page_text(try_out(operator, row))
 
 
 def test_who_may_neither_edit_nor_start_may_not_try(viewer, order):
     assert viewer.get(address(order)).status_code == 403
     assert try_out(viewer, order).status_code == 403
-    assert "Try it" not in words(viewer.get(f"{WORKFLOWS}{order.pk}/change/"))
+    assert "Try it" not in page_text(viewer.get(f"{WORKFLOWS}{order.pk}/change/"))
 
 
 def test_the_page_takes_few_queries(operator, order, django_assert_max_num_queries):
-    started(step("charge"), ROUTE, name="order")
+    start_run_of(step("charge"), ROUTE, name="order")
 
     with django_assert_max_num_queries(15):
         try_out(operator, order, **AIR)
@@ -195,14 +197,14 @@ def test_a_case_that_differs_holds_a_definition_back_or_warns(operator, order, r
     changed = {**order.document, "outputParameters": {"by": "a ship"}}
     edit = f"{WORKFLOWS}{order.pk}/edit/"
 
-    review = words(operator.post(edit, {"document": json.dumps(changed), "step": "review"}))
+    review = page_text(operator.post(edit, {"document": json.dumps(changed), "step": "review"}))
     answer = operator.post(edit, {"document": json.dumps(changed)})
 
     assert "differs by air its output is another one" in review
     assert ("is not saved then" in review) == (rule == "block")
     assert WorkflowDefinition.objects.filter(name="order").count() == versions
     if rule == "block":
-        assert "order is not saved while its case 'by air' differs" in words(answer)
+        assert "order is not saved while its case 'by air' differs" in page_text(answer)
 
 
 def test_a_client_is_held_back_by_cases_too_and_told_which(operator, order, client):
@@ -230,7 +232,7 @@ def test_who_may_not_edit_sets_no_rule(order, client, django_user_model):
 def shop(order):
     """A workflow that orders in a sub-workflow."""
     inner = step("ordering", "SUB_WORKFLOW", subWorkflowParam={"name": "order", "version": 1})
-    define("shop", inner, outputParameters={"by": "${ordering.output.by}"})
+    define_workflow("shop", inner, outputParameters={"by": "${ordering.output.by}"})
     return WorkflowDefinition.objects.get(name="shop")
 
 
@@ -273,7 +275,9 @@ def test_a_case_does_not_differ_by_the_ids_of_its_try(operator, shop):
     said = {"input": "{}", "how.ordering": "played", "step": "keep", "case_name": "any"}
     operator.post(address(shop), said)
 
-    review = words(operator.post(f"{WORKFLOWS}{shop.pk}/edit/", {"document": json.dumps(document), "step": "review"}))
+    review = page_text(
+        operator.post(f"{WORKFLOWS}{shop.pk}/edit/", {"document": json.dumps(document), "step": "review"})
+    )
 
     assert "subWorkflowId" in str(SimulationCase.objects.get().expected)
     assert "as before any" in review
@@ -281,7 +285,7 @@ def test_a_case_does_not_differ_by_the_ids_of_its_try(operator, shop):
 
 def test_the_branches_of_a_dynamic_fork_are_drawn_and_what_a_try_stops_at_is_named(operator, clock):
     fan = step("fan", "FORK_JOIN_DYNAMIC", inputParameters={"forkTaskName": "pick", "forkTaskInputs": [{}, {}]})
-    define("pick_all", fan, step("all", "JOIN", joinOn=[]))
+    define_workflow("pick_all", fan, step("all", "JOIN", joinOn=[]))
     row = WorkflowDefinition.objects.get(name="pick_all")
 
     stopped = operator.post(address(row), {"input": "{}", "how.fan": "stays"})
@@ -290,13 +294,13 @@ def test_the_branches_of_a_dynamic_fork_are_drawn_and_what_a_try_stops_at_is_nam
     for page, note in ((stopped, "2 active"), (told, "2 completed")):
         branch_steps = next(node for node in page.context["picture"].nodes if node.shape == "many")
         assert (branch_steps.ref, branch_steps.note) == ("2 branches", note)
-    assert "nothing is said of how these end: _pick_0 _pick_1" in words(stopped)
+    assert "nothing is said of how these end: _pick_0 _pick_1" in page_text(stopped)
     assert told.context["story"].status == "COMPLETED"
     assert [moment.output for moment in told.context["story"].moments if moment.name == "_pick_1"] == [{"n": 1}]
 
 
 def test_a_sub_workflow_that_calls_itself_is_offered_to_a_depth(operator, clock):
-    define("again", step("self", "SUB_WORKFLOW", subWorkflowParam={"name": "again", "version": 1}))
+    define_workflow("again", step("self", "SUB_WORKFLOW", subWorkflowParam={"name": "again", "version": 1}))
     row = WorkflowDefinition.objects.get(name="again")
 
     refs = [told.ref for told in operator.get(address(row)).context["trial"].steps]
@@ -313,7 +317,7 @@ def test_a_definition_given_in_place_is_offered_and_played_with_its_own_input(op
     }
     param = {"name": "child", "version": 1, "workflowDefinition": child}
     given = step("s", "SUB_WORKFLOW", subWorkflowParam=param, inputParameters={"q": "the child's"})
-    define("holds", given, outputParameters={"q": "${s.output.q}", "got": "${s.output.got}"})
+    define_workflow("holds", given, outputParameters={"q": "${s.output.q}", "got": "${s.output.got}"})
     row = WorkflowDefinition.objects.get(name="holds")
 
     said = {"how.s": "played", "output.s>pick": '{"got": 3}'}
@@ -324,7 +328,7 @@ def test_a_definition_given_in_place_is_offered_and_played_with_its_own_input(op
 
 def test_no_steps_are_offered_of_a_workflow_whose_definition_an_expression_gives(operator, order):
     param = {"name": "order", "version": 1, "workflowDefinition": "${workflow.input.plan}"}
-    define("asks", step("s", "SUB_WORKFLOW", subWorkflowParam=param))
+    define_workflow("asks", step("s", "SUB_WORKFLOW", subWorkflowParam=param))
     row = WorkflowDefinition.objects.get(name="asks")
 
     assert [told.ref for told in operator.get(address(row)).context["trial"].steps] == ["s"]

@@ -9,8 +9,8 @@ from conductor_app.admin.definitions.api_calls import python_snippet
 from conductor_app.engine import definitions
 from conductor_app.engine.runs import StartRequest
 from conductor_app.models import AuditEntry, Run, WorkflowDefinition
-from tests.admin.reading import html, words
-from tests.insight.situations import define, start, step
+from tests.admin.reading import html, page_text
+from tests.insight.situations import define_workflow, start_run, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 SCHEMA = {
@@ -27,13 +27,13 @@ SCHEMA = {
 
 @pytest.fixture
 def order(clock, db):
-    define("order", step("ship"), inputSchema={"type": "JSON", "data": SCHEMA}, enforceSchema=True)
+    define_workflow("order", step("ship"), inputSchema={"type": "JSON", "data": SCHEMA}, enforceSchema=True)
     return WorkflowDefinition.objects.get(name="order")
 
 
 @pytest.fixture
 def plain(clock, db):
-    define("plain", step("ship"), inputParameters=["order"])
+    define_workflow("plain", step("ship"), inputParameters=["order"])
     return WorkflowDefinition.objects.get(name="plain")
 
 
@@ -50,7 +50,7 @@ def send(client, row, mode="form", **typed):
 def test_the_form_is_drawn_from_the_schema(operator, order):
     page = operator.get(address(order))
 
-    assert "Order number" in words(page) and 'name="input.amount"' in html(page)
+    assert "Order number" in page_text(page) and 'name="input.amount"' in html(page)
     assert '<option value="standard" selected>' in html(page)
 
 
@@ -59,13 +59,13 @@ def test_a_start_is_asked_for_ahead_and_its_page_says_until_when_it_waits(operat
     run = Run.objects.get()
 
     assert (run.created_at - clock.now()) == 9_000_000
-    assert "its start is asked for at 2027-03-01 14:30:00 UTC, in 2 h 30 min" in words(operator.get(answer.url))
-    assert "waits for its start at 2027-03-01 14:30:00 UTC" in words(operator.get("/admin/conductor/run/"))
-    events = words(operator.get(f"{answer.url}?tab=events&task=-"))
+    assert "its start is asked for at 2027-03-01 14:30:00 UTC, in 2 h 30 min" in page_text(operator.get(answer.url))
+    assert "waits for its start at 2027-03-01 14:30:00 UTC" in page_text(operator.get("/admin/conductor/run/"))
+    events = page_text(operator.get(f"{answer.url}?tab=events&task=-"))
     assert "olga start asked for: it takes its first step in 2 h 30 min" in events
     call = send(operator, order, order="4711", starts_at="2027-03-01T14:30:00", step="show")
     assert f'"startAt": {run.created_at}' in unescape(html(call))
-    assert "That moment has passed." in words(send(operator, order, order="1", starts_at="2027-03-01T11:00:00"))
+    assert "That moment has passed." in page_text(send(operator, order, order="1", starts_at="2027-03-01T11:00:00"))
 
 
 def test_the_call_in_python_sends_what_the_package_has_no_name_for(order):
@@ -102,12 +102,12 @@ def test_what_the_schema_refuses_is_said_at_its_field(operator, order):
 
 
 def test_what_is_missing_is_said_above_the_fields(operator, order):
-    assert "order" in words(send(operator, order, amount="3"))
+    assert "order" in page_text(send(operator, order, amount="3"))
     assert not Run.objects.exists()
 
 
 def test_what_is_no_number_and_no_json_is_said_at_its_field(operator, order):
-    page = words(send(operator, order, order="1", amount="many", lines="[1,"))
+    page = page_text(send(operator, order, order="1", amount="many", lines="[1,"))
 
     assert "This is not a number" in page and "This is not JSON at line 1, column 4." in page
 
@@ -123,13 +123,13 @@ def test_a_definition_without_a_schema_asks_for_json_that_begins_with_its_parame
 
 
 def test_json_that_is_none_is_refused_with_its_place(operator, plain):
-    page = words(send(operator, plain, mode="json", input='{"a": }'))
+    page = page_text(send(operator, plain, mode="json", input='{"a": }'))
 
     assert "at line 1, column 7" in page and not Run.objects.exists()
 
 
 def test_a_run_is_begun_like_another_one(operator, order):
-    other = start("order", input={"order": "4711", "amount": 3}, correlation_id="again", domains={"ship": "blue"})
+    other = start_run("order", input={"order": "4711", "amount": 3}, correlation_id="again", domains={"ship": "blue"})
 
     page = operator.get(address(order, like=other.pk))
 
@@ -137,7 +137,7 @@ def test_a_run_is_begun_like_another_one(operator, order):
 
 
 def test_an_input_with_more_than_the_form_knows_is_offered_as_json(operator, order):
-    other = start("order", input={"order": "4711", "colour": "red"})
+    other = start_run("order", input={"order": "4711", "colour": "red"})
 
     page = operator.get(address(order, like=other.pk))
 
@@ -146,13 +146,13 @@ def test_an_input_with_more_than_the_form_knows_is_offered_as_json(operator, ord
 
 def test_the_last_runs_are_offered(operator, order):
     for number in range(7):
-        start("order", input={"order": str(number)}, correlation_id=f"order-{number}")
+        start_run("order", input={"order": str(number)}, correlation_id=f"order-{number}")
 
     assert len(operator.get(address(order)).context["last"]) == 5
 
 
 def test_a_run_that_does_not_exist_is_said_so(operator, order):
-    assert "There is no run nobody of order." in words(operator.get(address(order, like="nobody")))
+    assert "There is no run nobody of order." in page_text(operator.get(address(order, like="nobody")))
 
 
 def test_a_repeated_key_is_refused_or_leads_to_the_first_run(operator, plain):
@@ -160,14 +160,14 @@ def test_a_repeated_key_is_refused_or_leads_to_the_first_run(operator, plain):
     operator.post(address(plain), typed)
     first = Run.objects.get()
 
-    assert "k1" in words(operator.post(address(plain), typed))
+    assert "k1" in page_text(operator.post(address(plain), typed))
     again = operator.post(address(plain), {**typed, "idempotency_strategy": "RETURN_EXISTING"})
     assert first.pk in again.url and Run.objects.count() == 1
-    assert "This key has started a run before" in words(operator.get(again.url))
+    assert "This key has started a run before" in page_text(operator.get(again.url))
 
 
 def test_domains_are_a_line_each(operator, plain):
-    wrong = words(operator.post(address(plain), {"mode": "json", "input": "{}", "domains": "ship: blue"}))
+    wrong = page_text(operator.post(address(plain), {"mode": "json", "input": "{}", "domains": "ship: blue"}))
     operator.post(address(plain), {"mode": "json", "input": "{}", "domains": "ship = blue\n\n* = green"})
 
     assert "Line 1 is not like" in wrong
@@ -186,11 +186,11 @@ def test_the_same_call_is_shown_for_curl_and_for_python(operator, order):
 def test_who_may_not_start_is_told_which_permission_it_takes(viewer, order):
     for answer in (viewer.get(address(order)), send(viewer, order, order="1")):
         assert answer.status_code == 403 and b"conductor.execute_workflowdefinition" in answer.content
-    assert "Start a run" not in words(viewer.get(f"{WORKFLOWS}{order.pk}/change/"))
+    assert "Start a run" not in page_text(viewer.get(f"{WORKFLOWS}{order.pk}/change/"))
 
 
 def test_the_form_takes_few_queries(operator, order, django_assert_max_num_queries):
-    other = start("order", input={"order": "1"})
+    other = start_run("order", input={"order": "1"})
 
     with django_assert_max_num_queries(15):
         operator.get(address(order, like=other.pk))
@@ -198,8 +198,8 @@ def test_the_form_takes_few_queries(operator, order, django_assert_max_num_queri
 
 def test_what_is_masked_is_not_taken_over_and_the_page_says_so(operator, plain):
     definitions.save_workflow({**plain.document, "maskedFields": ["order"]}, "ann", overwrite=True)
-    other = start(plain.name, input={"order": "4711"})
+    other = start_run(plain.name, input={"order": "4711"})
 
     page = operator.get(address(plain, like=other.pk))
 
-    assert "type anew what reads ***" in words(page) and "4711" not in html(page)
+    assert "type anew what reads ***" in page_text(page) and "4711" not in html(page)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from conductor_app.models import DefinitionDraft, TaskDefinition
-from tests.admin.reading import html, words
+from tests.admin.reading import html, page_text
 from tests.insight.situations import define_task
 
 pytestmark = pytest.mark.django_db
@@ -23,14 +23,14 @@ def test_the_form_shows_what_is_saved_and_draws_it(operator, charge):
     page = operator.get(f"{TASKS}{charge.pk}/form/")
 
     assert 'name="retryCount" value="1"' in html(page)
-    assert "2 attempts" in words(page) and "Answer 30.0 s" in words(page)
+    assert "2 attempts" in page_text(page) and "Answer 30.0 s" in page_text(page)
     assert f"{TASKS}{charge.pk}/form/" in html(operator.get(f"{TASKS}{charge.pk}/edit/"))
 
 
 def test_what_is_typed_is_drawn_before_it_is_saved(operator, charge):
     page = operator.post(f"{TASKS}{charge.pk}/form/", {**CHARGE, "step": "draw"})
 
-    assert "3 attempts: retries after 10.0 s, 20.0 s" in words(page)
+    assert "3 attempts: retries after 10.0 s, 20.0 s" in page_text(page)
     charge.refresh_from_db()
     assert charge.document["retryCount"] == 1
 
@@ -40,7 +40,7 @@ def test_it_is_reviewed_saved_and_keeps_what_the_form_does_not_show(operator, ch
     form = {**CHARGE, "base": page["base"], "before": page["before"], "step": "review"}
 
     review = operator.post(f"{TASKS}{charge.pk}/form/", form)
-    assert "retries" in words(review) and "What it means" in words(review)
+    assert "retries" in page_text(review) and "What it means" in page_text(review)
     document = json.loads(review.context["form"].data["document"])
     operator.post(f"{TASKS}{charge.pk}/form/", {"document": json.dumps(document), "base": page["base"], "reason": "r"})
 

@@ -8,9 +8,9 @@ from django.test import Client
 
 from conductor_app.engine import event_handlers, events
 from conductor_app.models import AuditEntry, EventAction, EventHandler, Run
-from tests.admin.reading import html, words
+from tests.admin.reading import html, page_text
 from tests.builders import definition, step
-from tests.story import committed, register
+from tests.story import register_definitions, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/conductor/eventhandler/"
@@ -32,13 +32,13 @@ def saved(client: Client, document, address: str = f"{LIST}add/", **more: str):
 
 
 def told(id: str, **payload) -> None:
-    with committed():
+    with run_commit_hooks():
         events.receive_event(PAID, id, payload, "api")
 
 
 @pytest.fixture(autouse=True)
 def ship(clock):
-    register(definition(step("pack"), name="ship"))
+    register_definitions(definition(step("pack"), name="ship"))
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_an_author_writes_a_handler_and_another_may_only_look(clock):
     row = EventHandler.objects.get()
     assert (row.event, row.is_active, row.created_by) == (PAID, True, "authors")
     assert AuditEntry.objects.get(object_type="event_handler").reason == "as agreed"
-    assert "start" in words(onlooker.get(LIST)) and PAID in words(onlooker.get(LIST))
+    assert "start" in page_text(onlooker.get(LIST)) and PAID in page_text(onlooker.get(LIST))
     assert onlooker.get(f"{LIST}{row.pk}/change/").status_code == 200
     assert onlooker.get(f"{LIST}{row.pk}/edit/").status_code == 403
     assert saved(onlooker, {**WRITTEN, "name": "other"}).status_code == 403
@@ -65,13 +65,13 @@ def test_a_changed_handler_is_reviewed_and_saved(operator, row):
     changed = {**WRITTEN, "condition": "$.total > 50"}
     address = f"{LIST}{row.pk}/edit/"
 
-    review = words(saved(operator, changed, address, step="review"))
+    review = page_text(saved(operator, changed, address, step="review"))
     assert "$.total > 50" in review and "What it means" in review
     saved(operator, changed, address)
 
     row.refresh_from_db()
     assert (row.document["condition"], row.revision) == ("$.total > 50", 2)
-    assert "keeps its name" in words(saved(operator, {**changed, "name": "other"}, address))
+    assert "keeps its name" in page_text(saved(operator, {**changed, "name": "other"}, address))
 
 
 def test_what_is_wrong_is_marked_at_its_line(operator):
@@ -85,7 +85,7 @@ def test_what_is_wrong_is_marked_at_its_line(operator):
     assert lines[5] == "There is no workflow shop."
     assert "name" in said["known"]["fields"]["workflow"]
     assert "Missing event handler name" in str(operator.post(f"{LIST}check/", {"document": "{}"}).json()["findings"])
-    assert "wrong with this definition" in words(saved(operator, {"name": "x"}))
+    assert "wrong with this definition" in page_text(saved(operator, {"name": "x"}))
 
 
 def test_a_condition_in_python_that_cannot_hold_is_marked(operator):
@@ -108,7 +108,7 @@ def test_a_condition_in_python_is_tried_on_past_events(operator, row):
     told("large", total=500)
     document = {**WRITTEN, "evaluatorType": "python", "condition": "return total > 100"}
 
-    shown = words(saved(operator, document, f"{LIST}{row.pk}/edit/", step="try"))
+    shown = page_text(saved(operator, document, f"{LIST}{row.pk}/edit/", step="try"))
 
     assert "matched 1" in shown and "condition false 1" in shown
 
@@ -118,7 +118,7 @@ def test_an_edited_handler_is_tried_on_past_events_without_effect(operator, row)
     told("large", total=500, order=2)
     before = (Run.objects.count(), EventAction.objects.count())
 
-    shown = words(saved(operator, {**WRITTEN, "condition": "$.total > 10"}, f"{LIST}{row.pk}/edit/", step="try"))
+    shown = page_text(saved(operator, {**WRITTEN, "condition": "$.total > 10"}, f"{LIST}{row.pk}/edit/", step="try"))
 
     assert "Tried on 2 past events, without effect matched 2" in shown
     assert "1 is judged otherwise than when it came" in shown
@@ -132,7 +132,7 @@ def test_a_trial_says_what_would_fail(operator, row):
     told("m1", total=500)
     document = {**WRITTEN, "actions": [{"action": "start_workflow", "start_workflow": {"name": "${to}"}}]}
 
-    shown = words(saved(operator, document, f"{LIST}{row.pk}/edit/", step="try"))
+    shown = page_text(saved(operator, document, f"{LIST}{row.pk}/edit/", step="try"))
 
     assert "There is no workflow None." in shown
 
@@ -140,7 +140,7 @@ def test_a_trial_says_what_would_fail(operator, row):
 def test_a_trial_of_a_broken_condition_says_how_it_breaks(operator, row):
     told("m1", total=500)
 
-    shown = words(saved(operator, {**WRITTEN, "condition": "$.a.b.c"}, f"{LIST}{row.pk}/edit/", step="try"))
+    shown = page_text(saved(operator, {**WRITTEN, "condition": "$.a.b.c"}, f"{LIST}{row.pk}/edit/", step="try"))
 
     assert "condition failed 1" in shown and "TypeError" in shown
 
@@ -152,7 +152,7 @@ def test_a_handler_is_let_rest_listen_and_forgotten(operator, viewer, row):
     does("rest")
     row.refresh_from_db()
     assert not row.is_active and row.document["active"] is False
-    assert "not active" in words(viewer.get(LIST))
+    assert "not active" in page_text(viewer.get(LIST))
     assert does("listen", viewer).status_code == 403
     does("listen")
     row.refresh_from_db()
@@ -171,7 +171,7 @@ def test_the_page_of_a_handler_shows_what_it_heard_last(viewer, row):
 
     shown = viewer.get(f"{LIST}{row.pk}/change/")
 
-    assert "condition false $.total = 5" in words(shown)
+    assert "condition false $.total = 5" in page_text(shown)
     assert f"/admin/events/?handler={row.name}" in html(shown)
 
 

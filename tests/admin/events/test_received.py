@@ -4,9 +4,9 @@ import pytest
 
 from conductor_app.engine import event_handlers, events
 from conductor_app.models import EventAction, EventDelivery, HandlerEvaluation, Run
-from tests.admin.reading import html, words
+from tests.admin.reading import html, page_text
 from tests.builders import definition, step
-from tests.story import committed, register
+from tests.story import register_definitions, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 EVENTS = "/admin/events/"
@@ -19,7 +19,7 @@ def handler(name: str = "start", **fields) -> None:
 
 
 def told(id: str = "m1", event: str = PAID, **payload) -> EventDelivery:
-    with committed():
+    with run_commit_hooks():
         events.receive_event(event, id, payload, "api")
     return EventDelivery.objects.get(event=event, message_id=id)
 
@@ -30,11 +30,11 @@ def page(event: EventDelivery) -> str:
 
 @pytest.fixture(autouse=True)
 def ship(clock):
-    register(definition(step("pack"), name="ship"))
+    register_definitions(definition(step("pack"), name="ship"))
 
 
 def test_before_the_first_event_the_page_says_how_to_send_one(viewer):
-    shown = words(viewer.get(EVENTS))
+    shown = page_text(viewer.get(EVENTS))
 
     assert "No event has come in yet" in shown
     assert "curl -X POST http://testserver/api/event/handleIncomingEvent" in shown
@@ -48,7 +48,7 @@ def test_an_event_leads_to_the_run_that_it_started(viewer):
     run = Run.objects.get(name="ship")
     for address in (EVENTS, page(event)):
         answer = viewer.get(address)
-        assert f"started run {run.pk}" in words(answer)
+        assert f"started run {run.pk}" in page_text(answer)
         assert f"/admin/conductor/run/{run.pk}/change/" in html(answer)
 
 
@@ -57,9 +57,9 @@ def test_an_event_that_starts_nothing_says_which_values_were_compared(viewer):
 
     event = told(total=12, customer={"vip": True})
 
-    assert "start condition false $.total = 12; $.customer.vip = true" in words(viewer.get(EVENTS))
-    assert "$.total 12 $.customer.vip true" in words(viewer.get(page(event)))
-    assert "came to false" in words(viewer.get(page(event)))
+    assert "start condition false $.total = 12; $.customer.vip = true" in page_text(viewer.get(EVENTS))
+    assert "$.total 12 $.customer.vip true" in page_text(viewer.get(page(event)))
+    assert "came to false" in page_text(viewer.get(page(event)))
 
 
 def test_a_condition_that_breaks_says_how(viewer):
@@ -67,28 +67,30 @@ def test_a_condition_that_breaks_says_how(viewer):
 
     event = told(total=12)
 
-    assert "condition failed" in words(viewer.get(EVENTS))
-    assert "TypeError" in words(viewer.get(page(event)))
+    assert "condition failed" in page_text(viewer.get(EVENTS))
+    assert "TypeError" in page_text(viewer.get(page(event)))
 
 
 def test_an_input_that_does_not_fit_its_schema_is_told_by_its_place(viewer):
     schema = {"type": "JSON", "name": "ship", "data": {"type": "object", "properties": {"order": {"type": "string"}}}}
-    register({**definition(step("pack"), name="ship", version=2), "inputSchema": schema, "enforceSchema": True})
+    register_definitions(
+        {**definition(step("pack"), name="ship", version=2), "inputSchema": schema, "enforceSchema": True}
+    )
     handler()
 
     told(order=7)
 
     assert EventAction.objects.get().status == "FAILED"
-    assert "schema failed input.order" in words(viewer.get(EVENTS))
+    assert "schema failed input.order" in page_text(viewer.get(EVENTS))
 
 
 def test_what_nobody_listens_to_and_what_comes_again_is_said(viewer):
     told("m1", event="a:b")
     event = told("m1", event="a:b")
 
-    shown = words(viewer.get(EVENTS))
+    shown = page_text(viewer.get(EVENTS))
     assert "nobody listened" in shown and "duplicate" in shown
-    assert "The same message came once more, not heard again" in words(viewer.get(page(event)))
+    assert "The same message came once more, not heard again" in page_text(viewer.get(page(event)))
 
 
 def listed(client, **asked: str) -> set[str]:
@@ -116,7 +118,7 @@ def test_events_are_found_by_name_handler_outcome_and_source(viewer, clock):
     assert listed(viewer, outcome="DUPLICATE") == {"unheard"}
     assert listed(viewer, source="webhook") == set()
     assert listed(viewer, source="api", until="1990-01-01") == set()
-    assert "Nothing matches" in words(viewer.get(EVENTS, {"event": "none"}))
+    assert "Nothing matches" in page_text(viewer.get(EVENTS, {"event": "none"}))
 
 
 def test_events_whose_action_failed_are_found(viewer):
@@ -126,7 +128,7 @@ def test_events_whose_action_failed_are_found(viewer):
 
     assert listed(viewer, outcome="ACTION_FAILED") == {"failed"}
     assert listed(viewer, outcome="ACTION_FAILED", handler="else") == set()
-    assert "action failed" in words(viewer.get(EVENTS))
+    assert "action failed" in page_text(viewer.get(EVENTS))
 
 
 def test_pages_go_on_where_the_last_one_ended(viewer, clock):
@@ -150,7 +152,7 @@ def test_a_question_that_no_index_answers_is_answered_in_steps(viewer, clock, mo
         )
 
     first = viewer.get(EVENTS, {"source": "nats"})
-    assert "Look further back" in words(first) and ">n0</code>" not in html(first)
+    assert "Look further back" in page_text(first) and ">n0</code>" not in html(first)
 
     second = viewer.get(f"{EVENTS}{first.context['older']}")
     third = viewer.get(f"{EVENTS}{second.context['older']}")
@@ -164,14 +166,14 @@ def test_what_came_in_meanwhile_is_told(viewer, clock):
     told("m2", event="a:b")
     told("m3", event="a:c")
 
-    assert "2 new, show" in words(viewer.get(f"{EVENTS}news/?{query}"))
-    assert "1 new, show" in words(viewer.get(f"{EVENTS}news/?{query}&event=a:c"))
+    assert "2 new, show" in page_text(viewer.get(f"{EVENTS}news/?{query}"))
+    assert "1 new, show" in page_text(viewer.get(f"{EVENTS}news/?{query}&event=a:c"))
 
 
 def test_large_payloads_are_files(viewer, clock):
     event = told("m1", event="a:b", text="x" * 70_000)
 
-    assert "too large for a page" in words(viewer.get(page(event)))
+    assert "too large for a page" in page_text(viewer.get(page(event)))
     assert viewer.get(f"{page(event)}payload/").json() == {"text": "x" * 70_000}
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from conductor_app.engine import event_handlers, events, webhooks
 from conductor_app.models import AuditEntry, EventAction, EventDelivery, EventHandler, Run
-from tests.admin.reading import html, words
+from tests.admin.reading import html, page_text
 from tests.builders import definition, step
-from tests.story import committed, register
+from tests.story import register_definitions, run_commit_hooks
 
 from .test_handlers import PAID, WRITTEN, of, told
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def ship(clock):
-    register(definition(step("pack"), name="ship"))
+    register_definitions(definition(step("pack"), name="ship"))
 
 
 def address(event: EventDelivery) -> str:
@@ -23,7 +23,7 @@ def address(event: EventDelivery) -> str:
 
 
 def replayed(client, event: EventDelivery, **form):
-    with committed():
+    with run_commit_hooks():
         return client.post(address(event), {"handler": "start", "reason": "the handler was wrong", **form}, follow=True)
 
 
@@ -34,14 +34,16 @@ def test_an_event_that_came_before_its_handler_is_replayed(clock):
     event = EventDelivery.objects.get()
 
     plan = operator.get(address(event))
-    assert 'start matched $.total > 100 $.total = 500 start_workflow {"name":"ship","input":{"order":7}}' in words(plan)
+    assert 'start matched $.total > 100 $.total = 500 start_workflow {"name":"ship","input":{"order":7}}' in page_text(
+        plan
+    )
     assert not Run.objects.exists()
 
     replayed(operator, event)
 
     run, fresh = Run.objects.get(name="ship"), EventDelivery.objects.get(replay_of=event)
     shown = operator.get(f"/admin/events/{fresh.pk}/")
-    assert f"started run {run.pk}" in words(shown)
+    assert f"started run {run.pk}" in page_text(shown)
     assert (fresh.source, fresh.event, fresh.payload) == ("replay", PAID, event.payload)
     assert f"/admin/events/{event.pk}/" in html(shown)
     assert f"/admin/events/{fresh.pk}/" in html(operator.get(f"/admin/events/{event.pk}/"))
@@ -64,12 +66,12 @@ def test_a_replay_needs_a_reason_a_handler_that_listens_and_the_permission(opera
     told("m1", total=500)
     event = EventDelivery.objects.get()
 
-    assert "Say why" in words(replayed(operator, event, reason=" "))
-    assert "does not listen" in words(replayed(operator, event, handler="none"))
+    assert "Say why" in page_text(replayed(operator, event, reason=" "))
+    assert "does not listen" in page_text(replayed(operator, event, handler="none"))
     assert replayed(viewer, event).status_code == 403
-    assert "Replay" not in words(viewer.get(f"/admin/events/{event.pk}/"))
+    assert "Replay" not in page_text(viewer.get(f"/admin/events/{event.pk}/"))
     EventHandler.objects.update(is_active=False)
-    assert "Nobody would hear it" in words(operator.get(address(event)))
+    assert "Nobody would hear it" in page_text(operator.get(address(event)))
     assert EventDelivery.objects.count() == 1
 
 

@@ -6,7 +6,7 @@ from conductor_app.engine import event_handlers, event_listeners
 from conductor_app.insight.event_sources import SETTINGS
 from conductor_app.models import EventListener
 from conductor_app.workers.sinks import PROVIDERS
-from tests.admin.reading import words
+from tests.admin.reading import page_text
 
 from .test_handlers import WRITTEN, told
 
@@ -27,14 +27,14 @@ def test_the_page_knows_every_system_that_is_listened_to():
 
 
 def test_before_there_is_a_handler_the_page_says_what_stands_here(viewer):
-    assert "Nothing is listened to" in words(viewer.get(SOURCES))
+    assert "Nothing is listened to" in page_text(viewer.get(SOURCES))
 
 
 def test_what_this_server_is_told_needs_nobody_who_listens(viewer, clock):
     heard("start", WRITTEN["event"])
     told("m1")
 
-    assert "conductor:orders:paid told to this server 0 s ago 1" in words(viewer.get(SOURCES))
+    assert "conductor:orders:paid told to this server 0 s ago 1" in page_text(viewer.get(SOURCES))
 
 
 def test_a_line_that_stands_one_that_is_broken_and_one_that_nobody_holds(viewer, clock, settings):
@@ -45,7 +45,7 @@ def test_a_line_that_stands_one_that_is_broken_and_one_that_nobody_holds(viewer,
     listening("redis:up", connected_at=clock.now(), last_message_at=clock.now())
     listening("redis:down", failed_at=clock.now(), error="redis cannot be reached: ConnectionError.")
 
-    shown = words(viewer.get(SOURCES))
+    shown = page_text(viewer.get(SOURCES))
 
     assert "redis:up connected host:7, connected 0 s ago · last message 0 s ago" in shown
     assert "redis:down not connected host:7, broken 0 s ago redis cannot be reached: ConnectionError." in shown
@@ -60,7 +60,7 @@ def test_a_listener_that_has_fallen_silent_is_not_there(viewer, clock, settings)
 
     clock.advance(seconds=61)
 
-    assert "nobody listens" in words(viewer.get(SOURCES))
+    assert "nobody listens" in page_text(viewer.get(SOURCES))
 
 
 def test_a_listener_says_again_how_it_goes_and_takes_its_leave(clock):

@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 
 from conductor_app.models import AuditEntry, EventDelivery, Webhook, WorkflowDefinition
-from tests.admin.reading import html, words
-from tests.insight.situations import define, start
+from tests.admin.reading import html, page_text
+from tests.insight.situations import define_workflow, start_run
 
 from .test_handlers import of
 
@@ -21,7 +21,7 @@ def made(client: Client, **form: str) -> str:
     """The secret that the page shows once."""
     answer = client.post(f"{LIST}new/", {**FORM, **form})
     found = re.search(r"<pre[^>]*>([^<]+)</pre>", html(answer))
-    assert found, words(answer)
+    assert found, page_text(answer)
     return found[1]
 
 
@@ -50,7 +50,7 @@ def test_an_author_makes_a_webhook_whose_secret_is_shown_once(clock):
     assert sent(secret) == 200 and EventDelivery.objects.get().event == "webhook:shop"
     for address in (LIST, page()):
         assert secret not in html(author.get(address))
-        assert f"http://testserver/api/webhook/{row.pk}" in words(author.get(address))
+        assert f"http://testserver/api/webhook/{row.pk}" in page_text(author.get(address))
 
 
 def test_a_secret_is_changed_without_a_gap(operator, clock):
@@ -60,10 +60,10 @@ def test_a_secret_is_changed_without_a_gap(operator, clock):
     new = re.search(r"<pre[^>]*>([^<]+)</pre>", html(answer))[1]
 
     assert old != new and (sent(old), sent(new)) == (200, 200)
-    assert "The secret that it had before is still good" in words(operator.get(page()))
+    assert "The secret that it had before is still good" in page_text(operator.get(page()))
     clock.advance(seconds=3601)
     assert (sent(old), sent(new)) == (401, 200)
-    assert "still good" not in words(operator.get(page()))
+    assert "still good" not in page_text(operator.get(page()))
     assert AuditEntry.objects.get(action="rotate").reason == "it is time"
 
 
@@ -84,7 +84,7 @@ def test_refused_messages_are_counted(operator, clock):
     sent("wrong")
 
     assert Webhook.objects.get().refusals == 2
-    assert "2 times, last" in words(operator.get(LIST))
+    assert "2 times, last" in page_text(operator.get(LIST))
 
 
 def test_headers_with_secret_values_are_changed_too(operator, clock):
@@ -124,14 +124,14 @@ def test_a_webhook_is_changed_and_forgotten(operator, clock):
     ids=str,
 )
 def test_what_is_wrong_is_said_at_its_field(operator, form, said):
-    assert said in words(operator.post(f"{LIST}new/", {**FORM, **form}))
+    assert said in page_text(operator.post(f"{LIST}new/", {**FORM, **form}))
     assert not Webhook.objects.exists()
 
 
 def test_a_viewer_sees_webhooks_and_changes_none(operator, viewer, clock):
     made(operator)
 
-    assert "conductor.change_webhook" in words(viewer.get(page()))
+    assert "conductor.change_webhook" in page_text(viewer.get(page()))
     assert viewer.post(page(), {"do": "delete"}).status_code == 403
     assert viewer.get(f"{LIST}new/").status_code == 403
     assert viewer.get(f"{LIST}none/").status_code == 404
@@ -147,23 +147,23 @@ def test_pages_of_webhooks_cost_few_queries(operator, clock, django_assert_max_n
 def test_the_page_lists_the_tasks_that_wait_for_an_event_and_the_form_names_their_workflows(operator, clock):
     made(operator, receivers="order\nbill = 2")
     assert Webhook.objects.get().document["receiverWorkflowNamesToVersions"] == {"order": 0, "bill": 2}
-    assert "Tasks waiting for an event" not in words(operator.get(page()))
+    assert "Tasks waiting for an event" not in page_text(operator.get(page()))
     waits = {"type": "WAIT_FOR_WEBHOOK", "name": "paid", "taskReferenceName": "paid"}
-    define("order", {**waits, "inputParameters": {"matches": {"$['order']": "<7>"}}})
-    run = start("order")
+    define_workflow("order", {**waits, "inputParameters": {"matches": {"$['order']": "<7>"}}})
+    run = start_run("order")
 
-    shown = words(operator.get(page()))
+    shown = page_text(operator.get(page()))
 
     assert "Tasks waiting for an event" in shown and "order v1" in shown and "$['order'] = <7>" in shown
-    assert "has been waiting for a webhook event" in words(operator.get(f"/admin/conductor/run/{run}/change/"))
+    assert "has been waiting for a webhook event" in page_text(operator.get(f"/admin/conductor/run/{run}/change/"))
 
 
 def test_a_definition_says_where_no_webhook_completes_its_task(operator, clock):
     waits = {"type": "WAIT_FOR_WEBHOOK", "name": "paid", "taskReferenceName": "paid"}
-    define("order", {**waits, "inputParameters": {"matches": {"$['order']": 7}}})
+    define_workflow("order", {**waits, "inputParameters": {"matches": {"$['order']": 7}}})
     address = f"/admin/conductor/workflowdefinition/{WorkflowDefinition.objects.get().pk}/change/"
-    assert "No webhook names" in words(operator.get(address))
+    assert "No webhook names" in page_text(operator.get(address))
 
     made(operator, receivers="order")
 
-    assert "No webhook names" not in words(operator.get(address))
+    assert "No webhook names" not in page_text(operator.get(address))

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from conductor_app.admin.maintenance.audit_objects import KINDS
 from conductor_app.engine import retention
 from conductor_app.models import Application, AuditEntry
-from tests.admin.reading import html, words
+from tests.admin.reading import html, page_text
 
 pytestmark = pytest.mark.django_db
 AUDIT = "/admin/conductor/auditentry/"
@@ -27,10 +27,10 @@ def test_a_line_shows_what_was_otherwise_before(operator, clock):
     retention.save_policy("order", 30, 90, 0, "ann", "Too much.")
     retention.save_policy("order", 7, 90, 0, "ann", "Still too much.")
 
-    page = words(operator.get(AUDIT))
+    page = page_text(operator.get(AUDIT))
 
     assert "days 30 → 7" in page and "failed_days 90" not in page
-    detail = words(operator.get(f"{AUDIT}{AuditEntry.objects.latest('id').pk}/change/"))
+    detail = page_text(operator.get(f"{AUDIT}{AuditEntry.objects.latest('id').pk}/change/"))
     assert "days 30 → 7" in detail and "Still too much." in detail
 
 
@@ -39,7 +39,7 @@ def test_a_program_is_named_with_who_made_it(operator, clock):
     Application.objects.create(id="app-1", name="nightly", user=user, created_at=clock.now(), created_by="olga")
     said(clock, actor="nightly")
 
-    assert "nightly application of olga" in words(operator.get(AUDIT))
+    assert "nightly application of olga" in page_text(operator.get(AUDIT))
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "odd kind"])
@@ -97,12 +97,12 @@ def test_a_line_names_the_request_whose_work_it_was_and_leads_to_all_of_it(opera
     operator.post("/admin/retention/", told, headers={"X-Request-Id": "req-4711"})
     other = said(clock, object_id="of no request")
 
-    assert "Request id –" in words(operator.get(f"{AUDIT}{other.pk}/change/"))
+    assert "Request id –" in page_text(operator.get(f"{AUDIT}{other.pk}/change/"))
     row = AuditEntry.objects.get(request_id="req-4711")
     assert row.reason == "Too much."
     detail = html(operator.get(f"{AUDIT}{row.pk}/change/"))
     assert f'<a href="{AUDIT}?request_id=req-4711"><code class="id">req-4711</code></a>' in detail
     for asked in ({"request_id": "req-4711"}, {"q": "req-4711"}):
-        shown = words(operator.get(AUDIT, asked))
+        shown = page_text(operator.get(AUDIT, asked))
         assert "Too much." in shown and "of no request" not in shown
     assert "req-4711" in text(operator.get(f"{AUDIT}export.csv", {"q": "req-4711"}))

@@ -5,7 +5,7 @@ from html import unescape
 import pytest
 
 from conductor_app.models import SweepPass
-from tests.admin.reading import words
+from tests.admin.reading import page_text
 
 pytestmark = pytest.mark.django_db
 SYSTEM = "/admin/system/"
@@ -17,7 +17,7 @@ def passed(name: str, clock, ago: int = 0, **more) -> None:
 
 
 def test_a_new_server_is_told_to_start_its_loops(operator):
-    assert "No sweep has ever passed" in words(operator.get(SYSTEM))
+    assert "No sweep has ever passed" in page_text(operator.get(SYSTEM))
 
 
 def test_a_server_that_is_well_says_so(operator, clock):
@@ -25,7 +25,7 @@ def test_a_server_that_is_well_says_so(operator, clock):
     passed("prune_finished", clock, ago=1_800_000)
 
     answer = operator.get(SYSTEM)
-    page, advice = words(answer), [sentence for _, sentence in answer.context["advice"]]
+    page, advice = page_text(answer), [sentence for _, sentence in answer.context["advice"]]
 
     # PostgreSQL's own clock is not the test's, and the page says so.
     assert [sentence for sentence in advice if "The database's clock" not in unescape(sentence)] == []
@@ -38,7 +38,7 @@ def test_a_loop_that_is_late_behind_or_failing_comes_with_advice(operator, clock
     passed("expire_leases", clock, lag_ms=9_000)
     passed("deliver_messages", clock, error="OperationalError: gone", failed_at=clock.now())
 
-    page = words(operator.get(SYSTEM))
+    page = page_text(operator.get(SYSTEM))
 
     assert "wake_runs last passed 2 min ago: look whether Celery beat and a worker run." in page
     assert "expire_leases is 9.0 s late" in page
@@ -49,7 +49,7 @@ def test_secrets_of_the_configuration_stay_secret(operator, settings):
     settings.CONDUCTOR_SECRETS_KEYS = ("very-secret-key-of-the-server-0001",)
     settings.CONDUCTOR_REDIS_URL = "redis://:hunter2@cache/0"
 
-    page = words(operator.get(SYSTEM))
+    page = page_text(operator.get(SYSTEM))
 
     assert "very-secret" not in page and "hunter2" not in page
     assert "SECRETS_KEYS set" in page
@@ -58,7 +58,7 @@ def test_secrets_of_the_configuration_stay_secret(operator, settings):
 def test_a_risky_value_is_marked(operator, settings):
     settings.CONDUCTOR_API_ACCESS = "open"
 
-    assert "Whoever reaches the server may do everything." in words(operator.get(SYSTEM))
+    assert "Whoever reaches the server may do everything." in page_text(operator.get(SYSTEM))
 
 
 def test_it_is_closed_to_whoever_may_not_see_it_and_costs_few_queries(operator, client, django_assert_max_num_queries):

@@ -7,7 +7,7 @@ from conductor_app.insight.database import GIB
 from conductor_app.insight.durations import DAY
 from conductor_app.insight.retention import retention_policies
 from conductor_app.models import DailyStorage
-from tests.admin.reading import words
+from tests.admin.reading import page_text
 from tests.builders import step
 from tests.story import Story
 
@@ -38,7 +38,7 @@ def test_the_page_says_how_the_database_grows_and_when_it_is_full(operator, cloc
     for age, bytes, removed in ((10, GIB, 7), (5, 1.5 * GIB, 0), (0, 2 * GIB, 3)):
         DailyStorage.objects.create(day_at=day - age * DAY, bytes=int(bytes), removed=removed)
 
-    page = words(operator.get("/admin/retention/"))
+    page = page_text(operator.get("/admin/retention/"))
 
     assert "Full in 10 days" in page and "A day brings 107" in page
     assert "Runs removed" in page
@@ -59,6 +59,6 @@ def test_nobody_is_told_when_what_does_not_grow_is_full(operator, clock):
     DailyStorage.objects.create(day_at=day - DAY, bytes=2 * GIB)
     DailyStorage.objects.create(day_at=day, bytes=GIB)
 
-    page = words(operator.get("/admin/retention/"))
+    page = page_text(operator.get("/admin/retention/"))
 
     assert "it does not grow" in page and "Full in" not in page

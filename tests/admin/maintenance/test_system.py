@@ -1,21 +1,21 @@
 """Queues, sweeps, audit, access keys and the front page."""
 
 from conductor_app.models import AccessKey, SweepPass
-from tests.admin.reading import html, words
-from tests.insight.situations import attempt_of, claim, define_task, started, step, work
+from tests.admin.reading import html, page_text
+from tests.insight.situations import claim_and_report, claim_next, define_task, newest_attempt_of, start_run_of, step
 
 
 def test_the_queues_page_says_what_waits_and_that_nobody_polls(operator, clock):
-    started(step("ship"))
+    start_run_of(step("ship"))
     clock.advance(seconds=90)
 
-    page = words(operator.get("/admin/queues/"))
+    page = page_text(operator.get("/admin/queues/"))
 
     assert "ship" in page and "1 min 30 s" in page and "nobody polls" in page
 
 
 def test_the_queues_page_without_queues_says_how_to_poll(operator):
-    assert "/api/tasks/poll/" in words(operator.get("/admin/queues/"))
+    assert "/api/tasks/poll/" in page_text(operator.get("/admin/queues/"))
 
 
 def test_the_sweeps_page_shows_the_last_pass_and_which_is_late(operator, clock):
@@ -24,7 +24,7 @@ def test_the_sweeps_page_shows_the_last_pass_and_which_is_late(operator, clock):
     )
     SweepPass.objects.create(name="expire_leases", began_at=clock.now() - 120_000, ended_at=clock.now() - 119_000)
 
-    page = words(operator.get("/admin/sweeps/"))
+    page = page_text(operator.get("/admin/sweeps/"))
 
     assert "wake_runs" in page and "on time" in page and "70" in page
     assert "late" in page and "2 min ago" in page
@@ -36,20 +36,20 @@ def test_a_sweep_that_failed_shows_its_error(operator, clock):
         name="wake_runs", began_at=now, ended_at=now, error="OperationalError: gone", failed_at=now
     )
 
-    page = words(operator.get("/admin/sweeps/"))
+    page = page_text(operator.get("/admin/sweeps/"))
 
     assert "failing" in page and "OperationalError: gone" in page
 
 
 def test_the_front_page_lists_what_needs_attention(operator, clock):
     define_task("charge", retryCount=0)
-    started(step("charge"))
-    work("charge", "FAILED", reason="no funds")
-    started(step("ship"), name="shipping")
+    start_run_of(step("charge"))
+    claim_and_report("charge", "FAILED", reason="no funds")
+    start_run_of(step("ship"), name="shipping")
     clock.advance(seconds=120)
     SweepPass.objects.create(name="wake_runs", began_at=clock.now() - 600_000)
 
-    page = words(operator.get("/admin/"))
+    page = page_text(operator.get("/admin/"))
 
     assert "at charge: no funds" in page
     assert "Nobody polls ship: 1 waiting" in page
@@ -57,7 +57,7 @@ def test_the_front_page_lists_what_needs_attention(operator, clock):
 
 
 def test_the_front_page_of_a_new_server_shows_three_steps(operator):
-    page = words(operator.get("/admin/"))
+    page = page_text(operator.get("/admin/"))
 
     assert "Three steps to a first run" in page and "Nothing does" in page
 
@@ -69,27 +69,27 @@ def test_the_sidebar_is_in_the_order_of_the_work(operator):
 
 
 def test_the_audit_says_who_did_what_to_what(operator, clock):
-    started(step("ship"))
+    start_run_of(step("ship"))
 
-    assert "workflow definition order:1" in words(operator.get("/admin/conductor/auditentry/"))
+    assert "workflow definition order:1" in page_text(operator.get("/admin/conductor/auditentry/"))
 
 
 def test_an_attempt_is_found_by_its_id_and_shows_its_documents(operator, clock):
-    run = started(step("ship", inputParameters={"order": "${workflow.input.order}"}), input={"order": 4711})
-    attempt = attempt_of(run, "ship")
+    run = start_run_of(step("ship", inputParameters={"order": "${workflow.input.order}"}), input={"order": 4711})
+    attempt = newest_attempt_of(run, "ship")
 
     assert attempt.pk in html(operator.get("/admin/conductor/attempt/", {"q": attempt.pk}))
-    page = words(operator.get(f"/admin/conductor/attempt/{attempt.pk}/change/"))
+    page = page_text(operator.get(f"/admin/conductor/attempt/{attempt.pk}/change/"))
     assert "order 4711" in page and "Why it waits" in page
 
 
 def test_what_workers_hold_is_a_filter_of_the_attempts(operator, clock):
-    run = started(step("ship"))
-    claim("ship", worker="w9")
+    run = start_run_of(step("ship"))
+    claim_next("ship", worker="w9")
 
     page = html(operator.get("/admin/conductor/attempt/", {"state": "leased"}))
 
-    assert attempt_of(run, "ship").pk in page and "w9" in page
+    assert newest_attempt_of(run, "ship").pk in page and "w9" in page
 
 
 def test_a_key_is_made_and_its_secret_shown_once(operator, clock):
@@ -97,7 +97,7 @@ def test_a_key_is_made_and_its_secret_shown_once(operator, clock):
 
     key = AccessKey.objects.get(application__name="warehouse")
     secret = page.context["secret"]
-    assert key.pk in words(page) and secret in words(page)
+    assert key.pk in page_text(page) and secret in page_text(page)
     assert "no-store" in page["Cache-Control"]
     assert secret not in html(operator.get(f"/admin/conductor/accesskey/{key.pk}/change/"))
 

@@ -7,7 +7,7 @@ import pytest
 
 from conductor_app.engine import failures
 from conductor_app.models import AuditEntry, FailureGroup
-from tests.admin.reading import html, words
+from tests.admin.reading import html, page_text
 from tests.builders import step
 from tests.story import Story
 
@@ -36,30 +36,30 @@ def page_of(found: FailureGroup) -> str:
 
 
 def test_the_inbox_shows_groups_with_their_counts(operator, story):
-    page = words(operator.get(INBOX))
+    page = page_text(operator.get(INBOX))
 
     assert "502 from gateway <n>" in page and "no funds" in page
     assert "Open 2" in page and "New today 2" in page and "Regressed 0" in page
 
 
 def test_an_inbox_without_failures_says_what_it_is_for(operator):
-    assert "No failure yet" in words(operator.get(INBOX))
+    assert "No failure yet" in page_text(operator.get(INBOX))
 
 
 def test_an_empty_tab_tells_of_the_last_failure(operator, story):
-    assert "The last failure was" in words(operator.get(INBOX, {"view": "resolved"}))
+    assert "The last failure was" in page_text(operator.get(INBOX, {"view": "resolved"}))
 
 
 def test_a_filter_without_hits_can_be_cleared(operator, story):
-    page = words(operator.get(INBOX, {"q": "volcano"}))
+    page = page_text(operator.get(INBOX, {"q": "volcano"}))
 
     assert "Nothing matches" in page and "Clear" in page
-    assert "no funds" in words(operator.get(INBOX, {"q": "FUNDS"}))
-    assert "no funds" not in words(operator.get(INBOX, {"definition": "refund"}))
+    assert "no funds" in page_text(operator.get(INBOX, {"q": "FUNDS"}))
+    assert "no funds" not in page_text(operator.get(INBOX, {"definition": "refund"}))
 
 
 def test_a_group_shows_what_its_failures_have_in_common(operator, story):
-    page = words(operator.get(page_of(group())))
+    page = page_text(operator.get(page_of(group())))
 
     assert "By worker build 41 1 42 1" in page
     assert "By version of the definition 1 2" in page
@@ -77,11 +77,11 @@ def test_a_group_is_counted_by_label_and_by_a_value_of_the_input(operator, story
 
     page = operator.get(page_of(group()), {"place": "input.order.country"})
 
-    assert "By label of the run from-de 2 from-fr 1" in words(page)
-    assert "By a value of the input Place in the input Count de 2 none 2 fr 1" in words(page)
+    assert "By label of the run from-de 2 from-fr 1" in page_text(page)
+    assert "By a value of the input Place in the input Count de 2 none 2 fr 1" in page_text(page)
     [address] = re.findall(r'href="([^"]*country%3Dde[^"]*)"', html(page))
     assert len(operator.get(unescape(address)).context["cl"].result_list) == 2
-    assert "true 3" in words(operator.get(page_of(group()), {"place": "order.is_gift"}))
+    assert "true 3" in page_text(operator.get(page_of(group()), {"place": "order.is_gift"}))
     assert operator.get(page_of(group()), {"place": "order..\0"}).status_code == 200
 
 
@@ -92,21 +92,21 @@ def test_a_group_is_resolved_with_a_reason(operator, story):
 
     assert (group().state, group().resolved_build) == ("RESOLVED", "43")
     assert AuditEntry.objects.get(object_type="failure group").reason == "fixed"
-    page = words(operator.get(address))
+    page = page_text(operator.get(address))
     assert "olga resolve fixed" in page and "build 43" in page
-    assert "502 from" not in words(operator.get(INBOX))
-    assert "502 from" in words(operator.get(INBOX, {"view": "resolved"}))
+    assert "502 from" not in page_text(operator.get(INBOX))
+    assert "502 from" in page_text(operator.get(INBOX, {"view": "resolved"}))
 
 
 def test_a_group_is_assigned_annotated_merged_and_split(operator, story):
     operator.post(page_of(group()), {"do": "assign", "assignee": "olga"})
     operator.post(page_of(group()), {"do": "note", "note": "the gateway of <b>the bank</b>"})
-    assert "502 from" in words(operator.get(INBOX, {"view": "mine"}))
+    assert "502 from" in page_text(operator.get(INBOX, {"view": "mine"}))
     assert "<b>the bank" not in html(operator.get(page_of(group())))
 
     operator.post(page_of(group("no funds")), {"do": "merge", "into": str(group().pk)})
-    assert "no funds" in words(operator.get(page_of(group()))).split("Merged into it")[1]
-    assert "counted there" in words(operator.get(page_of(group("no funds"))))
+    assert "no funds" in page_text(operator.get(page_of(group()))).split("Merged into it")[1]
+    assert "counted there" in page_text(operator.get(page_of(group("no funds"))))
     operator.post(page_of(group("no funds")), {"do": "split"})
     assert group("no funds").merged_into is None
 
@@ -135,7 +135,7 @@ def test_what_makes_no_sense_is_answered_and_changes_nothing(operator, story, fo
 def test_a_viewer_sees_and_cannot_act(viewer, story):
     page = viewer.get(page_of(group()))
 
-    assert "conductor.change_run" in words(page)
+    assert "conductor.change_run" in page_text(page)
     assert 'name="do"' not in html(page)
     assert viewer.post(page_of(group()), {"do": "resolve"}).status_code == 403
 
@@ -161,6 +161,6 @@ def test_pages_of_failures_cost_few_queries(operator, story, django_assert_max_n
 def test_what_only_the_newest_are_counted_by_says_so(operator, story, monkeypatch):
     monkeypatch.setattr("conductor_app.insight.failures.LOOKED_AT", 1)
 
-    page = words(operator.get(page_of(group())))
+    page = page_text(operator.get(page_of(group())))
 
     assert "By worker of the newest 1" in page and "By worker build of the newest" not in page

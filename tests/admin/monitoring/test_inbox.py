@@ -5,8 +5,8 @@ from django.contrib.auth.models import Group, User
 
 from conductor_app.engine import human_tasks
 from conductor_app.models import AuditEntry, HumanTask
-from tests.admin.reading import html, words
-from tests.insight.situations import attempt_of, define, now_of, start, step
+from tests.admin.reading import html, page_text
+from tests.insight.situations import define_workflow, newest_attempt_of, reload_run, start_run, step
 
 INBOX = "/admin/waiting/"
 
@@ -22,16 +22,18 @@ def to(who, minutes=0, kind="CONDUCTOR_USER"):
 @pytest.fixture
 def asked(clock, db):
     first, then = to("olga", 30), to("sales", 60, "CONDUCTOR_GROUP")
-    define("order", ask(displayName="Approve the order", question="Is the customer known?", assignments=[first, then]))
-    return start("order", correlation_id="order-4711")
+    define_workflow(
+        "order", ask(displayName="Approve the order", question="Is the customer known?", assignments=[first, then])
+    )
+    return start_run("order", correlation_id="order-4711")
 
 
 def task_of(run):
-    return f"{INBOX}{attempt_of(run, 'approve').pk}/"
+    return f"{INBOX}{newest_attempt_of(run, 'approve').pk}/"
 
 
 def inbox(client, whose="all"):
-    return words(client.get(INBOX, {"whose": whose}))
+    return page_text(client.get(INBOX, {"whose": whose}))
 
 
 def test_a_task_is_listed_for_whom_it_asks_and_then_for_the_group_that_follows(operator, viewer, asked, clock):
@@ -44,7 +46,7 @@ def test_a_task_is_listed_for_whom_it_asks_and_then_for_the_group_that_follows(o
     assert "the group sales escalated" in inbox(viewer, "groups")
     clock.advance(seconds=60 * 60)
     assert "overdue" in inbox(viewer, "groups")
-    assert "1 is overdue" in words(operator.get("/admin/"))
+    assert "1 is overdue" in page_text(operator.get("/admin/"))
 
 
 def test_a_task_is_taken_put_back_and_taken_over_with_each_step_in_the_audit(operator, asked):
@@ -52,15 +54,15 @@ def test_a_task_is_taken_put_back_and_taken_over_with_each_step_in_the_audit(ope
     operator.post(here, {"do": "take"})
     assert "taken by olga" in inbox(operator, "mine")
     operator.post(here, {"do": "put_back"})
-    task_id = attempt_of(asked, "approve").task_id
+    task_id = newest_attempt_of(asked, "approve").task_id
     human_tasks.claim_task(task_id, "ann")
 
-    assert "ann has taken it" in words(operator.get(here))
+    assert "ann has taken it" in page_text(operator.get(here))
     refused = operator.post(here, {"outcome": "COMPLETED", "output": "{}"}, follow=True)
-    assert "It is taken by ann: take it over first." in words(refused)
+    assert "It is taken by ann: take it over first." in page_text(refused)
     operator.post(here, {"do": "take"})
     operator.post(here, {"outcome": "COMPLETED", "output": "{}"})
-    assert now_of(asked).status == "COMPLETED"
+    assert reload_run(asked).status == "COMPLETED"
     actions = AuditEntry.objects.filter(object_id=asked.pk).order_by("at", "id").values_list("action", "actor")
     assert list(actions)[-4:] == [
         ("put_task_back", "olga"),
@@ -75,15 +77,15 @@ def test_a_task_is_handed_on_until_a_moment_with_a_reason_that_is_shown(operator
     said = {"do": "hand_on", "to": "group:legal", "minutes": "20", "reason": "a contract"}
     page = operator.post(task_of(asked), said, follow=True)
 
-    assert "the group legal" in words(page) and "olga has handed it on to legal" in words(page)
-    assert "a contract" in words(page)
+    assert "the group legal" in page_text(page) and "olga has handed it on to legal" in page_text(page)
+    assert "a contract" in page_text(page)
     assert HumanTask.objects.get().due_at == clock.now() + 20 * 60_000
 
 
 def test_a_comment_is_kept_and_shown_as_text(operator, asked):
     page = operator.post(task_of(asked), {"do": "comment", "text": "<b>wait</b> for Monday"}, follow=True)
 
-    assert "olga says" in words(page) and "&lt;b&gt;wait&lt;/b&gt; for Monday" in html(page)
+    assert "olga says" in page_text(page) and "&lt;b&gt;wait&lt;/b&gt; for Monday" in html(page)
 
 
 @pytest.mark.parametrize(
@@ -105,16 +107,18 @@ def test_hostile_forms_of_a_task_are_answered(operator, asked, form):
 
 def test_many_are_answered_at_once_with_a_reason_and_the_rest_is_told_why_not(operator, asked):
     verdict = step("verdict", "SET_VARIABLE", inputParameters={"was": "${approve.output.ok}"})
-    define("read", ask(), verdict)
-    runs = [asked, start("order"), start("read")]
-    chosen = [attempt_of(run, "approve").pk for run in runs]
+    define_workflow("read", ask(), verdict)
+    runs = [asked, start_run("order"), start_run("read")]
+    chosen = [newest_attempt_of(run, "approve").pk for run in runs]
 
-    assert "with a reason only" in words(operator.post(INBOX, {"attempt": chosen, "outcome": "FAILED"}, follow=True))
+    assert "with a reason only" in page_text(
+        operator.post(INBOX, {"attempt": chosen, "outcome": "FAILED"}, follow=True)
+    )
     said = {"attempt": chosen, "outcome": "COMPLETED", "reason": "all known"}
-    page = words(operator.post(INBOX, said, follow=True))
+    page = page_text(operator.post(INBOX, said, follow=True))
 
     assert "2 tasks are answered." in page and "Approve (read): Later steps read its output" in page
-    assert [now_of(run).status for run in runs] == ["COMPLETED", "COMPLETED", "RUNNING"]
+    assert [reload_run(run).status for run in runs] == ["COMPLETED", "COMPLETED", "RUNNING"]
     assert AuditEntry.objects.filter(action="complete_task", reason="all known").count() == 2
 
 

@@ -3,47 +3,47 @@
 from conductor_app.admin.monitoring import overview, overview_tiles
 from conductor_app.engine import bulk_operations
 from conductor_app.models import DurationBaseline
-from tests.admin.reading import html, words
-from tests.insight.situations import define, define_task, start, started, step, work
+from tests.admin.reading import html, page_text
+from tests.insight.situations import claim_and_report, define_task, define_workflow, start_run, start_run_of, step
 
 PULSE = "/admin/pulse/live/"
 
 
 def test_the_last_hour_is_shown_beside_the_same_hour_a_week_ago_with_links_to_its_runs(operator, clock):
     define_task("charge", retryCount=0)
-    started(step("charge"))
-    work("charge", "FAILED", reason="no funds")
+    start_run_of(step("charge"))
+    claim_and_report("charge", "FAILED", reason="no funds")
     clock.advance(seconds=7 * 86_400)
     for _ in range(4):
-        start("order")
-        work("charge", "FAILED", reason="no funds")
+        start_run("order")
+        claim_and_report("charge", "FAILED", reason="no funds")
 
     page = operator.get(PULSE)
 
-    assert "4 started 1 a week ago" in words(page)
+    assert "4 started 1 a week ago" in page_text(page)
     assert 'class="worse">4</b> failed' in html(page)
     assert f"?status=FAILED&amp;ended_since={clock.now() + 1 - 3_600_000}" in html(page)
 
 
 def test_runs_that_are_open_for_longer_than_usual_are_listed(operator, clock):
-    run = started(step("ship"))
+    run = start_run_of(step("ship"))
     DurationBaseline.objects.create(name="order", version=1, count=9, p50_ms=1000, p95_ms=2000, measured_at=clock.now())
 
-    assert "longer than usual" not in words(operator.get(PULSE))
+    assert "longer than usual" not in page_text(operator.get(PULSE))
     clock.advance(seconds=600)
     page = operator.get(PULSE)
-    assert "Open for longer than usual" in words(page) and run.pk in html(page)
+    assert "Open for longer than usual" in page_text(page) and run.pk in html(page)
 
 
 def test_what_waits_for_people_is_told(operator, clock):
-    define("order", step("approve", "HUMAN"))
-    start("order")
+    define_workflow("order", step("approve", "HUMAN"))
+    start_run("order")
 
-    assert "1 task waits for a person's answer" in words(operator.get("/admin/"))
+    assert "1 task waits for a person's answer" in page_text(operator.get("/admin/"))
 
 
 def test_the_front_page_and_its_pulse_cost_few_queries(viewer, clock, django_assert_max_num_queries):
-    started(step("ship"))
+    start_run_of(step("ship"))
 
     for path in ("/admin/", PULSE):
         with django_assert_max_num_queries(15):
@@ -52,17 +52,17 @@ def test_the_front_page_and_its_pulse_cost_few_queries(viewer, clock, django_ass
 
 def test_an_operation_that_waits_for_a_second_person_is_on_the_front_page(operator, clock, settings):
     settings.CONDUCTOR_BULK_APPROVAL_ACTIONS = ("terminate",)
-    define("order", step("pack"))
-    start("order")
+    define_workflow("order", step("pack"))
+    start_run("order")
     bulk_operations.start(bulk_operations.BulkRequest("terminate", {"definition": "order"}), "ann")
 
-    assert "An operation of ann, terminate many runs, waits since" in words(operator.get("/admin/"))
+    assert "An operation of ann, terminate many runs, waits since" in page_text(operator.get("/admin/"))
 
 
 def test_the_last_day_is_drawn_by_the_hour_on_the_same_hours_a_week_ago(operator, clock):
-    started(step("charge"))
+    start_run_of(step("charge"))
     clock.advance(seconds=7 * 86_400 - 7_200)
-    start("order")
+    start_run("order")
     clock.advance(seconds=7_200)
     page = html(operator.get(PULSE))
 
@@ -73,35 +73,35 @@ def test_the_last_day_is_drawn_by_the_hour_on_the_same_hours_a_week_ago(operator
 
 
 def test_definitions_that_have_lately_been_slower_than_usual_come_first(operator, clock):
-    define("order", step("charge"))
+    define_workflow("order", step("charge"))
     for _ in range(3):
-        start("order")
+        start_run("order")
         clock.advance(seconds=10)
-        work("charge")
+        claim_and_report("charge")
     DurationBaseline.objects.create(name="order", version=1, count=9, p50_ms=1000, p95_ms=2000, measured_at=clock.now())
 
-    assert "order v1 3 runs 10.0 s 1.0 s to 2.0 s 10 ×" in words(operator.get(PULSE))
+    assert "order v1 3 runs 10.0 s 1.0 s to 2.0 s 10 ×" in page_text(operator.get(PULSE))
 
 
 def test_the_queues_whose_work_has_waited_longest_are_listed(operator, clock):
-    started(step("ship"))
+    start_run_of(step("ship"))
     clock.advance(seconds=90)
 
-    assert "ship 1 min 30 s 1" in words(operator.get(PULSE))
+    assert "ship 1 min 30 s 1" in page_text(operator.get(PULSE))
 
 
 def test_a_tile_that_fails_says_so_with_the_requests_id_and_leaves_the_others(operator, clock, monkeypatch, caplog):
     def broken(now):
         raise RuntimeError("the disk burns")
 
-    started(step("ship"))
+    start_run_of(step("ship"))
     monkeypatch.setattr(overview_tiles, "hourly_activity", broken)
     monkeypatch.setattr(overview, "_counts", lambda: broken(0))
     page = operator.get(PULSE)
     front = operator.get("/admin/")
 
     assert page.status_code == front.status_code == 200
-    assert "The last day could not be shown" in words(page) and "ship" in words(page)
-    assert page.headers["X-Request-Id"] in words(page)
-    assert "The numbers could not be shown" in words(front) and "Nobody polls ship" in words(front)
+    assert "The last day could not be shown" in page_text(page) and "ship" in page_text(page)
+    assert page.headers["X-Request-Id"] in page_text(page)
+    assert "The numbers could not be shown" in page_text(front) and "Nobody polls ship" in page_text(front)
     assert "the disk burns" not in html(page) and "the disk burns" in caplog.text

@@ -5,8 +5,8 @@ import pytest
 from conductor_app.insight import queue_detail as queue_insight
 from conductor_app.insight import workers
 from conductor_app.models import Attempt, AuditEntry, Poller, QueueHold, TaskLog, WorkerHold
-from tests.admin.reading import html, words
-from tests.builders import bare, policy, step
+from tests.admin.reading import html, page_text
+from tests.builders import policy, step, step_without_policy
 from tests.story import Story
 
 pytestmark = pytest.mark.django_db
@@ -20,7 +20,7 @@ def queue(name: str) -> str:
 @pytest.fixture
 def limited(clock) -> Story:
     """One of three tasks is out, and no other may be."""
-    story = Story(clock, bare("ship"), tasks=[policy("ship", concurrent_limit=1)])
+    story = Story(clock, step_without_policy("ship"), tasks=[policy("ship", concurrent_limit=1)])
     for _ in range(2):
         clock.advance(seconds=1)
         story.starts("order")
@@ -29,15 +29,15 @@ def limited(clock) -> Story:
 
 
 def test_the_list_says_how_each_queue_is(operator, limited):
-    page = words(operator.get(QUEUES))
+    page = page_text(operator.get(QUEUES))
 
     assert "ship" in page and "braked" in page
     operator.post(queue("ship"), {"do": "pause"})
-    assert "paused" in words(operator.get(QUEUES))
+    assert "paused" in page_text(operator.get(QUEUES))
 
 
 def test_a_queue_shows_who_holds_its_limit_and_what_waits_in_order(operator, limited):
-    page = words(operator.get(queue("ship")))
+    page = page_text(operator.get(queue("ship")))
 
     assert "Braked: a limit is reached" in page
     assert "1 of 1 worked on at a time (concurrentExecLimit)" in page
@@ -49,7 +49,7 @@ def test_a_queue_is_paused_for_a_while_and_resumed(operator, limited, clock):
     operator.post(queue("ship"), {"do": "pause", "minutes": "30", "reason": "the van burns"})
 
     assert QueueHold.objects.get().until_at == clock.now() + 30 * 60_000
-    assert "Paused by olga until 2027-03-01" in words(operator.get(queue("ship")))
+    assert "Paused by olga until 2027-03-01" in page_text(operator.get(queue("ship")))
     assert AuditEntry.objects.get(object_type="queue").reason == "the van burns"
     operator.post(queue("ship"), {"do": "resume"})
     assert not QueueHold.objects.exists()
@@ -108,7 +108,7 @@ def test_a_nul_or_a_line_break_in_an_address_names_nothing(operator, address):
 
 
 def test_an_empty_queue_says_so_and_a_nameless_one_is_not_there(operator):
-    page = words(operator.get(queue("nothing")))
+    page = page_text(operator.get(queue("nothing")))
 
     assert "Nothing waits" in page and "No worker has ever polled it" in page
     assert operator.get("/admin/queue/").status_code == 404
@@ -118,27 +118,27 @@ def test_workers_are_listed_with_their_work(operator, limited, clock):
     limited.worker("ship", "van@7").fails("no petrol")
     clock.advance(seconds=6)
     limited.worker("ship", "van@7").polls()
-    page = words(operator.get(WORKERS))
+    page = page_text(operator.get(WORKERS))
 
     assert "van@7 alive" in page
     assert "7 1 0 1 100 %" in page
 
     clock.advance(seconds=3600)
-    assert "gone" in words(operator.get(WORKERS))
+    assert "gone" in page_text(operator.get(WORKERS))
 
 
 def test_of_many_workers_the_last_are_shown_and_any_is_found_by_its_name_or_task_type(operator, limited, monkeypatch):
     monkeypatch.setattr(workers, "MOST_SHOWN", 1)
     for type, name in (("pack", "box@7"), ("pack", "box@8")):
         Poller.objects.create(task_type=type, worker=name, polled_at=1)
-    page = words(operator.get(WORKERS))
+    page = page_text(operator.get(WORKERS))
 
     assert "van@7" in page and "box@" not in page
     assert "The 1 that polled last are shown. 2 more are found by their names." in page
     assert "7 2 0 0" in page, "the builds are those of all workers"
-    assert "box@8" in words(operator.get(WORKERS, {"q": "OX@8"}))
-    assert "van@7" in words(operator.get(WORKERS, {"q": "ship"}))
-    assert "Nothing matches" in words(operator.get(WORKERS, {"q": "train\0"}))
+    assert "box@8" in page_text(operator.get(WORKERS, {"q": "OX@8"}))
+    assert "van@7" in page_text(operator.get(WORKERS, {"q": "ship"}))
+    assert "Nothing matches" in page_text(operator.get(WORKERS, {"q": "train\0"}))
 
 
 def test_what_is_done_to_a_worker_leads_back_to_those_that_were_looked_for(operator, limited):
@@ -148,22 +148,22 @@ def test_what_is_done_to_a_worker_leads_back_to_those_that_were_looked_for(opera
 
 def test_a_queue_tells_how_many_are_with_workers_and_shows_the_first(operator, clock, monkeypatch):
     monkeypatch.setattr(queue_insight, "MOST_RUNNING", 1)
-    story = Story(clock, bare("ship"))
+    story = Story(clock, step_without_policy("ship"))
     for name in ("van@7", "van@8"):
         story.starts("order")
         story.worker("ship", name).polls()
-    page = words(operator.get(queue("ship"))).split("With workers")[1].split("Who polls")[0]
+    page = page_text(operator.get(queue("ship"))).split("With workers")[1].split("Who polls")[0]
 
     assert "2 now" in page and "van@7" in page and "van@8" not in page and "The first is shown." in page
 
 
 def test_without_workers_the_page_says_how_to_start_one(operator):
-    assert "CONDUCTOR_SERVER_URL=http://testserver/api" in words(operator.get(WORKERS))
+    assert "CONDUCTOR_SERVER_URL=http://testserver/api" in page_text(operator.get(WORKERS))
 
 
 def test_a_worker_is_drained_relieved_and_forgotten(operator, limited, clock):
     operator.post(WORKERS, {"worker": "van@7", "do": "drain", "reason": "its host is replaced"})
-    assert "drained" in words(operator.get(WORKERS))
+    assert "drained" in page_text(operator.get(WORKERS))
     operator.post(WORKERS, {"worker": "van@7", "do": "release"})
     assert Attempt.objects.filter(status="LEASED").count() == 0
     assert limited.worker("ship", "van@8").polls() == ["ship"]
@@ -206,15 +206,15 @@ def test_pages_of_queues_and_workers_cost_few_queries(operator, limited, django_
 def test_work_without_a_limit_has_none(operator, clock):
     Story(clock, step("pay"))
 
-    assert "Limits" not in words(operator.get(queue("pay")))
-    assert "Nobody polls: 1 wait" in words(operator.get(queue("pay")))
+    assert "Limits" not in page_text(operator.get(queue("pay")))
+    assert "Nobody polls: 1 wait" in page_text(operator.get(queue("pay")))
 
 
 def test_what_waits_is_held_until_a_moment_and_canceled_for_good(operator, limited, clock):
     first, last = Attempt.objects.pending("ship").order_by("visible_at")
 
     operator.post(queue("ship"), {"do": "hold", "attempt": first.pk, "minutes": "30", "reason": "its parcel is lost"})
-    held = words(operator.get(queue("ship")))
+    held = page_text(operator.get(queue("ship")))
     operator.post(queue("ship"), {"do": "cancel", "attempt": last.pk, "reason": "nobody wants it"})
 
     assert Attempt.objects.get(pk=first.pk).visible_at == clock.now() + 30 * 60_000
@@ -226,7 +226,7 @@ def test_what_waits_is_held_until_a_moment_and_canceled_for_good(operator, limit
 def test_the_list_says_how_fast_work_comes_in_and_how_much_of_a_limit_is_used(operator, limited, clock):
     clock.advance(seconds=6)
     limited.starts("order")
-    page = words(operator.get(QUEUES))
+    page = page_text(operator.get(QUEUES))
 
     assert "Comes in" in page and "1 / 1" in page and "braked" in page
 
@@ -235,6 +235,6 @@ def test_the_list_says_how_fast_work_comes_in_and_how_much_of_a_limit_is_used(op
 def test_a_worker_whose_clock_goes_wrong_is_marked(operator, limited, clock, off, said):
     held = Attempt.objects.get(status="LEASED")
     TaskLog.objects.create(attempt_id=held.pk, at=clock.now() + off * 1000, line="on my way")
-    page = words(operator.get(WORKERS))
+    page = page_text(operator.get(WORKERS))
 
     assert (f"its clock is {said}" in page) if said else ("its clock" not in page)

@@ -4,9 +4,9 @@ import pytest
 
 from conductor_app.engine import definitions
 from conductor_app.models import Attempt
-from tests.admin.reading import buttons, html, words
-from tests.builders import bare, policy
-from tests.story import BY, Story
+from tests.admin.reading import button_names, html, page_text
+from tests.builders import policy, step_without_policy
+from tests.story import ACTOR, Story
 
 pytestmark = pytest.mark.django_db
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def waiting(clock) -> tuple[Story, Attempt]:
     """The second of two runs, while the first holds the only place of a limit."""
-    story = Story(clock, bare("ship"), tasks=[policy("ship", concurrent_limit=1)])
+    story = Story(clock, step_without_policy("ship"), tasks=[policy("ship", concurrent_limit=1)])
     clock.advance(seconds=1)
     attempt = story.starts("order").task("ship")
     story.worker("ship", "van@7").polls()
@@ -28,7 +28,7 @@ def page(attempt: Attempt) -> str:
 def test_it_names_the_gate_and_who_holds_it(operator, waiting):
     story, attempt = waiting
 
-    told = words(operator.get(page(attempt)))
+    told = page_text(operator.get(page(attempt)))
 
     assert "1 of 1 tasks of this name are being worked on (concurrentExecLimit). Number 1 in its queue" in told
     assert f"{story.id} with van@7" in told
@@ -38,15 +38,15 @@ def test_it_names_the_gate_and_who_holds_it(operator, waiting):
 def test_raising_the_limit_opens_the_gate(operator, waiting):
     _, attempt = waiting
 
-    definitions.save_task(policy("ship", concurrent_limit=2), BY)
+    definitions.save_task(policy("ship", concurrent_limit=2), ACTOR)
 
-    assert "Every gate is open" in words(operator.get(page(attempt)))
+    assert "Every gate is open" in page_text(operator.get(page(attempt)))
 
 
 def test_what_does_not_wait_says_so(operator, waiting):
     story, _ = waiting
 
-    assert "It does not wait in a queue" in words(operator.get(page(story.task("ship"))))
+    assert "It does not wait in a queue" in page_text(operator.get(page(story.task("ship"))))
     assert operator.get("/admin/turn/nobody/").status_code == 404
 
 
@@ -54,9 +54,9 @@ def test_what_is_shown_while_it_changes_has_its_state_and_buttons_with_it(operat
     story, attempt = waiting
     taken = story.task("ship")
 
-    assert "ship attempt 1 Pending" in words(operator.get(f"{page(attempt)}live/"))
-    assert "ship attempt 1 Leased" in words(operator.get(f"{page(taken)}live/"))
-    assert buttons(operator.get(f"{page(taken)}live/")) == ["release", "conclude"]
+    assert "ship attempt 1 Pending" in page_text(operator.get(f"{page(attempt)}live/"))
+    assert "ship attempt 1 Leased" in page_text(operator.get(f"{page(taken)}live/"))
+    assert button_names(operator.get(f"{page(taken)}live/")) == ["release", "conclude"]
 
 
 def test_the_run_and_the_queue_lead_there(operator, waiting):
@@ -71,8 +71,8 @@ def test_it_costs_few_queries(operator, viewer, waiting, django_assert_max_num_q
     operator.get(page(attempt))
     with django_assert_max_num_queries(15):
         operator.get(page(attempt))
-    assert buttons(operator.get(page(attempt))) == ["front", "priority", "conclude"]
-    assert buttons(viewer.get(page(attempt))) == []
+    assert button_names(operator.get(page(attempt))) == ["front", "priority", "conclude"]
+    assert button_names(viewer.get(page(attempt))) == []
 
 
 def test_it_names_what_is_handed_out_before_it(operator, waiting, clock):
@@ -80,6 +80,6 @@ def test_it_names_what_is_handed_out_before_it(operator, waiting, clock):
     clock.advance(seconds=1)
     other = story.starts("order").task("ship")
 
-    told = words(operator.get(page(other)))
+    told = page_text(operator.get(page(other)))
 
     assert "Before it in the queue" in told and f"/admin/turn/{attempt.pk}/" in html(operator.get(page(other)))

@@ -10,10 +10,10 @@ from django.core import mail
 from conductor_app.engine import alerts
 from conductor_app.models import Alert, AlertFiring, SavedView
 from conductor_app.workers.event_publisher import publish_due_events
-from tests.admin.reading import html, words
+from tests.admin.reading import html, page_text
 from tests.builders import step
 from tests.story import Story
-from tests.web import answering
+from tests.web import running_web_server
 
 pytestmark = pytest.mark.django_db
 VIEWS = "/admin/views/"
@@ -47,9 +47,9 @@ def watched(operator, page: str, **more) -> Alert:
 def test_a_view_is_saved_shown_and_forgotten(operator, viewer, story):
     page = saved(operator)
 
-    assert "Runs of order, that are FAILED" in words(operator.get(page))
-    assert "Failed orders" in words(operator.get(VIEWS))
-    assert "Failed orders" not in words(viewer.get(VIEWS))
+    assert "Runs of order, that are FAILED" in page_text(operator.get(page))
+    assert "Failed orders" in page_text(operator.get(VIEWS))
+    assert "Failed orders" not in page_text(viewer.get(VIEWS))
     assert viewer.get(page).status_code == 404
     saved(operator, is_shared="on")
     assert viewer.get(page).status_code == 200
@@ -61,9 +61,9 @@ def test_a_view_is_saved_shown_and_forgotten(operator, viewer, story):
 def test_a_filtered_list_offers_itself_to_be_saved(operator, story):
     listed = operator.get("/admin/conductor/run/?status=FAILED&least=1").content.decode()
     assert f"{VIEWS}?from_list=yes&amp;" in listed
-    page = words(operator.get(f"{VIEWS}?from_list=yes&status=FAILED&least=1"))
+    page = page_text(operator.get(f"{VIEWS}?from_list=yes&status=FAILED&least=1"))
     assert "Save a view Runs that are FAILED, that took at least 1.0 s" in page
-    assert "there is no status" in words(operator.get(VIEWS, {"status": "ODD"})).lower()
+    assert "there is no status" in page_text(operator.get(VIEWS, {"status": "ODD"})).lower()
 
 
 def test_an_alert_is_tried_on_the_last_seven_days(operator, story, clock):
@@ -72,14 +72,14 @@ def test_an_alert_is_tried_on_the_last_seven_days(operator, story, clock):
 
     alert = watched(operator, page)
 
-    assert "would have rung 1 time" in words(operator.get(page, {"try": alert.pk}))
+    assert "would have rung 1 time" in page_text(operator.get(page, {"try": alert.pk}))
 
 
 def test_an_alert_rings_once_and_says_so_by_mail_and_webhook(operator, story, clock, settings):
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
     settings.CONDUCTOR_PUBLIC_URL = "https://conductor.example.org"
     page = saved(operator)
-    with answering() as server:
+    with running_web_server() as server:
         server.answers["/hook"] = (200, {}, b"")
         watched(operator, page, webhook=f"{server.url}/hook")
         for _ in range(3):
@@ -94,7 +94,7 @@ def test_an_alert_rings_once_and_says_so_by_mail_and_webhook(operator, story, cl
     assert len(server.asked) == 1 and "Failed orders" in server.asked[0]["body"]
     assert f"https://conductor.example.org{link}" in server.asked[0]["body"]
     assert {ring.channel for ring in AlertFiring.objects.filter(heard_at__isnull=False)} == {"mail", "webhook"}
-    assert "heard" in words(operator.get(page))
+    assert "heard" in page_text(operator.get(page))
 
 
 def test_who_does_not_hear_is_seen_in_the_log(operator, story):
@@ -106,7 +106,7 @@ def test_who_does_not_hear_is_seen_in_the_log(operator, story):
 
     ring = AlertFiring.objects.get()
     assert ring.heard_at is None and ring.error
-    assert "not heard" in words(operator.get(page))
+    assert "not heard" in page_text(operator.get(page))
 
 
 def test_what_is_not_met_does_not_ring(operator, story):
@@ -143,7 +143,7 @@ def test_hostile_alerts_are_refused(operator, story, form):
 def test_a_viewer_keeps_views_and_no_alerts(viewer, story):
     page = saved(viewer)
 
-    assert "conductor.change_run" in words(viewer.get(page))
+    assert "conductor.change_run" in page_text(viewer.get(page))
     assert viewer.post(page, {"do": "save"}).status_code == 403
 
 
@@ -163,15 +163,15 @@ def test_seven_views_are_there_before_anybody_has_saved_one(operator, story):
     links = [unescape(re.search(rf'<a href="([^"]*)">{name}</a>', page)[1]) for name in names]
 
     assert all(operator.get(link).status_code == 200 for link in links)
-    assert "3 runs" in words(operator.get(links[0]))
+    assert "3 runs" in page_text(operator.get(links[0]))
 
 
 def test_the_count_of_a_view_that_is_a_tile_stands_on_the_overview(operator, viewer, story):
     saved(operator, is_tile="on")
 
-    assert "3 Failed orders" in words(operator.get("/admin/tiles/"))
+    assert "3 Failed orders" in page_text(operator.get("/admin/tiles/"))
     assert 'data-live="/admin/tiles/live/"' in html(operator.get("/admin/"))
-    assert "No tile yet" in words(viewer.get("/admin/tiles/"))
+    assert "No tile yet" in page_text(viewer.get("/admin/tiles/"))
 
 
 def test_programs_find_the_runs_of_a_view_at_an_address_of_the_api(operator, story):
@@ -188,7 +188,7 @@ def test_an_alert_is_silent_in_its_quiet_hours_and_rings_after_them(operator, st
     begins, ends = (f"{minute // 60:02d}:{minute % 60:02d}" for minute in ((now - 5) % 1440, (now + 5) % 1440))
     page = saved(operator)
     watched(operator, page, quiet_from=begins, quiet_until=ends)
-    assert f"quiet from {begins} to {ends}, UTC" in words(operator.get(page))
+    assert f"quiet from {begins} to {ends}, UTC" in page_text(operator.get(page))
 
     alerts.check_due_alerts(10)
     assert not AlertFiring.objects.exists()
@@ -208,14 +208,14 @@ def test_an_alert_on_age_rings_for_what_is_open_too_long(operator, story, clock)
     alerts.check_due_alerts(10)
 
     assert "1 open for 30 min or longer" in AlertFiring.objects.get().sentence
-    assert "one that has been open for 30 min or longer" in words(operator.get(page))
-    assert "would have rung 1 time" in words(operator.get(page, {"try": alert.pk}))
+    assert "one that has been open for 30 min or longer" in page_text(operator.get(page))
+    assert "would have rung 1 time" in page_text(operator.get(page, {"try": alert.pk}))
 
 
 def test_the_address_of_a_webhook_is_shown_to_those_who_may_change_it(operator, viewer, story):
     page = saved(operator, is_shared="on")
     watched(operator, page, webhook="https://bot:secret@chat.example.com/hooks/T0K3N")
 
-    assert "https://bot:secret@chat.example.com/hooks/T0K3N ann@example.com" in words(operator.get(page))
-    assert "https://chat.example.com/… ann@example.com" in words(viewer.get(page))
-    assert "T0K3N" not in words(viewer.get(page)) and "bot:secret" not in words(viewer.get(page))
+    assert "https://bot:secret@chat.example.com/hooks/T0K3N ann@example.com" in page_text(operator.get(page))
+    assert "https://chat.example.com/… ann@example.com" in page_text(viewer.get(page))
+    assert "T0K3N" not in page_text(viewer.get(page)) and "bot:secret" not in page_text(viewer.get(page))

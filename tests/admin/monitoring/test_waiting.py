@@ -4,8 +4,8 @@ import pytest
 
 from conductor_app.engine import runs
 from conductor_app.models import AuditEntry
-from tests.admin.reading import html, run_page, words
-from tests.insight.situations import attempt_of, define, define_task, now_of, start, step
+from tests.admin.reading import html, page_text, run_url
+from tests.insight.situations import define_task, define_workflow, newest_attempt_of, reload_run, start_run, step
 
 INBOX = "/admin/waiting/"
 SCHEMA = {
@@ -22,28 +22,28 @@ SCHEMA = {
 @pytest.fixture
 def asked(clock, db):
     verdict = step("verdict", "SET_VARIABLE", inputParameters={"was": "${approve.output.approved}"})
-    define("order", step("approve", "HUMAN", inputParameters={"total": "${workflow.input.total}"}), verdict)
-    return start("order", correlation_id="order-4711", input={"total": 1999})
+    define_workflow("order", step("approve", "HUMAN", inputParameters={"total": "${workflow.input.total}"}), verdict)
+    return start_run("order", correlation_id="order-4711", input={"total": 1999})
 
 
 def task_of(run):
-    return f"{INBOX}{attempt_of(run, 'approve').pk}/"
+    return f"{INBOX}{newest_attempt_of(run, 'approve').pk}/"
 
 
 def test_the_inbox_lists_what_waits_with_its_run(operator, asked):
-    page = words(operator.get(INBOX))
+    page = page_text(operator.get(INBOX))
 
     assert "approve order v1 order-4711" in page
 
 
 def test_an_empty_inbox_says_what_it_is_for(operator, db):
-    assert "Nothing waits for you" in words(operator.get(INBOX))
+    assert "Nothing waits for you" in page_text(operator.get(INBOX))
 
 
 def test_a_task_shows_what_it_was_given_and_what_later_steps_will_read(operator, asked):
     page = operator.get(task_of(asked))
 
-    assert "total 1999" in words(page) and "Later steps read approved" in words(page)
+    assert "total 1999" in page_text(page) and "Later steps read approved" in page_text(page)
     assert "&quot;approved&quot;: null" in html(page)
 
 
@@ -52,8 +52,8 @@ def test_an_answer_completes_the_task_and_stands_in_the_audit_with_its_reason(op
 
     page = operator.post(task_of(asked), said, follow=True)
 
-    assert "The task approve of order is answered" in words(page) and "Nothing waits for you" in words(page)
-    assert (now_of(asked).status, now_of(asked).variables) == ("COMPLETED", {"was": True})
+    assert "The task approve of order is answered" in page_text(page) and "Nothing waits for you" in page_text(page)
+    assert (reload_run(asked).status, reload_run(asked).variables) == ("COMPLETED", {"was": True})
     entry = AuditEntry.objects.get(action="complete_task")
     assert (entry.actor, entry.object_id, entry.reason) == ("olga", asked.pk, "a good customer")
 
@@ -61,8 +61,8 @@ def test_an_answer_completes_the_task_and_stands_in_the_audit_with_its_reason(op
 def test_a_task_can_be_failed_with_a_reason(operator, asked):
     operator.post(task_of(asked), {"output": "", "reason": "too dear", "outcome": "FAILED"})
 
-    assert now_of(asked).status == "FAILED"
-    assert attempt_of(asked, "approve").reason == "too dear"
+    assert reload_run(asked).status == "FAILED"
+    assert newest_attempt_of(asked, "approve").reason == "too dear"
 
 
 @pytest.mark.parametrize("said", [{"output": "[1]"}, {"output": "{"}, {"output": "{}", "outcome": "SKIPPED"}], ids=str)
@@ -70,7 +70,7 @@ def test_an_answer_that_makes_no_sense_is_refused_and_changes_nothing(operator, 
     page = operator.post(task_of(asked), {"outcome": "COMPLETED", **said}, follow=True)
 
     assert 'class="error"' in html(page)
-    assert now_of(asked).status == "RUNNING"
+    assert reload_run(asked).status == "RUNNING"
 
 
 def test_what_was_answered_meanwhile_is_gone(operator, asked):
@@ -82,11 +82,11 @@ def test_what_was_answered_meanwhile_is_gone(operator, asked):
 
 
 def test_a_viewer_sees_the_task_and_may_not_answer(viewer, asked):
-    page = words(viewer.get(task_of(asked)))
+    page = page_text(viewer.get(task_of(asked)))
 
     assert "conductor.change_run" in page and "Complete" not in page
     assert viewer.post(task_of(asked), {"outcome": "COMPLETED", "output": "{}"}).status_code == 403
-    assert now_of(asked).status == "RUNNING"
+    assert reload_run(asked).status == "RUNNING"
 
 
 def test_the_inbox_is_closed_to_those_who_may_not_see_runs(client, django_user_model, db):
@@ -96,13 +96,13 @@ def test_the_inbox_is_closed_to_those_who_may_not_see_runs(client, django_user_m
 
 
 def test_the_page_of_the_run_leads_to_the_answer(operator, asked):
-    assert task_of(asked) in html(operator.get(run_page(asked, task="approve")))
+    assert task_of(asked) in html(operator.get(run_url(asked, task="approve")))
 
 
 def test_the_inbox_costs_few_queries(viewer, asked, django_assert_max_num_queries):
     # Four of them read what a viewer was granted by name; a process remembers that for a second.
     for _ in range(20):
-        start("order")
+        start_run("order")
     with django_assert_max_num_queries(14):
         viewer.get(INBOX)
 
@@ -114,19 +114,19 @@ def with_schema(request, clock, db):
     if is_defined:
         define_task("approve", retryCount=0, outputSchema={"type": "JSON", "data": SCHEMA}, enforceSchema=True)
     told = {} if is_defined else {"__humanTaskDefinition": {"jsonSchema": SCHEMA}}
-    define("order", step("approve", "HUMAN", inputParameters=told))
-    return start("order")
+    define_workflow("order", step("approve", "HUMAN", inputParameters=told))
+    return start_run("order")
 
 
 def test_the_answer_is_typed_into_a_form_that_the_schema_draws(operator, with_schema):
     page = operator.get(task_of(with_schema))
-    assert "Is it approved?" in words(page) and 'name="output.limit"' in html(page)
+    assert "Is it approved?" in page_text(page) and 'name="output.limit"' in html(page)
 
     typed = {"mode": "form", "output.approved": "true", "output.limit": "1200", "output.lines": "[1]"}
     operator.post(task_of(with_schema), {**typed, "outcome": "COMPLETED"})
 
-    assert now_of(with_schema).status == "COMPLETED"
-    assert attempt_of(with_schema, "approve").output == {"approved": True, "limit": 1200, "lines": [1]}
+    assert reload_run(with_schema).status == "COMPLETED"
+    assert newest_attempt_of(with_schema, "approve").output == {"approved": True, "limit": 1200, "lines": [1]}
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_an_answer_that_does_not_fit_is_told_so_where_it_is_typed_and_fails_noth
 
     assert 'class="error"' in html(page) and f'value="{typed["output.limit"]}"' in html(page)
     assert told in " ".join([*page.context["answer"].above, *page.context["fields"][1].errors])
-    assert now_of(with_schema).status == "RUNNING"
+    assert reload_run(with_schema).status == "RUNNING"
 
 
 def test_an_answer_with_a_schema_can_be_typed_as_json_and_is_held_to_it(operator, with_schema):
@@ -154,19 +154,19 @@ def test_an_answer_with_a_schema_can_be_typed_as_json_and_is_held_to_it(operator
     assert "approved" in page.context["answer"].above[0] and "&quot;limit&quot;: 1" in html(page)
 
     operator.post(task_of(with_schema), {**said, "output": '{"approved": false}'})
-    assert attempt_of(with_schema, "approve").output == {"approved": False}
+    assert newest_attempt_of(with_schema, "approve").output == {"approved": False}
 
 
 def test_whoever_fails_a_task_need_not_fill_its_form(operator, with_schema):
     operator.post(task_of(with_schema), {"mode": "form", "reason": "too dear", "outcome": "FAILED"})
 
-    assert now_of(with_schema).status == "FAILED"
+    assert reload_run(with_schema).status == "FAILED"
 
 
 def test_many_at_once_are_not_answered_with_what_their_schema_refuses(operator, with_schema):
-    chosen = {"attempt": attempt_of(with_schema, "approve").pk, "outcome": "COMPLETED", "reason": "all known"}
+    chosen = {"attempt": newest_attempt_of(with_schema, "approve").pk, "outcome": "COMPLETED", "reason": "all known"}
 
     page = operator.post(INBOX, chosen, follow=True)
 
-    assert "does not fit the schema" in words(page)
-    assert now_of(with_schema).status == "RUNNING"
+    assert "does not fit the schema" in page_text(page)
+    assert reload_run(with_schema).status == "RUNNING"

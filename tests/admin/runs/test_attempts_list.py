@@ -5,8 +5,8 @@ import re
 import pytest
 from django.urls import reverse
 
-from tests.admin.reading import html, words
-from tests.insight.situations import attempt_of, define, start, started, step, work
+from tests.admin.reading import html, page_text
+from tests.insight.situations import claim_and_report, define_workflow, newest_attempt_of, start_run, start_run_of, step
 
 LIST = reverse("admin:conductor_attempt_changelist")
 
@@ -14,10 +14,10 @@ LIST = reverse("admin:conductor_attempt_changelist")
 @pytest.fixture
 def attempts(clock, db):
     """One hundred and twenty of them, all waiting but one."""
-    first = started(step("ship"))
-    work("ship")
-    ids = [attempt_of(start("order"), "ship").pk for _ in range(119)]
-    return [attempt_of(first, "ship").pk, *ids]
+    first = start_run_of(step("ship"))
+    claim_and_report("ship")
+    ids = [newest_attempt_of(start_run("order"), "ship").pk for _ in range(119)]
+    return [newest_attempt_of(first, "ship").pk, *ids]
 
 
 def shown(page):
@@ -37,16 +37,16 @@ def test_every_attempt_is_on_one_page_and_the_way_back_shows_the_same(operator, 
     assert [id for page in pages for id in shown(page)] == sorted(attempts, reverse=True)
     assert [len(shown(page)) for page in pages] == [50, 50, 20]
     assert shown(follow(operator, pages[2], "prev")) == shown(pages[1])
-    assert "120 attempts" in words(pages[0])
+    assert "120 attempts" in page_text(pages[0])
 
 
 def test_pages_keep_the_filter_and_the_search(operator, attempts):
     page = operator.get(LIST, {"state": "pending"})
-    assert "119 attempts" in words(page)
+    assert "119 attempts" in page_text(page)
     assert len(shown(follow(operator, page, "next"))) == 50
 
     page = operator.get(LIST, {"q": "ship"})
-    assert "119 attempts" in words(page) and len(shown(follow(operator, page, "next"))) == 50
+    assert "119 attempts" in page_text(page) and len(shown(follow(operator, page, "next"))) == 50
 
 
 def test_a_page_deep_down_costs_what_the_first_one_costs(operator, attempts, django_assert_max_num_queries):
@@ -56,7 +56,7 @@ def test_a_page_deep_down_costs_what_the_first_one_costs(operator, attempts, dja
 
 @pytest.mark.parametrize("asked", [{"after": "é" * 300}, {"before": "\0"}, {"after": "x", "before": "y"}, {"p": "9"}])
 def test_a_place_that_never_was_does_no_harm(operator, clock, asked):
-    define("order", step("ship"))
-    start("order")
+    define_workflow("order", step("ship"))
+    start_run("order")
 
     assert operator.get(LIST, asked).status_code in (200, 302)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.admin.reading import words
+from tests.admin.reading import page_text
 from tests.builders import definition, policy, step
-from tests.story import Story, register
+from tests.story import Story, register_definitions
 
 pytestmark = pytest.mark.django_db
 
@@ -31,7 +31,7 @@ def pair(clock):
 def test_a_failed_run_is_compared_with_the_last_that_succeeded(operator, pair):
     good, bad = pair
 
-    page = words(operator.get(address(bad)))
+    page = page_text(operator.get(address(bad)))
 
     assert good.id in page and "last success" in page
     assert "ship Failed Completed" in page and "2 / 1" in page
@@ -42,7 +42,7 @@ def test_a_failed_run_is_compared_with_the_last_that_succeeded(operator, pair):
 def test_all_tasks_can_be_shown(operator, pair):
     good, bad = pair
 
-    page = words(operator.get(address(bad), {"with": good.id, "all": "yes"}))
+    page = page_text(operator.get(address(bad), {"with": good.id, "all": "yes"}))
 
     assert "pay Completed Completed" in page and "−5.0 s" in page
 
@@ -53,15 +53,15 @@ def test_runs_that_are_alike_are_said_to_be_in_one_line(operator, clock):
     for _ in range(2):
         story.worker("pay").completes()
 
-    assert "only times differ" in words(operator.get(address(story), {"with": other.id}))
+    assert "only times differ" in page_text(operator.get(address(story), {"with": other.id}))
 
 
 def test_runs_of_different_definitions_are_compared_by_name(operator, pair):
     good, _ = pair
-    register(definition(step("pay"), step("mail"), name="refund"))
+    register_definitions(definition(step("pay"), step("mail"), name="refund"))
     other = good.starts("refund")
 
-    page = words(operator.get(address(good), {"with": other.id}))
+    page = page_text(operator.get(address(good), {"with": other.id}))
 
     assert "of different definitions" in page
     assert "ship Completed –" in page
@@ -70,8 +70,8 @@ def test_runs_of_different_definitions_are_compared_by_name(operator, pair):
 def test_what_is_not_there_is_said(operator, clock):
     story = Story(clock, step("pay"))
 
-    assert "No other run of order" in words(operator.get(address(story)))
-    assert "There is no run nobody" in words(operator.get(address(story), {"with": "nobody"}))
+    assert "No other run of order" in page_text(operator.get(address(story)))
+    assert "There is no run nobody" in page_text(operator.get(address(story), {"with": "nobody"}))
     assert operator.get("/admin/runs/nobody/compare/").status_code == 404
 
 

@@ -9,15 +9,15 @@ from conductor_app.core.errors import Invalid
 from conductor_app.engine import labels, runs
 from conductor_app.engine.runs import StartRequest
 from conductor_app.models import AuditEntry, RunLabel
-from tests.admin.reading import html, run_page, words
-from tests.insight.situations import define, started, step, work
+from tests.admin.reading import html, page_text, run_url
+from tests.insight.situations import claim_and_report, define_workflow, start_run_of, step
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def run(clock):
-    return started(step("ship"))
+    return start_run_of(step("ship"))
 
 
 def of(run):
@@ -31,7 +31,7 @@ def send(client, run, **said):
 def test_labels_are_put_on_and_taken_off_with_a_reason(operator, run):
     page = send(operator, run, labels="big customer,  black friday,big customer", reason="sorted by hand")
 
-    assert of(run) == ["big customer", "black friday"] and "2 labels are put on." in words(page)
+    assert of(run) == ["big customer", "black friday"] and "2 labels are put on." in page_text(page)
     assert "?label=big+customer" in html(page)
     send(operator, run, remove="black friday")
     assert of(run) == ["big customer"]
@@ -51,19 +51,19 @@ def test_what_is_no_label_is_refused(run, label):
 def test_a_run_has_twenty_labels_at_most(operator, run):
     labels.add_labels(run.pk, [f"l{n}" for n in range(20)], "ann")
 
-    assert "A run has 20 labels at most." in words(send(operator, run, labels="one more"))
+    assert "A run has 20 labels at most." in page_text(send(operator, run, labels="one more"))
     assert labels.add_labels(run.pk, ["l3"], "ann") == [] and len(of(run)) == 20
 
 
 def test_a_viewer_sees_labels_and_changes_none(viewer, run):
     labels.add_labels(run.pk, ["vip"], "ann")
 
-    assert "vip" in words(viewer.get(run_page(run)))
+    assert "vip" in page_text(viewer.get(run_url(run)))
     assert send(viewer, run, remove="vip").status_code == 403 and of(run) == ["vip"]
 
 
 def test_runs_are_found_by_their_label(operator, run):
-    other = started(step("ship"), name="other")
+    other = start_run_of(step("ship"), name="other")
     labels.add_labels(run.pk, ["vip"], "ann")
 
     page = html(operator.get(reverse("admin:conductor_run_changelist"), {"label": "vip"}))
@@ -73,7 +73,7 @@ def test_runs_are_found_by_their_label(operator, run):
 
 def test_labels_stay_through_a_restart_and_go_with_the_run(run):
     labels.add_labels(run.pk, ["vip"], "ann")
-    work("ship")
+    claim_and_report("ship")
     runs.restart(run.pk, "ann")
     assert of(run) == ["vip"]
 
@@ -82,7 +82,7 @@ def test_labels_stay_through_a_restart_and_go_with_the_run(run):
 
 
 def test_a_start_gives_labels_or_is_refused_whole(clock):
-    define("order", step("ship"))
+    define_workflow("order", step("ship"))
     run_id = runs.start(StartRequest("order", labels=("vip", "vip", " gold ")), "ann")
     assert sorted(RunLabel.objects.filter(run_id=run_id).values_list("name", flat=True)) == ["gold", "vip"]
 
@@ -92,7 +92,7 @@ def test_a_start_gives_labels_or_is_refused_whole(clock):
 
 
 def test_clients_give_show_and_change_labels(client, clock):
-    define("order", step("ship"))
+    define_workflow("order", step("ship"))
     body = json.dumps({"name": "order", "labels": ["vip"]})
     run_id = client.post("/api/workflow", body, content_type="application/json").content.decode()
     address = f"/api/workflow/{run_id}/labels"

@@ -6,8 +6,8 @@ from django.urls import reverse
 from conductor_app.core.reports import Report
 from conductor_app.engine import tasks
 from conductor_app.models import TaskLog
-from tests.admin.reading import html, run_page, words
-from tests.insight.situations import attempt_of, claim, started, step
+from tests.admin.reading import html, page_text, run_url
+from tests.insight.situations import claim_next, newest_attempt_of, start_run_of, step
 
 pytestmark = pytest.mark.django_db
 
@@ -15,9 +15,9 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def attempt(clock):
     """One that a worker holds."""
-    run = started(step("charge"))
-    claim("charge")
-    return attempt_of(run, "charge")
+    run = start_run_of(step("charge"))
+    claim_next("charge")
+    return newest_attempt_of(run, "charge")
 
 
 def logged(attempt, count, text="line {}"):
@@ -27,7 +27,7 @@ def logged(attempt, count, text="line {}"):
 
 
 def panel(client, attempt, **asked):
-    return client.get(run_page(attempt.run, task="charge", **asked))
+    return client.get(run_url(attempt.run, task="charge", **asked))
 
 
 def lines(page):
@@ -61,7 +61,7 @@ def test_earlier_lines_are_a_link_away_and_none_is_shown_twice(operator, attempt
     oldest = operator.get(at + linked(middle, "Earlier lines"))
 
     assert lines(oldest) + lines(middle) + lines(newest) == [f"line {n}" for n in range(450)]
-    assert "Earlier lines" not in words(oldest)
+    assert "Earlier lines" not in page_text(oldest)
     assert lines(operator.get(at + linked(oldest, "Later lines"))) == lines(middle)
 
 
@@ -83,7 +83,7 @@ def test_words_are_looked_for_in_the_log_and_marked(operator, attempt):
 
     assert len(lines(page)) == 11
     assert "<mark>line 2</mark>9" in html(page)
-    assert "No line looked at says “100%”." in words(panel(operator, attempt, find="100%"))
+    assert "No line looked at says “100%”." in page_text(panel(operator, attempt, find="100%"))
 
 
 def test_a_search_through_a_long_log_stops_and_can_go_on(operator, attempt, monkeypatch):
@@ -93,7 +93,7 @@ def test_a_search_through_a_long_log_stops_and_can_go_on(operator, attempt, monk
 
     page = panel(operator, attempt, find="line 1")
     for _ in range(2):
-        assert lines(page) == [] and "Search further back" in words(page)
+        assert lines(page) == [] and "Search further back" in page_text(page)
         page = operator.get(at + linked(page, "Search further back"))
         if lines(page):
             break
@@ -121,7 +121,7 @@ def test_the_whole_log_is_a_file(operator, viewer, attempt, monkeypatch):
 
 
 def test_an_empty_log_says_how_to_send_one(operator, attempt):
-    page = words(panel(operator, attempt))
+    page = page_text(panel(operator, attempt))
 
     assert "The worker sent none." in page
     assert f"curl -X POST http://testserver/api/tasks/{attempt.pk}/log" in page

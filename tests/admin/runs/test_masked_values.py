@@ -5,7 +5,7 @@ import pytest
 from conductor_app.core.masking import HIDDEN, MARK
 from tests.api.conftest import Api
 from tests.builders import human, policy, step
-from tests.story import Story, forget_all_that_was_seen
+from tests.story import Story, clear_process_caches
 
 NUMBER = "4711-0815"
 CARD = {"card": {"number": NUMBER, "holder": "Ada"}, "number": NUMBER}
@@ -15,7 +15,7 @@ RUN = "/admin/conductor/run"
 @pytest.fixture
 def story(clock, db) -> Story:
     """A run that has failed; another waits for somebody."""
-    forget_all_that_was_seen()
+    clear_process_caches()
     seen = {"card": "${workflow.input.card}", "number": "${workflow.input.number}"}
     fields = {"input": CARD, "maskedFields": ["number"]}
     waits = Story(clock, human("ask", inputs=seen), name="asks", **fields)

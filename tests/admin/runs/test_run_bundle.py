@@ -6,7 +6,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from conductor_app.models import AuditEntry, Run
-from tests.admin.reading import html, words
+from tests.admin.reading import html, page_text
 from tests.builders import step
 from tests.story import Story
 
@@ -57,7 +57,7 @@ def test_a_colleague_looks_into_it_and_nothing_is_kept(viewer, story):
 
     page = looked_into(viewer, document)
 
-    text = words(page)
+    text = page_text(page)
     assert "order v1 Failed" in text and "<b>no</b> funds" in text and "4711" in text
     assert "<b>no</b>" not in html(page) and "order v1: 1 step" in html(page)
     assert "nothing of it is kept" in text

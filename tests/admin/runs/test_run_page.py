@@ -14,20 +14,30 @@ from conductor_app.core.ids import derived_id
 from conductor_app.engine import retention, runs, sweeps, tasks
 from conductor_app.engine.files import contents, handles
 from conductor_app.models import Run, Task
-from tests.admin.reading import buttons, html, run_do, run_page, words
-from tests.insight.situations import attempt_of, claim, define, define_task, now_of, start, started, step, work
+from tests.admin.reading import button_names, html, page_text, run_action_url, run_url
+from tests.insight.situations import (
+    claim_and_report,
+    claim_next,
+    define_task,
+    define_workflow,
+    newest_attempt_of,
+    reload_run,
+    start_run,
+    start_run_of,
+    step,
+)
 
 
 @pytest.fixture
 def failed(clock, db):
     define_task("charge", retryCount=1, retryDelaySeconds=0)
-    run = started(step("reserve"), step("charge"), input={"order": 4711})
-    work("reserve", output={"shelf": "B-12"})
-    attempt = claim("charge")
+    run = start_run_of(step("reserve"), step("charge"), input={"order": 4711})
+    claim_and_report("reserve", output={"shelf": "B-12"})
+    attempt = claim_next("charge")
     tasks.add_log(attempt.pk, "calling the gateway")
     tasks.report_task(run.pk, attempt.pk, _failure("timeout"), "w7")
-    work("charge", "FAILED", reason="502 from gateway\n  at charge.py, line 42")
-    return now_of(run)
+    claim_and_report("charge", "FAILED", reason="502 from gateway\n  at charge.py, line 42")
+    return reload_run(run)
 
 
 def _failure(reason):
@@ -37,46 +47,46 @@ def _failure(reason):
 
 
 def test_the_cause_line_says_where_it_failed_and_why(operator, failed):
-    assert "Failed at charge, attempt 2 of 2: 502 from gateway" in words(operator.get(run_page(failed)))
+    assert "Failed at charge, attempt 2 of 2: 502 from gateway" in page_text(operator.get(run_url(failed)))
 
 
 def test_the_task_that_failed_is_open_with_its_attempts_and_the_whole_reason(operator, failed):
-    page = words(operator.get(run_page(failed)))
+    page = page_text(operator.get(run_url(failed)))
 
     assert "Attempt 1" in page and "Attempt 2" in page and "timeout" in page
     assert "at charge.py, line 42" in page
 
 
 def test_an_attempt_can_be_chosen_by_the_address_and_shows_its_log(operator, failed):
-    page = words(operator.get(run_page(failed, task="charge", attempt="1")))
+    page = page_text(operator.get(run_url(failed, task="charge", attempt="1")))
 
     assert "calling the gateway" in page
 
 
 def test_a_task_can_be_opened_to_see_its_output(operator, failed):
-    page = words(operator.get(run_page(failed, task="reserve")))
+    page = page_text(operator.get(run_url(failed, task="reserve")))
 
     assert 'shelf "B-12"' in page
 
 
 def test_the_input_and_the_history_are_shown_with_who_and_what(operator, failed):
-    assert "order 4711" in words(operator.get(run_page(failed, tab="data")))
-    assert "attempt of charge failed, worker w7 — 502 from gateway" in words(
-        operator.get(run_page(failed, tab="events"))
+    assert "order 4711" in page_text(operator.get(run_url(failed, tab="data")))
+    assert "attempt of charge failed, worker w7 — 502 from gateway" in page_text(
+        operator.get(run_url(failed, tab="events"))
     )
 
 
 def test_the_timeline_has_a_bar_for_each_task_and_a_segment_for_each_attempt(operator, failed):
-    page = html(operator.get(run_page(failed)))
+    page = html(operator.get(run_url(failed)))
 
     assert page.count('<td class="bar">') == 2
     assert page.count('<rect class="work failed"') == 2 and page.count('<rect class="work completed"') == 1
 
 
 def test_a_waiting_task_lists_every_gate_with_its_verdict(operator, clock):
-    run = started(step("ship"))
+    run = start_run_of(step("ship"))
 
-    page = words(operator.get(run_page(run, task="ship")))
+    page = page_text(operator.get(run_url(run, task="ship")))
 
     assert "Why it waits" in page and "No worker has ever polled queue ship." in page and "Its moment has come." in page
 
@@ -87,128 +97,130 @@ def test_a_waiting_task_lists_every_gate_with_its_verdict(operator, clock):
         (lambda run: None, ["pause", "terminate"]),
         (lambda run: runs.pause_run(run.pk, "ann"), ["resume", "terminate"]),
         (lambda run: runs.terminate_run(run.pk, "ann"), ["retry", "restart"]),
-        (lambda run: work("ship", "FAILED_FOR_GOOD"), ["retry", "restart", "rerun"]),
-        (lambda run: work("ship"), ["restart"]),
+        (lambda run: claim_and_report("ship", "FAILED_FOR_GOOD"), ["retry", "restart", "rerun"]),
+        (lambda run: claim_and_report("ship"), ["restart"]),
     ],
     ids=["running", "paused", "terminated", "failed", "completed"],
 )
 def test_buttons_are_offered_where_they_make_sense(operator, clock, bring_to, offered):
-    run = started(step("ship"))
+    run = start_run_of(step("ship"))
     bring_to(run)
 
-    assert buttons(operator.get(run_page(run))) == offered
+    assert button_names(operator.get(run_url(run))) == offered
 
 
 def test_a_button_asks_the_engine_with_the_persons_name_and_reason(operator, clock):
-    run = started(step("ship"))
+    run = start_run_of(step("ship"))
 
-    page = operator.post(run_do(run, "pause"), {"reason": "stock count"}, follow=True)
+    page = operator.post(run_action_url(run, "pause"), {"reason": "stock count"}, follow=True)
 
-    assert "The run is paused." in words(page)
-    assert "Paused by olga 0 s ago: stock count" in words(page)
-    assert now_of(run).status == "PAUSED"
+    assert "The run is paused." in page_text(page)
+    assert "Paused by olga 0 s ago: stock count" in page_text(page)
+    assert reload_run(run).status == "PAUSED"
 
 
 def test_retry_gives_what_failed_another_attempt(operator, failed):
-    operator.post(run_do(failed, "retry"))
+    operator.post(run_action_url(failed, "retry"))
 
-    assert now_of(failed).status == "RUNNING"
-    assert attempt_of(failed, "charge").number == 2
+    assert reload_run(failed).status == "RUNNING"
+    assert newest_attempt_of(failed, "charge").number == 2
 
 
 def test_a_run_is_restarted_by_its_newest_definition_where_that_is_ticked(operator, clock):
-    run = started(step("ship"))
-    work("ship")
-    define("order", step("pack"), version=2)
+    run = start_run_of(step("ship"))
+    claim_and_report("ship")
+    define_workflow("order", step("pack"), version=2)
 
-    operator.post(run_do(run, "restart"), {"latest_definitions": "on", "reason": "packing was forgotten"})
+    operator.post(run_action_url(run, "restart"), {"latest_definitions": "on", "reason": "packing was forgotten"})
 
-    assert (now_of(run).status, now_of(run).version) == ("RUNNING", 2)
+    assert (reload_run(run).status, reload_run(run).version) == ("RUNNING", 2)
 
 
 @pytest.mark.parametrize("page_of", [
-    lambda run, attempt: run_page(run, task="reserve"),
+    lambda run, attempt: run_url(run, task="reserve"),
     lambda run, attempt: reverse("admin:conductor_attempt_change", args=[attempt.pk]),
 ], ids=["the run's page", "the attempt's page"])  # fmt: skip
 def test_a_run_is_rerun_from_the_task_that_is_open(operator, failed, page_of):
-    attempt = attempt_of(failed, "reserve")
+    attempt = newest_attempt_of(failed, "reserve")
     page = operator.get(page_of(failed, attempt))
-    assert "rerun" in buttons(page)
+    assert "rerun" in button_names(page)
     assert f'name="attempt_id" value="{attempt.pk}"' in html(page)
 
-    page = operator.post(run_do(failed, "rerun"), {"attempt_id": attempt.pk, "reason": "wrong shelf"}, follow=True)
+    page = operator.post(
+        run_action_url(failed, "rerun"), {"attempt_id": attempt.pk, "reason": "wrong shelf"}, follow=True
+    )
 
-    assert "The run goes on from this task." in words(page)
-    assert "wrong shelf" in words(operator.get(run_page(failed, tab="events")))
+    assert "The run goes on from this task." in page_text(page)
+    assert "wrong shelf" in page_text(operator.get(run_url(failed, tab="events")))
     assert [str(task) for task in Task.objects.filter(run=failed)] == ["reserve"]
 
 
 def test_a_rerun_that_names_no_task_is_refused(operator, failed):
-    page = operator.post(run_do(failed, "rerun"), follow=True)
+    page = operator.post(run_action_url(failed, "rerun"), follow=True)
 
-    assert "It is not said which task is meant." in words(page)
-    assert now_of(failed).status == "FAILED"
+    assert "It is not said which task is meant." in page_text(page)
+    assert reload_run(failed).status == "FAILED"
 
 
 def test_an_open_run_offers_no_rerun(operator, clock):
-    run = started(step("ship"))
+    run = start_run_of(step("ship"))
 
-    assert "rerun" not in buttons(operator.get(run_page(run, task="ship")))
+    assert "rerun" not in button_names(operator.get(run_url(run, task="ship")))
 
 
 def test_a_refused_action_shows_the_engines_words(operator, clock):
-    run = started(step("ship"))
-    work("ship")
+    run = start_run_of(step("ship"))
+    claim_and_report("ship")
 
-    page = operator.post(run_do(run, "pause"), follow=True)
+    page = operator.post(run_action_url(run, "pause"), follow=True)
 
-    assert "A workflow that is COMPLETED cannot pause." in words(page)
-    assert "Restart" in words(page) and "Start one like it" in words(page)
+    assert "A workflow that is COMPLETED cannot pause." in page_text(page)
+    assert "Restart" in page_text(page) and "Start one like it" in page_text(page)
     assert f"?like={run.pk}" in html(page)
 
 
 def test_an_action_needs_a_post(operator, clock):
-    assert operator.get(run_do(started(step("ship")), "pause")).status_code == 405
+    assert operator.get(run_action_url(start_run_of(step("ship")), "pause")).status_code == 405
 
 
 def test_an_unknown_action_is_not_found(operator, clock):
-    assert operator.post(run_do(started(step("ship")), "explode")).status_code == 404
+    assert operator.post(run_action_url(start_run_of(step("ship")), "explode")).status_code == 404
 
 
 def test_a_viewer_sees_no_button_and_is_refused(viewer, clock):
-    run = started(step("ship"))
+    run = start_run_of(step("ship"))
 
-    assert buttons(viewer.get(run_page(run))) == []
-    assert viewer.post(run_do(run, "terminate")).status_code == 403
-    assert now_of(run).status == "RUNNING"
+    assert button_names(viewer.get(run_url(run))) == []
+    assert viewer.post(run_action_url(run, "terminate")).status_code == 403
+    assert reload_run(run).status == "RUNNING"
 
 
 def test_a_post_without_its_token_is_refused(operator, clock):
-    run = started(step("ship"))
+    run = start_run_of(step("ship"))
     operator.handler.enforce_csrf_checks = True
 
-    assert operator.post(run_do(run, "terminate")).status_code == 403
+    assert operator.post(run_action_url(run, "terminate")).status_code == 403
 
 
 def test_the_page_asks_for_news_by_revision_and_hears_nothing_when_nothing_moved(operator, clock):
-    run = started(step("ship"))
+    run = start_run_of(step("ship"))
     news = f"/admin/conductor/run/{run.pk}/parts/"
 
     revision = operator.get(news)["X-Revision"]
     assert operator.get(news, {"rev": revision}).status_code == 204
-    work("ship")
+    claim_and_report("ship")
     fresh = html(operator.get(news, {"rev": revision}))
     assert "data-final" in fresh and "<html" not in fresh
 
 
 def test_parent_and_child_are_linked_both_ways(operator, clock):
-    define("child", step("pack"))
+    define_workflow("child", step("pack"))
     sub = step("sub", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "version": 1})
-    parent = started(sub, name="parent")
+    parent = start_run_of(sub, name="parent")
     child = Run.objects.get(parent_id=parent.pk)
 
-    assert child.pk in html(operator.get(run_page(parent)))
-    assert parent.pk in html(operator.get(run_page(child)))
+    assert child.pk in html(operator.get(run_url(parent)))
+    assert parent.pk in html(operator.get(run_url(child)))
 
 
 def test_a_document_can_be_had_as_a_file(operator, failed):
@@ -220,14 +232,14 @@ def test_a_document_can_be_had_as_a_file(operator, failed):
 
 
 def test_the_files_of_a_run_are_listed_and_can_be_had(operator, failed):
-    assert "Files" not in words(operator.get(run_page(failed, tab="data")))
+    assert "Files" not in page_text(operator.get(run_url(failed, tab="data")))
     sent, _ = (handles.create_handle(failed.pk, "", name, "text/html") for name in ("<b>.html", "late.pdf"))
     contents.store_content(failed.pk, sent.pk, ContentFile(b"<script>"), "d" * 64)
     handles.finish_upload(failed.pk, sent.pk)
 
-    page = operator.get(run_page(failed, tab="data"))
+    page = operator.get(run_url(failed, tab="data"))
 
-    assert "<b>.html text/html 8 B" in words(page) and "late.pdf still being sent" in words(page)
+    assert "<b>.html text/html 8 B" in page_text(page) and "late.pdf still being sent" in page_text(page)
     [address] = re.findall(r'href="(/api/files/[^"]+)"', html(page))
     fetched = operator.get(unescape(address))
     assert b"".join(fetched.streaming_content) == b"<script>"
@@ -235,9 +247,9 @@ def test_the_files_of_a_run_are_listed_and_can_be_had(operator, failed):
 
 
 def test_a_large_document_is_offered_as_a_file_instead_of_being_drawn(operator, clock):
-    run = started(step("ship"), input={"text": "x" * 100_000})
+    run = start_run_of(step("ship"), input={"text": "x" * 100_000})
 
-    page = words(operator.get(run_page(run, tab="data")))
+    page = page_text(operator.get(run_url(run, tab="data")))
 
     assert "Too large to be drawn here" in page and "xxxx" not in page
 
@@ -245,16 +257,16 @@ def test_a_large_document_is_offered_as_a_file_instead_of_being_drawn(operator, 
 def test_the_page_costs_few_queries(operator, viewer, failed, django_assert_max_num_queries):
     for client in (operator, viewer):
         with django_assert_max_num_queries(15):
-            client.get(run_page(failed, task="charge"))
+            client.get(run_url(failed, task="charge"))
 
 
 def test_a_waiting_run_costs_few_queries_too(operator, clock, django_assert_max_num_queries):
     define_task("ship", concurrentExecLimit=1, rateLimitPerFrequency=5, rateLimitFrequencyInSeconds=60)
-    run = started(step("ship"))
-    operator.get(run_page(run))  # the plan is parsed once in a process
+    run = start_run_of(step("ship"))
+    operator.get(run_url(run))  # the plan is parsed once in a process
 
     with django_assert_max_num_queries(15):
-        operator.get(run_page(run, task="ship"))
+        operator.get(run_url(run, task="ship"))
 
 
 def test_two_thousand_tasks_alike_are_one_row_and_a_window_of_them_opens(
@@ -263,14 +275,14 @@ def test_two_thousand_tasks_alike_are_one_row_and_a_window_of_them_opens(
     run = _with_tasks(2_000)
 
     with django_assert_max_num_queries(15):
-        response = operator.get(run_page(run))
-    assert "many SIMPLE · 2,000 tasks alike" in words(response)
+        response = operator.get(run_url(run))
+    assert "many SIMPLE · 2,000 tasks alike" in page_text(response)
     assert html(response).count('<td class="bar">') == 2
 
     with django_assert_max_num_queries(15):
-        response = operator.get(run_page(run, only="many"))
+        response = operator.get(run_url(run, only="many"))
     assert html(response).count('<td class="bar">') == 300
-    assert "Tasks 1 to 300 of 2,000" in words(response)
+    assert "Tasks 1 to 300 of 2,000" in page_text(response)
     assert len(response.content) < 400_000
 
 
@@ -279,7 +291,7 @@ def test_every_tab_of_a_run_with_ten_thousand_tasks_stays_small(operator, clock,
 
     for tab in ("timeline", "diagram", "tasks", "data", "events", "audit", "raw"):
         with django_assert_max_num_queries(15):
-            response = operator.get(run_page(run, tab=tab))
+            response = operator.get(run_url(run, tab=tab))
 
         assert html(response).count("<tr") < 500, tab
         assert len(response.content) < 100_000, tab
@@ -288,29 +300,29 @@ def test_every_tab_of_a_run_with_ten_thousand_tasks_stays_small(operator, clock,
 def test_a_task_far_down_is_opened_in_its_own_window(operator, clock):
     run = _with_tasks(700)
 
-    page = words(operator.get(run_page(run, task="many__650", only="many")))
+    page = page_text(operator.get(run_url(run, task="many__650", only="many")))
 
     assert "Tasks 601 to 700 of 700" in page and "This task has no attempt that is kept" in page
 
 
 def test_a_tab_keeps_the_chosen_task(operator, failed):
-    page = html(operator.get(run_page(failed, task="reserve", tab="events")))
+    page = html(operator.get(run_url(failed, task="reserve", tab="events")))
 
     assert 'href="?tab=diagram&amp;task=reserve"' in page and 'id="task-open"' in page
 
 
 def test_an_unknown_tab_a_wild_window_and_an_odd_attempt_do_no_harm(operator, failed):
     for asked in ({"tab": "nothing"}, {"from": "x", "to": "9" * 40}, {"attempt": "-1"}, {"page": "0"}, {"before": "é"}):
-        assert operator.get(run_page(failed, task="charge", **asked)).status_code == 200
+        assert operator.get(run_url(failed, task="charge", **asked)).status_code == 200
 
 
 def test_a_part_of_the_timeline_is_chosen_by_the_address(operator, clock):
-    run = started(step("pack"), step("ship"))
+    run = start_run_of(step("pack"), step("ship"))
     clock.advance(seconds=100)
-    work("pack")
+    claim_and_report("pack")
     clock.advance(seconds=100)
 
-    page = html(operator.get(run_page(run, **{"from": "150000", "to": "200000"})))
+    page = html(operator.get(run_url(run, **{"from": "150000", "to": "200000"})))
 
     assert page.count('<rect class="wait') == 2  # one of them is the legend's
     assert "Fit" in page
@@ -318,10 +330,12 @@ def test_a_part_of_the_timeline_is_chosen_by_the_address(operator, clock):
 
 def test_where_an_input_came_from_is_told_with_the_name_that_was_meant(operator, clock):
     given = {"sku": "${pick.output.shelf}", "name": "${workflow.input.custmer.name}", "lost": "${workflow.input.total}"}
-    run = started(step("pick"), step("ship", inputParameters=given), input={"customer": {"name": "Ann"}, "total": None})
-    work("pick", output={"shelf": "B-12"})
+    run = start_run_of(
+        step("pick"), step("ship", inputParameters=given), input={"customer": {"name": "Ann"}, "total": None}
+    )
+    claim_and_report("pick", output={"shelf": "B-12"})
 
-    page = words(operator.get(run_page(run, task="ship")))
+    page = page_text(operator.get(run_url(run, task="ship")))
 
     assert 'sku ${pick.output.shelf} pick output "B-12"' in page
     assert "there is no custmer; did you mean customer?" in page
@@ -329,22 +343,22 @@ def test_where_an_input_came_from_is_told_with_the_name_that_was_meant(operator,
 
 
 def test_sub_workflows_are_shown_among_the_tasks_where_that_is_wanted(operator, clock):
-    define("child", step("pack"))
-    run = started(step("sub", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "version": 1}))
+    define_workflow("child", step("pack"))
+    run = start_run_of(step("sub", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "version": 1}))
     sweeps.sweep_once()
 
-    assert "pack SIMPLE" not in words(operator.get(run_page(run, task="-")))
-    assert "pack SIMPLE" in words(operator.get(run_page(run, task="-", children="1")))
+    assert "pack SIMPLE" not in page_text(operator.get(run_url(run, task="-")))
+    assert "pack SIMPLE" in page_text(operator.get(run_url(run, task="-", children="1")))
 
 
 def test_the_tasks_of_one_status_are_a_filter_away(operator, failed):
-    page = html(operator.get(run_page(failed, status="COMPLETED", task="-")))
+    page = html(operator.get(run_url(failed, status="COMPLETED", task="-")))
 
     assert page.count('<td class="bar">') == 1
 
 
 def _with_tasks(count):
-    run = started(step("ship"))
+    run = start_run_of(step("ship"))
     facts = {
         "run": run,
         "ref": "many",
@@ -362,49 +376,49 @@ def _with_tasks(count):
 def test_a_definition_that_is_gone_does_not_break_the_page(operator, clock):
     run = start_then_forget()
 
-    assert "ship" in words(operator.get(run_page(run)))
+    assert "ship" in page_text(operator.get(run_url(run)))
 
 
 def start_then_forget():
     from conductor_app.engine import definitions
 
-    define("order", step("ship"))
-    run = start("order")
+    define_workflow("order", step("ship"))
+    run = start_run("order")
     definitions.delete_workflow("order", 1, "ann")
     return run
 
 
 def test_the_events_show_the_run_as_of_a_revision_with_ways_to_others(operator, failed, django_assert_max_num_queries):
     with django_assert_max_num_queries(15):
-        page = operator.get(run_page(failed, tab="events", task="-", revision="2"))
+        page = operator.get(run_url(failed, tab="events", task="-", revision="2"))
 
-    assert f"The run as of revision 2 of {failed.revision} Running" in words(page)
-    assert "reserve Completed SIMPLE 1" in words(page) and "charge Active SIMPLE 1" in words(page)
+    assert f"The run as of revision 2 of {failed.revision} Running" in page_text(page)
+    assert "reserve Completed SIMPLE 1" in page_text(page) and "charge Active SIMPLE 1" in page_text(page)
     for other in (1, 3, failed.revision):
         assert f'data-select href="?tab=events&amp;task=-&amp;revision={other}"' in html(page) or other == 1
-    assert "are not kept" in words(page)
+    assert "are not kept" in page_text(page)
 
 
 @pytest.mark.parametrize("revision", ["0", "999999", "x", "-1"])
 def test_a_revision_that_never_was_does_no_harm(operator, failed, revision):
-    assert operator.get(run_page(failed, tab="events", revision=revision)).status_code == 200
+    assert operator.get(run_url(failed, tab="events", revision=revision)).status_code == 200
 
 
 def test_the_critical_path_is_marked_in_the_timeline(operator, failed, django_assert_max_num_queries):
     with django_assert_max_num_queries(15):
-        page = operator.get(run_page(failed, critical="1", task="-"))
+        page = operator.get(run_url(failed, critical="1", task="-"))
 
-    assert "A chain of 2 tasks decided how long it took" in words(page)
+    assert "A chain of 2 tasks decided how long it took" in page_text(page)
     assert html(page).count(' critical"') == 2
-    assert "critical=1" in html(operator.get(run_page(failed, task="-")))
+    assert "critical=1" in html(operator.get(run_url(failed, task="-")))
 
 
 def test_a_run_that_is_not_here_any_more_says_why(operator, viewer, clock):
-    run = started(step("ship"))
+    run = start_run_of(step("ship"))
     runs.terminate_run(run.pk, "ann")
     runs.remove_run(run.pk, "ann", "asked for by the customer", archive=False)
 
-    gone = operator.get(run_page(run))
+    gone = operator.get(run_url(run))
     assert gone.status_code == 410
     assert "ann removed it: asked for by the customer." in gone.content.decode()
 

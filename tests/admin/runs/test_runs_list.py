@@ -12,8 +12,8 @@ from conductor_app.engine import runs
 from conductor_app.insight import keyset_pages, selections
 from conductor_app.insight.selections import scanning
 from conductor_app.models import DurationBaseline
-from tests.admin.reading import html, words
-from tests.insight.situations import define, define_task, start, started, step, work
+from tests.admin.reading import html, page_text
+from tests.insight.situations import claim_and_report, define_task, define_workflow, start_run, start_run_of, step
 
 LIST = "/admin/conductor/run/"
 
@@ -21,14 +21,14 @@ LIST = "/admin/conductor/run/"
 @pytest.fixture
 def orders(clock, db):
     define_task("charge", retryCount=0)
-    define("order", step("charge"))
+    define_workflow("order", step("charge"))
 
 
 def test_a_row_shows_status_definition_correlation_id_and_the_failing_task_with_its_reason(operator, orders):
-    start("order", correlation_id="order-4711")
-    work("charge", "FAILED", reason="502 from gateway\nTraceback …")
+    start_run("order", correlation_id="order-4711")
+    claim_and_report("charge", "FAILED", reason="502 from gateway\nTraceback …")
 
-    page = words(operator.get(LIST))
+    page = page_text(operator.get(LIST))
 
     assert "Failed" in page and "order v1" in page and "order-4711" in page
     assert "charge 502 from gateway" in page and "Traceback" not in page
@@ -36,9 +36,9 @@ def test_a_row_shows_status_definition_correlation_id_and_the_failing_task_with_
 
 @pytest.mark.parametrize("term", ["{id}", "{prefix}", "order-4711", "order", "ORD"])
 def test_a_run_is_found_by_id_prefix_correlation_id_and_definition(operator, orders, term):
-    run = start("order", correlation_id="order-4711")
-    define("other", step("pack"))
-    other = start("other")
+    run = start_run("order", correlation_id="order-4711")
+    define_workflow("other", step("pack"))
+    other = start_run("other")
 
     page = html(operator.get(LIST, {"q": term.format(id=run.pk, prefix=run.pk[:-3])}))
 
@@ -47,10 +47,10 @@ def test_a_run_is_found_by_id_prefix_correlation_id_and_definition(operator, ord
 
 
 def test_runs_are_filtered_by_status_definition_and_start(operator, orders, clock):
-    old = start("order")
+    old = start_run("order")
     clock.advance(seconds=2 * 86_400)
-    define("other", step("pack"))
-    paused, running = start("other"), start("order")
+    define_workflow("other", step("pack"))
+    paused, running = start_run("other"), start_run("order")
     runs.pause_run(paused.pk, "ann")
 
     def listed(**asked):
@@ -69,8 +69,8 @@ def test_runs_are_filtered_by_status_definition_and_start(operator, orders, cloc
 
 def test_the_list_costs_the_same_few_queries_however_long_it_is(operator, orders, django_assert_max_num_queries):
     for _ in range(30):
-        start("order")
-        work("charge", "FAILED", reason="no funds")
+        start_run("order")
+        claim_and_report("charge", "FAILED", reason="no funds")
 
     with django_assert_max_num_queries(12):
         operator.get(LIST)
@@ -81,35 +81,35 @@ def test_the_list_costs_the_same_few_queries_however_long_it_is(operator, orders
 def test_counting_stops_early(operator, orders, monkeypatch):
     monkeypatch.setattr(keyset_pages, "MOST_COUNTED", 2)
     for _ in range(4):
-        start("order")
+        start_run("order")
 
-    assert "2+ runs" in words(operator.get(LIST))
+    assert "2+ runs" in page_text(operator.get(LIST))
 
 
 def test_an_empty_list_says_what_a_run_is_and_how_to_start_one(operator):
-    page = words(operator.get(LIST))
+    page = page_text(operator.get(LIST))
 
     assert "No run yet" in page and "make demo" in page and "http://testserver/api/workflow/" in page
 
 
 def test_a_search_without_a_hit_offers_to_clear_it(operator, orders):
-    start("order")
+    start_run("order")
 
-    page = words(operator.get(LIST, {"q": "nonsense"}))
+    page = page_text(operator.get(LIST, {"q": "nonsense"}))
     assert "Nothing matches" in page and "as in input.order = nonsense" in page
 
 
 @pytest.mark.parametrize(("most", "said"), [(2, "there are 2."), (1, "there are more than 1.")])
 def test_an_empty_filter_says_how_many_there_are_without_it(operator, orders, monkeypatch, most, said):
-    start("order")
-    start("order")
+    start_run("order")
+    start_run("order")
     monkeypatch.setattr(paginator, "MOST_COUNTED", most)
 
-    assert f"Without the filter {said}" in words(operator.get(LIST, {"status": "TIMED_OUT"}))
+    assert f"Without the filter {said}" in page_text(operator.get(LIST, {"status": "TIMED_OUT"}))
 
 
 def test_a_viewer_sees_the_list_without_actions(viewer, orders):
-    start("order")
+    start_run("order")
 
     page = html(viewer.get(LIST))
 
@@ -117,7 +117,7 @@ def test_a_viewer_sees_the_list_without_actions(viewer, orders):
 
 
 def test_runs_cannot_be_added_changed_or_deleted_by_hand(operator, orders):
-    run = start("order")
+    run = start_run("order")
 
     assert operator.get(f"{LIST}add/").status_code == 403
     assert operator.post(reverse("admin:conductor_run_delete", args=[run.pk]), {"post": "yes"}).status_code == 403
@@ -134,26 +134,26 @@ def test_the_list_is_closed_to_those_who_may_not_see_runs(client, django_user_mo
 
 
 def test_a_held_run_says_that_a_limit_holds_it(operator, clock):
-    define("order", step("ship"), rateLimitConfig={"rateLimitKey": "all", "concurrentExecLimit": 1})
-    start("order"), start("order")
+    define_workflow("order", step("ship"), rateLimitConfig={"rateLimitKey": "all", "concurrentExecLimit": 1})
+    start_run("order"), start_run("order")
 
-    assert "held by the workflow's limit of runs" in words(operator.get(LIST))
+    assert "held by the workflow's limit of runs" in page_text(operator.get(LIST))
 
 
 def test_a_terminated_run_shows_the_reason_that_was_given(operator, orders):
-    run = started(step("ship"), name="shipping")
+    run = start_run_of(step("ship"), name="shipping")
     runs.terminate_run(run.pk, "bob", "ordered twice")
 
-    assert "ordered twice" in words(operator.get(LIST))
+    assert "ordered twice" in page_text(operator.get(LIST))
 
 
 @pytest.mark.parametrize(
     "query", ["status = FAILED", "NOT status = RUNNING AND input.size > 3", "(correlationId = 'order-4711')"]
 )
 def test_a_query_of_the_api_works_in_the_search_box(operator, orders, query):
-    failed = start("order", correlation_id="order-4711", input={"size": 5})
-    work("charge", "FAILED", reason="no funds")
-    other = start("order", input={"size": 5})
+    failed = start_run("order", correlation_id="order-4711", input={"size": 5})
+    claim_and_report("charge", "FAILED", reason="no funds")
+    other = start_run("order", input={"size": 5})
 
     page = html(operator.get(LIST, {"q": query}))
 
@@ -162,16 +162,16 @@ def test_a_query_of_the_api_works_in_the_search_box(operator, orders, query):
 
 
 def test_a_query_that_cannot_be_understood_says_where(operator, orders):
-    run = start("order")
+    run = start_run("order")
 
     page = operator.get(LIST, {"q": "status = "})
 
-    assert "at character 9, the end: expected a value" in words(page)
+    assert "at character 9, the end: expected a value" in page_text(page)
     assert run.pk not in html(page)
 
 
 def test_words_that_look_a_little_like_a_query_are_looked_for(operator, orders):
-    run = start("order", correlation_id="refund in progress")
+    run = start_run("order", correlation_id="refund in progress")
 
     assert run.pk in html(operator.get(LIST, {"q": "refund in progress"}))
 
@@ -202,12 +202,12 @@ def test_words_that_look_a_little_like_a_query_are_looked_for(operator, orders):
     ids=str,
 )
 def test_each_field_of_the_bar_narrows_the_list(operator, orders, clock, asked, expected):
-    named = {"failed": start("order", correlation_id="o-1")}
-    work("charge", "FAILED", reason="502 from gateway")
-    named["done"] = start("order", input={"size": 5})
+    named = {"failed": start_run("order", correlation_id="o-1")}
+    claim_and_report("charge", "FAILED", reason="502 from gateway")
+    named["done"] = start_run("order", input={"size": 5})
     clock.advance(seconds=10)
-    work("charge")
-    named["running"] = start("order", input={"size": 6})
+    claim_and_report("charge")
+    named["running"] = start_run("order", input={"size": 6})
 
     page = html(operator.get(LIST, asked))
 
@@ -223,7 +223,7 @@ def test_each_field_of_the_bar_narrows_the_list(operator, orders, clock, asked, 
     ids=str,
 )  # fmt: skip
 def test_what_cannot_be_read_is_said_and_finds_nothing(operator, orders, asked):
-    run = start("order")
+    run = start_run("order")
 
     page = operator.get(LIST, asked)
 
@@ -232,7 +232,7 @@ def test_what_cannot_be_read_is_said_and_finds_nothing(operator, orders, asked):
 
 
 def test_every_filter_that_holds_is_a_chip_with_its_way_out(operator, orders):
-    start("order")
+    start_run("order")
 
     page = html(operator.get(LIST, {"status": ["FAILED", "RUNNING"], "name": "order"}))
 
@@ -246,7 +246,7 @@ def test_pages_go_on_where_the_one_before_ended_and_back(operator, orders, clock
     begun = []
     for _ in range(5):
         clock.advance(seconds=1)
-        begun.insert(0, start("order").pk)
+        begun.insert(0, start_run("order").pk)
 
     def shown(address):
         page = html(operator.get(address))
@@ -267,9 +267,9 @@ def _link(page, rel):
 
 
 def test_the_list_can_be_had_as_a_file_by_the_same_filter(operator, orders):
-    failed = start("order", correlation_id="=cmd()")
-    work("charge", "FAILED", reason="502 from gateway")
-    start("order")
+    failed = start_run("order", correlation_id="=cmd()")
+    claim_and_report("charge", "FAILED", reason="502 from gateway")
+    start_run("order")
 
     lines = b"".join(operator.get(f"{LIST}export.csv", {"status": "FAILED"})).decode().splitlines()
     rows = json.loads(b"".join(operator.get(f"{LIST}export.json", {"status": "FAILED"})))
@@ -290,7 +290,7 @@ def test_a_file_needs_the_permission_to_see_runs(client, django_user_model):
 
 
 def test_the_chosen_columns_are_kept(operator, orders):
-    start("order", correlation_id="order-4711")
+    start_run("order", correlation_id="order-4711")
 
     operator.post(f"{LIST}columns/", {"column": ["ended", "who"], "query": "status=RUNNING"})
     page = html(operator.get(LIST))
@@ -299,25 +299,25 @@ def test_the_chosen_columns_are_kept(operator, orders):
 
 
 def test_runs_that_have_begun_since_are_offered_and_not_pushed_in(operator, orders, clock):
-    start("order")
+    start_run("order")
     page = html(operator.get(LIST))
     clock.advance(seconds=1)
-    start("order")
+    start_run("order")
 
     address = unescape(re.search(r'data-live="([^"]*/news/[^"]*)"', page).group(1))
-    assert "1 new, show" in words(operator.get(address))
+    assert "1 new, show" in page_text(operator.get(address))
 
 
 def test_a_run_that_takes_longer_than_usual_is_marked(operator, orders, clock):
     DurationBaseline.objects.create(
         name="order", version=1, ref="", count=9, p50_ms=1000, p95_ms=2000, measured_at=clock.now()
     )
-    start("order")
+    start_run("order")
     clock.advance(seconds=60)
 
     page = html(operator.get(LIST))
 
-    assert "60.0×" in words(operator.get(LIST)) or "60×" in page
+    assert "60.0×" in page_text(operator.get(LIST)) or "60×" in page
     assert "usually 1.0 s to 2.0 s" in page
 
 
@@ -328,33 +328,33 @@ def test_a_filter_that_has_looked_at_the_newest_only_says_so_and_shows_the_ways_
     monkeypatch.setattr(scanning, "LOOKED_AT", 1)
     found = {}
     for reason in ("no funds", "no card", "no funds"):
-        found[reason] = start("order")
-        work("charge", "FAILED", reason=reason)
+        found[reason] = start_run("order")
+        claim_and_report("charge", "FAILED", reason=reason)
         clock.advance(seconds=10)
 
     page = operator.get(LIST, {"error": "no", "name": "order"})
 
-    assert "Words of the error was looked for among the newest 1 runs" in words(page)
+    assert "Words of the error was looked for among the newest 1 runs" in page_text(page)
     assert found["no card"].pk in html(page)
     [older] = re.findall(r'href="([^"]*)">Look at those before', html(page))
     [quicker] = re.findall(r'href="([^"]*)">Failures with these words', html(page))
-    assert "2 runs" not in words(operator.get(LIST + unescape(older)))
+    assert "2 runs" not in page_text(operator.get(LIST + unescape(older)))
     assert "view=all&q=no&definition=order" in unescape(quicker)
 
 
 def test_a_filter_that_has_looked_at_everything_says_nothing_of_it(operator, orders):
-    start("order")
+    start_run("order")
 
-    assert "was looked for among the newest" not in words(operator.get(LIST, {"error": "no", "task": "charge"}))
+    assert "was looked for among the newest" not in page_text(operator.get(LIST, {"error": "no", "task": "charge"}))
 
 
 def test_what_is_looked_at_one_by_one_is_what_the_other_filters_leave(orders, monkeypatch, clock):
     monkeypatch.setattr(scanning, "LOOKED_AT", 1)
-    define("other", step("charge"))
-    wanted = start("other")
+    define_workflow("other", step("charge"))
+    wanted = start_run("other")
     for _ in range(3):
         clock.advance(seconds=10)
-        start("order")
+        start_run("order")
 
     assert list(selections.selected_runs({"task": "charge", "definition": "other"})) == [wanted]
 
@@ -363,11 +363,11 @@ def test_where_very_many_have_ended_the_newest_are_found_by_their_starts(operato
     monkeypatch.setattr(selections, "LOOKED_AT", 1)
     ended = []
     for _ in range(3):
-        ended.append(start("order"))
+        ended.append(start_run("order"))
         clock.advance(seconds=10)
-        work("charge", "FAILED")
+        claim_and_report("charge", "FAILED")
     since = {"ended_since": str(ended[1].created_at + 1)}
-    start("order")
+    start_run("order")
 
     listed = operator.get(LIST, since).context["cl"]
 

@@ -5,7 +5,7 @@ from django.urls import reverse
 
 from conductor_app.engine import runs
 from conductor_app.models import AuditEntry
-from tests.admin.reading import buttons, html, run_page, words
+from tests.admin.reading import button_names, html, page_text, run_url
 from tests.builders import policy, step
 from tests.story import Story
 
@@ -18,7 +18,7 @@ def story(clock):
 
 
 def panel(client, story, ref="pay"):
-    return client.get(run_page(story.row, task=ref))
+    return client.get(run_url(story.row, task=ref))
 
 
 def act(client, attempt, name, **said):
@@ -31,13 +31,13 @@ def noted():
 
 
 def test_each_state_offers_what_makes_sense_in_it(operator, story):
-    assert buttons(panel(operator, story)) == ["pause", "terminate", "front", "priority", "conclude"]
+    assert button_names(panel(operator, story)) == ["pause", "terminate", "front", "priority", "conclude"]
     story.worker("pay").polls()
-    assert buttons(panel(operator, story))[2:] == ["release", "conclude"]
+    assert button_names(panel(operator, story))[2:] == ["release", "conclude"]
     story.worker("pay").fails()
-    assert buttons(panel(operator, story))[2:] == ["now", "front", "priority", "conclude"]
+    assert button_names(panel(operator, story))[2:] == ["now", "front", "priority", "conclude"]
     story.terminate()
-    assert buttons(panel(operator, story)) == ["retry", "restart", "rerun"]
+    assert button_names(panel(operator, story)) == ["retry", "restart", "rerun"]
 
 
 def test_a_retry_that_waits_for_its_delay_is_handed_out_now(operator, story):
@@ -46,10 +46,10 @@ def test_a_retry_that_waits_for_its_delay_is_handed_out_now(operator, story):
 
     page = act(operator, story.task("pay"), "now", reason="the card is topped up")
 
-    assert "It is handed out in its turn" in words(page)
+    assert "It is handed out in its turn" in page_text(page)
     assert story.queue("pay") == ["pay, attempt 2"]
     assert noted() == ("olga", "hand out now", "the card is topped up", "pay")
-    assert "waits for no moment" in words(act(operator, story.task("pay"), "now"))
+    assert "waits for no moment" in page_text(act(operator, story.task("pay"), "now"))
 
 
 def test_another_priority_is_given(operator, story):
@@ -57,8 +57,10 @@ def test_another_priority_is_given(operator, story):
 
     assert story.task("pay").priority == 7
     for odd in ("", "-1", "1000", "x", "²"):
-        assert "is no priority" in words(act(operator, story.task("pay"), "priority", priority=odd))
-    assert "A priority is a number from 0 to 99." in words(act(operator, story.task("pay"), "priority", priority="100"))
+        assert "is no priority" in page_text(act(operator, story.task("pay"), "priority", priority=odd))
+    assert "A priority is a number from 0 to 99." in page_text(
+        act(operator, story.task("pay"), "priority", priority="100")
+    )
 
 
 def test_a_task_is_taken_from_its_worker_for_another(operator, story):
@@ -68,7 +70,7 @@ def test_a_task_is_taken_from_its_worker_for_another(operator, story):
 
     assert story.queue("pay") == ["pay, attempt 1"]
     assert noted() == ("olga", "take from worker", "w1 hangs", "pay")
-    assert "no worker holds it" in words(act(operator, story.task("pay"), "release"))
+    assert "no worker holds it" in page_text(act(operator, story.task("pay"), "release"))
 
 
 def test_a_task_is_answered_in_its_workers_place(operator, story):
@@ -88,7 +90,7 @@ def test_a_task_is_answered_in_its_workers_place(operator, story):
     ],
 )
 def test_an_answer_that_cannot_be_read_is_refused_in_words(operator, story, said, answer):
-    assert answer in words(act(operator, story.task("pay"), "conclude", **said))
+    assert answer in page_text(act(operator, story.task("pay"), "conclude", **said))
     assert story.is_waiting_for("pay")
 
 
@@ -98,13 +100,13 @@ def test_what_is_over_is_refused_with_the_way_to_why(operator, story):
 
     page = act(operator, attempt, "front")
 
-    assert "it does not wait in a queue" in words(page) and f"/admin/turn/{attempt.pk}/" in html(page)
+    assert "it does not wait in a queue" in page_text(page) and f"/admin/turn/{attempt.pk}/" in html(page)
 
 
 def test_the_button_leads_back_to_where_it_stood(operator, story):
     attempt = story.task("pay")
 
-    for back, address in (("turn", f"/admin/turn/{attempt.pk}/"), ("", run_page(story.row, task="pay"))):
+    for back, address in (("turn", f"/admin/turn/{attempt.pk}/"), ("", run_url(story.row, task="pay"))):
         answer = operator.post(reverse("admin:task_act", args=[attempt.pk, "front"]), {"back": back})
         assert answer["Location"] == address
 
@@ -112,7 +114,7 @@ def test_the_button_leads_back_to_where_it_stood(operator, story):
 def test_a_viewer_is_offered_nothing_and_refused(viewer, operator, story):
     attempt = story.task("pay")
 
-    assert buttons(panel(viewer, story)) == []
+    assert button_names(panel(viewer, story)) == []
     assert viewer.post(reverse("admin:task_act", args=[attempt.pk, "front"])).status_code == 403
     assert operator.get(reverse("admin:task_act", args=[attempt.pk, "front"])).status_code == 405
     assert operator.post(reverse("admin:task_act", args=[attempt.pk, "explode"])).status_code == 404
@@ -134,6 +136,6 @@ def test_the_same_error_elsewhere_leads_to_its_group(operator, clock):
 
     page = panel(operator, story)
 
-    assert "The same error elsewhere: 1" in words(page)
+    assert "The same error elsewhere: 1" in page_text(page)
     assert "/admin/failures/" in html(page).partition("The same error elsewhere")[0][-60:]
     assert "at line 42" in html(page).partition("<summary>All of it</summary>")[2]

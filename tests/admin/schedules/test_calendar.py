@@ -6,9 +6,9 @@ import pytest
 
 from conductor_app.engine import schedules, sweeps
 from conductor_app.models import Run, Schedule, ScheduleExecution, Scheduler
-from tests.admin.reading import html, words
-from tests.schedules import order_is_known, scheduled
-from tests.story import committed
+from tests.admin.reading import html, page_text
+from tests.schedules import create_schedule, register_order_workflow
+from tests.story import run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 WEEK = "/admin/schedule_week/"
@@ -18,7 +18,7 @@ HOUR = 3600
 @pytest.fixture(autouse=True)
 def order(clock):
     # Monday, 1 March 2027, noon.
-    order_is_known()
+    register_order_workflow()
 
 
 def pages(row: Schedule) -> str:
@@ -26,36 +26,36 @@ def pages(row: Schedule) -> str:
 
 
 def test_a_week_shows_what_has_run_and_what_is_to_come(viewer, clock):
-    row = scheduled("nightly", "0 0 13 * * *")
+    row = create_schedule("nightly", "0 0 13 * * *")
     clock.advance(seconds=HOUR)
-    with committed():
+    with run_commit_hooks():
         sweeps.fire_schedules(10)
 
     shown = viewer.get(WEEK)
 
-    assert "Mon 1 Mar 13:00 nightly started Tue 2 Mar 13:00 nightly Wed 3 Mar 13:00 nightly" in words(shown)
+    assert "Mon 1 Mar 13:00 nightly started Tue 2 Mar 13:00 nightly Wed 3 Mar 13:00 nightly" in page_text(shown)
     assert pages(row) in html(shown)
 
 
 def test_what_fires_often_is_one_line_a_day(viewer, clock):
-    scheduled("often", "0 * * * * *")
+    create_schedule("often", "0 * * * * *")
 
-    assert "Tue 2 Mar 00:00 often many times Wed 3 Mar" in words(viewer.get(WEEK))
+    assert "Tue 2 Mar 00:00 often many times Wed 3 Mar" in page_text(viewer.get(WEEK))
 
 
 def test_a_paused_schedule_is_not_to_come_and_other_weeks_are_a_link_away(viewer, clock):
-    scheduled("held", "0 0 13 * * *", paused=True)
-    scheduled("later", "0 0 8 9 3 *")
+    create_schedule("held", "0 0 13 * * *", paused=True)
+    create_schedule("later", "0 0 8 9 3 *")
 
-    assert "held" not in words(viewer.get(WEEK))
-    assert "Tue 9 Mar 08:00 later" in words(viewer.get(f"{WEEK}?from={viewer.get(WEEK).context['after']}"))
-    assert "later" not in words(viewer.get(f"{WEEK}?from=2027-03-08&name=held"))
+    assert "held" not in page_text(viewer.get(WEEK))
+    assert "Tue 9 Mar 08:00 later" in page_text(viewer.get(f"{WEEK}?from={viewer.get(WEEK).context['after']}"))
+    assert "later" not in page_text(viewer.get(f"{WEEK}?from=2027-03-08&name=held"))
 
 
 def test_a_day_on_which_the_clocks_are_changed_says_so(viewer, clock):
     viewer.post("/admin/preferences/", {"zone": "Europe/Berlin"})
 
-    assert "Sun 28 Mar the clocks go forward" in words(viewer.get(f"{WEEK}?from=2027-03-22"))
+    assert "Sun 28 Mar the clocks go forward" in page_text(viewer.get(f"{WEEK}?from=2027-03-22"))
 
 
 @pytest.mark.parametrize("query", [{"from": "soon"}, {"from": "0001-01-01"}, {"from": "9999-12-31"}, {"name": "\0'%"}])
@@ -64,18 +64,18 @@ def test_hostile_weeks_are_pages(viewer, query):
 
 
 def test_a_schedule_that_is_not_run_in_time_is_late(viewer, clock):
-    row = scheduled()
+    row = create_schedule()
     clock.advance(seconds=HOUR + 120)
 
-    assert "late" in words(viewer.get("/admin/conductor/schedule/"))
-    assert "It is late: its slot should have been run 2 min ago" in words(viewer.get(pages(row)))
+    assert "late" in page_text(viewer.get("/admin/conductor/schedule/"))
+    assert "It is late: its slot should have been run 2 min ago" in page_text(viewer.get(pages(row)))
     Scheduler.objects.create(is_paused=True)
-    assert "It is late" not in words(viewer.get(pages(row)))
+    assert "It is late" not in page_text(viewer.get(pages(row)))
 
 
 def test_runs_of_one_slot_are_spread(clock):
     for number in range(4):
-        scheduled(f"s{number}", jitterSeconds=600)
+        create_schedule(f"s{number}", jitterSeconds=600)
     moments = set(Schedule.objects.values_list("next_run_at", flat=True))
     slot = clock.now() + HOUR * 1000
 
@@ -83,11 +83,11 @@ def test_runs_of_one_slot_are_spread(clock):
     assert set(Schedule.objects.values_list("next_slot_at", flat=True)) == {slot}
 
     clock.advance(seconds=HOUR)
-    with committed():
+    with run_commit_hooks():
         sweeps.fire_schedules(10)
     assert Run.objects.count() < 4
     clock.advance(seconds=600)
-    with committed():
+    with run_commit_hooks():
         sweeps.fire_schedules(10)
 
     assert Run.objects.count() == 4
@@ -96,7 +96,7 @@ def test_runs_of_one_slot_are_spread(clock):
 
 
 def test_a_schedule_that_was_held_comes_back_to_a_slot_and_not_to_its_spread(clock):
-    row = scheduled(jitterSeconds=600)
+    row = create_schedule(jitterSeconds=600)
     schedules.pause_schedule(row.name, "ann", "")
     clock.advance(seconds=3 * HOUR)
 
@@ -108,11 +108,11 @@ def test_a_schedule_that_was_held_comes_back_to_a_slot_and_not_to_its_spread(clo
 
 
 def test_a_spread_that_is_longer_than_the_rhythm_passes_no_slot_over(clock):
-    row = scheduled(cron="0 * * * * *", jitterSeconds=150)
+    row = create_schedule(cron="0 * * * * *", jitterSeconds=150)
 
     for _ in range(40):
         clock.advance(seconds=15)
-        with committed():
+        with run_commit_hooks():
             sweeps.fire_schedules(10)
 
     slots = sorted(ScheduleExecution.objects.values_list("slot_at", flat=True))
@@ -127,22 +127,22 @@ def test_the_form_offers_the_spread_and_the_page_tells_of_it(operator, clock):
 
     row = Schedule.objects.get()
     assert row.document["jitterSeconds"] == 300
-    assert "Each run starts up to 5 min after its time" in words(operator.get(pages(row)))
+    assert "Each run starts up to 5 min after its time" in page_text(operator.get(pages(row)))
     page = operator.post("/admin/conductor/schedule/add/", form | {"name": "m", "jitter": "86401"})
-    assert "less than or equal to 86400" in words(page)
+    assert "less than or equal to 86400" in page_text(page)
 
 
 def test_a_backfill_says_what_has_run_already(operator, clock):
-    row = scheduled()
+    row = create_schedule()
     clock.advance(seconds=HOUR)
-    with committed():
+    with run_commit_hooks():
         sweeps.fire_schedules(10)
     clock.advance(seconds=HOUR)
     schedules.pause_schedule(row.name, "ann", "")
     schedules.resume_schedule(row.name, "ann")
 
     form = {"first": "2027-03-01T12:30Z", "last": "2027-03-01T14:00Z"}
-    shown = words(operator.post(f"/admin/conductor/schedule/{row.pk}/backfill/", form))
+    shown = page_text(operator.post(f"/admin/conductor/schedule/{row.pk}/backfill/", form))
 
     assert "2 slots in this span" in shown and "has run" in shown
     assert "1 run would be started." in shown
@@ -150,7 +150,7 @@ def test_a_backfill_says_what_has_run_already(operator, clock):
 
 def test_the_week_costs_few_queries(viewer, clock, django_assert_max_num_queries):
     for number in range(5):
-        scheduled(f"s{number}")
+        create_schedule(f"s{number}")
     viewer.get(WEEK)
     with django_assert_max_num_queries(15):
         viewer.get(WEEK)

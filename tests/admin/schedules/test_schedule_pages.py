@@ -6,8 +6,8 @@ import pytest
 
 from conductor_app.engine import sweeps
 from conductor_app.models import AuditEntry, Run, Schedule, ScheduleExecution
-from tests.admin.reading import words
-from tests.schedules import order_is_known, scheduled
+from tests.admin.reading import page_text
+from tests.schedules import create_schedule, register_order_workflow
 
 SCHEDULES = "/admin/conductor/schedule/"
 HOUR = 3600
@@ -15,8 +15,8 @@ HOUR = 3600
 
 @pytest.fixture
 def hourly(db, clock):
-    order_is_known()
-    return scheduled()
+    register_order_workflow()
+    return create_schedule()
 
 
 def moment(milliseconds):
@@ -67,7 +67,7 @@ def test_several_clocks_are_a_line_each(operator, hourly):
     ids=str,
 )
 def test_what_cannot_be_read_is_said_at_its_field(operator, hourly, changes, complaint):
-    assert complaint in words(operator.post(f"{SCHEDULES}add/", typed(**changes)))
+    assert complaint in page_text(operator.post(f"{SCHEDULES}add/", typed(**changes)))
     assert Schedule.objects.count() == 1
 
 
@@ -85,13 +85,13 @@ def test_the_page_tells_the_next_times_and_how_the_last_slots_went(operator, hou
 
     page = operator.get(f"{SCHEDULES}{hourly.pk}/change/")
 
-    assert "every hour, on the hour" in words(page)
+    assert "every hour, on the hour" in page_text(page)
     assert len(page.context["times"]) == 10 and page.context["slots"][0].run is not None
 
 
 def test_it_is_paused_with_a_reason_and_resumed(operator, hourly):
     operator.post(f"{SCHEDULES}{hourly.pk}/do/pause/", {"reason": "inventory"})
-    assert "Paused: inventory" in words(operator.get(f"{SCHEDULES}{hourly.pk}/change/"))
+    assert "Paused: inventory" in page_text(operator.get(f"{SCHEDULES}{hourly.pk}/change/"))
 
     operator.post(f"{SCHEDULES}{hourly.pk}/do/resume/")
     assert not Schedule.objects.get().is_paused
@@ -125,7 +125,7 @@ def test_what_was_missed_is_shown_first_and_then_run(operator, hourly):
 
 
 def test_a_span_that_cannot_be_read_is_said_so(operator, hourly):
-    page = words(operator.post(f"{SCHEDULES}{hourly.pk}/backfill/", {"first": "x", "last": ""}))
+    page = page_text(operator.post(f"{SCHEDULES}{hourly.pk}/backfill/", {"first": "x", "last": ""}))
 
     assert "Write a moment like" in page
 
@@ -137,7 +137,7 @@ def test_it_is_forgotten(operator, hourly):
 
 
 def test_who_may_only_look_changes_nothing(viewer, hourly):
-    page = words(viewer.get(f"{SCHEDULES}{hourly.pk}/change/"))
+    page = page_text(viewer.get(f"{SCHEDULES}{hourly.pk}/change/"))
     assert "Run now" not in page and "Pause" not in page.split("The next times")[0].split("hourly")[-1]
     for path in (
         "add/",
@@ -152,7 +152,7 @@ def test_who_may_only_look_changes_nothing(viewer, hourly):
 
 def test_pages_take_few_queries(operator, hourly, django_assert_max_num_queries):
     for number in range(5):
-        scheduled(f"s{number}")
+        create_schedule(f"s{number}")
 
     for path in ("", f"{hourly.pk}/change/", f"{hourly.pk}/edit/"):
         with django_assert_max_num_queries(15):

@@ -4,22 +4,22 @@ import pytest
 
 from conductor_app.engine import schedules, sweeps
 from conductor_app.models import Schedule
-from tests.admin.reading import html, words
-from tests.schedules import order_is_known, scheduled
+from tests.admin.reading import html, page_text
+from tests.schedules import create_schedule, register_order_workflow
 
 
 @pytest.fixture
 def fired(db, clock):
     """A schedule of two entries that has started one run and is paused."""
-    order_is_known()
+    register_order_workflow()
     entry = {"cronExpression": "0 0 15 * * *", "zoneId": "Europe/Berlin"}
-    scheduled(cronSchedules=[{"cronExpression": "0 0 * * * *"}, entry], start={"input": {"<script>": 1}})
+    create_schedule(cronSchedules=[{"cronExpression": "0 0 * * * *"}, entry], start={"input": {"<script>": 1}})
     clock.advance(seconds=3600)
     sweeps.fire_schedules(10)
 
 
 def test_schedules_are_listed_with_their_clocks(operator, fired):
-    page = words(operator.get("/admin/conductor/schedule/"))
+    page = page_text(operator.get("/admin/conductor/schedule/"))
 
     assert "hourly" in page and "order" in page
     assert "0 0 * * * * (UTC); 0 0 15 * * * (Europe/Berlin)" in page
@@ -31,8 +31,8 @@ def test_a_schedule_shows_what_it_starts_and_why_it_is_paused(operator, fired):
 
     page = operator.get(f"/admin/conductor/schedule/{Schedule.objects.get().pk}/change/")
 
-    assert "Paused" in words(operator.get("/admin/conductor/schedule/"))
-    assert "inventory" in words(page)
+    assert "Paused" in page_text(operator.get("/admin/conductor/schedule/"))
+    assert "inventory" in page_text(page)
     assert "&lt;script&gt;" in html(page) and "<script>" not in html(page)
 
 
@@ -46,7 +46,7 @@ def test_what_schedules_came_to_leads_to_the_runs(operator, fired):
 def test_the_audit_says_who_changed_a_schedule(operator, fired):
     schedules.pause_schedule("hourly", "olga", "inventory")
 
-    page = words(operator.get("/admin/conductor/auditentry/?object_type=schedule"))
+    page = page_text(operator.get("/admin/conductor/auditentry/?object_type=schedule"))
 
     assert "olga pause schedule hourly inventory" in page
 

@@ -9,7 +9,7 @@ from django.test import Client
 
 from conductor_app.engine.artifacts import contents
 from conductor_app.models import Artifact
-from tests.admin.reading import html, words
+from tests.admin.reading import html, page_text
 
 TASK = "AAAAAAAAQAKAAAAAAAAAAA"
 PAGE = "/admin/conductor/artifact/"
@@ -30,7 +30,7 @@ def test_what_was_kept_is_listed_with_the_way_to_it(operator, clock):
 
     page = operator.get(PAGE, {"q": TASK})
 
-    shown = words(page)
+    shown = page_text(page)
     for word in ("public/a b<i>.html", "25 B", "http://worker/log", "It is not there.", "not sent yet"):
         assert word in shown, word
     [address] = re.findall(r'href="(/api/artifacts/[^"]*)"', html(page))

@@ -8,10 +8,10 @@ from conductor_app.admin.standalone.addresses import group_address, standalone_a
 from conductor_app.engine import sweeps
 from conductor_app.engine.standalone import claims, task_actions, tasks
 from conductor_app.models import AuditEntry, PendingApproval, StandaloneTask, Task, TaskGroup
-from tests.admin.reading import html, words
-from tests.api.taskcluster.conftest import slug
+from tests.admin.reading import html, page_text
+from tests.api.taskcluster.conftest import new_id
 from tests.engine.test_groups_parallel import LINUX, create
-from tests.story import committed
+from tests.story import run_commit_hooks
 
 LIST = "/admin/conductor/group/"
 HOSTILE = "<script>alert(1)</script>"
@@ -21,7 +21,7 @@ HOSTILE = "<script>alert(1)</script>"
 def build(db, clock, settings):
     """Sources that are done, three tests of which one has failed and one is worked on, and a release that waits."""
     settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
-    group = slug()
+    group = new_id()
     ids = {"sources": create(clock, name="sources", group_id=group)}
     _work(clock, "completed", 30)
     for number in (1, 2, 10):
@@ -54,7 +54,7 @@ def test_the_list_says_how_far_each_group_is(build, operator, clock):
 
     shown = operator.get(LIST)
 
-    assert "2 of 5" in words(shown)
+    assert "2 of 5" in page_text(shown)
     assert html(shown).index(other) < html(shown).index(group)
     assert group in html(operator.get(LIST, {"q": group}))
     assert group in html(operator.get(LIST, {"q": build[1]["release"]}))
@@ -68,7 +68,7 @@ def test_a_page_says_what_went_wrong_first_and_counts_by_state(build, viewer):
 
     shown = page(viewer, group)
 
-    said = words(shown)
+    said = page_text(shown)
     assert "1 of 5 tasks did not end well. The first was test 1 (failed)." in said
     assert said.index("test 1") < said.index("test 2") < said.index("test 10") < said.index("sources")
     assert HOSTILE not in html(shown)
@@ -80,7 +80,7 @@ def test_the_timeline_and_the_diagram_mark_the_longest_chain(build, viewer):
     group, ids = build
 
     timeline = page(viewer, group, tab="timeline")
-    assert "Longest chain: 1 task, 30.0 s" in words(timeline)
+    assert "Longest chain: 1 task, 30.0 s" in page_text(timeline)
     assert html(timeline).count('class="critical"') == 1
     assert html(timeline).count('<rect class="work ') == 3 + 1  # and the legend
 
@@ -110,7 +110,7 @@ def test_states_names_and_kinds_filter_and_nothing_found_says_so(build, operator
     assert standalone_address(ids["sources"]) not in html(page(operator, group, state="FAILED"))
     assert standalone_address(ids["test 10"]) in html(page(operator, group, q="TEST 1"))
     assert standalone_address(ids["sources"]) not in html(page(operator, group, only="test #"))
-    assert "The group has 5 tasks." in words(page(operator, group, q="nowhere"))
+    assert "The group has 5 tasks." in page_text(page(operator, group, q="nowhere"))
 
 
 def test_pages_go_on_where_the_last_one_ended(build, operator, monkeypatch):
@@ -138,7 +138,7 @@ def test_a_group_too_large_to_be_looked_at_whole_is_looked_at_in_parts(build, vi
     assert f"part={ids[in_order[2]]}" in shown
     second = html(page(viewer, group, part=ids[in_order[2]]))
     assert [name for name in in_order if f'data-key="{ids[name]}"' in second] == in_order[3:]
-    assert "too large to be looked at whole" in words(page(viewer, group))
+    assert "too large to be looked at whole" in page_text(page(viewer, group))
 
 
 def test_a_page_asks_the_same_whatever_is_in_the_group(build, operator, clock, django_assert_max_num_queries):
@@ -149,7 +149,7 @@ def test_a_page_asks_the_same_whatever_is_in_the_group(build, operator, clock, d
     for tab in ("tasks", "timeline", "diagram", "audit"):
         with django_assert_max_num_queries(15):
             page(operator, group, tab=tab)
-    assert "more 19" in words(page(operator, group))
+    assert "more 19" in page_text(page(operator, group))
     with django_assert_max_num_queries(15):
         operator.get(LIST)
 
@@ -168,11 +168,13 @@ def test_what_would_happen_is_shown_before_it_does(build, operator):
     group, ids = build
     do = reverse("admin:group_do", args=[group])
 
-    shown = words(operator.get(do, {"do": "cancel"}))
+    shown = page_text(operator.get(do, {"do": "cancel"}))
 
     assert "It would happen to 3 tasks" in shown
     assert "With 2 more nothing would happen." in shown
-    refused = words(operator.get(do, {"do": "prioritize", "priority": "high", "task": [ids["sources"], ids["test 2"]]}))
+    refused = page_text(
+        operator.get(do, {"do": "prioritize", "priority": "high", "task": [ids["sources"], ids["test 2"]]})
+    )
     assert "It would happen to 1 task" in refused
     assert "has been resolved: its priority stays as it was." in refused
     assert state(ids["release"]) == "BLOCKED"
@@ -182,7 +184,7 @@ def test_an_act_on_all_that_is_shown_happens_to_each_with_its_reason(build, oper
     group, ids = build
     do = reverse("admin:group_do", args=[group])
 
-    with committed():
+    with run_commit_hooks():
         reply = operator.post(do, {"do": "cancel", "q": "test", "seen": "2", "reason": "wrong branch"})
     assert reply.status_code == 302
     while sweeps.sweep_once():
@@ -191,7 +193,7 @@ def test_an_act_on_all_that_is_shown_happens_to_each_with_its_reason(build, oper
     assert [state(ids[name]) for name in ids] == ["COMPLETED", "FAILED", "CANCELED", "CANCELED", "BLOCKED"]
     entries = AuditEntry.objects.filter(reason="wrong branch", actor="olga").order_by("id")
     assert sorted(e.object_id for e in entries) == sorted([group, ids["test 2"], ids["test 10"]])
-    assert "wrong branch" in words(page(operator, group, tab="audit"))
+    assert "wrong branch" in page_text(page(operator, group, tab="audit"))
 
 
 def test_what_the_policy_wants_approved_waits_for_a_second_person(build, operator, client, settings):
@@ -200,7 +202,7 @@ def test_what_the_policy_wants_approved_waits_for_a_second_person(build, operato
     client.force_login(User.objects.create_superuser("otto", password="x"))
     settings.CONDUCTOR_BULK_APPROVAL_FROM = 3
     asked = {"do": "cancel", "reason": "too <late>", "seen": "9"}
-    assert "A second person has to approve it" in words(operator.get(do, asked))
+    assert "A second person has to approve it" in page_text(operator.get(do, asked))
 
     for _ in range(2):
         operator.post(do, asked)
@@ -209,7 +211,7 @@ def test_what_the_policy_wants_approved_waits_for_a_second_person(build, operato
     first, other = PendingApproval.objects.order_by("id")
 
     assert state(ids["test 10"]) != "CANCELED"
-    assert 'value="approve"' not in html(page(operator, group)) and "too <late>" in words(page(operator, group))
+    assert 'value="approve"' not in html(page(operator, group)) and "too <late>" in page_text(page(operator, group))
     operator.post(do, {"do": "approve", "act": first.pk})
     assert PendingApproval.objects.count() == 2
 
@@ -228,7 +230,7 @@ def test_the_ticked_ones_alone_get_another_priority(build, operator):
     group, ids = build
     do = reverse("admin:group_do", args=[group])
 
-    with committed():
+    with run_commit_hooks():
         operator.post(do, {"do": "prioritize", "priority": "high", "task": ids["test 10"], "seen": "1"})
 
     assert StandaloneTask.objects.get(pk=ids["test 10"]).priority == 5
@@ -241,7 +243,7 @@ def test_more_than_was_shown_is_not_done(build, operator, seen):
 
     reply = operator.post(reverse("admin:group_do", args=[group]), {"do": "cancel", "seen": seen}, follow=True)
 
-    assert "look again" in words(reply)
+    assert "look again" in page_text(reply)
     assert state(ids["release"]) == "BLOCKED"
 
 
@@ -253,7 +255,7 @@ def test_a_group_is_sealed_with_a_reason(build, operator):
     assert TaskGroup.objects.get(pk=group).sealed_at is not None
     [entry] = AuditEntry.objects.filter(object_type="task_group")
     assert (entry.action, entry.reason) == ("seal", "all is there")
-    assert "Seal this group" not in words(page(operator, group))
+    assert "Seal this group" not in page_text(page(operator, group))
 
 
 def test_who_may_only_look_changes_nothing(build, viewer):
@@ -267,9 +269,11 @@ def test_who_may_only_look_changes_nothing(build, viewer):
 
 def test_a_group_without_tasks_says_so(db, operator, clock):
     now = clock.now()
-    group = TaskGroup.objects.create(pk=slug(), scheduler_id="-", created_at=now, expires_at=now + 1000, sealed_at=now)
+    group = TaskGroup.objects.create(
+        pk=new_id(), scheduler_id="-", created_at=now, expires_at=now + 1000, sealed_at=now
+    )
 
-    assert "It was sealed without tasks" in words(page(operator, group.pk))
+    assert "It was sealed without tasks" in page_text(page(operator, group.pk))
 
 
 def test_what_has_expired_is_gone_with_the_reason_and_what_never_was_is_not_found(build, operator, clock):
@@ -282,4 +286,4 @@ def test_what_has_expired_is_gone_with_the_reason_and_what_never_was_is_not_foun
     assert "It expired at" in reply.content.decode()
     TaskGroup.objects.all().delete()
     assert page(operator, group).status_code == 410
-    assert page(operator, slug()).status_code == 404
+    assert page(operator, new_id()).status_code == 404

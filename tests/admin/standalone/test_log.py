@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.admin.standalone.log import render_log_lines
-from tests.tries import tries
+from tests.tries import property_settings
 
 ESC = "\x1b"
 
@@ -41,7 +41,7 @@ def test_a_very_long_line_is_cut_and_says_by_how_much():
     assert (long.count("j"), long.count("z")) == (3_000, 1_000)
 
 
-@tries(60)
+@property_settings(60)
 @given(st.text(alphabet=st.sampled_from([*"<>&\"'[];m0139\n\r x\\]", ESC, "\x07", "\x9b", "é"]), max_size=60))
 def test_nothing_becomes_markup_but_what_is_made_here(written):
     html = render_log_lines(written)

@@ -8,7 +8,7 @@ from conductor_app.admin.site import SCREENS
 from conductor_app.admin.standalone.addresses import group_address, standalone_address
 from conductor_app.engine.standalone import claims, tasks
 from conductor_app.models import Attempt, AuditEntry, Task
-from tests.api.taskcluster.conftest import slug
+from tests.api.taskcluster.conftest import new_id
 from tests.engine.test_groups_parallel import LINUX, create
 
 LIST = "/admin/conductor/solo/"
@@ -117,4 +117,4 @@ def test_who_may_only_look_steers_nothing(some, viewer):
 
 
 def test_a_task_that_is_not_there_is_not_found(some, operator):
-    assert operator.get(standalone_address(slug())).status_code == 404
+    assert operator.get(standalone_address(new_id())).status_code == 404

@@ -15,7 +15,7 @@ from conductor_app.engine import failures
 from conductor_app.engine.artifacts import contents, logs
 from conductor_app.engine.standalone import claims, groups, task_actions, tasks
 from conductor_app.models import Artifact, AuditEntry, Dependency, FailureGroup, StandaloneTask, Worker
-from tests.admin.reading import html, words
+from tests.admin.reading import html, page_text
 from tests.engine.test_groups_parallel import LINUX, create
 
 LOG = "public/logs/live_backing.log"
@@ -59,19 +59,19 @@ def page(client, task_id: str, **asked):
 def test_it_says_what_is_at_it_and_shows_definition_and_scopes_as_text(held, viewer):
     shown = page(viewer, held)
 
-    assert "Worker here/w1 works on it." in words(shown).replace("<code>", "")
-    assert "queue:scope" in words(shown)
+    assert "Worker here/w1 works on it." in page_text(shown).replace("<code>", "")
+    assert "queue:scope" in page_text(shown)
     assert HOSTILE not in html(shown)
     assert group_address(held) in html(shown)
 
 
 def test_a_task_that_waits_says_for_what(held, viewer, clock):
     waiting = create(clock, name="test", requires=(held,))
-    assert "It waits for build." in words(page(viewer, waiting))
+    assert "It waits for build." in page_text(page(viewer, waiting))
     assert standalone_address(waiting) in html(page(viewer, held))
 
     tasks.report_task(held, 0, "failed")
-    assert "It needs build, which did not end well" in words(page(viewer, waiting))
+    assert "It needs build, which did not end well" in page_text(page(viewer, waiting))
 
 
 def test_the_failure_of_an_attempt_leads_to_its_group(held, viewer, limited, clock):
@@ -81,7 +81,7 @@ def test_the_failure_of_an_attempt_leads_to_its_group(held, viewer, limited, clo
 
     link = reverse("admin:failure_group", args=[FailureGroup.objects.get().pk])
     assert link in html(page(viewer, held))
-    assert "The failure of run 0 among all failures" in words(page(viewer, held))
+    assert "The failure of run 0 among all failures" in page_text(page(viewer, held))
     assert link not in html(page(limited, held))  # who may not see it is not sent there
 
 
@@ -91,24 +91,24 @@ def test_a_task_that_depends_on_itself_says_so(db, viewer, clock):
     StandaloneTask.objects.get(pk=id).task.attempts.all().delete()
     type(StandaloneTask.objects.get(pk=id).task).objects.filter(pk=id).update(status="BLOCKED")
 
-    assert "It depends on itself: it waits until somebody schedules it." in words(page(viewer, id))
+    assert "It depends on itself: it waits until somebody schedules it." in page_text(page(viewer, id))
 
 
 def test_a_task_in_a_queue_says_who_polls_and_who_is_in_quarantine(db, viewer, clock):
     id = create(clock)
-    assert f"No worker has ever polled queue {LINUX}." in words(page(viewer, id))
+    assert f"No worker has ever polled queue {LINUX}." in page_text(page(viewer, id))
 
     later = clock.now() + 3_600_000
     Worker.objects.create(
         queue=LINUX, group="here", name="w1", first_claim_at=0, expires_at=later, quarantine_until=later
     )
-    assert f"The only worker of queue {LINUX} is in quarantine." in words(page(viewer, id))
+    assert f"The only worker of queue {LINUX} is in quarantine." in page_text(page(viewer, id))
 
 
 def test_its_attempts_stand_side_by_side_and_one_is_chosen(held, viewer, clock):
     tasks.report_task(held, 0, "worker-shutdown")
 
-    assert "worker-shutdown" in words(page(viewer, held))
+    assert "worker-shutdown" in page_text(page(viewer, held))
     keep(clock, held, "public/of-the-first.txt", b"x")
     assert "of-the-first" not in html(page(viewer, held))
     assert "of-the-first" in html(page(viewer, held, attempt="0"))
@@ -147,16 +147,16 @@ def test_a_log_that_grows_is_followed_by_its_revision(held, viewer, clock):
 def test_what_cannot_be_read_says_why(held, viewer, clock, content, encoding, said):
     keep(clock, held, LOG, content, encoding)
 
-    assert said in words(page(viewer, held))
+    assert said in page_text(page(viewer, held))
 
 
 def test_a_log_behind_a_link_is_followed_and_one_at_a_worker_is_told_of(held, viewer, clock):
     keep(clock, held, "public/logs/kept.txt", b"kept here\n")
     keep(clock, held, "public/logs/live.log", kind="link", artifact="public/logs/kept.txt")
-    assert "kept here" in words(page(viewer, held))
+    assert "kept here" in page_text(page(viewer, held))
 
     keep(clock, held, "public/a.log", kind="reference", url="https://worker/a?x=1")
-    assert "It is with its worker" in words(page(viewer, held, artifact="public/a.log"))
+    assert "It is with its worker" in page_text(page(viewer, held, artifact="public/a.log"))
     keep(clock, held, "public/b.log", kind="reference", url="javascript:alert(1)")
     assert 'href="javascript' not in html(page(viewer, held, artifact="public/b.log"))
 
@@ -168,9 +168,9 @@ def test_private_artifacts_ask_for_a_permission(held, limited, viewer, clock):
 
     for name in ("private/secret.log", "public/way-in.log"):
         assert "secret\n" not in html(page(limited, held, artifact=name))
-        assert "conductor.view_artifact" in words(page(limited, held, artifact=name))
+        assert "conductor.view_artifact" in page_text(page(limited, held, artifact=name))
     assert limited.get(file, {"artifact": "private/secret.log"}).status_code == 403
-    assert "secret" in words(page(viewer, held, artifact="private/secret.log"))
+    assert "secret" in page_text(page(viewer, held, artifact="private/secret.log"))
     there = viewer.get(file, {"artifact": "private/secret.log"})
     assert unquote(there["Location"]).startswith(f"/api/artifacts/v1/{held}/0/private/secret.log?")
     assert "sandbox" in Client().get(there["Location"])["Content-Security-Policy"]
@@ -202,9 +202,9 @@ def test_its_priority_is_changed_and_all_acts_stand_in_its_audit(db, operator, c
     operator.post(standalone_address(id), {"do": "prioritize", "priority": "very-high", "reason": "release day"})
 
     assert StandaloneTask.objects.get(pk=id).priority == 6
-    assert "release day" in words(page(operator, id))
+    assert "release day" in page_text(page(operator, id))
     task_actions.apply_action("cancel", id, "olga")
-    assert "before a worker took it" in words(page(operator, id))
+    assert "before a worker took it" in page_text(page(operator, id))
 
 
 def test_its_page_asks_little(held, viewer, clock, django_assert_max_num_queries):

@@ -12,7 +12,7 @@ from schemathesis.specs.openapi.checks import content_type_conformance, status_c
 
 from conductor_app.api.conductor.openapi.pages import document
 from conductor_app.wsgi import application
-from tests.tries import TRIES
+from tests.tries import EXAMPLE_FACTOR
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance]
 AT_ONCE = {"timeout": 0, "waitForSeconds": 0, "timeoutMillis": 0}
@@ -67,7 +67,7 @@ def attempts(operation, mode: GenerationMode) -> Callable[[], None]:
     """A few requests, always the same ones."""
 
     @settings(
-        max_examples=2 * TRIES,
+        max_examples=2 * EXAMPLE_FACTOR,
         derandomize=True,
         database=None,
         deadline=None,

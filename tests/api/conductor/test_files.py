@@ -9,7 +9,7 @@ from django.core.files.storage import storages
 from conductor_app import conf
 from conductor_app.engine import sweeps
 from conductor_app.models import FileHandle, Run, StoredPayload
-from tests.access.people import allow, api_of, application
+from tests.access.people import api_client_of, create_application, grant_access
 
 from ..steps import simple, step
 
@@ -247,26 +247,30 @@ def test_a_run_has_no_more_than_so_many_files(api, run, monkeypatch):
 
 def test_who_may_work_on_an_open_task_may_bring_and_fetch_files(api, run, settings):
     settings.CONDUCTOR_API_ACCESS = "token"
-    worker, stranger, reader = application("worker"), application("stranger"), application("reader")
-    allow(worker, "TASK_DEF", "pay", "EXECUTE")
-    allow(stranger, "TASK_DEF", "ship", "EXECUTE")
-    allow(reader, "WORKFLOW_DEF", "order", "READ")
+    worker, stranger, reader = (
+        create_application("worker"),
+        create_application("stranger"),
+        create_application("reader"),
+    )
+    grant_access(worker, "TASK_DEF", "pay", "EXECUTE")
+    grant_access(stranger, "TASK_DEF", "ship", "EXECUTE")
+    grant_access(reader, "WORKFLOW_DEF", "order", "READ")
 
-    file = send(api_of(worker), run)
+    file = send(api_client_of(worker), run)
 
-    assert content(api_of(worker).get(f"/files/content/{run}/{file}")) == b"%PDF"
-    assert content(api_of(reader).get(f"/files/content/{run}/{file}")) == b"%PDF"
-    assert api_of(reader).post("/files", {"workflowId": run}).status_code == 403
-    assert api_of(stranger).post("/files", {"workflowId": run}).status_code == 403
-    assert api_of(stranger).get(f"/files/{run}/{file}").status_code == 403
+    assert content(api_client_of(worker).get(f"/files/content/{run}/{file}")) == b"%PDF"
+    assert content(api_client_of(reader).get(f"/files/content/{run}/{file}")) == b"%PDF"
+    assert api_client_of(reader).post("/files", {"workflowId": run}).status_code == 403
+    assert api_client_of(stranger).post("/files", {"workflowId": run}).status_code == 403
+    assert api_client_of(stranger).get(f"/files/{run}/{file}").status_code == 403
     assert api.get(f"/files/{run}/{file}").status_code == 401
 
 
 def test_a_name_with_a_nul_opens_no_door(api, run, settings):
     settings.CONDUCTOR_API_ACCESS = "token"
-    stranger = application("stranger")
+    stranger = create_application("stranger")
 
-    assert api_of(stranger).post("/files", {"workflowId": f"{run}\0"}).status_code == 403
+    assert api_client_of(stranger).post("/files", {"workflowId": f"{run}\0"}).status_code == 403
 
 
 def test_a_run_that_is_gone_is_nobodys_family(api, clock):

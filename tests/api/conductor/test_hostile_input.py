@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tries import tries
+from tests.tries import property_settings
 
 from ..steps import simple
 
@@ -123,7 +123,7 @@ VALUES = st.recursive(
 )
 
 
-@tries(80)
+@property_settings(80)
 @given(where=st.sampled_from(ADDRESSES), value=VALUES | st.dictionaries(NAMES, VALUES, max_size=8))
 def test_no_json_whatsoever_is_a_fault_of_ours(api, where, value):
     check(api.send(*where, json.dumps(value).encode()))

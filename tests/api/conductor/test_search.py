@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from conductor_app.insight.search import RUNS, TASKS, pages, search_query
 from tests.engine.test_statements import Counted
-from tests.tries import tries
+from tests.tries import property_settings
 
 from ..steps import simple
 
@@ -316,7 +316,7 @@ def test_a_beginning_inside_a_document_may_look_like_a_number(api):
     assert reply.status_code == 200
 
 
-@tries(60)
+@property_settings(60)
 @given(query=QUERY, free_text=VALUE, sort=st.sampled_from(["", "endTime:DESC", "priority|status:DESC", "workflowId:X"]))
 def test_no_query_whatsoever_is_a_fault_of_ours(api, query, free_text, sort):
     for address in ("/workflow/search", "/tasks/search", "/workflow/search-by-tasks-v2"):

@@ -13,14 +13,14 @@ from django.test import Client
 from conductor_app.engine import sweeps
 from conductor_app.insight.standalone import format_timestamp
 from conductor_app.models import PulseMessage
-from tests.story import committed
+from tests.story import run_commit_hooks
 
 HOUR = 3600
 LINUX = "proj/linux"
 JSON = "application/json"
 
 
-def slug() -> str:
+def new_id() -> str:
     """A new id."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
@@ -39,7 +39,7 @@ class Queue:
     ) -> HttpResponse:
         """Send a body as it is if it is bytes, else as JSON; without one no type is sent."""
         sent = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-        with committed():
+        with run_commit_hooks():
             return self.client.generic(
                 verb, f"/api/queue/v1{path}", sent, type if body is not None else "", query_params=query
             )
@@ -57,14 +57,14 @@ class Queue:
         whole = {"taskQueueId": LINUX, **moments, "payload": {}, "metadata": metadata, **fields}
         return {name: value for name, value in whole.items() if value is not None}
 
-    def asks(self, id: str, **fields: Any) -> HttpResponse:
+    def request_creation(self, id: str, **fields: Any) -> HttpResponse:
         """Ask for a task, whatever comes of it."""
         return self.send("PUT", f"/task/{id}", self.definition(**fields))
 
     def create(self, id: str = "", **fields: Any) -> str:
         """A new task."""
-        id = id or slug()
-        reply = self.asks(id, **fields)
+        id = id or new_id()
+        reply = self.request_creation(id, **fields)
         assert reply.status_code == 200, reply.content
         return id
 
@@ -90,14 +90,14 @@ class Queue:
             return self.post(f"/task/{id}/runs/{run}/{how}")
         return self.post(f"/task/{id}/runs/{run}/exception", {"reason": how})
 
-    def takes(self, id: str, run: int = -1, worker: str = "w1") -> HttpResponse:
+    def claim_specific_task(self, id: str, run: int = -1, worker: str = "w1") -> HttpResponse:
         """A worker takes this task and no other; its last run, if it names none."""
         number = run if run >= 0 else len(self.status(id)["runs"]) - 1
         return self.post(f"/task/{id}/runs/{number}/claim", {"workerGroup": "here", "workerId": worker})
 
-    def does(self, id: str, how: str = "completed") -> None:
+    def claim_and_report(self, id: str, how: str = "completed") -> None:
         """A worker takes this task and reports on it."""
-        taken = self.takes(id)
+        taken = self.claim_specific_task(id)
         assert taken.status_code == 200, taken.content
         reply = self.report(id, taken.json()["runId"], how)
         assert reply.status_code == 200, reply.content
@@ -105,11 +105,11 @@ class Queue:
     def later(self, seconds: float) -> None:
         """Time passes, and what is due by then happens."""
         self.clock.advance(seconds=seconds)
-        with committed():
+        with run_commit_hooks():
             while sweeps.sweep_once():
                 pass
 
-    def told(self, id: str = "") -> list[str]:
+    def message_names(self, id: str = "") -> list[str]:
         """The names of the messages about a task or a group, or about all."""
         found = PulseMessage.objects.filter(task_id=id) if id else PulseMessage.objects.all()
         return list(found.order_by("id").values_list("name", flat=True))
@@ -122,12 +122,12 @@ def queue(db: None, clock: Any, settings: Any) -> Queue:
     return Queue(clock)
 
 
-def code(reply: HttpResponse) -> tuple[int, str]:
+def refusal_code(reply: HttpResponse) -> tuple[int, str]:
     """A refusal's status and its code."""
     return reply.status_code, reply.json()["code"]
 
 
-def printed(id: str, name: str = "") -> list[dict[str, Any]]:
+def printed_messages(id: str, name: str = "") -> list[dict[str, Any]]:
     """What `manage.py messages` prints, or only the messages of this name."""
     from io import StringIO
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from .conftest import HOUR, code, slug
+from .conftest import HOUR, new_id, refusal_code
 
 CONFLICT, SCHEMA, INPUT = (409, "RequestConflict"), (400, "InputValidationError"), (400, "InputError")
 
@@ -12,7 +12,7 @@ class Job:
 
     def __init__(self, queue) -> None:
         self.queue, self.id = queue, queue.create(expires=queue.at(2 * HOUR))
-        queue.takes(self.id)
+        queue.claim_specific_task(self.id)
 
     def asks(self, name="public/a", run=0, hours=1.0, **fields):
         """Create an artifact, whatever comes of it."""
@@ -48,7 +48,7 @@ FAULTY = {
 def test_an_artifact_is_refused_with(job, case):
     fields, expected = FAULTY[case]
 
-    assert code(job.asks(**fields)) == expected
+    assert refusal_code(job.asks(**fields)) == expected
 
 
 def test_an_artifact_is_created_once_more_only_as_it_was(job):
@@ -56,9 +56,9 @@ def test_an_artifact_is_created_once_more_only_as_it_was(job):
 
     assert job.asks(hours=2).status_code == 200
 
-    assert code(job.asks(hours=1)) == CONFLICT
-    assert code(job.asks(hours=2, contentType="text/html")) == CONFLICT
-    assert code(job.asks(hours=2, storageType="object")) == CONFLICT
+    assert refusal_code(job.asks(hours=1)) == CONFLICT
+    assert refusal_code(job.asks(hours=2, contentType="text/html")) == CONFLICT
+    assert refusal_code(job.asks(hours=2, storageType="object")) == CONFLICT
 
 
 def test_links_are_followed_and_those_that_lead_in_a_circle_lead_nowhere(job):
@@ -69,14 +69,14 @@ def test_links_are_followed_and_those_that_lead_in_a_circle_lead_nowhere(job):
         job.asks(name, storageType="link", artifact=to)
 
     assert job.get("0").json() == {"storageType": "reference", "url": "https://example.org/x"}
-    assert code(job.get("a")) == INPUT
+    assert refusal_code(job.get("a")) == INPUT
 
 
 def test_an_artifact_that_has_expired_is_gone_and_still_listed(job):
     job.asks(storageType="reference", url="https://example.org/x")
     job.queue.clock.advance(seconds=HOUR + 1)
 
-    assert code(job.get("public/a")) == (410, "ResourceExpired")
+    assert refusal_code(job.get("public/a")) == (410, "ResourceExpired")
     listed = job.queue.get(f"/task/{job.id}/artifacts").json()["artifacts"]
     assert [each["name"] for each in listed] == ["public/a"]
 
@@ -84,7 +84,7 @@ def test_an_artifact_that_has_expired_is_gone_and_still_listed(job):
 def test_the_latest_run_is_the_one_with_the_highest_number(job):
     job.asks(storageType="reference", url="https://example.org/0")
     job.queue.report(job.id, 0, "worker-shutdown")
-    job.queue.takes(job.id)
+    job.queue.claim_specific_task(job.id)
     job.asks(run=1, storageType="reference", url="https://example.org/1")
 
     assert job.queue.get(f"/task/{job.id}/artifacts/public/a").json()["url"] == "https://example.org/1"
@@ -97,12 +97,12 @@ def test_a_worker_that_lost_its_run_may_bring_its_log_for_a_while(job):
     assert job.asks().status_code == 200
 
     job.queue.clock.advance(seconds=1)
-    assert code(job.asks()) == CONFLICT
+    assert refusal_code(job.asks()) == CONFLICT
 
 
 def test_a_task_without_runs_has_no_latest_artifacts(queue):
-    id = slug()
+    id = new_id()
     queue.create(id, dependencies=[id])
 
-    assert code(queue.get(f"/task/{id}/artifacts")) == (404, "ResourceNotFound")
-    assert code(queue.get(f"/task/{id}/artifacts/a")) == (404, "ResourceNotFound")
+    assert refusal_code(queue.get(f"/task/{id}/artifacts")) == (404, "ResourceNotFound")
+    assert refusal_code(queue.get(f"/task/{id}/artifacts/a")) == (404, "ResourceNotFound")

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.models import PulseMessage
 
-from .conftest import HOUR, LINUX, code, printed, slug
+from .conftest import HOUR, LINUX, new_id, printed_messages, refusal_code
 
 
 def moments(claim: dict) -> tuple[str, str]:
@@ -36,9 +36,9 @@ def test_a_claim_is_told(queue):
 
     queue.claim()
 
-    told = printed(id)[-1]
-    assert told["exchange"].endswith("/task-running")
-    assert told["payload"] == {
+    message_names = printed_messages(id)[-1]
+    assert message_names["exchange"].endswith("/task-running")
+    assert message_names["payload"] == {
         "version": 1,
         "status": queue.status(id),
         "task": {"tags": {}},
@@ -47,7 +47,7 @@ def test_a_claim_is_told(queue):
         "workerId": "w1",
         "takenUntil": queue.at(1200),
     }
-    assert told["routingKey"] == f"primary.{id}.0.here.w1.proj.linux.-.{id}._"
+    assert message_names["routingKey"] == f"primary.{id}.0.here.w1.proj.linux.-.{id}._"
 
 
 def test_an_empty_queue_and_a_queue_that_nobody_knows_give_nothing(queue):
@@ -97,7 +97,7 @@ def test_a_reclaim_lasts_longer_and_tells_nobody(queue):
     assert set(moments(reply)) == {queue.at(1200)}
     assert "task" not in reply
     assert reply["status"] == queue.status(id)
-    assert len(queue.told()) == 3
+    assert len(queue.message_names()) == 3
 
 
 def test_a_reclaim_never_shortens_the_lease(queue, settings):
@@ -114,31 +114,31 @@ def test_a_reclaim_never_shortens_the_lease(queue, settings):
 def test_only_what_is_running_is_reclaimed(queue, how):
     id = queue.create()
     if how != "pending":
-        queue.does(id, how)
+        queue.claim_and_report(id, how)
 
-    assert code(queue.post(f"/task/{id}/runs/0/reclaim")) == (409, "RequestConflict")
+    assert refusal_code(queue.post(f"/task/{id}/runs/0/reclaim")) == (409, "RequestConflict")
 
 
 def test_nothing_is_reclaimed_that_is_not_there_or_late(queue):
     id = queue.create(deadline=queue.at(HOUR))
     queue.claim()
 
-    assert code(queue.post(f"/task/{slug()}/runs/0/reclaim")) == (404, "ResourceNotFound")
-    assert code(queue.post(f"/task/{id}/runs/7/reclaim")) == (404, "ResourceNotFound")
+    assert refusal_code(queue.post(f"/task/{new_id()}/runs/0/reclaim")) == (404, "ResourceNotFound")
+    assert refusal_code(queue.post(f"/task/{id}/runs/7/reclaim")) == (404, "ResourceNotFound")
     queue.clock.advance(seconds=HOUR)
-    assert code(queue.post(f"/task/{id}/runs/0/reclaim")) == (409, "RequestConflict")
+    assert refusal_code(queue.post(f"/task/{id}/runs/0/reclaim")) == (409, "RequestConflict")
 
 
 def test_one_run_is_claimed_by_its_name_and_again_by_the_same_worker_only(queue):
     id = queue.create()
 
-    first = queue.takes(id, 0).json()
+    first = queue.claim_specific_task(id, 0).json()
 
     assert first["status"] == queue.status(id)
-    assert queue.takes(id, 0).json()["takenUntil"] == first["takenUntil"]
-    assert code(queue.takes(id, 0, worker="w2")) == (409, "RequestConflict")
-    assert code(queue.takes(slug(), 0)) == (404, "ResourceNotFound")
-    assert code(queue.takes(id, 1)) == (404, "ResourceNotFound")
+    assert queue.claim_specific_task(id, 0).json()["takenUntil"] == first["takenUntil"]
+    assert refusal_code(queue.claim_specific_task(id, 0, worker="w2")) == (409, "RequestConflict")
+    assert refusal_code(queue.claim_specific_task(new_id(), 0)) == (404, "ResourceNotFound")
+    assert refusal_code(queue.claim_specific_task(id, 1)) == (404, "ResourceNotFound")
     assert queue.claim() == []
 
 

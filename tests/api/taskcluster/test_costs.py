@@ -4,13 +4,13 @@ import pytest
 
 from tests.engine.test_statements import Counted
 
-from .conftest import LINUX, slug
+from .conftest import LINUX, new_id
 
 
 @pytest.fixture
 def working(queue):
     """Twelve tasks of one group, of a worker that is known already; two of them are done."""
-    group = slug()
+    group = new_id()
     for _ in range(12):
         queue.create(taskGroupId=group)
     for claim in queue.claim(tasks=2):
@@ -64,8 +64,8 @@ def test_the_report_on_the_last_task_of_a_group_takes_eight_statements(working):
         working.report(last["status"]["taskId"], 0, "completed")
 
     assert counted.count <= 8, counted.statements
-    assert working.told(last["status"]["taskId"])[-1] == "task-completed"
-    assert working.told("")[-1] == "task-group-resolved"
+    assert working.message_names(last["status"]["taskId"])[-1] == "task-completed"
+    assert working.message_names("")[-1] == "task-group-resolved"
 
 
 def test_a_task_with_many_runs_costs_what_one_with_few_costs(queue):

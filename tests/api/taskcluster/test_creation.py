@@ -2,7 +2,7 @@
 
 import pytest
 
-from .conftest import HOUR, LINUX, code, printed, slug
+from .conftest import HOUR, LINUX, new_id, printed_messages, refusal_code
 
 CONFLICT = (409, "RequestConflict")
 INPUT = (400, "InputError")
@@ -10,9 +10,9 @@ SCHEMA = (400, "InputValidationError")
 
 
 def test_the_reply_equals_the_status_that_is_asked_for_later(queue):
-    id = slug()
+    id = new_id()
 
-    reply = queue.asks(id)
+    reply = queue.request_creation(id)
 
     assert reply.json() == queue.get(f"/task/{id}/status").json()
     assert queue.runs(id) == [("pending", "scheduled", None)]
@@ -47,7 +47,7 @@ def test_a_minimal_definition_gets_all_defaults(queue):
 def test_it_is_told_as_it_was_before_it_was_scheduled_and_then_that_it_is_pending(queue):
     id = queue.create(tags={"kind": "test"}, routes=["index.a.b"])
 
-    defined, pending = printed(id)
+    defined, pending = printed_messages(id)
 
     assert defined["exchange"] == "exchange/taskcluster-queue/v1/task-defined"
     assert (defined["payload"]["status"]["state"], defined["payload"]["version"]) == ("unscheduled", 1)
@@ -64,27 +64,27 @@ def test_it_is_told_as_it_was_before_it_was_scheduled_and_then_that_it_is_pendin
 
 
 def test_the_same_definition_again_changes_nothing_and_is_told_again(queue):
-    definition, id = queue.definition(created="2027-03-01T12:00:00.1234567Z"), slug()
+    definition, id = queue.definition(created="2027-03-01T12:00:00.1234567Z"), new_id()
 
     first = queue.send("PUT", f"/task/{id}", definition)
     again = queue.send("PUT", f"/task/{id}", {**definition, "created": "2027-03-01T13:00:00.1239+01:00"})
 
     assert first.json() == again.json()
-    assert queue.told() == ["task-defined", "task-pending"] * 2
+    assert queue.message_names() == ["task-defined", "task-pending"] * 2
     assert len(queue.claim(5)) == 1
 
 
 def test_another_definition_for_the_same_task_is_a_conflict(queue):
     id = queue.create()
 
-    assert code(queue.asks(id, payload={"other": True})) == CONFLICT
+    assert refusal_code(queue.request_creation(id, payload={"other": True})) == CONFLICT
 
 
 def test_a_repeat_after_another_priority_was_given_is_a_conflict(queue):
     id = queue.create()
     assert queue.post(f"/task/{id}/priority", {"newPriority": "high"}).status_code == 200
 
-    assert code(queue.asks(id)) == CONFLICT
+    assert refusal_code(queue.request_creation(id)) == CONFLICT
 
 
 QUEUES = {
@@ -122,9 +122,9 @@ REFUSED = {
 
 @pytest.mark.parametrize(("fields", "expected"), REFUSED.values(), ids=REFUSED)
 def test_what_makes_no_sense_is_refused_and_leaves_nothing(queue, fields, expected):
-    id = slug()
+    id = new_id()
 
-    assert code(queue.asks(id, **fields)) == expected
+    assert refusal_code(queue.request_creation(id, **fields)) == expected
     assert queue.get(f"/task/{id}").status_code == 404
 
 
@@ -140,7 +140,10 @@ MOMENTS = {
 
 @pytest.mark.parametrize("moments", MOMENTS.values(), ids=MOMENTS)
 def test_moments_must_follow_one_another(queue, moments):
-    assert code(queue.asks(slug(), **{name: queue.at(seconds) for name, seconds in moments.items()})) == INPUT
+    assert (
+        refusal_code(queue.request_creation(new_id(), **{name: queue.at(seconds) for name, seconds in moments.items()}))
+        == INPUT
+    )
 
 
 @pytest.mark.parametrize("source", ["ssh://example.org/x", "git@example.org:x", "http://example.org"])
@@ -149,7 +152,9 @@ def test_the_source_may_be_a_repository(queue, source):
 
     queue.create(metadata=metadata)
 
-    assert code(queue.asks(slug(), metadata={**metadata, "source": "ftp://example.org"})) == SCHEMA
+    assert (
+        refusal_code(queue.request_creation(new_id(), metadata={**metadata, "source": "ftp://example.org"})) == SCHEMA
+    )
 
 
 def test_the_end_of_all_calendars_is_an_end_for_a_group_too(queue):
@@ -167,14 +172,14 @@ def test_a_whole_number_may_be_written_as_a_fraction(queue):
 
 
 def test_an_id_that_is_no_slug_is_refused(queue):
-    assert code(queue.asks("not-a-slug-id")) == (400, "InvalidRequestArguments")
+    assert refusal_code(queue.request_creation("not-a-slug-id")) == (400, "InvalidRequestArguments")
 
 
 def test_a_task_of_another_scheduler_does_not_join_a_group(queue):
-    group = slug()
+    group = new_id()
     queue.create(taskGroupId=group, schedulerId="one")
 
-    assert code(queue.asks(slug(), taskGroupId=group, schedulerId="two")) == CONFLICT
+    assert refusal_code(queue.request_creation(new_id(), taskGroupId=group, schedulerId="two")) == CONFLICT
 
 
 def test_many_are_asked_for_at_once_and_unknown_ones_are_left_out(queue):
@@ -183,7 +188,7 @@ def test_many_are_asked_for_at_once_and_unknown_ones_are_left_out(queue):
     def pages(path: str, name: str) -> list:
         found, token = [], {}
         while True:
-            reply = queue.post(path, {"taskIds": [*ids, slug(), "nonsense"]}, limit="2", **token).json()
+            reply = queue.post(path, {"taskIds": [*ids, new_id(), "nonsense"]}, limit="2", **token).json()
             found += reply[name]
             if "continuationToken" not in reply:
                 return found

@@ -4,7 +4,7 @@ from django.core.management import call_command
 
 from conductor_app.models import Attempt, Dependency, PulseMessage, Task, TaskGroup
 
-from .conftest import HOUR, code, printed, slug
+from .conftest import HOUR, new_id, printed_messages, refusal_code
 
 DEADLINE = ("exception", "scheduled", "deadline-exceeded")
 
@@ -17,7 +17,7 @@ def test_a_pending_task_ends_a_minute_after_its_deadline(queue):
     queue.later(1)
 
     assert queue.runs(id) == [DEADLINE]
-    assert queue.told(id)[2:] == ["task-exception"]
+    assert queue.message_names(id)[2:] == ["task-exception"]
 
 
 def test_the_delay_is_a_setting(queue, settings):
@@ -39,20 +39,20 @@ def test_an_unscheduled_task_ends_with_a_run_that_says_so(queue):
 
 def test_a_running_task_ends_whatever_its_lease_says(queue):
     id = queue.create(deadline=queue.at(60))
-    queue.takes(id)
+    queue.claim_specific_task(id)
 
     queue.later(120)
 
     assert queue.runs(id) == [DEADLINE]
-    assert "workerId" not in printed(id, "task-exception")[-1]["payload"]
-    assert code(queue.report(id, 0, "completed")) == (409, "RequestConflict")
+    assert "workerId" not in printed_messages(id, "task-exception")[-1]["payload"]
+    assert refusal_code(queue.report(id, 0, "completed")) == (409, "RequestConflict")
 
 
 def test_a_lease_that_runs_out_after_the_deadline_is_left_to_the_deadline(queue, settings):
     settings.CONDUCTOR_TASKCLUSTER_DEADLINE_DELAY = 600
     id = queue.create(deadline=queue.at(60))
     queue.later(59)
-    queue.takes(id)
+    queue.claim_specific_task(id)
 
     queue.later(1200)
 
@@ -61,8 +61,8 @@ def test_a_lease_that_runs_out_after_the_deadline_is_left_to_the_deadline(queue,
 
 def test_what_is_reported_between_the_deadline_and_its_consequence_counts(queue):
     done, lost = (queue.create(deadline=queue.at(60)) for _ in range(2))
-    queue.takes(done)
-    queue.takes(lost)
+    queue.claim_specific_task(done)
+    queue.claim_specific_task(lost)
     queue.clock.advance(seconds=70)
 
     queue.report(done, 0, "completed")
@@ -89,7 +89,7 @@ def test_an_expired_task_is_deleted_with_all_that_belongs_to_it(queue):
     first = queue.create(expires=queue.at(HOUR))
     kept = queue.create(expires=queue.at(9 * HOUR))
     gone = queue.create(dependencies=[kept], expires=queue.at(HOUR))
-    queue.takes(first)
+    queue.claim_specific_task(first)
 
     queue.later(HOUR + 1800)
     call_command("expire", verbosity=0)
@@ -105,7 +105,7 @@ def test_an_expired_task_is_deleted_with_all_that_belongs_to_it(queue):
 
 
 def test_an_expired_group_may_be_another_schedulers(queue):
-    group = slug()
+    group = new_id()
     queue.create(taskGroupId=group, schedulerId="one", expires=queue.at(HOUR))
 
     queue.later(3 * HOUR)

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.models import Dependency, PulseMessage
 
-from .conftest import HOUR, code, slug
+from .conftest import HOUR, new_id, refusal_code
 
 
 def test_a_task_waits_until_what_it_depends_on_is_completed(queue):
@@ -12,7 +12,7 @@ def test_a_task_waits_until_what_it_depends_on_is_completed(queue):
     second = queue.create(dependencies=[first])
     assert queue.state(second) == "unscheduled"
 
-    queue.does(first)
+    queue.claim_and_report(first)
 
     assert queue.runs(second) == [("pending", "scheduled", None)]
 
@@ -21,9 +21,9 @@ def test_it_waits_for_all_of_them(queue):
     one, other = queue.create(), queue.create()
     last = queue.create(dependencies=[one, other])
 
-    queue.does(one)
+    queue.claim_and_report(one)
     assert queue.state(last) == "unscheduled"
-    queue.does(other)
+    queue.claim_and_report(other)
 
     assert queue.state(last) == "pending"
 
@@ -34,7 +34,7 @@ def test_what_needs_success_stays_and_what_needs_an_end_starts(queue, how):
     needs_success = queue.create(dependencies=[first])
     needs_an_end = queue.create(dependencies=[first], requires="all-resolved")
 
-    queue.does(first, how)
+    queue.claim_and_report(first, how)
 
     assert (queue.state(needs_success), queue.state(needs_an_end)) == ("unscheduled", "pending")
 
@@ -52,10 +52,10 @@ def test_a_canceled_dependency_is_an_end_too(queue):
 def test_what_waits_for_success_starts_when_a_failed_dependency_is_run_again(queue):
     first = queue.create()
     second = queue.create(dependencies=[first])
-    queue.does(first, "failed")
+    queue.claim_and_report(first, "failed")
 
     queue.post(f"/task/{first}/rerun")
-    queue.does(first)
+    queue.claim_and_report(first)
 
     assert queue.state(second) == "pending"
 
@@ -64,12 +64,12 @@ def test_an_exception_that_is_retried_is_no_end(queue):
     first = queue.create(retries=1)
     second = queue.create(dependencies=[first], requires="all-resolved")
 
-    queue.does(first, "worker-shutdown")
+    queue.claim_and_report(first, "worker-shutdown")
     queue.later(1)
     assert queue.state(second) == "unscheduled"
     queue.report(first, 0, "worker-shutdown")
     assert queue.state(second) == "unscheduled"
-    queue.does(first, "worker-shutdown")
+    queue.claim_and_report(first, "worker-shutdown")
 
     assert queue.state(second) == "pending"
 
@@ -77,27 +77,27 @@ def test_an_exception_that_is_retried_is_no_end(queue):
 def test_a_dependency_that_is_met_stays_met(queue):
     one, other = queue.create(), queue.create()
     last = queue.create(dependencies=[one, other])
-    queue.does(one)
+    queue.claim_and_report(one)
     queue.post(f"/task/{one}/rerun")
 
-    queue.does(other)
+    queue.claim_and_report(other)
 
     assert queue.state(last) == "pending"
 
 
 def test_what_is_completed_at_creation_is_not_waited_for(queue):
     first = queue.create()
-    queue.does(first)
+    queue.claim_and_report(first)
 
-    reply = queue.asks(slug(), dependencies=[first])
+    reply = queue.request_creation(new_id(), dependencies=[first])
 
     assert reply.json()["status"]["state"] == "pending"
 
 
 def test_a_task_that_depends_on_itself_waits_until_it_is_scheduled(queue):
-    other, id = queue.create(), slug()
+    other, id = queue.create(), new_id()
     queue.create(id, dependencies=[id, other])
-    queue.does(other)
+    queue.claim_and_report(other)
     assert queue.state(id) == "unscheduled"
 
     assert queue.post(f"/task/{id}/schedule").json()["status"]["state"] == "pending"
@@ -105,24 +105,27 @@ def test_a_task_that_depends_on_itself_waits_until_it_is_scheduled(queue):
 
 
 def test_a_dependency_that_does_not_exist_is_refused_and_the_task_is_gone(queue):
-    id = slug()
+    id = new_id()
 
-    assert code(queue.asks(id, dependencies=[slug()])) == (400, "InputError")
+    assert refusal_code(queue.request_creation(id, dependencies=[new_id()])) == (400, "InputError")
     assert queue.get(f"/task/{id}").status_code == 404
-    assert queue.told() == []
+    assert queue.message_names() == []
 
 
 def test_a_dependency_that_ends_before_the_deadline_is_refused(queue):
     first = queue.create(expires=queue.at(HOUR))
 
-    assert code(queue.asks(slug(), dependencies=[first], deadline=queue.at(2 * HOUR))) == (400, "InputError")
+    assert refusal_code(queue.request_creation(new_id(), dependencies=[first], deadline=queue.at(2 * HOUR))) == (
+        400,
+        "InputError",
+    )
 
 
 def test_many_dependents_of_one_task_all_start(queue):
     first = queue.create()
     dependents = [queue.create(dependencies=[first]) for _ in range(60)]
 
-    queue.does(first)
+    queue.claim_and_report(first)
     queue.later(0)
 
     assert {queue.state(id) for id in dependents} == {"pending"}
@@ -139,16 +142,16 @@ def test_who_waits_for_a_task_is_listed(queue):
     assert page["taskId"] == first
     assert [each["status"]["taskId"] for each in page["tasks"] + rest["tasks"]] == dependents
     assert "continuationToken" not in rest
-    assert queue.get(f"/task/{slug()}/dependents").status_code == 404
+    assert queue.get(f"/task/{new_id()}/dependents").status_code == 404
 
 
 def test_the_group_is_told_to_be_resolved_with_its_last_task(queue):
-    group = slug()
+    group = new_id()
     one, other = queue.create(taskGroupId=group), queue.create(taskGroupId=group)
 
-    queue.does(one)
-    assert "task-group-resolved" not in queue.told()
-    queue.does(other, "failed")
+    queue.claim_and_report(one)
+    assert "task-group-resolved" not in queue.message_names()
+    queue.claim_and_report(other, "failed")
 
-    [told] = PulseMessage.objects.filter(name="task-group-resolved")
-    assert (told.payload["taskGroupId"], told.key) == (group, f"primary.{group}.-._")
+    [message_names] = PulseMessage.objects.filter(name="task-group-resolved")
+    assert (message_names.payload["taskGroupId"], message_names.key) == (group, f"primary.{group}.-._")

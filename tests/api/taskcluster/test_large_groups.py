@@ -7,7 +7,7 @@ from conductor_app.models import AuditEntry, Message, Task
 from conductor_app.store import pulse_messages
 from tests.engine.test_statements import Counted
 
-from .conftest import printed, slug
+from .conftest import new_id, printed_messages
 
 COUNT = 6
 
@@ -17,7 +17,7 @@ def group(queue, monkeypatch):
     """A sealed group of six, which is more than anybody waits for here; two are acted on right after the answer."""
     monkeypatch.setattr(group_commands, "WAITED_FOR", 3)
     monkeypatch.setattr(bulk_actions, "AT_ONCE", 2)
-    id = slug()
+    id = new_id()
     tasks = [queue.create(taskGroupId=id) for _ in range(COUNT)]
     queue.post(f"/task-group/{id}/seal")
     return id, tasks
@@ -36,8 +36,8 @@ def test_a_large_group_is_canceled_within_seconds_and_told_at_once(queue, group)
     assert len(canceled()) == 2
     queue.later(2)
     assert canceled() == set(tasks)
-    assert queue.told().count("task-exception") == COUNT
-    assert queue.told()[-1] == "task-group-resolved"
+    assert queue.message_names().count("task-exception") == COUNT
+    assert queue.message_names()[-1] == "task-group-resolved"
     assert not Message.objects.exists()
 
 
@@ -47,12 +47,12 @@ def test_asked_twice_it_is_done_once(queue, group):
 
     assert queue.post(f"/task-group/{id}/cancel").json()["cancelledCount"] == 0
     queue.later(2)
-    assert queue.told().count("task-exception") == COUNT
+    assert queue.message_names().count("task-exception") == COUNT
 
 
 def test_what_is_rerun_meanwhile_is_not_canceled(queue, group):
     id, tasks = group
-    queue.does(tasks[-1])
+    queue.claim_and_report(tasks[-1])
     queue.post(f"/task-group/{id}/cancel")
     [left] = [each for each in tasks[:-1] if each not in canceled()][-1:]
     queue.post(f"/task/{left}/cancel")
@@ -96,13 +96,13 @@ def test_the_audit_knows_who_asked(queue, group):
 
 
 def test_what_is_told_again_and_again_does_not_pile_up(queue, monkeypatch):
-    monkeypatch.setattr(pulse_messages, "MOST_KEPT", 5)
+    monkeypatch.setattr(pulse_messages, "MAX_MESSAGES", 5)
     other, id = queue.create(), queue.create()
-    queue.does(id)
+    queue.claim_and_report(id)
 
     for _ in range(20):
         queue.report(id, 0, "completed")
 
-    assert queue.told(id) == ["task-completed"] * 5
-    assert queue.told(other) == ["task-defined", "task-pending"]
-    assert len(printed(id, "task-completed")) == 5
+    assert queue.message_names(id) == ["task-completed"] * 5
+    assert queue.message_names(other) == ["task-defined", "task-pending"]
+    assert len(printed_messages(id, "task-completed")) == 5

@@ -2,7 +2,7 @@
 
 import pytest
 
-from .conftest import slug
+from .conftest import new_id
 
 ELSEWHERE = {"Origin": "https://ui.example.org"}
 
@@ -24,13 +24,13 @@ def test_a_page_asks_beforehand_and_is_let(asking):
 
 
 def test_a_page_reads_replies_and_refusals(asking):
-    for path, status in (("/ping", 200), (f"/task/{slug()}", 403), ("/nowhere", 404)):
+    for path, status in (("/ping", 200), (f"/task/{new_id()}", 403), ("/nowhere", 404)):
         reply = asking.get(f"/api/queue/v1{path}", headers=ELSEWHERE)
         assert (reply.status_code, reply["Access-Control-Allow-Origin"]) == (status, "*")
 
 
 def test_an_open_server_lets_no_other_page(queue):
-    reply = queue.client.get(f"/api/queue/v1/task/{slug()}", headers=ELSEWHERE)
+    reply = queue.client.get(f"/api/queue/v1/task/{new_id()}", headers=ELSEWHERE)
 
     assert reply.status_code == 403
     assert "Access-Control-Allow-Origin" not in reply

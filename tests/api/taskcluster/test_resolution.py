@@ -2,7 +2,7 @@
 
 import pytest
 
-from .conftest import code, printed, slug
+from .conftest import new_id, printed_messages, refusal_code
 
 CONFLICT = (409, "RequestConflict")
 FINAL = ("malformed-payload", "resource-unavailable", "internal-error")
@@ -12,19 +12,19 @@ RETRIED = {"worker-shutdown": "retry", "intermittent-task": "task-retry"}
 @pytest.mark.parametrize("how", ["completed", "failed"])
 def test_an_end_is_kept_and_told_and_may_be_said_again(queue, how):
     id = queue.create()
-    queue.does(id, how)
+    queue.claim_and_report(id, how)
 
     again = queue.report(id, 0, how)
 
     assert again.json()["status"] == queue.status(id)
     assert queue.runs(id) == [(how, "scheduled", how)]
-    assert queue.told(id)[3:] == [f"task-{how}", f"task-{how}"]
+    assert queue.message_names(id)[3:] == [f"task-{how}", f"task-{how}"]
     assert queue.status(id)["runs"][0]["resolved"] == queue.at(0)
 
 
 def test_an_older_body_of_completed_may_say_that_it_failed(queue):
     id = queue.create()
-    queue.takes(id)
+    queue.claim_specific_task(id)
 
     reply = queue.post(f"/task/{id}/runs/0/completed", {"success": False})
 
@@ -35,21 +35,21 @@ def test_an_older_body_of_completed_may_say_that_it_failed(queue):
 def test_some_exceptions_are_final_whatever_retries_are_left(queue, reason):
     id = queue.create(retries=5)
 
-    queue.does(id, reason)
+    queue.claim_and_report(id, reason)
 
     assert queue.runs(id) == [("exception", "scheduled", reason)]
     assert queue.report(id, 0, reason).json()["status"] == queue.status(id)
-    assert queue.told(id)[3:] == ["task-exception", "task-exception"]
+    assert queue.message_names(id)[3:] == ["task-exception", "task-exception"]
 
 
 @pytest.mark.parametrize(("reason", "cause"), RETRIED.items())
 def test_others_are_tried_again_while_retries_are_left(queue, reason, cause):
     id = queue.create(retries=1)
 
-    queue.does(id, reason)
+    queue.claim_and_report(id, reason)
     assert queue.runs(id) == [("exception", "scheduled", reason), ("pending", cause, None)]
     assert (queue.state(id), queue.status(id)["retriesLeft"]) == ("pending", 0)
-    queue.does(id, reason)
+    queue.claim_and_report(id, reason)
 
     assert queue.runs(id)[1] == ("exception", cause, reason)
     assert queue.state(id) == "exception"
@@ -58,22 +58,22 @@ def test_others_are_tried_again_while_retries_are_left(queue, reason, cause):
 def test_an_exception_that_is_retried_is_not_told_and_the_last_one_is(queue):
     id = queue.create(retries=1)
 
-    queue.does(id, "worker-shutdown")
-    assert queue.told(id) == ["task-defined", "task-pending", "task-running", "task-pending"]
-    queue.does(id, "worker-shutdown")
+    queue.claim_and_report(id, "worker-shutdown")
+    assert queue.message_names(id) == ["task-defined", "task-pending", "task-running", "task-pending"]
+    queue.claim_and_report(id, "worker-shutdown")
 
-    assert queue.told(id)[4:] == ["task-running", "task-exception"]
-    assert printed(id, "task-exception")[-1]["payload"]["runId"] == 1
+    assert queue.message_names(id)[4:] == ["task-running", "task-exception"]
+    assert printed_messages(id, "task-exception")[-1]["payload"]["runId"] == 1
 
 
 def test_where_the_settings_ask_for_it_each_exception_is_told(queue, settings):
     settings.CONDUCTOR_TASKCLUSTER_EXCEPTION_MESSAGES = "every"
     id = queue.create(retries=1)
 
-    queue.does(id, "worker-shutdown")
+    queue.claim_and_report(id, "worker-shutdown")
 
-    assert queue.told(id)[3:] == ["task-exception", "task-pending"]
-    assert printed(id)[3]["payload"]["runId"] == 0
+    assert queue.message_names(id)[3:] == ["task-exception", "task-pending"]
+    assert printed_messages(id)[3]["payload"]["runId"] == 0
 
 
 ENDS = ("completed", "failed", *FINAL, *RETRIED)
@@ -83,7 +83,7 @@ ENDS = ("completed", "failed", *FINAL, *RETRIED)
 @pytest.mark.parametrize("second", ENDS)
 def test_an_end_cannot_be_said_to_be_another_one(queue, first, second):
     id = queue.create(retries=1)
-    queue.does(id, first)
+    queue.claim_and_report(id, first)
     before = queue.status(id)
 
     reply = queue.report(id, 0, second)
@@ -94,12 +94,12 @@ def test_an_end_cannot_be_said_to_be_another_one(queue, first, second):
 
 def test_an_exception_may_be_said_again_while_one_run_follows_it_and_not_while_two_do(queue):
     id = queue.create(retries=5)
-    queue.does(id, "worker-shutdown")
+    queue.claim_and_report(id, "worker-shutdown")
 
     assert queue.report(id, 0, "worker-shutdown").status_code == 200
-    queue.does(id, "worker-shutdown")
+    queue.claim_and_report(id, "worker-shutdown")
 
-    assert code(queue.report(id, 0, "worker-shutdown")) == CONFLICT
+    assert refusal_code(queue.report(id, 0, "worker-shutdown")) == CONFLICT
     assert len(queue.runs(id)) == 3
 
 
@@ -107,21 +107,21 @@ def test_an_exception_may_be_said_again_while_one_run_follows_it_and_not_while_t
 def test_what_nobody_has_claimed_has_no_end(queue, how):
     id = queue.create()
 
-    assert code(queue.report(id, 0, how)) == CONFLICT
-    assert code(queue.report(id, 1, how)) == (404, "ResourceNotFound")
-    assert code(queue.report(slug(), 0, how)) == (404, "ResourceNotFound")
+    assert refusal_code(queue.report(id, 0, how)) == CONFLICT
+    assert refusal_code(queue.report(id, 1, how)) == (404, "ResourceNotFound")
+    assert refusal_code(queue.report(new_id(), 0, how)) == (404, "ResourceNotFound")
 
 
 def test_a_reason_that_no_worker_has_is_refused(queue):
     id = queue.create()
-    queue.takes(id)
+    queue.claim_specific_task(id)
 
-    assert code(queue.report(id, 0, "claim-expired")) == (400, "InputValidationError")
+    assert refusal_code(queue.report(id, 0, "claim-expired")) == (400, "InputValidationError")
 
 
 def test_a_report_takes_few_statements(queue, django_assert_max_num_queries):
     id = queue.create()
-    queue.takes(id)
+    queue.claim_specific_task(id)
 
     with django_assert_max_num_queries(18):
         queue.report(id, 0, "completed")

@@ -8,9 +8,9 @@ import taskcluster
 from conductor_app.access.clients import FOR_EVER
 from conductor_app.api.taskcluster import method_scopes
 from conductor_app.engine.access.clients import ClientSettings, create_client
-from tests.access.signing import HOST, credentials, signed_without_body
+from tests.access.signing import HOST, credentials, sign_without_body_hash
 
-from .conftest import HOUR, code, slug
+from .conftest import HOUR, new_id, refusal_code
 
 TYPE, WORKER = "/provisioners/proj/worker-types/linux", {"workerGroup": "here", "workerId": "w1"}
 RUN, QUEUE = "/task/{task}/runs/0", "/task-queues/proj%2Flinux"
@@ -108,7 +108,7 @@ class World:
     def __init__(self, queue, settings) -> None:
         self.client = queue.client
         self.ids = {name: queue.create(expires=queue.at(2 * HOUR)) for name in ("task", "sealed", "waiting")}
-        queue.takes(self.ids["task"])
+        queue.claim_specific_task(self.ids["task"])
         queue.post(f"/task-group/{self.ids['sealed']}/seal")
         queue.post(
             f"/task/{self.ids['task']}/runs/0/artifacts/private%2Fa",
@@ -124,11 +124,11 @@ class World:
 
     def asked(self, verb: str, path: str, body: object, scopes: list[str]):
         """The reply to somebody who holds these scopes and no others."""
-        id = f"caller/{slug()}"
+        id = f"caller/{new_id()}"
         _, token = create_client(id, ClientSettings([self.filled(scope) for scope in scopes], FOR_EVER), "olga")
         # Django's test client tells no raw path: what is signed here is what it would make of it.
         path = f"/api/queue/v1{self.filled(path)}".replace("%2F", "/")
-        header = signed_without_body(credentials(id, token), verb, path)
+        header = sign_without_body_hash(credentials(id, token), verb, path)
         sent = b"" if body is None else self.filled(json.dumps(body)).encode()
         meta = {"HTTP_AUTHORIZATION": header, "HTTP_HOST": HOST.removeprefix("http://")}
         return self.client.generic(verb, path, sent, "application/json" if sent else "", **meta)
@@ -147,7 +147,7 @@ def test_a_method_is_for_those_who_hold_all_that_it_requires(world, case):
     verb, path, body, scopes = CASES[case]
 
     for one in scopes:
-        assert code(world.asked(verb, path, body, [scope for scope in scopes if scope != one])) == LACKING, one
+        assert refusal_code(world.asked(verb, path, body, [scope for scope in scopes if scope != one])) == LACKING, one
     assert world.asked(verb, path, body, scopes).status_code not in (401, 403)
 
 
@@ -163,8 +163,8 @@ def test_whoever_creates_a_task_holds_all_that_it_names(world, queue):
 
     for one in CREATE:
         held = [scope for scope in CREATE if scope != one]
-        assert code(world.asked("PUT", f"/task/{slug()}", body, held)) == LACKING, one
-    assert world.asked("PUT", f"/task/{slug()}", body, CREATE).status_code == 200
+        assert refusal_code(world.asked("PUT", f"/task/{new_id()}", body, held)) == LACKING, one
+    assert world.asked("PUT", f"/task/{new_id()}", body, CREATE).status_code == 200
 
 
 @pytest.mark.parametrize(("held", "may"), [("highest", True), ("medium", True), ("low", False)])
@@ -172,11 +172,11 @@ def test_the_right_to_a_priority_is_a_right_to_all_below(world, queue, held, may
     scopes = [*CREATE[3:5], f"queue:create-task:{held}:proj/linux"]
     body = queue.definition(projectId="p", schedulerId="s", priority="medium")
 
-    assert (world.asked("PUT", f"/task/{slug()}", body, scopes).status_code == 200) is may
+    assert (world.asked("PUT", f"/task/{new_id()}", body, scopes).status_code == 200) is may
 
 
 def test_who_may_not_ask_is_told_so_before_it_is_told_what_is_wrong(world):
-    assert code(world.asked("GET", f"/task/{slug()}", None, [])) == LACKING
-    assert code(world.asked("GET", "/task/no-slug", None, [])) == LACKING
-    assert code(world.asked("GET", "/task/no-slug", None, ["*"])) == (400, "InvalidRequestArguments")
-    assert code(world.asked("POST", f"/task/{slug()}/cancel", None, [])) == (404, "ResourceNotFound")
+    assert refusal_code(world.asked("GET", f"/task/{new_id()}", None, [])) == LACKING
+    assert refusal_code(world.asked("GET", "/task/no-slug", None, [])) == LACKING
+    assert refusal_code(world.asked("GET", "/task/no-slug", None, ["*"])) == (400, "InvalidRequestArguments")
+    assert refusal_code(world.asked("POST", f"/task/{new_id()}/cancel", None, [])) == (404, "ResourceNotFound")

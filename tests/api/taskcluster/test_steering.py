@@ -2,7 +2,7 @@
 
 import pytest
 
-from .conftest import HOUR, code, printed, slug
+from .conftest import HOUR, new_id, printed_messages, refusal_code
 
 CONFLICT = (409, "RequestConflict")
 
@@ -18,7 +18,7 @@ def test_a_pending_task_is_canceled_and_may_be_canceled_again(queue):
 
     assert first == again
     assert queue.runs(id) == [("exception", "scheduled", "canceled")]
-    assert queue.told(id)[2:] == ["task-exception", "task-exception"]
+    assert queue.message_names(id)[2:] == ["task-exception", "task-exception"]
     assert queue.claim() == []
 
 
@@ -35,35 +35,35 @@ def test_an_unscheduled_task_that_is_canceled_gets_a_run_that_says_so(queue):
 
 def test_who_works_on_a_canceled_task_is_told_when_it_says_something(queue):
     id = queue.create()
-    queue.takes(id)
+    queue.claim_specific_task(id)
 
     steer(queue, id, "cancel")
 
-    assert code(queue.post(f"/task/{id}/runs/0/reclaim")) == CONFLICT
-    assert code(queue.report(id, 0, "completed")) == CONFLICT
-    assert printed(id, "task-exception")[-1]["payload"]["workerId"] == "w1"
+    assert refusal_code(queue.post(f"/task/{id}/runs/0/reclaim")) == CONFLICT
+    assert refusal_code(queue.report(id, 0, "completed")) == CONFLICT
+    assert printed_messages(id, "task-exception")[-1]["payload"]["workerId"] == "w1"
 
 
 def test_what_is_resolved_otherwise_is_not_canceled(queue):
     id = queue.create()
-    queue.does(id)
+    queue.claim_and_report(id)
     before = queue.status(id)
 
     assert steer(queue, id, "cancel").json()["status"] == before
-    assert queue.told(id)[-1] == "task-completed"
+    assert queue.message_names(id)[-1] == "task-completed"
 
 
 @pytest.mark.parametrize("how", ["completed", "failed", "malformed-payload"])
 def test_what_is_resolved_is_run_again_with_all_its_retries(queue, how):
     id = queue.create(retries=2)
-    queue.does(id, "worker-shutdown")
-    queue.does(id, how)
+    queue.claim_and_report(id, "worker-shutdown")
+    queue.claim_and_report(id, how)
 
     steer(queue, id, "rerun")
 
     assert queue.runs(id)[-1] == ("pending", "rerun", None)
     assert queue.status(id)["retriesLeft"] == 2
-    queue.does(id)
+    queue.claim_and_report(id)
     assert steer(queue, id, "rerun").json()["status"]["state"] == "pending"
 
 
@@ -77,25 +77,25 @@ def test_a_pending_task_is_only_told_again_and_a_running_one_not_even_that(queue
     id = queue.create()
 
     steer(queue, id, "rerun")
-    assert queue.told(id)[1:] == ["task-pending", "task-pending"]
-    queue.takes(id)
+    assert queue.message_names(id)[1:] == ["task-pending", "task-pending"]
+    queue.claim_specific_task(id)
     steer(queue, id, "rerun")
 
     assert queue.runs(id) == [("running", "scheduled", None)]
-    assert queue.told(id)[-1] == "task-running"
+    assert queue.message_names(id)[-1] == "task-running"
 
 
 def test_a_task_has_fifty_runs_at_most(queue):
     id = queue.create(retries=49)
     for _ in range(49):
-        queue.does(id)
+        queue.claim_and_report(id)
         steer(queue, id, "rerun")
     assert queue.status(id)["retriesLeft"] == 0
 
-    queue.does(id, "worker-shutdown")
+    queue.claim_and_report(id, "worker-shutdown")
 
     assert queue.state(id) == "exception"
-    assert code(steer(queue, id, "rerun")) == CONFLICT
+    assert refusal_code(steer(queue, id, "rerun")) == CONFLICT
     assert len(queue.runs(id)) == 50
 
 
@@ -103,9 +103,9 @@ def test_a_task_has_fifty_runs_at_most(queue):
 def test_nothing_is_steered_that_is_not_there_or_late(queue, verb):
     id = queue.create(deadline=queue.at(HOUR))
 
-    assert code(steer(queue, slug(), verb)) == (404, "ResourceNotFound")
+    assert refusal_code(steer(queue, new_id(), verb)) == (404, "ResourceNotFound")
     queue.clock.advance(seconds=HOUR + 1)
-    assert code(steer(queue, id, verb)) == CONFLICT
+    assert refusal_code(steer(queue, id, verb)) == CONFLICT
 
 
 def test_another_priority_changes_the_order_of_what_waits(queue):
@@ -117,15 +117,15 @@ def test_another_priority_changes_the_order_of_what_waits(queue):
 
     assert reply.json()["status"]["priority"] == queue.get(f"/task/{second}").json()["priority"] == "high"
     assert [claim["status"]["taskId"] for claim in queue.claim(2)] == [second, first]
-    [told] = printed(second, "task-priority-changed")
-    assert (told["payload"]["oldPriority"], told["payload"]["newPriority"]) == ("lowest", "high")
+    [message_names] = printed_messages(second, "task-priority-changed")
+    assert (message_names["payload"]["oldPriority"], message_names["payload"]["newPriority"]) == ("lowest", "high")
 
 
 def test_another_priority_holds_for_what_is_not_scheduled_yet_and_for_later_runs(queue):
     first = queue.create()
     second = queue.create(dependencies=[first])
     queue.post(f"/task/{second}/priority", {"newPriority": "high"})
-    queue.does(first)
+    queue.claim_and_report(first)
     queue.later(1)
     third = queue.create(priority="medium")
 
@@ -138,8 +138,8 @@ def test_another_priority_holds_for_what_is_not_scheduled_yet_and_for_later_runs
 def test_what_was_resolved_or_has_that_priority_keeps_it(queue):
     id = queue.create(priority="high")
 
-    assert code(queue.post(f"/task/{id}/priority", {"newPriority": "high"})) == CONFLICT
-    assert code(queue.post(f"/task/{id}/priority", {"newPriority": "normal"})) == (400, "InputValidationError")
-    queue.does(id)
+    assert refusal_code(queue.post(f"/task/{id}/priority", {"newPriority": "high"})) == CONFLICT
+    assert refusal_code(queue.post(f"/task/{id}/priority", {"newPriority": "normal"})) == (400, "InputValidationError")
+    queue.claim_and_report(id)
     steer(queue, id, "rerun")
-    assert code(queue.post(f"/task/{id}/priority", {"newPriority": "low"})) == CONFLICT
+    assert refusal_code(queue.post(f"/task/{id}/priority", {"newPriority": "low"})) == CONFLICT

@@ -4,14 +4,14 @@ import pytest
 
 from conductor_app.models import PulseMessage
 
-from .conftest import HOUR, code, printed, slug
+from .conftest import HOUR, new_id, printed_messages, refusal_code
 
 CONFLICT = (409, "RequestConflict")
 
 
 @pytest.fixture
 def group(queue):
-    return slug()
+    return new_id()
 
 
 def test_a_group_is_made_with_its_first_task_and_outlives_it(queue, group):
@@ -46,7 +46,7 @@ def test_its_tasks_are_listed_in_pages(queue, group):
 def test_a_group_that_is_not_there_is_not_found(queue, group, verb, path):
     body = {"newPriority": "high"} if path == "/priority" else None
 
-    assert code(queue.send(verb, f"/task-group/{group}{path}", body)) == (404, "ResourceNotFound")
+    assert refusal_code(queue.send(verb, f"/task-group/{group}{path}", body)) == (404, "ResourceNotFound")
 
 
 def test_a_sealed_group_takes_no_more_tasks_and_keeps_the_moment(queue, group):
@@ -58,8 +58,8 @@ def test_a_sealed_group_takes_no_more_tasks_and_keeps_the_moment(queue, group):
 
     assert first == again == queue.get(f"/task-group/{group}").json()
     assert first["sealed"] == queue.at(-5)
-    assert code(queue.asks(slug(), taskGroupId=group)) == CONFLICT
-    assert code(queue.asks(id, taskGroupId=group)) == CONFLICT
+    assert refusal_code(queue.request_creation(new_id(), taskGroupId=group)) == CONFLICT
+    assert refusal_code(queue.request_creation(id, taskGroupId=group)) == CONFLICT
     assert PulseMessage.objects.filter(name="task-group-sealed").count() == 2
 
 
@@ -67,8 +67,8 @@ def test_a_sealed_group_is_canceled_as_far_as_it_is_open(queue, group):
     ids = sorted(queue.create(taskGroupId=group) for _ in range(3))
     waiting = queue.create(taskGroupId=group, dependencies=[ids[0]])
     done = queue.create(taskGroupId=group)
-    queue.does(done)
-    assert code(queue.post(f"/task-group/{group}/cancel")) == CONFLICT
+    queue.claim_and_report(done)
+    assert refusal_code(queue.post(f"/task-group/{group}/cancel")) == CONFLICT
     queue.post(f"/task-group/{group}/seal")
 
     reply = queue.post(f"/task-group/{group}/cancel").json()
@@ -82,14 +82,14 @@ def test_a_sealed_group_is_canceled_as_far_as_it_is_open(queue, group):
     assert {queue.runs(id)[-1][2] for id in (*ids, waiting)} == {"canceled"}
     assert queue.state(done) == "completed"
     assert queue.post(f"/task-group/{group}/cancel").json()["cancelledCount"] == 0
-    assert queue.told().count("task-exception") == 4
-    assert "task-group-resolved" in queue.told()
+    assert queue.message_names().count("task-exception") == 4
+    assert "task-group-resolved" in queue.message_names()
 
 
 def test_all_that_was_never_resolved_gets_another_priority(queue, group):
     pending, done = queue.create(taskGroupId=group), queue.create(taskGroupId=group)
     waiting = queue.create(taskGroupId=group, dependencies=[pending])
-    queue.does(done)
+    queue.claim_and_report(done)
 
     reply = queue.post(f"/task-group/{group}/priority", {"newPriority": "high"}).json()
 
@@ -101,7 +101,7 @@ def test_all_that_was_never_resolved_gets_another_priority(queue, group):
         "taskIds": sorted([pending, waiting]),
     }
     assert [queue.status(id)["priority"] for id in (pending, waiting, done)] == ["high", "high", "lowest"]
-    [told] = printed(group, "task-group-priority-changed")
-    assert told["payload"] == {
+    [message_names] = printed_messages(group, "task-group-priority-changed")
+    assert message_names["payload"] == {
         "version": 1, "taskGroupId": group, "schedulerId": "-", "newPriority": "high", "tasksAffected": 2
     }  # fmt: skip

@@ -2,7 +2,7 @@
 
 import pytest
 
-from .conftest import HOUR, LINUX, code
+from .conftest import HOUR, LINUX, refusal_code
 
 WORKERS = "/provisioners/proj/worker-types/linux/workers"
 DAY = 24 * HOUR
@@ -54,7 +54,7 @@ def test_what_is_pending_and_what_is_claimed_is_listed_oldest_first(queue):
     }  # fmt: skip
 
     for id in reversed(ids):
-        queue.takes(id)
+        queue.claim_specific_task(id)
         queue.later(1)
 
     claimed = paged(queue, f"/task-queues/{LINUX}/claimed", "tasks")
@@ -70,7 +70,7 @@ def test_tasks_of_one_moment_are_all_on_some_page(queue):
 
 def test_a_queue_is_known_once_a_worker_has_asked_it(queue):
     queue.create()
-    assert code(queue.get(f"/task-queues/{LINUX}")) == (404, "ResourceNotFound")
+    assert refusal_code(queue.get(f"/task-queues/{LINUX}")) == (404, "ResourceNotFound")
 
     queue.claim()
 
@@ -96,7 +96,7 @@ def test_queues_and_provisioners_are_listed_in_pages(queue):
 
 @pytest.mark.parametrize("path", ["/provisioners/none", "/provisioners/proj/worker-types/none", f"{WORKERS}/here/w9"])
 def test_what_nobody_has_asked_is_not_found(queue, path):
-    assert code(queue.get(path)) == (404, "ResourceNotFound")
+    assert refusal_code(queue.get(path)) == (404, "ResourceNotFound")
 
 
 def test_a_worker_is_shown_with_the_last_twenty_tasks_that_it_took(queue):
@@ -149,7 +149,7 @@ def test_a_worker_that_has_expired_is_seen_only_in_quarantine(queue):
     queue.send("PUT", f"{WORKERS}/here/w2", {"quarantineUntil": queue.at(9 * DAY)})
     queue.clock.advance(seconds=2 * DAY)
 
-    assert code(queue.get(f"{WORKERS}/here/w1")) == (404, "ResourceNotFound")
+    assert refusal_code(queue.get(f"{WORKERS}/here/w1")) == (404, "ResourceNotFound")
     assert [each["workerId"] for each in queue.get(WORKERS).json()["workers"]] == ["w2"]
 
 
@@ -161,8 +161,11 @@ def test_a_worker_may_be_declared_before_it_asks(queue):
     assert (declared["expires"], declared["recentTasks"]) == (queue.at(9 * DAY), [])
     assert declared == queue.get(f"{WORKERS}/here/w7").json()
     assert queue.get(f"/task-queues/{LINUX}").json()["expires"] == queue.at(9 * DAY)
-    assert code(queue.send("PUT", path, {})) == (400, "InputValidationError")
-    assert code(queue.send("PUT", path, {"quarantineUntil": queue.at(1)})) == (400, "InputValidationError")
-    assert code(queue.send("PUT", f"{WORKERS}/here/w8", {"quarantineUntil": queue.at(1)})) == (404, "ResourceNotFound")
+    assert refusal_code(queue.send("PUT", path, {})) == (400, "InputValidationError")
+    assert refusal_code(queue.send("PUT", path, {"quarantineUntil": queue.at(1)})) == (400, "InputValidationError")
+    assert refusal_code(queue.send("PUT", f"{WORKERS}/here/w8", {"quarantineUntil": queue.at(1)})) == (
+        404,
+        "ResourceNotFound",
+    )
     gone = queue.send("PUT", path.replace("w7", "w9"), {"expires": queue.at(-DAY)})
     assert gone.json()["expires"] == queue.at(-DAY)

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.api.taskcluster import auth_urls, method_scopes, object_urls, schemas, urls
 
-from .conftest import LINUX, code
+from .conftest import LINUX, refusal_code
 
 NONE = "V3Wzk-6rT9yQ1uY2o0nJ5A"
 MALFORMED, SCHEMA, INPUT = (400, "MalformedPayload"), (400, "InputValidationError"), (400, "InputError")
@@ -89,14 +89,14 @@ BODIES = {
 
 @pytest.mark.parametrize(("body", "expected"), BODIES.values(), ids=BODIES)
 def test_a_body_that_makes_no_sense_is_refused(queue, body, expected):
-    assert code(queue.post(f"/claim-work/{LINUX}", body)) == expected
+    assert refusal_code(queue.post(f"/claim-work/{LINUX}", body)) == expected
 
 
 @pytest.mark.parametrize("type", ["text/plain", "application/x-www-form-urlencoded", ""])
 def test_a_body_must_say_that_it_is_json(queue, type):
     body = {"workerGroup": "a", "workerId": "b"}
 
-    assert code(queue.send("POST", f"/claim-work/{LINUX}", body, type=type)) == MALFORMED
+    assert refusal_code(queue.send("POST", f"/claim-work/{LINUX}", body, type=type)) == MALFORMED
 
 
 @pytest.mark.parametrize(("charset", "is_read"), [("utf-8", True), ('"UTF-8"', True), ("klingon", False)])
@@ -105,7 +105,7 @@ def test_a_body_is_in_utf_8(queue, charset, is_read):
 
     reply = queue.send("POST", f"/claim-work/{LINUX}", body, type=f"application/json; charset={charset}")
 
-    assert reply.status_code == 200 if is_read else code(reply) == INPUT
+    assert reply.status_code == 200 if is_read else refusal_code(reply) == INPUT
 
 
 def test_a_method_without_a_body_minds_none(queue):
@@ -116,11 +116,11 @@ def test_a_method_without_a_body_minds_none(queue):
 
 def test_a_body_beyond_ten_megabytes_is_too_large(queue):
     id, much = queue.create(), b" " * (22 * 1024 * 1024)
-    queue.takes(id)
+    queue.claim_specific_task(id)
 
-    assert code(queue.post(f"/claim-work/{LINUX}", much[: 10 * 1024 * 1024 + 1])) == (413, "InputTooLarge")
-    assert code(queue.post(f"/claim-work/{LINUX}", much)) == (413, "InputTooLarge")
-    assert code(queue.post(f"/task/{id}/runs/0/completed", much)) == (413, "InputTooLarge")
+    assert refusal_code(queue.post(f"/claim-work/{LINUX}", much[: 10 * 1024 * 1024 + 1])) == (413, "InputTooLarge")
+    assert refusal_code(queue.post(f"/claim-work/{LINUX}", much)) == (413, "InputTooLarge")
+    assert refusal_code(queue.post(f"/task/{id}/runs/0/completed", much)) == (413, "InputTooLarge")
 
 
 PATHS = [
@@ -134,12 +134,12 @@ PATHS = [
 def test_a_part_of_an_address_that_cannot_be_is_refused(queue, path):
     reply = queue.get(path)
 
-    assert reply.json() == {"error": "Not found"} or code(reply) == ARGUMENTS
+    assert reply.json() == {"error": "Not found"} or refusal_code(reply) == ARGUMENTS
 
 
 @pytest.mark.parametrize("run", ["-1", "x", "1e3", "99999999999999999999999", "1.0"])
 def test_a_run_has_a_number(queue, run):
-    assert code(queue.post(f"/task/{NONE}/runs/{run}/reclaim")) == ARGUMENTS
+    assert refusal_code(queue.post(f"/task/{NONE}/runs/{run}/reclaim")) == ARGUMENTS
 
 
 OPTIONS = {
@@ -156,13 +156,13 @@ OPTIONS = {
 def test_options_are_checked(queue, query, expected):
     reply = queue.get("/task-queues", **query)
 
-    assert reply.status_code == 200 if expected is None else code(reply) == expected
+    assert reply.status_code == 200 if expected is None else refusal_code(reply) == expected
 
 
 def test_an_option_where_none_is_known_is_refused(queue):
     id = queue.create()
 
-    assert code(queue.client.get(f"/api/queue/v1/task/{id}?limit=1")) == ARGUMENTS
+    assert refusal_code(queue.client.get(f"/api/queue/v1/task/{id}?limit=1")) == ARGUMENTS
 
 
 def test_every_method_says_what_it_requires():
@@ -179,12 +179,12 @@ def test_nobody_knows_a_stranger_who_must_be_known(queue, settings):
     id = queue.create()
     settings.CONDUCTOR_API_ACCESS = "token"
 
-    assert code(queue.get(f"/task/{id}")) == (403, "InsufficientScopes")
-    assert code(queue.post(f"/task/{id}/cancel")) == (403, "InsufficientScopes")
+    assert refusal_code(queue.get(f"/task/{id}")) == (403, "InsufficientScopes")
+    assert refusal_code(queue.post(f"/task/{id}/cancel")) == (403, "InsufficientScopes")
     assert queue.get("/ping").status_code == 200
 
 
 def test_a_page_of_another_site_may_not_use_an_open_server(queue):
     reply = queue.client.get(f"/api/queue/v1/task/{NONE}", headers={"origin": "https://evil.example.org"})
 
-    assert code(reply) == (403, "InsufficientScopes")
+    assert refusal_code(reply) == (403, "InsufficientScopes")

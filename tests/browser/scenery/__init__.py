@@ -10,9 +10,9 @@ from conductor_app.engine import failures
 from . import house, returns
 
 
-def play() -> None:
+def create_everything() -> None:
     """All of it."""
     now = clock.now()
-    returns.come_back(now)
+    returns.create_returns(now)
     failures.group_failures(1000)
-    house.keep(now)
+    house.create_records(now)

@@ -23,7 +23,7 @@ from conductor_app.engine.access import applications, scope_roles
 from conductor_app.insight.durations import DAY, HOUR, MINUTE, SECOND
 from conductor_app.models import Attempt, FailureGroup, Task
 
-from .returns import RETURN, at, begin, work
+from .returns import RETURN, freeze_time_at, start_return, work_on_task
 
 PLACED = "conductor:shop:return_announced"
 NIGHTS = {"cronExpression": "0 30 2 * * *", "zoneId": "Europe/Berlin"}
@@ -49,34 +49,34 @@ HANDLER = {
 }
 
 
-def keep(now: int) -> None:
+def create_records(now: int) -> None:
     """What each screen has to show."""
-    staff()
-    look_after_failures(now)
-    by_the_clock(now)
-    listen(now)
-    name_things(now)
-    watch(now)
-    leave_open(now)
+    create_staff()
+    create_failure_notes(now)
+    create_schedules(now)
+    create_event_handlers(now)
+    create_tags(now)
+    create_views_and_alerts(now)
+    create_open_returns(now)
 
 
-def staff() -> None:
+def create_staff() -> None:
     for name, role in (("ann", "Authors"), ("otto", "Operators"), ("vera", "Viewers")):
         person = User.objects.create_user(name, f"{name}@example.com", is_staff=True)
         person.groups.add(Group.objects.get(name=role))
 
 
-def look_after_failures(now: int) -> None:
+def create_failure_notes(now: int) -> None:
     first, second, *_ = FailureGroup.objects.order_by("-count")
-    with at(now - 90 * MINUTE):
+    with freeze_time_at(now - 90 * MINUTE):
         failures.transition_group(first.pk, "acknowledge", "otto", "payments-3 is being replaced (OPS-2207)")
         failures.assign_group(first.pk, "otto", "otto")
         failures.annotate_group(first.pk, "Only build 42 of the payment workers meets it.", "otto")
         failures.transition_group(second.pk, "resolve", "otto", "closed accounts are paid by cheque", version=3)
 
 
-def by_the_clock(now: int) -> None:
-    with at(now - 3 * DAY):
+def create_schedules(now: int) -> None:
+    with freeze_time_at(now - 3 * DAY):
         for name, more in {
             "nightly_return_report": NIGHTS | {"description": "What came back, for the morning's meeting."},
             "hourly_carrier_sync": {"cronExpression": "0 0 * * * *", "zoneId": "UTC", "paused": True},
@@ -87,8 +87,8 @@ def by_the_clock(now: int) -> None:
             )
 
 
-def listen(now: int) -> None:
-    with at(now - 5 * HOUR):
+def create_event_handlers(now: int) -> None:
+    with freeze_time_at(now - 5 * HOUR):
         event_handlers.create_handlers(
             [HANDLER, {**HANDLER, "name": "count_returns", "condition": "$.total > 0", "active": False}], "ann"
         )
@@ -106,13 +106,13 @@ def listen(now: int) -> None:
         for number in range(3):
             runs.start(runs.StartRequest("track_parcel", input={"parcel": f"DE-77{number}4190"}), "ann")
     for number, (total, country) in enumerate([(19, "DE"), (84, "FR"), (240, "AT"), (12, "DE")]):
-        with at(now - (50 - 11 * number) * MINUTE):
+        with freeze_time_at(now - (50 - 11 * number) * MINUTE):
             told = {"order": f"R-9{number}017", "total": total, "country": country}
             events.receive_event(PLACED, f"shop-{number}", told, "api")
 
 
-def name_things(now: int) -> None:
-    with at(now - 2 * DAY):
+def create_tags(now: int) -> None:
+    with freeze_time_at(now - 2 * DAY):
         secrets_and_variables.put_secret("payments_token", "s3cr3t-of-the-bank", "ann", "rotated as every quarter")
         secrets_and_variables.put_secret("carrier_password", "another-one", "ann")
         secrets_and_variables.put_variable("returns_address", "Lagerstraße 7, 20357 Hamburg", "ann", "we have moved")
@@ -123,40 +123,42 @@ def name_things(now: int) -> None:
         retention.save_policy(RETURN, 14, 60, 0, "olga", "many, and small")
 
 
-def watch(now: int) -> None:
+def create_views_and_alerts(now: int) -> None:
     refused = {"definition": RETURN, "status": ["FAILED"]}
-    with at(now - 4 * HOUR):
+    with freeze_time_at(now - 4 * HOUR):
         view = alerts.save_view("Refunds that failed", refused, "olga", is_shared=True, is_tile=True)
         quiet = QuietHours(22 * 60, 7 * 60, "Europe/Berlin")
         alerts.save_alert(view, "count", 3, 60, 120, "olga", mail="returns@example.com", quiet=quiet)
         alerts.save_view("Dear returns", {"definition": RETURN, "inside": "input.dear=yes"}, "otto", is_shared=True)
     asked = bulk_operations.BulkRequest("retry", refused, "the bank is back", canary_size=4, canary_share=50, rate=1.0)
-    with at(now - 9 * MINUTE):
+    with freeze_time_at(now - 9 * MINUTE):
         operation = bulk_operations.start(asked, "otto")
     for second in range(5):
-        with at(now - 9 * MINUTE + second * SECOND):
+        with freeze_time_at(now - 9 * MINUTE + second * SECOND):
             bulk_operations.run_due_operations()
-    with at(now - 8 * MINUTE):
+    with freeze_time_at(now - 8 * MINUTE):
         bulk_operations.pause(operation, "otto", "the bank asks for an hour of rest")
 
 
-def leave_open(now: int) -> None:
+def create_open_returns(now: int) -> None:
     """Returns that wait: for a person, for a worker, for a limit, for a queue that is held."""
     for number in range(3):
-        begin(now - (60 + 100 * number) * MINUTE, 4211 + 977 * number, dear=True)
-        spent = work(now - (59 + 100 * number) * MINUTE, "collect_return", 4_000, label="RL0815")
-        work(spent + 500, "inspect_goods", 11_000, verdict="damaged")
+        start_return(now - (60 + 100 * number) * MINUTE, 4211 + 977 * number, dear=True)
+        spent = work_on_task(now - (59 + 100 * number) * MINUTE, "collect_return", 4_000, label="RL0815")
+        work_on_task(spent + 500, "inspect_goods", 11_000, verdict="damaged")
     asked = Task.objects.filter(ref="approve_refund").order_by("pk").last()
-    with at(now - 30 * MINUTE):
+    with freeze_time_at(now - 30 * MINUTE):
         human_tasks.add_comment(asked.pk, "The customer sent pictures; see the ticket.", "otto")
     for number in range(9):
-        begin(now - (20 - 2 * number) * MINUTE, 30_011 + 531 * number)
+        start_return(now - (20 - 2 * number) * MINUTE, 30_011 + 531 * number)
         if number < 6:
-            work(now - (19 - 2 * number) * MINUTE, "collect_return", 3_000 + 200 * number, label=f"RL77{number}")
-    with at(now - 3_000):
+            work_on_task(
+                now - (19 - 2 * number) * MINUTE, "collect_return", 3_000 + 200 * number, label=f"RL77{number}"
+            )
+    with freeze_time_at(now - 3_000):
         tasks.claim_tasks("inspect_goods", worker="hall-1@7", count=2, wait_ms=0)
     first = Attempt.objects.filter(queue="collect_return", status="PENDING").order_by("pk").first()
-    with at(now - 2_000):
+    with freeze_time_at(now - 2_000):
         queues.pause_queue("collect_return", "otto", "the van is at the garage until noon")
         queues.drain_worker("hall-2@7", "otto", "is to be updated")
         queues.prioritize(first.pk, 90, "otto", "a customer of many years")

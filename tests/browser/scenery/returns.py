@@ -29,7 +29,7 @@ PERSON = {
 
 
 @contextmanager
-def at(moment: int) -> Iterator[None]:
+def freeze_time_at(moment: int) -> Iterator[None]:
     """As if it were then."""
     source, clock._source = clock._source, lambda: moment * 1_000_000
     try:
@@ -38,20 +38,20 @@ def at(moment: int) -> Iterator[None]:
         clock._source = source
 
 
-def come_back(now: int) -> None:
+def create_returns(now: int) -> None:
     """Some each hour, today and a week ago; since noon, so to speak, by the second version."""
-    with at(now - 8 * DAY):
-        define(1, "first release")
+    with freeze_time_at(now - 8 * DAY):
+        register_definition(1, "first release")
     for hour in range(24, 0, -1):
         if hour == 12:
-            with at(now - hour * HOUR):
-                define(2, "Dear returns are seen by a person (SHOP-812)")
+            with freeze_time_at(now - hour * HOUR):
+                register_definition(2, "Dear returns are seen by a person (SHOP-812)")
         for week in (7 * DAY, 0):
             for number in range(1 + hour * 5 % 4):
-                come(now - week - hour * HOUR + number * 13 * MINUTE, may_fail=not week)
+                create_return(now - week - hour * HOUR + number * 13 * MINUTE, may_fail=not week)
 
 
-def define(version: int, reason: str) -> None:
+def register_definition(version: int, reason: str) -> None:
     """What is done with goods that come back; the second version asks a person about dear ones."""
     common = {"ownerEmail": "returns@example.com", "timeoutSeconds": 7200, "responseTimeoutSeconds": 3600}
     for name, policy in POLICIES.items():
@@ -86,29 +86,31 @@ def step(ref: str, type: str = "SIMPLE", **inputs: Any) -> dict[str, Any]:
     return {"name": ref, "taskReferenceName": ref, "type": type, "inputParameters": inputs}
 
 
-def come(begins: int, may_fail: bool) -> None:
+def create_return(begins: int, may_fail: bool) -> None:
     """One return, from the customer's door to the money, which does not always arrive."""
     mixed = begins // (13 * MINUTE) * 31
-    begin(begins, mixed)
-    begins = work(begins + 800, "collect_return", 4_000 + mixed % 3_000, label=f"RL{mixed % 9999:04}")
-    begins = work(begins + 400, "inspect_goods", 9_000 + mixed % 14_000, verdict="as new" if mixed % 3 else "worn")
+    start_return(begins, mixed)
+    begins = work_on_task(begins + 800, "collect_return", 4_000 + mixed % 3_000, label=f"RL{mixed % 9999:04}")
+    begins = work_on_task(
+        begins + 400, "inspect_goods", 9_000 + mixed % 14_000, verdict="as new" if mixed % 3 else "worn"
+    )
     reason = REFUSALS[mixed % 3] if may_fail and mixed % 7 in (2, 5) else ""
-    work(begins + 300, "refund_customer", 1_200 + mixed % 900, reason, refund=f"RF-{mixed % 99999}")
+    work_on_task(begins + 300, "refund_customer", 1_200 + mixed % 900, reason, refund=f"RF-{mixed % 99999}")
 
 
-def begin(moment: int, mixed: int, dear: bool = False) -> str:
+def start_return(moment: int, mixed: int, dear: bool = False) -> str:
     order = f"R-{mixed % 100_000:05}"
     given = {"order": order, "total": 20 + mixed % 180 + 400 * dear, "dear": "yes" if dear else "no"}
-    with at(moment):
+    with freeze_time_at(moment):
         return runs.start(runs.StartRequest(RETURN, input=given, correlation_id=order, labels=("shop",)), "till-2")
 
 
-def work(begins: int, queue: str, lasts: int, reason: str = "", **output: Any) -> int:
+def work_on_task(begins: int, queue: str, lasts: int, reason: str = "", **output: Any) -> int:
     """A worker takes the next task, and reports on it so much later; returns when."""
     worker = WORKERS.get(queue, ("hall-1@7", "hall-2@7"))[1 if reason else begins % 2]
-    with at(begins):
+    with freeze_time_at(begins):
         [attempt] = tasks.claim_tasks(queue, worker=worker, wait_ms=0)
-    with at(begins + lasts):
+    with freeze_time_at(begins + lasts):
         lines = [(f"{queue} begins", begins), (f"ERROR {reason}" if reason else "done", begins + lasts)]
         tasks.add_logs(attempt.pk, lines, begins)
         outcome = "FAILED" if reason else "COMPLETED"

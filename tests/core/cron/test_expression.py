@@ -4,25 +4,25 @@ from datetime import datetime
 
 import pytest
 
-from conductor_app.core.cron import cron, zone
+from conductor_app.core.cron import parse_cron, parse_zone
 from conductor_app.core.errors import Invalid
 
 BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"
 
 
 def moment(text: str, zone_id: str = "UTC") -> int:
-    return round(datetime.fromisoformat(text).replace(tzinfo=zone(zone_id)).timestamp() * 1000)
+    return round(datetime.fromisoformat(text).replace(tzinfo=parse_zone(zone_id)).timestamp() * 1000)
 
 
 def shown(found: int, zone_id: str) -> str:
-    return datetime.fromtimestamp(found / 1000, zone(zone_id)).isoformat()
+    return datetime.fromtimestamp(found / 1000, parse_zone(zone_id)).isoformat()
 
 
 def slots(expression: str, start: str, count: int, zone_id: str = "UTC") -> list[str]:
     """The next moments, without their seconds where those are none."""
     found, at = [], moment(start, zone_id)
     for _ in range(count):
-        at = cron(expression).after(at, zone(zone_id))
+        at = parse_cron(expression).after(at, parse_zone(zone_id))
         if at is None:
             break
         found.append(shown(at, zone_id))
@@ -207,23 +207,23 @@ REFUSED = {
 @pytest.mark.parametrize("expression", REFUSED.values(), ids=REFUSED)
 def test_what_spring_refuses_is_refused_with_a_reason(expression):
     with pytest.raises(Invalid, match="cron expression"):
-        cron(expression)
+        parse_cron(expression)
 
 
 def test_a_day_that_never_comes_has_no_slot():
-    assert cron("0 0 0 31 2 *").after(moment("2027-03-01T00:00:00"), zone(BERLIN)) is None
+    assert parse_cron("0 0 0 31 2 *").after(moment("2027-03-01T00:00:00"), parse_zone(BERLIN)) is None
 
 
 def test_a_moment_within_a_second_counts_as_before_the_next():
     at = moment("2027-03-01T00:00:00")
 
-    assert cron("* * * * * *").after(at - 1, zone("UTC")) == at
-    assert cron("* * * * * *").after(at, zone("UTC")) == at + 1000
+    assert parse_cron("* * * * * *").after(at - 1, parse_zone("UTC")) == at
+    assert parse_cron("* * * * * *").after(at, parse_zone("UTC")) == at + 1000
 
 
 @pytest.mark.parametrize("at", [-(2**63), 2**63 - 1])
 def test_moments_that_no_calendar_holds_are_answered(at):
-    found = cron("0 0 0 1 1 *").after(at, zone(NEW_YORK))
+    found = parse_cron("0 0 0 1 1 *").after(at, parse_zone(NEW_YORK))
 
     assert found is None or found > at
 
@@ -233,9 +233,9 @@ def test_moments_that_no_calendar_holds_are_answered(at):
 )
 def test_a_zone_that_is_none_is_refused(name):
     with pytest.raises(Invalid, match="time zone"):
-        zone(name)
+        parse_zone(name)
 
 
 @pytest.mark.parametrize(("name", "hours"), [("GMT+2", 2), ("UTC-03:30", -3.5), ("Z", 0), ("+0100", 1)])
 def test_an_offset_is_a_zone(name, hours):
-    assert zone(name).utcoffset(datetime(2027, 7, 1)).total_seconds() == hours * 3600
+    assert parse_zone(name).utcoffset(datetime(2027, 7, 1)).total_seconds() == hours * 3600

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.cron.words import in_words
+from conductor_app.core.cron.words import describe_cron
 
 SAID = {
     "0 30 9 * * MON-FRI": "at 09:30, Monday to Friday",
@@ -24,9 +24,9 @@ NOT_SAID = ["0 0 6 L * ?", "0 0 6 * JAN *", "7,9 * * * * *", "0 1,17 * * * *", "
 
 @pytest.mark.parametrize("expression", SAID)
 def test_an_expression_is_said_as_people_say_it(expression):
-    assert in_words(expression) == SAID[expression]
+    assert describe_cron(expression) == SAID[expression]
 
 
 @pytest.mark.parametrize("expression", NOT_SAID)
 def test_what_is_better_read_as_it_is_written_is_not_put_in_words(expression):
-    assert in_words(expression) == ""
+    assert describe_cron(expression) == ""

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core.document.semantic_diff import semantic_changes
-from tests.tries import tries
+from tests.tries import property_settings
 
 
 def step(ref, kind="SIMPLE", **fields):
@@ -104,7 +104,7 @@ JSON = st.recursive(
 DOCUMENTS = st.dictionaries(st.sampled_from(["tasks", "name", "inputParameters", "timeoutSeconds"]), JSON)
 
 
-@tries(40)
+@property_settings(40)
 @given(DOCUMENTS, DOCUMENTS)
 def test_any_two_documents_can_be_compared_and_none_differs_from_itself(one, other):
     assert isinstance(semantic_changes(one, other), list)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core.document.json_positions import TextPositions, keys_of
-from tests.tries import tries
+from tests.tries import property_settings
 
 TEXT = """{
   "name": "order",
@@ -88,7 +88,7 @@ ANYTHING = st.recursive(
 )
 
 
-@tries(40)
+@property_settings(40)
 @given(ANYTHING, st.sampled_from([None, 1, 3]))
 def test_every_plain_value_of_every_document_is_marked_where_it_stands(value, indent):
     text = json.dumps({"root": value}, indent=indent, ensure_ascii=True)

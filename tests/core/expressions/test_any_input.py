@@ -17,7 +17,7 @@ from conductor_app.core.expressions import (
     trace_expressions,
 )
 from conductor_app.core.expressions.java_text import json_text
-from tests.tries import tries
+from tests.tries import property_settings
 
 FRAGMENTS = [
     *["${", "}", "$", "{", "$${", ".", "..", "[", "]", "*", "['", "']", "[0]", "[?(", ")]", "@", "==", "=~ /a/", "&&"],
@@ -31,7 +31,7 @@ documents = st.recursive(
 
 
 @given(written=documents, document=documents)
-@tries(200)
+@property_settings(200)
 def test_resolve_never_raises(written, document):
     def scope(root, key):
         return document
@@ -44,7 +44,7 @@ def test_resolve_never_raises(written, document):
 
 
 @given(path=texts, document=documents)
-@tries(200)
+@property_settings(200)
 def test_a_path_is_refused_or_read(path, document):
     try:
         read = compile_path(path).read(document)

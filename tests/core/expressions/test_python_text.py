@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.expressions import without_texts, words
+from conductor_app.core.expressions import script_names, without_texts
 
 SCRIPT = """
 total = orders[0].total  # the first
@@ -17,13 +17,13 @@ def test_texts_and_comments_are_left_out():
 
 
 def test_words_are_names_and_keywords_in_the_order_of_their_first_use():
-    assert words(SCRIPT) == ["total", "orders", "note", "return", "größe"]
+    assert script_names(SCRIPT) == ["total", "orders", "note", "return", "größe"]
 
 
 def test_a_text_that_stays_open_ends_with_its_line_or_with_the_script():
-    assert words("a = 'b\nc = '''d\ne") == ["a", "c"]
+    assert script_names("a = 'b\nc = '''d\ne") == ["a", "c"]
 
 
 @pytest.mark.parametrize("text", ["'\\\\", "'''\\\\'''", '"\\\\', "'''", "#'\n"])
 def test_a_text_of_nothing_but_quotes_is_read_in_one_pass(text):
-    assert words(text * 100_000 + "\na") in ([], ["a"])
+    assert script_names(text * 100_000 + "\na") in ([], ["a"])

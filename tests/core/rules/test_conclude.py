@@ -5,13 +5,13 @@ import pytest
 from conductor_app.core import commands
 from conductor_app.core.errors import NotAllowedInState
 from tests.builders import fork, noop, plan, set_variable, step, terminate
-from tests.core.life import Life
+from tests.core.life import RunInMemory
 
 CLEANUP = plan(step("sweep"), name="cleanup")
 
 
 def test_the_output_is_that_of_the_task_created_last():
-    life = Life(plan(step("a"), step("b"))).completes("a", n=1).completes("b", n=2)
+    life = RunInMemory(plan(step("a"), step("b"))).completes("a", n=1).completes("b", n=2)
 
     assert life.run.output == {"n": 2}
 
@@ -23,19 +23,21 @@ def test_the_output_is_what_the_definition_says():
         "v": "${workflow.variables.v}",
         "none": "${b.output.x}",
     }
-    life = Life(plan(step("a"), set_variable("s", v=3), outputParameters=said), {"way": "x"}).completes("a", n=1)
+    life = RunInMemory(plan(step("a"), set_variable("s", v=3), outputParameters=said), {"way": "x"}).completes("a", n=1)
 
     assert life.run.output == {"sum": 1, "way": "x", "v": 3, "none": None}
 
 
 def test_a_run_that_failed_has_an_output_too():
-    life = Life(plan(step("a"), step("b"), outputParameters={"n": "${a.output.n}"})).completes("a", n=1).fails("b")
+    life = (
+        RunInMemory(plan(step("a"), step("b"), outputParameters={"n": "${a.output.n}"})).completes("a", n=1).fails("b")
+    )
 
     assert (life.status, life.run.output) == ("FAILED", {"n": 1})
 
 
 def test_an_open_branch_keeps_the_run_open():
-    life = Life(plan(fork([step("a")], [step("b")], on=["a"]))).completes("a")
+    life = RunInMemory(plan(fork([step("a")], [step("b")], on=["a"]))).completes("a")
     assert life.status == "RUNNING"
 
     assert life.completes("b").status == "COMPLETED"
@@ -43,13 +45,13 @@ def test_an_open_branch_keeps_the_run_open():
 
 def test_of_two_failures_the_run_names_the_one_that_came_first_in_the_definition():
     steps = fork([terminate("x", "STOPPED")], [terminate("y", "STOPPED")])
-    life = Life(plan(steps))
+    life = RunInMemory(plan(steps))
 
     assert life.run.failed_attempt_id == life.task("x").attempt.id
 
 
 def test_a_failure_is_the_end_before_anything_else_is_begun():
-    life = Life(plan(fork([step("a"), step("c")], [step("b"), step("d")])))
+    life = RunInMemory(plan(fork([step("a"), step("c")], [step("b"), step("d")])))
     life.do(commands.pause_run)
     life.fails("a").completes("b")
 
@@ -59,8 +61,8 @@ def test_a_failure_is_the_end_before_anything_else_is_begun():
     assert "d" not in life.statuses
 
 
-def failed(definition_fields: dict, **known) -> Life:
-    return Life(plan(step("a"), **definition_fields), {"n": 1}, known=known).fails("a", "no funds")
+def failed(definition_fields: dict, **known) -> RunInMemory:
+    return RunInMemory(plan(step("a"), **definition_fields), {"n": 1}, known=known).fails("a", "no funds")
 
 
 def test_a_failure_workflow_gets_the_input_and_what_happened():
@@ -68,7 +70,7 @@ def test_a_failure_workflow_gets_the_input_and_what_happened():
 
     [started] = life.started
     assert started.definition is CLEANUP
-    assert started.is_about_failure
+    assert started.is_failure_workflow
     assert started.input == {
         "n": 1,
         "workflowId": "run",
@@ -89,7 +91,7 @@ def test_a_failure_workflow_that_is_not_there_is_told_of_in_the_output(name):
 
 @pytest.mark.parametrize(("with_failure", "count"), [(False, 0), (True, 1)])
 def test_an_operator_may_ask_for_the_failure_workflow(with_failure, count):
-    life = Life(plan(step("a"), failureWorkflow="cleanup"), known={"cleanup": CLEANUP})
+    life = RunInMemory(plan(step("a"), failureWorkflow="cleanup"), known={"cleanup": CLEANUP})
 
     life.do(commands.terminate_run("enough", with_failure))
 
@@ -97,20 +99,20 @@ def test_an_operator_may_ask_for_the_failure_workflow(with_failure, count):
 
 
 def test_a_terminate_names_itself_as_the_cause_only_if_the_end_is_bad():
-    steps = {status: Life(plan(terminate("end", status))) for status in ("COMPLETED", "FAILED")}
+    steps = {status: RunInMemory(plan(terminate("end", status))) for status in ("COMPLETED", "FAILED")}
 
     assert steps["COMPLETED"].run.failed_attempt_id == ""
     assert steps["FAILED"].run.failed_attempt_id == steps["FAILED"].task("end").attempt.id
 
 
 def test_a_run_with_a_limit_says_that_there_is_room():
-    life = Life(plan(noop("n")), limit_key="x")
+    life = RunInMemory(plan(noop("n")), limit_key="x")
 
     assert [(message.subject, message.facts) for message in life.sent] == [("release", {"name": "order", "key": "x"})]
 
 
 def test_a_held_run_begins_nothing_but_its_first_work():
-    life = Life(plan(step("a")), limit_key="x", is_held=True)
+    life = RunInMemory(plan(step("a")), limit_key="x", is_held=True)
     assert life.task("a").attempt.visible_at > 10**15
 
     life.later(5).do(commands.release_held_run)
@@ -119,7 +121,7 @@ def test_a_held_run_begins_nothing_but_its_first_work():
 
 
 def test_a_held_run_whose_first_step_needs_no_worker_begins_when_it_is_released():
-    life = Life(plan(noop("n"), step("a")), limit_key="x", is_held=True)
+    life = RunInMemory(plan(noop("n"), step("a")), limit_key="x", is_held=True)
     assert life.statuses == {}
 
     life.do(commands.release_held_run)
@@ -128,7 +130,7 @@ def test_a_held_run_whose_first_step_needs_no_worker_begins_when_it_is_released(
 
 
 def test_what_cannot_be_decided_is_abandoned_with_a_reason():
-    life = Life(plan(step("a"), outputParameters={"n": 1}, failureWorkflow="cleanup"))
+    life = RunInMemory(plan(step("a"), outputParameters={"n": 1}, failureWorkflow="cleanup"))
 
     life.do(commands.FailUndecidableRun("It makes no sense."))
 
@@ -136,7 +138,7 @@ def test_what_cannot_be_decided_is_abandoned_with_a_reason():
 
 
 def test_a_completed_run_cannot_be_retried():
-    life = Life(plan(step("a"))).completes("a")
+    life = RunInMemory(plan(step("a"))).completes("a")
 
     with pytest.raises(NotAllowedInState):
         life.retry()

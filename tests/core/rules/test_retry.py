@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import plan, policy, step
-from tests.core.life import Life
+from tests.core.life import RunInMemory
 
 PLAIN, OPTIONAL, PERMISSIVE = {}, {"optional": True}, {"permissive": True}
 BOTH = {"optional": True, "permissive": True}
@@ -36,7 +36,7 @@ def name(case) -> str:
 
 @pytest.mark.parametrize(("kind", "outcome", "status", "goes_on", "end"), MATRIX, ids=map(name, MATRIX))
 def test_what_the_end_of_a_task_does_to_its_run(kind, outcome, status, goes_on, end):
-    life = Life(plan(step("a", **kind), step("b")))
+    life = RunInMemory(plan(step("a", **kind), step("b")))
 
     life.ends("a", outcome)
 
@@ -50,7 +50,7 @@ def test_what_the_end_of_a_task_does_to_its_run(kind, outcome, status, goes_on, 
 @pytest.mark.parametrize("kind", [PLAIN, OPTIONAL, PERMISSIVE], ids=["plain", "optional", "permissive"])
 @pytest.mark.parametrize("outcome", ["FAILED", "TIMED_OUT"])
 def test_every_retry_is_used_before_a_task_is_given_up(kind, outcome):
-    life = Life(plan(step("a", policy=policy(retries=2), **kind), step("b")))
+    life = RunInMemory(plan(step("a", policy=policy(retries=2), **kind), step("b")))
 
     life.ends("a", outcome).ends("a", outcome)
 
@@ -62,7 +62,7 @@ def test_every_retry_is_used_before_a_task_is_given_up(kind, outcome):
 
 @pytest.mark.parametrize("outcome", ["FAILED_FOR_GOOD", "CANCELED"])
 def test_some_ends_are_never_tried_again(outcome):
-    life = Life(plan(step("a", policy=policy(retries=5))))
+    life = RunInMemory(plan(step("a", policy=policy(retries=5))))
 
     life.ends("a", outcome)
 
@@ -70,7 +70,7 @@ def test_some_ends_are_never_tried_again(outcome):
 
 
 def test_a_further_attempt_is_new_and_knows_the_one_before():
-    life = Life(
+    life = RunInMemory(
         plan(step("a", policy=policy(retries=1, delay_seconds=5), inputs={"n": "${workflow.input.n}"})), {"n": 1}
     )
     first = life.claim("a").attempt
@@ -87,7 +87,7 @@ def test_a_further_attempt_is_new_and_knows_the_one_before():
 
 
 def test_a_further_attempt_is_given_its_own_id():
-    life = Life(plan(step("a", policy=policy(retries=1), inputs={"me": "${CPEWF_TASK_ID}"}))).fails("a")
+    life = RunInMemory(plan(step("a", policy=policy(retries=1), inputs={"me": "${CPEWF_TASK_ID}"}))).fails("a")
 
     attempt = life.task("a").attempt
 
@@ -99,7 +99,7 @@ def test_a_further_attempt_is_given_its_own_id():
 )
 def test_the_retry_count_of_the_step_goes_before_that_of_the_task_definition(own, registered, attempts):
     fields = {} if own is None else {"retryCount": own}
-    life = Life(plan(step("a", policy=policy(retries=registered), **fields)))
+    life = RunInMemory(plan(step("a", policy=policy(retries=registered), **fields)))
     count = 0
 
     while life.status == "RUNNING":
@@ -110,7 +110,7 @@ def test_the_retry_count_of_the_step_goes_before_that_of_the_task_definition(own
 
 
 def test_the_total_time_over_all_attempts_ends_the_retries():
-    life = Life(plan(step("a", policy=policy(retries=9, total_seconds=100, timeout_policy="RETRY"))))
+    life = RunInMemory(plan(step("a", policy=policy(retries=9, total_seconds=100, timeout_policy="RETRY"))))
 
     life.later(99).fails("a")
     assert life.statuses == {"a": "SCHEDULED"}
@@ -120,7 +120,7 @@ def test_the_total_time_over_all_attempts_ends_the_retries():
 
 
 def test_the_run_says_which_task_failed_it_and_why():
-    life = Life(plan(step("a"))).fails("a", "no funds")
+    life = RunInMemory(plan(step("a"))).fails("a", "no funds")
 
     id = life.task("a").attempt.id
     assert life.run.reason == f"Task {id} failed with status: FAILED and reason: 'no funds'"
@@ -129,7 +129,7 @@ def test_the_run_says_which_task_failed_it_and_why():
 
 
 def test_failures_of_permissive_tasks_are_summed_up_at_the_end():
-    life = Life(plan(step("a", permissive=True), step("b", permissive=True), step("c")))
+    life = RunInMemory(plan(step("a", permissive=True), step("b", permissive=True), step("c")))
 
     life.fails("a", "one").fails("b", "two").completes("c")
 
@@ -140,10 +140,10 @@ def test_failures_of_permissive_tasks_are_summed_up_at_the_end():
 
 
 def test_the_names_of_failed_tasks_stay_though_a_later_attempt_succeeds():
-    life = Life(plan(step("a", name="pay", policy=policy(retries=1)))).fails("a").completes("a")
+    life = RunInMemory(plan(step("a", name="pay", policy=policy(retries=1)))).fails("a").completes("a")
 
     assert (life.status, life.run.failed_refs, life.run.failed_names) == ("COMPLETED", ("a",), ("pay",))
 
 
 def test_a_definition_without_tasks_is_completed_at_once():
-    assert Life(plan()).status == "COMPLETED"
+    assert RunInMemory(plan()).status == "COMPLETED"

@@ -4,13 +4,13 @@ import pytest
 
 from conductor_app.core import commands
 from tests.builders import fork, plan, policy, step, sub_workflow
-from tests.core.life import Life
+from tests.core.life import RunInMemory
 
 CLOCKS = {"total": "total_seconds", "task": "timeout_seconds", "poll": "poll_seconds"}
 
 
-def life_with(clock: str, timeout_policy: str, **fields) -> Life:
-    life = Life(
+def life_with(clock: str, timeout_policy: str, **fields) -> RunInMemory:
+    life = RunInMemory(
         plan(
             step(
                 "a",
@@ -57,7 +57,7 @@ def test_a_policy_of_alerting_ends_nothing(clock):
 
 @pytest.mark.parametrize("timeout_policy", ["RETRY", "TIME_OUT_WF", "ALERT_ONLY"])
 def test_a_lost_lease_is_tried_again_whatever_the_policy(timeout_policy):
-    life = Life(plan(step("a", policy=policy(retries=1, lease_seconds=20, timeout_policy=timeout_policy))))
+    life = RunInMemory(plan(step("a", policy=policy(retries=1, lease_seconds=20, timeout_policy=timeout_policy))))
     life.claim("a")
 
     assert life.later(19).statuses == {"a": "IN_PROGRESS"}
@@ -68,7 +68,7 @@ def test_a_lost_lease_is_tried_again_whatever_the_policy(timeout_policy):
 
 
 def test_an_alert_never_hides_a_lost_lease():
-    life = Life(
+    life = RunInMemory(
         plan(step("a", policy=policy(retries=1, lease_seconds=20, timeout_seconds=10, timeout_policy="ALERT_ONLY")))
     )
     life.claim("a")
@@ -85,7 +85,7 @@ def test_two_tasks_may_run_out_of_time_at_the_same_moment(first, second):
         [step(ref, policy=policy(retries=1, poll_seconds=30, timeout_policy=wanted))]
         for ref, wanted in (("a", first), ("b", second))
     ]
-    life = Life(plan(fork(*branches)))
+    life = RunInMemory(plan(fork(*branches)))
 
     life.later(30)
 
@@ -93,7 +93,7 @@ def test_two_tasks_may_run_out_of_time_at_the_same_moment(first, second):
 
 
 def test_the_run_s_own_time_ends_it_with_all_that_is_open():
-    life = Life(plan(step("a"), timeoutSeconds=60, timeoutPolicy="TIME_OUT_WF"))
+    life = RunInMemory(plan(step("a"), timeoutSeconds=60, timeoutPolicy="TIME_OUT_WF"))
 
     assert life.later(59).status == "RUNNING"
     assert life.later(1).status == "TIMED_OUT"
@@ -102,14 +102,14 @@ def test_the_run_s_own_time_ends_it_with_all_that_is_open():
 
 
 def test_a_paused_run_still_times_out():
-    life = Life(plan(step("a"), timeoutSeconds=60, timeoutPolicy="TIME_OUT_WF"))
+    life = RunInMemory(plan(step("a"), timeoutSeconds=60, timeoutPolicy="TIME_OUT_WF"))
     life.do(commands.pause_run)
 
     assert life.later(60).status == "TIMED_OUT"
 
 
 def test_resuming_gives_a_run_its_time_anew():
-    life = Life(plan(step("a"), timeoutSeconds=60, timeoutPolicy="TIME_OUT_WF")).later(50)
+    life = RunInMemory(plan(step("a"), timeoutSeconds=60, timeoutPolicy="TIME_OUT_WF")).later(50)
     life.do(commands.pause_run)
     life.do(commands.resume_run)
 
@@ -118,7 +118,7 @@ def test_resuming_gives_a_run_its_time_anew():
 
 
 def test_a_child_whose_task_timed_out_is_stopped():
-    life = Life(
+    life = RunInMemory(
         plan(sub_workflow("s", policy=policy(retries=1, timeout_seconds=30, timeout_policy="RETRY"))),
         known={"child": plan(step("x"), name="child")},
     )

@@ -6,7 +6,7 @@ from conductor_app.core.frozen import fast_replace
 from conductor_app.core.snapshot import NEVER
 from conductor_app.core.standalone import commands
 from conductor_app.core.standalone.decide import Command, apply_command, no_command
-from conductor_app.core.standalone.resolutions import ENDINGS, MOST_ATTEMPTS
+from conductor_app.core.standalone.resolutions import ATTEMPT_RESOLUTIONS, MOST_ATTEMPTS
 from conductor_app.core.standalone.snapshot import StandaloneTask
 from conductor_app.core.states import BLOCKED, LEASED, TASK
 
@@ -14,7 +14,7 @@ NOON = 1_803_902_400_000
 LEASE_MS, DEADLINE_MS, GRACE_MS = 20_000, 300_000, 60_000
 
 
-class Life:
+class StandaloneTaskInMemory:
     """One task, from its definition on."""
 
     def __init__(self, retries: int = 5, waits: bool = False) -> None:
@@ -34,12 +34,12 @@ class Life:
             waits=waits,
         )
         self.standalone = standalone
-        self.hears(commands.define_task)
+        self.apply_command_and_check(commands.define_task)
 
-    def hears(self, command: Command = no_command) -> None:
+    def apply_command_and_check(self, command: Command = no_command) -> None:
         """A command, and what follows from it."""
         before, self.standalone = self.standalone, apply_command(self.standalone, command, self.now).after
-        assert complaints(before, self.standalone, self.now) == []
+        assert law_violations(before, self.standalone, self.now) == []
 
     def claimed(self, worker: str = "here/w1") -> bool:
         """What the claim does to the row; whether there was something to claim."""
@@ -56,7 +56,7 @@ class Life:
     def later(self, ms: int) -> None:
         """Time passes, and the sweeps look at what is due."""
         self.now += ms
-        self.hears()
+        self.apply_command_and_check()
 
     @property
     def runs(self) -> list[tuple[str, str, str]]:
@@ -64,7 +64,7 @@ class Life:
         return [(a.status, a.cause, a.reason) for a in self.standalone.attempts]
 
 
-def complaints(before: StandaloneTask, after: StandaloneTask, now: int) -> list[str]:
+def law_violations(before: StandaloneTask, after: StandaloneTask, now: int) -> list[str]:
     """Everything about a task after a decision that must never be so; empty where all is well."""
     attempts, found = after.attempts, []
     found += ["a number is missing"] if [a.number for a in attempts] != list(range(len(attempts))) else []
@@ -79,7 +79,7 @@ def complaints(before: StandaloneTask, after: StandaloneTask, now: int) -> list[
     found += ["its end rings"] if (after.status in TASK.final) != (after.wake_at == NEVER) else []
     found += ["it forgets that it was resolved"] if before.ever_resolved and not after.ever_resolved else []
     for last, following in pairwise(attempts):
-        wanted = ENDINGS[last.reason].retried_as
+        wanted = ATTEMPT_RESOLUTIONS[last.reason].retried_as
         if following.cause != "rerun" and following.cause != wanted:
             found.append(f"{following.cause} after {last.reason}")
     found += ["there is more to say"] if apply_command(after, no_command, now).effects else []

@@ -7,9 +7,9 @@ from conductor_app.core.errors import RequestRefused
 from conductor_app.core.frozen import fast_replace
 from conductor_app.core.standalone import commands, reports
 from conductor_app.core.standalone.resolutions import COMPLETED, EXCEPTIONS, FAILED
-from tests.tries import tries
+from tests.tries import property_settings
 
-from .life import DEADLINE_MS, LEASE_MS, Life
+from .life import DEADLINE_MS, LEASE_MS, StandaloneTaskInMemory
 
 REASONS = st.sampled_from([COMPLETED, FAILED, *EXCEPTIONS])
 NUMBERS = st.integers(0, 4)
@@ -25,29 +25,29 @@ STEPS = st.one_of(
 )
 
 
-def do(life: Life, what: str, *details) -> None:
+def do(life: StandaloneTaskInMemory, what: str, *details) -> None:
     match what, details:
         case "claims", ():
             life.claimed()
         case "reports", (number, reason):
-            life.hears(reports.report_attempt(number, reason))
+            life.apply_command_and_check(reports.report_attempt(number, reason))
         case "renews", (number,):
-            life.hears(reports.renew_lease(number))
+            life.apply_command_and_check(reports.renew_lease(number))
         case "waits", (ms,):
             life.later(ms)
         case "released", ():
             life.standalone = fast_replace(life.standalone, waits=False)
-            life.hears(commands.dependency_done("other"))
+            life.apply_command_and_check(commands.satisfy_dependency("other"))
         case "prioritize", (priority,):
-            life.hears(commands.prioritize(priority))
+            life.apply_command_and_check(commands.prioritize(priority))
         case _:
-            life.hears(getattr(commands, what))
+            life.apply_command_and_check(getattr(commands, what))
 
 
-@tries(150)
+@property_settings(150)
 @given(st.lists(STEPS, max_size=40), st.integers(0, 3), st.booleans())
 def test_what_must_hold_of_a_task_holds_after_every_decision(steps, retries, waits):
-    life = Life(retries, waits)
+    life = StandaloneTaskInMemory(retries, waits)
 
     for step in steps:
         before = life.standalone

@@ -5,12 +5,12 @@ import pytest
 from conductor_app.core.standalone import commands, reports
 from conductor_app.core.standalone.decide import apply_command
 from conductor_app.core.standalone.effects import PublishMessage, PublishResolution
-from conductor_app.core.standalone.resolutions import ENDINGS
+from conductor_app.core.standalone.resolutions import ATTEMPT_RESOLUTIONS
 
-from .life import DEADLINE_MS, GRACE_MS, LEASE_MS, Life
+from .life import DEADLINE_MS, GRACE_MS, LEASE_MS, StandaloneTaskInMemory
 
 
-def told(life: Life, command) -> list:
+def told(life: StandaloneTaskInMemory, command) -> list:
     """What others are told because of a command, and what waits for the task."""
     effects = apply_command(life.standalone, command, life.now).effects
     return [
@@ -31,25 +31,25 @@ def told(life: Life, command) -> list:
     ],
 )
 def test_an_end_is_told_and_resolves_the_task_unless_it_is_tried_again(reason, told_of_it):
-    life = Life(retries=1)
+    life = StandaloneTaskInMemory(retries=1)
     life.claimed()
 
     assert told(life, reports.report_attempt(0, reason)) == told_of_it
 
 
-@pytest.mark.parametrize("reason", sorted(ENDINGS))
+@pytest.mark.parametrize("reason", sorted(ATTEMPT_RESOLUTIONS))
 def test_without_retries_every_end_is_the_tasks(reason):
-    life = Life(retries=0)
+    life = StandaloneTaskInMemory(retries=0)
     life.claimed()
 
-    life.hears(reports.report_attempt(0, reason))
+    life.apply_command_and_check(reports.report_attempt(0, reason))
 
     assert not life.standalone.is_open
     assert len(life.runs) == 1
 
 
 def test_a_lost_lease_is_tried_again_at_its_moment():
-    life = Life(retries=1)
+    life = StandaloneTaskInMemory(retries=1)
     life.claimed()
 
     life.later(LEASE_MS - 1)
@@ -60,7 +60,7 @@ def test_a_lost_lease_is_tried_again_at_its_moment():
 
 
 def test_a_lease_that_is_lost_after_the_deadline_is_no_business_of_its_own():
-    life = Life(retries=1)
+    life = StandaloneTaskInMemory(retries=1)
     life.later(DEADLINE_MS - 1)
     life.claimed()
 
@@ -72,7 +72,7 @@ def test_a_lease_that_is_lost_after_the_deadline_is_no_business_of_its_own():
 
 
 def test_what_has_run_out_is_heard_before_what_is_asked():
-    life = Life()
+    life = StandaloneTaskInMemory()
     life.claimed()
     life.now += DEADLINE_MS + GRACE_MS
 

@@ -4,13 +4,13 @@ import pytest
 
 from conductor_app.core.data_requests import ScriptResult
 from tests.builders import decision, plan, step
-from tests.core.life import Life
+from tests.core.life import RunInMemory
 
 CASES = {"a": [step("one")], "b": [], "1": [step("first")], "null": [step("nothing")]}
 
 
-def life(value, **fields) -> Life:
-    return Life(plan(decision("way", CASES, [step("other")], **fields), step("after")), {"way": value})
+def life(value, **fields) -> RunInMemory:
+    return RunInMemory(plan(decision("way", CASES, [step("other")], **fields), step("after")), {"way": value})
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_after_the_case_comes_what_follows():
 
 
 def test_without_a_default_what_follows_comes_at_once():
-    assert Life(plan(decision("way", CASES), step("after")), {"way": "z"}).waiting == ["after"]
+    assert RunInMemory(plan(decision("way", CASES), step("after")), {"way": "z"}).waiting == ["after"]
 
 
 def test_its_row_shows_the_case_and_nothing_else():
@@ -45,12 +45,12 @@ def test_its_row_shows_the_case_and_nothing_else():
 def test_a_script_may_choose():
     scripted = plan(decision("way", CASES, caseExpression="$.way + 1"))
 
-    assert Life(scripted, {"way": 0}, scripts={"$.way + 1": 1.0}).waiting == ["first"]
+    assert RunInMemory(scripted, {"way": 0}, scripts={"$.way + 1": 1.0}).waiting == ["first"]
 
 
 def test_a_script_that_fails_fails_the_run():
     broken = {"boom": ScriptResult(error="boom is not defined")}
-    life = Life(plan(decision("way", CASES, caseExpression="boom"), step("after")), scripts=broken)
+    life = RunInMemory(plan(decision("way", CASES, caseExpression="boom"), step("after")), scripts=broken)
 
     assert life.status == "FAILED"
     assert "boom is not defined" in life.run.reason

@@ -4,11 +4,11 @@ import pytest
 
 from conductor_app.core.data_requests import ScriptResult
 from tests.builders import fork, loop, noop, plan, policy, step, switch, wait
-from tests.core.life import Life
+from tests.core.life import RunInMemory
 
 
 def test_a_loop_turns_as_long_as_its_condition_holds():
-    life = Life(plan(loop("l", step("a"), step("b"), times=2), step("c")))
+    life = RunInMemory(plan(loop("l", step("a"), step("b"), times=2), step("c")))
     assert life.statuses == {"l": "IN_PROGRESS", "a__1": "SCHEDULED"}
 
     life.completes("a__1", n=1).completes("b__1", n=2)
@@ -21,7 +21,7 @@ def test_a_loop_turns_as_long_as_its_condition_holds():
 
 
 def test_a_body_is_done_once_where_the_condition_never_holds():
-    life = Life(plan(loop("l", step("a"), loopCondition="never")), scripts={"never": False}).completes("a__1")
+    life = RunInMemory(plan(loop("l", step("a"), loopCondition="never")), scripts={"never": False}).completes("a__1")
 
     assert life.status == "COMPLETED"
     assert life.task("l").attempt.output["iteration"] == 1
@@ -31,7 +31,7 @@ def test_a_body_is_done_once_where_the_condition_never_holds():
     ("answer", "goes_on"), [(True, True), (1, True), (0.5, True), (0, False), ("yes", False), (None, False)]
 )
 def test_a_truth_or_a_number_above_zero_continues(answer, goes_on):
-    life = Life(plan(loop("l", step("a"), loopCondition="again")), scripts={"again": answer}).completes("a__1")
+    life = RunInMemory(plan(loop("l", step("a"), loopCondition="again")), scripts={"again": answer}).completes("a__1")
 
     assert ("a__2" in life.statuses) == goes_on
 
@@ -39,7 +39,7 @@ def test_a_truth_or_a_number_above_zero_continues(answer, goes_on):
 def test_the_condition_sees_inputs_outputs_and_the_loop_itself():
     seen = {}
     scripts = {"again": lambda inputs: seen.update(inputs) or False}
-    life = Life(plan(loop("l", step("a"), loopCondition="again", inputs={"most": 3})), scripts=scripts)
+    life = RunInMemory(plan(loop("l", step("a"), loopCondition="again", inputs={"most": 3})), scripts=scripts)
 
     life.completes("a__1", key="v")
 
@@ -48,7 +48,7 @@ def test_the_condition_sees_inputs_outputs_and_the_loop_itself():
 
 def test_a_condition_that_fails_fails_the_loop_for_good():
     broken = {"again": ScriptResult(error="oops")}
-    life = Life(plan(loop("l", step("a"), loopCondition="again")), scripts=broken).completes("a__1")
+    life = RunInMemory(plan(loop("l", step("a"), loopCondition="again")), scripts=broken).completes("a__1")
 
     assert life.statuses["l"] == "FAILED_WITH_TERMINAL_ERROR"
     assert (life.status, "oops" in life.run.reason) == ("FAILED", True)
@@ -62,7 +62,7 @@ def test_a_condition_that_fails_fails_the_loop_for_good():
 def test_a_loop_over_a_list_has_a_turn_for_each_item(items, turns):
     fields = {"items": "${workflow.input.items}"}
     inputs = {"item": "${l.output.loopItem}", "index": "${l.output.loopIndex}"}
-    life = Life(plan(loop("l", step("a", inputs=inputs), **fields)), {"items": items})
+    life = RunInMemory(plan(loop("l", step("a", inputs=inputs), **fields)), {"items": items})
     seen = []
 
     for turn in range(1, turns + 1):
@@ -77,13 +77,13 @@ def test_a_loop_over_a_list_has_a_turn_for_each_item(items, turns):
 
 def test_a_list_and_a_condition_must_both_hold():
     fields = {"inputs": {"_items": [1, 2, 3]}, "loopCondition": "small"}
-    life = Life(plan(loop("l", step("a"), **fields)), scripts={"small": lambda seen: seen["loopItem"] < 2})
+    life = RunInMemory(plan(loop("l", step("a"), **fields)), scripts={"small": lambda seen: seen["loopItem"] < 2})
 
     assert life.completes("a__1", "a__2").status == "COMPLETED"
 
 
 def test_old_turns_are_forgotten_where_that_is_asked_for():
-    life = Life(plan(loop("l", step("a"), times=4, inputs={"keepLastN": 2})))
+    life = RunInMemory(plan(loop("l", step("a"), times=4, inputs={"keepLastN": 2})))
 
     life.completes("a__1", "a__2", "a__3", "a__4")
 
@@ -92,14 +92,14 @@ def test_old_turns_are_forgotten_where_that_is_asked_for():
 
 
 def test_a_number_of_turns_to_keep_that_is_none_fails_the_loop():
-    life = Life(plan(loop("l", step("a"), times=2, inputs={"keepLastN": "many"}))).completes("a__1")
+    life = RunInMemory(plan(loop("l", step("a"), times=2, inputs={"keepLastN": "many"}))).completes("a__1")
 
     assert life.status == "FAILED"
     assert "keepLastN" in life.run.reason
 
 
 def test_a_failure_in_the_second_turn_can_be_retried_there():
-    life = Life(plan(loop("l", step("a"), step("b"), times=2))).completes("a__1", "b__1", "a__2").fails("b__2")
+    life = RunInMemory(plan(loop("l", step("a"), step("b"), times=2))).completes("a__1", "b__1", "a__2").fails("b__2")
     assert (life.status, life.statuses["l"]) == ("FAILED", "CANCELED")
 
     life.retry()
@@ -110,14 +110,14 @@ def test_a_failure_in_the_second_turn_can_be_retried_there():
 
 
 def test_each_turn_has_all_its_retries():
-    life = Life(plan(loop("l", step("a", policy=policy(retries=1)), times=2))).fails("a__1").completes("a__1")
+    life = RunInMemory(plan(loop("l", step("a", policy=policy(retries=1)), times=2))).fails("a__1").completes("a__1")
 
     assert life.task("a__2").attempt.number == 0
     assert life.fails("a__2").completes("a__2").status == "COMPLETED"
 
 
 def test_a_permissive_failure_fails_the_loop_at_the_end_of_the_turn():
-    life = Life(plan(loop("l", step("a", permissive=True), step("b"), times=2))).fails("a__1", "no luck")
+    life = RunInMemory(plan(loop("l", step("a", permissive=True), step("b"), times=2))).fails("a__1", "no luck")
     assert life.statuses["b__1"] == "SCHEDULED"
 
     life.completes("b__1")
@@ -127,7 +127,7 @@ def test_a_permissive_failure_fails_the_loop_at_the_end_of_the_turn():
 
 def test_a_body_may_hold_a_switch():
     body = switch("way", {"x": [step("a"), step("b")]}, inputs={"case": "x"})
-    life = Life(plan(loop("l", body, step("c"), times=2)))
+    life = RunInMemory(plan(loop("l", body, step("c"), times=2)))
 
     for turn in (1, 2):
         life.completes(f"a__{turn}", f"b__{turn}", f"c__{turn}")
@@ -136,7 +136,7 @@ def test_a_body_may_hold_a_switch():
 
 
 def test_loops_may_be_nested_and_count_each_for_itself():
-    life = Life(plan(loop("outer", step("a"), loop("inner", step("b"), times=2), step("c"), times=2), step("d")))
+    life = RunInMemory(plan(loop("outer", step("a"), loop("inner", step("b"), times=2), step("c"), times=2), step("d")))
 
     for turn in (1, 2):
         life.completes(f"a__{turn}", f"b__{turn}__1")
@@ -149,7 +149,7 @@ def test_loops_may_be_nested_and_count_each_for_itself():
 
 def test_a_loop_in_a_fork_in_a_loop_comes_to_its_end():
     body = fork([loop("inner", step("a"), times=2)], [step("b")])
-    life = Life(plan(loop("outer", *body, times=2)))
+    life = RunInMemory(plan(loop("outer", *body, times=2)))
 
     for turn in (1, 2):
         life.completes(f"b__{turn}", f"a__{turn}__1", f"a__{turn}__2")
@@ -158,20 +158,20 @@ def test_a_loop_in_a_fork_in_a_loop_comes_to_its_end():
 
 
 def test_a_loop_may_turn_many_times_within_one_decision():
-    life = Life(plan(loop("l", noop("a"), times=100), step("b")))
+    life = RunInMemory(plan(loop("l", noop("a"), times=100), step("b")))
 
     assert life.statuses["b"] == "SCHEDULED"
     assert life.task("l").iteration == 100
 
 
 def test_a_loop_with_a_wait_turns_on_time():
-    life = Life(plan(loop("l", wait("pause", duration="10 s"), times=3)))
+    life = RunInMemory(plan(loop("l", wait("pause", duration="10 s"), times=3)))
 
     assert life.later(29).status == "RUNNING"
     assert life.later(1).status == "COMPLETED"
 
 
 def test_a_loop_without_a_body_fails_with_a_reason():
-    life = Life(plan(loop("l", times=2)))
+    life = RunInMemory(plan(loop("l", times=2)))
 
     assert (life.status, "loopOver" in life.run.reason) == ("FAILED", True)

@@ -4,10 +4,10 @@ import pytest
 
 from conductor_app.core.effects import PublishEvent
 from tests.builders import event, plan, policy, step
-from tests.core.life import Life
+from tests.core.life import RunInMemory
 
 
-def told(life: Life) -> list[PublishEvent]:
+def told(life: RunInMemory) -> list[PublishEvent]:
     return [effect for effect in life.effects if isinstance(effect, PublishEvent)]
 
 
@@ -20,7 +20,7 @@ def told(life: Life) -> list[PublishEvent]:
     ],
 )
 def test_an_event_of_this_server_is_told_in_the_decision_itself(sink, name):
-    life = Life(
+    life = RunInMemory(
         plan(event("tell", sink, inputs={"n": "${workflow.input.n}"}), step("after")), {"n": 1, "what": "shipped"}
     )
 
@@ -43,7 +43,7 @@ def test_an_event_of_this_server_is_told_in_the_decision_itself(sink, name):
 
 
 def test_an_event_that_somebody_else_completes_is_told_once():
-    life = Life(plan(event("tell", "conductor:paid", asyncComplete=True), step("after")))
+    life = RunInMemory(plan(event("tell", "conductor:paid", asyncComplete=True), step("after")))
     assert life.statuses == {"tell": "IN_PROGRESS"}
 
     life.later(3600)
@@ -56,7 +56,7 @@ def test_an_event_that_somebody_else_completes_is_told_once():
 
 def test_an_event_that_is_refused_by_who_completes_it_is_told_again_after_the_delay():
     limits = policy(retries=1, delay_seconds=5)
-    life = Life(plan(event("tell", "conductor:paid", asyncComplete=True, policy=limits)))
+    life = RunInMemory(plan(event("tell", "conductor:paid", asyncComplete=True, policy=limits)))
 
     life.fails("tell").later(4)
     assert len(told(life)) == 1
@@ -69,7 +69,7 @@ def test_an_event_that_is_refused_by_who_completes_it_is_told_again_after_the_de
 
 @pytest.mark.parametrize("sink", ["kafka:orders", "amqp_queue:orders", "nonsense", ""])
 def test_other_sinks_are_a_built_in_workers_business(sink):
-    life = Life(plan(event("tell", "${workflow.input.sink}", inputs={"n": 1})), {"sink": sink})
+    life = RunInMemory(plan(event("tell", "${workflow.input.sink}", inputs={"n": 1})), {"sink": sink})
 
     assert told(life) == []
     assert life.task("tell").attempt.queue == "EVENT"
@@ -77,7 +77,7 @@ def test_other_sinks_are_a_built_in_workers_business(sink):
 
 
 def test_a_run_that_its_limit_holds_tells_nothing():
-    life = Life(plan(event("tell", "conductor:paid")), is_held=True)
+    life = RunInMemory(plan(event("tell", "conductor:paid")), is_held=True)
 
     assert told(life) == []
     assert life.statuses == {"tell": "SCHEDULED"}

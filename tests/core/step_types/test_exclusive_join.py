@@ -1,12 +1,12 @@
 """EXCLUSIVE_JOIN: goes on with the one branch that was taken (execution §8.8)."""
 
 from tests.builders import exclusive_join, fork, noop, plan, step, switch
-from tests.core.life import Life
+from tests.core.life import RunInMemory
 
 
-def life(way: str) -> Life:
+def life(way: str) -> RunInMemory:
     chosen = switch("way", {"x": [step("a", permissive=True)], "y": [step("b")]}, [step("d")])
-    return Life(plan(chosen, exclusive_join("either", ["a", "b"], default=["d"]), step("c")), {"way": way})
+    return RunInMemory(plan(chosen, exclusive_join("either", ["a", "b"], default=["d"]), step("c")), {"way": way})
 
 
 def test_it_has_the_output_of_the_branch_that_was_taken():
@@ -28,7 +28,7 @@ def test_it_fails_as_the_branch_did():
 
 
 def test_it_waits_while_the_branch_is_open():
-    waiting = Life(plan(fork([step("a")], [noop("b"), exclusive_join("either", ["a"])], on=["either"])))
+    waiting = RunInMemory(plan(fork([step("a")], [noop("b"), exclusive_join("either", ["a"])], on=["either"])))
     assert waiting.statuses["either"] == "IN_PROGRESS"
 
     assert waiting.completes("a", n=1).status == "COMPLETED"

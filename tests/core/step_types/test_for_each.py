@@ -6,14 +6,14 @@ from conductor_app.core.commands import Rerun, jump_to_step, skip_step
 from conductor_app.core.definition import Key
 from conductor_app.core.errors import Conflict, NotFound
 from tests.builders import catch, each, fork, loop, noop, plan, policy, step, switch, try_
-from tests.core.life import Life
+from tests.core.life import RunInMemory
 
 ORDER = {"item": "${each.output.item}", "n": "${each.output.index}"}
 
 
-def three(*body, **settings) -> Life:
+def three(*body, **settings) -> RunInMemory:
     """Three items, and a step behind."""
-    return Life(plan(each("each", *body, items=["x", "y", "z"], **settings), step("after")))
+    return RunInMemory(plan(each("each", *body, items=["x", "y", "z"], **settings), step("after")))
 
 
 def test_items_are_worked_on_one_after_another_each_with_its_own_input():
@@ -44,7 +44,7 @@ def test_as_many_items_as_allowed_are_under_way_at_once():
 def test_what_stands_beside_a_step_is_read_for_the_same_item():
     seen = {"mine": "${a.output.n}", "outside": "${first.output.n}", "count": "${each.output.index}"}
     body = [step("a"), step("b", inputs=seen)]
-    life = Life(plan(step("first"), each("each", *body, items=[1, 2], parallel=2)))
+    life = RunInMemory(plan(step("first"), each("each", *body, items=[1, 2], parallel=2)))
     life.completes("first", n=9).completes("a__1__1", n=1).completes("a__2__1", n=2)
 
     assert [life.task(f"b__{n}__1").attempt.input for n in (1, 2)] == [
@@ -66,7 +66,7 @@ def test_one_goes_through_lists_of_lists():
     inner = each(
         "in", step("a", inputs={"x": "${in.output.item}", "of": "${out.output.index}"}), items="${out.output.item}"
     )
-    life = Life(plan(each("out", inner, items=[[1, 2], [], [3]]), step("after")))
+    life = RunInMemory(plan(each("out", inner, items=[[1, 2], [], [3]]), step("after")))
 
     assert life.task("a__1__1__1__1").attempt.input == {"x": 1, "of": 0}
     life.completes("a__1__1__1__1", "a__1__1__2__1")
@@ -79,7 +79,7 @@ def test_one_goes_through_lists_of_lists():
 
 @pytest.mark.parametrize(("items", "count"), [([], 0), ("${workflow.input.none}", 0), ("${workflow.input.one}", 1)])
 def test_an_empty_list_has_no_items_and_a_single_value_is_one(items, count):
-    life = Life(plan(each("each", noop("a"), items=items)), {"one": 7})
+    life = RunInMemory(plan(each("each", noop("a"), items=items)), {"one": 7})
 
     output = life.task("each").attempt.output
     assert (life.status, output["count"], len(output["results"])) == ("COMPLETED", count, count)
@@ -95,7 +95,7 @@ def test_an_empty_list_has_no_items_and_a_single_value_is_one(items, count):
     ],
 )
 def test_settings_that_make_no_sense_fail_the_step(settings, said):
-    life = Life(plan(each("each", step("a"), items=[1], **settings)), {"x": "x"})
+    life = RunInMemory(plan(each("each", step("a"), items=[1], **settings)), {"x": "x"})
 
     assert (life.status, said in life.run.reason) == ("FAILED", True)
 
@@ -128,7 +128,7 @@ def test_where_items_may_fail_the_others_go_on():
 
 def test_a_failure_of_the_step_is_caught_and_one_inside_an_item_too():
     body = each("each", try_("t", step("a"), default=[step("c")]), step("b"), items=[1, 2])
-    life = Life(plan(try_("out", body, on=[catch(step("d"), taskRef="each")])))
+    life = RunInMemory(plan(try_("out", body, on=[catch(step("d"), taskRef="each")])))
 
     life.fails("a__1__1__1__1").completes("c__1__1__1__2")
     assert life.waiting == ["b__1__1__1"]
@@ -163,7 +163,7 @@ def test_a_time_limit_that_would_end_the_run_ends_the_item():
 def test_items_that_need_nobody_are_over_at_once():
     body = switch("c", {"work": [step("a")]}, inputs={"c": "${each.output.item}"})
     items = ["none"] * 150 + ["work"] + ["none"] * 150
-    life = Life(plan(each("each", body, items=items), step("after")))
+    life = RunInMemory(plan(each("each", body, items=items), step("after")))
 
     assert life.waiting == ["a__151__1"]
     assert life.completes("a__151__1").waiting == ["after"]
@@ -254,7 +254,7 @@ def test_a_step_of_an_item_ahead_is_skipped():
 
 
 def test_a_jump_leads_into_the_item_that_began_last():
-    life = Life(plan(step("first"), each("each", step("a"), step("b", inputs=ORDER), items=["x", "y"])))
+    life = RunInMemory(plan(step("first"), each("each", step("a"), step("b", inputs=ORDER), items=["x", "y"])))
 
     life.do(jump_to_step("b"))
     assert (life.waiting, life.task("b__1__1").attempt.input["item"]) == (["b__1__1"], "x")

@@ -3,20 +3,20 @@
 import pytest
 
 from conductor_app.core.effects import UpdateRun
-from tests.builders import bare, dynamic_fork, loop, noop, plan, step, switch
-from tests.core.life import Life
+from tests.builders import dynamic_fork, loop, noop, plan, step, step_without_policy, switch
+from tests.core.life import RunInMemory
 
 
-def life(input: dict, **known) -> Life:
-    return Life(plan(*dynamic_fork(), step("after")), input, known=known)
+def life(input: dict, **known) -> RunInMemory:
+    return RunInMemory(plan(*dynamic_fork(), step("after")), input, known=known)
 
 
-def fan(inputs: dict, **fields) -> Life:
-    return Life(plan(*dynamic_fork(inputs=inputs, **(fields or {"optional": False})), step("after")))
+def fan(inputs: dict, **fields) -> RunInMemory:
+    return RunInMemory(plan(*dynamic_fork(inputs=inputs, **(fields or {"optional": False})), step("after")))
 
 
 def test_tasks_and_inputs_are_listed_apart():
-    tasks = [bare("a", inputs={"n": 0, "own": True}), bare("b")]
+    tasks = [step_without_policy("a", inputs={"n": 0, "own": True}), step_without_policy("b")]
     forked = life({"tasks": tasks, "inputs": {"a": {"n": 1}}})
 
     assert forked.statuses == {"fan": "COMPLETED", "a": "SCHEDULED", "b": "SCHEDULED", "join": "IN_PROGRESS"}
@@ -28,7 +28,7 @@ def test_tasks_and_inputs_are_listed_apart():
 
 
 def test_the_join_waits_for_all_and_has_their_outputs():
-    forked = life({"tasks": [bare("a"), bare("b")], "inputs": {}}).completes("a", n=1)
+    forked = life({"tasks": [step_without_policy("a"), step_without_policy("b")], "inputs": {}}).completes("a", n=1)
     assert forked.statuses["join"] == "IN_PROGRESS"
 
     forked.completes("b", n=2)
@@ -38,9 +38,9 @@ def test_the_join_waits_for_all_and_has_their_outputs():
 
 
 def test_the_join_waits_for_the_case_to_which_a_forked_switch_leads():
-    inner = switch("inner", {"on": [bare("x"), bare("y")]})
-    outer = switch("outer", {"deep": [bare("w"), inner], "flat": [bare("z")], "none": []})
-    given = {"tasks": [bare("a"), outer], "inputs": {}, "inner": "on"}
+    inner = switch("inner", {"on": [step_without_policy("x"), step_without_policy("y")]})
+    outer = switch("outer", {"deep": [step_without_policy("w"), inner], "flat": [step_without_policy("z")], "none": []})
+    given = {"tasks": [step_without_policy("a"), outer], "inputs": {}, "inner": "on"}
 
     deep = life({**given, "outer": "deep"}).completes("a").completes("w").completes("x")
     assert (deep.statuses["y"], deep.statuses["join"]) == ("SCHEDULED", "IN_PROGRESS")
@@ -83,7 +83,7 @@ def test_one_task_for_each_element(inputs, names, first):
 def test_elements_may_become_sub_workflows():
     child = plan(step("x"), name="child")
     inputs = {"forkTaskInputs": [{"n": 1}], "forkTaskWorkflow": "child", "forkTaskWorkflowVersion": 1}
-    forked = Life(plan(*dynamic_fork(inputs=inputs, optional=False)), known={"child": child})
+    forked = RunInMemory(plan(*dynamic_fork(inputs=inputs, optional=False)), known={"child": child})
 
     assert forked.statuses["_child_0"] == "IN_PROGRESS"
     assert forked.started[0].input == {"n": 1, "__index": 0}
@@ -100,7 +100,7 @@ def test_the_deprecated_form_is_understood():
 def test_a_second_fork_of_the_same_name_tells_its_tasks_apart():
     inputs = {"forkTaskInputs": [1], "forkTaskName": "pay"}
     steps = [*dynamic_fork("one", "j1", inputs, optional=False), *dynamic_fork("two", "j2", inputs, optional=False)]
-    forked = Life(plan(*steps)).completes("_pay_0")
+    forked = RunInMemory(plan(*steps)).completes("_pay_0")
 
     assert forked.statuses["_two_pay_0"] == "SCHEDULED"
 
@@ -114,14 +114,21 @@ def test_no_tasks_are_joined_at_once():
     [
         pytest.param({"tasks": "none", "inputs": {}}, id="tasks that are no list"),
         pytest.param({"tasks": [1], "inputs": {}}, id="a task that is no map"),
-        pytest.param({"tasks": [bare("a")], "inputs": [1]}, id="inputs that are no map"),
+        pytest.param({"tasks": [step_without_policy("a")], "inputs": [1]}, id="inputs that are no map"),
         pytest.param({"tasks": [{"name": "a"}], "inputs": {}}, id="a task without a reference"),
-        pytest.param({"tasks": [bare("a"), bare("a")], "inputs": {}}, id="a reference that occurs twice"),
-        pytest.param({"tasks": [bare("after")], "inputs": {}}, id="a reference of the definition"),
-        pytest.param({"tasks": [bare("join")], "inputs": {}}, id="the reference of its own join"),
+        pytest.param(
+            {"tasks": [step_without_policy("a"), step_without_policy("a")], "inputs": {}},
+            id="a reference that occurs twice",
+        ),
+        pytest.param({"tasks": [step_without_policy("after")], "inputs": {}}, id="a reference of the definition"),
+        pytest.param({"tasks": [step_without_policy("join")], "inputs": {}}, id="the reference of its own join"),
         pytest.param({"tasks": [loop("l", step("after"), times=2)], "inputs": {}}, id="one that hides inside a task"),
-        pytest.param({"tasks": [{**bare("a"), "retryCount": "many"}], "inputs": {}}, id="a field of a wrong type"),
-        pytest.param({"tasks": [{**bare("a"), "inputParameters": [1]}], "inputs": {}}, id="inputs of a wrong type"),
+        pytest.param(
+            {"tasks": [{**step_without_policy("a"), "retryCount": "many"}], "inputs": {}}, id="a field of a wrong type"
+        ),
+        pytest.param(
+            {"tasks": [{**step_without_policy("a"), "inputParameters": [1]}], "inputs": {}}, id="inputs of a wrong type"
+        ),
     ],
 )
 def test_a_bad_list_fails_the_run_with_a_reason(input):
@@ -133,14 +140,15 @@ def test_a_bad_list_fails_the_run_with_a_reason(input):
 
 def test_registered_task_definitions_hold_for_forked_tasks():
     forked = life(
-        {"tasks": [bare("a", name="pay")], "inputs": {}}, pay={"name": "pay", "retryCount": 1, "retryDelaySeconds": 0}
+        {"tasks": [step_without_policy("a", name="pay")], "inputs": {}},
+        pay={"name": "pay", "retryCount": 1, "retryDelaySeconds": 0},
     )
 
     assert forked.fails("a").task("a").attempt.number == 1
 
 
 def test_a_task_that_nobody_has_defined_is_tried_once():
-    assert life({"tasks": [bare("a")], "inputs": {}}).fails("a").status == "FAILED"
+    assert life({"tasks": [step_without_policy("a")], "inputs": {}}).fails("a").status == "FAILED"
 
 
 def test_a_branch_may_be_a_loop():
@@ -169,7 +177,7 @@ def test_a_branch_may_hold_a_dynamic_fork_and_go_on_after_its_join():
 
 def test_a_dynamic_fork_in_a_loop_forks_anew_in_each_turn():
     steps = dynamic_fork(inputs={"forkTaskInputs": [1], "forkTaskName": "pay"}, optional=False)
-    forked = Life(plan(loop("l", *steps, times=2)))
+    forked = RunInMemory(plan(loop("l", *steps, times=2)))
 
     forked.completes("_pay_0__1")
     [second] = [name for name in forked.statuses if name.endswith("pay_0__2")]
@@ -179,7 +187,7 @@ def test_a_dynamic_fork_in_a_loop_forks_anew_in_each_turn():
 
 def test_a_fork_that_failed_can_be_retried():
     forked = life({"tasks": "none", "inputs": {}})
-    forked.do(lambda run, ctx, now: iter([UpdateRun({"input": {"tasks": [bare("a")], "inputs": {}}})]))
+    forked.do(lambda run, ctx, now: iter([UpdateRun({"input": {"tasks": [step_without_policy("a")], "inputs": {}}})]))
 
     forked.retry()
 

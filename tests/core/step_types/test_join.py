@@ -3,13 +3,13 @@
 import pytest
 
 from tests.builders import fork, human, join, loop, noop, plan, policy, set_variable, step, switch
-from tests.core.life import Life
+from tests.core.life import RunInMemory
 
 OPTIONAL, PERMISSIVE = {"optional": True}, {"permissive": True}
 
 
-def two_branches(**fields) -> Life:
-    return Life(plan(fork([step("a", **fields)], [step("b")]), step("c")))
+def two_branches(**fields) -> RunInMemory:
+    return RunInMemory(plan(fork([step("a", **fields)], [step("b")]), step("c")))
 
 
 def test_a_fork_enters_every_branch_and_its_join():
@@ -83,14 +83,14 @@ def test_a_join_does_not_see_a_failure_that_is_tried_again():
     ],
 )
 def test_a_join_that_has_nothing_to_wait_for_is_over_at_once(steps):
-    life = Life(plan(*steps))
+    life = RunInMemory(plan(*steps))
 
     assert life.statuses["j"] == "COMPLETED"
     assert life.statuses["c"] == "SCHEDULED"
 
 
 def test_a_join_waits_for_what_it_names_only():
-    life = Life(plan(fork([step("a")], [step("b")], on=["a"]), step("c"))).completes("a")
+    life = RunInMemory(plan(fork([step("a")], [step("b")], on=["a"]), step("c"))).completes("a")
 
     assert life.statuses["c"] == "SCHEDULED"
     assert life.completes("c").status == "RUNNING"
@@ -98,7 +98,7 @@ def test_a_join_waits_for_what_it_names_only():
 
 
 def test_a_join_in_a_loop_joins_the_tasks_of_its_own_turn():
-    life = Life(plan(loop("l", *fork([step("a")], [step("b")]), times=2)))
+    life = RunInMemory(plan(loop("l", *fork([step("a")], [step("b")]), times=2)))
 
     life.completes("a__1", n=1).completes("b__1", n=2)
 
@@ -109,7 +109,7 @@ def test_a_join_in_a_loop_joins_the_tasks_of_its_own_turn():
 
 def test_forks_may_be_nested():
     inner = fork([step("a")], [step("b")], join="inner")
-    life = Life(plan(fork(inner, [step("c")], join="outer"), step("d")))
+    life = RunInMemory(plan(fork(inner, [step("c")], join="outer"), step("d")))
 
     life.completes("a", "c")
     assert life.statuses["outer"] == "IN_PROGRESS"
@@ -118,21 +118,23 @@ def test_forks_may_be_nested():
 
 
 def test_a_branch_may_end_in_a_loop():
-    life = Life(plan(fork([loop("l", step("a"), times=2)], [step("b")]), step("c"))).completes("b", "a__1")
+    life = RunInMemory(plan(fork([loop("l", step("a"), times=2)], [step("b")]), step("c"))).completes("b", "a__1")
     assert life.statuses["join"] == "IN_PROGRESS"
 
     assert life.completes("a__2").statuses["c"] == "SCHEDULED"
 
 
 def test_a_branch_may_end_in_a_switch_of_which_the_join_sees_the_case():
-    life = Life(plan(fork([switch("way", {"x": [human("a")]})], [noop("b")], on=["a"]), step("c")), {"way": "x"})
+    life = RunInMemory(plan(fork([switch("way", {"x": [human("a")]})], [noop("b")], on=["a"]), step("c")), {"way": "x"})
     assert life.statuses["join"] == "IN_PROGRESS"
 
     assert life.completes("a").statuses["c"] == "SCHEDULED"
 
 
 def test_a_join_that_nobody_can_bring_to_its_end_fails_with_a_reason():
-    life = Life(plan(fork([switch("way", {"x": [step("a")]}, [step("d")])], [step("b")], on=["a", "b"])), {"way": "y"})
+    life = RunInMemory(
+        plan(fork([switch("way", {"x": [step("a")]}, [step("d")])], [step("b")], on=["a", "b"])), {"way": "y"}
+    )
     life.completes("b")
     assert life.statuses["join"] == "IN_PROGRESS"
 

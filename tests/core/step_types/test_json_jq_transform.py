@@ -4,28 +4,28 @@ import pytest
 
 from conductor_app.core.data_requests import ScriptResult
 from tests.builders import jq, plan, policy
-from tests.core.life import Life
+from tests.core.life import RunInMemory
 
 
 @pytest.mark.parametrize(
     ("values", "result"), [([1, 2], 1), ([], None), ([None], None), ([[]], [])], ids=["several", "none", "null", "list"]
 )
 def test_its_result_is_the_first_of_its_values(values, result):
-    life = Life(plan(jq("cut", ".list[]")), scripts={".list[]": values})
+    life = RunInMemory(plan(jq("cut", ".list[]")), scripts={".list[]": values})
 
     assert life.task("cut").attempt.output == {"result": result, "resultList": values}
 
 
 def test_a_program_sees_the_whole_input_and_itself():
     seen = []
-    Life(plan(jq("cut", ".a", inputs={"a": 1})), scripts={".a": lambda given: seen.append(given) or [1]})
+    RunInMemory(plan(jq("cut", ".a", inputs={"a": 1})), scripts={".a": lambda given: seen.append(given) or [1]})
 
     assert seen[0] == {"a": 1, "queryExpression": ".a"}
 
 
 def test_a_program_that_fails_says_why_in_output_and_reason():
     broken = {".a.b": ScriptResult(error="Cannot index number")}
-    life = Life(plan(jq("cut", ".a.b")), scripts=broken)
+    life = RunInMemory(plan(jq("cut", ".a.b")), scripts=broken)
 
     assert life.status == "FAILED"
     assert life.task("cut").attempt.output == {"error": "Cannot index number"}
@@ -36,11 +36,11 @@ def test_a_program_that_fails_is_tried_again_by_its_policy():
     answers = iter([ScriptResult(error="no luck"), ScriptResult([5])])
     steps = plan(jq("cut", ".", policy=policy(retries=1, delay_seconds=5)))
 
-    assert Life(steps, scripts={".": lambda _: next(answers)}).later(5).run.output["result"] == 5
+    assert RunInMemory(steps, scripts={".": lambda _: next(answers)}).later(5).run.output["result"] == 5
 
 
 @pytest.mark.parametrize("program", ["", " ", None, 7])
 def test_without_a_program_it_fails_with_a_reason(program):
-    life = Life(plan(jq("cut", program)))
+    life = RunInMemory(plan(jq("cut", program)))
 
     assert (life.status, "queryExpression" in life.run.reason) == ("FAILED", True)

@@ -5,13 +5,15 @@ import pytest
 from conductor_app.core.data_requests import ScriptResult
 from conductor_app.core.step_types.lambda_ import wrap_as_function
 from tests.builders import lambda_, plan, policy
-from tests.core.life import Life
+from tests.core.life import RunInMemory
 
 SOURCE = wrap_as_function("return $.a + 1")
 
 
 def test_it_has_what_its_script_returns():
-    life = Life(plan(lambda_("sum", "return $.a + 1", inputs={"a": 1})), scripts={SOURCE: lambda given: given["a"] + 1})
+    life = RunInMemory(
+        plan(lambda_("sum", "return $.a + 1", inputs={"a": 1})), scripts={SOURCE: lambda given: given["a"] + 1}
+    )
 
     assert life.task("sum").attempt.output == {"result": 2}
 
@@ -19,7 +21,7 @@ def test_it_has_what_its_script_returns():
 def test_a_script_that_fails_leaves_no_output_and_is_tried_again_by_its_policy():
     answers = iter([ScriptResult(error="no luck"), ScriptResult(5)])
     steps = plan(lambda_("sum", "return $.a + 1", policy=policy(retries=1, delay_seconds=5)))
-    life = Life(steps, scripts={SOURCE: lambda _: next(answers)})
+    life = RunInMemory(steps, scripts={SOURCE: lambda _: next(answers)})
     assert (life.statuses, life.task("sum").attempt.output) == ({"sum": "SCHEDULED"}, {})
 
     assert life.later(5).run.output == {"result": 5}
@@ -27,6 +29,6 @@ def test_a_script_that_fails_leaves_no_output_and_is_tried_again_by_its_policy()
 
 @pytest.mark.parametrize("script", ["", "  ", None, 7])
 def test_without_a_script_it_fails_with_a_reason(script):
-    life = Life(plan(lambda_("sum", script)))
+    life = RunInMemory(plan(lambda_("sum", script)))
 
     assert (life.status, "expression" in life.run.reason) == ("FAILED", True)

@@ -4,7 +4,6 @@ import pytest
 
 from conductor_app.core.data_requests import ScriptResult
 from tests.builders import (
-    bare,
     dynamic,
     fork,
     human,
@@ -15,14 +14,15 @@ from tests.builders import (
     set_variable,
     start_workflow,
     step,
+    step_without_policy,
     terminate,
 )
-from tests.core.life import Life
+from tests.core.life import RunInMemory
 
 
 @pytest.mark.parametrize("status", ["COMPLETED", "FAILED", "TERMINATED"])
 def test_a_terminate_ends_the_run_in_the_way_it_says(status):
-    life = Life(plan(fork([step("a")], [terminate("end", status, "enough", {"n": 1})], on=[]), step("b")))
+    life = RunInMemory(plan(fork([step("a")], [terminate("end", status, "enough", {"n": 1})], on=[]), step("b")))
 
     assert life.status == status
     assert life.run.reason == "enough"
@@ -31,7 +31,7 @@ def test_a_terminate_ends_the_run_in_the_way_it_says(status):
 
 
 def test_a_terminate_without_a_reason_gives_one():
-    life = Life(plan(terminate("end")))
+    life = RunInMemory(plan(terminate("end")))
 
     assert life.run.reason == f"Workflow is COMPLETED by TERMINATE task: {life.task('end').attempt.id}"
 
@@ -40,24 +40,24 @@ def test_a_terminate_without_a_reason_gives_one():
     ("given", "output"), [(None, {}), ({"n": 1}, {"n": 1}), ("text", {"output": "text"}), ([1], {"output": [1]})]
 )
 def test_what_a_terminate_makes_of_its_output(given, output):
-    assert Life(plan(terminate("end", output=given))).run.output == output
+    assert RunInMemory(plan(terminate("end", output=given))).run.output == output
 
 
 def test_a_terminate_with_another_status_fails():
-    life = Life(plan(terminate("end", "STOPPED")))
+    life = RunInMemory(plan(terminate("end", "STOPPED")))
 
     assert (life.status, "STOPPED" in life.run.reason) == ("FAILED", True)
 
 
 def test_an_inline_has_the_value_of_its_script():
-    life = Life(plan(inline("sum", "$.a + 1", inputs={"a": 1})), scripts={"$.a + 1": 2})
+    life = RunInMemory(plan(inline("sum", "$.a + 1", inputs={"a": 1})), scripts={"$.a + 1": 2})
 
     assert life.task("sum").attempt.output == {"result": 2}
 
 
 def test_an_inline_that_fails_fails_for_good():
     broken = ScriptResult(error="a is not defined")
-    life = Life(plan(inline("sum", "a", policy=policy(retries=3))), scripts={"a": broken})
+    life = RunInMemory(plan(inline("sum", "a", policy=policy(retries=3))), scripts={"a": broken})
 
     assert life.statuses == {"sum": "FAILED_WITH_TERMINAL_ERROR"}
     assert life.task("sum").attempt.output == {"error": "a is not defined"}
@@ -65,7 +65,7 @@ def test_an_inline_that_fails_fails_for_good():
 
 def test_an_inline_that_takes_too_long_is_tried_again_by_its_policy():
     answers = iter([ScriptResult(error="too long", timed_out=True), ScriptResult(5)])
-    life = Life(
+    life = RunInMemory(
         plan(inline("sum", "f()", policy=policy(retries=1, delay_seconds=5))), scripts={"f()": lambda _: next(answers)}
     )
     assert life.statuses == {"sum": "SCHEDULED"}
@@ -76,54 +76,56 @@ def test_an_inline_that_takes_too_long_is_tried_again_by_its_policy():
 
 @pytest.mark.parametrize("expression", ["", "  "])
 def test_an_inline_without_an_expression_fails_with_a_reason(expression):
-    life = Life(plan(inline("sum", expression)))
+    life = RunInMemory(plan(inline("sum", expression)))
 
     assert (life.status, "expression" in life.run.reason) == ("FAILED", True)
 
 
 def test_variables_are_overwritten_by_name():
     steps = [set_variable("one", a=1, b=1), set_variable("two", b="${workflow.input.n}", c=None)]
-    life = Life(plan(*steps, variables={"z": 0}), {"n": 2})
+    life = RunInMemory(plan(*steps, variables={"z": 0}), {"n": 2})
 
     assert life.run.variables == {"z": 0, "a": 1, "b": 2, "c": None}
     assert life.task("one").attempt.output == {}
 
 
 def test_variables_that_are_too_large_fail_the_task():
-    life = Life(plan(set_variable("big", text="x" * 300_000), variables={"z": 0}))
+    life = RunInMemory(plan(set_variable("big", text="x" * 300_000), variables={"z": 0}))
 
     assert (life.status, life.run.variables) == ("FAILED", {"z": 0})
 
 
 def test_a_noop_is_over_at_once_with_nothing():
-    attempt = Life(plan(noop("n", inputParameters={"a": 1}))).task("n").attempt
+    attempt = RunInMemory(plan(noop("n", inputParameters={"a": 1}))).task("n").attempt
 
     assert (attempt.status, attempt.input, attempt.output) == ("COMPLETED", {}, {})
 
 
 def test_a_human_waits_for_a_person():
-    life = Life(plan(human("ask", inputs={"question": "?"}))).later(10**6)
+    life = RunInMemory(plan(human("ask", inputs={"question": "?"}))).later(10**6)
     assert life.statuses == {"ask": "IN_PROGRESS"}
 
     assert life.completes("ask", answer=42).run.output == {"answer": 42}
 
 
 def test_a_dynamic_task_waits_in_the_queue_that_its_input_names():
-    life = Life(plan(dynamic("any", "${workflow.input.name}")), {"name": "pay"})
+    life = RunInMemory(plan(dynamic("any", "${workflow.input.name}")), {"name": "pay"})
 
     assert life.task("any").attempt.queue == "pay"
 
 
 @pytest.mark.parametrize("name", [None, "", "  ", 7])
 def test_a_dynamic_task_without_a_name_fails_the_run(name):
-    life = Life(plan(dynamic("any", "${workflow.input.name}")), {"name": name})
+    life = RunInMemory(plan(dynamic("any", "${workflow.input.name}")), {"name": name})
 
     assert (life.status, "'chosen'" in life.run.reason) == ("FAILED", True)
 
 
 def test_a_started_workflow_is_not_waited_for():
     other = plan(step("x"), name="other")
-    life = Life(plan(start_workflow("go", name="other", input={"n": 1}, correlationId="c")), known={"other": other})
+    life = RunInMemory(
+        plan(start_workflow("go", name="other", input={"n": 1}, correlationId="c")), known={"other": other}
+    )
 
     [started] = life.started
     assert life.status == "COMPLETED"
@@ -134,25 +136,25 @@ def test_a_started_workflow_is_not_waited_for():
 
 @pytest.mark.parametrize("request_", [{"name": "nobody"}, {"name": ""}, {"name": "other", "version": "two"}, {}])
 def test_a_workflow_that_cannot_be_started_fails_the_task(request_):
-    life = Life(plan(start_workflow("go", **request_)), known={"other": plan(step("x"), name="other")})
+    life = RunInMemory(plan(start_workflow("go", **request_)), known={"other": plan(step("x"), name="other")})
 
     assert (life.status, life.started) == ("FAILED", [])
 
 
 def test_a_type_that_nobody_knows_is_work_for_a_worker_of_that_type():
-    life = Life(plan({**bare("odd", "some_name"), "type": "CUSTOM"}))
+    life = RunInMemory(plan({**step_without_policy("odd", "some_name"), "type": "CUSTOM"}))
 
     assert life.task("odd").attempt.queue == "CUSTOM"
 
 
 def test_a_start_delay_lets_the_first_attempt_wait():
-    life = Life(plan(step("a", startDelay=10)))
+    life = RunInMemory(plan(step("a", startDelay=10)))
 
     assert (life.task("a").attempt.visible_at, life.statuses) == (10_000, {"a": "SCHEDULED"})
 
 
 def test_a_step_with_an_asynchronous_end_stays_in_progress():
-    life = Life(plan(step("a", asyncComplete=True)))
+    life = RunInMemory(plan(step("a", asyncComplete=True)))
     life.claim("a")
 
     life.report("a", "IN_PROGRESS", {"ticket": 1})

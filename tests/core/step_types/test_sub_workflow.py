@@ -5,13 +5,13 @@ import pytest
 from conductor_app.core import commands
 from conductor_app.core.errors import AlreadyResolved
 from tests.builders import definition, plan, policy, step, sub_workflow
-from tests.core.life import Life
+from tests.core.life import RunInMemory
 
 CHILD = plan(step("x"), name="child")
 
 
-def life(*, run: dict | None = None, input: dict | None = None, **fields) -> Life:
-    return Life(plan(sub_workflow("s", **fields), step("after")), input, known={"child": CHILD}, **(run or {}))
+def life(*, run: dict | None = None, input: dict | None = None, **fields) -> RunInMemory:
+    return RunInMemory(plan(sub_workflow("s", **fields), step("after")), input, known={"child": CHILD}, **(run or {}))
 
 
 @pytest.mark.parametrize(
@@ -87,25 +87,27 @@ def test_each_attempt_has_a_child_of_its_own():
 def test_a_child_may_be_written_in_place():
     document = definition(step("x"), name="written")
 
-    assert Life(plan(sub_workflow("s", document))).started[0].definition.name == "written"
+    assert RunInMemory(plan(sub_workflow("s", document))).started[0].definition.name == "written"
 
 
 def test_a_child_may_come_from_an_expression():
     written = sub_workflow("s", param={"workflowDefinition": "${workflow.input.plan}"})
     document = definition(step("x"), name="given")
 
-    assert Life(plan(written), {"plan": document}).started[0].definition.name == "given"
+    assert RunInMemory(plan(written), {"plan": document}).started[0].definition.name == "given"
 
 
 def test_a_child_may_be_named_by_an_expression():
-    waiting = Life(plan(sub_workflow("s", "${workflow.input.which}")), {"which": "child"}, known={"child": CHILD})
+    waiting = RunInMemory(
+        plan(sub_workflow("s", "${workflow.input.which}")), {"which": "child"}, known={"child": CHILD}
+    )
 
     assert waiting.started[0].definition is CHILD
 
 
 @pytest.mark.parametrize("which", ["nobody", None, 7])
 def test_a_child_that_cannot_be_found_fails_the_task(which):
-    waiting = Life(plan(sub_workflow("s", "${workflow.input.which}")), {"which": which})
+    waiting = RunInMemory(plan(sub_workflow("s", "${workflow.input.which}")), {"which": which})
 
     assert waiting.status == "FAILED"
     assert "No such workflow definition" in waiting.run.reason or "names no workflow" in waiting.run.reason
@@ -129,7 +131,7 @@ def test_the_end_of_a_child_that_nobody_waits_for_is_not_heard():
 
 
 def test_a_parent_is_told_of_the_end_of_its_child():
-    child = Life(CHILD, parent_id="parent", parent_attempt_id="attempt").completes("x")
+    child = RunInMemory(CHILD, parent_id="parent", parent_attempt_id="attempt").completes("x")
 
     [message] = child.sent
     assert (message.to, message.subject) == ("parent", "child_ended")

@@ -4,13 +4,13 @@ import pytest
 
 from conductor_app.core.data_requests import ScriptResult
 from tests.builders import noop, plan, step, switch
-from tests.core.life import Life
+from tests.core.life import RunInMemory
 
 CASES = {"a": [step("one")], "b": [], "true": [step("yes")], "1": [step("first")], "null": [step("nothing")]}
 
 
-def life(value, **fields) -> Life:
-    return Life(plan(switch("way", CASES, [step("other")], **fields), step("after")), {"way": value})
+def life(value, **fields) -> RunInMemory:
+    return RunInMemory(plan(switch("way", CASES, [step("other")], **fields), step("after")), {"way": value})
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,12 @@ def test_a_case_without_steps_has_no_children():
 def test_without_a_default_what_follows_comes_at_once():
     steps = plan(switch("way", {"a": [step("one")]}), noop("after"))
 
-    assert Life(steps, {"way": "z"}).status == "COMPLETED"
+    assert RunInMemory(steps, {"way": "z"}).status == "COMPLETED"
 
 
 def test_cases_may_hold_switches():
     inner = switch("inner", {"x": [step("deep")]})
-    life = Life(plan(switch("way", {"a": [inner, step("last")]}), step("after")), {"way": "a", "inner": "x"})
+    life = RunInMemory(plan(switch("way", {"a": [inner, step("last")]}), step("after")), {"way": "a", "inner": "x"})
 
     assert life.completes("deep", "last").statuses["after"] == "SCHEDULED"
 
@@ -59,7 +59,7 @@ def test_cases_may_hold_switches():
 @pytest.mark.parametrize(("answer", "case"), [("a", "a"), (1.0, "1"), (True, "true"), (None, "null")])
 def test_a_script_may_choose(answer, case):
     scripted = {"evaluatorType": "javascript", "expression": "$.way + 1"}
-    chosen = Life(plan(switch("way", CASES, **scripted)), {"way": 0}, scripts={"$.way + 1": answer})
+    chosen = RunInMemory(plan(switch("way", CASES, **scripted)), {"way": 0}, scripts={"$.way + 1": answer})
 
     assert chosen.task("way").attempt.output["selectedCase"] == case
 
@@ -67,7 +67,7 @@ def test_a_script_may_choose(answer, case):
 @pytest.mark.parametrize(("answer", "case"), [("a", "a"), (1, "1"), (1.0, "1.0"), (True, "true"), (None, "null")])
 def test_a_script_in_python_chooses_by_its_value_as_conductor_prints_it(answer, case):
     scripted = {"evaluatorType": "python", "expression": "return way"}
-    chosen = Life(plan(switch("way", CASES, **scripted)), {"way": 0}, scripts={"return way": answer})
+    chosen = RunInMemory(plan(switch("way", CASES, **scripted)), {"way": 0}, scripts={"return way": answer})
 
     assert chosen.task("way").attempt.output["selectedCase"] == case
 
@@ -76,7 +76,7 @@ def test_a_script_in_python_chooses_by_its_value_as_conductor_prints_it(answer, 
 def test_a_script_that_fails_fails_the_switch(optional):
     scripted = {"evaluatorType": "javascript", "expression": "boom", "optional": optional}
     broken = ScriptResult(error="boom is not defined")
-    life = Life(plan(switch("way", CASES, **scripted), step("after")), scripts={"boom": broken})
+    life = RunInMemory(plan(switch("way", CASES, **scripted), step("after")), scripts={"boom": broken})
 
     if optional:
         assert life.statuses == {"way": "COMPLETED_WITH_ERRORS", "after": "SCHEDULED"}
@@ -85,7 +85,7 @@ def test_a_script_that_fails_fails_the_switch(optional):
 
 
 def test_an_unknown_language_is_a_reason_to_fail():
-    life = Life(plan(switch("way", CASES, evaluatorType="cobol")))
+    life = RunInMemory(plan(switch("way", CASES, evaluatorType="cobol")))
 
     assert life.status == "FAILED"
     assert "cobol" in life.run.reason

@@ -6,11 +6,11 @@ from conductor_app.core.commands import Rerun, jump_to_step, skip_step, upgrade_
 from conductor_app.core.definition import Key
 from conductor_app.core.errors import Conflict
 from tests.builders import catch, fork, loop, plan, policy, step, sub_workflow, terminate, try_
-from tests.core.life import Life
+from tests.core.life import RunInMemory
 
 
 def test_a_body_that_does_well_ends_the_step_with_its_outputs():
-    life = Life(plan(try_("t", step("a"), step("b"), default=[step("c")]), step("after")))
+    life = RunInMemory(plan(try_("t", step("a"), step("b"), default=[step("c")]), step("after")))
 
     life.completes("a__1", "b__1", n=1)
 
@@ -19,7 +19,7 @@ def test_a_body_that_does_well_ends_the_step_with_its_outputs():
 
 
 def test_a_failure_leads_to_the_handler_and_on():
-    life = Life(plan(try_("t", step("a"), step("b"), default=[step("c")]), step("after")))
+    life = RunInMemory(plan(try_("t", step("a"), step("b"), default=[step("c")]), step("after")))
 
     life.fails("a__1", "no funds")
     assert life.waiting == ["c__2"]
@@ -31,7 +31,7 @@ def test_a_failure_leads_to_the_handler_and_on():
 
 def test_a_handler_reads_what_failed():
     seen = {"seen": "${t.output.error}"}
-    life = Life(plan(try_("t", step("a", "pay", policy=policy(retries=1)), default=[step("c", inputs=seen)])))
+    life = RunInMemory(plan(try_("t", step("a", "pay", policy=policy(retries=1)), default=[step("c", inputs=seen)])))
 
     life.fails("a__1").fails("a__1", "no funds")
 
@@ -67,7 +67,9 @@ CASES = [
 )
 def test_the_first_case_that_matches_handles_a_failure(ref, outcome, reason, reached):
     body = [step("a"), step("b", "shipping"), step("c"), step("quiet")]
-    life = Life(plan(try_("t", *fork(*([each] for each in body)), on=CASES, default=[step("other")]), step("after")))
+    life = RunInMemory(
+        plan(try_("t", *fork(*([each] for each in body)), on=CASES, default=[step("other")]), step("after"))
+    )
 
     if outcome == "TIMED_OUT":
         life.ends(f"{ref}__1", outcome)
@@ -79,7 +81,7 @@ def test_the_first_case_that_matches_handles_a_failure(ref, outcome, reason, rea
 
 def test_what_goes_on_beside_a_failure_is_canceled():
     body = fork([step("a")], [sub_workflow("child")], [loop("l", step("x"), times=2)])
-    life = Life(plan(try_("t", *body, default=[step("c")])), known={"child": plan(step("y"), name="child")})
+    life = RunInMemory(plan(try_("t", *body, default=[step("c")])), known={"child": plan(step("y"), name="child")})
 
     life.fails("a__1")
 
@@ -89,7 +91,7 @@ def test_what_goes_on_beside_a_failure_is_canceled():
 
 
 def test_what_no_handler_matches_fails_the_run_as_if_there_were_none():
-    life = Life(plan(try_("t", step("a"), on=[catch(step("c"), status="CANCELED")])))
+    life = RunInMemory(plan(try_("t", step("a"), on=[catch(step("c"), status="CANCELED")])))
 
     life.ends("a__1", "TIMED_OUT")
 
@@ -98,7 +100,7 @@ def test_what_no_handler_matches_fails_the_run_as_if_there_were_none():
 
 @pytest.mark.parametrize("outcome", ["COMPLETED", "FAILED"])
 def test_the_last_tasks_come_whatever_happened(outcome):
-    life = Life(plan(try_("t", step("a"), last=[step("z")]), step("after")))
+    life = RunInMemory(plan(try_("t", step("a"), last=[step("z")]), step("after")))
 
     life.report("a__1", outcome, reason="no funds")
     assert (life.waiting, life.status) == (["z__3"], "RUNNING")
@@ -111,7 +113,7 @@ def test_the_last_tasks_come_whatever_happened(outcome):
 
 
 def test_the_last_tasks_come_after_a_handler_that_fails():
-    life = Life(plan(try_("t", step("a"), default=[step("c")], last=[step("z")])))
+    life = RunInMemory(plan(try_("t", step("a"), default=[step("c")], last=[step("z")])))
 
     life.fails("a__1").fails("c__2", "worse")
     assert life.waiting == ["z__3"]
@@ -120,7 +122,7 @@ def test_the_last_tasks_come_after_a_handler_that_fails():
 
 
 def test_a_failure_of_the_last_tasks_fails_the_step():
-    life = Life(plan(try_("t", step("a"), default=[step("c")], last=[step("z")])))
+    life = RunInMemory(plan(try_("t", step("a"), default=[step("c")], last=[step("z")])))
 
     life.completes("a__1").fails("z__3", "at last")
 
@@ -129,7 +131,7 @@ def test_a_failure_of_the_last_tasks_fails_the_step():
 
 def test_what_an_inner_step_does_not_handle_the_next_one_does():
     inner = try_("in", step("a"), on=[catch(step("c"), reason="soft")], last=[step("z")])
-    life = Life(plan(try_("out", inner, default=[step("d")]), step("after")))
+    life = RunInMemory(plan(try_("out", inner, default=[step("d")]), step("after")))
 
     life.fails("a__1__1", "hard")
     assert life.waiting == ["z__1__3"]
@@ -140,7 +142,7 @@ def test_what_an_inner_step_does_not_handle_the_next_one_does():
 
 
 def test_a_failure_in_a_loop_in_the_body_is_caught_and_in_a_body_in_a_loop_too():
-    life = Life(plan(loop("l", try_("t", loop("m", step("a"), times=2), default=[step("c")]), times=2)))
+    life = RunInMemory(plan(loop("l", try_("t", loop("m", step("a"), times=2), default=[step("c")]), times=2)))
 
     life.completes("a__1__1__1").fails("a__1__1__2").completes("c__1__2")
     assert life.waiting == ["a__2__1__1"]
@@ -150,7 +152,7 @@ def test_a_failure_in_a_loop_in_the_body_is_caught_and_in_a_body_in_a_loop_too()
 
 def test_a_permissive_failure_waits_for_the_rest_of_the_body():
     body = fork([step("a", permissive=True)], [step("b")], on=["b"])
-    life = Life(plan(try_("t", *body, default=[step("c")])))
+    life = RunInMemory(plan(try_("t", *body, default=[step("c")])))
 
     life.fails("a__1")
     assert life.waiting == ["b__1"]
@@ -161,7 +163,7 @@ def test_a_permissive_failure_waits_for_the_rest_of_the_body():
 
 def test_a_time_limit_that_would_end_the_run_ends_the_body():
     limits = policy(retries=2, timeout_seconds=10, timeout_policy="TIME_OUT_WF")
-    life = Life(plan(try_("t", step("a", policy=limits), default=[step("c")])))
+    life = RunInMemory(plan(try_("t", step("a", policy=limits), default=[step("c")])))
     life.claim("a__1")
 
     life.later(10)
@@ -170,13 +172,13 @@ def test_a_time_limit_that_would_end_the_run_ends_the_body():
 
 
 def test_a_terminate_in_the_body_ends_the_run():
-    life = Life(plan(try_("t", terminate("end", "FAILED", "enough"), default=[step("c")])))
+    life = RunInMemory(plan(try_("t", terminate("end", "FAILED", "enough"), default=[step("c")])))
 
     assert (life.status, life.run.reason) == ("FAILED", "enough")
 
 
 def test_an_operators_retry_tries_what_failed_again_and_does_the_last_tasks_anew():
-    life = Life(plan(try_("t", step("a"), last=[step("z")]), step("after")))
+    life = RunInMemory(plan(try_("t", step("a"), last=[step("z")]), step("after")))
     life.fails("a__1").completes("z__3")
     assert life.status == "FAILED"
 
@@ -188,19 +190,19 @@ def test_an_operators_retry_tries_what_failed_again_and_does_the_last_tasks_anew
 
 
 def test_an_operators_retry_leaves_alone_what_was_handled():
-    life = Life(plan(try_("t", step("a"), default=[step("c")]), step("after")))
+    life = RunInMemory(plan(try_("t", step("a"), default=[step("c")]), step("after")))
     life.fails("a__1").completes("c__2").fails("after")
 
     assert life.retry().waiting == ["after"]
 
 
 def test_a_body_without_tasks_is_refused():
-    assert Life(plan(try_("t", default=[step("c")]))).status == "FAILED"
+    assert RunInMemory(plan(try_("t", default=[step("c")]))).status == "FAILED"
 
 
 def test_a_jump_leads_into_a_body_but_not_into_a_handler_before_its_time():
     steps = plan(step("first"), try_("t", step("a"), step("b"), default=[step("c")]))
-    life = Life(steps)
+    life = RunInMemory(steps)
 
     with pytest.raises(Conflict, match="control has not come to"):
         life.do(jump_to_step("c"))
@@ -211,7 +213,7 @@ def test_a_jump_leads_into_a_body_but_not_into_a_handler_before_its_time():
 
 
 def test_a_task_of_a_handler_can_be_skipped_ahead_of_its_time():
-    life = Life(plan(try_("t", step("a"), default=[step("c"), step("d")]), step("after")))
+    life = RunInMemory(plan(try_("t", step("a"), default=[step("c"), step("d")]), step("after")))
 
     life.do(skip_step("c"))
     life.fails("a__1")
@@ -221,14 +223,14 @@ def test_a_task_of_a_handler_can_be_skipped_ahead_of_its_time():
 
 
 def test_a_task_of_a_handler_is_not_skipped_in_the_turn_of_the_body():
-    life = Life(plan(try_("t", step("a"), default=[step("c")])))
+    life = RunInMemory(plan(try_("t", step("a"), default=[step("c")])))
 
     with pytest.raises(Conflict, match="never in turn 1"):
         life.do(skip_step("c__1"))
 
 
 def test_a_retry_goes_back_to_the_first_failure_that_nobody_handled():
-    life = Life(plan(try_("t", step("a"), on=[catch(reason="soft")], last=[step("z")]), step("after")))
+    life = RunInMemory(plan(try_("t", step("a"), on=[catch(reason="soft")], last=[step("z")]), step("after")))
     life.fails("a__1", "hard").fails("z__3", "at last")
     assert (life.status, "hard" in life.run.reason) == ("FAILED", True)
 
@@ -239,7 +241,7 @@ def test_a_retry_goes_back_to_the_first_failure_that_nobody_handled():
 
 
 def test_a_rerun_from_the_body_takes_back_what_its_failure_led_to():
-    life = Life(plan(try_("t", step("a"), step("b"), default=[step("c")], last=[step("z")]), step("after")))
+    life = RunInMemory(plan(try_("t", step("a"), step("b"), default=[step("c")], last=[step("z")]), step("after")))
     life.completes("a__1").fails("b__1").completes("c__2", "z__3", "after")
 
     life.do(Rerun(Key("b", (1,))))
@@ -252,7 +254,7 @@ def test_a_rerun_from_the_body_takes_back_what_its_failure_led_to():
 
 def test_a_rerun_beside_a_handled_failure_tries_that_again_too():
     body = fork([step("a")], [step("b")])
-    life = Life(plan(try_("t", *body, default=[step("c")])))
+    life = RunInMemory(plan(try_("t", *body, default=[step("c")])))
     life.completes("b__1").fails("a__1").completes("c__2")
 
     life.do(Rerun(Key("b", (1,))))
@@ -262,7 +264,7 @@ def test_a_rerun_beside_a_handled_failure_tries_that_again_too():
 
 
 def test_a_rerun_from_a_handler_still_reads_the_failure():
-    life = Life(plan(try_("t", step("a"), default=[step("c", inputs={"why": "${t.output.error.reason}"})])))
+    life = RunInMemory(plan(try_("t", step("a"), default=[step("c", inputs={"why": "${t.output.error.reason}"})])))
     life.fails("a__1", "no funds").completes("c__2")
 
     life.do(Rerun(Key("c", (2,))))
@@ -272,7 +274,7 @@ def test_a_rerun_from_a_handler_still_reads_the_failure():
 
 
 def test_a_rerun_from_the_last_tasks_ends_as_the_step_had_ended():
-    life = Life(plan(try_("t", step("a"), on=[catch(reason="soft")], last=[step("z")])))
+    life = RunInMemory(plan(try_("t", step("a"), on=[catch(reason="soft")], last=[step("z")])))
     life.fails("a__1", "hard").completes("z__3")
 
     life.do(Rerun(Key("z", (3,))))
@@ -285,7 +287,7 @@ def test_a_handler_is_found_again_in_another_version():
     before = try_("t", step("a"), on=[catch(step("c"), reason="x")], last=[step("z")])
     late = catch(step("d"), status="TIMED_OUT")
     after = try_("t", step("a"), on=[late, catch(step("c"), step("e"), reason="x")], last=[step("z")])
-    life = Life(plan(before))
+    life = RunInMemory(plan(before))
     life.fails("a__1", "x")
 
     life.do(upgrade_run(plan(after, version=2)))
@@ -296,7 +298,7 @@ def test_a_handler_is_found_again_in_another_version():
 
 
 def test_a_part_that_is_gone_in_another_version_is_over():
-    life = Life(plan(try_("t", step("a"), default=[step("c")]), step("after")))
+    life = RunInMemory(plan(try_("t", step("a"), default=[step("c")]), step("after")))
     life.fails("a__1")
 
     life.do(upgrade_run(plan(try_("t", step("a"), last=[step("z")]), step("after"), version=2)))
@@ -306,7 +308,7 @@ def test_a_part_that_is_gone_in_another_version_is_over():
 
 
 def test_a_step_that_stands_in_another_part_cannot_be_moved():
-    life = Life(plan(try_("t", step("a"), step("b"), last=[step("z")])))
+    life = RunInMemory(plan(try_("t", step("a"), step("b"), last=[step("z")])))
     life.completes("a__1")
 
     with pytest.raises(Conflict, match="another part of t"):

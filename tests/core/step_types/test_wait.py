@@ -5,7 +5,7 @@ import pytest
 from conductor_app.core.errors import StepRefused
 from conductor_app.core.step_types.wait import parse_duration, parse_timestamp
 from tests.builders import plan, step, wait
-from tests.core.life import Life
+from tests.core.life import RunInMemory
 
 SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
 
@@ -67,27 +67,27 @@ def test_moments_that_are_refused(text):
 
 
 def test_a_wait_ends_at_its_moment_and_not_before():
-    life = Life(plan(wait("pause", duration="10 seconds"), step("a")))
+    life = RunInMemory(plan(wait("pause", duration="10 seconds"), step("a")))
 
     assert life.later(9).statuses == {"pause": "IN_PROGRESS"}
     assert life.later(1).statuses == {"pause": "COMPLETED", "a": "SCHEDULED"}
 
 
 def test_a_wait_for_a_moment_in_the_past_is_over_at_once():
-    life = Life(plan(wait("pause", until="1970-01-01 00:00"), step("a")))
+    life = RunInMemory(plan(wait("pause", until="1970-01-01 00:00"), step("a")))
 
     assert life.statuses == {"pause": "COMPLETED", "a": "SCHEDULED"}
 
 
 def test_a_wait_without_an_end_lasts_until_somebody_reports():
-    life = Life(plan(wait("pause"))).later(10**6)
+    life = RunInMemory(plan(wait("pause"))).later(10**6)
     assert life.status == "RUNNING"
 
     assert life.completes("pause", said="go").status == "COMPLETED"
 
 
 def test_a_wait_may_be_ended_before_its_moment():
-    life = Life(plan(wait("pause", duration="1 day"), step("a"))).completes("pause")
+    life = RunInMemory(plan(wait("pause", duration="1 day"), step("a"))).completes("pause")
 
     assert life.statuses == {"pause": "COMPLETED", "a": "SCHEDULED"}
 
@@ -96,7 +96,7 @@ def test_a_wait_may_be_ended_before_its_moment():
     "inputs", [{"duration": "5 s", "until": "1970-01-02"}, {"duration": "nonsense"}, {"until": "nonsense"}]
 )
 def test_a_wait_that_is_written_wrongly_fails_for_good(inputs):
-    life = Life(plan(wait("pause", **inputs)))
+    life = RunInMemory(plan(wait("pause", **inputs)))
 
     assert life.statuses == {"pause": "FAILED_WITH_TERMINAL_ERROR"}
     assert life.status == "FAILED"
@@ -104,7 +104,7 @@ def test_a_wait_that_is_written_wrongly_fails_for_good(inputs):
 
 
 def test_a_wait_that_is_tried_again_keeps_its_timer():
-    life = Life(plan(wait("pause", duration="10 seconds"))).later(5)
+    life = RunInMemory(plan(wait("pause", duration="10 seconds"))).later(5)
     life.fails("pause")
 
     life.retry()

@@ -5,7 +5,7 @@ import pytest
 from conductor_app.insight.diagram import StepMark, StepMarks, diagram, marks_of_run
 from conductor_app.models import Run, WorkflowDefinition
 
-from ..situations import started, step, work
+from ..situations import claim_and_report, start_run_of, step
 
 ROUTE = step(
     "route",
@@ -43,22 +43,22 @@ def rows(clock, db):
 
 
 def test_the_way_that_was_taken_is_told_from_the_others():
-    drawn = picture(started(ROUTE, step("end"), input={"way": "air"}))
+    drawn = picture(start_run_of(ROUTE, step("end"), input={"way": "air"}))
 
     assert [node.ref for node in drawn.nodes if node.is_faint] == ["drive", "end"]
     assert {label.text: label.is_faint for label in drawn.labels} == {"air": False, "land": True, "otherwise": True}
 
 
 def test_a_case_without_steps_is_shown_as_taken_when_no_other_was():
-    drawn = picture(started(ROUTE, step("end"), input={"way": "water"}))
+    drawn = picture(start_run_of(ROUTE, step("end"), input={"way": "water"}))
 
     assert {label.text: label.is_faint for label in drawn.labels} == {"air": True, "land": True, "otherwise": False}
     assert not box(drawn, "end").is_faint
 
 
 def test_a_box_says_what_became_of_its_step():
-    run = started(step("charge"), step("ship"))
-    work("charge")
+    run = start_run_of(step("charge"), step("ship"))
+    claim_and_report("charge")
 
     drawn = picture(run)
 
@@ -67,9 +67,9 @@ def test_a_box_says_what_became_of_its_step():
 
 
 def test_a_loop_says_its_turn_and_a_step_in_it_how_often_it_was_done():
-    run = started(COUNTED)
-    work("again")
-    work("again")
+    run = start_run_of(COUNTED)
+    claim_and_report("again")
+    claim_and_report("again")
 
     drawn = picture(run)
 
@@ -79,18 +79,18 @@ def test_a_loop_says_its_turn_and_a_step_in_it_how_often_it_was_done():
 
 
 def test_a_fork_says_how_many_of_its_branches_are_done():
-    run = started(
+    run = start_run_of(
         step("fork", "FORK_JOIN", forkTasks=[[step("one")], [step("two")]]), step("join", "JOIN", joinOn=["one", "two"])
     )
-    work("two")
+    claim_and_report("two")
 
     assert box(picture(run), "fork").note == "1 of 2 done"
 
 
 def test_the_branches_of_a_dynamic_fork_are_counted_by_status():
-    run = started(EACH, step("all", "JOIN"))
-    work("part")
-    work("part", "FAILED", reason="broken")
+    run = start_run_of(EACH, step("all", "JOIN"))
+    claim_and_report("part")
+    claim_and_report("part", "FAILED", reason="broken")
 
     branch_steps = box(picture(run), "4 branches")
 
@@ -99,7 +99,7 @@ def test_the_branches_of_a_dynamic_fork_are_counted_by_status():
 
 
 def test_two_queries_are_enough(django_assert_num_queries):
-    run = started(EACH, step("all", "JOIN"))
+    run = start_run_of(EACH, step("all", "JOIN"))
 
     with django_assert_num_queries(2):
         marks_of_run(run)

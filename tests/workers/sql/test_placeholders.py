@@ -2,8 +2,8 @@
 
 import pytest
 
-from conductor_app.workers.sql.placeholders import with_placeholders
-from conductor_app.workers.sql.statement import BadStatement
+from conductor_app.workers.sql.placeholders import replace_placeholders
+from conductor_app.workers.sql.statement import InvalidStatement
 
 STATEMENTS = {
     "two parameters": ("a = ? AND b=?", "a = $1 AND b=$2"),
@@ -20,15 +20,15 @@ STATEMENTS = {
 
 @pytest.mark.parametrize(("given", "written"), STATEMENTS.values(), ids=STATEMENTS)
 def test_each_parameter_is_spelled_by_its_number(given, written):
-    assert with_placeholders(given, 2, lambda number: f"${number}") == written
+    assert replace_placeholders(given, 2, lambda number: f"${number}") == written
 
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_as_many_values_as_parameters_are_needed(count):
-    with pytest.raises(BadStatement, match=rf"has 1 parameters \(\?\), and {count} are given"):
-        with_placeholders("a = ?", count, lambda number: "?")
+    with pytest.raises(InvalidStatement, match=rf"has 1 parameters \(\?\), and {count} are given"):
+        replace_placeholders("a = ?", count, lambda number: "?")
 
 
 @pytest.mark.parametrize("opening", ["'", '"', "/*", "$a$", "E'\\'", "--"])
 def test_what_is_not_closed_is_looked_through_once(opening):
-    assert with_placeholders(opening + "?/*$b$" * 50_000, 0, lambda number: "!")
+    assert replace_placeholders(opening + "?/*$b$" * 50_000, 0, lambda number: "!")

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ....core.document.checks.event_handler import EVENT_HANDLER
 from ....core.document.checks.field_specs import RATE_LIMIT, SCHEMA, TASK_DEFINITION, WORKFLOW_DEFINITION
-from ....core.document.checks.fields import Table
+from ....core.document.checks.fields import FieldTable
 from ....core.document.checks.values import (
     IntegerOf,
     ListOf,
@@ -83,17 +83,17 @@ from .tables import (
 class Many(NamedTuple):
     """A list of documents."""
 
-    table: Table
+    table: FieldTable
 
 
 class ManyByKey(NamedTuple):
     """Lists of documents by a key."""
 
-    table: Table
+    table: FieldTable
 
 
 TEXT, EMPTY, NOTHING = "bare text", "an empty reply", "204"
-Shape = Table | Many | ManyByKey | Reader | str
+Shape = FieldTable | Many | ManyByKey | Reader | str
 
 
 class OperationSpec(NamedTuple):

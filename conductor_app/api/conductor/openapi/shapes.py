@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from ....core.document.checks.field_specs import CATCH_CASE, WORKFLOW_TASK, read_step, read_sub_workflow
-from ....core.document.checks.fields import ObjectOf, Table
+from ....core.document.checks.fields import FieldTable, ObjectOf
 from ....core.document.checks.values import (
     ChoiceOf,
     IntegerOf,
@@ -32,7 +32,7 @@ IN_STEPS = (WORKFLOW_TASK, CATCH_CASE)
 _made: dict[int, type[serializers.Serializer]] = {}
 
 
-def shape(table: Table) -> type[serializers.Serializer]:
+def shape(table: FieldTable) -> type[serializers.Serializer]:
     """The serializer of a table that has a name; always the same one."""
     if id(table) not in _made:
         name = next(name for name, named in NAMED.items() if named is table)
@@ -41,7 +41,7 @@ def shape(table: Table) -> type[serializers.Serializer]:
     return _made[id(table)]
 
 
-def _field(table: Table, reader: Reader) -> serializers.Field:
+def _field(table: FieldTable, reader: Reader) -> serializers.Field:
     if isinstance(reader, ObjectOf):
         return shape(reader.table)(required=False)
     item = reader.item if isinstance(reader, ListOf) else None

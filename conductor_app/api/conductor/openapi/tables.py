@@ -13,7 +13,7 @@ from ....core.document.checks.field_specs import (
     WORKFLOW_DEFINITION,
     WORKFLOW_TASK,
 )
-from ....core.document.checks.fields import FieldSpec, ObjectOf, Table
+from ....core.document.checks.fields import FieldSpec, FieldTable, ObjectOf
 from ....core.document.checks.values import (
     ChoiceOf,
     IntegerOf,
@@ -47,12 +47,12 @@ TASK_STATUS = ChoiceOf(
 WORKFLOW_STATUS = ChoiceOf("RUNNING", "PAUSED", "COMPLETED", "FAILED", "TIMED_OUT", "TERMINATED")
 
 
-def fields(reader: object, *names: str) -> Table:
+def fields(reader: object, *names: str) -> FieldTable:
     """Fields of one type."""
     return tuple(FieldSpec(name, reader) for name in names)
 
 
-TASK: Table = (
+TASK: FieldTable = (
     FieldSpec("status", TASK_STATUS),
     *fields(read_text, "taskId", "taskType", "taskDefName", "referenceTaskName", "workflowInstanceId", "workflowType",
             "correlationId", "retriedTaskId", "reasonForIncompletion", "workerId", "domain", "isolationGroupId",
@@ -69,7 +69,7 @@ TASK: Table = (
     FieldSpec("runtimeMetadata", MapOf(read_text)),
 )  # fmt: skip
 
-HUMAN_TASK: Table = (
+HUMAN_TASK: FieldTable = (
     *fields(read_text, "taskId", "taskRefName", "workflowId", "workflowName", "definitionName", "displayName",
            "createdBy",
             "updatedBy"),
@@ -79,29 +79,29 @@ HUMAN_TASK: Table = (
     *fields(read_mapping, "humanTaskDef", "input", "output"),
     *fields(IntegerOf(64), "createdOn", "updatedOn"),
 )  # fmt: skip
-HUMAN_TASK_PAGE: Table = (
+HUMAN_TASK_PAGE: FieldTable = (
     *fields(IntegerOf(64), "totalHits", "searchedSince"),
     *fields(IntegerOf(), "start", "hits", "pageSizeLimit"),
     FieldSpec("totalHitsIsLowerBound", read_boolean),
     FieldSpec("results", ListOf(ObjectOf(HUMAN_TASK))),
 )
-CREATED_FILE: Table = (
+CREATED_FILE: FieldTable = (
     *fields(read_text, "fileHandleId", "fileName", "contentType", "storageType", "uploadStatus", "uploadUrl"),
     *fields(IntegerOf(64), "uploadUrlExpiresAt", "createdAt"),
 )
-FILE: Table = (
+FILE: FieldTable = (
     *fields(read_text, "fileHandleId", "fileName", "contentType", "contentHash", "storageType", "uploadStatus",
             "workflowId", "taskId"),
     *fields(IntegerOf(64), "fileSize", "createdAt", "updatedAt"),
 )  # fmt: skip
-FILE_ADDRESS: Table = (
+FILE_ADDRESS: FieldTable = (
     *fields(read_text, "fileHandleId", "uploadUrl", "downloadUrl"),
     FieldSpec("expiresAt", IntegerOf(64)),
 )
-FINISHED_FILE: Table = fields(read_text, "fileHandleId", "uploadStatus", "contentHash")
-FILE_UPLOAD: Table = fields(read_text, "fileHandleId", "uploadId")
+FINISHED_FILE: FieldTable = fields(read_text, "fileHandleId", "uploadStatus", "contentHash")
+FILE_UPLOAD: FieldTable = fields(read_text, "fileHandleId", "uploadId")
 
-WORKFLOW: Table = (
+WORKFLOW: FieldTable = (
     *AUDIT,
     FieldSpec("status", WORKFLOW_STATUS),
     *fields(read_text, "workflowId", "workflowName", "parentWorkflowId", "parentWorkflowTaskId", "correlationId",
@@ -118,7 +118,7 @@ WORKFLOW: Table = (
     FieldSpec("rateLimited", read_boolean),
 )  # fmt: skip
 
-SIGNAL_RESPONSE: Table = (
+SIGNAL_RESPONSE: FieldTable = (
     FieldSpec("responseType", ChoiceOf("TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING_TASK_INPUT")),
     FieldSpec("targetWorkflowStatus", WORKFLOW_STATUS),
     *fields(read_text, "targetWorkflowId", "requestId", "workflowId", "correlationId", "status", "createdBy",
@@ -131,25 +131,25 @@ SIGNAL_RESPONSE: Table = (
     FieldSpec("signalTimeout", read_boolean),
 )  # fmt: skip
 
-LOCATION: Table = fields(read_text, "uri", "path")
-FINDING: Table = (
+LOCATION: FieldTable = fields(read_text, "uri", "path")
+FINDING: FieldTable = (
     FieldSpec("severity", ChoiceOf("error", "warning", "hint")),
     *fields(read_text, "kind", "path", "message"),
 )
-FINDINGS: Table = (FieldSpec("findings", ListOf(ObjectOf(FINDING))),)
-STATUS: Table = (
+FINDINGS: FieldTable = (FieldSpec("findings", ListOf(ObjectOf(FINDING))),)
+STATUS: FieldTable = (
     *fields(read_text, "workflowId", "correlationId"),
     *fields(read_mapping, "output", "variables"),
     FieldSpec("status", WORKFLOW_STATUS),
 )
-TASK_PAGE: Table = (FieldSpec("totalHits", IntegerOf(64)), FieldSpec("results", ListOf(ObjectOf(TASK))))
-PAGE: Table = (
+TASK_PAGE: FieldTable = (FieldSpec("totalHits", IntegerOf(64)), FieldSpec("results", ListOf(ObjectOf(TASK))))
+PAGE: FieldTable = (
     FieldSpec("totalHits", IntegerOf(64)),
     FieldSpec("totalHitsIsLowerBound", read_boolean),
     FieldSpec("searchedSince", read_any),
 )
-WORKFLOW_PAGE: Table = (*PAGE, FieldSpec("results", ListOf(ObjectOf(WORKFLOW))))
-WORKFLOW_SUMMARY: Table = (
+WORKFLOW_PAGE: FieldTable = (*PAGE, FieldSpec("results", ListOf(ObjectOf(WORKFLOW))))
+WORKFLOW_SUMMARY: FieldTable = (
     *fields(read_text, "workflowId", "workflowType", "correlationId", "startTime", "updateTime",
            "endTime", "input",
             "output", "reasonForIncompletion", "event", "failedReferenceTaskNames", "createdBy", "idempotencyKey",
@@ -161,12 +161,12 @@ WORKFLOW_SUMMARY: Table = (
     FieldSpec("failedTaskNames", texts),
     FieldSpec("taskToDomain", MapOf(read_text)),
 )  # fmt: skip
-WORKFLOW_SUMMARY_PAGE: Table = (
+WORKFLOW_SUMMARY_PAGE: FieldTable = (
     *PAGE,
     FieldSpec("queryId", read_text),
     FieldSpec("results", ListOf(ObjectOf(WORKFLOW_SUMMARY))),
 )
-TASK_SUMMARY: Table = (
+TASK_SUMMARY: FieldTable = (
     *fields(read_text, "workflowId", "workflowType", "correlationId", "scheduledTime", "startTime", "updateTime",
            "endTime",
             "reasonForIncompletion", "taskDefName", "taskType", "input", "output", "taskId", "domain",
@@ -175,29 +175,34 @@ TASK_SUMMARY: Table = (
     FieldSpec("workflowPriority", IntegerOf()),
     FieldSpec("status", TASK_STATUS),
 )  # fmt: skip
-TASK_SUMMARY_PAGE: Table = (*PAGE, FieldSpec("results", ListOf(ObjectOf(TASK_SUMMARY))))
-DEFINITION_SUMMARY: Table = (
+TASK_SUMMARY_PAGE: FieldTable = (*PAGE, FieldSpec("results", ListOf(ObjectOf(TASK_SUMMARY))))
+DEFINITION_SUMMARY: FieldTable = (
     FieldSpec("name", read_text),
     FieldSpec("version", IntegerOf()),
     *fields(IntegerOf(64), "createTime", "updateTime"),
 )
-BULK: Table = (FieldSpec("bulkErrorResults", MapOf(read_text)), FieldSpec("bulkSuccessfulResults", texts))
-BULK_WORKFLOWS: Table = (
+BULK: FieldTable = (FieldSpec("bulkErrorResults", MapOf(read_text)), FieldSpec("bulkSuccessfulResults", texts))
+BULK_WORKFLOWS: FieldTable = (
     FieldSpec("bulkErrorResults", MapOf(read_text)),
     FieldSpec("bulkSuccessfulResults", ListOf(ObjectOf(WORKFLOW))),
 )
-POLL_DATA: Table = (*fields(read_text, "queueName", "domain", "workerId"), FieldSpec("lastPollTime", IntegerOf(64)))
-SENT_LOG: Table = (*LOG, FieldSpec("taskId", read_text))
-SCHEDULE: Table = tuple(FieldSpec("tags", ListOf(ObjectOf(TAG))) if field.name == "tags" else field for field in SHOWN)
-SCHEDULE_PAGE: Table = (FieldSpec("totalHits", IntegerOf(64)), FieldSpec("results", ListOf(ObjectOf(SCHEDULE))))
-EXECUTION_PAGE: Table = (FieldSpec("totalHits", IntegerOf(64)), FieldSpec("results", ListOf(ObjectOf(EXECUTION))))
-EVENT_EXECUTION: Table = (
+POLL_DATA: FieldTable = (
+    *fields(read_text, "queueName", "domain", "workerId"),
+    FieldSpec("lastPollTime", IntegerOf(64)),
+)
+SENT_LOG: FieldTable = (*LOG, FieldSpec("taskId", read_text))
+SCHEDULE: FieldTable = tuple(
+    FieldSpec("tags", ListOf(ObjectOf(TAG))) if field.name == "tags" else field for field in SHOWN
+)
+SCHEDULE_PAGE: FieldTable = (FieldSpec("totalHits", IntegerOf(64)), FieldSpec("results", ListOf(ObjectOf(SCHEDULE))))
+EXECUTION_PAGE: FieldTable = (FieldSpec("totalHits", IntegerOf(64)), FieldSpec("results", ListOf(ObjectOf(EXECUTION))))
+EVENT_EXECUTION: FieldTable = (
     *fields(read_text, "id", "messageId", "name", "event", "action", "statusDescription"),
     FieldSpec("status", ChoiceOf("IN_PROGRESS", "COMPLETED", "FAILED", "SKIPPED")),
     FieldSpec("created", IntegerOf(64)),
     *fields(read_mapping, "output", "fullMessagePayload"),
 )
-EVENT_MESSAGE: Table = (
+EVENT_MESSAGE: FieldTable = (
     *fields(read_text, "id", "eventTarget"),
     FieldSpec("createdAt", IntegerOf(64)),
     FieldSpec("eventType", ChoiceOf("WEBHOOK", "MESSAGE")),
@@ -205,72 +210,72 @@ EVENT_MESSAGE: Table = (
     FieldSpec("status", ChoiceOf("RECEIVED", "HANDLED", "REJECTED")),
     FieldSpec("eventExecutions", ListOf(ObjectOf(EVENT_EXECUTION))),
 )
-HANDLED_EVENT: Table = (
+HANDLED_EVENT: FieldTable = (
     *fields(read_text, "name", "event"),
     FieldSpec("active", read_boolean),
     *fields(IntegerOf(), "numberOfMessages", "numberOfActions"),
 )
-HANDLED_EVENT_PAGE: Table = (
+HANDLED_EVENT_PAGE: FieldTable = (
     FieldSpec("totalHits", IntegerOf(64)),
     FieldSpec("results", ListOf(ObjectOf(HANDLED_EVENT))),
 )
-BACKFILL: Table = (FieldSpec("slots", IntegerOf()),)
-SECRET: Table = (*fields(read_text, "name", "partial"), *fields(IntegerOf(64), "created_at", "updated_at"))
-SECRET_WITH_TAGS: Table = (FieldSpec("name", read_text), FieldSpec("tags", ListOf(ObjectOf(TAG))))
-VARIABLE: Table = fields(read_text, "name", "value")
-CREDENTIALS: Table = fields(read_text, "keyId", "keySecret")
-TOKEN: Table = fields(read_text, "token")
-PERMISSION: Table = fields(read_text, "name")
-ROLE: Table = (FieldSpec("name", read_text), FieldSpec("permissions", ListOf(ObjectOf(PERMISSION))))
-GROUP: Table = (
+BACKFILL: FieldTable = (FieldSpec("slots", IntegerOf()),)
+SECRET: FieldTable = (*fields(read_text, "name", "partial"), *fields(IntegerOf(64), "created_at", "updated_at"))
+SECRET_WITH_TAGS: FieldTable = (FieldSpec("name", read_text), FieldSpec("tags", ListOf(ObjectOf(TAG))))
+VARIABLE: FieldTable = fields(read_text, "name", "value")
+CREDENTIALS: FieldTable = fields(read_text, "keyId", "keySecret")
+TOKEN: FieldTable = fields(read_text, "token")
+PERMISSION: FieldTable = fields(read_text, "name")
+ROLE: FieldTable = (FieldSpec("name", read_text), FieldSpec("permissions", ListOf(ObjectOf(PERMISSION))))
+GROUP: FieldTable = (
     *fields(read_text, "id", "description"),
     FieldSpec("roles", ListOf(ObjectOf(ROLE))),
     FieldSpec("defaultAccess", MapOf(texts)),
     FieldSpec("contactInformation", MapOf(read_text)),
 )
-USER: Table = (
+USER: FieldTable = (
     *fields(read_text, "id", "name", "uuid", "encryptedIdDisplayValue"),
     FieldSpec("roles", ListOf(ObjectOf(ROLE))),
     FieldSpec("groups", ListOf(ObjectOf(GROUP))),
     *fields(read_boolean, "applicationUser", "encryptedId"),
     FieldSpec("contactInformation", MapOf(read_text)),
 )
-APPLICATION: Table = (
+APPLICATION: FieldTable = (
     *fields(read_text, "id", "name", "createdBy", "updatedBy"),
     *fields(IntegerOf(64), "createTime", "updateTime"),
 )
-NEW_APPLICATION: Table = fields(read_text, "name")
-NEW_USER: Table = (
+NEW_APPLICATION: FieldTable = fields(read_text, "name")
+NEW_USER: FieldTable = (
     FieldSpec("name", read_text),
     *fields(texts, "roles", "groups"),
     FieldSpec("contactInformation", MapOf(read_text)),
 )
-NEW_GROUP: Table = (
+NEW_GROUP: FieldTable = (
     FieldSpec("description", read_text),
     FieldSpec("roles", texts),
     FieldSpec("defaultAccess", MapOf(texts)),
 )
-NEW_ROLE: Table = (FieldSpec("name", read_text), FieldSpec("permissions", texts))
-ACCESS_KEY: Table = (*fields(read_text, "id", "status"), FieldSpec("createdAt", IntegerOf(64)))
-CREATED_KEY: Table = fields(read_text, "id", "secret")
-REFERENCE: Table = fields(read_text, "type", "id")
-AUTHORIZATION: Table = (
+NEW_ROLE: FieldTable = (FieldSpec("name", read_text), FieldSpec("permissions", texts))
+ACCESS_KEY: FieldTable = (*fields(read_text, "id", "status"), FieldSpec("createdAt", IntegerOf(64)))
+CREATED_KEY: FieldTable = fields(read_text, "id", "secret")
+REFERENCE: FieldTable = fields(read_text, "type", "id")
+AUTHORIZATION: FieldTable = (
     FieldSpec("subject", ObjectOf(REFERENCE)),
     FieldSpec("target", ObjectOf(REFERENCE)),
     FieldSpec("access", texts),
 )
-GRANT: Table = (FieldSpec("target", ObjectOf(REFERENCE)), FieldSpec("access", texts))
-GRANTED: Table = (FieldSpec("grantedAccess", ListOf(ObjectOf(GRANT))),)
-CONFIGURATION: Table = fields(read_text, "version", "apiAccess", "ownerEmailMandatory")
-COMPLAINT: Table = fields(read_text, "path", "message", "invalidValue")
-ERROR: Table = (
+GRANT: FieldTable = (FieldSpec("target", ObjectOf(REFERENCE)), FieldSpec("access", texts))
+GRANTED: FieldTable = (FieldSpec("grantedAccess", ListOf(ObjectOf(GRANT))),)
+CONFIGURATION: FieldTable = fields(read_text, "version", "apiAccess", "ownerEmailMandatory")
+COMPLAINT: FieldTable = fields(read_text, "path", "message", "invalidValue")
+ERROR: FieldTable = (
     FieldSpec("status", IntegerOf()),
     *fields(read_text, "message", "instance", "error"),
     FieldSpec("retryable", read_boolean),
     FieldSpec("validationErrors", ListOf(ObjectOf(COMPLAINT))),
 )
 
-NAMED: dict[str, Table] = {
+NAMED: dict[str, FieldTable] = {
     "TaskDef": TASK_DEFINITION,
     "HumanTaskTemplate": FORM_TEMPLATE,
     "HumanTaskUser": HUMAN_USER,

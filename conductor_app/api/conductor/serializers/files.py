@@ -3,20 +3,20 @@
 from typing import Any
 
 from ....access.signed_links import file_address
-from ....core.document.checks.fields import FieldSpec, Table
+from ....core.document.checks.fields import FieldSpec, FieldTable
 from ....core.document.checks.values import DocumentPosition, ListOf, read_name, read_text
 from ....core.errors import Invalid
 from ....models import FileHandle
 from .requests import read_request
 
 SCHEME = "conductor://file/"
-NEW_FILE: Table = (
+NEW_FILE: FieldTable = (
     FieldSpec("workflowId", read_text, ""),
     FieldSpec("fileName", read_name, ""),
     FieldSpec("contentType", read_name, "application/octet-stream"),
     FieldSpec("taskId", read_text, ""),
 )
-PARTS: Table = (FieldSpec("partETags", ListOf(read_text), list),)
+PARTS: FieldTable = (FieldSpec("partETags", ListOf(read_text), list),)
 
 
 def new_file(document: dict[str, Any]) -> tuple[str, str, str, str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ....core.document.checks.fields import FieldSpec, ObjectOf, Table
+from ....core.document.checks.fields import FieldSpec, FieldTable, ObjectOf
 from ....core.document.checks.values import ChoiceOf, DocumentPosition, IntegerOf, ListOf, read_text, texts
 from ....core.errors import ValidationError, ValidationFailed
 from ....core.human_task import USER_TYPES, Assignee, format_assignees, human_task_definition
@@ -23,9 +23,9 @@ from .requests import read_request
 
 ADMIN, INBOX = "ADMIN", "INBOX"
 DEFAULT_SIZE = 15
-USER: Table = (FieldSpec("userType", read_text, ""), FieldSpec("user", read_text, ""))
-ASSIGNMENT: Table = (FieldSpec("assignee", ObjectOf(USER)), FieldSpec("slaMinutes", IntegerOf(), 0))
-SEARCH: Table = (
+USER: FieldTable = (FieldSpec("userType", read_text, ""), FieldSpec("user", read_text, ""))
+ASSIGNMENT: FieldTable = (FieldSpec("assignee", ObjectOf(USER)), FieldSpec("slaMinutes", IntegerOf(), 0))
+SEARCH: FieldTable = (
     FieldSpec("states", ListOf(ChoiceOf(*STATES)), list),
     FieldSpec("assignees", ListOf(ObjectOf(USER)), list),
     FieldSpec("claimants", ListOf(ObjectOf(USER)), list),

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ....core.document.checks.fields import Table, read_document
+from ....core.document.checks.fields import FieldTable, read_document
 from ....core.document.checks.values import DocumentPosition
 from ....core.errors import InputInvalid, ValidationError, ValidationFailed
 
 
 def read_request(
-    document: dict[str, Any], table: Table, path: str, check: Callable[[dict, DocumentPosition], None]
+    document: dict[str, Any], table: FieldTable, path: str, check: Callable[[dict, DocumentPosition], None]
 ) -> dict[str, Any]:
     """The document with every field as its type; raises ValidationFailed with paths that begin with `path`."""
     place = DocumentPosition(path)

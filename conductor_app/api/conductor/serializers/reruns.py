@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from ....core.document.checks.fields import FieldSpec, Table
+from ....core.document.checks.fields import FieldSpec, FieldTable
 from ....core.document.checks.values import read_mapping, read_text
 from ....core.errors import Invalid
 from .requests import read_request
 
-RERUN_REQUEST: Table = (
+RERUN_REQUEST: FieldTable = (
     FieldSpec("reRunFromWorkflowId", read_text),
     FieldSpec("workflowInput", read_mapping),
     FieldSpec("reRunFromTaskId", read_text, ""),

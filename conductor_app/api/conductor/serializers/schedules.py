@@ -3,7 +3,7 @@
 from typing import Any
 
 from ....core.document.checks import coerce_workflow
-from ....core.document.checks.fields import FieldSpec, ObjectOf, Table
+from ....core.document.checks.fields import FieldSpec, FieldTable, ObjectOf
 from ....core.document.checks.values import (
     ChoiceOf,
     DocumentPosition,
@@ -24,8 +24,8 @@ from .workflows import START_REQUEST, start_request
 
 PATH = "saveSchedule.workflowSchedule"
 OVERLAP = ChoiceOf("ALLOW", "SKIP", "QUEUE", "TERMINATE_OTHER")
-CRON_ENTRY: Table = (FieldSpec("cronExpression", read_text, ""), FieldSpec("zoneId", read_text, "UTC"))
-SCHEDULE: Table = (
+CRON_ENTRY: FieldTable = (FieldSpec("cronExpression", read_text, ""), FieldSpec("zoneId", read_text, "UTC"))
+SCHEDULE: FieldTable = (
     FieldSpec("name", read_name),
     FieldSpec("cronExpression", read_text),
     FieldSpec("zoneId", read_text, "UTC"),
@@ -44,7 +44,7 @@ SCHEDULE: Table = (
     FieldSpec("updatedBy", read_text),
     FieldSpec("tags", read_any),
 )
-SHOWN: Table = (
+SHOWN: FieldTable = (
     *SCHEDULE,
     *(FieldSpec(name, IntegerOf(64)) for name in ("createTime", "updatedTime", "nextRunTime")),
 )
@@ -94,7 +94,7 @@ def wire_schedule(row: Schedule) -> dict[str, Any]:
     return {**row.document, "name": row.name, "paused": row.is_paused, "tags": row.tags, **facts}
 
 
-EXECUTION: Table = (
+EXECUTION: FieldTable = (
     *(
         FieldSpec(name, read_text)
         for name in (

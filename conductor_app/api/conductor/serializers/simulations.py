@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ....core.document.checks.fields import FieldSpec, ObjectOf, Table
+from ....core.document.checks.fields import FieldSpec, FieldTable, ObjectOf
 from ....core.document.checks.values import ChoiceOf, DocumentPosition, ListOf, MapOf, Reader, read_mapping, seconds
 from ....core.simulation import SimulationScript, TaskMock
 from ....engine.runs import StartRequest
@@ -14,7 +14,7 @@ MOCKED = {**OUTCOMES, "TIMED_OUT": "TIMED_OUT"}
 """What a task may be written to come to."""
 PATH = "testWorkflow.request"
 
-MOCK: Table = (
+MOCK: FieldTable = (
     FieldSpec("status", ChoiceOf(*MOCKED), "COMPLETED"),
     FieldSpec("output", read_mapping, dict),
     FieldSpec("executionTime", seconds, 0),
@@ -40,14 +40,14 @@ def read_mock(value: Any, place: DocumentPosition) -> dict[str, Any]:
     return ObjectOf(MOCK)(given, place)
 
 
-def test_parts(mock: Reader) -> Table:
+def test_parts(mock: Reader) -> FieldTable:
     """What a test says beside the start."""
     mocks = FieldSpec("taskRefToMockOutput", MapOf(ListOf(mock)), dict)
     return (mocks, FieldSpec("subWorkflowTestRequest", MapOf(read_mapping), dict))
 
 
 PARTS = test_parts(read_mock)
-TEST_REQUEST: Table = (*START_REQUEST, *test_parts(ObjectOf(MOCK)))
+TEST_REQUEST: FieldTable = (*START_REQUEST, *test_parts(ObjectOf(MOCK)))
 
 
 def parse_test_request(document: dict[str, Any]) -> tuple[StartRequest, SimulationScript]:

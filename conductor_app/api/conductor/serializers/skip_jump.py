@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 from django.http import HttpRequest
 
-from ....core.document.checks.fields import FieldSpec, ObjectOf, Table
+from ....core.document.checks.fields import FieldSpec, FieldTable, ObjectOf
 from ....core.document.checks.values import DocumentPosition, IntegerOf, read_mapping, read_name, read_text, texts
 from ....core.errors import Invalid, ValidationFailed
 from ....core.reports import Report
@@ -18,14 +18,14 @@ from .lenient_query_documents import parse_query_document
 from .requests import read_request
 from .tasks import TASK_RESULT, report_of
 
-SKIP_REQUEST: Table = (FieldSpec("taskInput", read_mapping, dict), FieldSpec("taskOutput", read_mapping, dict))
-STATE_UPDATE: Table = (
+SKIP_REQUEST: FieldTable = (FieldSpec("taskInput", read_mapping, dict), FieldSpec("taskOutput", read_mapping, dict))
+STATE_UPDATE: FieldTable = (
     FieldSpec("taskReferenceName", read_text, ""),
     FieldSpec("taskResult", ObjectOf(TASK_RESULT)),
     FieldSpec("variables", read_mapping, dict),
 )
-CORRELATION: Table = (FieldSpec("correlationIds", texts, list), FieldSpec("workflowNames", texts, list))
-UPGRADE: Table = (
+CORRELATION: FieldTable = (FieldSpec("correlationIds", texts, list), FieldSpec("workflowNames", texts, list))
+UPGRADE: FieldTable = (
     FieldSpec("name", read_name, ""),
     FieldSpec("version", IntegerOf()),
     FieldSpec("taskOutput", read_mapping, dict),
@@ -43,8 +43,8 @@ def skip_request(request: HttpRequest, query: QueryParameters) -> tuple[dict[str
         given = parse_query_document(query.text("skipTaskRequest"))
     if not given:
         given = _in_pairs((name, value) for name, values in query.values.items() for value in values)
-    if is_deeper(given, request_body.DEEPEST):
-        raise Invalid(f"The request is nested more than {request_body.DEEPEST} levels deep.")
+    if is_deeper(given, request_body.MAX_DEPTH):
+        raise Invalid(f"The request is nested more than {request_body.MAX_DEPTH} levels deep.")
     read = read_request(given, SKIP_REQUEST, "skipTaskFromWorkflow.skipTaskRequest", no_check)
     return read["taskInput"], read["taskOutput"]
 

@@ -4,12 +4,16 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from ....core.document.checks.fields import FieldSpec, Table, read_document
+from ....core.document.checks.fields import FieldSpec, FieldTable, read_document
 from ....core.document.checks.values import DocumentPosition, read_text
 from ....core.errors import ValidationFailed
 from .. import request_body
 
-TAG: Table = (FieldSpec("key", read_text), FieldSpec("value", read_text, ""), FieldSpec("type", read_text, "METADATA"))
+TAG: FieldTable = (
+    FieldSpec("key", read_text),
+    FieldSpec("value", read_text, ""),
+    FieldSpec("type", read_text, "METADATA"),
+)
 MOST = 1_000
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....access.redaction import runtime_metadata, substitute_secrets
-from ....core.document.checks.fields import FieldSpec, ObjectOf, Table
+from ....core.document.checks.fields import FieldSpec, FieldTable, ObjectOf
 from ....core.document.checks.values import (
     ChoiceOf,
     DocumentPosition,
@@ -32,8 +32,8 @@ OUTCOMES = {
 }
 """What a worker may say, and what we call it."""
 
-LOG: Table = (FieldSpec("log", read_text), FieldSpec("createdTime", IntegerOf(64), 0))
-TASK_RESULT: Table = (
+LOG: FieldTable = (FieldSpec("log", read_text), FieldSpec("createdTime", IntegerOf(64), 0))
+TASK_RESULT: FieldTable = (
     FieldSpec("workflowInstanceId", read_text, ""),
     FieldSpec("taskId", read_text, ""),
     FieldSpec("status", ChoiceOf(*OUTCOMES)),

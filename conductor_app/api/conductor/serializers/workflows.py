@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....core.document.checks import coerce_workflow
-from ....core.document.checks.fields import FieldSpec, Table
+from ....core.document.checks.fields import FieldSpec, FieldTable
 from ....core.document.checks.values import (
     ChoiceOf,
     DocumentPosition,
@@ -37,7 +37,7 @@ def domains(value: Any, place: DocumentPosition) -> str:
     return given
 
 
-START_REQUEST: Table = (
+START_REQUEST: FieldTable = (
     FieldSpec("name", read_name),
     FieldSpec("version", IntegerOf()),
     FieldSpec("correlationId", read_text, ""),

@@ -31,7 +31,7 @@ class PayloadLocation(ConductorView):
         query = request.query
         path, operation = query.required("path"), parse_choice("operation", query.required("operation"), OPERATIONS)
         kind = parse_choice("payloadType", query.required("payloadType"), KINDS)
-        if not blob_storage.is_open():
+        if not blob_storage.is_storage_configured():
             return Json({"path": path})
         if operation == "WRITE":
             path = payloads.reserve_path(KINDS[kind])

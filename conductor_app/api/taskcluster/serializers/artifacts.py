@@ -6,7 +6,7 @@ from django.http import HttpRequest
 
 from .... import clock
 from ....access.signed_links import FETCH, SEND, SEND_MS, artifact_address
-from ....core.standalone.artifacts import ERROR, REFERENCE, Artifact
+from ....core.standalone.artifacts import ERROR, REFERENCE, ArtifactValue
 from ....insight.standalone import format_timestamp
 from ....models import Artifact as Row
 from ..timestamps import parse_timestamp
@@ -15,10 +15,10 @@ UNKNOWN_TYPE = "application/binary"
 DETAILS = {REFERENCE: ("url",), "link": ("artifact",), ERROR: ("reason", "message")}
 
 
-def new_artifact(document: dict[str, Any]) -> Artifact:
+def new_artifact(document: dict[str, Any]) -> ArtifactValue:
     """What a document asks for."""
     kind = document["storageType"]
-    return Artifact(
+    return ArtifactValue(
         kind,
         document.get("contentType", UNKNOWN_TYPE),
         parse_timestamp(document["expires"], "expires"),

@@ -81,7 +81,7 @@ class NamedArtifact(TaskclusterView):
         task, number = tasks.find_task(task_id), self.number(request)
         if number >= len(task.attempts):
             raise NotFound(f"Task {task_id} has no run {number}.")
-        rows = Row.objects.of(task_id, number).after_in_order(asked.after)[: asked.size + 1]
+        rows = Row.objects.of(task_id, number).starting_after(asked.after)[: asked.size + 1]
         return Json(asked.reply("artifacts", list(rows), lambda row: [row.name], entries.artifact_document))
 
 

@@ -33,7 +33,7 @@ class TaskGroupList(TaskclusterView):
     @read_snapshot()
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         group, asked = find_group(request.params["taskGroupId"]), parse_page(request.options, str)
-        rows = list(group_rows(group.id).after_in_order(asked.after)[: asked.size + 1])
+        rows = list(group_rows(group.id).starting_after(asked.after)[: asked.size + 1])
         return Json({**group_document(group), **asked.reply("tasks", rows, lambda row: [row.pk], list_entry)})
 
 

@@ -74,7 +74,7 @@ class Statuses(TaskclusterView):
 
     @read_snapshot()
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        rows = StandaloneTask.objects.light().with_attempts()
+        rows = StandaloneTask.objects.defer_payloads().with_attempts()
         return _many(request, "statuses", rows, lambda row: {"taskId": row.id, **status_reply(row)})
 
 
@@ -97,7 +97,7 @@ class Dependents(TaskclusterView):
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         task_id, asked = request.params["taskId"], parse_page(request.options, str)
         _one(StandaloneTask.objects.only("pk"), task_id)
-        rows = StandaloneTask.objects.with_attempts().after_in_order(asked.after).requiring(task_id)[: asked.size + 1]
+        rows = StandaloneTask.objects.with_attempts().starting_after(asked.after).waiting_for(task_id)[: asked.size + 1]
         reply = asked.reply("tasks", list(rows), lambda row: [row.pk], list_entry)
         return Json({"taskId": task_id, **reply})
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ...errors import ValidationError
-from .fields import FieldSpec, ObjectOf, Table, read_document
+from .fields import FieldSpec, FieldTable, ObjectOf, read_document
 from .values import (
     ChoiceOf,
     DocumentPosition,
@@ -16,7 +16,7 @@ from .values import (
     read_text,
 )
 
-START: Table = (
+START: FieldTable = (
     FieldSpec("name", read_text),
     # An expression may stand for it.
     FieldSpec("version", read_any),
@@ -24,15 +24,15 @@ START: Table = (
     FieldSpec("input", read_mapping, dict),
     FieldSpec("taskToDomain", MapOf(read_text)),
 )
-REPORT: Table = (
+REPORT: FieldTable = (
     FieldSpec("workflowId", read_text),
     FieldSpec("taskRefName", read_text),
     FieldSpec("output", read_mapping, dict),
     FieldSpec("taskId", read_text),
     FieldSpec("reasonForIncompletion", read_text),
 )
-TERMINATE: Table = (FieldSpec("workflowId", read_text), FieldSpec("terminationReason", read_text))
-VARIABLES: Table = (
+TERMINATE: FieldTable = (FieldSpec("workflowId", read_text), FieldSpec("terminationReason", read_text))
+VARIABLES: FieldTable = (
     FieldSpec("workflowId", read_text),
     FieldSpec("variables", read_mapping, dict),
     FieldSpec("appendArray", read_boolean),
@@ -40,7 +40,7 @@ VARIABLES: Table = (
 ACTIONS = ("start_workflow", "complete_task", "fail_task", "terminate_workflow", "update_workflow_variables")
 """What a handler can do."""
 
-ACTION: Table = (
+ACTION: FieldTable = (
     FieldSpec("action", ChoiceOf(*ACTIONS)),
     FieldSpec("start_workflow", ObjectOf(START)),
     FieldSpec("complete_task", ObjectOf(REPORT)),
@@ -50,7 +50,7 @@ ACTION: Table = (
     FieldSpec("expandInlineJSON", read_boolean, False),
 )
 
-EVENT_HANDLER: Table = (
+EVENT_HANDLER: FieldTable = (
     FieldSpec("name", read_name),
     FieldSpec("event", read_name),
     FieldSpec("condition", read_text),

@@ -4,7 +4,7 @@ from typing import Any
 
 from ...expressions import check_template, expression_roots
 from ...expressions.json_walk import expression_texts_by_path
-from ..inline_definitions import own_inputs
+from ..inline_definitions import inputs_without_definitions
 from .values import DocumentPosition
 
 BARE_NAMES = frozenset(("CPEWF_TASK_ID", "NETFLIX_ENV", "NETFLIX_STACK"))
@@ -13,7 +13,7 @@ BARE_NAMES = frozenset(("CPEWF_TASK_ID", "NETFLIX_ENV", "NETFLIX_STACK"))
 def check_expressions(workflow: dict[str, Any], known: set[str], place: DocumentPosition) -> None:
     """Each expression must be a path, and begin with `workflow`, a reference or a known bare name."""
     for step in workflow["tasks"]:
-        for name, value in own_inputs(step).items():
+        for name, value in inputs_without_definitions(step).items():
             for spot, text in expression_texts_by_path(value):
                 key = spot.rpartition(".")[2] or name
                 for problem in _problems(text, known):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .fields import FieldSpec, ObjectOf, Table, read_document
+from .fields import FieldSpec, FieldTable, ObjectOf, read_document
 from .values import (
     ChoiceOf,
     DocumentPosition,
@@ -30,7 +30,7 @@ def read_step(value: Any, place: DocumentPosition) -> dict[str, Any]:
     spelled = given.pop("workflowTaskType", None)
     if spelled is not None:
         given.setdefault("type", spelled)
-    return read_document(given, WORKFLOW_TASK, place.deeper())
+    return read_document(given, WORKFLOW_TASK, place.nested())
 
 
 def read_sub_workflow(value: Any, place: DocumentPosition) -> Any:
@@ -42,7 +42,7 @@ def read_sub_workflow(value: Any, place: DocumentPosition) -> Any:
 DEEPEST = 60
 """How deep steps may be nested in one another; the layout of a definition stops there too."""
 
-AUDIT: Table = (
+AUDIT: FieldTable = (
     FieldSpec("ownerApp", read_text),
     FieldSpec("createTime", IntegerOf(64), 0),
     FieldSpec("updateTime", IntegerOf(64), 0),
@@ -50,7 +50,7 @@ AUDIT: Table = (
     FieldSpec("updatedBy", read_text),
 )
 
-SCHEMA: Table = (
+SCHEMA: FieldTable = (
     *AUDIT,
     FieldSpec("name", read_text),
     FieldSpec("version", IntegerOf(), 1),
@@ -59,9 +59,9 @@ SCHEMA: Table = (
     FieldSpec("externalRef", read_text),
 )
 
-CACHE: Table = (FieldSpec("key", read_text), FieldSpec("ttlInSecond", IntegerOf(), 0))
+CACHE: FieldTable = (FieldSpec("key", read_text), FieldSpec("ttlInSecond", IntegerOf(), 0))
 
-TASK_DEFINITION: Table = (
+TASK_DEFINITION: FieldTable = (
     *AUDIT,
     FieldSpec("name", read_name),
     FieldSpec("description", read_text),
@@ -93,7 +93,7 @@ TASK_DEFINITION: Table = (
     FieldSpec("enforceSchema", read_boolean, False),
 )
 
-SUB_WORKFLOW: Table = (
+SUB_WORKFLOW: FieldTable = (
     FieldSpec("name", read_text),
     FieldSpec("version", IntegerOf()),
     FieldSpec("taskToDomain", MapOf(read_text)),
@@ -103,13 +103,13 @@ SUB_WORKFLOW: Table = (
     FieldSpec("priority", read_any),
 )
 
-STATE_CHANGE: Table = (FieldSpec("type", read_text), FieldSpec("payload", read_mapping))
+STATE_CHANGE: FieldTable = (FieldSpec("type", read_text), FieldSpec("payload", read_mapping))
 
 STEPS: Reader = ListOf(read_step)
 
-CATCH_CASE: Table = (FieldSpec("match", read_mapping), FieldSpec("tasks", STEPS))
+CATCH_CASE: FieldTable = (FieldSpec("match", read_mapping), FieldSpec("tasks", STEPS))
 
-WORKFLOW_TASK: Table = (
+WORKFLOW_TASK: FieldTable = (
     FieldSpec("name", read_name),
     FieldSpec("taskReferenceName", read_name),
     FieldSpec("description", read_text),
@@ -152,13 +152,13 @@ WORKFLOW_TASK: Table = (
     FieldSpec("joinMode", ChoiceOf("SYNC", "ASYNC")),
 )
 
-RATE_LIMIT: Table = (
+RATE_LIMIT: FieldTable = (
     FieldSpec("rateLimitKey", read_text),
     FieldSpec("concurrentExecLimit", IntegerOf(), 0),
     FieldSpec("policy", ChoiceOf("QUEUE", "REJECT"), "QUEUE"),
 )
 
-WORKFLOW_DEFINITION: Table = (
+WORKFLOW_DEFINITION: FieldTable = (
     *AUDIT,
     FieldSpec("name", read_name),
     FieldSpec("description", read_text),

@@ -16,10 +16,10 @@ class FieldSpec(NamedTuple):
     default: Any = None
 
 
-Table = tuple[FieldSpec, ...]
+FieldTable = tuple[FieldSpec, ...]
 
 
-def read_document(document: dict[str, Any], table: Table, place: DocumentPosition) -> dict[str, Any]:
+def read_document(document: dict[str, Any], table: FieldTable, place: DocumentPosition) -> dict[str, Any]:
     """The document with every field of the table as its type or as its default; other fields survive as they are."""
     if not place.fills:
         return document | {
@@ -40,7 +40,7 @@ def read_document(document: dict[str, Any], table: Table, place: DocumentPositio
 class ObjectOf:
     """Reads an object with the fields of a table."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: FieldTable) -> None:
         self.table = table
 
     def __call__(self, value: Any, place: DocumentPosition) -> dict[str, Any]:

@@ -11,23 +11,23 @@ from .normalization import inner_steps
 from .values import DocumentPosition
 
 Step = Mapping[str, Any]
-Check = Callable[[Step, Mapping[str, Any]], Iterator[str]]
+StepCheck = Callable[[Step, Mapping[str, Any]], Iterator[str]]
 """Gives the fields that are missing, or sentences of its own, from a step and the input template under its inputs."""
 
 
 def check_step_type(step: Step, place: DocumentPosition, template: Mapping[str, Any]) -> None:
     """Complain of what a step of its type lacks."""
-    check = CHECKS.get(step["type"])
+    check = STEP_TYPE_CHECKS.get(step["type"])
     if check is None:
         return
     own = (step.get("taskDefinition") or {}).get("inputTemplate") or {}
     for found in check(step, {**template, **own}):
-        is_sentence = " " in found
+        is_message = " " in found
         required = f"{found} field is required for taskType: {step['type']} taskName: {step.get('name', '')}"
-        place.add_error(found if is_sentence else required)
+        place.add_error(found if is_message else required)
 
 
-def require_fields(*names: str) -> Check:
+def require_fields(*names: str) -> StepCheck:
     """A check for fields that must not be empty."""
     return lambda step, template: (name for name in names if not step.get(name))
 
@@ -58,7 +58,7 @@ def check_dynamic_fork(step: Step, template: Mapping[str, Any]) -> Iterator[str]
         )
 
 
-def require_one_input(*names: str) -> Check:
+def require_one_input(*names: str) -> StepCheck:
     """A check for inputs of which one must be there, in the step or in its template."""
 
     def check(step: Step, template: Mapping[str, Any]) -> Iterator[str]:
@@ -170,7 +170,7 @@ ON_ITEM_FAILURE = ("FAIL", "CONTINUE")
 MATCHED = ("status", "reason", "taskRef", "taskType")
 ENDS_BADLY = ("FAILED", "FAILED_WITH_TERMINAL_ERROR", "TIMED_OUT", "CANCELED")
 
-CHECKS: dict[str, Check] = {
+STEP_TYPE_CHECKS: dict[str, StepCheck] = {
     "EVENT": require_fields("sink"),
     "DECISION": check_decision,
     "SWITCH": require_fields("evaluatorType", "expression", "decisionCases"),

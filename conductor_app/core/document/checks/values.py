@@ -35,7 +35,7 @@ class DocumentPosition:
         dot = "." if self.path and not step.startswith("[") else ""
         return DocumentPosition(f"{self.path}{dot}{step}", depth=self.depth, like=self)
 
-    def deeper(self) -> "DocumentPosition":
+    def nested(self) -> "DocumentPosition":
         """The same place, one level of nested steps further down."""
         return DocumentPosition(self.path, depth=self.depth + 1, like=self)
 
@@ -143,7 +143,7 @@ class ListOf:
     def __call__(self, value: Any, place: DocumentPosition) -> list[Any]:
         if not isinstance(value, list):
             raise ValueRefused("must be a list")
-        return [_item(place.at(f"[{index}]"), self.item, each) for index, each in enumerate(value)]
+        return [_read_item(place.at(f"[{index}]"), self.item, each) for index, each in enumerate(value)]
 
 
 class MapOf:
@@ -153,10 +153,12 @@ class MapOf:
         self.item = item
 
     def __call__(self, value: Any, place: DocumentPosition) -> dict[str, Any]:
-        return {key: _item(place.at(f"[{key}]"), self.item, each) for key, each in read_mapping(value, place).items()}
+        return {
+            key: _read_item(place.at(f"[{key}]"), self.item, each) for key, each in read_mapping(value, place).items()
+        }
 
 
-def _item(place: DocumentPosition, reader: Reader, value: Any) -> Any:
+def _read_item(place: DocumentPosition, reader: Reader, value: Any) -> Any:
     if value is None:
         _refuse(place, "must not be null", value)
     return read_at(place, reader, value)

@@ -3,10 +3,10 @@
 from typing import Any
 
 from ...errors import ValidationError
-from .fields import FieldSpec, Table, read_document
+from .fields import FieldSpec, FieldTable, read_document
 from .values import ChoiceOf, DocumentPosition, IntegerOf, MapOf, read_any, read_boolean, read_name, read_text
 
-WEBHOOK: Table = (
+WEBHOOK: FieldTable = (
     FieldSpec("id", read_name),
     FieldSpec("name", read_name),
     FieldSpec("sourcePlatform", read_text),
@@ -22,7 +22,7 @@ WEBHOOK: Table = (
     FieldSpec("createdBy", read_text),
 )
 LONGEST_NAME = 200
-WITH_SECRET = ("BASIC", "HMAC_BASED", "SIGNATURE_BASED", "SLACK_BASED", "STRIPE")
+SECRET_VERIFIERS = ("BASIC", "HMAC_BASED", "SIGNATURE_BASED", "SLACK_BASED", "STRIPE")
 
 
 def read_webhook(document: dict[str, Any], *, has_secret: bool = False) -> tuple[dict[str, Any], list[ValidationError]]:
@@ -39,7 +39,7 @@ def read_webhook(document: dict[str, Any], *, has_secret: bool = False) -> tuple
     verifier = read.get("verifier")
     if not verifier:
         place.at("verifier").add_missing("Missing verifier: it says how the sender proves who it is")
-    elif verifier in WITH_SECRET and not (has_secret or read.get("secretValue")):
+    elif verifier in SECRET_VERIFIERS and not (has_secret or read.get("secretValue")):
         place.at("secretValue").add_missing(f"Missing secretValue: {verifier} is verified by it")
     elif verifier == "HEADER_BASED" and not (has_secret or any(read["headers"].values())):
         place.at("headers").add_missing("Missing headers: at least one must have a value that only the sender knows")

@@ -30,7 +30,7 @@ def workflow_errors(
     read = normalize_workflow(document, place)
     if not isinstance(document, dict):
         return place.complaints
-    _check_head(read, document, place, owner_email_mandatory)
+    _check_workflow_fields(read, document, place, owner_email_mandatory)
     _check_steps(read["tasks"], place.at("tasks"), input_templates or {})
     _check_references(read, place)
     if not place.complaints:
@@ -38,7 +38,9 @@ def workflow_errors(
     return place.complaints
 
 
-def _check_head(read: Document, document: Document, place: DocumentPosition, owner_email_mandatory: bool) -> None:
+def _check_workflow_fields(
+    read: Document, document: Document, place: DocumentPosition, owner_email_mandatory: bool
+) -> None:
     if not read.get("name"):
         place.at("name").add_missing("WorkflowDef name cannot be null or empty", document.get("name"))
     if not read["tasks"]:

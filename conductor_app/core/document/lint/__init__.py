@@ -43,7 +43,7 @@ __all__ = [
     "sort_by_severity",
 ]
 
-GRAVITY = {ERROR: 0, WARNING: 1, HINT: 2}
+SEVERITY_ORDER = {ERROR: 0, WARNING: 1, HINT: 2}
 
 
 def lint_definition(
@@ -74,7 +74,7 @@ def lint_definition(
 
 def sort_by_severity(found: Iterable[LintFinding]) -> list[LintFinding]:
     """Sort findings by severity; those of one severity keep their order."""
-    return sorted(found, key=lambda finding: GRAVITY[finding.severity])
+    return sorted(found, key=lambda finding: SEVERITY_ORDER[finding.severity])
 
 
 def _inline_findings(found: Iterable[StepSpot], known: LintContext) -> Iterator[LintFinding]:

@@ -5,9 +5,9 @@ from typing import Any
 
 from ..parts import SPLIT, finally_sequence, nested_sequences, shape_of, type_of
 from .findings import (
-    CLASH,
     ERROR,
     JOIN,
+    NAME_CLASH,
     NO_RESULT,
     UNKNOWN_INPUT,
     UNREACHABLE,
@@ -35,13 +35,13 @@ def lint_control_flow(found: list[StepSpot]) -> Iterator[LintFinding]:
     """All of them."""
     by_ref: dict[str, StepSpot] = {}
     for spot in found:
-        yield from _unreachable(spot)
-        yield from _clash(spot, by_ref)
-        yield from _scripts(spot)
+        yield from _lint_unreachable(spot)
+        yield from _lint_name_clash(spot, by_ref)
+        yield from _lint_script(spot)
     for spot in found:
         if type_of(spot.step) in JOINS:
-            yield from _join(spot, by_ref)
-    yield from _unjoined_forks(found)
+            yield from _lint_join(spot, by_ref)
+    yield from _lint_unjoined_forks(found)
 
 
 def never_continues(step: Any) -> bool:
@@ -56,26 +56,26 @@ def never_continues(step: Any) -> bool:
     return False
 
 
-def _unreachable(spot: StepSpot) -> Iterator[LintFinding]:
+def _lint_unreachable(spot: StepSpot) -> Iterator[LintFinding]:
     if spot.follows is not None and never_continues(spot.follows):
         before = spot.follows.get("taskReferenceName")
         message = f"Control never comes here: `{before}` ends the run in every case."
         yield LintFinding(WARNING, UNREACHABLE, spot.path, message)
 
 
-def _clash(spot: StepSpot, by_ref: dict[str, StepSpot]) -> Iterator[LintFinding]:
+def _lint_name_clash(spot: StepSpot, by_ref: dict[str, StepSpot]) -> Iterator[LintFinding]:
     ref, path = spot.ref, f"{spot.path}.taskReferenceName"
     if ref in by_ref:
         message = f"The reference `{ref}` is used twice: each step needs its own."
-        yield LintFinding(ERROR, CLASH, path, message, ref)
+        yield LintFinding(ERROR, NAME_CLASH, path, message, ref)
     elif ref == "workflow":
         message = "`workflow` means the run itself in expressions: nobody could read this step's output."
-        yield LintFinding(WARNING, CLASH, path, message, ref)
+        yield LintFinding(WARNING, NAME_CLASH, path, message, ref)
     elif ref:
         by_ref[ref] = spot
 
 
-def _join(spot: StepSpot, by_ref: Mapping[str, StepSpot]) -> Iterator[LintFinding]:
+def _lint_join(spot: StepSpot, by_ref: Mapping[str, StepSpot]) -> Iterator[LintFinding]:
     joined = spot.step.get("joinOn")
     for place, ref in enumerate(joined if isinstance(joined, list) else ()):
         if isinstance(ref, str) and ref not in by_ref and "${" not in ref:
@@ -88,10 +88,10 @@ def _join(spot: StepSpot, by_ref: Mapping[str, StepSpot]) -> Iterator[LintFindin
             message = "This join stands behind no fork and names nothing to wait for."
             yield LintFinding(WARNING, JOIN, spot.path, message)
     elif type_of(fork) == "FORK_JOIN":
-        yield from _against_fork(spot, fork, joined)
+        yield from _compare_with_fork(spot, fork, joined)
 
 
-def _unjoined_forks(found: list[StepSpot]) -> Iterator[LintFinding]:
+def _lint_unjoined_forks(found: list[StepSpot]) -> Iterator[LintFinding]:
     top = [spot.step for spot in found if len(spot.way) == 1]
     for spot, follower in zip(found, _followers(top, None), strict=True):
         if type_of(spot.step) in FORKS and (follower is None or type_of(follower) != "JOIN"):
@@ -114,7 +114,7 @@ def _followers(steps: list[Any], after: Mapping[str, Any] | None, depth: int = 0
                 yield from _followers(part.steps, follower if is_case else None, depth + 1)
 
 
-def _against_fork(spot: StepSpot, fork: Mapping[str, Any], joined: Any) -> Iterator[LintFinding]:
+def _compare_with_fork(spot: StepSpot, fork: Mapping[str, Any], joined: Any) -> Iterator[LintFinding]:
     """What a join says, and what its fork has."""
     ends = [part.steps[-1].get("taskReferenceName") for part in nested_sequences(fork, "") if _is_step(part.steps[-1:])]
     named = set(joined) if isinstance(joined, list) and all(isinstance(ref, str) for ref in joined) else set()
@@ -131,7 +131,7 @@ def _is_step(steps: list[Any]) -> bool:
     return bool(steps) and isinstance(steps[0], Mapping)
 
 
-def _scripts(spot: StepSpot) -> Iterator[LintFinding]:
+def _lint_script(spot: StepSpot) -> Iterator[LintFinding]:
     """Names that a script reads, and that its step does not give it."""
     kind, step = type_of(spot.step), spot.step
     field = SCRIPTS.get(kind)
@@ -141,9 +141,9 @@ def _scripts(spot: StepSpot) -> Iterator[LintFinding]:
     if not isinstance(script, str) or field is None:
         return
     if _is_python(kind, inputs if kind == "INLINE" else step):
-        yield from _python(f"{spot.path}.{field}", script)
+        yield from _lint_python_script(f"{spot.path}.{field}", script)
         return
-    known = {*map(str, inputs), *_of_loop(spot)}
+    known = {*map(str, inputs), *_loop_condition_names(spot)}
     is_name = kind == "SWITCH" and step.get("evaluatorType") == "value-param"
     read = {script} if is_name else names_read(script)
     for name in sorted(read - known):
@@ -157,7 +157,7 @@ def _is_python(kind: str, holder: Mapping[str, Any]) -> bool:
     return kind in ("INLINE", "SWITCH", "DO_WHILE") and holder.get("evaluatorType") == "python"
 
 
-def _python(path: str, script: str) -> Iterator[LintFinding]:
+def _lint_python_script(path: str, script: str) -> Iterator[LintFinding]:
     """What keeps a script in Python from its inputs or from a result."""
     if reads_as_javascript(script):
         message = "In Python the inputs are variables: write `name` instead of `$.name`."
@@ -167,7 +167,7 @@ def _python(path: str, script: str) -> Iterator[LintFinding]:
         yield LintFinding(WARNING, NO_RESULT, path, message)
 
 
-def _of_loop(spot: StepSpot) -> set[str]:
+def _loop_condition_names(spot: StepSpot) -> set[str]:
     """What the condition of a loop sees beside its inputs."""
     if type_of(spot.step) != "DO_WHILE":
         return set()

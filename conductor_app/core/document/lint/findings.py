@@ -17,13 +17,13 @@ JOIN = "join"
 NO_TIMEOUT = "no timeout"
 NO_DEFINITION = "no task definition"
 NO_WORKER = "no worker"
-CLASH = "name clash"
+NAME_CLASH = "name clash"
 UNREADABLE = "unreadable"
 REFUSED = "refused"
 NO_RESULT = "no result"
 UNUSABLE_SCHEMA = "unusable schema"
 
-BROKEN = frozenset((UNKNOWN_REFERENCE, UNKNOWN_NAME, CLASH, UNREADABLE, REFUSED, JOIN))
+BROKEN = frozenset((UNKNOWN_REFERENCE, UNKNOWN_NAME, NAME_CLASH, UNREADABLE, REFUSED, JOIN))
 """What makes a definition one that cannot do what it says."""
 
 

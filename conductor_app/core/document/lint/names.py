@@ -23,18 +23,18 @@ LIMITS = ("timeoutSeconds", "responseTimeoutSeconds", "totalTimeoutSeconds")
 
 def lint_names(document: Mapping[str, Any], found: list[StepSpot], known: LintContext) -> Iterator[LintFinding]:
     """All of them; each task name is spoken of once."""
-    yield from _workflow(document.get("failureWorkflow"), None, "failureWorkflow", known)
+    yield from _lint_workflow_name(document.get("failureWorkflow"), None, "failureWorkflow", known)
     said: set[str] = set()
     for spot in found:
         kind = type_of(spot.step)
         if kind == "SIMPLE" and spot.name not in said:
             said.add(spot.name)
-            yield from _task(spot, known)
+            yield from _lint_task_name(spot, known)
         elif kind in ("SUB_WORKFLOW", "START_WORKFLOW"):
-            yield from _sub_workflow(spot, document, known)
+            yield from _lint_sub_workflow(spot, document, known)
 
 
-def _task(spot: StepSpot, known: LintContext) -> Iterator[LintFinding]:
+def _lint_task_name(spot: StepSpot, known: LintContext) -> Iterator[LintFinding]:
     own, path = spot.step.get("taskDefinition"), f"{spot.path}.name"
     definition = own if isinstance(own, Mapping) else (known.tasks or {}).get(spot.name)
     if definition is None and known.tasks is not None and spot.name:
@@ -57,7 +57,7 @@ def _seconds(definition: Mapping[str, Any], name: str) -> bool:
     return value not in (0, "0", "")
 
 
-def _sub_workflow(spot: StepSpot, document: Mapping[str, Any], known: LintContext) -> Iterator[LintFinding]:
+def _lint_sub_workflow(spot: StepSpot, document: Mapping[str, Any], known: LintContext) -> Iterator[LintFinding]:
     if type_of(spot.step) == "SUB_WORKFLOW":
         param, place = spot.step.get("subWorkflowParam"), f"{spot.path}.subWorkflowParam.name"
     else:
@@ -70,10 +70,10 @@ def _sub_workflow(spot: StepSpot, document: Mapping[str, Any], known: LintContex
         message = f"`{param.get('name')}` starts itself here, in every run: that never ends."
         yield LintFinding(WARNING, UNKNOWN_NAME, place, message, str(param.get("name")))
     else:
-        yield from _workflow(param.get("name"), param.get("version"), place, known)
+        yield from _lint_workflow_name(param.get("name"), param.get("version"), place, known)
 
 
-def _workflow(name: Any, version: Any, path: str, known: LintContext) -> Iterator[LintFinding]:
+def _lint_workflow_name(name: Any, version: Any, path: str, known: LintContext) -> Iterator[LintFinding]:
     if not isinstance(name, str) or not name or "${" in name or known.workflows is None:
         return
     if name not in known.workflows:

@@ -38,11 +38,11 @@ def merge_shapes(one: PayloadShape, other: PayloadShape) -> PayloadShape:
     if one.members is None or other.members is None:
         return ANYTHING
     names = [*one.members, *(name for name in other.members if name not in one.members)]
-    found = {name: _either(one.members.get(name), other.members.get(name)) for name in names}
+    found = {name: _merge_members(one.members.get(name), other.members.get(name)) for name in names}
     return PayloadShape(found, one.source)
 
 
-def _either(one: PayloadShape | None, other: PayloadShape | None) -> PayloadShape:
+def _merge_members(one: PayloadShape | None, other: PayloadShape | None) -> PayloadShape:
     if one is None or other is None:
         return one or other or ANYTHING
     return merge_shapes(one, other)
@@ -77,14 +77,14 @@ def step_output_shape(spot: StepSpot, known: LintContext) -> PayloadShape:
     if kind in FIXED:
         return FIXED[kind]
     if kind == "SUB_WORKFLOW":
-        return _of_sub_workflow(spot, known)
+        return _sub_workflow_shape(spot, known)
     own = spot.step.get("taskDefinition")
     definition = own if isinstance(own, Mapping) else (known.tasks or {}).get(spot.name)
     promised = task_output_shape(definition)
     return promised if promised.members is not None else known.outputs.get(spot.name, ANYTHING)
 
 
-def _of_sub_workflow(spot: StepSpot, known: LintContext) -> PayloadShape:
+def _sub_workflow_shape(spot: StepSpot, known: LintContext) -> PayloadShape:
     param = spot.step.get(PARAM)
     name = param.get("name") if isinstance(param, Mapping) else None
     if isinstance(param, Mapping) and param.get(DEFINITION):

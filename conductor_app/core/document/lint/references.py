@@ -8,7 +8,7 @@ from ...expressions.json_walk import expression_texts_by_path
 from ...expressions.jsonpath.segments import Property
 from ...expressions.parsing import parse_template
 from ...expressions.references import Reference
-from ..inline_definitions import PARAM, own_inputs, own_param
+from ..inline_definitions import PARAM, inputs_without_definitions, param_without_definition
 from .findings import (
     ERROR,
     HINT,
@@ -46,14 +46,14 @@ class ReferenceLinter:
         """What is wrong with the expressions of all steps and of the output."""
         for spot in self.spots:
             for field in READ_FROM:
-                for path, text in texts_by_path(_own(spot.step, field), f"{spot.path}.{field}"):
+                for path, text in texts_by_path(_without_inline_definitions(spot.step, field), f"{spot.path}.{field}"):
                     # What stands at the top is refused when it is saved; further in, the run would find nothing.
                     is_top = len(spot.way) == 1 and field == "inputParameters"
-                    yield from self._of_text(text, path, spot, ERROR if is_top else WARNING)
+                    yield from self._check_text(text, path, spot, ERROR if is_top else WARNING)
         for path, text in texts_by_path(self.document.get("outputParameters"), "outputParameters"):
-            yield from self._of_text(text, path, None, WARNING)
+            yield from self._check_text(text, path, None, WARNING)
 
-    def _of_text(self, text: str, path: str, reader: StepSpot | None, severity: str) -> Iterator[LintFinding]:
+    def _check_text(self, text: str, path: str, reader: StepSpot | None, severity: str) -> Iterator[LintFinding]:
         for expression in parse_template(text):
             reference = expression.reference
             if reference is None:
@@ -62,17 +62,17 @@ class ReferenceLinter:
                 message = f"`{expression.source}` is no path: {reference.problem}."
                 yield LintFinding(severity, UNREADABLE, path, message, expression.source)
             elif reference.root:
-                yield from self._of_reference(reference, expression.source, path, reader, severity)
+                yield from self._check_reference(reference, expression.source, path, reader, severity)
 
-    def _of_reference(
+    def _check_reference(
         self, reference: Reference, source: str, path: str, reader: StepSpot | None, severity: str
     ) -> Iterator[LintFinding]:
         root, key = reference.root, reference.key
         if root == "workflow":
-            yield from self._of_run(reference, source, path)
+            yield from self._check_run_reference(reference, source, path)
         elif root in self.by_ref:
             spot = self.by_ref[root]
-            yield from self._of_task(spot, reference, source, path, reader)
+            yield from self._check_task_reference(spot, reference, source, path, reader)
         elif root not in self.bare:
             near = closest_name(root, [*self.by_ref, "workflow"])
             written = f"{root}.{key}" if key else root
@@ -80,14 +80,14 @@ class ReferenceLinter:
             replaced = f"{near}.{key}" if near and key else near
             yield LintFinding(severity, UNKNOWN_REFERENCE, path, message, written, replaced)
 
-    def _of_run(self, reference: Reference, source: str, path: str) -> Iterator[LintFinding]:
+    def _check_run_reference(self, reference: Reference, source: str, path: str) -> Iterator[LintFinding]:
         key = reference.key
         if key and key not in OF_A_RUN:
             yield unknown_part_finding("workflow", key, OF_A_RUN, "run", path)
         elif key == "input":
             yield from walk_shape(self.inputs, reference, source, path, UNKNOWN_INPUT, "workflow.input")
 
-    def _of_task(
+    def _check_task_reference(
         self, spot: StepSpot, reference: Reference, source: str, path: str, reader: StepSpot | None
     ) -> Iterator[LintFinding]:
         key = reference.key
@@ -101,9 +101,11 @@ class ReferenceLinter:
             )
 
 
-def _own(step: Mapping[str, Any], field: str) -> Any:
+def _without_inline_definitions(step: Mapping[str, Any], field: str) -> Any:
     """Return a field without inline definitions, whose expressions refer to the child run."""
-    return {"inputParameters": own_inputs, PARAM: own_param}.get(field, lambda step: step.get(field))(step)
+    return {"inputParameters": inputs_without_definitions, PARAM: param_without_definition}.get(
+        field, lambda step: step.get(field)
+    )(step)
 
 
 def unknown_part_finding(root: str, key: str, known: frozenset[str], of: str, path: str) -> LintFinding:

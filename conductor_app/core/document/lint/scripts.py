@@ -2,7 +2,7 @@
 
 import re
 
-from ...expressions import without_texts, words
+from ...expressions import script_names, without_texts
 
 READ = re.compile(r"(?<![\w$.])\$\.(\w+)|(?<![\w$.])\$\[\s*['\"](\w+)['\"]\s*\]")
 QUOTED = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"|//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -12,7 +12,7 @@ WRITTEN = re.compile(r"\$\.(\w+)\s*=(?!=)")
 
 def names_read(script: str) -> set[str]:
     """`$.name` and `$['name']`; what stands in texts and comments does not count, nor what the script sets itself."""
-    bare = QUOTED.sub(_unless_key, script)
+    bare = QUOTED.sub(_drop_unless_key, script)
     return {dotted or bracketed for dotted, bracketed in READ.findall(bare)} - set(WRITTEN.findall(bare))
 
 
@@ -23,10 +23,10 @@ def reads_as_javascript(script: str) -> bool:
 
 def returns_nothing(script: str) -> bool:
     """Whether a script in Python has no `return`; one that only raises needs none, one not written yet neither."""
-    return bool(script.strip()) and not {"return", "raise"}.intersection(words(script))
+    return bool(script.strip()) and not {"return", "raise"}.intersection(script_names(script))
 
 
-def _unless_key(found: re.Match[str]) -> str:
+def _drop_unless_key(found: re.Match[str]) -> str:
     """A quoted text goes, unless it is the key of `$['…']`."""
     before = found.string[: found.start()].rstrip()
     return found.group() if before.endswith("$[") else "''"

@@ -65,11 +65,11 @@ def compare_order(source: StepSpot, reader: StepSpot) -> str:
             return BEFORE
         if theirs.place != ours.place:
             return BEFORE if theirs.place < ours.place else LATER
-        return _within_one(theirs, ours)
+        return _compare_nested(theirs, ours)
     return BEFORE
 
 
-def _within_one(theirs: PathLevel, ours: PathLevel) -> str:
+def _compare_nested(theirs: PathLevel, ours: PathLevel) -> str:
     """Both are the same step or inside it."""
     if ours.part == -1:
         return BEFORE if theirs.shape == LOOP else LATER

@@ -15,7 +15,7 @@ def lint_webhooks(document: Mapping[str, Any], found: Iterable[StepSpot], known:
         if type_of(spot.step) != "WAIT_FOR_WEBHOOK":
             continue
         given = spot.step.get("inputParameters")
-        yield from _condition(given if isinstance(given, Mapping) else {}, f"{spot.path}.inputParameters.matches")
+        yield from _lint_condition(given if isinstance(given, Mapping) else {}, f"{spot.path}.inputParameters.matches")
         if known.received is not None and document.get("name") not in known.received:
             message = (
                 f"No webhook names `{document.get('name')}` among its receiver workflows: "
@@ -24,7 +24,7 @@ def lint_webhooks(document: Mapping[str, Any], found: Iterable[StepSpot], known:
             yield LintFinding(WARNING, UNKNOWN_NAME, spot.path, message)
 
 
-def _condition(inputs: Mapping[str, Any], path: str) -> Iterator[LintFinding]:
+def _lint_condition(inputs: Mapping[str, Any], path: str) -> Iterator[LintFinding]:
     if isinstance(inputs.get("matches"), str):
         return
     try:

@@ -28,7 +28,7 @@ def equal(left: Any, right: Any) -> bool:
         return left == (number_in(right) if isinstance(right, str) else right) and not isinstance(right, bool)
     if isinstance(left, str):
         return left == (java_text(right) if is_number(right) else right)
-    return left is not ABSENT and same(left, right)
+    return left is not ABSENT and deep_equal(left, right)
 
 
 def identical(left: Any, right: Any) -> bool:
@@ -36,7 +36,7 @@ def identical(left: Any, right: Any) -> bool:
     return _type(left) == _type(right) and equal(left, right)
 
 
-def same(left: Any, right: Any) -> bool:
+def deep_equal(left: Any, right: Any) -> bool:
     """Whether two JSON values are alike throughout; without recursion, for documents may be deep."""
     pairs = [(left, right)]
     while pairs:

@@ -4,7 +4,16 @@ import re
 
 from ..patterns import BadPattern, compile_pattern
 from .comparisons import OPERATORS
-from .conditions import Both, Either, Exists, Literal, Negation, Operand, PathComparison, PatternMatch
+from .conditions import (
+    AllConditions,
+    AnyCondition,
+    Literal,
+    Negation,
+    Operand,
+    PathComparison,
+    PathExists,
+    PatternMatch,
+)
 from .cursor import Cursor
 from .literals import read_literal
 
@@ -19,69 +28,69 @@ class ConditionParser:
         self._cursor = cursor
         self._read_path = read_path
 
-    def either(self):
+    def read_alternatives(self):
         """Conditions joined by `||`."""
-        return self._joined("||", self._both, Either)
+        return self._read_joined("||", self._read_conjunction, AnyCondition)
 
     def operand(self) -> Literal | Operand:
         """A path or a written value."""
-        return self._path("$") if self._cursor.skip_blanks().sees("@", "$") else Literal(read_literal(self._cursor))
+        return self._path("$") if self._cursor.skip_blanks().is_at("@", "$") else Literal(read_literal(self._cursor))
 
     def argument(self) -> Literal | Operand:
         """The same for a function, where Jayway reads every path from the whole document."""
         return (
-            self._path("$", "@") if self._cursor.skip_blanks().sees("@", "$") else Literal(read_literal(self._cursor))
+            self._path("$", "@") if self._cursor.skip_blanks().is_at("@", "$") else Literal(read_literal(self._cursor))
         )
 
     def _path(self, *absolute_marks) -> Operand:
-        is_absolute = self._cursor.sees(*absolute_marks)
+        is_absolute = self._cursor.is_at(*absolute_marks)
         path = self._read_path(self._cursor)
         if is_absolute:
             self._cursor.absolutes.append(path)
         return Operand(path, is_absolute)
 
-    def _both(self):
-        return self._joined("&&", self._single, Both)
+    def _read_conjunction(self):
+        return self._read_joined("&&", self._read_single, AllConditions)
 
-    def _joined(self, mark, read_part, join):
+    def _read_joined(self, mark, read_part, join):
         parts = [read_part()]
-        while self._cursor.skip_blanks().took(mark):
+        while self._cursor.skip_blanks().accept(mark):
             parts.append(read_part())
         return parts[0] if len(parts) == 1 else join(tuple(parts))
 
-    def _single(self):
+    def _read_single(self):
         cursor = self._cursor.skip_blanks()
         with cursor.nested():
-            if cursor.took("!"):
-                return self._negated()
-            if cursor.took("("):
-                inner = self.either()
+            if cursor.accept("!"):
+                return self._read_negation()
+            if cursor.accept("("):
+                inner = self.read_alternatives()
                 cursor.expect(")")
                 return inner
-            return self._comparison()
+            return self._read_comparison()
 
-    def _negated(self):
+    def _read_negation(self):
         # Jayway's `!` before a path only says that the path must not exist; before a comparison it has no effect.
-        if not self._cursor.skip_blanks().sees("@", "$"):
-            return Negation(self._single())
-        condition = self._comparison()
-        return Negation(condition) if isinstance(condition, Exists) else condition
+        if not self._cursor.skip_blanks().is_at("@", "$"):
+            return Negation(self._read_single())
+        condition = self._read_comparison()
+        return Negation(condition) if isinstance(condition, PathExists) else condition
 
-    def _comparison(self):
-        if self._cursor.sees("/"):
-            return self._pattern_first()
+    def _read_comparison(self):
+        if self._cursor.is_at("/"):
+            return self._read_pattern_first()
         left = self.operand()
         operator = self._operator()
         if operator is None:
-            return self._existence(left)
+            return self._read_existence(left)
         if operator == "=~":
             return PatternMatch(left, self._pattern())
         return PathComparison(left, operator, self.operand())
 
-    def _existence(self, operand):
+    def _read_existence(self, operand):
         if isinstance(operand, Literal):
             self._cursor.refuse("expected an operator")
-        return Exists(Operand(operand.path.head, operand.is_absolute))
+        return PathExists(Operand(operand.path.head, operand.is_absolute))
 
     def _operator(self):
         found = self._cursor.skip_blanks().match(_OPERATOR)
@@ -90,7 +99,7 @@ class ConditionParser:
         name = found[0].lower()
         return name if name in OPERATORS or name == "=~" else self._cursor.refuse(f"unknown operator '{found[0]}'")
 
-    def _pattern_first(self):
+    def _read_pattern_first(self):
         pattern = self._pattern()
         if self._operator() != "=~":
             self._cursor.refuse("expected '=~'")

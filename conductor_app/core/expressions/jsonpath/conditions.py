@@ -33,7 +33,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Exists:
+class PathExists:
     """`[?(@.x)]`: something is there, be it null; of a path with many places only the sure beginning is asked for."""
 
     operand: Operand
@@ -67,11 +67,11 @@ class PatternMatch:
     def holds(self, item: Any, reading: Reading) -> bool:
         value = self.operand.value(item, reading)
         is_readable = isinstance(value, str | bool) or is_number(value)
-        return self.pattern.matches(java_text(value) if is_readable else "", reading.patience)
+        return self.pattern.matches(java_text(value) if is_readable else "", reading.budget)
 
 
 @dataclass(frozen=True)
-class Both:
+class AllConditions:
     """All of these hold."""
 
     parts: tuple
@@ -81,7 +81,7 @@ class Both:
 
 
 @dataclass(frozen=True)
-class Either:
+class AnyCondition:
     """One of these holds."""
 
     parts: tuple

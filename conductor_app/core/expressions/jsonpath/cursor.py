@@ -26,7 +26,7 @@ class Cursor:
     def is_at_end(self) -> bool:
         return self.at >= len(self.text)
 
-    def sees(self, *marks: str) -> bool:
+    def is_at(self, *marks: str) -> bool:
         """Whether one of these marks comes next."""
         return self.text.startswith(marks, self.at)
 
@@ -35,16 +35,16 @@ class Cursor:
         self.match(_BLANKS)
         return self
 
-    def took(self, mark: str) -> bool:
+    def accept(self, mark: str) -> bool:
         """Step over the mark if it comes next."""
-        if not self.sees(mark):
+        if not self.is_at(mark):
             return False
         self.at += len(mark)
         return True
 
     def expect(self, mark: str) -> None:
         """Step over blanks and the mark, which must be there."""
-        if not self.skip_blanks().took(mark):
+        if not self.skip_blanks().accept(mark):
             self.refuse(f"expected '{mark}'")
 
     def match(self, pattern: re.Pattern):

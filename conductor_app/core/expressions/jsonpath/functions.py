@@ -10,7 +10,7 @@ from .reading import ABSENT, NoAnswer, Reading
 
 
 @dataclass(frozen=True)
-class Call:
+class FunctionCall:
     """`.name(arguments)`: a function of each value found."""
 
     name: str

@@ -13,18 +13,18 @@ _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
 def read_literal(cursor: Cursor) -> Any:
     """Read the value at the cursor."""
     cursor.skip_blanks()
-    if cursor.sees("'", '"'):
+    if cursor.is_at("'", '"'):
         return cursor.string()
-    if cursor.took("["):
+    if cursor.accept("["):
         with cursor.nested():
-            return _list(cursor)
-    if cursor.took("{"):
+            return _read_list(cursor)
+    if cursor.accept("{"):
         with cursor.nested():
-            return _map(cursor)
-    return _word(cursor)
+            return _read_map(cursor)
+    return _read_word(cursor)
 
 
-def _word(cursor):
+def _read_word(cursor):
     found = cursor.match(_WORD)
     if not found:
         return cursor.refuse("expected a value")
@@ -34,27 +34,27 @@ def _word(cursor):
     return cursor.refuse("expected a number") if number is None else number
 
 
-def _list(cursor):
+def _read_list(cursor):
     values: list[Any] = []
-    if cursor.skip_blanks().took("]"):
+    if cursor.skip_blanks().accept("]"):
         return values
     while True:
         values.append(read_literal(cursor))
-        if cursor.skip_blanks().took("]"):
+        if cursor.skip_blanks().accept("]"):
             return values
         cursor.expect(",")
 
 
-def _map(cursor):
+def _read_map(cursor):
     members: dict[str, Any] = {}
-    if cursor.skip_blanks().took("}"):
+    if cursor.skip_blanks().accept("}"):
         return members
     while True:
-        if not cursor.skip_blanks().sees("'", '"'):
+        if not cursor.skip_blanks().is_at("'", '"'):
             cursor.refuse("expected a quoted name")
         name = cursor.string()
         cursor.expect(":")
         members[name] = read_literal(cursor)
-        if cursor.skip_blanks().took("}"):
+        if cursor.skip_blanks().accept("}"):
             return members
         cursor.expect(",")

@@ -7,7 +7,7 @@ from .condition_parser import ConditionParser
 from .cursor import Cursor
 from .descent import Descent
 from .errors import BadPath
-from .functions import Call
+from .functions import FunctionCall
 from .path import Path
 from .segments import Filter, Index, Property, Slice, Wildcard
 
@@ -48,39 +48,39 @@ def _read_path(cursor: Cursor, name_pattern) -> Path:
     begin = cursor.at
     cursor.at += 1
     segments, ends = [], []
-    while cursor.sees(".", "["):
-        is_descent = cursor.took("..")
+    while cursor.is_at(".", "["):
+        is_descent = cursor.accept("..")
         if not is_descent:
-            cursor.took(".")
+            cursor.accept(".")
         segment = _segment(cursor, name_pattern)
         segments.append(Descent(segment) if is_descent else segment)
         ends.append(cursor.at - begin)
-    return Path(cursor.text[begin : cursor.at], _with_their_places(segments), tuple(ends), tuple(cursor.absolutes))
+    return Path(cursor.text[begin : cursor.at], _mark_last_segment(segments), tuple(ends), tuple(cursor.absolutes))
 
 
-def _with_their_places(segments) -> tuple:
+def _mark_last_segment(segments) -> tuple:
     """The segments, those that care knowing whether they are the last."""
     *others, last = segments or [None]
-    return (*map(_not_last, others), last) if segments else ()
+    return (*map(_unmark_last, others), last) if segments else ()
 
 
-def _not_last(segment):
+def _unmark_last(segment):
     if isinstance(segment, Descent):
-        return Descent(_not_last(segment.segment), is_last=False)
+        return Descent(_unmark_last(segment.segment), is_last=False)
     return Property(segment.names, is_last=False) if isinstance(segment, Property) else segment
 
 
 def _segment(cursor, name_pattern):
     if cursor.match(_WILDCARD):
         return Wildcard()
-    if cursor.sees("["):
+    if cursor.is_at("["):
         return _bracket(cursor)
     found = cursor.match(name_pattern)
     if not found:
         cursor.refuse("expected a name")
-    if cursor.took("("):
-        return Call(found[0], _arguments(cursor))
-    if cursor.sees(" ") and name_pattern is _OUTER_NAME:
+    if cursor.accept("("):
+        return FunctionCall(found[0], _arguments(cursor))
+    if cursor.is_at(" ") and name_pattern is _OUTER_NAME:
         cursor.refuse("a name with a blank is written ['my name']; blank")
     return Property((found[0],))
 
@@ -99,8 +99,8 @@ def _bracket(cursor):
 
 def _names(cursor) -> tuple[str, ...]:
     names = [cursor.string()]
-    while cursor.skip_blanks().took(","):
-        if not cursor.skip_blanks().sees("'", '"'):
+    while cursor.skip_blanks().accept(","):
+        if not cursor.skip_blanks().is_at("'", '"'):
             cursor.refuse("expected a quoted name")
         names.append(cursor.string())
     cursor.expect("]")
@@ -116,17 +116,17 @@ def _slice(cursor, found):
 
 def _filter(cursor):
     with cursor.nested():
-        condition = ConditionParser(cursor, _read_inner_path).either()
+        condition = ConditionParser(cursor, _read_inner_path).read_alternatives()
         if not cursor.match(_FILTER_END):
             cursor.refuse("expected ')]'")
     return Filter(condition)
 
 
 def _arguments(cursor) -> tuple:
-    if cursor.skip_blanks().took(")"):
+    if cursor.skip_blanks().accept(")"):
         return ()
     # Jayway overlooks a lone argument of one character: `append(6)` appends nothing.
-    if cursor.text[cursor.at + 1 : cursor.at + 2] == ")" and not cursor.sees("$", "@"):
+    if cursor.text[cursor.at + 1 : cursor.at + 2] == ")" and not cursor.is_at("$", "@"):
         cursor.at += 2
         return ()
     with cursor.nested():
@@ -137,6 +137,6 @@ def _argument_list(cursor) -> tuple:
     arguments = []
     while True:
         arguments.append(ConditionParser(cursor, _read_inner_path).argument())
-        if cursor.skip_blanks().took(")"):
+        if cursor.skip_blanks().accept(")"):
             return tuple(arguments)
         cursor.expect(",")

@@ -54,7 +54,7 @@ class Path:
     def find(self, document: Any, absolute=None) -> Any:
         """The value at this path, or ABSENT."""
         if self._steps is not None:
-            return _walk(self._steps, document)
+            return _walk_plain_steps(self._steps, document)
         reading = Reading(absolute or (lambda path, within: path.find_within(document, within)))
         try:
             return self.find_within(document, reading)
@@ -66,7 +66,7 @@ class Path:
     def find_within(self, item: Any, reading: Reading) -> Any:
         """The value at this path as a part of a greater reading, or ABSENT."""
         if self._steps is not None:
-            return _walk(self._steps, item)
+            return _walk_plain_steps(self._steps, item)
         hits = [item]
         for segment in self.segments:
             reading.visit(len(hits) + 1)
@@ -83,7 +83,7 @@ def _plain_steps(segments) -> tuple[str | int, ...] | None:
     return None
 
 
-def _walk(steps, value):
+def _walk_plain_steps(steps, value):
     for step in steps:
         if type(step) is str:
             if not isinstance(value, dict) or step not in value:

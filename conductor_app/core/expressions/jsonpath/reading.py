@@ -26,13 +26,13 @@ class NoAnswer(Exception):
 class Reading:
     """What the parts of a path share while they read one document."""
 
-    __slots__ = ("_absolute", "_seen", "_visits", "patience")
+    __slots__ = ("_absolute", "_seen", "_visits", "budget")
 
     def __init__(self, absolute):
         self._absolute = absolute
         self._seen: dict[Any, Any] = {}
         self._visits = MOST_VISITS
-        self.patience = MatchTimeBudget()
+        self.budget = MatchTimeBudget()
 
     def absolute(self, path):
         """What a path that begins with `$` finds; a filter asks again for every value, so the answer is kept."""

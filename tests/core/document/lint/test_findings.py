@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from conductor_app.core.document.checks import workflow_errors
 from conductor_app.core.document.lint import ERROR, HINT, WARNING, LintContext, lint_definition
 from conductor_app.core.document.lint.output_shapes import members_shape, schema_shape, value_shape
-from tests.tries import tries
+from tests.tries import property_settings
 
 
 def step(ref, kind="SIMPLE", **fields):
@@ -320,7 +320,7 @@ ANYTHING = st.recursive(
 )
 
 
-@tries(80)
+@property_settings(80)
 @given(ANYTHING)
 def test_no_document_whatsoever_breaks_the_reading(document):
     assert isinstance(lint_definition(document), list)
