@@ -16,7 +16,7 @@ LONGEST = 255
 
 @dataclass(frozen=True, slots=True)
 class KeyClaim:
-    """What a step may do with a key: start a run under it (`releases_key_of` gives it up), or use the run that holds it."""
+    """Permission to start a run under a key (taken from `releases_key_of`), or the run that holds the key already."""
 
     key: str = ""
     releases_key_of: str = ""
