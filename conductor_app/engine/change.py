@@ -1,14 +1,17 @@
-"""change(): lock one run, hear the command, let the core decide, write it down. The shape of every command."""
+"""Change a run: lock it, apply a command, decide what follows, write it, commit, and notify.
+
+Every command on a run has this shape: a `RunCommand` goes through a `DecisionLoop` whose attempts are transactions.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db import transaction
 
 from .. import clock
 from ..core.commands import FailUndecidableRun
-from ..core.data_requests import WholeRun
+from ..core.data_requests import DataRequest, WholeRun
 from ..core.decide import Command, Decision, no_command
 from ..core.decision_context import DecisionContext
 from ..core.effects import Effect
@@ -16,148 +19,186 @@ from ..core.errors import AlreadyResolved, Busy, Conflict, PayloadMissing, Revis
 from ..core.snapshot import Run
 from ..models import AuditEntry, Message
 from ..store import runs as store
-from ..store.payload_placement import PayloadOverLimit, PayloadsTooLarge
-from ..store.statement_batch import StaleRow
+from ..store.payload_placement import PayloadOverLimit
 from ..telemetry.log_context import log_context
 from .data_loading import LoadedData
 from .decision import DecisionFailed, decide_from_rows, new_batch, save_decision
+from .transaction_loop import TransactionLoop
 
-TRIES = 5
-"""How often a change is decided anew because others moved its rows in between, before it answers Busy."""
-ROUNDS = 500
-"""How often a decision may ask: a loop asks for its condition in each turn."""
-ROUNDS_IN_ONE = 8
-"""How often it may ask and be decided from its start; after that, what is decided is saved between two scripts."""
+MAX_STALE_ATTEMPTS = 5
+"""Attempts that meet rows changed by another process before the command is refused as Busy."""
 
 
-def change(
-    run_id: str,
-    command: Command,
-    by: str,
-    reason: str = "",
-    *,
-    near: Sequence[str] | None = None,
-    message: int | None = None,
-    action: str = "",
-    facts: Mapping[str, Any] | None = None,
-    also: Callable[[int], None] | None = None,
-    named: Mapping[tuple[str, str], str] | None = None,
-    revision: int | None = None,
-) -> tuple[Effect, ...]:
-    """Change one run in one transaction; returns the effects. Raises NotFound, Conflict and Busy.
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What the audit log records of a command: an operator's action, and facts beside its reason."""
 
-    `near`: the attempts that it is about (None: the whole run is read). `message`: the message that is heard, deleted
-    in the same transaction. `action`: names an operator's act, for the audit, and `facts` what there is to say of it.
-    `also`: what else is written with it. `named`: payloads that a client keeps elsewhere, by their attempt and part.
-    `revision`: the one that the run was seen in; raises Moved where it is another by now.
+    action: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunCommand:
+    """A command on one run.
+
+    `attempts`: ids of the attempts that it is about; None loads the whole run.
+    `consumes`: the message that causes it, deleted in the same transaction.
+    `within_transaction`: writes other rows in the same transaction; it takes the time in epoch milliseconds.
+    `payload_paths`: payloads that a client stored outside its request, by attempt id and part (`input`, `output`).
+    `expected_revision`: the revision that the caller has seen.
     """
-    if revision is not None:
-        command = require_revision(command, revision)
-    with log_context(action or "change", run_id=run_id, attempt_id=near[0] if near else ""):
-        noted = partial(_audit_entry, run_id, by, reason, action, dict(facts or {})) if action else None
-        return _change(run_id, command, by, reason, near, message, noted, also, LoadedData(named))
+
+    run_id: str
+    command: Command
+    actor: str
+    reason: str = ""
+    attempts: Sequence[str] | None = None
+    audit: Audit | None = None
+    consumes: int | None = None
+    within_transaction: Callable[[int], None] | None = None
+    payload_paths: Mapping[tuple[str, str], str] | None = None
+    expected_revision: int | None = None
+
+    @property
+    def is_last_resort(self) -> bool:
+        """Whether the command fails a run that cannot continue."""
+        return isinstance(self.command, FailUndecidableRun)
+
+    @property
+    def refuses_errors(self) -> bool:
+        """Whether an operator is told why the run cannot continue, instead of failing it."""
+        return self.audit is not None or self.is_last_resort
 
 
-def require_revision(command: Command, revision: int) -> Command:
-    """The command, heard only by the run as it was seen."""
+def change_run(request: RunCommand) -> tuple[Effect, ...]:
+    """Change one run in one transaction. Returns the effects.
 
-    def asked(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
-        if run.revision != revision:
-            raise RevisionChanged(f"Run {run.id} has moved on since it was looked at: look at it again.")
-        return command(run, ctx, now)
-
-    return asked
-
-
-def _change(run_id, command, by, reason, near, message, noted, also, answers: LoadedData) -> tuple[Effect, ...]:
-    tries, saved = 0, ()
-    for round_number in range(ROUNDS):
-        try:
-            in_slices = round_number >= ROUNDS_IN_ONE
-            decision = _try_once(run_id, command, by, reason, near, message, noted, also, answers, in_slices)
-        except StaleRow:
-            tries += 1
-            answers.forget_passing()
-            if tries >= TRIES:
-                raise Busy(run=run_id) from None
-            continue
-        except PayloadsTooLarge as found:
-            # Kept by now, they are found by their digests: the next round writes where they are.
-            answers.forget_passing()
-            answers.keep(found.texts)
-            continue
-        except DecisionFailed as fault:
-            if noted or fault.is_final:
-                raise
-            return _fail_run(run_id, f"The engine could not decide how this workflow goes on: {fault}"[:500])
-        except PayloadOverLimit as found:
-            if noted or isinstance(command, FailUndecidableRun):
-                raise Conflict(f"Workflow {run_id} cannot go on like that: {found}") from found
-            return _end_run_after_payload_error(run_id, command, by, str(found), message, also, answers.named)
-        if not decision.questions:
-            return (*saved, *decision.effects)
-        if decision.effects:
-            # A slice was saved: what is left follows from the rows.
-            saved = (*saved, *decision.effects)
-            command, near, message, noted, also = no_command, None, None, None, None
-        if WholeRun() in decision.questions:
-            near = None
-        answers.forget_passing()
-        try:
-            answers.learn_from_scripts(decision.questions)
-        except PayloadMissing as lost:
-            if noted or isinstance(command, FailUndecidableRun):
-                raise
-            return _end_run_after_payload_error(run_id, command, by, lost.message, message, also, answers.named)
-    if saved:
-        # The run is to be woken at once, and goes on then.
-        return saved
-    raise Busy(run=run_id)
+    Raises:
+        NotFound: there is no such run, or no such attempt in it.
+        Conflict: the state of the run forbids it; RevisionChanged if it is not in the expected revision.
+        Busy: other processes keep changing the run.
+    """
+    action = request.audit.action if request.audit else "change"
+    with log_context(action, run_id=request.run_id, attempt_id=request.attempts[0] if request.attempts else ""):
+        return _change_or_fail(request)
 
 
-def _end_run_after_payload_error(run_id, command, by, reason, message, also, named) -> tuple[Effect, ...]:
-    """End a run for which what follows is too much, or lost. What a worker has said is kept, unless it is that."""
-    last = FailUndecidableRun(reason, with_failure=True, heard=command)
+def wake_run(run_id: str, actor: str = "engine") -> tuple[Effect, ...]:
+    """Evaluate the rules of a run without a command."""
+    return change_run(RunCommand(run_id, no_command, actor))
+
+
+def _change_or_fail(request: RunCommand) -> tuple[Effect, ...]:
+    """Change the run. Fail it if the engine cannot decide how it continues, or if a payload is too large or missing."""
+    loop = ChangeLoop(request)
     try:
-        return change(run_id, last, by, reason, message=message, also=also, named=named)
+        return loop.run()
+    except DecisionFailed as fault:
+        if loop.request.audit is not None or fault.is_final:
+            raise
+        reason = f"The engine could not decide how this workflow goes on: {fault}"[:500]
+        return change_run(RunCommand(request.run_id, FailUndecidableRun(reason), "engine", reason))
+    except PayloadOverLimit as found:
+        if loop.request.refuses_errors:
+            raise Conflict(f"Workflow {request.run_id} cannot go on like that: {found}") from found
+        return _end_after_payload_error(loop.request, str(found))
+    except PayloadMissing as lost:
+        if loop.request.refuses_errors:
+            raise
+        return _end_after_payload_error(loop.request, lost.message)
+
+
+def _end_after_payload_error(request: RunCommand, reason: str) -> tuple[Effect, ...]:
+    """Fail the run because of a payload. The worker's report is kept, unless its payload is the cause."""
+    with_report = FailUndecidableRun(reason, with_failure=True, heard=request.command)
+    try:
+        return change_run(replace(request, command=with_report, reason=reason, attempts=None))
     except AlreadyResolved:
         raise
     except (Conflict, PayloadMissing):
-        return _fail_run(run_id, reason, with_failure=True)
+        without_report = FailUndecidableRun(reason, with_failure=True)
+        return change_run(RunCommand(request.run_id, without_report, "engine", reason))
 
 
-def _fail_run(run_id: str, reason: str, with_failure: bool = False) -> tuple[Effect, ...]:
-    """End a run that cannot go on, with a reason: it would otherwise be tried for ever (execution §11 row 11)."""
-    return change(run_id, FailUndecidableRun(reason, with_failure), "engine", reason)
+class ChangeLoop(TransactionLoop):
+    """The decision loop of one command on a run that exists."""
 
+    def __init__(self, request: RunCommand) -> None:
+        super().__init__(LoadedData(request.payload_paths))
+        self.request = request
+        self.stale_attempts = 0
 
-def _try_once(run_id, command, by, reason, near, message, noted, also, answers, in_slices) -> Decision:
-    """One transaction. Questions that rows answer are answered inside it; what is left is handed back."""
-    with transaction.atomic():
-        now = clock.now()
-        before = store.load_for_update(run_id, near)
-        decision = decide_from_rows(before, command, answers, now, in_slices)
-        if decision.questions and not decision.effects:
+    def run_transaction(self, saves_partially: bool) -> Decision:
+        request = self.request
+        with transaction.atomic():
+            now = clock.now()
+            before = store.load_for_update(request.run_id, request.attempts)
+            _require_revision(before, request.expected_revision)
+            decision = decide_from_rows(before, request.command, self.data, now, saves_partially)
+            if decision.questions and not decision.effects:
+                return decision
+            if request.consumes is not None and not Message.objects.filter(pk=request.consumes).delete()[0]:
+                # Another process has delivered the message.
+                return Decision((), before)
+            if request.within_transaction is not None:
+                request.within_transaction(now)
+            self._save(before, decision, now)
             return decision
-        if message is not None and not Message.objects.filter(pk=message).delete()[0]:
-            return Decision((), before)
-        if also is not None:
-            also(now)
+
+    def _save(self, before: Run, decision: Decision, now: int) -> None:
+        request = self.request
         if decision.effects:
-            save_decision(before, decision, now, by, reason, new_batch(answers))
+            save_decision(before, decision, now, request.actor, request.reason, new_batch(self.data))
         elif decision.after.wake_at != before.wake_at:
-            store.set_timer(run_id, decision.after.wake_at)
-        if noted is not None:
-            noted(now)
-        return decision
+            store.set_timer(request.run_id, decision.after.wake_at)
+        if request.audit is not None:
+            _write_audit(request, request.audit, now)
+
+    def load(self, requests: Iterable[DataRequest]) -> None:
+        if WholeRun() in requests:
+            self.request = replace(self.request, attempts=None)
+        super().load(requests)
+
+    def on_stale(self) -> None:
+        self.stale_attempts += 1
+        self.data.forget_passing()
+        if self.stale_attempts >= MAX_STALE_ATTEMPTS:
+            raise Busy(run=self.request.run_id) from None
+
+    def continue_after_partial_save(self) -> bool:
+        # The command is done: what is left follows from the rows.
+        self.request = RunCommand(self.request.run_id, no_command, self.request.actor, self.request.reason)
+        return True
+
+    def on_exhausted(self) -> tuple[Effect, ...]:
+        if self.effects:
+            # The run has a timer that is due, so the next sweep continues.
+            return self.effects
+        raise Busy(run=self.request.run_id)
 
 
-def _audit_entry(run_id: str, by: str, reason: str, action: str, facts: dict[str, Any], now: int) -> None:
+def require_revision(command: Command, revision: int) -> Command:
+    """Return the command, refused with RevisionChanged unless the run is in this revision."""
+
+    def checked(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
+        _require_revision(run, revision)
+        return command(run, ctx, now)
+
+    return checked
+
+
+def _require_revision(run: Run, revision: int | None) -> None:
+    if revision is not None and run.revision != revision:
+        raise RevisionChanged(f"Run {run.id} has moved on since it was looked at: look at it again.")
+
+
+def _write_audit(request: RunCommand, audit: Audit, now: int) -> None:
     AuditEntry.objects.create(
-        at=now, actor=by, action=action, object_type="run", object_id=run_id, reason=reason, facts=facts
+        at=now,
+        actor=request.actor,
+        action=audit.action,
+        object_type="run",
+        object_id=request.run_id,
+        reason=request.reason,
+        facts=dict(audit.facts),
     )
-
-
-def wake(run_id: str, by: str = "engine") -> tuple[Effect, ...]:
-    """Let the core look at the whole run."""
-    return change(run_id, no_command, by)

@@ -17,7 +17,7 @@ from ..models import Attempt, EventAction, Message, Task
 from ..models.events import COMPLETED, FAILED, IN_PROGRESS
 from ..store.rows import strip_nul
 from . import runs, tasks
-from .change import change
+from .change import Audit, RunCommand, change_run
 from .events import stored_payloads
 
 log = logging.getLogger(__name__)
@@ -162,13 +162,15 @@ def _report_on_task(order: ActionRequest, params: Params, outcome: str) -> None:
     takes_payload = order.row.document.get("takesPayload") and isinstance(order.payload, dict)
     output = order.payload if takes_payload else {**found, **_require_object(params, "output")}
     said = tasks.enforce_output_limit(Report(outcome, output, reason))
-    change(
-        attempt.run_id,
-        reports.apply_report(attempt.id, said),
-        order.by,
-        order.reason,
-        near=[attempt.id],
-        also=order.done(attempt.run_id, {"taskId": attempt.id}),
+    change_run(
+        RunCommand(
+            attempt.run_id,
+            reports.apply_report(attempt.id, said),
+            order.by,
+            order.reason,
+            attempts=[attempt.id],
+            within_transaction=order.done(attempt.run_id, {"taskId": attempt.id}),
+        )
     )
 
 
@@ -198,7 +200,16 @@ def _set_variables(order: ActionRequest, params: Params) -> None:
 
 
 def _change_run(order: ActionRequest, run_id: str, command: Any, reason: str, action: str) -> None:
-    change(run_id, command, order.by, reason, action=action, also=order.done(run_id, {"workflowId": run_id}))
+    change_run(
+        RunCommand(
+            run_id,
+            command,
+            order.by,
+            reason,
+            audit=Audit(action),
+            within_transaction=order.done(run_id, {"workflowId": run_id}),
+        )
+    )
 
 
 def _run_id(params: Params) -> str:

@@ -29,7 +29,7 @@ from ..models import Attempt, AuditEntry, HumanTask, Task
 from ..models.fields import dumps
 from ..store.rows import strip_nul
 from . import payloads
-from .change import change
+from .change import Audit, RunCommand, change_run
 from .json_schema import check_against_schema, schema_error
 from .tasks import enforce_output_limit, find_open_task
 
@@ -64,7 +64,16 @@ def resolve_task(
     said = enforce_output_limit(
         Report(outcome, output=output, reason=reason if outcome == "FAILED" else "", merges=merges)
     )
-    change(run_id, reports.apply_report(attempt_id, said), by, reason, near=[attempt_id], action=OUTCOMES[outcome])
+    change_run(
+        RunCommand(
+            run_id,
+            reports.apply_report(attempt_id, said),
+            by,
+            reason,
+            audit=Audit(OUTCOMES[outcome]),
+            attempts=[attempt_id],
+        )
+    )
 
 
 def save_output(run_id: str, attempt_id: str, output: dict[str, Any], by: str, *, for_external: bool = False) -> None:
@@ -78,7 +87,11 @@ def save_output(run_id: str, attempt_id: str, output: dict[str, Any], by: str, *
     _require_own_task(attempt_id, by, for_external)
     _refuse_large({**load_output(Attempt.objects.filter(pk=attempt_id).first()), **output})
     said = Report("IN_PROGRESS", output=output, merges=True)
-    change(run_id, reports.apply_report(attempt_id, said), by, near=[attempt_id], action="save_task_output")
+    change_run(
+        RunCommand(
+            run_id, reports.apply_report(attempt_id, said), by, audit=Audit("save_task_output"), attempts=[attempt_id]
+        )
+    )
 
 
 def _require_own_task(attempt_id: str, by: str, for_external: bool) -> None:
@@ -289,8 +302,14 @@ def _write_assignment(
     line = [replace(first, minutes=(due_at - now) // MINUTE_MS if due_at else first.minutes), *rest]
     end = human_task.last_assignment_ends_at(line, now) if first.who else now
     try:
-        change(
-            task.run_id, _move_end_command(attempt.pk, NEVER if end is None else end), by, near=[attempt.pk], also=write
+        change_run(
+            RunCommand(
+                task.run_id,
+                _move_end_command(attempt.pk, NEVER if end is None else end),
+                by,
+                attempts=[attempt.pk],
+                within_transaction=write,
+            )
         )
     except AlreadyResolved:
         raise NotFound(NOT_WAITING) from None

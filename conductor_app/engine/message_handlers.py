@@ -11,7 +11,7 @@ from ..models.fields import dumps
 from ..models.outbox import ABOUT_GROUP
 from ..store import inbox
 from . import event_actions, events, payloads
-from .change import change
+from .change import RunCommand, change_run
 from .delivery import Handler, register_handlers
 from .standalone import bulk_actions, dependency_resolved, resolution
 from .tasks import add_logs
@@ -25,7 +25,7 @@ def _begin_child(message: Message) -> None:
     if about := message.facts.get("about"):
         # Before the first decision: the first step may read it.
         _attach_failed_execution(message.to, about)
-    change(message.to, commands.no_command, "engine", message=message.pk)
+    change_run(RunCommand(message.to, commands.no_command, "engine", consumes=message.pk))
 
 
 def _attach_failed_execution(run_id: str, about: str) -> None:
@@ -61,7 +61,9 @@ def _end_waiting_task(message: Message, child: Run, run_id: str, attempt: str) -
         "reason": child.reason,
         "output": payloads.load_unmasked_output(child.id) if child.created_at else {},
     }
-    change(run_id, reports.child_ended(attempt, facts), "engine", near=[attempt], message=message.pk)
+    change_run(
+        RunCommand(run_id, reports.child_ended(attempt, facts), "engine", attempts=[attempt], consumes=message.pk)
+    )
 
 
 def _resume_child(message: Message) -> None:
@@ -72,13 +74,21 @@ def _resume_child(message: Message) -> None:
     parent, attempt = message.facts["parent"], message.facts["attempt"]
     child = Run.objects.filter(pk=message.to).first()
     if child is None:
-        change(parent, reports.child_lost(attempt, message.to), "engine", near=[attempt], message=message.pk)
+        change_run(
+            RunCommand(
+                parent, reports.child_lost(attempt, message.to), "engine", attempts=[attempt], consumes=message.pk
+            )
+        )
     elif child.status in RUN.open or not is_awaited(message.to, attempt):
         Message.objects.filter(pk=message.pk).delete()
     else:
         reason = f"Workflow {parent}, which waits for it, was opened again."
         try:
-            change(message.to, commands.Retry(resumes=True, is_asked=True), "engine", reason, message=message.pk)
+            change_run(
+                RunCommand(
+                    message.to, commands.Retry(resumes=True, is_asked=True), "engine", reason, consumes=message.pk
+                )
+            )
         except Conflict:
             _end_waiting_task(message, child, parent, attempt)
 
@@ -96,7 +106,7 @@ def _terminate_child(message: Message) -> None:
         # Both were opened again since this was said.
         Message.objects.filter(pk=message.pk).delete()
         return
-    change(message.to, commands.terminate_if_open(reason), "engine", reason, message=message.pk)
+    change_run(RunCommand(message.to, commands.terminate_if_open(reason), "engine", reason, consumes=message.pk))
 
 
 def _child_reopened(message: Message) -> None:
@@ -104,15 +114,22 @@ def _child_reopened(message: Message) -> None:
     attempt, child, how = (message.facts[name] for name in ("attempt", "child", "how"))
     repair = commands.ResumeParent(attempt, child, how, message.facts.get("asked") or {})
     told = f"Sub workflow {child} was {how}."
-    change(
-        message.to, repair, "engine", told, message=message.pk, also=lambda now: add_logs(attempt, [(told, now)], now)
+    change_run(
+        RunCommand(
+            message.to,
+            repair,
+            "engine",
+            told,
+            consumes=message.pk,
+            within_transaction=lambda now: add_logs(attempt, [(told, now)], now),
+        )
     )
 
 
 def _publish_started(message: Message) -> None:
     """Who wants to know that a worker has begun is told."""
     attempt = message.facts["attempt"]
-    change(message.to, started_command(attempt), "engine", near=[attempt], message=message.pk)
+    change_run(RunCommand(message.to, started_command(attempt), "engine", attempts=[attempt], consumes=message.pk))
 
 
 def _release_held_run(message: Message) -> None:
@@ -124,7 +141,7 @@ def _release_held_run(message: Message) -> None:
 def _wake_inbox_step(message: Message) -> None:
     """What waits for messages to the run looks into its inbox."""
     if attempts := inbox.waiting_attempts(message.to):
-        change(message.to, no_command, "engine", near=attempts, message=message.pk)
+        change_run(RunCommand(message.to, no_command, "engine", attempts=attempts, consumes=message.pk))
     else:
         Message.objects.filter(pk=message.pk).delete()
 

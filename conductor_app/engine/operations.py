@@ -7,7 +7,7 @@ from typing import Any
 from ..core import commands
 from ..core.errors import Conflict, Invalid
 from . import resolved_definitions
-from .change import change
+from .change import Audit, RunCommand, change_run
 from .decision import DecisionFailed
 from .retry_rerun_restart import (
     Asked,
@@ -99,6 +99,16 @@ def apply_operation(
     """Do it, in one transaction with `also`. Raises Moved where the run is no longer in the revision that was seen."""
     target, command = operation_command(run_id, operation, resolve_and_save)
     try:
-        change(target, command, by, operation.reason, action=operation.name, also=also, revision=revision)
+        change_run(
+            RunCommand(
+                target,
+                command,
+                by,
+                operation.reason,
+                audit=Audit(operation.name),
+                within_transaction=also,
+                expected_revision=revision,
+            )
+        )
     except DecisionFailed as fault:
         raise Conflict(f"The engine cannot decide how run {target} would go on after that: {fault}"[:500]) from fault

@@ -1,14 +1,15 @@
 """What would happen: a command is decided as it would be, and neither locked nor saved (ARCHITECTURE §4)."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from .. import clock
 from ..core import commands, reports
-from ..core.data_requests import DefinitionByName, InlineDefinition
+from ..core.data_requests import DataRequest, DefinitionByName, InlineDefinition
 from ..core.decide import Command, Decision, no_command
+from ..core.decision_loop import DecisionLoop
 from ..core.definition import Definition
 from ..core.effects import Effect, SendMessage, StartRun
 from ..core.errors import Busy, Conflict, Invalid, NotFound
@@ -18,7 +19,6 @@ from ..models import Attempt
 from ..store import child_runs_and_messages
 from ..store import runs as store
 from . import payloads, resolved_definitions
-from .change import ROUNDS
 from .data_loading import LoadedData
 from .decision import DecisionFailed, decide_from_rows
 
@@ -64,6 +64,34 @@ class PreviewData(LoadedData):
         return resolved_definitions.resolve_inline(question.document)
 
 
+class PreviewLoop(DecisionLoop):
+    """The decision loop of a command that is not saved."""
+
+    def __init__(self, run: Run, command: Command, now: int) -> None:
+        super().__init__()
+        self.before, self.command, self.now = run, command, now
+        self.data = PreviewData()
+        self.decision = Decision((), run)
+
+    def decide(self) -> Decision:
+        """Return the complete decision. Raises Invalid if the engine cannot decide."""
+        self.run()
+        return self.decision
+
+    def attempt(self, saves_partially: bool) -> Decision:
+        try:
+            self.decision = decide_from_rows(self.before, self.command, self.data, self.now)
+        except DecisionFailed as fault:
+            raise Invalid(f"The engine could not decide how this workflow goes on: {fault}"[:500]) from fault
+        return self.decision
+
+    def load(self, requests: Iterable[DataRequest]) -> None:
+        self.data.learn_from_scripts(requests)
+
+    def on_exhausted(self) -> tuple[Effect, ...]:
+        raise Busy(run=self.before.id)
+
+
 class PreviewWorld:
     """Runs as they would be, in memory, and the messages between them."""
 
@@ -74,7 +102,7 @@ class PreviewWorld:
 
     def decide(self, run: Run, command: Command) -> None:
         """What the command would make of the run; who would be told is noted."""
-        decision = self._decided(run, command)
+        decision = PreviewLoop(run, command, self.now).decide()
         first = self.runs.get(run.id, RunPreview(run, run))
         after = fast_replace(decision.after, touched=frozenset(), moved=frozenset())
         if decision.effects:
@@ -100,18 +128,6 @@ class PreviewWorld:
     def run(self, run_id: str) -> Run:
         """The run as it would be by then."""
         return self.runs[run_id].after if run_id in self.runs else store.load_run(run_id)
-
-    def _decided(self, run: Run, command: Command) -> Decision:
-        answers = PreviewData()
-        for _ in range(ROUNDS):
-            try:
-                decision = decide_from_rows(run, command, answers, self.now)
-            except DecisionFailed as fault:
-                raise Invalid(f"The engine could not decide how this workflow goes on: {fault}"[:500]) from fault
-            if not decision.questions:
-                return decision
-            answers.learn_from_scripts(decision.questions)
-        raise Busy(run=run.id)
 
     def _note(self, effect: Effect, by: Run) -> None:
         if isinstance(effect, StartRun):

@@ -13,7 +13,7 @@ from ..core.snapshot import NEVER
 from ..core.step_types.queued import queue_name
 from ..models import Attempt, AuditEntry, Poller, QueueHold, WorkerHold
 from ..store.rows import strip_nul
-from .change import change
+from .change import Audit, RunCommand, change_run
 from .tasks import report_task
 
 MOST_RELEASED = 500
@@ -124,7 +124,9 @@ def take_from_worker(attempt_id: str, by: str, reason: str = "") -> None:
     attempt = _find_attempt(attempt_id)
     facts = {"task": str(attempt.task), "worker": attempt.worker}
     command = commands.release_lease(attempt_id)
-    change(attempt.run_id, command, by, reason, near=[attempt_id], action="take from worker", facts=facts)
+    change_run(
+        RunCommand(attempt.run_id, command, by, reason, audit=Audit("take from worker", facts), attempts=[attempt_id])
+    )
 
 
 def move_to_domain(attempt_id: str, domain: str, by: str, reason: str = "") -> None:
@@ -149,13 +151,15 @@ def cancel_attempt(attempt_id: str, by: str, reason: str = "") -> None:
         Report("CANCELED", reason=strip_nul(reason) or f"Canceled by {by}."),
     )
     command, facts = reports.apply_report(attempt_id, said), {"task": str(attempt.task)}
-    change(attempt.run_id, command, by, reason, near=[attempt_id], action="cancel task", facts=facts)
+    change_run(
+        RunCommand(attempt.run_id, command, by, reason, audit=Audit("cancel task", facts), attempts=[attempt_id])
+    )
 
 
 def _change_position(attempt: Attempt, action: str, by: str, reason: str, **facts: Any) -> None:
     noted = {"task": str(attempt.task), **facts}
     command = commands.requeue_attempt(attempt.pk, facts)
-    change(attempt.run_id, command, by, reason, near=[attempt.pk], action=action, facts=noted)
+    change_run(RunCommand(attempt.run_id, command, by, reason, audit=Audit(action, noted), attempts=[attempt.pk]))
 
 
 def _find_attempt(attempt_id: str) -> Attempt:

@@ -15,7 +15,7 @@ from ..models import Attempt, Run, Task
 from ..models.fields import dumps
 from ..store.rows import parse_iteration_path
 from . import payloads, resolved_definitions, workflow_rate_limits
-from .change import change
+from .change import Audit, RunCommand, change_run
 
 Asked = tuple[str, Command]
 """The run that hears it, and the command: to be previewed or carried out."""
@@ -26,7 +26,7 @@ BAD_ENDS = ("FAILED", "TIMED_OUT", "CANCELED")
 def retry(run_id: str, by: str, reason: str = "", resume_children: bool = False) -> None:
     """Try again what failed, from where the run stands; with `resume_children` inside the run that failed first."""
     target, command = retry_command(run_id, resume_children)
-    change(target, command, by, reason, action="retry")
+    change_run(RunCommand(target, command, by, reason, audit=Audit("retry")))
 
 
 def retry_command(run_id: str, resume_children: bool = False) -> Asked:
@@ -37,7 +37,7 @@ def retry_command(run_id: str, resume_children: bool = False) -> Asked:
 def restart(run_id: str, by: str, reason: str = "", latest_definitions: bool = False) -> None:
     """Begin an ended run anew; with `latest_definitions` by the newest version of its definition."""
     target, command = restart_command(run_id, latest_definitions, find=resolve_and_save)
-    change(target, command, by, reason, action="restart")
+    change_run(RunCommand(target, command, by, reason, audit=Audit("restart")))
 
 
 def restart_command(
@@ -84,7 +84,7 @@ def rerun(
     `attempt_id`: any attempt at that task. What else is None stays as it is.
     """
     target, command = rerun_command(run_id, attempt_id, task_input, input, correlation_id)
-    change(target, command, by, reason, action="rerun")
+    change_run(RunCommand(target, command, by, reason, audit=Audit("rerun")))
 
 
 def rerun_command(

@@ -9,8 +9,9 @@ from django.db import transaction
 from .. import clock, conf, randomness
 from ..core import commands
 from ..core.child_run import set_first_timer
-from ..core.decide import no_command
+from ..core.decide import Decision, no_command
 from ..core.definition import Definition
+from ..core.effects import Effect
 from ..core.errors import Busy, Conflict, InputInvalid, Invalid, NotFound, ValidationError
 from ..core.ids import derived_id
 from ..core.schema_check import schema_question
@@ -21,17 +22,18 @@ from ..models import AuditEntry, Failure, Message, TaskLog
 from ..models import Run as RunRow
 from ..models.fields import dumps
 from ..store import child_runs_and_messages
-from ..store.payload_placement import PayloadOverLimit, PayloadsTooLarge
+from ..store.payload_placement import PayloadOverLimit
 from ..store.payloads import release_payloads
 from ..store.statement_batch import StaleRow
 from ..telemetry.log_context import log_context
 from . import labels, payloads, resolved_definitions, workflow_rate_limits
-from .change import ROUNDS, ROUNDS_IN_ONE, change, wake
+from .change import Audit, RunCommand, change_run, wake_run
 from .data_loading import LoadedData
 from .decision import DecisionFailed, decide_from_rows, new_batch, save_decision
 from .files import handles as files
 from .json_schema import check_against_schema
 from .retry_rerun_restart import rerun, restart, retry
+from .transaction_loop import TransactionLoop
 
 __all__ = [
     "StartRequest",
@@ -43,7 +45,7 @@ __all__ = [
     "retry",
     "start",
     "terminate_run",
-    "wake",
+    "wake_run",
 ]
 
 
@@ -91,39 +93,71 @@ def start(request: StartRequest, by: str, also: Callable[[str], None] | None = N
     if (earlier := _earlier(request, definition.name)) is not None:
         return earlier
     run = new_run(request, definition, now, randomness.random_hex())
-    # What a template was laid under is no longer what was uploaded.
+    # An input that a template was merged into is no longer the one that the client uploaded.
     is_as_given = request.input_path and run.input == request.input
-    answers = LoadedData({(run.id, "input"): request.input_path} if is_as_given else None)
+    data = LoadedData({(run.id, "input"): request.input_path} if is_as_given else None)
     with log_context("start", run_id=run.id):
-        return _start_resolved(run, request, definition, by, also, answers)
+        return _start_or_find_earlier(StartLoop(run, request, by, also, data))
 
 
-def _start_resolved(run: Run, request: StartRequest, definition: Definition, by: str, also, answers: LoadedData) -> str:
-    for round_number in range(ROUNDS):
-        try:
-            decision = _try_start(run, request, by, also, answers, in_slices=round_number >= ROUNDS_IN_ONE)
-        except StaleRow:
-            # Somebody started a run with the same key, or sent the same request, at the same moment.
-            if (earlier := _earlier(request, definition.name)) is None:
-                raise Busy(workflow=definition.name) from None
-            return earlier
-        except PayloadsTooLarge as found:
-            answers.forget_passing()
-            answers.keep(found.texts)
-            continue
-        except DecisionFailed as fault:
-            raise Invalid(f"The engine could not decide how this workflow begins: {fault}"[:500]) from fault
-        except PayloadOverLimit as found:
-            raise Invalid(str(found)) from found
-        if not decision.questions:
-            return run.id
-        if decision.effects:
-            # The run exists, and what is left of its beginning follows from its rows.
-            change(run.id, no_command, by)
-            return run.id
-        answers.forget_passing()
-        answers.learn_from_scripts(decision.questions)
-    raise Busy(workflow=definition.name)
+def _start_or_find_earlier(loop: "StartLoop") -> str:
+    """Start the run. Return the id of the run that has used the same key or request at the same moment, if any."""
+    name = loop.new_run.definition.name
+    try:
+        loop.run()
+    except StaleRow:
+        if (earlier := _earlier(loop.request, name)) is None:
+            raise Busy(workflow=name) from None
+        return earlier
+    except DecisionFailed as fault:
+        raise Invalid(f"The engine could not decide how this workflow begins: {fault}"[:500]) from fault
+    except PayloadOverLimit as found:
+        raise Invalid(str(found)) from found
+    return loop.new_run.id
+
+
+class StartLoop(TransactionLoop):
+    """The decision loop of a run that is created with its first steps."""
+
+    def __init__(
+        self, run: Run, request: StartRequest, actor: str, also: Callable[[str], None] | None, data: LoadedData
+    ) -> None:
+        super().__init__(data)
+        self.new_run, self.request, self.actor, self.within_transaction = run, request, actor, also
+
+    def run_transaction(self, saves_partially: bool) -> Decision:
+        run = self.new_run
+        with transaction.atomic():
+            now = clock.now()
+            # A run that starts later is counted by its limit when its time has come.
+            run = run if run.begins_later(now) else _apply_rate_limit(run)
+            decision = decide_from_rows(run, no_command, self.data, now, saves_partially)
+            if not decision.questions or decision.effects:
+                self._save(run, decision, now)
+            return decision
+
+    def _save(self, run: Run, decision: Decision, now: int) -> None:
+        request, batch = self.request, new_batch(self.data)
+        starter = request.started_by or self.actor
+        keys = {"idempotency_key": request.idempotency_key, "request_id": request.request_id}
+        child_runs_and_messages.insert_run(batch, run, starter, event=request.event, schedule=request.schedule, **keys)
+        if self.within_transaction is not None:
+            self.within_transaction(run.id)
+        save_decision(run, decision, now, self.actor, "", batch)
+        if request.labels:
+            labels.save_labels(run.id, request.labels)
+
+    def on_stale(self) -> None:
+        # Another process has started a run with the same key, or for the same request.
+        raise StaleRow
+
+    def continue_after_partial_save(self) -> bool:
+        # The run exists: what is left of its first steps follows from its rows.
+        wake_run(self.new_run.id, self.actor)
+        return False
+
+    def on_exhausted(self) -> tuple[Effect, ...]:
+        raise Busy(workflow=self.new_run.definition.name)
 
 
 def with_input(request: StartRequest) -> StartRequest:
@@ -182,26 +216,6 @@ def _check_input(run: Run) -> None:
         raise InputInvalid([ValidationError(f"input{place}", message) for place, message in found])
 
 
-def _try_start(run: Run, request: StartRequest, by: str, also, answers: LoadedData, in_slices: bool):
-    """One transaction: the run and its first steps are written, unless something has to be answered first."""
-    with transaction.atomic():
-        now = clock.now()
-        # One that starts later is counted among those that go on when its moment has come.
-        run = run if run.begins_later(now) else _apply_rate_limit(run)
-        decision = decide_from_rows(run, no_command, answers, now, in_slices)
-        if decision.questions and not decision.effects:
-            return decision
-        writes, starter = new_batch(answers), request.started_by or by
-        keys = {"idempotency_key": request.idempotency_key, "request_id": request.request_id}
-        child_runs_and_messages.insert_run(writes, run, starter, event=request.event, schedule=request.schedule, **keys)
-        if also is not None:
-            also(run.id)
-        save_decision(run, decision, now, by, "", writes)
-        if request.labels:
-            labels.save_labels(run.id, request.labels)
-    return decision
-
-
 def _apply_rate_limit(run: Run) -> Run:
     """The run, held where its definition's limit is reached."""
     key = workflow_rate_limits.rate_limit_key_for_run(run, run.definition, run.input)
@@ -212,17 +226,17 @@ def _apply_rate_limit(run: Run) -> Run:
 
 def pause_run(run_id: str, by: str, reason: str = "") -> None:
     """Hold the run: nothing new is scheduled until it is resumed."""
-    change(run_id, commands.pause_run, by, reason, action="pause")
+    change_run(RunCommand(run_id, commands.pause_run, by, reason, audit=Audit("pause")))
 
 
 def resume_run(run_id: str, by: str, reason: str = "") -> None:
     """Let a paused run go on."""
-    change(run_id, commands.resume_run, by, reason, action="resume")
+    change_run(RunCommand(run_id, commands.resume_run, by, reason, audit=Audit("resume")))
 
 
 def terminate_run(run_id: str, by: str, reason: str = "", with_failure: bool = False) -> None:
     """Stop a run for good; what is open is canceled, its children are stopped."""
-    change(run_id, commands.terminate_run(reason, with_failure), by, reason, action="terminate")
+    change_run(RunCommand(run_id, commands.terminate_run(reason, with_failure), by, reason, audit=Audit("terminate")))
 
 
 def remove_run(run_id: str, by: str, reason: str = "", archive: bool = True) -> None:

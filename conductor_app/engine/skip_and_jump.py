@@ -16,7 +16,7 @@ from ..insight.execution import find_run
 from ..models import AuditEntry
 from ..store import runs as store
 from . import resolved_definitions
-from .change import change
+from .change import Audit, RunCommand, change_run
 from .decision import DecisionFailed
 from .tasks import enforce_output_limit, find_open_task
 
@@ -82,14 +82,14 @@ def reevaluate_run(run_id: str, by: str, action: str = "decide") -> bool:
     def note(now: int) -> None:
         AuditEntry.objects.create(at=now, actor=by, action=action, object_type="run", object_id=run_id)
 
-    return bool(change(run_id, no_command, by, also=note))
+    return bool(change_run(RunCommand(run_id, no_command, by, within_transaction=note)))
 
 
 def _change_with_audit(
     run_id: str, command: Command, by: str, reason: str, action: str, near: Sequence[str] | None = None
 ) -> None:
     try:
-        change(run_id, command, by, reason, near=near, action=action)
+        change_run(RunCommand(run_id, command, by, reason, audit=Audit(action), attempts=near))
     except DecisionFailed as fault:
         raise Conflict(f"The engine cannot decide how workflow {run_id} would go on after that: {fault}") from fault
 

@@ -22,7 +22,7 @@ from . import (
 )
 from .access import client_maintenance
 from .artifacts import entries as artifacts
-from .change import change
+from .change import RunCommand, change_run
 from .delivery import deliver_due
 from .files import handles as files
 from .runs import remove_run
@@ -50,7 +50,7 @@ def _expire_attempt(found: due_rows.DueAttempts) -> None:
     now = clock.now()
     if not found.run_id:
         standalone.wake_task(found.task_id)
-    elif not change(found.run_id, no_command, CLOCK, near=found.attempt_ids):
+    elif not change_run(RunCommand(found.run_id, no_command, CLOCK, attempts=found.attempt_ids)):
         log.warning("nothing_was_due", extra={"run_id": found.run_id})
         due_rows.postpone_attempts(found.attempt_ids, now + POSTPONED_MS, now)
 
@@ -67,7 +67,7 @@ def wake_runs(limit: int) -> int:
 
 def _wake(run_id: str) -> None:
     workflow_rate_limits.admit_late(run_id)
-    change(run_id, no_command, CLOCK)
+    change_run(RunCommand(run_id, no_command, CLOCK))
 
 
 def deliver_messages(limit: int) -> int:

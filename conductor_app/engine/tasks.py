@@ -27,7 +27,7 @@ from ..store.claimed_attempts import load_claimed
 from ..store.rows import strip_nul
 from ..telemetry import metrics
 from . import payloads, throughput
-from .change import change
+from .change import RunCommand, change_run
 from .delivery import deliver_after_commit
 from .pollers import note_poll
 
@@ -195,7 +195,9 @@ def report_task(
     command = authorize_first(hear, attempt_id, guard)
     write_logs = (lambda now: add_logs(attempt_id, logs, now, named_secrets)) if logs else None
     try:
-        change(run_id, command, by, near=[attempt_id], also=write_logs, named=named)
+        change_run(
+            RunCommand(run_id, command, by, attempts=[attempt_id], within_transaction=write_logs, payload_paths=named)
+        )
     except AlreadyResolved:
         return False
     return True
@@ -255,8 +257,13 @@ def authorize_first(command: Command, attempt_id: str, guard: Guard | None) -> C
 def renew_lease(run_id: str, attempt_id: str, by: str, guard: Guard | None = None, worker: str = "") -> None:
     """Extend the lease; nothing happens where the attempt is over. Raises NotFound."""
     try:
-        change(
-            run_id, authorize_first(reports.renew_lease(attempt_id, worker), attempt_id, guard), by, near=[attempt_id]
+        change_run(
+            RunCommand(
+                run_id,
+                authorize_first(reports.renew_lease(attempt_id, worker), attempt_id, guard),
+                by,
+                attempts=[attempt_id],
+            )
         )
     except AlreadyResolved:
         return

@@ -18,7 +18,7 @@ from ..store.definitions import load_definition
 from ..store.rows import strip_nul
 from ..store.statements import serialize
 from . import payloads
-from .change import change
+from .change import RunCommand, change_run
 
 
 def rate_limit_config(definition: Definition) -> tuple[str, int, str]:
@@ -119,7 +119,7 @@ def release_next(name: str, key: str) -> None:
             held = _held_runs(name, key).first()
             if held is None or _going_on(name, key) >= _limit(held):
                 return
-            change(held.id, commands.release_held_run, "engine", "Its limit has room again.")
+            change_run(RunCommand(held.id, commands.release_held_run, "engine", "Its limit has room again."))
 
 
 def _limit(run: Run) -> int:

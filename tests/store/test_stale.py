@@ -7,7 +7,7 @@ from conductor_app import clock as product_clock
 from conductor_app.core import commands
 from conductor_app.core.decide import Command, apply_command
 from conductor_app.core.reports import Report, apply_report
-from conductor_app.engine.change import change
+from conductor_app.engine.change import RunCommand, change_run
 from conductor_app.store import run_writer
 from conductor_app.store import runs as store
 from conductor_app.store.statement_batch import StaleRow, StatementBatch
@@ -53,7 +53,7 @@ def test_a_change_on_stale_sight_is_decided_anew(clock):
             story.worker("a").polls()
         return said(run, ctx, now)
 
-    change(story.id, command, ACTOR, near=[story.task("a").id])
+    change_run(RunCommand(story.id, command, ACTOR, attempts=[story.task("a").id]))
 
     assert tries[0] == "PENDING"
     assert tries[-1] in ("PENDING", "LEASED")

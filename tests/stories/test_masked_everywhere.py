@@ -11,7 +11,7 @@ from conductor_app.core import commands
 from conductor_app.core.masking import HIDDEN
 from conductor_app.core.reports import Report
 from conductor_app.engine import event_handlers, event_replays, inbox, payloads, runs, schedules, tasks
-from conductor_app.engine.change import change
+from conductor_app.engine.change import RunCommand, change_run
 from conductor_app.models import EventDelivery, HandlerEvaluation, Run, Schedule, StoredPayload
 from conductor_app.workers.runner import run_built_in_workers
 from tests.builders import definition, dynamic_fork, event, policy, step, sub_workflow
@@ -298,7 +298,7 @@ def test_the_plain_roads_are_sealed(clock, road):
         story.rerun(input=CARD)
     elif road == "variables":
         with run_commit_hooks():
-            change(story.id, commands.set_variables(CARD), ACTOR)
+            change_run(RunCommand(story.id, commands.set_variables(CARD), ACTOR))
     elif road == "report":
         story.worker("pay").completes(**CARD)
 

@@ -4,6 +4,7 @@ Time is made up. It goes on to the next moment at which something happens, as lo
 task for which nothing was written, and that nobody but a worker could end, stops it.
 """
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -14,6 +15,7 @@ from .. import commands, reports
 from ..child_run import new_child_run
 from ..data_requests import DataRequest
 from ..decide import Command, Decision, apply_command, no_command
+from ..decision_loop import DecisionLoop
 from ..effects import CreateTask, Effect, SendMessage, SnapshotBuilder, StartRun, TransitionAttempt, apply_effects
 from ..errors import AlreadyResolved, Invalid
 from ..frozen import fast_replace
@@ -26,8 +28,6 @@ from .simulated_run import SimulatedRun, SimulationCue, SimulationScript, TaskMo
 
 MOST_EFFECTS = 20_000
 """Effects of one play: more would keep a process busy for long."""
-ROUNDS_IN_ONE = 8
-"""How often a decision may ask and be decided from its start, as in the engine."""
 
 
 class Simulation:
@@ -61,21 +61,11 @@ class Simulation:
         self._apply_command(self.parts[run.id], no_command)
 
     def _apply_command(self, part: SimulatedRun, command: Command) -> bool:
-        """Let the core hear a command, as the engine would; whether anything came of it."""
-        round_number, changed = 0, False
-        while True:
-            decision = apply_command(part.run, command, self._answers, self.now, round_number >= ROUNDS_IN_ONE)
-            if decision.effects or not decision.questions:
-                changed |= bool(decision.effects)
-                self._save(part, decision)
-                command = no_command
-            if not decision.questions:
-                return changed
-            self._refuse_endless()
-            self._answers |= self._answer(decision.questions)
-            round_number += 1
+        """Apply a command as the engine would. Returns whether it had any effect."""
+        return bool(SimulationLoop(self, part, command).run())
 
-    def _save(self, part: SimulatedRun, decision: Decision) -> None:
+    def save_decision(self, part: SimulatedRun, decision: Decision) -> None:
+        """Apply the effects to the run, and note what its attempts and messages do next."""
         self._effects += len(decision.effects)
         self._refuse_endless()
         before, builder = part.run, SnapshotBuilder(part.run)
@@ -91,6 +81,15 @@ class Simulation:
             elif isinstance(effect, StartRun) and effect.parent_attempt_id not in {"", *part.cues}:
                 child, script = new_child_run(effect, before, self.now), self._script_of_child(part, effect)
                 self._later.append(partial(self._start_run, child, script))
+
+    def decide(self, run: Run, command: Command, saves_partially: bool) -> Decision:
+        """Decide with the data loaded so far."""
+        return apply_command(run, command, self._answers, self.now, saves_partially)
+
+    def load_data(self, requests: Iterable[DataRequest]) -> None:
+        """Load what a decision requests. Raises Invalid if the simulation takes too long."""
+        self._refuse_endless()
+        self._answers |= self._answer(requests)
 
     def _refuse_endless(self) -> None:
         if self._effects > MOST_EFFECTS or self._is_over():
@@ -186,3 +185,26 @@ class Simulation:
         name, version = run.definition.name, run.definition.version
         facts = {"id": run.id, "name": name, "version": version, "status": run.status, "reason": run.reason}
         return reports.child_ended(message.facts["attempt"], {**facts, "output": run.output})
+
+
+class SimulationLoop(DecisionLoop):
+    """The decision loop of one command on a simulated run; the simulation itself limits its length."""
+
+    max_rounds = sys.maxsize
+
+    def __init__(self, simulation: Simulation, part: SimulatedRun, command: Command) -> None:
+        super().__init__()
+        self.simulation, self.part, self.command = simulation, part, command
+
+    def attempt(self, saves_partially: bool) -> Decision:
+        decision = self.simulation.decide(self.part.run, self.command, saves_partially)
+        if decision.effects or not decision.questions:
+            self.simulation.save_decision(self.part, decision)
+            self.command = no_command
+        return decision
+
+    def load(self, requests: Iterable[DataRequest]) -> None:
+        self.simulation.load_data(requests)
+
+    def on_exhausted(self) -> tuple[Effect, ...]:
+        return self.effects
