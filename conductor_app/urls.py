@@ -7,7 +7,7 @@ from .admin.site import site
 from .api.conductor.openapi.pages import OpenApiDocument
 from .api.conductor.view import UnknownAddress
 from .api.conductor.views.webhooks import IncomingWebhook
-from .api.health import health, info, state
+from .api.health import actuator_health, actuator_info, health
 from .api.metrics import metrics
 
 urlpatterns = [
@@ -19,8 +19,8 @@ urlpatterns = [
     re_path(r"^api$", UnknownAddress.as_view()),
     path("webhook/<str:id>", IncomingWebhook.as_view()),
     path("health", health),
-    path("actuator/health", state),
-    path("actuator/info", info),
+    path("actuator/health", actuator_health),
+    path("actuator/info", actuator_info),
     path("api-docs", OpenApiDocument.as_view()),
     path("swagger-ui/index.html", RedirectView.as_view(url="/api/docs")),
     path("metrics", metrics),

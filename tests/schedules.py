@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from conductor_app.api.conductor.serializers.schedules import schedule_document
+from conductor_app.api.conductor.serializers.schedules import parse_schedule
 from conductor_app.engine import schedules
 from conductor_app.models import Run, Schedule, ScheduleExecution
 from tests.builders import definition, step
@@ -15,7 +15,7 @@ def create_schedule(name: str = "hourly", cron: str = HOURLY, workflow: str = "o
     """A schedule is kept."""
     start = {"name": workflow, **fields.pop("start", {})}
     document = {"name": name, "cronExpression": cron, "startWorkflowRequest": start, **fields}
-    return schedules.save_schedule(schedule_document(document), ACTOR)
+    return schedules.save_schedule(parse_schedule(document), ACTOR)
 
 
 def register_order_workflow(**fields: Any) -> None:

@@ -6,7 +6,7 @@ from urllib.parse import unquote, unquote_to_bytes
 import pytest
 
 from conductor_app import conf
-from conductor_app.api.conductor.names_with_slashes import MARK, unmark_slashes
+from conductor_app.api.conductor.names_with_slashes import SLASH_MARK, unmark_slashes
 from conductor_app.wsgi import with_chunked_bodies, with_slashes_in_names
 
 
@@ -32,8 +32,8 @@ def path_seen(target: str) -> str:
 
 
 def test_a_slash_in_a_name_is_told_from_those_around_it():
-    assert path_seen("/api/secrets/team%2fdb%20ü?x=%2F".replace("ü", "%C3%BC")) == f"/api/secrets/team{MARK}db ü"
-    assert unmark_slashes({"key": f"team{MARK}db"}) == {"key": "team/db"}
+    assert path_seen("/api/secrets/team%2fdb%20ü?x=%2F".replace("ü", "%C3%BC")) == f"/api/secrets/team{SLASH_MARK}db ü"
+    assert unmark_slashes({"key": f"team{SLASH_MARK}db"}) == {"key": "team/db"}
 
 
 @pytest.mark.parametrize("target", ["/api/secrets/a%252Fb", "/api/queue/v1/task-queues/a%2Fb", "/admin/a%2Fb"])

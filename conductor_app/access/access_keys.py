@@ -16,7 +16,7 @@ from .roles import role_group
 SALT = "conductor_app.access.keys"
 """Part of every stored hash: changing it would revoke all keys."""
 
-PREFIX = "app:"
+APPLICATION_USER_PREFIX = "app:"
 """What the name of an application's own user begins with; its id follows."""
 
 
@@ -36,7 +36,7 @@ def create_key(application: str) -> tuple[str, str]:
 def new_application(name: str, by: str = "") -> Application:
     """An application without a role and without a key, and its own user, with which nobody can log in."""
     id = str(uuid.uuid4())
-    user = get_user_model()(username=f"{PREFIX}{id}", first_name=name[:150])
+    user = get_user_model()(username=f"{APPLICATION_USER_PREFIX}{id}", first_name=name[:150])
     user.set_unusable_password()
     user.save()
     return Application.objects.create(id=id, name=name, user=user, created_at=clock.now(), created_by=by)

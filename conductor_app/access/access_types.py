@@ -10,49 +10,49 @@ CREATE, READ, UPDATE, DELETE, EXECUTE = ACCESSES = ("CREATE", "READ", "UPDATE", 
 Right = tuple[str, str]
 """(access, target type)"""
 
-VERBS = {CREATE: "add", READ: "view", UPDATE: "change", DELETE: "delete", EXECUTE: "execute"}
+DJANGO_VERBS = {CREATE: "add", READ: "view", UPDATE: "change", DELETE: "delete", EXECUTE: "execute"}
 
 WORKFLOW_DEF, TASK_DEF, WORKFLOW, APPLICATION = "WORKFLOW_DEF", "TASK_DEF", "WORKFLOW", "APPLICATION"
 USER, GROUP, TAG, DOMAIN = "USER", "GROUP", "TAG", "DOMAIN"
 SCHEDULE, EVENT_HANDLER, SECRET, VARIABLE = "WORKFLOW_SCHEDULE", "EVENT_HANDLER", "SECRET_NAME", "ENV_VARIABLE"
 SCHEMA, WEBHOOK, FORM_TEMPLATE = "SCHEMA", "WEBHOOK", "USER_FORM_TEMPLATE"
 
-CHANGES = (CREATE, READ, UPDATE, DELETE)
-CHANGING = tuple(VERBS[access] for access in CHANGES)
-TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
+CRUD_ACCESSES = (CREATE, READ, UPDATE, DELETE)
+CRUD_VERBS = tuple(DJANGO_VERBS[access] for access in CRUD_ACCESSES)
+TARGET_TYPES: dict[str, tuple[str, tuple[str, ...]]] = {
     WORKFLOW_DEF: ("conductor.{}_workflowdefinition", ACCESSES),
     TASK_DEF: ("conductor.{}_taskdefinition", ACCESSES),
     WORKFLOW: ("conductor.{}_run", (READ, UPDATE, DELETE)),
-    APPLICATION: ("conductor.{}_application", CHANGES),
-    USER: ("auth.{}_user", CHANGES),
-    GROUP: ("auth.{}_group", CHANGES),
+    APPLICATION: ("conductor.{}_application", CRUD_ACCESSES),
+    USER: ("auth.{}_user", CRUD_ACCESSES),
+    GROUP: ("auth.{}_group", CRUD_ACCESSES),
     DOMAIN: ("conductor.{}_domain", (EXECUTE,)),
     SCHEDULE: ("conductor.{}_schedule", ACCESSES),
     EVENT_HANDLER: ("conductor.{}_event_handler", ACCESSES),
-    SECRET: ("conductor.{}_secret", CHANGES),
-    VARIABLE: ("conductor.{}_variable", CHANGES),
+    SECRET: ("conductor.{}_secret", CRUD_ACCESSES),
+    VARIABLE: ("conductor.{}_variable", CRUD_ACCESSES),
     SCHEMA: ("conductor.{}_schema", ACCESSES),
     WEBHOOK: ("conductor.{}_webhook", ACCESSES),
-    FORM_TEMPLATE: ("conductor.{}_formtemplate", CHANGES),
+    FORM_TEMPLATE: ("conductor.{}_formtemplate", CRUD_ACCESSES),
 }
 """What there are rights over: how Django names the permission, and which accesses make sense."""
 
-RIGHTS: dict[Right, str] = {
-    (access, target): pattern.format(VERBS[access])
-    for target, (pattern, accesses) in TARGETS.items()
+PERMISSION_BY_RIGHT: dict[Right, str] = {
+    (access, target): pattern.format(DJANGO_VERBS[access])
+    for target, (pattern, accesses) in TARGET_TYPES.items()
     for access in accesses
 }
-BY_PERMISSION = {permission: right for right, permission in RIGHTS.items()}
-BY_NAME = {f"{access}_{target}": (access, target) for access, target in RIGHTS}
+RIGHT_BY_PERMISSION = {permission: right for right, permission in PERMISSION_BY_RIGHT.items()}
+RIGHT_BY_NAME = {f"{access}_{target}": (access, target) for access, target in PERMISSION_BY_RIGHT}
 """Rights under the names that clients give to the permissions of a role."""
 
-GRANTABLE = {
-    *TARGETS, TAG, "TASK_REF_NAME", "TASK_ID", "INTEGRATION_PROVIDER", "INTEGRATION", "PROMPT", "CLUSTER_CONFIG",
+GRANTABLE_TARGET_TYPES = {
+    *TARGET_TYPES, TAG, "TASK_REF_NAME", "TASK_ID", "INTEGRATION_PROVIDER", "INTEGRATION", "PROMPT", "CLUSTER_CONFIG",
 } - {GROUP}  # fmt: skip
 """Target types that clients' grants may name."""
-ALIASES = {"SECRET": SECRET, "SCHEDULE": SCHEDULE}
+TARGET_TYPE_ALIASES = {"SECRET": SECRET, "SCHEDULE": SCHEDULE}
 
-PAGES_OF_RUNS = tuple(
+RUN_PAGE_PERMISSIONS = tuple(
     f"conductor.view_{model}"
     for model in (
         "attempt",
@@ -72,15 +72,15 @@ PAGES_OF_RUNS = tuple(
     )
 )
 
-OF_PAGES_ALONE = (
-    *(f"conductor.{verb}_{model}" for verb in CHANGING for model in ("client", "scoperole")),
+PAGE_ONLY_PERMISSIONS = (
+    *(f"conductor.{verb}_{model}" for verb in CRUD_VERBS for model in ("client", "scoperole")),
     *(f"conductor.{verb}_{model}" for verb in ("add", "view", "delete") for model in ("accesskey", "grant")),
     *(f"conductor.view_{model}" for model in ("taskgroup", "standalonetask")),
     *(f"conductor.change_{model}" for model in ("accesskey", "retentionpolicy", "standalonetask")),
     *(f"django_celery_beat.view_{model}" for model in ("periodictask", "intervalschedule", "crontabschedule")),
 )
 """What pages ask for that is no right of a client's."""
-ASKED = frozenset((*RIGHTS.values(), *PAGES_OF_RUNS, *OF_PAGES_ALONE))
+USED_PERMISSIONS = frozenset((*PERMISSION_BY_RIGHT.values(), *RUN_PAGE_PERMISSIONS, *PAGE_ONLY_PERMISSIONS))
 """Every permission that anything asks for: the framework makes four for each table, most of which nothing does."""
 
 
@@ -90,33 +90,39 @@ class SystemRole:
 
     group: str
     rights: frozenset[Right]
-    pages: tuple[str, ...] = ()
+    page_permissions: tuple[str, ...] = ()
 
 
-def _on(accesses: tuple[str, ...], *targets: str) -> frozenset[Right]:
+def _rights_on(accesses: tuple[str, ...], *targets: str) -> frozenset[Right]:
     return frozenset((access, target) for target in targets for access in accesses)
 
 
-DESIGNED = (WORKFLOW_DEF, TASK_DEF, SCHEDULE, EVENT_HANDLER, SCHEMA, WEBHOOK, FORM_TEMPLATE)
+AUTHORED_TARGET_TYPES = (WORKFLOW_DEF, TASK_DEF, SCHEDULE, EVENT_HANDLER, SCHEMA, WEBHOOK, FORM_TEMPLATE)
 """What authors write."""
 SYSTEM_ROLES: dict[str, SystemRole] = {
-    "ADMIN": SystemRole("Administrators", frozenset(RIGHTS)),
+    "ADMIN": SystemRole("Administrators", frozenset(PERMISSION_BY_RIGHT)),
     # Whoever creates a thing is given all accesses to it: nothing else is a user's by itself.
-    "USER": SystemRole("Users", _on((CREATE,), *DESIGNED, APPLICATION)),
-    "USER_READ_ONLY": SystemRole("Viewers", _on((READ,), *DESIGNED, WORKFLOW), PAGES_OF_RUNS),
-    "WORKER": SystemRole("Workers", _on((READ, EXECUTE), TASK_DEF) | _on((EXECUTE,), DOMAIN)),
-    "METADATA_MANAGER": SystemRole("Authors", _on(CHANGES, *DESIGNED) | _on((READ,), WORKFLOW), PAGES_OF_RUNS),
+    "USER": SystemRole("Users", _rights_on((CREATE,), *AUTHORED_TARGET_TYPES, APPLICATION)),
+    "USER_READ_ONLY": SystemRole(
+        "Viewers", _rights_on((READ,), *AUTHORED_TARGET_TYPES, WORKFLOW), RUN_PAGE_PERMISSIONS
+    ),
+    "WORKER": SystemRole("Workers", _rights_on((READ, EXECUTE), TASK_DEF) | _rights_on((EXECUTE,), DOMAIN)),
+    "METADATA_MANAGER": SystemRole(
+        "Authors",
+        _rights_on(CRUD_ACCESSES, *AUTHORED_TARGET_TYPES) | _rights_on((READ,), WORKFLOW),
+        RUN_PAGE_PERMISSIONS,
+    ),
     "WORKFLOW_MANAGER": SystemRole(
         "Operators",
-        _on((READ, EXECUTE), *DESIGNED) - _on((EXECUTE,), TASK_DEF, SCHEMA, FORM_TEMPLATE)
-        | _on((READ, UPDATE, DELETE), WORKFLOW),
-        PAGES_OF_RUNS,
+        _rights_on((READ, EXECUTE), *AUTHORED_TARGET_TYPES) - _rights_on((EXECUTE,), TASK_DEF, SCHEMA, FORM_TEMPLATE)
+        | _rights_on((READ, UPDATE, DELETE), WORKFLOW),
+        RUN_PAGE_PERMISSIONS,
     ),
 }
 """ADMIN passes everywhere, whatever its rights say."""
 ADMIN = "ADMIN"
 
 
-def normalize_target_type(given: str) -> str:
+def normalize_target_type(target_type: str) -> str:
     """The one name of a target type that clients call by two."""
-    return ALIASES.get(given, given)
+    return TARGET_TYPE_ALIASES.get(target_type, target_type)

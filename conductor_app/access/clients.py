@@ -16,13 +16,13 @@ from .scopes import scope_set
 
 log = logging.getLogger(__name__)
 
-ANONYMOUS = "assume:anonymous"
+ANONYMOUS_ROLE_SCOPE = "assume:anonymous"
 """What everybody may do, and those who do not say who they are."""
-ISSUER = "static/taskcluster/queue"
+ISSUER_CLIENT_ID = "static/taskcluster/queue"
 """In whose name the credentials of tasks are issued; its key follows from the server's own."""
-MOST_REMEMBERED = 10_000
-NOT_READ = object()
-FOR_EVER = 32_503_680_000_000
+MAX_CACHED = 10_000
+NOT_CACHED = object()
+NEVER_EXPIRES = 32_503_680_000_000
 """1 January 3000."""
 
 
@@ -42,7 +42,7 @@ class ClientKey:
 class ScopeSet:
     """Scopes in order, and what they satisfy."""
 
-    listed: tuple[str, ...]
+    scope_list: tuple[str, ...]
     names: NamePatterns
 
 
@@ -53,7 +53,11 @@ def find_client_key(client_id: str) -> ClientKey | None:
 
 def find_issuer_key(client_id: str) -> ClientKey | None:
     """The client that certificates name as their issuer: this server's own, too."""
-    return ClientKey(ISSUER, issuing_key(), ("*",), FOR_EVER) if client_id == ISSUER else find_client_key(client_id)
+    return (
+        ClientKey(ISSUER_CLIENT_ID, issuing_key(), ("*",), NEVER_EXPIRES)
+        if client_id == ISSUER_CLIENT_ID
+        else find_client_key(client_id)
+    )
 
 
 def is_access_open() -> bool:
@@ -69,11 +73,11 @@ def expand_scopes(scopes: Iterable[str]) -> list[str]:
 
 def effective_scopes(scopes: Sequence[str]) -> ScopeSet:
     """The scopes with all that they imply, and what everybody may do."""
-    return _read_once(("held", *scopes), lambda: _build_scope_set(expand_scopes([*scopes, ANONYMOUS])))
+    return _read_once(("held", *scopes), lambda: _build_scope_set(expand_scopes([*scopes, ANONYMOUS_ROLE_SCOPE])))
 
 
-def _build_scope_set(listed: list[str]) -> ScopeSet:
-    return ScopeSet(tuple(listed), scope_set(listed))
+def _build_scope_set(scope_list: list[str]) -> ScopeSet:
+    return ScopeSet(tuple(scope_list), scope_set(scope_list))
 
 
 @cache
@@ -87,9 +91,9 @@ def encrypt_token(client_id: str, token: str) -> str:
     return vault.encrypt(_encryption_name(client_id), token)
 
 
-def decrypt_token(client_id: str, box: str) -> str:
+def decrypt_token(client_id: str, ciphertext: str) -> str:
     """An access token that was kept; raises vault.Unreadable."""
-    return vault.decrypt(_encryption_name(client_id), box)
+    return vault.decrypt(_encryption_name(client_id), ciphertext)
 
 
 def _encryption_name(client_id: str) -> str:
@@ -111,15 +115,15 @@ def _read_client_key(client_id: str) -> ClientKey | None:
 
 def _read_once(name: Hashable, read: Callable[[], Any]) -> Any:
     """What was read under this name since access has changed last."""
-    remembered = permission_cache.current_cache().clients
-    found = remembered.get(name, NOT_READ)
-    if found is NOT_READ:
-        if len(remembered) >= MOST_REMEMBERED:
-            remembered.clear()
-        found = remembered[name] = read()
+    cached = permission_cache.current_cache().clients
+    found = cached.get(name, NOT_CACHED)
+    if found is NOT_CACHED:
+        if len(cached) >= MAX_CACHED:
+            cached.clear()
+        found = cached[name] = read()
     return found
 
 
-def remember_use(holder: ClientKey, now: int) -> None:
+def remember_use(client_key: ClientKey, now: int) -> None:
     """This process has noted that the client is in use: it need not be noted again soon."""
-    permission_cache.current_cache().clients["client", holder.id] = replace(holder, used_at=now)
+    permission_cache.current_cache().clients["client", client_key.id] = replace(client_key, used_at=now)

@@ -8,7 +8,7 @@ from rest_framework.authentication import CSRFCheck
 from .. import conf
 from ..core.errors import Forbidden, Unauthenticated
 from . import cross_site, permission_cache, tokens
-from .permission_set import ALL_POWERS, NO_POWERS, PermissionSet
+from .permission_set import ALL_PERMISSIONS, NO_PERMISSIONS, PermissionSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,18 +16,18 @@ class Actor:
     """Somebody who asks: an application, a person, or anybody on this machine."""
 
     name: str
-    powers: PermissionSet = NO_POWERS
+    permissions: PermissionSet = NO_PERMISSIONS
     user_id: int | None = None
 
 
-ANYBODY = Actor("anonymous", ALL_POWERS)
+OPEN_ACCESS_ACTOR = Actor("anonymous", ALL_PERMISSIONS)
 
 
 def authenticate(request: HttpRequest) -> Actor:
     """Who sent the request; raises Unauthenticated or Forbidden."""
     if conf.api_access == "open":
         cross_site.reject_cross_site_requests(request)
-        return ANYBODY
+        return OPEN_ACCESS_ACTOR
     if token := request.META.get("HTTP_X_AUTHORIZATION"):
         return authenticate_token(token)
     return _authenticate_session(request)

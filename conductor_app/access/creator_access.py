@@ -7,7 +7,7 @@ from ..models import TaskDefinition, WorkflowDefinition
 from . import permission_cache
 from .access_types import ACCESSES, TASK_DEF, WORKFLOW_DEF
 
-DEFINITIONS = {WORKFLOW_DEF: WorkflowDefinition, TASK_DEF: TaskDefinition}
+MODEL_BY_TARGET_TYPE = {WORKFLOW_DEF: WorkflowDefinition, TASK_DEF: TaskDefinition}
 
 
 def creator_accesses(target_type: str, name: str) -> tuple[str, list[str]]:
@@ -15,7 +15,7 @@ def creator_accesses(target_type: str, name: str) -> tuple[str, list[str]]:
 
     Empty where the creator is unknown, such as on a server without authentication.
     """
-    model = DEFINITIONS.get(target_type)
+    model = MODEL_BY_TARGET_TYPE.get(target_type)
     created_by = model and model.objects.filter(name=name).order_by("pk").values_list("created_by", flat=True).first()
     if not created_by:
         return "", []
@@ -23,5 +23,5 @@ def creator_accesses(target_type: str, name: str) -> tuple[str, list[str]]:
     user = users.order_by("pk").first()
     if user is None:
         return "", []
-    powers = permission_cache.permission_set_of(user.pk)
-    return user.username, [access for access in ACCESSES if powers.over(access, target_type, name)]
+    permissions = permission_cache.permission_set_of(user.pk)
+    return user.username, [access for access in ACCESSES if permissions.allows(access, target_type, name)]

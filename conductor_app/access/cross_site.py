@@ -12,11 +12,11 @@ def reject_cross_site_requests(request: HttpRequest) -> None:
     meta = request.META
     origin = meta.get("HTTP_ORIGIN")
     is_foreign = meta.get("HTTP_SEC_FETCH_SITE") == "cross-site" or (
-        origin and urlsplit(origin).netloc != _host(request)
+        origin and urlsplit(origin).netloc != _host_of(request)
     )
     if is_foreign:
         raise Forbidden("Pages of other sites may not use this API.")
 
 
-def _host(request: HttpRequest) -> str:
+def _host_of(request: HttpRequest) -> str:
     return request.get_host()

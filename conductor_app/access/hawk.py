@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from ..core.errors import Unauthenticated
 
-SKEW_SECONDS = 15 * 60
+MAX_SKEW_SECONDS = 15 * 60
 HEADER, BEWIT, PAYLOAD = "hawk.1.header", "hawk.1.bewit", "hawk.1.payload"
-ATTRIBUTE = re.compile(r'\s*([a-z]+)="([ !#-\[\]-~]*)"\s*(?:,|\Z)')
-KNOWN = {"id", "ts", "nonce", "hash", "ext", "mac", "app", "dlg"}
-NEEDED = ("id", "ts", "nonce", "mac")
-WITH_BEWIT = re.compile(r"(.*)([?&])bewit=([^&]*)(?:&(.+))?", re.DOTALL)
+ATTRIBUTE_PATTERN = re.compile(r'\s*([a-z]+)="([ !#-\[\]-~]*)"\s*(?:,|\Z)')
+KNOWN_ATTRIBUTES = {"id", "ts", "nonce", "hash", "ext", "mac", "app", "dlg"}
+REQUIRED_ATTRIBUTES = ("id", "ts", "nonce", "mac")
+BEWIT_PATTERN = re.compile(r"(.*)([?&])bewit=([^&]*)(?:&(.+))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,14 @@ def parse_authorization(text: str) -> HawkSignature:
     if scheme.lower() != "hawk":
         raise Unauthenticated("The Authorization header is not of Hawk.")
     found: dict[str, str] = {}
-    place = 0
-    while place < len(rest):
-        match = ATTRIBUTE.match(rest, place)
-        if match is None or match[1] not in KNOWN or match[1] in found:
+    position = 0
+    while position < len(rest):
+        match = ATTRIBUTE_PATTERN.match(rest, position)
+        if match is None or match[1] not in KNOWN_ATTRIBUTES or match[1] in found:
             raise Unauthenticated("The Authorization header cannot be read.")
         found[match[1]] = match[2]
-        place = match.end()
-    if not all(found.get(name) for name in NEEDED):
+        position = match.end()
+    if not all(found.get(name) for name in REQUIRED_ATTRIBUTES):
         raise Unauthenticated("The Authorization header says too little.")
     # What `app` and `dlg` say would belong to what is signed; no client of Taskcluster sends them.
     return HawkSignature(HEADER, found["id"], found["ts"], found["nonce"], found.get("hash", ""), found.get("ext", ""),
@@ -65,7 +65,7 @@ def parse_authorization(text: str) -> HawkSignature:
 
 def parse_bewit(resource: str) -> tuple[HawkSignature, str] | None:
     """What the bewit of an address says, and the address without it; None if it has none, raises Unauthenticated."""
-    match = WITH_BEWIT.fullmatch(resource)
+    match = BEWIT_PATTERN.fullmatch(resource)
     if match is None:
         return None
     before, separator, bewit, after = match.groups()
@@ -74,32 +74,33 @@ def parse_bewit(resource: str) -> tuple[HawkSignature, str] | None:
     except ValueError:
         raise Unauthenticated("The bewit of this address cannot be read.") from None
     # Other parameters keep their order: some clients put the bewit last, others sort.
-    bare = f"{before}{separator}{after}" if after else before
-    return HawkSignature(BEWIT, id, expires, "", "", ext, mac), bare
+    stripped_resource = f"{before}{separator}{after}" if after else before
+    return HawkSignature(BEWIT, id, expires, "", "", ext, mac), stripped_resource
 
 
-def verify_signature(signed: HawkSignature, asked: HawkRequest, key: str, now: int) -> None:
+def verify_signature(signature: HawkSignature, request: HawkRequest, key: str, now: int) -> None:
     """Raise Unauthenticated unless the key has signed this request, and not too long ago."""
-    if not constant_time_equal(compute_mac(signed, asked, key), signed.mac):
+    if not constant_time_equal(compute_mac(signature, request, key), signature.mac):
         raise Unauthenticated("The signature of the request is wrong.")
-    seconds = _seconds(signed.ts)
-    if signed.kind == BEWIT and seconds * 1000 <= now:
+    seconds = _parse_seconds(signature.ts)
+    if signature.kind == BEWIT and seconds * 1000 <= now:
         raise Unauthenticated("The signature of this address has expired.")
-    if signed.kind == HEADER and abs(now / 1000 - seconds) > SKEW_SECONDS:
+    if signature.kind == HEADER and abs(now / 1000 - seconds) > MAX_SKEW_SECONDS:
         raise Unauthenticated("The request was signed too long ago, or the clock of the client is wrong.")
 
 
-def verify_payload(signed: HawkSignature, content_type: str, body: bytes) -> None:
+def verify_payload(signature: HawkSignature, content_type: str, body: bytes) -> None:
     """Raise Unauthenticated if the signature is over another body; one that says nothing of the body is good."""
-    if signed.hash and not constant_time_equal(payload_hash(content_type, body), signed.hash):
+    if signature.hash and not constant_time_equal(payload_hash(content_type, body), signature.hash):
         raise Unauthenticated("The body is not the one that was signed.")
 
 
-def compute_mac(signed: HawkSignature, asked: HawkRequest, key: str) -> str:
+def compute_mac(signature: HawkSignature, request: HawkRequest, key: str) -> str:
     """The signature that a key gives to a request."""
-    method = "GET" if signed.kind == BEWIT else asked.method.upper()
-    lines = (signed.kind, signed.ts, signed.nonce, method, asked.resource, asked.host.lower(), asked.port,
-             signed.hash, signed.ext)  # fmt: skip
+    method = "GET" if signature.kind == BEWIT else request.method.upper()
+    lines = (signature.kind, signature.ts, signature.nonce, method, request.resource, request.host.lower(),
+        request.port,
+             signature.hash, signature.ext)  # fmt: skip
     text = "".join(f"{line}\n" for line in lines)
     return base64.b64encode(hmac_sha256(key, text)).decode()
 
@@ -116,9 +117,9 @@ def hmac_sha256(key: str, text: str) -> bytes:
     return hmac.digest(key.encode(), text.encode("utf-8", "surrogatepass"), "sha256")
 
 
-def constant_time_equal(wanted: str, given: str) -> bool:
+def constant_time_equal(expected: str, actual: str) -> bool:
     """Whether two texts are equal, in a time that does not tell where they differ."""
-    return hmac.compare_digest(wanted.encode("utf-8", "surrogatepass"), given.encode("utf-8", "surrogatepass"))
+    return hmac.compare_digest(expected.encode("utf-8", "surrogatepass"), actual.encode("utf-8", "surrogatepass"))
 
 
 def decode_base64(text: str) -> bytes:
@@ -130,7 +131,7 @@ def decode_base64(text: str) -> bytes:
         raise ValueError(str(error)) from None
 
 
-def _seconds(ts: str) -> int:
+def _parse_seconds(ts: str) -> int:
     if not (ts.isascii() and ts.isdigit() and len(ts) <= 15):
         raise Unauthenticated("The moment of the signature is no number of seconds.")
     return int(ts)

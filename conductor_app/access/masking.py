@@ -8,12 +8,12 @@ from ..core import masking
 from ..models import fields
 from . import vault
 
-PURPOSE = "masked field"
+MASKING_PURPOSE = "masked field"
 
 
 def encrypt_masked(text: str) -> str:
     """The text, sealed."""
-    return vault.encrypt(PURPOSE, text)
+    return vault.encrypt(MASKING_PURPOSE, text)
 
 
 def decrypt_masked(value: Any) -> Any:
@@ -25,16 +25,16 @@ def masked_texts(value: Any) -> list[str]:
     """The texts and numbers that opening the value brings to light, each as text."""
     found: list[str] = []
 
-    def noted(text: str) -> str:
-        opened_text = _decrypt(text)
-        found.extend(_plain(json.loads(opened_text)))
-        return opened_text
+    def decrypt_and_collect(text: str) -> str:
+        decrypted = _decrypt(text)
+        found.extend(_scalar_texts(json.loads(decrypted)))
+        return decrypted
 
-    masking.mask_decrypt(value, noted)
+    masking.mask_decrypt(value, decrypt_and_collect)
     return found
 
 
-def _plain(value: Any) -> Iterator[str]:
+def _scalar_texts(value: Any) -> Iterator[str]:
     pending = [value]
     while pending:
         item = pending.pop()
@@ -51,6 +51,6 @@ def register_decryption() -> None:
 
 def _decrypt(text: str) -> str:
     try:
-        return vault.decrypt(PURPOSE, text)
+        return vault.decrypt(MASKING_PURPOSE, text)
     except vault.DecryptionFailed as refused:
         raise ValueError from refused

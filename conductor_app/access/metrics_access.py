@@ -11,11 +11,11 @@ from .conductor_auth import authenticate, authenticate_token
 
 def require_metrics_access(request: HttpRequest) -> None:
     """Raise Unauthenticated or Forbidden where the metrics are none of the asker's business."""
-    kind, _, given = request.headers.get("Authorization", "").partition(" ")
+    kind, _, credential = request.headers.get("Authorization", "").partition(" ")
     is_bearer = kind.lower() == "bearer" and conf.api_access != "open"
-    if is_bearer and any(constant_time_compare(given, token) for token in conf.metrics_tokens):
+    if is_bearer and any(constant_time_compare(credential, token) for token in conf.metrics_tokens):
         return
     # Prometheus knows bearer tokens only: one of the API is as good here.
-    actor = authenticate_token(given) if is_bearer else authenticate(request)
-    if not actor.powers.over_all((READ, WORKFLOW), (READ, WORKFLOW_DEF)):
+    actor = authenticate_token(credential) if is_bearer else authenticate(request)
+    if not actor.permissions.allows_all((READ, WORKFLOW), (READ, WORKFLOW_DEF)):
         raise Forbidden(f"{actor.name} may not see all runs, and so not these numbers.", code="FORBIDDEN")

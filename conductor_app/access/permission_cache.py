@@ -14,11 +14,11 @@ from django.db.models import Q
 
 from .. import clock
 from ..models import AccessKey, AccessRevision, Grant, Tag
-from .access_types import ADMIN, BY_PERMISSION, TAG, Right
-from .permission_set import ALL_POWERS, NO_POWERS, PermissionSet, name_patterns
+from .access_types import ADMIN, RIGHT_BY_PERMISSION, TAG, Right
+from .permission_set import ALL_PERMISSIONS, NO_PERMISSIONS, PermissionSet, name_patterns
 
-TRUSTED_MS = 1_000
-KEPT_MS = 30_000
+RECHECK_MS = 1_000
+MAX_AGE_MS = 30_000
 """Read again after this, whatever the revision says: somebody may have changed rows by hand."""
 
 
@@ -34,69 +34,69 @@ class PermissionCache:
     """Keys and powers as of one revision."""
 
     def __init__(self, revision: int, now: int) -> None:
-        self.revision, self.read_at, self.looked_at = revision, now, now
+        self.revision, self.loaded_at, self.checked_at = revision, now, now
         self.keys: dict[str, KeyHolder | None] = {}
-        self.powers: dict[int, PermissionSet] = {}
+        self.permissions: dict[int, PermissionSet] = {}
         self.clients: dict[Hashable, Any] = {}
         """What `clients.py` has read under this revision."""
 
 
-_known = PermissionCache(-1, -KEPT_MS)
+_known = PermissionCache(-1, -MAX_AGE_MS)
 
 
 def current_cache() -> PermissionCache:
     """What is known now."""
     global _known
-    now, known = clock.now(), _known
-    if 0 <= now - known.looked_at < TRUSTED_MS:
-        return known
+    now, cache = clock.now(), _known
+    if 0 <= now - cache.checked_at < RECHECK_MS:
+        return cache
     revision = AccessRevision.objects.values_list("revision", flat=True).first() or 0
-    if revision != known.revision or not 0 <= now - known.read_at < KEPT_MS:
-        _known = known = PermissionCache(revision, now)
-    known.looked_at = now
-    return known
+    if revision != cache.revision or not 0 <= now - cache.loaded_at < MAX_AGE_MS:
+        _known = cache = PermissionCache(revision, now)
+    cache.checked_at = now
+    return cache
 
 
 def clear_cache() -> None:
     """Ask again at the next request: this process has changed something itself."""
     global _known
-    _known = PermissionCache(-1, -KEPT_MS)
+    _known = PermissionCache(-1, -MAX_AGE_MS)
 
 
 def find_key_holder(key_id: str) -> KeyHolder | None:
     """Whose key it is; None where it may not be used."""
-    known = current_cache()
-    if key_id not in known.keys:
+    cache = current_cache()
+    if key_id not in cache.keys:
         rows = AccessKey.objects.filter(pk=key_id, is_active=True, application__user__is_active=True)
         found = rows.values_list("application__name", "application__user_id").first()
-        known.keys[key_id] = KeyHolder(*found) if found else None
-    return known.keys[key_id]
+        cache.keys[key_id] = KeyHolder(*found) if found else None
+    return cache.keys[key_id]
 
 
 def permission_set_of(user_id: int) -> PermissionSet:
     """What a user may do: a person, or an application by its own user."""
-    known = current_cache()
-    if user_id not in known.powers:
-        known.powers[user_id] = read_permission_set(user_id)
-    return known.powers[user_id]
+    cache = current_cache()
+    if user_id not in cache.permissions:
+        cache.permissions[user_id] = read_permission_set(user_id)
+    return cache.permissions[user_id]
 
 
 def read_permission_set(user_id: int) -> PermissionSet:
     """The same, read now."""
     user = get_user_model().objects.filter(pk=user_id, is_active=True).first()
     if user is None:
-        return NO_POWERS
+        return NO_PERMISSIONS
     if user.is_superuser:
-        return ALL_POWERS
+        return ALL_PERMISSIONS
     groups = dict(effective_groups(user_id))
     if ADMIN in groups.values():
-        return ALL_POWERS
+        return ALL_PERMISSIONS
     permissions = Permission.objects.filter(Q(user=user_id) | Q(group__in=groups)).distinct()
-    held = (f"{app}.{name}" for app, name in permissions.values_list("content_type__app_label", "codename"))
-    rights = frozenset(BY_PERMISSION[name] for name in held if name in BY_PERMISSION)
+    permission_names = (f"{app}.{name}" for app, name in permissions.values_list("content_type__app_label", "codename"))
+    rights = frozenset(RIGHT_BY_PERMISSION[name] for name in permission_names if name in RIGHT_BY_PERMISSION)
     grants = Grant.objects.filter(Q(user=user_id) | Q(group__in=groups))
-    named = _names_by_right(grants.values_list("access", "target_type", "target_id"))
-    return PermissionSet(rights=rights, names={right: name_patterns(ids) for right, ids in named.items()})
+    names_by_right = _names_by_right(grants.values_list("access", "target_type", "target_id"))
+    return PermissionSet(rights=rights, names={right: name_patterns(ids) for right, ids in names_by_right.items()})
 
 
 def effective_groups(user_id: int):
@@ -107,22 +107,22 @@ def effective_groups(user_id: int):
 
 def _names_by_right(grants) -> dict[Right, set[str]]:
     """The names of each right; where a grant is over a tag, the names of what carries the tag now."""
-    named: dict[Right, set[str]] = defaultdict(set)
+    names_by_right: dict[Right, set[str]] = defaultdict(set)
     tagged: dict[str, set[str]] = defaultdict(set)
     for access, target_type, target_id in grants:
         if target_type == TAG:
             tagged[target_id].add(access)
         else:
-            named[access, target_type].add(target_id)
+            names_by_right[access, target_type].add(target_id)
     for object_type, name, key, value in _tagged_names(tagged):
         for access in tagged[f"{key}:{value}"]:
-            named[access, object_type].add(name)
-    return named
+            names_by_right[access, object_type].add(name)
+    return names_by_right
 
 
 def _tagged_names(tags):
     """What carries one of these tags, each written as `key:value`."""
-    wanted = Q()
+    condition = Q()
     for key, _, value in (tag.partition(":") for tag in tags):
-        wanted |= Q(key=key, value=value)
-    return Tag.objects.filter(wanted).values_list("object_type", "object_name", "key", "value") if tags else ()
+        condition |= Q(key=key, value=value)
+    return Tag.objects.filter(condition).values_list("object_type", "object_name", "key", "value") if tags else ()

@@ -11,13 +11,13 @@ class NamePatterns:
     """Some names, and what names may begin with."""
 
     exact: frozenset[str] = frozenset()
-    beginnings: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
 
     def __contains__(self, name: str) -> bool:
-        return name in self.exact or name.startswith(self.beginnings)
+        return name in self.exact or name.startswith(self.prefixes)
 
 
-NO_NAMES = NamePatterns()
+NO_PATTERNS = NamePatterns()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +28,25 @@ class PermissionSet:
     rights: frozenset[Right] = frozenset()
     names: Mapping[Right, NamePatterns] = field(default_factory=dict)
 
-    def over_all(self, *ways: Right) -> bool:
+    def allows_all(self, *rights: Right) -> bool:
         """Whether one of these rights is held over everything of its type."""
-        return self.is_admin or not self.rights.isdisjoint(ways)
+        return self.is_admin or not self.rights.isdisjoint(rights)
 
-    def over(self, access: str, target: str, name: str) -> bool:
+    def allows(self, access: str, target_type: str, name: str) -> bool:
         """Whether the thing with this name may be used so."""
-        right = (access, target)
-        return self.is_admin or right in self.rights or name in self.names.get(right, NO_NAMES)
+        right = (access, target_type)
+        return self.is_admin or right in self.rights or name in self.names.get(right, NO_PATTERNS)
 
 
-ALL_POWERS, NO_POWERS = PermissionSet(is_admin=True), PermissionSet()
+ALL_PERMISSIONS, NO_PERMISSIONS = PermissionSet(is_admin=True), PermissionSet()
 
 
 def name_patterns(ids: Iterable[str]) -> NamePatterns:
     """What grants name: exactly, or by the beginning before a last `*`."""
-    exact, beginnings = set(), []
+    exact, prefixes = set(), []
     for id in ids:
         if id.endswith("*"):
-            beginnings.append(id[:-1])
+            prefixes.append(id[:-1])
         else:
             exact.add(id)
-    return NamePatterns(frozenset(exact), tuple(sorted(beginnings)))
+    return NamePatterns(frozenset(exact), tuple(sorted(prefixes)))

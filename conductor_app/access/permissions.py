@@ -9,47 +9,53 @@ from django.db.models.lookups import Exact
 from ..core.errors import Forbidden
 from .access_types import DOMAIN, READ, TASK_DEF, WORKFLOW, WORKFLOW_DEF, Right
 from .conductor_auth import Actor
-from .permission_set import NO_NAMES, NamePatterns
+from .permission_set import NO_PATTERNS, NamePatterns
 
-Thing = Mapping[str, str]
+Target = Mapping[str, str]
 """One thing that is acted on, by the target types that can name it: a run is a WORKFLOW and of a WORKFLOW_DEF."""
 
 
-def task_target(queue: str, domain: str, name: str, run_id: str, definition: str) -> Thing:
+def task_target(queue: str, domain: str, name: str, run_id: str, definition: str) -> Target:
     """A task: by the type that workers poll, or by its name where nobody polls it; by its domain and by its run."""
     task_type = queue.removeprefix(f"{domain}:") if domain else queue
-    thing = {TASK_DEF: task_type or name, WORKFLOW: run_id, WORKFLOW_DEF: definition}
-    return thing | {DOMAIN: domain} if domain else thing
+    target = {TASK_DEF: task_type or name, WORKFLOW: run_id, WORKFLOW_DEF: definition}
+    return target | {DOMAIN: domain} if domain else target
 
 
-def is_allowed(actor: Actor, ways: Iterable[Right], thing: Thing) -> bool:
+def is_allowed(actor: Actor, rights: Iterable[Right], target: Target) -> bool:
     """Whether the actor may use the thing in one of these ways."""
-    return any(actor.powers.over(access, target, thing[target]) for access, target in ways if target in thing)
+    return any(
+        actor.permissions.allows(access, target_type, target[target_type])
+        for access, target_type in rights
+        if target_type in target
+    )
 
 
-def require_permission(actor: Actor, ways: Iterable[Right], things: Iterable[Thing]) -> None:
+def require_permission(actor: Actor, rights: Iterable[Right], targets: Iterable[Target]) -> None:
     """Raise Forbidden, saying what is missing, unless the actor may use all these things in one of the ways."""
-    ways = tuple(ways)
-    for thing in things:
-        if not is_allowed(actor, ways, thing):
-            raise missing_permission_error(actor, ways, thing)
+    rights = tuple(rights)
+    for target in targets:
+        if not is_allowed(actor, rights, target):
+            raise missing_permission_error(actor, rights, target)
 
 
-def missing_permission_error(actor: Actor, ways: Iterable[Right], thing: Thing) -> Forbidden:
+def missing_permission_error(actor: Actor, rights: Iterable[Right], target: Target) -> Forbidden:
     """The refusal that says which permission is missing on what."""
-    wanted = " or ".join(f"{access} on {target} {_quote_name(thing.get(target))}" for access, target in ways)
-    return Forbidden(f"{actor.name} lacks the permission {wanted}.", code="FORBIDDEN")
+    missing = " or ".join(
+        f"{access} on {target_type} {_quote_name(target.get(target_type))}" for access, target_type in rights
+    )
+    return Forbidden(f"{actor.name} lacks the permission {missing}.", code="FORBIDDEN")
 
 
 def _quote_name(name: str | None) -> str:
     return f"'{name[:200]}'" if name else "(all)"
 
 
-def filter_readable(actor: Actor, rows: QuerySet, target: str, field: str = "name") -> QuerySet:
+def filter_readable(actor: Actor, rows: QuerySet, target_type: str, field: str = "name") -> QuerySet:
     """The rows that the actor may read, by the name in this field; for whoever may read all, the rows as they are."""
-    if actor.powers.over_all((READ, target)):
+    if actor.permissions.allows_all((READ, target_type)):
         return rows
-    return rows.filter(_name_condition(actor.powers.names.get((READ, target), NO_NAMES), field))
+    return rows.filter(_name_condition(actor.permissions.names.get((READ, target_type), NO_PATTERNS), field))
 
 
 def filter_readable_runs(actor: Actor, rows: QuerySet, prefix: str = "") -> QuerySet:
@@ -57,28 +63,28 @@ def filter_readable_runs(actor: Actor, rows: QuerySet, prefix: str = "") -> Quer
 
     `prefix`: the way to the run from rows of another table, such as `run__`.
     """
-    if actor.powers.over_all((READ, WORKFLOW_DEF), (READ, WORKFLOW)):
+    if actor.permissions.allows_all((READ, WORKFLOW_DEF), (READ, WORKFLOW)):
         return rows
-    names = actor.powers.names
-    of_definition = _name_condition(names.get((READ, WORKFLOW_DEF), NO_NAMES), f"{prefix}name")
-    return rows.filter(of_definition | _name_condition(names.get((READ, WORKFLOW), NO_NAMES), f"{prefix}id"))
+    names = actor.permissions.names
+    of_definition = _name_condition(names.get((READ, WORKFLOW_DEF), NO_PATTERNS), f"{prefix}name")
+    return rows.filter(of_definition | _name_condition(names.get((READ, WORKFLOW), NO_PATTERNS), f"{prefix}id"))
 
 
 def filter_allowed(actor: Actor, rows: QuerySet, fields: Mapping[Right, str]) -> QuerySet:
     """The rows over which the actor holds one of these rights, each by the name in its field."""
-    if actor.powers.over_all(*fields):
+    if actor.permissions.allows_all(*fields):
         return rows
-    found = Q(pk__in=[])
+    condition = Q(pk__in=[])
     for right, field in fields.items():
-        found |= _name_condition(actor.powers.names.get(right, NO_NAMES), field)
-    return rows.filter(found)
+        condition |= _name_condition(actor.permissions.names.get(right, NO_PATTERNS), field)
+    return rows.filter(condition)
 
 
 def _name_condition(names: NamePatterns, field: str) -> Q:
-    if "" in names.beginnings:
+    if "" in names.prefixes:
         return Q()
-    found = Q(**{f"{field}__in": names.exact})
-    for beginning in names.beginnings:
+    condition = Q(**{f"{field}__in": names.exact})
+    for beginning in names.prefixes:
         # Not `startswith`, for which SQLite takes capital letters and small ones to be the same.
-        found |= Q(Exact(Left(F(field), len(beginning)), beginning))
-    return found
+        condition |= Q(Exact(Left(F(field), len(beginning)), beginning))
+    return condition

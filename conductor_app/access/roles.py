@@ -5,9 +5,9 @@ from django.db import connection, transaction
 
 from ..core.errors import NotFound
 from ..models import GroupProfile
-from .access_types import ADMIN, RIGHTS, SYSTEM_ROLES, SystemRole
+from .access_types import ADMIN, PERMISSION_BY_RIGHT, SYSTEM_ROLES, SystemRole
 
-APPS_OF_ADMINISTRATORS = ("conductor", "auth", "django_celery_beat")
+ADMINISTRATOR_APP_LABELS = ("conductor", "auth", "django_celery_beat")
 
 
 def role_group(role: str) -> Group:
@@ -39,14 +39,14 @@ def _save_role(name: str, role: SystemRole) -> Group:
     if facts is not None:
         return facts.group
     # A group that somebody has made under this name keeps its members from a role that nobody gave them.
-    taken = Group.objects.filter(name=role.group).exists()
-    group = Group.objects.create(name=f"{role.group} ({name})" if taken else role.group)
+    is_name_taken = Group.objects.filter(name=role.group).exists()
+    group = Group.objects.create(name=f"{role.group} ({name})" if is_name_taken else role.group)
     GroupProfile.objects.create(group=group, role=name, description=f"The role {name}.")
     return group
 
 
-def _role_permissions(name: str, role: SystemRole, known: dict[str, int]) -> list[int]:
+def _role_permissions(name: str, role: SystemRole, permission_ids: dict[str, int]) -> list[int]:
     if name == ADMIN:
-        return [id for permission, id in known.items() if permission.startswith(APPS_OF_ADMINISTRATORS)]
-    wanted = {RIGHTS[right] for right in role.rights} | set(role.pages)
-    return [known[permission] for permission in sorted(wanted) if permission in known]
+        return [id for permission, id in permission_ids.items() if permission.startswith(ADMINISTRATOR_APP_LABELS)]
+    required = {PERMISSION_BY_RIGHT[right] for right in role.rights} | set(role.page_permissions)
+    return [permission_ids[permission] for permission in sorted(required) if permission in permission_ids]

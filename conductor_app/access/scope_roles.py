@@ -5,48 +5,48 @@ A role whose id ends in `*` is assumed by every `assume:` that begins so; `<..>`
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from .scopes import EVERYTHING, drop_covered
+from .scopes import ALL_SCOPES, drop_covered
 
-ASSUME = "assume:"
-REST = "<..>"
-LONGEST_ID = 512
-Roles = Mapping[str, Sequence[str]]
+ASSUME_PREFIX = "assume:"
+STAR_PLACEHOLDER = "<..>"
+MAX_ID_LENGTH = 512
+ScopesByRole = Mapping[str, Sequence[str]]
 """The scopes of each role, by its id."""
 
 
-def expand_scopes(scopes: Iterable[str], roles: Roles) -> list[str]:
+def expand_scopes(scopes: Iterable[str], roles: ScopesByRole) -> list[str]:
     """The scopes and all that they imply, in order, without those that another one covers."""
     found = set(scopes)
     pending = [scope for scope in found if assumes_role(scope)]
     # Whoever may do everything is not given more by any role.
-    while pending and EVERYTHING not in found:
+    while pending and ALL_SCOPES not in found:
         for scope in implied_scopes(pending.pop(), roles):
             if scope not in found:
                 found.add(scope)
                 if assumes_role(scope):
                     pending.append(scope)
-    return [EVERYTHING] if EVERYTHING in found else drop_covered(found)
+    return [ALL_SCOPES] if ALL_SCOPES in found else drop_covered(found)
 
 
 def assumes_role(scope: str) -> bool:
     """Whether the scope stands for roles: `assume:…`, or a beginning of it with a star."""
-    return scope.startswith(ASSUME) or (scope.endswith("*") and ASSUME.startswith(scope[:-1]))
+    return scope.startswith(ASSUME_PREFIX) or (scope.endswith("*") and ASSUME_PREFIX.startswith(scope[:-1]))
 
 
-def implied_scopes(scope: str, roles: Roles) -> Iterator[str]:
+def implied_scopes(scope: str, roles: ScopesByRole) -> Iterator[str]:
     """The scopes of the roles that one scope assumes."""
     assumed = _assumed_pattern(scope)
     for role in _assumed_roles(assumed, roles):
-        rest = _star_value(assumed, role) or ""
-        yield from (fill_in_star(each, rest) if role.endswith("*") else each for each in roles[role])
+        star_value = _star_value(assumed, role) or ""
+        yield from (fill_in_star(each, star_value) if role.endswith("*") else each for each in roles[role])
 
 
-def _assumed_roles(assumed: str, roles: Roles) -> list[str]:
+def _assumed_roles(assumed: str, roles: ScopesByRole) -> list[str]:
     """The ids of the roles that are assumed. One id is looked up, with all that it begins with: there may be many."""
     if assumed.endswith("*"):
         return [role for role in roles if _star_value(assumed, role) is not None]
-    beginnings = (f"{assumed[:length]}*" for length in range(min(len(assumed), LONGEST_ID) + 1))
-    return [role for role in (assumed, *beginnings) if role in roles]
+    prefixes = (f"{assumed[:length]}*" for length in range(min(len(assumed), MAX_ID_LENGTH) + 1))
+    return [role for role in (assumed, *prefixes) if role in roles]
 
 
 def _star_value(assumed: str, role: str) -> str | None:
@@ -59,15 +59,15 @@ def _star_value(assumed: str, role: str) -> str | None:
     return "" if assumed == role else None
 
 
-def fill_in_star(scope: str, rest: str) -> str:
+def fill_in_star(scope: str, star_value: str) -> str:
     """The scope of a role with what came for the star of its id."""
-    if "*" in rest:
-        before, place, _ = scope.partition(REST)
-        return before + rest if place else scope
-    return scope.replace(REST, rest)
+    if "*" in star_value:
+        before, place, _ = scope.partition(STAR_PLACEHOLDER)
+        return before + star_value if place else scope
+    return scope.replace(STAR_PLACEHOLDER, star_value)
 
 
-def assumes_itself(role: str, roles: Roles) -> bool:
+def assumes_itself(role: str, roles: ScopesByRole) -> bool:
     """Whether a role assumes itself, by way of others or at once: its scopes could then grow without end."""
     seen: set[str] = set()
     pending = [role]
@@ -81,13 +81,13 @@ def assumes_itself(role: str, roles: Roles) -> bool:
     return False
 
 
-def _assumable_roles(role: str, roles: Roles) -> list[str]:
+def _assumable_roles(role: str, roles: ScopesByRole) -> list[str]:
     """The roles that a role may assume, whatever comes for its star."""
     widest = (fill_in_star(scope, "*") if role.endswith("*") else scope for scope in roles[role])
-    assumed = [_assumed_pattern(scope) for scope in widest if scope != EVERYTHING and assumes_role(scope)]
+    assumed = [_assumed_pattern(scope) for scope in widest if scope != ALL_SCOPES and assumes_role(scope)]
     return [other for each in assumed for other in _assumed_roles(each, roles)]
 
 
 def _assumed_pattern(scope: str) -> str:
     """The ids of roles that a scope assumes: one, or all with a beginning."""
-    return scope[len(ASSUME) :] if scope.startswith(ASSUME) else EVERYTHING
+    return scope[len(ASSUME_PREFIX) :] if scope.startswith(ASSUME_PREFIX) else ALL_SCOPES

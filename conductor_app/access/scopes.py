@@ -11,10 +11,10 @@ from typing import Any
 from .permission_set import NamePatterns, name_patterns
 
 Expression = str | Mapping[str, Any]
-EVERYTHING = "*"
-PLACEHOLDER = re.compile(r"<([^>]*)>")
-SCOPE = re.compile(r"[\x20-\x7e]*\Z")
-NOTHING_NEEDED: Expression = {"AllOf": []}
+ALL_SCOPES = "*"
+PLACEHOLDER_PATTERN = re.compile(r"<([^>]*)>")
+SCOPE_PATTERN = re.compile(r"[\x20-\x7e]*\Z")
+NO_SCOPES_REQUIRED: Expression = {"AllOf": []}
 
 
 def scope_set(scopes: Iterable[str]) -> NamePatterns:
@@ -22,37 +22,37 @@ def scope_set(scopes: Iterable[str]) -> NamePatterns:
     return name_patterns(scopes)
 
 
-def is_satisfied(expression: Expression, held: NamePatterns) -> bool:
+def is_satisfied(expression: Expression, granted: NamePatterns) -> bool:
     """Whether the scopes are enough. Of nothing, all are there and none is."""
     if isinstance(expression, str):
-        return expression in held
+        return expression in granted
     if "AllOf" in expression:
-        return all(is_satisfied(part, held) for part in expression["AllOf"])
-    return any(is_satisfied(part, held) for part in expression["AnyOf"])
+        return all(is_satisfied(part, granted) for part in expression["AllOf"])
+    return any(is_satisfied(part, granted) for part in expression["AnyOf"])
 
 
-def missing_scopes(expression: Expression, held: NamePatterns) -> Expression | None:
+def missing_scopes(expression: Expression, granted: NamePatterns) -> Expression | None:
     """The part of an expression that is not satisfied; None if all of it is."""
     if isinstance(expression, str):
-        return None if expression in held else expression
+        return None if expression in granted else expression
     operator = "AllOf" if "AllOf" in expression else "AnyOf"
-    parts = [missing_scopes(part, held) for part in expression[operator]]
-    left = [part for part in parts if part is not None]
-    is_enough = not left if operator == "AllOf" else len(left) < len(parts)
+    parts = [missing_scopes(part, granted) for part in expression[operator]]
+    remaining = [part for part in parts if part is not None]
+    is_enough = not remaining if operator == "AllOf" else len(remaining) < len(parts)
     if is_enough:
         return None
-    return left[0] if len(left) == 1 else {operator: left}
+    return remaining[0] if len(remaining) == 1 else {operator: remaining}
 
 
 def render_expression(template: Expression | None, facts: Mapping[str, Any]) -> Expression:
     """The expression of a template, its parameters filled in; a KeyError names one that is not known."""
     found = [] if template is None else list(_render(template, facts))
-    return found[0] if found else NOTHING_NEEDED
+    return found[0] if found else NO_SCOPES_REQUIRED
 
 
 def _render(template: Expression, facts: Mapping[str, Any]) -> Iterator[Expression]:
     if isinstance(template, str):
-        yield PLACEHOLDER.sub(lambda place: str(facts[place[1]]), template)
+        yield PLACEHOLDER_PATTERN.sub(lambda place: str(facts[place[1]]), template)
     elif "for" in template:
         for item in facts[template["in"]]:
             yield from _render(template["each"], {**facts, template["for"]: item})
@@ -75,11 +75,11 @@ def format_expression(expression: Expression, indent: str = "") -> str:
 
 def drop_covered(scopes: Iterable[str]) -> list[str]:
     """The scopes in order, without those that another one satisfies."""
-    left, beginnings = [], []
+    remaining, prefixes = [], []
     # The shortest with a star first: nothing that comes later can cover what came before.
     for scope in sorted(set(scopes), key=lambda scope: (not scope.endswith("*"), len(scope))):
-        if not scope.startswith(tuple(beginnings)):
-            left.append(scope)
+        if not scope.startswith(tuple(prefixes)):
+            remaining.append(scope)
             if scope.endswith("*"):
-                beginnings.append(scope[:-1])
-    return sorted(left)
+                prefixes.append(scope[:-1])
+    return sorted(remaining)

@@ -9,9 +9,9 @@ from . import vault
 
 log = logging.getLogger(__name__)
 
-FRESH_MS = 2_000
+MAX_AGE_MS = 2_000
 """How long what was read of the table counts as its state: a change is noticed by every process within this time."""
-MOST_REMEMBERED = 1_000
+MAX_CACHED = 1_000
 
 
 class SecretCache:
@@ -22,9 +22,9 @@ class SecretCache:
 
     def read(self, names: Iterable[str]) -> dict[str, str]:
         """The secrets among these names: one query for all that are not fresh."""
-        now, asked = clock.now(), set(names)
-        fresh = {name: self.values[name] for name in asked if self._is_fresh(name, now)}
-        if stale := asked - fresh.keys():
+        now, requested = clock.now(), set(names)
+        fresh = {name: self.values[name] for name in requested if self._is_fresh(name, now)}
+        if stale := requested - fresh.keys():
             rows = dict(Secret.objects.filter(name__in=stale).values_list("name", "sealed"))
             read = {name: (now, _decrypt_secret(name, rows.get(name))) for name in stale}
             self._remember(read)
@@ -32,11 +32,11 @@ class SecretCache:
         return {name: value for name, (_, value) in fresh.items() if value is not None}
 
     def _is_fresh(self, name: str, now: int) -> bool:
-        known = self.values.get(name)
-        return known is not None and 0 <= now - known[0] < FRESH_MS
+        entry = self.values.get(name)
+        return entry is not None and 0 <= now - entry[0] < MAX_AGE_MS
 
     def _remember(self, read: dict[str, tuple[int, str | None]]) -> None:
-        if len(self.values) > MOST_REMEMBERED:
+        if len(self.values) > MAX_CACHED:
             self.values = {}
         self.values |= read
 

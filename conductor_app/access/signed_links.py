@@ -9,22 +9,22 @@ from .. import clock
 from ..core.errors import Forbidden
 
 MINUTE_MS = 60_000
-VALID_MS = 15 * MINUTE_MS
-SEND, FETCH = "send artifact", "fetch artifact"
-SEND_MS, FETCH_MS = 45 * MINUTE_MS, 30 * MINUTE_MS
+DEFAULT_VALID_MS = 15 * MINUTE_MS
+UPLOAD, DOWNLOAD = "send artifact", "fetch artifact"
+UPLOAD_VALID_MS, DOWNLOAD_VALID_MS = 45 * MINUTE_MS, 30 * MINUTE_MS
 """How long the address of an artifact's content is good for sending it, and for fetching it."""
 SIGNER = Signer(salt="conductor.payload")
 
 
-def sign_link(path: str, purpose: str, valid_ms: int = VALID_MS) -> dict[str, str]:
+def sign_link(path: str, purpose: str, valid_ms: int = DEFAULT_VALID_MS) -> dict[str, str]:
     """What the query of such a link says."""
     expires = str(clock.now() + valid_ms)
-    return {"operation": purpose, "expires": expires, "signature": _signature(path, purpose, expires)}
+    return {"operation": purpose, "expires": expires, "signature": _sign(path, purpose, expires)}
 
 
 def artifact_address(task_id: str, number: int, name: str, purpose: str) -> str:
     """Where the content of an artifact is sent, or fetched from."""
-    valid_ms = SEND_MS if purpose == SEND else FETCH_MS
+    valid_ms = UPLOAD_VALID_MS if purpose == UPLOAD else DOWNLOAD_VALID_MS
     permission = sign_link(artifact_path(task_id, number, name), purpose, valid_ms)
     return f"/api/artifacts/v1/{task_id}/{number}/{quote(name)}?{urlencode(permission)}"
 
@@ -36,12 +36,12 @@ def artifact_path(task_id: str, number: int, name: str) -> str:
 
 def file_address(run_id: str, file_id: str, operation: str, part: str = "") -> tuple[str, int]:
     """Where the content of a run's file is sent (PUT) or fetched from (GET), and until when. `part`: of an upload."""
-    valid_ms = SEND_MS if operation == "PUT" else FETCH_MS
-    said = sign_link(file_path(run_id, file_id, part), f"{operation} file", valid_ms)
-    permission = {"op": operation, "exp": said["expires"], "sig": said["signature"]}
-    named = {"part": part} if part else {}
-    address = f"/api/files/content/{quote(run_id)}/{quote(file_id)}?{urlencode({**named, **permission})}"
-    return address, int(said["expires"])
+    valid_ms = UPLOAD_VALID_MS if operation == "PUT" else DOWNLOAD_VALID_MS
+    query = sign_link(file_path(run_id, file_id, part), f"{operation} file", valid_ms)
+    permission = {"op": operation, "exp": query["expires"], "sig": query["signature"]}
+    part_query = {"part": part} if part else {}
+    address = f"/api/files/content/{quote(run_id)}/{quote(file_id)}?{urlencode({**part_query, **permission})}"
+    return address, int(query["expires"])
 
 
 def file_path(run_id: str, file_id: str, part: str = "") -> str:
@@ -49,19 +49,19 @@ def file_path(run_id: str, file_id: str, part: str = "") -> str:
     return f"{run_id}/{file_id}/{part}"
 
 
-def verify_file_link(path: str, operation: str, said: dict[str, str]) -> None:
+def verify_file_link(path: str, operation: str, query: dict[str, str]) -> None:
     """Raise Forbidden unless the address was made here, for this, and not too long ago."""
-    verify_link(path, f"{operation} file", {"expires": said["exp"], "signature": said["sig"]})
+    verify_link(path, f"{operation} file", {"expires": query["exp"], "signature": query["sig"]})
 
 
-def verify_link(path: str, purpose: str, said: dict[str, str]) -> None:
+def verify_link(path: str, purpose: str, query: dict[str, str]) -> None:
     """Raise Forbidden unless the link was made here, for this, and not too long ago."""
-    expires, signature = said.get("expires", ""), said.get("signature", "")
-    if not constant_time_compare(signature, _signature(path, purpose, expires)):
+    expires, signature = query.get("expires", ""), query.get("signature", "")
+    if not constant_time_compare(signature, _sign(path, purpose, expires)):
         raise Forbidden("The signature of this link is wrong.")
     if int(expires) < clock.now():
         raise Forbidden("This link has expired: ask for another.")
 
 
-def _signature(path: str, purpose: str, expires: str) -> str:
+def _sign(path: str, purpose: str, expires: str) -> str:
     return SIGNER.signature(f"{purpose}\n{path}\n{expires}")

@@ -12,11 +12,11 @@ from .. import clock
 from ..core.errors import Unauthenticated
 from . import clients, cross_site, hawk, temporary_credentials
 from .hawk import HawkRequest, HawkSignature
-from .permission_set import NO_NAMES, NamePatterns
-from .scopes import EVERYTHING, scope_set
+from .permission_set import NO_PATTERNS, NamePatterns
+from .scopes import ALL_SCOPES, scope_set
 
-CLIENT_ID = re.compile(r"[A-Za-z0-9!@/:.+|_-]+")
-STRANGER = "The client is not known, or its access token is another one."
+CLIENT_ID_PATTERN = re.compile(r"[A-Za-z0-9!@/:.+|_-]+")
+UNKNOWN_CLIENT = "The client is not known, or its access token is another one."
 DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
@@ -24,18 +24,18 @@ DEFAULT_PORTS = {"http": "80", "https": "443"}
 class Caller:
     """Somebody who calls: the client id, the scopes with all that they imply, and until when they hold.
 
-    `holder`: the client whose key has signed, or has signed the certificate.
+    `signing_client_id`: the client whose key has signed, or has signed the certificate.
     """
 
     client_id: str
-    scopes: NamePatterns = NO_NAMES
-    listed: tuple[str, ...] = ()
+    scopes: NamePatterns = NO_PATTERNS
+    scope_list: tuple[str, ...] = ()
     expires_at: int | None = None
-    signed: HawkSignature | None = None
-    holder: str = ""
+    signature: HawkSignature | None = None
+    signing_client_id: str = ""
 
 
-ANYBODY = Caller("anonymous", scope_set([EVERYTHING]), (EVERYTHING,))
+OPEN_ACCESS_CALLER = Caller("anonymous", scope_set([ALL_SCOPES]), (ALL_SCOPES,))
 """Whoever calls a server that asks nobody."""
 
 
@@ -43,55 +43,57 @@ def authenticate(request: HttpRequest, body: Callable[[], bytes]) -> Caller:
     """Who sent the request; raises Unauthenticated or Forbidden. `body`: reads what came with it."""
     if clients.is_access_open():
         cross_site.reject_cross_site_requests(request)
-        return ANYBODY
+        return OPEN_ACCESS_CALLER
     caller = identify_caller(signed_request_of(request), request.META.get("HTTP_AUTHORIZATION", ""))
-    if caller.signed is not None and caller.signed.hash:
-        hawk.verify_payload(caller.signed, request.META.get("CONTENT_TYPE", ""), body())
+    if caller.signature is not None and caller.signature.hash:
+        hawk.verify_payload(caller.signature, request.META.get("CONTENT_TYPE", ""), body())
     return caller
 
 
-def identify_caller(asked: HawkRequest, authorization: str) -> Caller:
+def identify_caller(hawk_request: HawkRequest, authorization: str) -> Caller:
     """Who has signed this; whoever has not is anonymous. Raises Unauthenticated."""
-    address = hawk.parse_bewit(asked.resource)
+    address = hawk.parse_bewit(hawk_request.resource)
     if authorization and address:
         raise Unauthenticated("The request is signed twice, in its header and in its address.")
     if authorization:
-        return _find_signer(hawk.parse_authorization(authorization), asked)
+        return _find_signer(hawk.parse_authorization(authorization), hawk_request)
     if address is None:
         return _build_caller("anonymous", ())
-    if asked.method.upper() not in ("GET", "HEAD"):
+    if hawk_request.method.upper() not in ("GET", "HEAD"):
         raise Unauthenticated("A signed address is good for reading only.")
-    signed, bare = address
-    return _find_signer(signed, HawkRequest(asked.method, bare, asked.host, asked.port))
+    signature, stripped_resource = address
+    return _find_signer(
+        signature, HawkRequest(hawk_request.method, stripped_resource, hawk_request.host, hawk_request.port)
+    )
 
 
-def _find_signer(signed: HawkSignature, asked: HawkRequest) -> Caller:
-    certificate, authorized = temporary_credentials.read_ext(signed.ext)
+def _find_signer(signature: HawkSignature, hawk_request: HawkRequest) -> Caller:
+    certificate, authorized = temporary_credentials.read_ext(signature.ext)
     issuer = (
         clients.find_issuer_key(certificate.issuer)
         if certificate and certificate.issuer
-        else clients.find_client_key(signed.id)
+        else clients.find_client_key(signature.id)
     )
-    if issuer is None or not CLIENT_ID.fullmatch(signed.id):
-        raise Unauthenticated(STRANGER)
+    if issuer is None or not CLIENT_ID_PATTERN.fullmatch(signature.id):
+        raise Unauthenticated(UNKNOWN_CLIENT)
     key, scopes, expires_at = issuer.key, issuer.scopes, issuer.expires_at
     if certificate is not None:
-        temporary_credentials.verify_certificate(certificate, signed.id, issuer.key, clock.now())
+        temporary_credentials.verify_certificate(certificate, signature.id, issuer.key, clock.now())
         key, scopes = temporary_credentials.temporary_key(certificate, issuer.key), certificate.scopes
         expires_at = min(certificate.expiry, issuer.expires_at)
-    hawk.verify_signature(signed, asked, key, clock.now())
+    hawk.verify_signature(signature, hawk_request, key, clock.now())
     _require_active(issuer)
     if certificate is not None:
-        named = [f"auth:create-client:{signed.id}"] if certificate.issuer else []
+        creation_scopes = [f"auth:create-client:{signature.id}"] if certificate.issuer else []
         _require_subset(
             clients.effective_scopes(issuer.scopes).names,
-            [*named, *scopes],
+            [*creation_scopes, *scopes],
             "The issuer of the certificate does not hold",
         )
     if authorized is not None:
         _require_subset(clients.effective_scopes(scopes).names, authorized, "The client does not hold the authorized")
         scopes = authorized
-    return _build_caller(signed.id, scopes, expires_at, signed, issuer.id)
+    return _build_caller(signature.id, scopes, expires_at, signature, issuer.id)
 
 
 def _require_active(client: clients.ClientKey) -> None:
@@ -101,15 +103,15 @@ def _require_active(client: clients.ClientKey) -> None:
         raise Unauthenticated(f"The client {client.id} has expired.")
 
 
-def _require_subset(names: NamePatterns, wanted: Iterable[str], complaint: str) -> None:
-    lacking = [scope for scope in wanted if scope not in names]
+def _require_subset(names: NamePatterns, required: Iterable[str], complaint: str) -> None:
+    lacking = [scope for scope in required if scope not in names]
     if lacking:
         raise Unauthenticated(f"{complaint} scopes {', '.join(lacking)[:1000]}.")
 
 
 def _build_caller(client_id: str, scopes: Sequence[str], *rest: Any) -> Caller:
     held = clients.effective_scopes(scopes)
-    return Caller(client_id, held.names, held.listed, *rest)
+    return Caller(client_id, held.names, held.scope_list, *rest)
 
 
 def signed_request_of(request: HttpRequest) -> HawkRequest:
@@ -127,12 +129,12 @@ def raw_target(request: HttpRequest) -> str:
     return meta.get("RAW_URI") or meta.get("REQUEST_URI") or request.get_full_path()
 
 
-def _client_port(request: HttpRequest, said: str) -> str:
+def _client_port(request: HttpRequest, host_port: str) -> str:
     """The port that the client has spoken to: a proxy says, or the host's name has it, or the scheme."""
     forwarded = request.META.get("HTTP_X_FORWARDED_PORT", "").split(",")[0].strip()
     if forwarded.isascii() and forwarded.isdigit():
         return forwarded
-    if said:
-        return said
+    if host_port:
+        return host_port
     scheme = request.META.get("HTTP_X_FORWARDED_PROTO", "").split(",")[0].strip().lower()
     return DEFAULT_PORTS.get(scheme) or DEFAULT_PORTS["https" if request.is_secure() else "http"]

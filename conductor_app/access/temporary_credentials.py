@@ -15,12 +15,12 @@ import orjson
 
 from ..core.errors import Unauthenticated
 from . import hawk
-from .scopes import SCOPE
+from .scopes import SCOPE_PATTERN
 
-LONGEST_MS = 31 * 24 * 3600 * 1000
-DRIFT_MS = 5 * 60 * 1000
-SEED = re.compile(r"[A-Za-z0-9_-]{44}\Z")
-KEYS = {"version", "scopes", "start", "expiry", "seed", "signature"}
+MAX_VALIDITY_MS = 31 * 24 * 3600 * 1000
+MAX_SKEW_MS = 5 * 60 * 1000
+SEED_PATTERN = re.compile(r"[A-Za-z0-9_-]{44}\Z")
+CERTIFICATE_KEYS = {"version", "scopes", "start", "expiry", "seed", "signature"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,45 +40,47 @@ def read_ext(text: str) -> tuple[Certificate | None, tuple[str, ...] | None]:
     if not text:
         return None, None
     try:
-        said = json.loads(hawk.decode_base64(text))
+        document = json.loads(hawk.decode_base64(text))
     except (ValueError, RecursionError):
         raise Unauthenticated("The ext of the signature cannot be read.") from None
-    if not isinstance(said, dict):
+    if not isinstance(document, dict):
         raise Unauthenticated("The ext of the signature is no object.")
-    certificate, authorized = said.get("certificate"), said.get("authorizedScopes")
+    certificate, authorized = document.get("certificate"), document.get("authorizedScopes")
     return (
         None if certificate is None else _parse_certificate(certificate),
         None if authorized is None else _parse_scopes(authorized, "authorizedScopes"),
     )
 
 
-def _parse_certificate(said: Any) -> Certificate:
-    if not isinstance(said, dict) or set(said) - {"issuer"} != KEYS or said["version"] != 1:
+def _parse_certificate(document: Any) -> Certificate:
+    if not isinstance(document, dict) or set(document) - {"issuer"} != CERTIFICATE_KEYS or document["version"] != 1:
         raise Unauthenticated("The certificate is not of version 1, or not complete.")
-    start, expiry, seed, signature = said["start"], said["expiry"], said["seed"], said["signature"]
-    if not all(type(moment) is int and 0 <= moment < 2**53 for moment in (start, expiry)):
+    start, expiry, seed, signature = document["start"], document["expiry"], document["seed"], document["signature"]
+    if not all(type(time) is int and 0 <= time < 2**53 for time in (start, expiry)):
         raise Unauthenticated("The certificate begins or expires at no moment.")
-    if not isinstance(seed, str) or not SEED.match(seed) or not isinstance(signature, str):
+    if not isinstance(seed, str) or not SEED_PATTERN.match(seed) or not isinstance(signature, str):
         raise Unauthenticated("The seed or the signature of the certificate is not as it should be.")
-    if "issuer" in said and not (isinstance(said["issuer"], str) and said["issuer"]):
+    if "issuer" in document and not (isinstance(document["issuer"], str) and document["issuer"]):
         raise Unauthenticated("The issuer of the certificate is no client.")
-    scopes = _parse_scopes(said["scopes"], "scopes of the certificate")
-    return Certificate(scopes, start, expiry, seed, signature, said.get("issuer"))
+    scopes = _parse_scopes(document["scopes"], "scopes of the certificate")
+    return Certificate(scopes, start, expiry, seed, signature, document.get("issuer"))
 
 
-def _parse_scopes(said: Any, what: str) -> tuple[str, ...]:
-    if not isinstance(said, list) or not all(isinstance(scope, str) and SCOPE.match(scope) for scope in said):
-        raise Unauthenticated(f"The {what} are no list of scopes.")
-    return tuple(said)
+def _parse_scopes(document: Any, label: str) -> tuple[str, ...]:
+    if not isinstance(document, list) or not all(
+        isinstance(scope, str) and SCOPE_PATTERN.match(scope) for scope in document
+    ):
+        raise Unauthenticated(f"The {label} are no list of scopes.")
+    return tuple(document)
 
 
 def verify_certificate(certificate: Certificate, client_id: str, key: str, now: int) -> None:
     """Raise Unauthenticated unless the issuer's key has signed it for this client, and it holds now."""
-    if certificate.start > now + DRIFT_MS:
+    if certificate.start > now + MAX_SKEW_MS:
         raise Unauthenticated("The certificate does not hold yet.")
-    if certificate.expiry < now - DRIFT_MS:
+    if certificate.expiry < now - MAX_SKEW_MS:
         raise Unauthenticated("The certificate has expired.")
-    if certificate.expiry - certificate.start > LONGEST_MS:
+    if certificate.expiry - certificate.start > MAX_VALIDITY_MS:
         raise Unauthenticated("The certificate would hold for more than 31 days.")
     if certificate.issuer == client_id:
         raise Unauthenticated("The certificate names its holder as its issuer.")
@@ -88,8 +90,8 @@ def verify_certificate(certificate: Certificate, client_id: str, key: str, now: 
 
 def sign_certificate(certificate: Certificate, client_id: str, key: str) -> str:
     """The signature of an issuer's key."""
-    named = [f"clientId:{client_id}", f"issuer:{certificate.issuer}"] if certificate.issuer else []
-    lines = ["version:1", *named, f"seed:{certificate.seed}", f"start:{certificate.start}",
+    issuer_lines = [f"clientId:{client_id}", f"issuer:{certificate.issuer}"] if certificate.issuer else []
+    lines = ["version:1", *issuer_lines, f"seed:{certificate.seed}", f"start:{certificate.start}",
              f"expiry:{certificate.expiry}", "scopes:", *certificate.scopes]  # fmt: skip
     return base64.b64encode(hawk.hmac_sha256(key, "\n".join(lines))).decode()
 

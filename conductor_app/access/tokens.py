@@ -10,7 +10,7 @@ from .. import clock, conf
 from ..core.errors import Unauthenticated
 
 ALGORITHM = "HS256"
-MOST_REMEMBERED = 1_000
+MAX_CACHED = 1_000
 
 
 @cache
@@ -32,25 +32,25 @@ class VerifiedTokens:
     def __init__(self) -> None:
         self.tokens: dict[str, tuple[str, int]] = {}
 
-    def put(self, token: str, known: tuple[str, int]) -> None:
-        if len(self.tokens) >= MOST_REMEMBERED:
+    def put(self, token: str, key_and_expiry: tuple[str, int]) -> None:
+        if len(self.tokens) >= MAX_CACHED:
             self.tokens.clear()
-        self.tokens[token] = known
+        self.tokens[token] = key_and_expiry
 
 
-_remembered = VerifiedTokens()
+_verified_tokens = VerifiedTokens()
 
 
 def verify_token(token: str) -> str:
     """The key that the token was given to; raises Unauthenticated with the word that clients act on."""
-    known = _remembered.tokens.get(token)
-    if known is None:
+    key_and_expiry = _verified_tokens.tokens.get(token)
+    if key_and_expiry is None:
         claims = _parse_claims(token)
-        known = (str(claims["sub"]), int(claims["exp"]) * 1000)
-        _remembered.put(token, known)
-    if clock.now() >= known[1]:
+        key_and_expiry = (str(claims["sub"]), int(claims["exp"]) * 1000)
+        _verified_tokens.put(token, key_and_expiry)
+    if clock.now() >= key_and_expiry[1]:
         raise Unauthenticated("The token has expired.", code="EXPIRED_TOKEN")
-    return known[0]
+    return key_and_expiry[0]
 
 
 def _parse_claims(token: str) -> dict[str, Any]:

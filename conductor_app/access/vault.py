@@ -14,7 +14,7 @@ from django.conf import settings
 from .. import conf
 
 NONCE_BYTES = 12
-PURPOSE = b"conductor_app.access.vault"
+KEY_PURPOSE = b"conductor_app.access.vault"
 
 
 class DecryptionFailed(Exception):
@@ -24,15 +24,15 @@ class DecryptionFailed(Exception):
 def encrypt(name: str, value: str) -> str:
     """The value, sealed with the newest key: the key's name, a dot, and what only the key opens."""
     key, nonce = encryption_keys()[0], os.urandom(NONCE_BYTES)
-    box = nonce + AESGCM(key).encrypt(nonce, value.encode(), name.encode())
-    return f"{_key_name(key)}.{base64.b64encode(box).decode()}"
+    ciphertext = nonce + AESGCM(key).encrypt(nonce, value.encode(), name.encode())
+    return f"{_key_name(key)}.{base64.b64encode(ciphertext).decode()}"
 
 
 def decrypt(name: str, sealed: str) -> str:
     """The value that was sealed for this name; raises Unreadable."""
-    label, _, text = sealed.partition(".")
+    key_name, _, text = sealed.partition(".")
     for key in encryption_keys():
-        if _key_name(key) == label:
+        if _key_name(key) == key_name:
             return _try_decrypt(key, name, text)
     raise DecryptionFailed(name)
 
@@ -44,8 +44,8 @@ def is_current(sealed: str) -> bool:
 
 def _try_decrypt(key: bytes, name: str, text: str) -> str:
     try:
-        box = base64.b64decode(text, validate=True)
-        return AESGCM(key).decrypt(box[:NONCE_BYTES], box[NONCE_BYTES:], name.encode()).decode()
+        ciphertext = base64.b64decode(text, validate=True)
+        return AESGCM(key).decrypt(ciphertext[:NONCE_BYTES], ciphertext[NONCE_BYTES:], name.encode()).decode()
     except (InvalidTag, ValueError):
         raise DecryptionFailed(name) from None
 
@@ -53,14 +53,14 @@ def _try_decrypt(key: bytes, name: str, text: str) -> str:
 def encryption_keys() -> tuple[bytes, ...]:
     """The keys, newest first. SECRET_KEY comes last: what it sealed before there were others stays readable."""
     fallbacks = getattr(settings, "SECRET_KEY_FALLBACKS", ())
-    return tuple(_derive_key(given) for given in (*conf.secrets_keys, settings.SECRET_KEY, *fallbacks))
+    return tuple(_derive_key(secret) for secret in (*conf.secrets_keys, settings.SECRET_KEY, *fallbacks))
 
 
 @lru_cache(maxsize=32)
-def _derive_key(given: str) -> bytes:
-    return HKDF(algorithm=SHA256(), length=32, salt=None, info=PURPOSE).derive(given.encode())
+def _derive_key(secret: str) -> bytes:
+    return HKDF(algorithm=SHA256(), length=32, salt=None, info=KEY_PURPOSE).derive(secret.encode())
 
 
 @lru_cache(maxsize=32)
 def _key_name(key: bytes) -> str:
-    return sha256(PURPOSE + key).hexdigest()[:12]
+    return sha256(KEY_PURPOSE + key).hexdigest()[:12]

@@ -32,84 +32,87 @@ class WebhookSecrets:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def verify_webhook(expected: WebhookSecrets, sent: ReceivedWebhook) -> str:
+def verify_webhook(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
     """An id of the message, empty where nothing numbers it; raises Unauthenticated."""
     # With an empty secret anybody can sign.
     _require(expected.document["verifier"] == "HEADER_BASED" or bool(expected.secret))
-    numbered = VERIFIERS[expected.document["verifier"]](expected, sent)
-    given = next((sent.headers[name] for name in DELIVERY_HEADERS if sent.headers.get(name)), "")
-    return given or numbered
+    message_id = VERIFIERS[expected.document["verifier"]](expected, webhook)
+    received = next((webhook.headers[name] for name in DELIVERY_HEADERS if webhook.headers.get(name)), "")
+    return received or message_id
 
 
-def _verify_headers(expected: WebhookSecrets, sent: ReceivedWebhook) -> str:
+def _verify_headers(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
     """All headers have the values that only the sender knows."""
     found = [
-        _constant_time_equal(value, sent.headers.get(name.lower(), "")) for name, value in expected.headers.items()
+        _constant_time_equal(value, webhook.headers.get(name.lower(), "")) for name, value in expected.headers.items()
     ]
     return _require(any(expected.headers.values()) and all(found))
 
 
-def _verify_basic_auth(expected: WebhookSecrets, sent: ReceivedWebhook) -> str:
+def _verify_basic_auth(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
     """HTTP's basic authentication."""
     pair = f"{expected.document.get('secretKey') or ''}:{expected.secret}"
-    wanted = f"Basic {base64.b64encode(pair.encode()).decode()}"
-    return _require(_constant_time_equal(wanted, sent.headers.get("authorization", "")))
+    required = f"Basic {base64.b64encode(pair.encode()).decode()}"
+    return _require(_constant_time_equal(required, webhook.headers.get("authorization", "")))
 
 
-def _verify_hmac(expected: WebhookSecrets, sent: ReceivedWebhook) -> str:
+def _verify_hmac(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
     """A header holds the HMAC of the body, in hex or base64, `sha256=` before it or not.
 
     Where the definition names a header with the moment, that is signed too, `<moment>.<body>`: an old one is refused,
     and one that comes again is the same message.
     """
-    given = sent.headers.get(str(expected.document.get("headerKey") or "").lower(), "")
-    moment = str(expected.document.get("timestampHeaderKey") or "").lower()
-    if not moment:
-        return _require(_is_signed(expected, sent.body, given.removeprefix("sha256=")))
-    said = sent.headers.get(moment, "")
-    _require_recent(said, sent)
-    _require(_is_signed(expected, b"%s.%s" % (said.encode(), sent.body), given.removeprefix("sha256=")))
-    return hashlib.sha256(given.encode()).hexdigest()
+    received = webhook.headers.get(str(expected.document.get("headerKey") or "").lower(), "")
+    timestamp_header = str(expected.document.get("timestampHeaderKey") or "").lower()
+    if not timestamp_header:
+        return _require(_is_signed(expected, webhook.body, received.removeprefix("sha256=")))
+    timestamp = webhook.headers.get(timestamp_header, "")
+    _require_recent(timestamp, webhook)
+    _require(_is_signed(expected, b"%s.%s" % (timestamp.encode(), webhook.body), received.removeprefix("sha256=")))
+    return hashlib.sha256(received.encode()).hexdigest()
 
 
-def _verify_slack(expected: WebhookSecrets, sent: ReceivedWebhook) -> str:
+def _verify_slack(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
     """As Slack signs: `v0=` and the HMAC of `v0:<moment>:<body>`."""
-    said, given = sent.headers.get("x-slack-request-timestamp", ""), sent.headers.get("x-slack-signature", "")
-    _require_recent(said, sent)
-    _require(_is_signed(expected, b"v0:%s:%s" % (said.encode(), sent.body), given.removeprefix("v0=")))
-    return hashlib.sha256(given.encode()).hexdigest()
+    timestamp, received = (
+        webhook.headers.get("x-slack-request-timestamp", ""),
+        webhook.headers.get("x-slack-signature", ""),
+    )
+    _require_recent(timestamp, webhook)
+    _require(_is_signed(expected, b"v0:%s:%s" % (timestamp.encode(), webhook.body), received.removeprefix("v0=")))
+    return hashlib.sha256(received.encode()).hexdigest()
 
 
-def _verify_stripe(expected: WebhookSecrets, sent: ReceivedWebhook) -> str:
+def _verify_stripe(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
     """As Stripe signs: `t=<moment>,v1=<HMAC of "<moment>.<body>">`, several of them while a secret is changed."""
-    pairs = [part.strip().partition("=") for part in sent.headers.get("stripe-signature", "").split(",")]
-    said = next((value for name, _, value in pairs if name == "t"), "")
-    _require_recent(said, sent)
-    signed = b"%s.%s" % (said.encode(), sent.body)
-    given = [value for name, _, value in pairs if name == "v1"]
-    _require(any(_is_signed(expected, signed, each) for each in given))
-    return hashlib.sha256(f"{said}.{','.join(given)}".encode()).hexdigest()
+    pairs = [part.strip().partition("=") for part in webhook.headers.get("stripe-signature", "").split(",")]
+    timestamp = next((value for name, _, value in pairs if name == "t"), "")
+    _require_recent(timestamp, webhook)
+    signed = b"%s.%s" % (timestamp.encode(), webhook.body)
+    received = [value for name, _, value in pairs if name == "v1"]
+    _require(any(_is_signed(expected, signed, each) for each in received))
+    return hashlib.sha256(f"{timestamp}.{','.join(received)}".encode()).hexdigest()
 
 
-def _is_signed(expected: WebhookSecrets, content: bytes, given: str) -> bool:
+def _is_signed(expected: WebhookSecrets, content: bytes, received: str) -> bool:
     digest = hmac.new(expected.secret.encode(), content, hashlib.sha256).digest()
     return any(
         [
-            _constant_time_equal(digest.hex(), given.lower()),
-            _constant_time_equal(base64.b64encode(digest).decode(), given),
+            _constant_time_equal(digest.hex(), received.lower()),
+            _constant_time_equal(base64.b64encode(digest).decode(), received),
         ]
     )
 
 
-def _require_recent(said: str, sent: ReceivedWebhook) -> None:
+def _require_recent(timestamp: str, webhook: ReceivedWebhook) -> None:
     """Within the window on either side: clocks differ, and a message that is kept to be sent again grows old."""
-    seconds = int(said) if said.isascii() and said.isdigit() and len(said) <= 13 else 0
+    seconds = int(timestamp) if timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 13 else 0
     seconds = seconds // 1000 if seconds > 10**11 else seconds
-    _require(abs(sent.now - seconds * 1000) <= conf.webhook_window_seconds * 1000)
+    _require(abs(webhook.now - seconds * 1000) <= conf.webhook_window_seconds * 1000)
 
 
-def _constant_time_equal(wanted: str, given: str) -> bool:
-    return hmac.compare_digest(wanted.encode("utf-8", "surrogatepass"), given.encode("utf-8", "surrogatepass"))
+def _constant_time_equal(required: str, received: str) -> bool:
+    return hmac.compare_digest(required.encode("utf-8", "surrogatepass"), received.encode("utf-8", "surrogatepass"))
 
 
 def _require(is_right: bool) -> str:

@@ -15,7 +15,7 @@ from ..insight import durations
 from ..insight.durations import format_decimal, format_duration, format_elapsed
 
 WAITING, ACTIVE, SUCCEEDED, FAILED, STOPPED, PAUSED = "waiting", "active", "succeeded", "failed", "stopped", "paused"
-GROUPS = {
+STATUS_TONES = {
     "RUNNING": ACTIVE,
     "ACTIVE": ACTIVE,
     "LEASED": ACTIVE,
@@ -33,11 +33,11 @@ GROUPS = {
     "PAUSED": PAUSED,
 }
 """The display group of every status of a run, a task or an attempt: it gives the colour."""
-ICONS = {"TIMED_OUT": "late", "EXPIRED": "late", "COMPLETED_WITH_ERRORS": "warning", "SKIPPED": "skipped"}
+STATUS_ICONS = {"TIMED_OUT": "late", "EXPIRED": "late", "COMPLETED_WITH_ERRORS": "warning", "SKIPPED": "skipped"}
 """Statuses with an icon of their own; the others have their group's."""
 
 
-WORDS = {
+STATUS_LABELS = {
     "RUNNING": gettext_lazy("Running"),
     "ACTIVE": gettext_lazy("Active"),
     "LEASED": gettext_lazy("Leased"),
@@ -59,31 +59,31 @@ WORDS = {
 
 def format_status(status: str) -> str:
     """A status as pages say it."""
-    return str(WORDS.get(status) or status.replace("_", " ").capitalize())
+    return str(STATUS_LABELS.get(status) or status.replace("_", " ").capitalize())
 
 
 def status_tone(status: str) -> str:
     """The display group; what nobody has named yet is shown as waiting."""
-    return GROUPS.get(status, WAITING)
+    return STATUS_TONES.get(status, WAITING)
 
 
 @lru_cache(maxsize=256)
-def icon(name: str) -> SafeString:
+def render_icon(name: str) -> SafeString:
     """An icon of the sprite; it says nothing that the word beside it does not say."""
     return format_html(
         '<svg class="icon" aria-hidden="true"><use href="{}#{}"></use></svg>', static("ops/icons.svg"), name
     )
 
 
-def badge(status: str) -> SafeString:
+def render_badge(status: str) -> SafeString:
     """A status as icon, word and colour."""
     group = status_tone(status)
-    return pill(group, format_status(status), ICONS.get(status, group))
+    return render_pill(group, format_status(status), STATUS_ICONS.get(status, group))
 
 
-def pill(group: str, word: str, symbol: str = "") -> SafeString:
+def render_pill(group: str, word: str, symbol: str = "") -> SafeString:
     """A word in the colour of a display group, with the group's icon or one of its own."""
-    return format_html('<span class="badge {}">{}{}</span>', group, icon(symbol or group), word)
+    return format_html('<span class="badge {}">{}{}</span>', group, render_icon(symbol or group), word)
 
 
 def exact_time(moment: int | None) -> str:
@@ -93,16 +93,16 @@ def exact_time(moment: int | None) -> str:
 
 def machine_time(moment: int | None) -> str:
     """A moment for programs: in UTC, to the millisecond."""
-    return "" if moment is None else _utc(moment).isoformat(timespec="milliseconds")
+    return "" if moment is None else _to_utc(moment).isoformat(timespec="milliseconds")
 
 
 def relative_time(moment: int | None, now: int | None = None) -> SafeString:
     """How long ago a moment was: it goes on counting in the browser, the moment itself in both zones in the tooltip."""
     if not moment:
         return mark_safe('<span class="quiet">–</span>')
-    passed = (clock.now() if now is None else now) - moment
-    words = _("%(span)s ago") if passed >= 0 else _("in %(span)s")
-    return _time(moment, words % {"span": format_elapsed(abs(passed))}, "ago")
+    elapsed = (clock.now() if now is None else now) - moment
+    words = _("%(span)s ago") if elapsed >= 0 else _("in %(span)s")
+    return _render_time(moment, words % {"span": format_elapsed(abs(elapsed))}, "ago")
 
 
 def running_time(begin: int | None, end: int | None = None) -> SafeString:
@@ -110,7 +110,7 @@ def running_time(begin: int | None, end: int | None = None) -> SafeString:
     if begin is None:
         return mark_safe('<span class="quiet">–</span>')
     if end is None:
-        return _time(begin, format_duration(clock.now() - begin), "since")
+        return _render_time(begin, format_duration(clock.now() - begin), "since")
     return format_html('<span class="number">{}</span>', format_duration(end - begin))
 
 
@@ -124,8 +124,8 @@ def format_lower_bound(count: int, is_more: bool) -> str:
     return f"{format_count(count)}+" if is_more else format_count(count)
 
 
-def _time(moment: int, words: str, counting: str) -> SafeString:
-    title, utc = exact_time(moment), durations.format_with_offset(_utc(moment))
+def _render_time(moment: int, words: str, counting: str) -> SafeString:
+    title, utc = exact_time(moment), durations.format_with_offset(_to_utc(moment))
     title = title if title == utc else f"{title}\n{utc}"
     return format_html(
         '<time datetime="{}" title="{}" data-counts="{}">{}</time>', machine_time(moment), title, counting, words
@@ -145,5 +145,5 @@ def format_size(number: int) -> str:
     return f"{number} B"
 
 
-def _utc(moment: int) -> datetime:
+def _to_utc(moment: int) -> datetime:
     return datetime.fromtimestamp(min(max(moment, 0), 253_402_300_799_000) / 1000, UTC)

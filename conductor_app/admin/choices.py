@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 from ..models import Preference
 
-IN_SESSION = "ops_choices"
+SESSION_KEY = "ops_choices"
 
 
 @receiver(user_logged_in)
@@ -17,16 +17,16 @@ def restore_preferences(request: HttpRequest, user: AbstractBaseUser, **_: Any) 
     """Bring what the person has chosen into the new session."""
     row = Preference.objects.filter(pk=user.pk).first()
     if row is not None:
-        request.session[IN_SESSION] = row.choices
+        request.session[SESSION_KEY] = row.choices
 
 
 def saved_preferences(request: HttpRequest) -> dict[str, Any]:
     """What the person has chosen so far, by name."""
-    return request.session.get(IN_SESSION, {})
+    return request.session.get(SESSION_KEY, {})
 
 
 def save_preference(request: HttpRequest, **chosen: Any) -> None:
     """Keep a choice, for this session and those to come."""
-    kept = {**saved_preferences(request), **chosen}
-    Preference.objects.update_or_create(user_id=request.user.pk, defaults={"choices": kept})
-    request.session[IN_SESSION] = kept
+    preferences = {**saved_preferences(request), **chosen}
+    Preference.objects.update_or_create(user_id=request.user.pk, defaults={"choices": preferences})
+    request.session[SESSION_KEY] = preferences

@@ -35,72 +35,72 @@ class RenderedField:
 
 
 class DocumentForm:
-    """A document that is being typed. `mode`: as a form or as JSON; `wrong`: complaints by the name of the field."""
+    """A document that a user edits. `mode`: as a form or as JSON; `errors_by_field`: errors by field name."""
 
     def __init__(
         self,
         name: str,
         label: str,
         schema: Any,
-        typed: Mapping[str, str] | None,
+        submitted: Mapping[str, str] | None,
         *,
         given: Mapping[str, Any] | None = None,
         blank: Mapping[str, Any] | None = None,
         mode: str = AS_FORM,
     ) -> None:
-        """`name`: how the names of its fields begin. `typed`: what was sent. `given`: what it begins with, else the
+        """`name`: how the names of its fields begin. `submitted`: what was sent. `given`: what it begins with, else the
         defaults of the schema, else `blank`."""
-        self.typed, self.fields = typed, build_form(schema, name)
-        self.name, self.document = name, given or (_defaults(self.fields) if self.fields else blank or {})
-        asked = typed.get("mode", AS_FORM) if typed is not None else mode
+        self.submitted, self.fields = submitted, build_form(schema, name)
+        self.name, self.document = name, given or (_default_values(self.fields) if self.fields else blank or {})
+        requested_mode = submitted.get("mode", AS_FORM) if submitted is not None else mode
         is_form = (
             bool(self.fields)
-            and asked != AS_JSON
-            and not (typed is None and members_without_field(self.fields, self.document))
+            and requested_mode != AS_JSON
+            and not (submitted is None and members_without_field(self.fields, self.document))
         )
         self.mode = AS_FORM if is_form else AS_JSON
         initial = {name: format_json(self.document)}
-        self.json = JsonForm(name, label, typed if self.mode == AS_JSON else None, initial=initial)
-        self.wrong: dict[str, list[str]] = {}
+        self.json = JsonForm(name, label, submitted if self.mode == AS_JSON else None, initial=initial)
+        self.errors_by_field: dict[str, list[str]] = {}
 
     def is_valid(self) -> bool:
         """Whether what was typed is a document."""
         if self.mode == AS_FORM:
-            self.document, wrong = parse_form(self.fields, self.typed or {})
-            self.wrong = {name: [message] for name, message in wrong.items()}
-            return not wrong
+            self.document, errors_by_field = parse_form(self.fields, self.submitted or {})
+            self.errors_by_field = {name: [message] for name, message in errors_by_field.items()}
+            return not errors_by_field
         fits = self.json.is_valid()
         self.document = (self.json.cleaned_data.get(self.name) or {}) if fits else {}
         return fits
 
     def add_error(self, path: str, message: str) -> None:
         """Show a complaint at the field that it speaks of, or above all fields."""
-        names = {shown.field.name for shown in _flat(self.shown())} if self.mode == AS_FORM else set()
+        names = {each.field.name for each in _flatten_fields(self.rendered_fields())} if self.mode == AS_FORM else set()
         name = path
         while name and name not in names:
             name = name.rpartition(".")[0]
-        self.wrong.setdefault(name, []).append(message if name == path else f"{path}: {message}")
+        self.errors_by_field.setdefault(name, []).append(message if name == path else f"{path}: {message}")
 
-    def shown(self) -> list[RenderedField]:
+    def rendered_fields(self) -> list[RenderedField]:
         """The fields of the document."""
-        texts = self.typed if self.typed is not None else split_document(self.fields, self.document)
-        return [self._shown(field, texts) for field in self.fields]
+        texts = self.submitted if self.submitted is not None else split_document(self.fields, self.document)
+        return [self._render_field(field, texts) for field in self.fields]
 
     @property
-    def above(self) -> list[str]:
+    def form_errors(self) -> list[str]:
         """What is wrong with no field of its own."""
-        return self.wrong.get("", [])
+        return self.errors_by_field.get("", [])
 
-    def _shown(self, field: SchemaField, texts: Mapping[str, str]) -> RenderedField:
-        inner = [self._shown(each, texts) for each in field.fields]
-        return RenderedField(field, texts.get(field.name, ""), self.wrong.get(field.name, []), inner)
+    def _render_field(self, field: SchemaField, texts: Mapping[str, str]) -> RenderedField:
+        inner = [self._render_field(each, texts) for each in field.fields]
+        return RenderedField(field, texts.get(field.name, ""), self.errors_by_field.get(field.name, []), inner)
 
 
-def _flat(shown: list[RenderedField]) -> Iterator[RenderedField]:
-    for each in shown:
+def _flatten_fields(rendered_fields: list[RenderedField]) -> Iterator[RenderedField]:
+    for each in rendered_fields:
         yield each
-        yield from _flat(each.inner)
+        yield from _flatten_fields(each.inner)
 
 
-def _defaults(fields: tuple[SchemaField, ...]) -> dict[str, Any]:
+def _default_values(fields: tuple[SchemaField, ...]) -> dict[str, Any]:
     return {field.key: field.default for field in fields if field.default is not None}

@@ -13,7 +13,7 @@ from ..models.fields import DocumentField, dumps
 from .badges import format_size
 from .json_tree import render_tree
 
-LARGE = 64_000
+MAX_INLINE_BYTES = 64_000
 """Payloads above this many bytes are not read for a page."""
 
 
@@ -27,35 +27,39 @@ class PayloadDocument:
     is_empty: bool
 
     @property
-    def word(self) -> str:
+    def label(self) -> str:
         """Its name as a page says it."""
         return payload_label(self.name)
 
 
-WORDS = {"input": gettext_lazy("Input"), "output": gettext_lazy("Output"), "variables": gettext_lazy("Variables")}
+PAYLOAD_LABELS = {
+    "input": gettext_lazy("Input"),
+    "output": gettext_lazy("Output"),
+    "variables": gettext_lazy("Variables"),
+}
 
 
 def payload_label(name: str) -> str:
     """A payload's name as a page says it."""
-    return str(WORDS.get(name, name.capitalize()))
+    return str(PAYLOAD_LABELS.get(name, name.capitalize()))
 
 
 def annotate_documents(rows: QuerySet, names: Sequence[str]) -> QuerySet:
     """The rows with those payloads that are small, read in the same query."""
-    return rows.annotate(**{f"small_{name}": _if_small(name) for name in names})
+    return rows.annotate(**{f"small_{name}": _inline_value(name) for name in names})
 
 
-def _if_small(name: str) -> Case:
-    return Case(When(**{f"{name}_size__lte": LARGE}, then=F(name)), output_field=DocumentField(null=True))
+def _inline_value(name: str) -> Case:
+    return Case(When(**{f"{name}_size__lte": MAX_INLINE_BYTES}, then=F(name)), output_field=DocumentField(null=True))
 
 
 def payload_documents(row: Model, names: Sequence[str]) -> list[PayloadDocument]:
     """The payloads of a row that was read with them."""
-    return [_document(name, getattr(row, f"{name}_size"), getattr(row, f"small_{name}")) for name in names]
+    return [_build_document(name, getattr(row, f"{name}_size"), getattr(row, f"small_{name}")) for name in names]
 
 
-def _document(name: str, bytes: int, value: Any) -> PayloadDocument:
-    is_small = bytes <= LARGE
+def _build_document(name: str, bytes: int, value: Any) -> PayloadDocument:
+    is_small = bytes <= MAX_INLINE_BYTES
     return PayloadDocument(
         name, format_size(bytes), render_tree(value) if is_small else None, is_small and value in ({}, [], None)
     )

@@ -20,7 +20,7 @@ def require_permission(request: HttpRequest, permission: str) -> None:
         raise PermissionDenied(permission)
 
 
-NEEDS = {"add_view": "add", "delete_view": "delete"}
+VIEW_PERMISSIONS = {"add_view": "add", "delete_view": "delete"}
 """What the views of Django's lists and forms ask for; the others ask to be allowed to look."""
 
 
@@ -31,16 +31,16 @@ def name_missing_permission(view: Callable[..., HttpResponse]) -> Callable[..., 
         return view
 
     @wraps(view)
-    def naming(request: HttpRequest, *places: Any, **given: Any) -> HttpResponse:
+    def wrapper(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
-            return view(request, *places, **given)
+            return view(request, *args, **kwargs)
         except PermissionDenied as denied:
             if denied.args:
                 raise
-            codename = get_permission_codename(NEEDS.get(view.__name__, "view"), owner.opts)
+            codename = get_permission_codename(VIEW_PERMISSIONS.get(view.__name__, "view"), owner.opts)
             raise PermissionDenied(f"{owner.opts.app_label}.{codename}") from denied
 
-    return naming
+    return wrapper
 
 
 def show_refusal(request: HttpRequest, refused: RequestRefused, *ways_out: tuple[str, str]) -> None:

@@ -22,47 +22,47 @@ log = logging.getLogger(__name__)
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """400: what was sent is no form of a page's, or the server was called by a name that is not its own."""
     host = request.META.get("HTTP_HOST", "")[:255] if isinstance(exception, DisallowedHost) else ""
-    return _answer(request, 400, {"title": _("Not understood"), "host": host})
+    return _render_error(request, 400, {"title": _("Not understood"), "host": host})
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     """403: the permission that is missing, where it is known."""
-    return _answer(request, 403, {"title": _("Not open to you"), "permission": _sentence(exception)})
+    return _render_error(request, 403, {"title": _("Not open to you"), "permission": _exception_text(exception)})
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """404: what was asked for, where something is known of it."""
-    return _answer(request, 404, {"title": _("Not here"), "why": _sentence(exception)})
+    return _render_error(request, 404, {"title": _("Not here"), "why": _exception_text(exception)})
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """500: the id under which the log says why."""
-    return _answer(request, 500, {"title": _("Not made"), "request_id": log_context.request_id()})
+    return _render_error(request, 500, {"title": _("Not made"), "request_id": log_context.request_id()})
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """403: a form without the token of the session that sends it."""
-    return _answer(request, 403, {"title": _("Too old")}, "403_csrf.html")
+    return _render_error(request, 403, {"title": _("Too old")}, "403_csrf.html")
 
 
-def _sentence(exception: Exception) -> str:
+def _exception_text(exception: Exception) -> str:
     """What it says for people; the framework puts a table of addresses in the same place."""
-    said = exception.args[0] if exception.args else ""
-    return said if isinstance(said, str) else ""
+    text = exception.args[0] if exception.args else ""
+    return text if isinstance(text, str) else ""
 
 
-def _answer(request: HttpRequest, status: int, shown: dict[str, Any], template: str = "") -> HttpResponse:
+def _render_error(request: HttpRequest, status: int, context: dict[str, Any], template: str = "") -> HttpResponse:
     template = template or f"{status}.html"
     try:
-        html = render_to_string(template, _around(request) | shown, request)
+        html = render_to_string(template, _page_shell_context(request) | context, request)
     except Exception:
         # The database may be what is broken, and the shell asks it.
         log.exception("shell_failed")
-        html = render_to_string(template, shown)
+        html = render_to_string(template, context)
     return HttpResponse(html, status=status)
 
 
-def _around(request: HttpRequest) -> dict[str, Any]:
+def _page_shell_context(request: HttpRequest) -> dict[str, Any]:
     """The shell with what stands in it; nothing for whoever is not to see it."""
     is_a_page = request.path.startswith(reverse("admin:index")) and request.headers.get("X-Requested-With") != "fetch"
     if not (is_a_page and hasattr(request, "user") and site.has_permission(request)):

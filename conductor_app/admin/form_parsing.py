@@ -19,16 +19,16 @@ def parse_json_value(text: str, **options: Any) -> Any:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError:
             raise ValueError(_("it holds half of a character, which no database keeps")) from None
-    return _clean_within(value) if "\\u0000" in text else value
+    return _strip_nul_within(value) if "\\u0000" in text else value
 
 
-def _clean_within(value: Any) -> Any:
+def _strip_nul_within(value: Any) -> Any:
     match value:
         case dict():
-            return {_clean(name): _clean_within(each) for name, each in value.items()}
+            return {_strip_nul(name): _strip_nul_within(each) for name, each in value.items()}
         case list():
-            return [_clean_within(each) for each in value]
-    return _clean(value)
+            return [_strip_nul_within(each) for each in value]
+    return _strip_nul(value)
 
 
 def parse_json_object(text: str, name: str) -> dict[str, Any]:
@@ -58,26 +58,26 @@ def strip_nul_from_request(view: Callable[..., HttpResponse]) -> Callable[..., H
     """The view, told of no NUL in address, query and form: PostgreSQL keeps none in text, not even to look for it."""
 
     @wraps(view)
-    def told(request: HttpRequest, *places: Any, **named: Any) -> HttpResponse:
-        if any(value and not _clean(value) for value in (*places, *named.values())):
+    def wrapper(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if any(value and not _strip_nul(value) for value in (*args, *kwargs.values())):
             raise Http404
-        places, named = tuple(map(_clean, places)), {name: _clean(value) for name, value in named.items()}
-        request.GET = _clean_all(request.GET)
+        args, kwargs = tuple(map(_strip_nul, args)), {name: _strip_nul(value) for name, value in kwargs.items()}
+        request.GET = _strip_nul_from_query(request.GET)
         if request.method == "POST":
-            request.POST = _clean_all(request.POST)
-        return view(request, *places, **named)
+            request.POST = _strip_nul_from_query(request.POST)
+        return view(request, *args, **kwargs)
 
-    return told
+    return wrapper
 
 
-def _clean(value: Any) -> Any:
+def _strip_nul(value: Any) -> Any:
     return value.replace("\0", "") if isinstance(value, str) else value
 
 
-def _clean_all(given: QueryDict) -> QueryDict:
+def _strip_nul_from_query(given: QueryDict) -> QueryDict:
     if not any("\0" in value for values in given.lists() for value in (values[0], *values[1])):
         return given
     clean = QueryDict(mutable=True, encoding=given.encoding)
     for name, values in given.lists():
-        clean.setlist(_clean(name), [_clean(value) for value in values])
+        clean.setlist(_strip_nul(name), [_strip_nul(value) for value in values])
     return clean

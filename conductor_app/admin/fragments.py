@@ -8,13 +8,13 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
-COUNTING = re.compile(r"<time\b[^>]*data-counts[^>]*>[^<]*</time>|name=\"csrfmiddlewaretoken\" value=\"[^\"]*\"")
+VOLATILE_HTML = re.compile(r"<time\b[^>]*data-counts[^>]*>[^<]*</time>|name=\"csrfmiddlewaretoken\" value=\"[^\"]*\"")
 """What differs with each look without saying anything new: the browser counts on by itself."""
 
 
-def fragment_response(request: HttpRequest, template: str, shown: Mapping[str, Any]) -> HttpResponse:
+def fragment_response(request: HttpRequest, template: str, context: Mapping[str, Any]) -> HttpResponse:
     """The fragment with its revision; 204 where the poll names the revision that it would bring."""
-    html = render_to_string(template, dict(shown), request)
+    html = render_to_string(template, dict(context), request)
     revision = html_revision(html)
     if request.GET.get("rev") == revision:
         return HttpResponse(status=204)
@@ -24,7 +24,7 @@ def fragment_response(request: HttpRequest, template: str, shown: Mapping[str, A
 def html_revision(html: str) -> str:
     """A short name of what the fragment says, the same for as long as it says the same."""
     return blake2s(
-        COUNTING.sub(lambda found: _strip_relative_time(found.group()), html).encode(), digest_size=8
+        VOLATILE_HTML.sub(lambda found: _strip_relative_time(found.group()), html).encode(), digest_size=8
     ).hexdigest()
 
 

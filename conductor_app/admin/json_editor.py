@@ -7,7 +7,7 @@ from django import forms
 
 from .form_parsing import parse_json_value
 
-COMPLAINT = "This is not JSON: {message} at line {line}, column {column}."
+NOT_JSON = "This is not JSON: {message} at line {line}, column {column}."
 UNREADABLE = "This cannot be read as JSON: {error}."
 
 
@@ -37,16 +37,16 @@ class JsonDocumentField(forms.CharField):
 
     def to_python(self, value: Any) -> Any:
         text = super().to_python(value)
-        return text if text in self.empty_values else parse_json_object(text)
+        return text if text in self.empty_values else parse_json_document(text)
 
 
-def parse_json_object(text: str) -> dict[str, Any]:
+def parse_json_document(text: str) -> dict[str, Any]:
     """The JSON object in the text; raises ValidationError with the place of the first fault."""
     try:
-        document = parse_json_value(text, parse_constant=_refuse)
+        document = parse_json_value(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
-        place = COMPLAINT.format(message=error.msg, line=error.lineno, column=error.colno)
-        raise forms.ValidationError(place, params={"line": error.lineno}) from None
+        message = NOT_JSON.format(message=error.msg, line=error.lineno, column=error.colno)
+        raise forms.ValidationError(message, params={"line": error.lineno}) from None
     except RecursionError:
         raise forms.ValidationError("The document is nested too deeply.") from None
     except ValueError as error:
@@ -56,7 +56,7 @@ def parse_json_object(text: str) -> dict[str, Any]:
     return document
 
 
-def _refuse(name: str) -> None:
+def _refuse_constant(name: str) -> None:
     raise forms.ValidationError(f"{name} is not a JSON value.")
 
 

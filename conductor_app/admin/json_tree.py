@@ -8,49 +8,49 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 OPEN_LEVELS = 2
-MOST_CHILDREN = 100
-MOST_CHARACTERS = 2_000
-MOST_NODES = 1_500
-DEEPEST = 30
+MAX_CHILDREN = 100
+MAX_CHARACTERS = 2_000
+MAX_NODES = 1_500
+MAX_DEPTH = 30
 
 
 def render_tree(value: Any) -> SafeString:
     """The value as HTML."""
-    return mark_safe(f'<div class="json">{"".join(_Drawing().node(value, "", 0))}</div>')
+    return mark_safe(f'<div class="json">{"".join(_TreeRenderer().render_node(value, "", 0))}</div>')
 
 
-class _Drawing:
+class _TreeRenderer:
     """One drawing, with what is left of its budget."""
 
     def __init__(self) -> None:
-        self.left = MOST_NODES
+        self.remaining_nodes = MAX_NODES
 
-    def node(self, value: Any, name: str, depth: int) -> Iterator[str]:
-        self.left -= 1
+    def render_node(self, value: Any, name: str, depth: int) -> Iterator[str]:
+        self.remaining_nodes -= 1
         if isinstance(value, dict | list) and value:
-            yield from self._branch(value, name, depth)
+            yield from self._render_branch(value, name, depth)
         else:
-            yield f'<div class="leaf">{name}{_leaf(value)}</div>'
+            yield f'<div class="leaf">{name}{_render_leaf(value)}</div>'
 
-    def _branch(self, value: dict | list, name: str, depth: int) -> Iterator[str]:
+    def _render_branch(self, value: dict | list, name: str, depth: int) -> Iterator[str]:
         shape = f"{{{len(value)}}}" if isinstance(value, dict) else f"[{len(value)}]"
         yield f"<details{' open' if depth < OPEN_LEVELS else ''}><summary>{name}<i>{shape}</i></summary><div>"
-        yield from self._children(value, depth + 1)
+        yield from self._render_children(value, depth + 1)
         yield "</div></details>"
 
-    def _children(self, value: dict | list, depth: int) -> Iterator[str]:
-        if depth > DEEPEST:
-            yield _more("deeper levels")
+    def _render_children(self, value: dict | list, depth: int) -> Iterator[str]:
+        if depth > MAX_DEPTH:
+            yield _render_more("deeper levels")
             return
         pairs = value.items() if isinstance(value, dict) else enumerate(value)
         for number, (key, child) in enumerate(pairs):
-            if number == MOST_CHILDREN or self.left <= 0:
-                yield _more(f"{len(value) - number} more")
+            if number == MAX_CHILDREN or self.remaining_nodes <= 0:
+                yield _render_more(f"{len(value) - number} more")
                 return
-            yield from self.node(child, f"<b>{escape(_shorten(str(key)))}</b>", depth)
+            yield from self.render_node(child, f"<b>{escape(_shorten(str(key)))}</b>", depth)
 
 
-def _leaf(value: Any) -> str:
+def _render_leaf(value: Any) -> str:
     if isinstance(value, str):
         return f'<span class="text">{escape(_shorten(json.dumps(value, ensure_ascii=False)))}</span>'
     if value is None or isinstance(value, bool):
@@ -61,10 +61,10 @@ def _leaf(value: Any) -> str:
 
 
 def _shorten(text: str) -> str:
-    if len(text) <= MOST_CHARACTERS:
+    if len(text) <= MAX_CHARACTERS:
         return text
-    return f"{text[:MOST_CHARACTERS]}… ({len(text) - MOST_CHARACTERS:,} more characters)"
+    return f"{text[:MAX_CHARACTERS]}… ({len(text) - MAX_CHARACTERS:,} more characters)"
 
 
-def _more(what: str) -> str:
+def _render_more(what: str) -> str:
     return f'<div class="leaf quiet">… {what}; open the raw document to see all</div>'

@@ -19,34 +19,36 @@ class ObjectPage(Page):
 
     route = ""
 
-    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
         """Return the context of the template, including the title. Raises NotFound."""
         raise NotImplementedError
 
-    def handle_post(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
+    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
         """Handle a form of the page. Return a response, or the context to render the page again. Raises NotFound."""
         return HttpResponseNotAllowed(["GET"])
 
-    def in_sidebar(self) -> dict[str, Any]:
+    def sidebar_entry(self) -> dict[str, Any]:
         """Return an empty entry: people reach the page from the list of its objects."""
         return {"object_name": self.name, "admin_url": ""}
 
     def urls(self, site: AdminSite) -> list[URLPattern]:
-        def view(request: HttpRequest, **which: Any) -> HttpResponse:
-            self._admit(request)
-            answer = get_or_404(self.handle_post if request.method == "POST" else self.get_context, request, **which)
+        def view(request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
+            self._require_access(request)
+            answer = get_or_404(
+                self.handle_post if request.method == "POST" else self.get_context, request, **url_kwargs
+            )
             if isinstance(answer, HttpResponse):
                 return answer
-            shown = {**site.each_context(request), "page": self, **answer}
+            context = {**site.each_context(request), "page": self, **answer}
             if self.live_template:
-                html = render_to_string(self.live_template, shown, request)
-                address = reverse(f"admin:{self.name}_live", kwargs=which)
-                shown |= {"live_address": address, "live_revision": html_revision(html)}
-            return TemplateResponse(request, self.template, shown)
+                html = render_to_string(self.live_template, context, request)
+                address = reverse(f"admin:{self.name}_live", kwargs=url_kwargs)
+                context |= {"live_address": address, "live_revision": html_revision(html)}
+            return TemplateResponse(request, self.template, context)
 
-        def live(request: HttpRequest, **which: Any) -> HttpResponse:
-            self._admit(request)
-            return fragment_response(request, self.live_template, get_or_404(self.get_context, request, **which))
+        def live(request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
+            self._require_access(request)
+            return fragment_response(request, self.live_template, get_or_404(self.get_context, request, **url_kwargs))
 
         lines = [path(self.route, site.admin_view(view), name=self.name)]
         if self.live_template:
@@ -54,9 +56,9 @@ class ObjectPage(Page):
         return lines
 
 
-def get_or_404(ask: Callable[..., Any], *given: Any, **which: Any) -> Any:
+def get_or_404(find: Callable[..., Any], *args: Any, **url_kwargs: Any) -> Any:
     """The answer; where there is no such thing, the page says so."""
     try:
-        return ask(*given, **which)
+        return find(*args, **url_kwargs)
     except NotFound as missing:
         raise Http404(missing.message) from missing

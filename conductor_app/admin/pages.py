@@ -44,17 +44,17 @@ class Page:
         """The page's lines among the site's addresses."""
 
         def view(request: HttpRequest) -> HttpResponse:
-            self._admit(request)
+            self._require_access(request)
             if request.method == "POST":
                 return self.post(request)
-            shown = {**site.each_context(request), "title": self.title, "page": self, **self.get_context(request)}
+            context = {**site.each_context(request), "title": self.title, "page": self, **self.get_context(request)}
             if self.live_template:
-                html = render_to_string(self.live_template, shown, request)
-                shown |= {"live_address": reverse(f"admin:{self.name}_live"), "live_revision": html_revision(html)}
-            return TemplateResponse(request, self.template, shown)
+                html = render_to_string(self.live_template, context, request)
+                context |= {"live_address": reverse(f"admin:{self.name}_live"), "live_revision": html_revision(html)}
+            return TemplateResponse(request, self.template, context)
 
         def live(request: HttpRequest) -> HttpResponse:
-            self._admit(request)
+            self._require_access(request)
             return fragment_response(request, self.live_template, self.get_context(request))
 
         lines = [path(f"{self.name}/", site.admin_view(view), name=self.name)]
@@ -62,11 +62,11 @@ class Page:
             lines.append(path(f"{self.name}/live/", site.admin_view(live), name=f"{self.name}_live"))
         return lines
 
-    def _admit(self, request: HttpRequest) -> None:
+    def _require_access(self, request: HttpRequest) -> None:
         if not self.is_open_to(request):
             require_permission(request, self.permission)
 
-    def in_sidebar(self) -> dict[str, Any]:
+    def sidebar_entry(self) -> dict[str, Any]:
         """The page as the sidebar lists models."""
         address = reverse(f"admin:{self.name}")
         return {"name": self.title, "object_name": self.name, "admin_url": address, "add_url": None, "view_only": True}

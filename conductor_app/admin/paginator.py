@@ -12,12 +12,12 @@ class CappedPaginator(Paginator):
 
     @cached_property
     def count(self) -> int:
-        return min(self._counted, MOST_COUNTED)
+        return min(self._bounded_count, MOST_COUNTED)
 
     @property
     def is_capped(self) -> bool:
-        return self._counted > MOST_COUNTED
+        return self._bounded_count > MOST_COUNTED
 
     @cached_property
-    def _counted(self) -> int:
+    def _bounded_count(self) -> int:
         return self.object_list.order_by()[: MOST_COUNTED + 1].count()

@@ -21,15 +21,15 @@ from django.utils.translation import gettext_lazy, gettext_noop
 from ..core.step_types.queued import queue_name
 from ..insight.attempt_waits import first_line
 from ..models import Poller, Run, TaskDefinition, WorkflowDefinition
-from .badges import GROUPS, format_status
+from .badges import STATUS_TONES, format_status
 from .pages import Page
 from .standalone.search import find_by_id
 
-MOST_EACH, MOST = 6, 30
-MOST_REASONS = 2_000
+MAX_PER_SOURCE, MAX_HITS = 6, 30
+MAX_SCANNED_REASONS = 2_000
 """How many of the newest runs with a reason are looked through for an error's text."""
-LAST = "z" * 8
-VERBS = {gettext_noop("Pause"): "act-pause", gettext_noop("Resume"): "act-resume"}
+LAST_ID_SUFFIX = "z" * 8
+QUEUE_ACTIONS = {gettext_noop("Pause"): "act-pause", gettext_noop("Resume"): "act-resume"}
 """What can be begun from the palette with a queue: the word, and where on the queue's page it is done."""
 
 
@@ -66,42 +66,46 @@ def find_statuses(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
         words = _("%(status)s runs") % {"status": format_status(status)}
         if any(name.lower().startswith(term.lower()) for name in (words, status.replace("_", " "))):
             address = reverse("admin:conductor_run_changelist", query={"status": status})
-            yield PaletteHit(_("List"), words, address, GROUPS[status])
+            yield PaletteHit(_("List"), words, address, STATUS_TONES[status])
 
 
 def find_runs(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """Runs by the beginning of an id, or by a whole correlation id or idempotency key."""
     if not request.user.has_perm("conductor.view_run") or len(term) < 4:
         return
-    ways = [~Q(correlation_id="") & Q(correlation_id=term), Q(idempotency_key=term)]
+    conditions = [~Q(correlation_id="") & Q(correlation_id=term), Q(idempotency_key=term)]
     if could_be_id_prefix(term):
-        ways.insert(0, Q(id__gte=term, id__lte=term + LAST, id__startswith=term))
-    for way in ways:
+        conditions.insert(0, Q(id__gte=term, id__lte=term + LAST_ID_SUFFIX, id__startswith=term))
+    for condition in conditions:
         found = (
-            Run.objects.filter(way).only("id", "name", "version", "status", "correlation_id").order_by("-created_at")
+            Run.objects.filter(condition)
+            .only("id", "name", "version", "status", "correlation_id")
+            .order_by("-created_at")
         )
-        for run in found[:MOST_EACH]:
-            yield _run(run, run.correlation_id or run.pk)
+        for run in found[:MAX_PER_SOURCE]:
+            yield _run_hit(run, run.correlation_id or run.pk)
 
 
 def find_errors(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """Runs by words of their reason, among the newest that have one."""
     if not request.user.has_perm("conductor.view_run") or len(term) < 4:
         return
-    newest = Run.objects.exclude(reason="").order_by("-created_at").values("pk")[:MOST_REASONS]
+    newest = Run.objects.exclude(reason="").order_by("-created_at").values("pk")[:MAX_SCANNED_REASONS]
     found = Run.objects.filter(pk__in=newest, reason__icontains=term).order_by("-created_at")
-    for run in found.only("id", "name", "version", "status", "reason")[:MOST_EACH]:
-        yield _run(run, first_line(run.reason, 100))
+    for run in found.only("id", "name", "version", "status", "reason")[:MAX_PER_SOURCE]:
+        yield _run_hit(run, first_line(run.reason, 100))
 
 
 def find_definitions(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     """Definitions of workflows and tasks by a part of their names, and the runs of a workflow."""
     if request.user.has_perm("conductor.view_workflowdefinition"):
-        for row in WorkflowDefinition.objects.filter(name__icontains=term).only("id", "name", "version")[:MOST_EACH]:
+        for row in WorkflowDefinition.objects.filter(name__icontains=term).only("id", "name", "version")[
+            :MAX_PER_SOURCE
+        ]:
             address = reverse("admin:conductor_workflowdefinition_change", args=[row.pk])
             yield PaletteHit(_("Workflow"), row.name, address, "workflows", f"v{row.version}")
     if request.user.has_perm("conductor.view_taskdefinition"):
-        for task in TaskDefinition.objects.filter(name__icontains=term).only("id", "name")[:MOST_EACH]:
+        for task in TaskDefinition.objects.filter(name__icontains=term).only("id", "name")[:MAX_PER_SOURCE]:
             address = reverse("admin:conductor_taskdefinition_change", args=[task.pk])
             yield PaletteHit(_("Task"), task.name, address, "tasks")
 
@@ -117,16 +121,16 @@ def find_queues(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
     if not request.user.has_perm("conductor.view_attempt"):
         return
     verb, _blank, name = term.partition(" ")
-    word = next((str(word) for word in VERBS if verb.lower() in (word.lower(), _(word).lower())), "")
+    word = next((str(word) for word in QUEUE_ACTIONS if verb.lower() in (word.lower(), _(word).lower())), "")
     name = (name if word else term).removeprefix("queue ").strip()
     if not name or (word and not request.user.has_perm("conductor.change_run")):
         return
     found = Poller.objects.filter(task_type__icontains=name).order_by("task_type", "domain")
-    for task_type, domain in found.values_list("task_type", "domain").distinct()[:MOST_EACH]:
+    for task_type, domain in found.values_list("task_type", "domain").distinct()[:MAX_PER_SOURCE]:
         queue = queue_name(task_type, domain)
         address = reverse("admin:queue", query={"name": queue})
         if word:
-            yield PaletteHit(_("Action"), f"{_(word)}: {queue}", f"{address}#{VERBS[word]}", "queues")
+            yield PaletteHit(_("Action"), f"{_(word)}: {queue}", f"{address}#{QUEUE_ACTIONS[word]}", "queues")
         else:
             yield PaletteHit(_("Queue"), queue, address, "queues")
 
@@ -157,7 +161,7 @@ class PalettePage(Page):
                 for source in (partial(find_pages, self.site), *SOURCES)
                 for hit in islice(source(request, term), 12)
             )
-        )[:MOST]
+        )[:MAX_HITS]
         return {"term": term, "hits": hits if term else [hit for hit in hits if hit.is_page]}
 
     def urls(self, site: AdminSite) -> list[URLPattern]:
@@ -174,6 +178,6 @@ def could_be_id_prefix(term: str) -> bool:
     return all(character in "0123456789abcdefABCDEF-" for character in term)
 
 
-def _run(run: Run, note: str) -> PaletteHit:
+def _run_hit(run: Run, note: str) -> PaletteHit:
     address = reverse("admin:conductor_run_change", args=[run.pk])
-    return PaletteHit(_("Run"), f"{run.name} v{run.version}", address, GROUPS.get(run.status, "runs"), note)
+    return PaletteHit(_("Run"), f"{run.name} v{run.version}", address, STATUS_TONES.get(run.status, "runs"), note)

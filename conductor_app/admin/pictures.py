@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..insight.diagram import Diagram, StepMarks, diagram
-from .badges import ICONS, status_tone
+from .badges import STATUS_ICONS, status_tone
 
 
-def draw_definition(document: Mapping[str, Any], seen: StepMarks | None = None, **options: Any) -> Diagram:
-    """The picture of a workflow document; `seen` and the options as of `insight.diagram`."""
-    drawn = diagram(document, **({"seen": seen} if seen else {}), **options)
-    for node in drawn.nodes:
+def draw_definition(document: Mapping[str, Any], step_marks: StepMarks | None = None, **options: Any) -> Diagram:
+    """The picture of a workflow document; `step_marks` and the options as of `insight.diagram`."""
+    picture = diagram(document, **({"step_marks": step_marks} if step_marks else {}), **options)
+    for node in picture.nodes:
         if node.status:
             node.tone = status_tone(node.status)
-            node.icon = ICONS.get(node.status, node.tone)
-    return drawn
+            node.icon = STATUS_ICONS.get(node.status, node.tone)
+    return picture

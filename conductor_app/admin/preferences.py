@@ -15,7 +15,7 @@ from .choices import save_preference
 from .pages import Page
 from .user_locale import all_zones, chosen_language, language_of, zone_of
 
-BY_THE_BROWSER = ""
+BROWSER_DEFAULT = ""
 
 
 class PreferencesPage(Page):
@@ -35,12 +35,12 @@ class PreferencesPage(Page):
         if "zone" in request.POST:
             _use_time_zone(request, request.POST["zone"].strip())
         after = request.headers.get("Referer", "")
-        is_ours = url_has_allowed_host_and_scheme(after, {request.get_host()}, require_https=request.is_secure())
-        return HttpResponseRedirect(after if is_ours else reverse("admin:preferences"))
+        is_local = url_has_allowed_host_and_scheme(after, {request.get_host()}, require_https=request.is_secure())
+        return HttpResponseRedirect(after if is_local else reverse("admin:preferences"))
 
 
 def _use_language(request: HttpRequest, language: str) -> None:
-    if language not in {BY_THE_BROWSER, *dict(settings.LANGUAGES)}:
+    if language not in {BROWSER_DEFAULT, *dict(settings.LANGUAGES)}:
         messages.error(request, _("There is no language %(code)r here.") % {"code": language[:20]})
     elif language != chosen_language(request):
         save_preference(request, language=language)

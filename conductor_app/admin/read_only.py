@@ -10,19 +10,19 @@ from django.utils.text import capfirst
 from .paginator import CappedPaginator
 
 
-class AddressedList(ChangeList):
+class ServerAwareChangeList(ChangeList):
     """A list that knows the server's own address, for what it says while it is empty of how it is filled."""
 
     def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         self.server = f"{request.scheme}://{request.get_host()}"
         super().__init__(request, *args, **kwargs)
 
-    def without_filter(self) -> CappedPaginator:
+    def unfiltered_paginator(self) -> CappedPaginator:
         """What counts all rows there are: somebody learns it who has filtered all of them away."""
         return CappedPaginator(self.root_queryset.order_by("pk"), self.list_per_page)
 
 
-class BoundedList(AddressedList):
+class BoundedChangeList(ServerAwareChangeList):
     """A list that always asks for one page of rows.
 
     Django asks for all rows when it has counted less than a page of them; databases then plan to read the table.
@@ -47,7 +47,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):
     sortable_by: tuple[str, ...] = ()
 
     def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ChangeList]:
-        return BoundedList
+        return BoundedChangeList
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         title = capfirst(self.opts.verbose_name_plural)

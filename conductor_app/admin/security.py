@@ -6,15 +6,15 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponse
 from django.utils.functional import SimpleLazyObject, empty
 
-STRICT = (
+STRICT_POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 )
 # The OpenAPI page is drawn by somebody else's code, which starts from a script inside the page.
-EASIER = STRICT.replace("script-src 'self'", "script-src 'self' 'unsafe-inline'").replace(
+RELAXED_POLICY = STRICT_POLICY.replace("script-src 'self'", "script-src 'self' 'unsafe-inline'").replace(
     "style-src 'self'", "style-src 'self' 'unsafe-inline'"
 )
-EASIER_FOR = ("/api/docs",)
+RELAXED_PATHS = ("/api/docs",)
 
 
 def content_security_policy(
@@ -22,7 +22,7 @@ def content_security_policy(
 ) -> Callable[[HttpRequest], HttpResponse]:
     """Middleware that sends the policy with every answer that does not bring its own."""
 
-    def answer(request: HttpRequest) -> HttpResponse:
+    def handle_request(request: HttpRequest) -> HttpResponse:
         request.csp_nonce = SimpleLazyObject(lambda: secrets.token_urlsafe(16))
         response = get_response(request)
         policy = policy_for(request.path)
@@ -32,9 +32,9 @@ def content_security_policy(
         response.headers.setdefault("Content-Security-Policy", policy)
         return response
 
-    return answer
+    return handle_request
 
 
 def policy_for(path: str) -> str:
     """The policy for one address."""
-    return EASIER if path.rstrip("/") in EASIER_FOR else STRICT
+    return RELAXED_POLICY if path.rstrip("/") in RELAXED_PATHS else STRICT_POLICY

@@ -38,12 +38,12 @@ from ..models import (
 class SidebarEntry:
     """One line: whose page it is, its word, its icon."""
 
-    of: Any
-    word: Any
+    target: Any
+    label: Any
     icon: str
 
 
-NAMES = {"operate": _("Operate"), "design": _("Design"), "record": _("Record"), "system": _("System")}
+SECTION_NAMES = {"operate": _("Operate"), "design": _("Design"), "record": _("Record"), "system": _("System")}
 SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
     "operate": (
         SidebarEntry("index", _("Overview"), "overview"),
@@ -92,7 +92,7 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
 
 def model_label(model: Any) -> Any:
     """By which word its page is known; nothing where it has none here."""
-    return next((entry.word for entries in SECTIONS.values() for entry in entries if entry.of is model), None)
+    return next((entry.label for entries in SECTIONS.values() for entry in entries if entry.target is model), None)
 
 
 def page_name(opts: Any) -> str:
@@ -100,14 +100,18 @@ def page_name(opts: Any) -> str:
     return str(model_label(opts.model) or capfirst(opts.verbose_name_plural))
 
 
-def sections(known: Mapping[Any, dict[str, Any]]) -> list[dict[str, Any]]:
+def build_sections(known: Mapping[Any, dict[str, Any]]) -> list[dict[str, Any]]:
     """The sections as Django's templates know apps, of what this person may see: `known`, by model or page name."""
-    shown = {
-        name: [known[entry.of] | {"name": entry.word, "icon": entry.icon} for entry in entries if entry.of in known]
+    visible = {
+        name: [
+            known[entry.target] | {"name": entry.label, "icon": entry.icon}
+            for entry in entries
+            if entry.target in known
+        ]
         for name, entries in SECTIONS.items()
     }
-    return [_section(name, models) for name, models in shown.items() if models]
+    return [_build_section(name, models) for name, models in visible.items() if models]
 
 
-def _section(name: str, models: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"name": NAMES[name], "app_label": name, "app_url": "", "has_module_perms": True, "models": models}
+def _build_section(name: str, models: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"name": SECTION_NAMES[name], "app_label": name, "app_url": "", "has_module_perms": True, "models": models}

@@ -39,7 +39,7 @@ from .access.keys import AccessKeyAdmin
 from .access.roles import ScopeRoleAdmin
 from .access.secrets_and_variables import SecretAdmin, VariableAdmin
 from .access.users_and_groups import AuditedGroupAdmin, AuditedUserAdmin
-from .bulk.bulk_operations import BulkExport, BulkOperationPage, BulkPage
+from .bulk.bulk_operations import BulkExportPage, BulkOperationPage, BulkPage
 from .bulk.bulk_plan import BulkPlanPage
 from .bulk.planner import PlannerPage
 from .definitions.form_templates import FormTemplatePage, FormTemplatesPage, NewFormTemplatePage
@@ -58,13 +58,13 @@ from .maintenance.sweeps import SweepsPage
 from .maintenance.system import SystemPage
 from .monitoring.answer import AnswerPage
 from .monitoring.failures import FailureGroupPage, FailuresPage
-from .monitoring.overview import overview
-from .monitoring.overview_tiles import PulsePage
+from .monitoring.overview import overview_context
+from .monitoring.overview_tiles import OverviewActivityPage
 from .monitoring.queue import QueuePage
 from .monitoring.queues import QueuesPage
 from .monitoring.views import AlertPage, TilesPage, ViewPage, ViewsPage
 from .monitoring.waiting import WaitingPage
-from .monitoring.why_waiting import TurnPage
+from .monitoring.why_waiting import WhyWaitingPage
 from .monitoring.workers import WorkersPage
 from .pages import Page
 from .palette import PalettePage
@@ -75,12 +75,12 @@ from .runs.list import RunAdmin
 from .schedules.calendar import CalendarPage
 from .schedules.lists import ScheduleAdmin, ScheduleExecutionAdmin
 from .schedules.periodic_tasks import SCHEDULES
-from .sidebar import sections
+from .sidebar import build_sections
 from .snapshot_pages import in_read_snapshot
 from .standalone.artifacts import ArtifactAdmin
 from .standalone.groups import GroupAdmin
 from .standalone.tasks import StandaloneTaskAdmin
-from .status_bar import StripPage
+from .status_bar import StatusBarPage
 from .user_locale import zone_of
 
 OBJECT_PAGES: tuple[Page, ...] = (
@@ -89,11 +89,11 @@ OBJECT_PAGES: tuple[Page, ...] = (
     FailureGroupPage(),
     BulkPlanPage(),
     BulkPage(),
-    BulkExport(),
+    BulkExportPage(),
     BulkOperationPage(),
     ComparePage(),
     QueuePage(),
-    TurnPage(),
+    WhyWaitingPage(),
     WorkersPage(),
     SystemPage(),
     RetentionPage(),
@@ -114,17 +114,17 @@ OBJECT_PAGES: tuple[Page, ...] = (
     FormTemplatePage(),
 )
 PAGES: tuple[Page, ...] = (
-    PulsePage(),
+    OverviewActivityPage(),
     WaitingPage(),
     AnswerPage(),
     QueuesPage(),
     SweepsPage(),
     PalettePage(),
     PreferencesPage(),
-    StripPage(),
+    StatusBarPage(),
     *OBJECT_PAGES,
 )
-SCREENS = {
+MODEL_ADMINS = {
     Run: RunAdmin,
     Attempt: AttemptAdmin,
     WorkflowDefinition: WorkflowDefinitionAdmin,
@@ -153,12 +153,12 @@ UNRESTRICTED_PAGES = {page.name for page in PAGES if not page.permission}
 """Pages that are open to whoever may sign in."""
 
 
-KEPT_ADDRESSES = {"conductor/standalonetask/": "conductor/solo/", "conductor/taskgroup/": "conductor/group/"}
+FORMER_ADDRESSES = {"conductor/standalonetask/": "conductor/solo/", "conductor/taskgroup/": "conductor/group/"}
 """Addresses of models that had another name in version 0.1: bookmarks and links in messages stay valid."""
 
 
-def _at_kept_address(line: URLPattern | URLResolver) -> URLPattern | URLResolver:
-    route = KEPT_ADDRESSES.get(str(line.pattern))
+def _keep_former_address(line: URLPattern | URLResolver) -> URLPattern | URLResolver:
+    route = FORMER_ADDRESSES.get(str(line.pattern))
     return path(route, include(line.url_patterns)) if route and isinstance(line, URLResolver) else line
 
 
@@ -171,7 +171,7 @@ class OperatorsSite(AdminSite):
     site_url = None
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
-        models = (_at_kept_address(line) for line in super().get_urls())
+        models = (_keep_former_address(line) for line in super().get_urls())
         return [*(line for page in PAGES for line in page.urls(self)), *models]
 
     def admin_view(self, view: Callable[..., HttpResponse], cacheable: bool = False) -> Callable[..., HttpResponse]:
@@ -179,14 +179,14 @@ class OperatorsSite(AdminSite):
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """What stands around every page: sidebar, environment, how the engine is, the reader's zone."""
-        shown = super().each_context(request)
-        if shown["has_permission"]:
-            shown |= {
+        context = super().each_context(request)
+        if context["has_permission"]:
+            context |= {
                 "health": engine_health(clock.now()),
                 "languages": settings.LANGUAGES,
                 "zone_name": zone_of(request),
             }
-        return shown | {"environment": (conf.environment_name, conf.environment_colour)}
+        return context | {"environment": (conf.environment_name, conf.environment_colour)}
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:
         """The sidebar in the order of the operators' work."""
@@ -194,23 +194,23 @@ class OperatorsSite(AdminSite):
         if app_label is not None:
             return apps
         known: dict[Any, dict] = {model["model"]: model for app in apps for model in app["models"]}
-        known |= {page.name: page.in_sidebar() for page in PAGES if page.is_open_to(request)}
+        known |= {page.name: page.sidebar_entry() for page in PAGES if page.is_open_to(request)}
         if known.keys() - UNRESTRICTED_PAGES:
             known["index"] = {"object_name": "index", "admin_url": reverse("admin:index"), "is_exact": True}
-        return sections(known)
+        return build_sections(known)
 
     def app_index(self, request: HttpRequest, app_label: str, extra_context: Any = None) -> HttpResponse:
         """Django's page of one app: what there is stands in the sidebar, whatever app it is of."""
         return HttpResponseRedirect(reverse("admin:index"))
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
-        shown = {**self.each_context(request), "title": self.index_title, **(extra_context or {})}
+        context = {**self.each_context(request), "title": self.index_title, **(extra_context or {})}
         if request.user.has_perm("conductor.view_run"):
-            shown |= overview(shown["health"])
+            context |= overview_context(context["health"])
         request.current_app = self.name
-        return TemplateResponse(request, "admin/index.html", shown)
+        return TemplateResponse(request, "admin/index.html", context)
 
 
 site = OperatorsSite(name="admin")
-for model, screen in SCREENS.items():
+for model, screen in MODEL_ADMINS.items():
     site.register(model, screen)

@@ -11,7 +11,7 @@ from .fragments import fragment_response
 from .pages import Page
 
 
-class StripPage(Page):
+class StatusBarPage(Page):
     """How the engine is, in words from measured lag; whoever may sign in may know."""
 
     name = "strip"
@@ -23,11 +23,11 @@ class StripPage(Page):
         return [path("strip/", site.admin_view(self.live), name="strip")]
 
     def live(self, request: HttpRequest) -> HttpResponse:
-        shown: dict[str, Any] = {
+        context: dict[str, Any] = {
             "health": engine_health(clock.now()),
             "sees_sweeps": request.user.has_perm("conductor.view_sweeppass"),
         }
-        return fragment_response(request, "ops/strip.html", shown)
+        return fragment_response(request, "ops/strip.html", context)
 
-    def in_sidebar(self) -> dict[str, Any]:
+    def sidebar_entry(self) -> dict[str, Any]:
         return {}

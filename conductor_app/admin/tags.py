@@ -15,17 +15,17 @@ from . import badges
 from .json_editor import format_json
 from .sidebar import page_name
 
-LONGEST_VALUE = 300
+MAX_VALUE_LENGTH = 300
 
 register = template.Library()
-NOTHING = ("", "-", "–")
+EMPTY_CELLS = ("", "-", "–")
 """What a cell shows that has nothing to show."""
 
-register.simple_tag(badges.icon, name="icon")
-register.simple_tag(badges.pill, name="pill")
+register.simple_tag(badges.render_icon, name="icon")
+register.simple_tag(badges.render_pill, name="pill")
 register.filter("ago", badges.relative_time)
 register.filter("exact", badges.exact_time)
-register.filter("badge", badges.badge)
+register.filter("badge", badges.render_badge)
 register.filter("marked", badges.mark_names)
 register.filter("size", badges.format_size)
 register.filter("many", badges.format_count)
@@ -37,7 +37,7 @@ register.filter("page_name", page_name)
 @register.filter
 def waiting(queue: QueueState) -> str:
     """How many attempts wait in a queue, as far as they are counted."""
-    return badges.format_lower_bound(queue.counted, queue.is_more)
+    return badges.format_lower_bound(queue.counted, queue.has_more)
 
 
 @register.filter("span")
@@ -56,7 +56,7 @@ def with_words(cells: list[SafeString], headers: list[dict[str, Any]]) -> SafeSt
 def _label_cell(cell: SafeString, word: str) -> str:
     """The cell with its word, and whether a narrow page does without it."""
     is_drawn = any(mark in cell for mark in ("<img", "<svg", "<input"))
-    none = "" if is_drawn or strip_tags(cell).strip() not in NOTHING else "data-none "
+    none = "" if is_drawn or strip_tags(cell).strip() not in EMPTY_CELLS else "data-none "
     return cell.replace("<td ", f'<td {none}data-word="{word}" ', 1)
 
 
@@ -66,7 +66,7 @@ def json_cut(value: Any) -> SafeString | str:
     if value is MISSING:
         return mark_safe('<span class="quiet">–</span>')
     text = dumps(value) or "null"
-    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
 
 
 @register.filter

@@ -18,15 +18,15 @@ class OverviewTile:
 
     name: str
     template: str
-    shown: dict[str, Any] = field(default_factory=dict)
+    context: dict[str, Any] = field(default_factory=dict)
     is_broken: bool = False
 
 
-def build_tile(name: str, template: str, look: Callable[[], dict[str, Any]]) -> OverviewTile:
+def build_tile(name: str, template: str, build_context: Callable[[], dict[str, Any]]) -> OverviewTile:
     """The tile; one that cannot be made says so, with the id under which the log says why."""
     try:
-        return OverviewTile(name, template, look())
+        return OverviewTile(name, template, build_context())
     except Exception:
         log.exception("tile_failed", extra={"tile": template})
-        told = {"what": name, "request_id": log_context.request_id(), "retry": reverse("admin:index")}
-        return OverviewTile(name, "ops/states/error.html", told, is_broken=True)
+        error_context = {"what": name, "request_id": log_context.request_id(), "retry": reverse("admin:index")}
+        return OverviewTile(name, "ops/states/error.html", error_context, is_broken=True)

@@ -15,13 +15,13 @@ from django.utils.cache import patch_vary_headers
 from .choices import saved_preferences
 
 UTC = "UTC"
-Answer = Callable[[HttpRequest], HttpResponse]
+ResponseHandler = Callable[[HttpRequest], HttpResponse]
 
 
-def user_locale_middleware(get_response: Answer) -> Answer:
+def user_locale_middleware(get_response: ResponseHandler) -> ResponseHandler:
     """Middleware: the operators' pages speak the language and say moments in the zone that their reader has chosen."""
 
-    def answer(request: HttpRequest) -> HttpResponse:
+    def handle_request(request: HttpRequest) -> HttpResponse:
         if not request.path.startswith("/admin/"):
             return get_response(request)
         with translation.override(language_of(request)), timezone.override(ZoneInfo(zone_of(request))):
@@ -30,7 +30,7 @@ def user_locale_middleware(get_response: Answer) -> Answer:
         patch_vary_headers(response, ["Accept-Language"])
         return response
 
-    return answer
+    return handle_request
 
 
 def language_of(request: HttpRequest) -> str:

@@ -15,20 +15,20 @@ def health(request: HttpRequest) -> HttpResponse:
     return _health_response(HEALTHY, UNHEALTHY)
 
 
-def state(request: HttpRequest) -> HttpResponse:
+def actuator_health(request: HttpRequest) -> HttpResponse:
     """GET /actuator/health: the same, as what watches the original asks for it."""
     return _health_response(b'{"status":"UP"}', b'{"status":"DOWN"}')
 
 
-def info(request: HttpRequest) -> HttpResponse:
+def actuator_info(request: HttpRequest) -> HttpResponse:
     """GET /actuator/info: nothing that a stranger may know."""
     return HttpResponse(b"{}", content_type="application/json")
 
 
-def _health_response(well: bytes, ill: bytes) -> HttpResponse:
+def _health_response(healthy_body: bytes, unhealthy_body: bytes) -> HttpResponse:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except DatabaseError:
-        return HttpResponse(ill, status=503, content_type="application/json")
-    return HttpResponse(well, content_type="application/json")
+        return HttpResponse(unhealthy_body, status=503, content_type="application/json")
+    return HttpResponse(healthy_body, content_type="application/json")

@@ -24,7 +24,9 @@ def metrics(request: HttpRequest) -> HttpResponse:
     except Forbidden as refusal:
         return _refusal_response(refusal, 403)
     pool_metrics.record_pool_usage()
-    text, content_type = render_metrics(request.headers.get("Accept", ""), Stored(_load(), clock.now()))
+    text, content_type = render_metrics(
+        request.headers.get("Accept", ""), DatabaseMetrics(_try_measure_load(), clock.now())
+    )
     return HttpResponse(text, content_type=content_type, headers={"Cache-Control": "no-store"})
 
 
@@ -34,7 +36,7 @@ def _refusal_response(
     return HttpResponse(f"{refusal.message}\n", status=status, content_type="text/plain", headers=headers)
 
 
-def _load() -> EngineLoad | None:
+def _try_measure_load() -> EngineLoad | None:
     """What the rows say; None while the database does not answer: its silence is worth knowing as well."""
     try:
         return measure_load(MAX_NAMES, OTHER_NAMES)
@@ -42,7 +44,7 @@ def _load() -> EngineLoad | None:
         return None
 
 
-class Stored(Collector):
+class DatabaseMetrics(Collector):
     """What is read from rows, in the words of Prometheus."""
 
     def __init__(self, load: EngineLoad | None, now: int) -> None:
@@ -53,14 +55,14 @@ class Stored(Collector):
         up.add_metric([], int(self.load is not None))
         yield up
         if self.load is not None:
-            yield from self._queues(self.load)
-            yield from self._outbox(self.load)
-            yield from self._sweeps(self.load)
+            yield from self._queue_metrics(self.load)
+            yield from self._outbox_metrics(self.load)
+            yield from self._sweep_metrics(self.load)
 
     def describe(self) -> Iterator[Metric]:
         return iter(())
 
-    def _queues(self, load: EngineLoad) -> Iterator[Metric]:
+    def _queue_metrics(self, load: EngineLoad) -> Iterator[Metric]:
         depth = GaugeMetricFamily("conductor_queue_depth", "Attempts that wait in a queue.", labels=["queue"])
         age = GaugeMetricFamily("conductor_queue_oldest_seconds", "How long the first of them waits.", labels=["queue"])
         for queue, waiting in load.queues.items():
@@ -68,13 +70,13 @@ class Stored(Collector):
             age.add_metric([queue], waiting.age_seconds(self.now))
         yield from (depth, age)
 
-    def _outbox(self, load: EngineLoad) -> Iterator[Metric]:
+    def _outbox_metrics(self, load: EngineLoad) -> Iterator[Metric]:
         waiting = load.outbox
         yield GaugeMetricFamily("conductor_outbox_messages", "Messages between runs on their way.", waiting.count)
         oldest = waiting.age_seconds(self.now)
         yield GaugeMetricFamily("conductor_outbox_oldest_seconds", "Age of the oldest of them.", oldest)
 
-    def _sweeps(self, load: EngineLoad) -> Iterator[Metric]:
+    def _sweep_metrics(self, load: EngineLoad) -> Iterator[Metric]:
         lag = GaugeMetricFamily("conductor_sweep_lag_seconds", "How late the last pass found it.", labels=["sweep"])
         ago = GaugeMetricFamily("conductor_sweep_last_pass_seconds", "Seconds since the last pass.", labels=["sweep"])
         failed = GaugeMetricFamily("conductor_sweep_failed", "Whether the last pass went wrong.", labels=["sweep"])

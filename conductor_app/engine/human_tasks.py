@@ -187,7 +187,7 @@ def _require_claimable(ask: HumanTaskView, who: str, is_external: bool, groups: 
         if (ask.taken_by, ask.is_taker_external) == (who, is_external):
             return
         raise Conflict(f"It is taken by {ask.taken_by} already.")
-    to = ask.standing.assignee
+    to = ask.assignment.assignee
     if to is None:
         return
     if to.is_external != is_external:
@@ -258,10 +258,10 @@ def skip_assignment(task_id: str, by: str, reason: str = "") -> None:
     task = _find_open_task(task_id)
     attempt, held = _attempt_of(task), HumanTask.objects.filter(pk=task_id).first()
     ask = human_task_view(attempt, load_input(attempt), held, clock.now())
-    if ask.standing.assignee is None:
+    if ask.assignment.assignee is None:
         raise Conflict("It is assigned to nobody: there is no assignment to skip.")
-    left = ask.line[ask.standing.escalated + 1 :]
-    facts = {"from": ask.standing.assignee.who}
+    left = ask.assignees[ask.assignment.escalated + 1 :]
+    facts = {"from": ask.assignment.assignee.who}
     if left:
         facts |= {"to": left[0].who}
     first, rest = (left[0], left[1:]) if left else (Assignee(""), ())
@@ -299,8 +299,8 @@ def _write_assignment(
             write(clock.now())
         return
     now = clock.now()
-    line = [replace(first, minutes=(due_at - now) // MINUTE_MS if due_at else first.minutes), *rest]
-    end = human_task.last_assignment_ends_at(line, now) if first.who else now
+    assignees = [replace(first, minutes=(due_at - now) // MINUTE_MS if due_at else first.minutes), *rest]
+    end = human_task.last_assignment_ends_at(assignees, now) if first.who else now
     try:
         change_run(
             RunCommand(

@@ -11,7 +11,7 @@ from django.db import connection, transaction
 
 from .. import clock, conf, notifications
 from ..access.masking import decrypt_masked, masked_texts
-from ..access.permissions import Thing, task_target
+from ..access.permissions import Target, task_target
 from ..access.redaction import redact_verbatim
 from ..core import reports
 from ..core.decide import Command
@@ -165,7 +165,7 @@ def release_connection() -> None:
         connection.close()
 
 
-Guard = Callable[[Thing], None]
+Guard = Callable[[Target], None]
 """Raises Forbidden where whoever reports must not report on this task."""
 
 

@@ -39,14 +39,14 @@ def recent_firings(alert: Alert, now: int) -> list[tuple[int, int]]:
     """When it would have rung in the last seven days."""
     since = now - BACK_MS
     if alert.kind == AGE:
-        return find_alert_times(rule_of(alert), *_ages(alert, since, now), since, now)
+        return find_alert_times(rule_of(alert), *_overage_times(alert, since, now), since, now)
     hits, total = _selected_and_all(alert)
     after = since - alert.window_minutes * MINUTE
     moments = [_run_times(runs, after, now) if runs is not None else [] for runs in (hits, total)]
     return find_alert_times(rule_of(alert), *moments, since, now)
 
 
-def _ages(alert: Alert, since: int, now: int) -> tuple[list[int], list[int]]:
+def _overage_times(alert: Alert, since: int, now: int) -> tuple[list[int], list[int]]:
     """When runs became too old, and when those ended; in whatever status they are by now."""
     age = rule_of(alert).age_ms
     rest = {name: value for name, value in alert.view.selection.items() if name != "status"}

@@ -11,7 +11,7 @@ from ..models import Attempt
 from .durations import format_duration
 from .gate_verdicts import GateVerdict, closed_gates
 
-STRUCTURE = (
+CONTAINER_STEP_TYPES = (
     "JOIN",
     "EXCLUSIVE_JOIN",
     "DO_WHILE",
@@ -26,7 +26,7 @@ STRUCTURE = (
 
 def interest_sort_key(attempt: Attempt) -> tuple[int, int]:
     """Sorts open attempts: what is stuck in a queue first, what merely waits for the others last."""
-    if attempt.task.type in STRUCTURE:
+    if attempt.task.type in CONTAINER_STEP_TYPES:
         return 3, attempt.seq
     return {"PENDING": 0}.get(attempt.status, 1 if attempt.queue == "" else 2), attempt.seq
 
@@ -34,60 +34,62 @@ def interest_sort_key(attempt: Attempt) -> tuple[int, int]:
 def describe_wait(attempt: Attempt, tries: int | None, verdicts: Sequence[GateVerdict], now: int) -> str:
     """The sentence for one open attempt that was read with its task and run."""
     if attempt.status == "PENDING":
-        return _pending(attempt, tries, verdicts, now)
+        return _describe_pending(attempt, tries, verdicts, now)
     if attempt.queue:
-        return _with_a_worker(attempt, now)
-    return _held_by_the_engine(attempt, now)
+        return _describe_leased(attempt, now)
+    return _describe_engine_wait(attempt, now)
 
 
-def _pending(attempt: Attempt, tries: int | None, verdicts: Sequence[GateVerdict], now: int) -> str:
-    said = {"task": attempt.task, "left": format_duration(attempt.visible_at - now)}
+def _describe_pending(attempt: Attempt, tries: int | None, verdicts: Sequence[GateVerdict], now: int) -> str:
+    facts = {"task": attempt.task, "left": format_duration(attempt.visible_at - now)}
     delayed = attempt.visible_at > now
     if delayed and attempt.poll_count == 0 and attempt.number > 0:
-        return (_("retry of `%(task)s` in %(left)s") % said) + _name_attempt(attempt, tries) + _after(attempt)
+        return (
+            (_("retry of `%(task)s` in %(left)s") % facts) + _name_attempt(attempt, tries) + _previous_reason(attempt)
+        )
     if delayed and attempt.poll_count > 0:
-        return _("`%(task)s` was handed back by its worker and is due again in %(left)s") % said
+        return _("`%(task)s` was handed back by its worker and is due again in %(left)s") % facts
     if delayed:
-        return _("`%(task)s` starts in %(left)s") % said
-    return f"`{attempt.task}` — {_why(attempt, verdicts, now)}"
+        return _("`%(task)s` starts in %(left)s") % facts
+    return f"`{attempt.task}` — {_describe_obstacle(attempt, verdicts, now)}"
 
 
 def _name_attempt(attempt: Attempt, tries: int | None) -> str:
-    said = {"number": attempt.number + 1, "tries": tries}
-    return " " + (_("(attempt %(number)s of %(tries)s)") if tries else _("(attempt %(number)s)")) % said
+    facts = {"number": attempt.number + 1, "tries": tries}
+    return " " + (_("(attempt %(number)s of %(tries)s)") if tries else _("(attempt %(number)s)")) % facts
 
 
-def _after(attempt: Attempt) -> str:
+def _previous_reason(attempt: Attempt) -> str:
     return _(", after: %(reason)s") % {"reason": first_line(attempt.reason)} if attempt.reason else ""
 
 
-def _why(attempt: Attempt, verdicts: Sequence[GateVerdict], now: int) -> str:
+def _describe_obstacle(attempt: Attempt, verdicts: Sequence[GateVerdict], now: int) -> str:
     obstacles = closed_gates(verdicts)
     if obstacles:
         sentence = obstacles[0].sentence.rstrip(".")
         return sentence[:1].lower() + sentence[1:]
-    said = {"queue": attempt.queue, "since": format_duration(now - attempt.pending_since)}
-    return _("next in queue `%(queue)s` since %(since)s") % said
+    facts = {"queue": attempt.queue, "since": format_duration(now - attempt.pending_since)}
+    return _("next in queue `%(queue)s` since %(since)s") % facts
 
 
-def _with_a_worker(attempt: Attempt, now: int) -> str:
-    said = {"task": attempt.task, "worker": attempt.worker}
-    said["since"] = format_duration(now - (attempt.claimed_at or attempt.started_at or now))
+def _describe_leased(attempt: Attempt, now: int) -> str:
+    facts = {"task": attempt.task, "worker": attempt.worker}
+    facts["since"] = format_duration(now - (attempt.claimed_at or attempt.started_at or now))
     left = (attempt.lease_ends_at or 0) - now
     lease = _("; its lease ends in %(left)s") % {"left": format_duration(left)} if left > 0 else ""
     if attempt.worker:
-        return _("`%(task)s` is with worker `%(worker)s` since %(since)s") % said + lease
-    return _("`%(task)s` is with a worker since %(since)s") % said + lease
+        return _("`%(task)s` is with worker `%(worker)s` since %(since)s") % facts + lease
+    return _("`%(task)s` is with a worker since %(since)s") % facts + lease
 
 
-def _held_by_the_engine(attempt: Attempt, now: int) -> str:
-    say = HELD.get(attempt.task.type)
-    if say is not None:
-        return say(attempt, now)
+def _describe_engine_wait(attempt: Attempt, now: int) -> str:
+    describe = ENGINE_WAITS.get(attempt.task.type)
+    if describe is not None:
+        return describe(attempt, now)
     return _("`%(task)s` (%(type)s) waits for its moment") % {"task": attempt.task, "type": attempt.task.type}
 
 
-def _until(attempt: Attempt, now: int) -> str:
+def _describe_timer(attempt: Attempt, now: int) -> str:
     if attempt.ends_at == NEVER:
         return _("`%(task)s` waits to be reported on") % {"task": attempt.task}
     return _("`%(task)s` waits another %(left)s") % {
@@ -99,16 +101,16 @@ def _until(attempt: Attempt, now: int) -> str:
 def _sentence(sentence: Any) -> Callable[[Attempt, int], str]:
     """A sentence that knows the task, its turn and how long it has waited."""
 
-    def say(attempt: Attempt, now: int) -> str:
+    def describe(attempt: Attempt, now: int) -> str:
         task = attempt.task
         return sentence % {"task": task, "turn": task.iteration, "since": format_duration(now - attempt.scheduled_at)}
 
-    return say
+    return describe
 
 
-def _phase(attempt: Attempt, now: int) -> str:
-    said = PHASES.get(attempt.task.iteration, gettext_lazy("`%(task)s` waits for its body"))
-    return said % {"task": attempt.task}
+def _describe_phase(attempt: Attempt, now: int) -> str:
+    facts = PHASES.get(attempt.task.iteration, gettext_lazy("`%(task)s` waits for its body"))
+    return facts % {"task": attempt.task}
 
 
 PHASES = {
@@ -117,9 +119,9 @@ PHASES = {
 }
 
 
-HELD: dict[str, Callable[[Attempt, int], str]] = {
+ENGINE_WAITS: dict[str, Callable[[Attempt, int], str]] = {
     "HUMAN": _sentence(gettext_lazy("`%(task)s` waits for a person since %(since)s")),
-    "WAIT": _until,
+    "WAIT": _describe_timer,
     "YIELD": _sentence(gettext_lazy("`%(task)s` has been waiting for a signal for %(since)s")),
     "WAIT_FOR_WEBHOOK": _sentence(gettext_lazy("`%(task)s` has been waiting for a webhook event for %(since)s")),
     "PULL_WORKFLOW_MESSAGES": _sentence(gettext_lazy("`%(task)s` waits for a message to the workflow")),
@@ -129,7 +131,7 @@ HELD: dict[str, Callable[[Attempt, int], str]] = {
     "DO_WHILE": _sentence(gettext_lazy("`%(task)s` is in turn %(turn)s")),
     "FOR_EACH": _sentence(gettext_lazy("`%(task)s` waits for its items; %(turn)s have begun")),
     "FOR_EACH_ITEM": _sentence(gettext_lazy("`%(task)s` waits for what is done for its item")),
-    "TRY_CATCH": _phase,
+    "TRY_CATCH": _describe_phase,
 }
 
 

@@ -22,8 +22,12 @@ def value_changes(entry: AuditEntry) -> list[Difference]:
 
 def other_facts(entry: AuditEntry) -> dict[str, object]:
     """What the line tells beside that."""
-    told = {*FROM_TO, *BEFORE_AFTER} if value_changes(entry) else set()
-    return {name: value for name, value in entry.facts.items() if name not in told and value not in (None, "", [], {})}
+    change_names = {*FROM_TO, *BEFORE_AFTER} if value_changes(entry) else set()
+    return {
+        name: value
+        for name, value in entry.facts.items()
+        if name not in change_names and value not in (None, "", [], {})
+    }
 
 
 def application_owners(entries: Iterable[AuditEntry]) -> dict[str, str]:

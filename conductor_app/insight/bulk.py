@@ -44,9 +44,9 @@ def count_selection(selection: Mapping[str, Any]) -> SelectionCount:
 
 def frequent_answers(operation: BulkOperation) -> list[tuple[str, str, int]]:
     """What was answered most: outcome, answer and how often, those that were refused first."""
-    told = operation.items.exclude(outcome__in=(BulkItem.WAITING, BulkItem.DONE)).order_by()
+    answered = operation.items.exclude(outcome__in=(BulkItem.WAITING, BulkItem.DONE)).order_by()
     counted = Counter[tuple[str, str]]()
-    for outcome, answer, count in told.values_list("outcome", "answer").annotate(Count("pk")).order_by()[:2_000]:
+    for outcome, answer, count in answered.values_list("outcome", "answer").annotate(Count("pk")).order_by()[:2_000]:
         # The run's own id stands in most answers; without it they are the same.
         counted[outcome, _strip_ids(answer)] += count
     return [(outcome, answer, count) for (outcome, answer), count in counted.most_common(MOST_REASONS)]

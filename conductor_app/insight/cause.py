@@ -15,7 +15,7 @@ from .gate_verdicts import GateVerdict, verdicts_on
 from .last_transition import last_transition
 from .parsed_definitions import attempts_allowed, parsed_definition
 
-DEEPEST = 3
+MAX_DEPTH = 3
 """How many sub-workflows are followed down to the first failure."""
 NO_REASON = "no reason was given"
 """What lists and exports say; sentences say it in the reader's language."""
@@ -51,7 +51,7 @@ def failure_reasons(runs: Iterable[Run]) -> dict[str, tuple[str, str]]:
     }
 
 
-def _running(run: Run, now: int) -> Cause:
+def _running_cause(run: Run, now: int) -> Cause:
     if run.begins_later(now):
         until = {"moment": format_timestamp(run.created_at), "left": format_elapsed(run.created_at - now)}
         return Cause(_("Waiting: its start is asked for at %(moment)s, in %(left)s") % until, is_waiting=True)
@@ -81,21 +81,21 @@ def _open_attempts(run: Run) -> list[Attempt]:
 
 
 def _failed_cause(run: Run, now: int) -> Cause:
-    return _ended_badly(run, now, _("Failed: %(reason)s"), _("Failed at `%(task)s`, %(which)s: %(reason)s"))
+    return _failure_cause(run, now, _("Failed: %(reason)s"), _("Failed at `%(task)s`, %(which)s: %(reason)s"))
 
 
-def _timed_out(run: Run, now: int) -> Cause:
-    return _ended_badly(run, now, _("Timed out: %(reason)s"), _("Timed out at `%(task)s`, %(which)s: %(reason)s"))
+def _timed_out_cause(run: Run, now: int) -> Cause:
+    return _failure_cause(run, now, _("Timed out: %(reason)s"), _("Timed out at `%(task)s`, %(which)s: %(reason)s"))
 
 
-def _ended_badly(run: Run, now: int, alone: str, at_task: str, deeper: int = DEEPEST) -> Cause:
-    """The sentence `at_task` where it is known which one failed, else the one that gives the run's reason `alone`."""
+def _failure_cause(run: Run, now: int, without_task: str, with_task: str, depth: int = MAX_DEPTH) -> Cause:
+    """Return `with_task` if the failed task is known, otherwise `without_task` with the run's reason."""
     attempt = Attempt.objects.defer_payloads().filter(pk=run.failed_attempt_id).select_related("task").first()
     if attempt is None:
-        return Cause(alone % {"reason": first_line(run.reason) or _("no reason was given")})
+        return Cause(without_task % {"reason": first_line(run.reason) or _("no reason was given")})
     which = _name_attempt(attempt, attempts_allowed(parsed_definition(run.plan_id), attempt.task))
-    reason = _failure_inside(attempt, now, deeper) or first_line(attempt.reason) or _("no reason was given")
-    sentence = at_task % {"task": attempt.task, "which": which, "reason": reason}
+    reason = _failure_inside(attempt, now, depth) or first_line(attempt.reason) or _("no reason was given")
+    sentence = with_task % {"task": attempt.task, "which": which, "reason": reason}
     return Cause(sentence, str(attempt.task), attempt.id, attempt.child_id)
 
 
@@ -107,14 +107,14 @@ def _name_attempt(attempt: Attempt, tries: int | None) -> str:
     return _("attempt %(number)s of %(tries)s") % {"number": number, "tries": max(tries, number)}
 
 
-def _failure_inside(attempt: Attempt, now: int, deeper: int) -> str:
+def _failure_inside(attempt: Attempt, now: int, depth: int) -> str:
     """Where its sub-workflow failed, if that is why it did."""
-    child = Run.objects.defer_payloads().filter(pk=attempt.child_id).first() if attempt.child_id and deeper else None
+    child = Run.objects.defer_payloads().filter(pk=attempt.child_id).first() if attempt.child_id and depth else None
     if child is None or not child.failed_attempt_id:
         return ""
-    alone = _("its sub-workflow failed: %(reason)s")
-    at_task = _("its sub-workflow failed at `%(task)s`, %(which)s: %(reason)s")
-    return _ended_badly(child, now, alone, at_task, deeper - 1).sentence
+    without_task = _("its sub-workflow failed: %(reason)s")
+    with_task = _("its sub-workflow failed at `%(task)s`, %(which)s: %(reason)s")
+    return _failure_cause(child, now, without_task, with_task, depth - 1).sentence
 
 
 def _terminated_cause(run: Run, now: int) -> Cause:
@@ -147,10 +147,10 @@ def _completed_cause(run: Run, now: int) -> Cause:
 
 
 CAUSES = {
-    RUNNING: _running,
+    RUNNING: _running_cause,
     PAUSED: _paused_cause,
     FAILED: _failed_cause,
-    TIMED_OUT: _timed_out,
+    TIMED_OUT: _timed_out_cause,
     TERMINATED: _terminated_cause,
     COMPLETED: _completed_cause,
 }

@@ -16,10 +16,10 @@ def clock_skews(now: int) -> dict[str, int]:
     """
     lines = list(TaskLog.objects.order_by("-pk").values_list("attempt_id", "at")[:LOOKED_AT])
     rows = Attempt.objects.filter(pk__in={attempt_id for attempt_id, _ in lines}).exclude(worker="")
-    held = {id: (worker, claimed, ended) for id, worker, claimed, ended in rows.values_list(*FIELDS)}
+    leased = {id: (worker, claimed, ended) for id, worker, claimed, ended in rows.values_list(*FIELDS)}
     found: dict[str, int] = {}
     for attempt_id, at in lines:
-        worker, claimed_at, ended_at = held.get(attempt_id, ("", None, None))
+        worker, claimed_at, ended_at = leased.get(attempt_id, ("", None, None))
         off = _distance(logged_at(at), claimed_at, ended_at or now) if worker and claimed_at else 0
         if abs(off) > TOLERATED_MS:
             found.setdefault(worker, off)

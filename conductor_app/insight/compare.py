@@ -10,9 +10,9 @@ from .differences import Difference, find_differences
 
 MOST_TASKS = 2_000
 MOST_ROWS = 500
-LARGE = 64_000
+LARGE_DOCUMENT_BYTES = 64_000
 DOCUMENTS = ("input", "output", "variables")
-GOOD, BAD = ("COMPLETED",), ("FAILED", "TIMED_OUT", "TERMINATED")
+SUCCESS_STATUSES, FAILURE_STATUSES = ("COMPLETED",), ("FAILED", "TIMED_OUT", "TERMINATED")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +68,15 @@ class RunComparison:
     is_cut: bool = False
 
     @property
-    def are_of_one_definition(self) -> bool:
+    def have_same_definition(self) -> bool:
         return self.one.name == self.other.name
 
     @property
-    def follow_one_plan(self) -> bool:
+    def have_same_version(self) -> bool:
         return self.one.plan_id == self.other.plan_id
 
     @property
-    def are_alike(self) -> bool:
+    def are_identical(self) -> bool:
         """Whether nothing differs but times."""
         return not any(row.differs for row in self.rows) and not any(self.documents.values())
 
@@ -86,7 +86,7 @@ def compare_runs(one: Run, other: Run) -> RunComparison:
     first, second = _load_tasks(one), _load_tasks(other)
     rows = (ComparedRow(key, first.get(key), second.get(key)) for key in dict.fromkeys([*first, *second]))
     found = list(islice(rows, MOST_ROWS))
-    documents = {name: _differences(one, other, name) for name in DOCUMENTS}
+    documents = {name: _document_differences(one, other, name) for name in DOCUMENTS}
     return RunComparison(one, other, found, documents, len(first | second) > MOST_ROWS)
 
 
@@ -115,8 +115,8 @@ def _compared_task(task: Task, attempts: Iterable[Attempt]) -> ComparedTask:
     )
 
 
-def _differences(one: Run, other: Run, name: str) -> list[Difference] | None:
-    if max(getattr(one, f"{name}_size"), getattr(other, f"{name}_size")) > LARGE:
+def _document_differences(one: Run, other: Run, name: str) -> list[Difference] | None:
+    if max(getattr(one, f"{name}_size"), getattr(other, f"{name}_size")) > LARGE_DOCUMENT_BYTES:
         return None
     return find_differences(getattr(one, name), getattr(other, name))
 
@@ -125,8 +125,8 @@ def comparison_candidates(run: Run) -> dict[str, str]:
     """Runs that are worth comparing with: the last that succeeded, the one before, and one of the usual kind."""
     same = Run.objects.of_definition(run.name).exclude(pk=run.pk).order_by("-created_at", "-id")
     found = {
-        "last success": same.filter(status__in=GOOD),
-        "last failure": same.filter(status__in=BAD),
+        "last success": same.filter(status__in=SUCCESS_STATUSES),
+        "last failure": same.filter(status__in=FAILURE_STATUSES),
         "previous": same.filter(created_at__lte=run.created_at),
     }
     ids = {name: rows.values_list("pk", flat=True).first() for name, rows in found.items()}

@@ -21,7 +21,7 @@ from ..core.document.policy import BUILT_IN_TYPES
 from ..core.step_types import STEP_TYPES
 from ..models import WorkflowDefinition
 
-DEEPEST = 5
+MAX_DEPTH = 5
 MOST_NAMES = 500
 TABLES: dict[str, FieldTable] = {
     "workflow": WORKFLOW_DEFINITION,
@@ -99,6 +99,6 @@ def _spot_name(spot: StepSpot) -> str:
 
 def _name_tree(shape: PayloadShape, depth: int = 0) -> dict[str, Any]:
     """The names that are known, inside one another."""
-    if shape.members is None or depth > DEEPEST:
+    if shape.members is None or depth > MAX_DEPTH:
         return {}
     return {name: _name_tree(inner, depth + 1) for name, inner in shape.members.items()}

@@ -9,7 +9,7 @@ from django.db.models import OuterRef, Subquery
 
 from ..core.nesting import step_sequences
 from ..models import Attempt, Run, Task
-from .attempt_waits import STRUCTURE
+from .attempt_waits import CONTAINER_STEP_TYPES
 from .parsed_definitions import parsed_definition
 
 MOST_TASKS = 10_000
@@ -34,40 +34,44 @@ class TaskSpan:
     name: str = ""
 
     @property
-    def length(self) -> int:
+    def duration_ms(self) -> int:
         return self.end - self.begin
 
 
-def branches(tasks: Sequence[Mapping[str, Any]], above: tuple[Branch, ...] = (), loops: int = 0) -> dict[str, tuple]:
+def enclosing_branches(
+    tasks: Sequence[Mapping[str, Any]], above: tuple[Branch, ...] = (), loops: int = 0
+) -> dict[str, tuple]:
     """Of each step, the branches of forks that it lies in, the outermost first."""
     found: dict[str, tuple[Branch, ...]] = {}
     for task in tasks:
         ref, kind = str(task.get("taskReferenceName")), task.get("type")
         found[ref] = above
-        deeper = loops + LOOPS.get(str(kind), 0)
+        deeper = loops + ITERATION_LEVELS.get(str(kind), 0)
         for number, inner in enumerate(step_sequences(task)):
             place = (*above, (ref, loops, number)) if kind == "FORK_JOIN" else above
-            found |= branches(inner, place, deeper)
+            found |= enclosing_branches(inner, place, deeper)
     return found
 
 
-LOOPS = {"DO_WHILE": 1, "FOR_EACH": 2}
+ITERATION_LEVELS = {"DO_WHILE": 1, "FOR_EACH": 2}
 """How many turns a step adds to the names of those inside it."""
 
 
 def critical_path(
-    stretches: Iterable[TaskSpan], within: Mapping[str, tuple[Branch, ...]] | None = None, last: str = ""
+    spans: Iterable[TaskSpan], branches_by_ref: Mapping[str, tuple[Branch, ...]] | None = None, last: str = ""
 ) -> list[TaskSpan]:
     """The chain, the first task first. `last`: the task that it ends with, else the one that ended last.
 
     Steps that only wait for others (joins, loops, forks) are no links: what they waited for is.
     """
-    links = sorted((each for each in stretches if each.type not in STRUCTURE), key=lambda each: (each.end, each.seq))
+    links = sorted(
+        (each for each in spans if each.type not in CONTAINER_STEP_TYPES), key=lambda each: (each.end, each.seq)
+    )
     if not links:
         return []
-    chart = _SpanIndex(links, [each.end for each in links], within or {}, _branch_starts(links))
+    span_index = _SpanIndex(links, [each.end for each in links], branches_by_ref or {}, _branch_starts(links))
     found = [next((each for each in links if each.key == last), None) or _last_ended(links)]
-    while (before := chart.enabler(found[-1])) is not None:
+    while (before := span_index.find_predecessor(found[-1])) is not None:
         found.append(before)
     return found[::-1]
 
@@ -79,11 +83,11 @@ def _last_ended(links: Sequence[TaskSpan]) -> TaskSpan:
 
 def _branch_starts(links: Iterable[TaskSpan]) -> dict[str, int]:
     """When the branches of dynamic forks began, by their heads: those of one fork begin together."""
-    heads: dict[str, int] = {}
+    branch_starts: dict[str, int] = {}
     for each in links:
         if each.branch_head:
-            heads[each.branch_head] = min(heads.get(each.branch_head, each.begin), each.begin)
-    return heads
+            branch_starts[each.branch_head] = min(branch_starts.get(each.branch_head, each.begin), each.begin)
+    return branch_starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,27 +96,29 @@ class _SpanIndex:
 
     links: Sequence[TaskSpan]
     ends: Sequence[int]
-    within: Mapping[str, tuple[Branch, ...]]
-    heads: Mapping[str, int]
+    branches_by_ref: Mapping[str, tuple[Branch, ...]]
+    branch_starts: Mapping[str, int]
 
-    def enabler(self, after: TaskSpan) -> TaskSpan | None:
+    def find_predecessor(self, after: TaskSpan) -> TaskSpan | None:
         """What this one had waited for: of all that could lead to it, what ended last before it began."""
         for place in range(bisect_right(self.ends, after.begin) - 1, -1, -1):
             each = self.links[place]
-            if each.seq < after.seq and not self._stand_beside(each, after):
+            if each.seq < after.seq and not self._are_parallel(each, after):
                 return each
         return None
 
-    def _stand_beside(self, one: TaskSpan, other: TaskSpan) -> bool:
+    def _are_parallel(self, one: TaskSpan, other: TaskSpan) -> bool:
         """Whether they lie in different branches of one fork, so that neither leads to the other."""
         if (
             one.branch_head
             and other.branch_head
             and one.branch_head != other.branch_head
-            and self.heads[one.branch_head] == self.heads[other.branch_head]
+            and self.branch_starts[one.branch_head] == self.branch_starts[other.branch_head]
         ):
             return True
-        for mine, theirs in zip(self.within.get(one.ref, ()), self.within.get(other.ref, ()), strict=False):
+        for mine, theirs in zip(
+            self.branches_by_ref.get(one.ref, ()), self.branches_by_ref.get(other.ref, ()), strict=False
+        ):
             fork, loops, branch = mine
             if (fork, loops) != theirs[:2] or one.iteration_path[:loops] != other.iteration_path[:loops]:
                 return False
@@ -141,9 +147,9 @@ def critical_path_of(run: Run, now: int) -> list[TaskSpan] | None:
     if len(tasks) > MOST_TASKS:
         return None
     definition = parsed_definition(run.plan_id)
-    within = branches(definition.document.get("tasks") or ()) if definition else {}
+    branches_by_ref = enclosing_branches(definition.document.get("tasks") or ()) if definition else {}
     failed = next((str(task) for task in tasks if task.attempt_id == run.failed_attempt_id), "")
-    return critical_path((task_span(task, task.end, now) for task in tasks), within, failed)
+    return critical_path((task_span(task, task.end, now) for task in tasks), branches_by_ref, failed)
 
 
 def task_span(task: Task, ended_at: int | None, now: int) -> TaskSpan:

@@ -44,7 +44,7 @@ def database_status() -> DatabaseStatus:
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     missing = [f"{migration.app_label}.{migration.name}" for migration, _ in plan]
-    return (_postgresql if connection.vendor == "postgresql" else _sqlite)(missing)
+    return (_postgresql_status if connection.vendor == "postgresql" else _sqlite_status)(missing)
 
 
 def size_in_bytes() -> int:
@@ -54,7 +54,7 @@ def size_in_bytes() -> int:
     return _fetch("SELECT c.page_count * s.page_size FROM pragma_page_count() c, pragma_page_size() s")[0][0]
 
 
-def room_in_bytes() -> int | None:
+def size_limit_in_bytes() -> int | None:
     """How large it may become: what the setting says, else what the disk of its file still holds; None if not known."""
     if conf.database_limit_gb:
         return conf.database_limit_gb * GIB
@@ -64,7 +64,7 @@ def room_in_bytes() -> int | None:
     return size_in_bytes() + disk_usage(Path(name).parent).free
 
 
-def _postgresql(missing: list[str]) -> DatabaseStatus:
+def _postgresql_status(missing: list[str]) -> DatabaseStatus:
     [(version, size, now)] = _fetch(
         "SELECT current_setting('server_version'), pg_database_size(current_database()), "
         "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigint"
@@ -84,7 +84,7 @@ def _postgresql(missing: list[str]) -> DatabaseStatus:
     return DatabaseStatus(name, size, now - clock.now(), missing, tables, [SlowStatement(*row) for row in running])
 
 
-def _sqlite(missing: list[str]) -> DatabaseStatus:
+def _sqlite_status(missing: list[str]) -> DatabaseStatus:
     [(version, pages, bytes)] = _fetch(
         "SELECT sqlite_version(), c.page_count, s.page_size FROM pragma_page_count() c, pragma_page_size() s"
     )

@@ -22,13 +22,13 @@ def definition_context(documents: Iterable[Mapping[str, Any]], *, with_examples:
     documents = list(documents)
     found = [spot for document in documents for spot in all_steps(document.get("tasks"))]
     subs = {name for spot in found for name in named_workflows(spot.step)}
-    workflows = _versions()
-    outputs = _examples(documents) if with_examples else {}
+    workflows = _versions_by_name()
+    outputs = _example_shapes(documents) if with_examples else {}
     return LintContext(
         tasks=dict(TaskDefinition.objects.values_list("name", "document")[:5_000]),
         workflows=workflows,
         outputs=outputs,
-        workflow_outputs=_outputs_of(subs & workflows.keys()),
+        workflow_outputs=_output_shapes(subs & workflows.keys()),
         worked=frozenset(Poller.objects.order_by().values_list("task_type", flat=True).distinct()),
         received=_received_events() if any(type_of(spot.step) == "WAIT_FOR_WEBHOOK" for spot in found) else None,
     )
@@ -41,29 +41,29 @@ def _received_events() -> frozenset[str]:
 
 def named_workflows(step: Mapping[str, Any]) -> set[str]:
     """The workflows that a step starts, as far as they are written out."""
-    given = step.get("inputParameters")
-    start = given.get("startWorkflow") if isinstance(given, Mapping) else None
+    inputs = step.get("inputParameters")
+    start = inputs.get("startWorkflow") if isinstance(inputs, Mapping) else None
     params = [param for param in (step.get("subWorkflowParam"), start) if isinstance(param, Mapping)]
     return {name for param in params if isinstance(name := param.get("name"), str)}
 
 
-def _versions() -> dict[str, frozenset[int]]:
+def _versions_by_name() -> dict[str, frozenset[int]]:
     versions: dict[str, set[int]] = {}
     for name, version in WorkflowDefinition.objects.order_by("name").values_list("name", "version"):
         versions.setdefault(name, set()).add(version)
     return {name: frozenset(found) for name, found in versions.items()}
 
 
-def _outputs_of(names: Iterable[str]) -> dict[str, PayloadShape]:
+def _output_shapes(names: Iterable[str]) -> dict[str, PayloadShape]:
     """What the newest versions of these workflows give."""
     rows = WorkflowDefinition.objects.filter(name__in=list(names)).order_by("version")
     return {row.name: workflow_output_shape(row.document) for row in rows}
 
 
-def _examples(documents: Iterable[Mapping[str, Any]]) -> dict[str, PayloadShape]:
+def _example_shapes(documents: Iterable[Mapping[str, Any]]) -> dict[str, PayloadShape]:
     """The shapes of what the tasks of the newest runs gave, by the names of the tasks."""
     names = [name for document in documents if isinstance(name := document.get("name"), str)][:1]
-    runs = [run for name in names for run in newest_runs(name)]
+    runs = [run for name in names for run in newest_run_ids(name)]
     attempts = (
         Attempt.objects.filter(run__in=runs, status="COMPLETED", output_size__lte=LARGEST_EXAMPLE, output_path="")
         .exclude(output={})
@@ -76,7 +76,7 @@ def _examples(documents: Iterable[Mapping[str, Any]]) -> dict[str, PayloadShape]
     return shapes
 
 
-def newest_runs(name: str) -> list[str]:
+def newest_run_ids(name: str) -> list[str]:
     """The ids of the runs of a definition that began last."""
     runs = Run.objects.of_definition(name).order_by("-created_at")
     return list(runs.values_list("pk", flat=True)[:RUNS_LOOKED_AT])
@@ -84,5 +84,5 @@ def newest_runs(name: str) -> list[str]:
 
 def shape_of_task(name: str, known: LintContext) -> PayloadShape:
     """What a task gives, by its definition or by what it gave lately."""
-    promised = task_output_shape((known.tasks or {}).get(name))
-    return promised if promised.members is not None else known.outputs.get(name, PayloadShape())
+    declared = task_output_shape((known.tasks or {}).get(name))
+    return declared if declared.members is not None else known.outputs.get(name, PayloadShape())

@@ -14,7 +14,7 @@ def newest_definitions():
     return WorkflowDefinition.objects.filter(pk=Subquery(versions.values("pk")[:1]))
 
 
-def users_of_task(name: str) -> list[WorkflowDefinition]:
+def workflows_using_task(name: str) -> list[WorkflowDefinition]:
     """The workflows whose steps name this task: their text says it first, their steps decide."""
     rows = newest_definitions().filter(document__contains=name).order_by("name")[: 4 * MOST]
     return [row for row in rows if any(spot.name == name for spot in all_steps(row.document.get("tasks")))][:MOST]

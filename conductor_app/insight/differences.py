@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-MOST = 200
-DEEPEST = 60
+MAX_DIFFERENCES = 200
+MAX_DEPTH = 60
 
 
 class MissingValue:
@@ -36,15 +36,15 @@ class Difference:
 
 def find_differences(before: Any, after: Any) -> list[Difference]:
     """The places at which they differ, no more than MOST."""
-    return list(islice(_find_differences(before, after, "", 0), MOST))
+    return list(islice(_find_differences(before, after, "", 0), MAX_DIFFERENCES))
 
 
 def _find_differences(before: Any, after: Any, path: str, depth: int) -> Iterator[Difference]:
-    if depth < DEEPEST and isinstance(before, dict) and isinstance(after, dict):
+    if depth < MAX_DEPTH and isinstance(before, dict) and isinstance(after, dict):
         for key in dict.fromkeys([*before, *after]):
             place = f"{path}.{key}" if path else str(key)
             yield from _find_differences(before.get(key, MISSING), after.get(key, MISSING), place, depth + 1)
-    elif depth < DEEPEST and isinstance(before, list) and isinstance(after, list):
+    elif depth < MAX_DEPTH and isinstance(before, list) and isinstance(after, list):
         for index in range(max(len(before), len(after))):
             pair = (side[index] if index < len(side) else MISSING for side in (before, after))
             yield from _find_differences(*pair, f"{path}[{index}]", depth + 1)

@@ -23,12 +23,12 @@ class TypicalDuration:
 
     @property
     def sentence(self) -> str:
-        said = {"from": format_duration(self.p50), "to": format_duration(self.p95), "count": self.count}
-        return _("usually %(from)s to %(to)s (median and 95 %% of %(count)s)") % said
+        facts = {"from": format_duration(self.p50), "to": format_duration(self.p95), "count": self.count}
+        return _("usually %(from)s to %(to)s (median and 95 %% of %(count)s)") % facts
 
-    def is_slow(self, took: int) -> bool:
+    def is_slow(self, duration_ms: int) -> bool:
         """Whether something that took so long is worth a second look."""
-        return took > self.p95 and took > self.p50 * 2 and took - self.p50 > SECOND
+        return duration_ms > self.p95 and duration_ms > self.p50 * 2 and duration_ms - self.p50 > SECOND
 
 
 def typical_step_durations(name: str, version: int) -> dict[str, TypicalDuration]:

@@ -47,102 +47,112 @@ class DeliveredEvent:
     """One event with all that was made of it."""
 
     delivery: EventDelivery
-    heard: Sequence[HandlerResult]
+    results: Sequence[HandlerResult]
 
 
 @dataclass(frozen=True, slots=True)
 class EventListPage:
     """A page of events. `is_cut`: not all of them were looked at; the next page goes on."""
 
-    told: Sequence[DeliveredEvent]
+    delivered: Sequence[DeliveredEvent]
     before: str = ""
     after: str = ""
     is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _CandidateRows:
     """The rows whose index answers most of a question, and what is left to be asked of each of them."""
 
     rows: QuerySet
     sort: SortColumn
-    way: str = ""  # from a row to its event
-    left: Q = field(default_factory=Q)
+    event_prefix: str = ""  # from a row to its event
+    remaining: Q = field(default_factory=Q)
 
 
-def event_page(sought: EventFilter, after: str = "", before: str = "") -> EventListPage:
+def event_page(event_filter: EventFilter, after: str = "", before: str = "") -> EventListPage:
     """The events behind a place, or before it; newest first."""
     after, before = (place if PLACE.fullmatch(place) else "" for place in (after, before))
-    asked = _matching_rows(sought)
-    rows, edge = asked.rows, ""
-    if asked.left:
-        rows, edge = _scan_bounded(asked, after or before, backwards=bool(before))
-    found = keyset_pages.keyset_page(rows, asked.sort, after=after, before=before)
-    numbers = [row.delivery_id if asked.way else row.pk for row in found.rows]
+    candidates = _matching_rows(event_filter)
+    rows, edge = candidates.rows, ""
+    if candidates.remaining:
+        rows, edge = _scan_bounded(candidates, after or before, backwards=bool(before))
+    found = keyset_pages.keyset_page(rows, candidates.sort, after=after, before=before)
+    numbers = [row.delivery_id if candidates.event_prefix else row.pk for row in found.rows]
     is_cut = bool(edge) and not (found.before if before else found.after)
     older = found.after or (edge if is_cut and not before else "")
     newer = found.before or (edge if is_cut and before else "")
     return EventListPage(load_events(dict.fromkeys(numbers)), newer, older, is_cut)
 
 
-def count_new_events(sought: EventFilter, since: int) -> int:
+def count_new_events(event_filter: EventFilter, since: int) -> int:
     """How many such events have come in after a moment; counted up to a bound."""
-    asked = _matching_rows(sought)
-    rows = asked.rows.filter(**{f"{asked.sort.column}__gt": since}).order_by(f"-{asked.sort.column}")
-    newest = asked.rows.filter(pk__in=rows.values("pk")[:LOOKED_AT])
-    return newest.filter(asked.left).order_by()[:MOST_NEWS].count()
+    candidates = _matching_rows(event_filter)
+    rows = candidates.rows.filter(**{f"{candidates.sort.column}__gt": since}).order_by(f"-{candidates.sort.column}")
+    newest = candidates.rows.filter(pk__in=rows.values("pk")[:LOOKED_AT])
+    return newest.filter(candidates.remaining).order_by()[:MOST_NEWS].count()
 
 
-def _matching_rows(sought: EventFilter) -> _Rows:
-    if sought.outcome == ACTION_FAILED:
-        asked = _Rows(EventAction.objects.filter(status=FAILED), SortColumn("created_at"), "delivery__")
-        asked = _left(asked, handler=sought.handler)
-    elif sought.handler:
-        asked = _Rows(HandlerEvaluation.objects.filter(handler=sought.handler), SortColumn("at"), "delivery__")
-        asked = _left(asked, outcome=sought.outcome if sought.outcome in (MATCHED, NOT_MATCHED, FAILED) else "")
-    elif sought.outcome in (MATCHED, NOT_MATCHED, FAILED):
-        asked = _Rows(HandlerEvaluation.objects.filter(outcome=sought.outcome), SortColumn("at"), "delivery__")
+def _matching_rows(event_filter: EventFilter) -> _CandidateRows:
+    if event_filter.outcome == ACTION_FAILED:
+        candidates = _CandidateRows(EventAction.objects.filter(status=FAILED), SortColumn("created_at"), "delivery__")
+        candidates = _add_remaining_filter(candidates, handler=event_filter.handler)
+    elif event_filter.handler:
+        candidates = _CandidateRows(
+            HandlerEvaluation.objects.filter(handler=event_filter.handler), SortColumn("at"), "delivery__"
+        )
+        candidates = _add_remaining_filter(
+            candidates, outcome=event_filter.outcome if event_filter.outcome in (MATCHED, NOT_MATCHED, FAILED) else ""
+        )
+    elif event_filter.outcome in (MATCHED, NOT_MATCHED, FAILED):
+        candidates = _CandidateRows(
+            HandlerEvaluation.objects.filter(outcome=event_filter.outcome), SortColumn("at"), "delivery__"
+        )
     else:
-        rows = EventDelivery.objects.filter(event=sought.event) if sought.event else EventDelivery.objects.all()
-        asked = _Rows(rows, SortColumn("received_at"))
-    if asked.way:
-        asked = _left(asked, **{f"{asked.way}event": sought.event})
-    asked = _left(asked, **{f"{asked.way}source": sought.source})
-    return _within(_of_the_event_itself(asked, sought), sought)
+        rows = (
+            EventDelivery.objects.filter(event=event_filter.event)
+            if event_filter.event
+            else EventDelivery.objects.all()
+        )
+        candidates = _CandidateRows(rows, SortColumn("received_at"))
+    if candidates.event_prefix:
+        candidates = _add_remaining_filter(candidates, **{f"{candidates.event_prefix}event": event_filter.event})
+    candidates = _add_remaining_filter(candidates, **{f"{candidates.event_prefix}source": event_filter.source})
+    return _filter_by_time(_filter_by_event(candidates, event_filter), event_filter)
 
 
-def _left(asked: _Rows, **wanted: Any) -> _Rows:
+def _add_remaining_filter(candidates: _CandidateRows, **wanted: Any) -> _CandidateRows:
     wanted = {name: value for name, value in wanted.items() if value}
-    return replace(asked, left=asked.left & Q(**wanted)) if wanted else asked
+    return replace(candidates, remaining=candidates.remaining & Q(**wanted)) if wanted else candidates
 
 
-def _of_the_event_itself(asked: _Rows, sought: EventFilter) -> _Rows:
+def _filter_by_event(candidates: _CandidateRows, event_filter: EventFilter) -> _CandidateRows:
     """What came more than once; what nobody listened to."""
-    if sought.outcome == DUPLICATE:
-        again = Q(**{f"{asked.way}duplicates__gt": 0})
-        return replace(asked, left=asked.left & again)
-    if sought.outcome == UNHEARD:
-        unheard = Q(~Exists(HandlerEvaluation.objects.filter(delivery=OuterRef(f"{asked.way}pk"))))
-        return replace(asked, left=asked.left & unheard)
-    return asked
+    if event_filter.outcome == DUPLICATE:
+        again = Q(**{f"{candidates.event_prefix}duplicates__gt": 0})
+        return replace(candidates, remaining=candidates.remaining & again)
+    if event_filter.outcome == UNHEARD:
+        unheard = Q(~Exists(HandlerEvaluation.objects.filter(delivery=OuterRef(f"{candidates.event_prefix}pk"))))
+        return replace(candidates, remaining=candidates.remaining & unheard)
+    return candidates
 
 
-def _within(asked: _Rows, sought: EventFilter) -> _Rows:
-    column, bounds = asked.sort.column, {}
-    if sought.since is not None:
-        bounds[f"{column}__gte"] = sought.since
-    if sought.until is not None:
-        bounds[f"{column}__lt"] = sought.until
-    return replace(asked, rows=asked.rows.filter(**bounds))
+def _filter_by_time(candidates: _CandidateRows, event_filter: EventFilter) -> _CandidateRows:
+    column, bounds = candidates.sort.column, {}
+    if event_filter.since is not None:
+        bounds[f"{column}__gte"] = event_filter.since
+    if event_filter.until is not None:
+        bounds[f"{column}__lt"] = event_filter.until
+    return replace(candidates, rows=candidates.rows.filter(**bounds))
 
 
-def _scan_bounded(asked: _Rows, place: str, *, backwards: bool) -> tuple[QuerySet, str]:
+def _scan_bounded(candidates: _CandidateRows, place: str, *, backwards: bool) -> tuple[QuerySet, str]:
     """What fits among the next so many rows, and the place where they end if there are more behind."""
-    rows = asked.rows.filter(asked.sort.beyond(place, backwards)) if place else asked.rows
-    rows = rows.order_by(*asked.sort.order(backwards))
-    last = rows.only("pk", asked.sort.column)[LOOKED_AT - 1 : LOOKED_AT]
-    edge = next((f"{getattr(row, asked.sort.column)}.{row.pk}" for row in last), "")
-    return asked.rows.model.objects.filter(pk__in=rows.values("pk")[:LOOKED_AT]).filter(asked.left), edge
+    rows = candidates.rows.filter(candidates.sort.beyond_position(place, backwards)) if place else candidates.rows
+    rows = rows.order_by(*candidates.sort.order(backwards))
+    last = rows.only("pk", candidates.sort.column)[LOOKED_AT - 1 : LOOKED_AT]
+    edge = next((f"{getattr(row, candidates.sort.column)}.{row.pk}" for row in last), "")
+    return candidates.rows.model.objects.filter(pk__in=rows.values("pk")[:LOOKED_AT]).filter(candidates.remaining), edge
 
 
 def load_events(ids: Sequence[int] | dict[int, Any]) -> list[DeliveredEvent]:

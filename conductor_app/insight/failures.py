@@ -82,22 +82,24 @@ def _add_hours(groups: Iterable[FailureGroup], now: int) -> list[ListedFailureGr
     """The groups with their last day; what was merged into a group counts in it."""
     groups = list(groups)
     first = now - now % HOUR - 23 * HOUR
-    tallies = HourlyFailureCount.objects.filter(hour_at__gte=first).filter(_in([group.pk for group in groups]))
+    hourly_counts = HourlyFailureCount.objects.filter(hour_at__gte=first).filter(
+        _merged_into([group.pk for group in groups])
+    )
     hours: dict[int, list[int]] = defaultdict(lambda: [0] * 24)
-    rows = tallies.values_list("group_id", "group__merged_into_id", "hour_at").annotate(Sum("count"))
+    rows = hourly_counts.values_list("group_id", "group__merged_into_id", "hour_at").annotate(Sum("count"))
     for group, whole, hour, count in rows.order_by():
         if 0 <= (place := (hour - first) // HOUR) < 24:
             hours[whole or group][place] += count
     return [ListedFailureGroup(group, hours[group.pk]) for group in groups]
 
 
-def _in(ids: Sequence[int]) -> Q:
+def _merged_into(ids: Sequence[int]) -> Q:
     return Q(group__in=ids) | Q(group__merged_into__in=ids)
 
 
 def failures_of(group: FailureGroup) -> QuerySet[Failure]:
     """The failures of a group and of those that were merged into it."""
-    return Failure.objects.filter(_in([group.pk]))
+    return Failure.objects.filter(_merged_into([group.pk]))
 
 
 def group_of(attempt: Attempt) -> FailureGroup | None:
@@ -118,13 +120,13 @@ def shared_group_of(attempt: Attempt) -> FailureGroup | None:
 
 @dataclass(frozen=True, slots=True)
 class FailureDetail:
-    """What the failures of one group have in common. `looked_at`: how many were; `runs`: affected, up to a bound."""
+    """What the failures of one group have in common. `examined_count`: failures read; `runs`: affected, bounded."""
 
-    listed: ListedFailureGroup
+    listed_group: ListedFailureGroup
     by: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
-    by_value: list[tuple[str, int]] = field(default_factory=list)
+    value_counts: list[tuple[str, int]] = field(default_factory=list)
     samples: list[Failure] = field(default_factory=list)
-    looked_at: int = 0
+    examined_count: int = 0
     runs: int = 0
 
     @property
@@ -135,7 +137,7 @@ class FailureDetail:
     @property
     def is_cut(self) -> bool:
         """Whether there are more than were looked at."""
-        return self.looked_at == LOOKED_AT and self.listed.group.count > LOOKED_AT
+        return self.examined_count == LOOKED_AT and self.listed_group.group.count > LOOKED_AT
 
     @property
     def is_capped(self) -> bool:
@@ -144,9 +146,9 @@ class FailureDetail:
 
 def failure_detail(group: FailureGroup, now: int, place: str = "") -> FailureDetail:
     """By which versions, builds, workers, queues, labels, and values at a place of the input; some; how many runs."""
-    tallied = HourlyFailureCount.objects.filter(_in([group.pk])).order_by()
+    hourly_counts = HourlyFailureCount.objects.filter(_merged_into([group.pk])).order_by()
     by = {
-        name: [(str(value) or _("not told"), count) for value, count in _most_frequent(tallied, name)]
+        name: [(str(value) or _("not told"), count) for value, count in _most_frequent(hourly_counts, name)]
         for name in ("version", "build")
     }
     newest = list(failures_of(group).order_by("-at", "-pk")[:LOOKED_AT])
@@ -157,11 +159,11 @@ def failure_detail(group: FailureGroup, now: int, place: str = "") -> FailureDet
     labels = RunLabel.objects.filter(run__in=affected).order_by().values_list("name")
     by["label"] = list(labels.annotate(count=Count("pk")).order_by("-count", "name")[:MOST_PARTS])
     runs = failures_of(group).order_by().values("run_id", "task_id").distinct()[:MOST_COUNTED].count()
-    values = _values(affected[:INPUTS_READ], place) if place else []
+    values = _count_values(affected[:INPUTS_READ], place) if place else []
     return FailureDetail(_add_hours([group], now)[0], by, values, newest[:SAMPLES], len(newest), runs)
 
 
-def _values(run_ids: Sequence[str], place: str) -> list[tuple[str, int]]:
+def _count_values(run_ids: Sequence[str], place: str) -> list[tuple[str, int]]:
     """How often each value stands at a place of the input: `order.country`."""
     inputs = Run.objects.filter(pk__in=run_ids, input_size__lte=LARGEST_INPUT).values_list("input", flat=True)
     counted = Counter(_filter_value(_value_at(input, place.split("."))) for input in inputs)
@@ -181,5 +183,5 @@ def _filter_value(value: Any) -> str:
     return str(value)[:200] if isinstance(value, str | int | float) else ""
 
 
-def _most_frequent(tallied: QuerySet[HourlyFailureCount], name: str) -> list[tuple[object, int]]:
-    return list(tallied.values_list(name).annotate(total=Sum("count")).order_by("-total", name)[:MOST_PARTS])
+def _most_frequent(hourly_counts: QuerySet[HourlyFailureCount], name: str) -> list[tuple[object, int]]:
+    return list(hourly_counts.values_list(name).annotate(total=Sum("count")).order_by("-total", name)[:MOST_PARTS])

@@ -62,7 +62,7 @@ def gate_verdicts(attempt: Attempt, now: int) -> list[GateVerdict]:
     """The gates that the claim asks, each asked alone."""
     facts = gate_facts(attempt, now)
     return [
-        GateVerdict(gate.name, True, str(OPEN[gate.name]))
+        GateVerdict(gate.name, True, str(OPEN_SENTENCES[gate.name]))
         if gate.lets_pass(facts)
         else GateVerdict(gate.name, False, gate.sentence(facts), limit_holders(gate.name, attempt))
         for gate in GATES
@@ -84,7 +84,7 @@ def limit_holders(gate: str, attempt: Attempt) -> tuple[LimitHolder, ...]:
     return ()
 
 
-OPEN = {
+OPEN_SENTENCES = {
     "queue": gettext_lazy("The queue hands out."),
     "run_slot": gettext_lazy("The workflow's limit leaves room for this run."),
     "due": gettext_lazy("Its moment has come."),
@@ -158,8 +158,8 @@ def polling_verdict(attempt: Attempt, now: int) -> GateVerdict:
 def run_pause_verdict(attempt: Attempt) -> GateVerdict:
     """Whether the run is paused. That keeps no attempt back: the claim does not ask for it."""
     if attempt.run is not None and attempt.run.status == PAUSED:
-        told = last_transition(attempt.run_id, "pause")
-        named = {"by": told.by if told else "", "reason": told.reason if told else ""}
+        entry = last_transition(attempt.run_id, "pause")
+        named = {"by": entry.by if entry else "", "reason": entry.reason if entry else ""}
         return GateVerdict("run", True, _pause_sentence(named) % named)
     return GateVerdict("run", True, _("The run is not paused."))
 

@@ -12,7 +12,7 @@ from .durations import HOUR, MINUTE, SECOND, format_duration
 
 LATE_AFTER_MS = MINUTE
 """A sweep that has not passed for so long is late: an idle one notes its pass every ten seconds."""
-SELDOM_MS = {
+SWEEP_INTERVALS_MS = {
     "prune_finished": HOUR,
     "prune_events": HOUR,
     "measure_usual": MINUTE,
@@ -37,7 +37,7 @@ class EngineHealth:
     tone: str
     word: str
     sentence: str
-    troubled: tuple[SweepPass, ...] = ()
+    troubled_sweeps: tuple[SweepPass, ...] = ()
 
 
 def engine_health(now: int) -> EngineHealth:
@@ -47,8 +47,8 @@ def engine_health(now: int) -> EngineHealth:
         return EngineHealth("waiting", _("Engine not seen"), _("no sweep has passed yet"))
     troubles = [*_late_sentence(sweeps, now), *_failing_sentence(sweeps)]
     if troubles:
-        troubled = tuple(sweep for sweep in sweeps if is_sweep_late(sweep, now) or has_sweep_failed(sweep))
-        return EngineHealth("failed", _("Engine in trouble"), "; ".join(troubles[:2]), troubled)
+        troubled_sweeps = tuple(sweep for sweep in sweeps if is_sweep_late(sweep, now) or has_sweep_failed(sweep))
+        return EngineHealth("failed", _("Engine in trouble"), "; ".join(troubles[:2]), troubled_sweeps)
     due = [moment for moment in (sweeps[0].timer, sweeps[0].message) if moment is not None]
     return _measure_lag(max(now - min(due, default=now), 0))
 
@@ -61,7 +61,7 @@ def _measure_lag(behind: int) -> EngineHealth:
 
 def is_sweep_late(sweep: SweepPass, now: int) -> bool:
     """Whether nobody has rung it lately."""
-    return now - sweep.began_at > LATE_AFTER_MS + 2 * SELDOM_MS.get(sweep.name, 0)
+    return now - sweep.began_at > LATE_AFTER_MS + 2 * SWEEP_INTERVALS_MS.get(sweep.name, 0)
 
 
 def has_sweep_failed(sweep: SweepPass) -> bool:

@@ -10,7 +10,7 @@ from ..models import HistoryEntry
 
 MOST_ENTRIES = 5_000
 """Revisions that are gone through to tell one; further ones are not told."""
-BEGUN, PENDING, ACTIVE = "RUNNING", "PENDING", "ACTIVE"
+INITIAL_STATUS, PENDING, ACTIVE = "RUNNING", "PENDING", "ACTIVE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class _Task:
 class _Replay:
     """The statuses so far; every line that says of one moves it, by the tables that moved it then."""
 
-    status: str = BEGUN
+    status: str = INITIAL_STATUS
     tasks: dict[str, _Task] = field(default_factory=dict)
     unknown: int = 0
     revision: int = 0
@@ -59,26 +59,26 @@ class _Replay:
     def apply_line(self, line: Mapping[str, Any]) -> None:
         kind = effect_name(line)
         if kind == "CreateTask":
-            self._create(line)
+            self._create_task(line)
         elif kind == "TransitionRun":
             self.status = _status_after(RUN, self.status, line)
         elif kind == "DeleteTasks":
             named = line.get("tasks") or []
-            self._drop(named)
+            self._remove_tasks(named)
             self.unknown += max(_whole_number(line, "count") - len(named), 0)
         elif kind == "PruneIteration":
-            self._forget(str(line.get("loop")), _whole_number(line, "iteration"))
+            self._prune_iteration(str(line.get("loop")), _whole_number(line, "iteration"))
         elif kind == "…":
             self.unknown += _whole_number(line, "more")
         elif (task := self.tasks.get(str(line.get("task")))) is not None:
-            self._move(task, line)
+            self._transition_task(task, line)
 
-    def _create(self, line: Mapping[str, Any]) -> None:
+    def _create_task(self, line: Mapping[str, Any]) -> None:
         attempt = str(line.get("status", PENDING))
         status = str(line.get("becomes") or (ACTIVE if attempt in ATTEMPT.open else _task_status(attempt)))
         self.tasks[str(line.get("task"))] = _Task(str(line.get("type", "")), status, attempt, changed_in=self.revision)
 
-    def _move(self, task: _Task, line: Mapping[str, Any]) -> None:
+    def _transition_task(self, task: _Task, line: Mapping[str, Any]) -> None:
         kind = effect_name(line)
         if kind == "OpenAttempt":
             task.attempt, task.attempts = PENDING, _whole_number(line, "number") + 1
@@ -90,15 +90,15 @@ class _Replay:
             task.status = _status_after(TASK, task.status, line)
         task.changed_in = self.revision
 
-    def _drop(self, keys: Iterable[Any]) -> None:
+    def _remove_tasks(self, keys: Iterable[Any]) -> None:
         for key in keys:
             self.tasks.pop(str(key), None)
 
-    def _forget(self, loop: str, iteration: int) -> None:
+    def _prune_iteration(self, loop: str, iteration: int) -> None:
         """What was done in one turn of a loop is told by its name: `pay__3`, `ship__3__1` of the third."""
         above = loop.partition("__")[2]
         ending = f"__{above}__{iteration}" if above else f"__{iteration}"
-        self._drop([key for key in self.tasks if key.endswith(ending) or f"{ending}__" in key])
+        self._remove_tasks([key for key in self.tasks if key.endswith(ending) or f"{ending}__" in key])
 
 
 def _status_after(machine: StateMachine, status: str, line: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ class ActivityLine:
 
     kind: str
     now: list[int]
-    then: list[int]
+    week_ago: list[int]
 
     @property
     def total(self) -> int:
@@ -29,7 +29,7 @@ class ActivityLine:
 
     @property
     def before(self) -> int:
-        return sum(self.then)
+        return sum(self.week_ago)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,12 @@ class HourlyActivity:
 def hourly_activity(now: int) -> HourlyActivity:
     """The last 24 hours; the last of them ends now, so that it is as long as the others."""
     since = now + 1 - HOURS * HOUR
-    today, last_week = _hours(since), _hours(since - WEEK)
+    today, last_week = _counts_by_kind(since), _counts_by_kind(since - WEEK)
     kinds = zip(KINDS, today, last_week, strict=True)
     return HourlyActivity(since, [ActivityLine(kind, hours, before) for kind, hours, before in kinds])
 
 
-def _hours(since: int) -> list[list[int]]:
+def _counts_by_kind(since: int) -> list[list[int]]:
     """A list for each kind, with a number for each hour of a day."""
     started, ended, well, failed = ([0] * HOURS for _ in KINDS)
     for hour, count in _count_by_hour("created_at", since).values_list("hour", "count"):

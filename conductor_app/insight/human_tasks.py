@@ -16,7 +16,7 @@ from django.db.models.lookups import Exact
 
 from ..core.errors import Invalid
 from ..models import Attempt, HumanTask, Task
-from .search.documents import STEP, DocumentCondition, path_of
+from .search.documents import STEP, DocumentCondition, parse_document_path
 from .search.sql import contains_words
 from .waiting_for_people import LARGEST_READ, HumanTaskView, human_task_view
 
@@ -48,7 +48,7 @@ class UserFilter:
     name: str
     kind: str = ""
 
-    def fits(self, name: str, kind: str) -> bool:
+    def matches(self, name: str, kind: str) -> bool:
         return self.name in ("", name) and self.kind in ("", kind)
 
 
@@ -94,30 +94,30 @@ class HumanTaskPage:
 class HumanTaskEntry:
     """One task for people, open or not."""
 
-    ask: HumanTaskView
+    task_view: HumanTaskView
     state: str
     updated_at: int
     updated_by: str
 
 
-def human_task_entry(attempt: Attempt, input: Mapping[str, Any], held: HumanTask | None, now: int) -> HumanTaskEntry:
+def human_task_entry(attempt: Attempt, input: Mapping[str, Any], saved: HumanTask | None, now: int) -> HumanTaskEntry:
     """Return what the API says of one attempt at a HUMAN task, with its `task` and `run`."""
-    ask, is_newest = human_task_view(attempt, input, held, now), attempt.task.attempt_id == attempt.pk
+    task_view, is_newest = human_task_view(attempt, input, saved, now), attempt.task.attempt_id == attempt.pk
     if is_newest and attempt.task.status == "ACTIVE" and attempt.ended_at is None:
-        state = IN_PROGRESS if ask.taken_by else ASSIGNED if ask.standing.assignee else PENDING
+        state = IN_PROGRESS if task_view.taken_by else ASSIGNED if task_view.assignment.assignee else PENDING
     else:
         # Who was asked when it ended, not who would be asked by now.
-        ask = human_task_view(attempt, input, held, attempt.ended_at or now)
+        task_view = human_task_view(attempt, input, saved, attempt.ended_at or now)
         closed = {status: state for state, statuses in STATUSES.items() for status in statuses}
         ended = closed.get(attempt.task.status) if is_newest else OF_ATTEMPTS.get(attempt.status)
         state = ended or DELETED
-    moments = [attempt.scheduled_at, attempt.updated_at, attempt.ended_at, held.changed_at if held else None]
-    by = held.changed_by if held else ""
-    return HumanTaskEntry(ask, state, max(each for each in moments if each is not None), by)
+    moments = [attempt.scheduled_at, attempt.updated_at, attempt.ended_at, saved.changed_at if saved else None]
+    by = saved.changed_by if saved else ""
+    return HumanTaskEntry(task_view, state, max(each for each in moments if each is not None), by)
 
 
 def search_human_tasks(
-    rows: QuerySet[Attempt], asked: HumanTaskFilter, start: int, size: int, now: int
+    rows: QuerySet[Attempt], task_filter: HumanTaskFilter, start: int, size: int, now: int
 ) -> HumanTaskPage:
     """Return one page of the tasks for people among these attempts, the newest first.
 
@@ -126,46 +126,46 @@ def search_human_tasks(
     Raises:
         Invalid: where a filter is not understood.
     """
-    tasks, since = _newest_window(asked)
+    tasks, since = _newest_window(task_filter)
     found = rows.filter(pk__in=tasks.values("attempt_id"))
-    found = _filter_rows(found.select_related("task", "run").defer_payloads(), asked, now)
+    found = _filter_rows(found.select_related("task", "run").defer_payloads(), task_filter, now)
     found = found.defer("input", "output", "task__step_state", "run__input", "run__output", "run__variables")
     found = found.order_by("-scheduled_at", "-id")
-    if not _needs_payloads(asked):
+    if not _needs_payloads(task_filter):
         page = _add_payloads(_entries(found[start : start + size], now))
         return HumanTaskPage(page, found.count(), since is None, since)
     read = _entries(found[: MOST_READ + 1], now)
-    hits = [each for each in read[:MOST_READ] if _matches(each, asked)]
+    hits = [each for each in read[:MOST_READ] if _matches(each, task_filter)]
     is_exact = since is None and len(read) <= MOST_READ
     if len(read) > MOST_READ:
-        since = max(since or 0, read[MOST_READ - 1].ask.attempt.scheduled_at)
+        since = max(since or 0, read[MOST_READ - 1].task_view.attempt.scheduled_at)
     page = hits[start : start + size]
     return HumanTaskPage(_add_payloads(page) if size <= MOST_SHOWN else page, len(hits), is_exact, since)
 
 
 def _add_payloads(entries: list[HumanTaskEntry]) -> list[HumanTaskEntry]:
     """The entries of one page with the inputs and outputs of their attempts, read at once."""
-    attempts = {each.ask.attempt.pk: each.ask.attempt for each in entries}
+    attempts = {each.task_view.attempt.pk: each.task_view.attempt for each in entries}
     for pk, input, output in Attempt.objects.filter(pk__in=attempts).values_list("pk", "input", "output"):
         attempts[pk].input, attempts[pk].output = input, output
     return entries
 
 
-def display_names(rows: QuerySet[Attempt], asked: HumanTaskFilter, now: int) -> list[str]:
+def display_names(rows: QuerySet[Attempt], task_filter: HumanTaskFilter, now: int) -> list[str]:
     """Return the display names of the open tasks that the caller may see, in order."""
-    asked = replace(asked, states=tuple(sorted(OPEN_STATES)))
-    found = search_human_tasks(rows, replace(asked, display_names=("*",)), 0, MOST_READ, now)
-    return sorted({each.ask.title for each in found.entries})
+    task_filter = replace(task_filter, states=tuple(sorted(OPEN_STATES)))
+    found = search_human_tasks(rows, replace(task_filter, display_names=("*",)), 0, MOST_READ, now)
+    return sorted({each.task_view.title for each in found.entries})
 
 
-def _newest_window(asked: HumanTaskFilter) -> tuple[QuerySet[Task], int | None]:
+def _newest_window(task_filter: HumanTaskFilter) -> tuple[QuerySet[Task], int | None]:
     """The newest tasks for people of the statuses asked for, and since when, if that is not all of them."""
     tasks = Task.objects.filter(type="HUMAN")
-    statuses = _statuses(asked.states)
-    if asked.workflow_ids:
-        return tasks.filter(run__in=asked.workflow_ids, status__in=statuses), None
-    if asked.claimants and all(each.name for each in asked.claimants):
-        taken = HumanTask.objects.filter(taken_by__in=[each.name for each in asked.claimants])
+    statuses = _statuses(task_filter.states)
+    if task_filter.workflow_ids:
+        return tasks.filter(run__in=task_filter.workflow_ids, status__in=statuses), None
+    if task_filter.claimants and all(each.name for each in task_filter.claimants):
+        taken = HumanTask.objects.filter(taken_by__in=[each.name for each in task_filter.claimants])
         newest = taken.order_by("-taken_at")
         cut = newest.values_list("taken_at", flat=True)[LOOKED_AT : LOOKED_AT + 1].first()
         return tasks.filter(pk__in=newest.values("pk")[:LOOKED_AT], status__in=statuses), cut
@@ -184,48 +184,52 @@ def _statuses(states: Iterable[str]) -> list[str]:
     return found + [status for state, statuses in STATUSES.items() if state in states for status in statuses]
 
 
-def _filter_rows(rows: QuerySet[Attempt], asked: HumanTaskFilter, now: int) -> QuerySet[Attempt]:
+def _filter_rows(rows: QuerySet[Attempt], task_filter: HumanTaskFilter, now: int) -> QuerySet[Attempt]:
     """What the database can tell: exactly, or so that nothing is left out which `_matches` lets pass."""
-    states = frozenset(asked.states)
+    states = frozenset(task_filter.states)
     for field, values in (
-        ("task__ref__in", asked.refs),
-        ("task__name__in", asked.definition_names),
-        ("run__name__in", asked.workflow_names),
+        ("task__ref__in", task_filter.refs),
+        ("task__name__in", task_filter.definition_names),
+        ("run__name__in", task_filter.workflow_names),
     ):
         if values:
             rows = rows.filter(**{field: values})
-    held = HumanTask.objects.filter(pk=OuterRef("task_id"))
+    saved = HumanTask.objects.filter(pk=OuterRef("task_id"))
     if states & OPEN_STATES and not states >= OPEN_STATES:
-        is_taken = Exists(held.exclude(taken_by=""))
+        is_taken = Exists(saved.exclude(taken_by=""))
         if IN_PROGRESS not in states:
             rows = rows.exclude(Q(is_taken) & Q(task__status="ACTIVE"))
         elif not states & {PENDING, ASSIGNED}:
             rows = rows.filter(Q(is_taken) | ~Q(task__status="ACTIVE"))
-    if asked.claimants:
-        fits = Q()
-        for each in asked.claimants:
-            fits |= Q(taken_by=each.name) if each.name else ~Q(taken_by="")
-        rows = rows.filter(Exists(held.filter(fits)))
-    if asked.assignees and all(each.name for each in asked.assignees):
-        rows = rows.filter(_assignee_condition([each.name for each in asked.assignees], held))
-    if asked.updated_from or asked.updated_to:
-        changed = Coalesce(held.values("changed_at")[:1], Value(0))
+    if task_filter.claimants:
+        matches = Q()
+        for each in task_filter.claimants:
+            matches |= Q(taken_by=each.name) if each.name else ~Q(taken_by="")
+        rows = rows.filter(Exists(saved.filter(matches)))
+    if task_filter.assignees and all(each.name for each in task_filter.assignees):
+        rows = rows.filter(_assignee_condition([each.name for each in task_filter.assignees], saved))
+    if task_filter.updated_from or task_filter.updated_to:
+        changed = Coalesce(saved.values("changed_at")[:1], Value(0))
         moments = (Coalesce(F(name), Value(0)) for name in ("updated_at", "ended_at"))
         rows = rows.alias(moved_at=Greatest(F("scheduled_at"), *moments, changed))
-        if asked.updated_from:
-            rows = rows.filter(moved_at__gte=asked.updated_from)
-        if asked.updated_to:
-            rows = rows.filter(moved_at__lte=asked.updated_to)
-    for column, text in (("input", asked.input_query), ("output", asked.output_query)):
+        if task_filter.updated_from:
+            rows = rows.filter(moved_at__gte=task_filter.updated_from)
+        if task_filter.updated_to:
+            rows = rows.filter(moved_at__lte=task_filter.updated_to)
+    for column, text in (("input", task_filter.input_query), ("output", task_filter.output_query)):
         if text:
             rows = rows.filter(document_condition(column, text))
-    if asked.words:
-        said = _contains_words("input", asked.words) | _contains_words("output", asked.words)
-        named = Q(task__ref__icontains=asked.words) | Q(run__name__icontains=asked.words)
+    if task_filter.words:
+        said = _contains_words("input", task_filter.words) | _contains_words("output", task_filter.words)
+        named = Q(task__ref__icontains=task_filter.words) | Q(run__name__icontains=task_filter.words)
         rows = rows.filter(
             said
             | named
-            | Q(Exists(held.filter(Q(assignee__icontains=asked.words) | Q(taken_by__icontains=asked.words))))
+            | Q(
+                Exists(
+                    saved.filter(Q(assignee__icontains=task_filter.words) | Q(taken_by__icontains=task_filter.words))
+                )
+            )
         )
     return rows
 
@@ -244,7 +248,9 @@ def document_condition(column: str, text: str) -> Q:
         value = clause["value"].strip("'\"")
         found &= Q(
             Exact(
-                _small_document_condition(column, DocumentCondition(column, path_of(place), clause["sign"], value)),
+                _small_document_condition(
+                    column, DocumentCondition(column, parse_document_path(place), clause["sign"], value)
+                ),
                 Value(True),
             )
         )
@@ -264,12 +270,12 @@ def _contains_words(column: str, words: str) -> Q:
     return Q(Exact(_small_document_condition(column, contains_words(F(column), words)), Value(True)))
 
 
-def _assignee_condition(names: Collection[str], held: QuerySet[HumanTask]) -> Q:
+def _assignee_condition(names: Collection[str], saved: QuerySet[HumanTask]) -> Q:
     """What may be assigned to one of these: their name stands in the definition, or in what was agreed since."""
-    found = Q(Exists(held.filter(assignee__in=names)))
+    found = Q(Exists(saved.filter(assignee__in=names)))
     for name in names:
         spelled = _plain_part(name)
-        found |= _contains_words("input", spelled) | Q(Exists(held.filter(followers__contains=spelled)))
+        found |= _contains_words("input", spelled) | Q(Exists(saved.filter(followers__contains=spelled)))
     return found
 
 
@@ -278,12 +284,12 @@ def _plain_part(name: str) -> str:
     return max(re.split(r'["\\/\x00-\x1f\x7f-\U0010ffff]', name), key=len)
 
 
-def _needs_payloads(asked: HumanTaskFilter) -> bool:
+def _needs_payloads(task_filter: HumanTaskFilter) -> bool:
     """Whether what is asked for can be told from what the tasks say only."""
-    states = frozenset(asked.states)
+    states = frozenset(task_filter.states)
     splits = len(states & {PENDING, ASSIGNED}) == 1
-    typed = any(each.kind for each in asked.claimants)
-    return splits or typed or bool(asked.assignees or asked.display_names or asked.inbox)
+    typed = any(each.kind for each in task_filter.claimants)
+    return splits or typed or bool(task_filter.assignees or task_filter.display_names or task_filter.inbox)
 
 
 def _entries(rows: Iterable[Attempt], now: int) -> list[HumanTaskEntry]:
@@ -291,33 +297,40 @@ def _entries(rows: Iterable[Attempt], now: int) -> list[HumanTaskEntry]:
     attempts = list(rows)
     small = [each.pk for each in attempts if each.input_size <= LARGEST_READ]
     inputs: dict[str, Any] = {}
-    held: dict[str, HumanTask] = {}
+    saved: dict[str, HumanTask] = {}
     for at in range(0, len(attempts), MOST_VALUES):
         part = attempts[at : at + MOST_VALUES]
-        held |= HumanTask.objects.in_bulk([each.task_id for each in part])
+        saved |= HumanTask.objects.in_bulk([each.task_id for each in part])
         inputs |= dict(Attempt.objects.filter(pk__in=small[at : at + MOST_VALUES]).values_list("pk", "input"))
-    return [human_task_entry(each, _as_mapping(inputs.get(each.pk)), held.get(each.task_id), now) for each in attempts]
+    return [human_task_entry(each, _as_mapping(inputs.get(each.pk)), saved.get(each.task_id), now) for each in attempts]
 
 
 def _as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _matches(entry: HumanTaskEntry, asked: HumanTaskFilter) -> bool:
+def _matches(entry: HumanTaskEntry, task_filter: HumanTaskFilter) -> bool:
     """Whether an entry is asked for, in what the database could not tell."""
-    ask, to = entry.ask, entry.ask.standing.assignee
-    kind = "EXTERNAL_USER" if ask.is_taker_external else "CONDUCTOR_USER"
+    task_view, to = entry.task_view, entry.task_view.assignment.assignee
+    kind = "EXTERNAL_USER" if task_view.is_taker_external else "CONDUCTOR_USER"
     return (
-        (not asked.states or entry.state in asked.states)
-        and (not asked.assignees or (to is not None and any(e.fits(to.who, to.user_type) for e in asked.assignees)))
-        and (not asked.claimants or any(each.fits(ask.taken_by, kind) for each in asked.claimants))
-        and (not asked.display_names or ask.title in asked.display_names or asked.display_names == ("*",))
-        and (asked.inbox is None or _is_in_inbox(asked.inbox, entry))
+        (not task_filter.states or entry.state in task_filter.states)
+        and (
+            not task_filter.assignees
+            or (to is not None and any(e.matches(to.who, to.user_type) for e in task_filter.assignees))
+        )
+        and (not task_filter.claimants or any(each.matches(task_view.taken_by, kind) for each in task_filter.claimants))
+        and (
+            not task_filter.display_names
+            or task_view.title in task_filter.display_names
+            or task_filter.display_names == ("*",)
+        )
+        and (task_filter.inbox is None or _is_in_inbox(task_filter.inbox, entry))
     )
 
 
 def _is_in_inbox(inbox: InboxFilter, entry: HumanTaskEntry) -> bool:
-    ask, to = entry.ask, entry.ask.standing.assignee
-    if ask.taken_by or (to is not None and not to.is_group):
-        return ask.is_of(inbox.name)
-    return entry.state in OPEN_STATES and (to is None or ask.is_of_groups(inbox.groups))
+    task_view, to = entry.task_view, entry.task_view.assignment.assignee
+    if task_view.taken_by or (to is not None and not to.is_group):
+        return task_view.is_for_user(inbox.name)
+    return entry.state in OPEN_STATES and (to is None or task_view.is_for_groups(inbox.groups))

@@ -10,8 +10,8 @@ from ..core.simulation.outcomes import INSIDE
 from ..models import WorkflowDefinition
 from .recorded_outputs import recorded_outputs
 
-DEEPEST = 3
-MOST = 12
+MAX_DEPTH = 3
+MAX_SUB_WORKFLOWS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +26,15 @@ def inner_workflows(document: Mapping[str, Any]) -> dict[str, InnerWorkflow]:
     """The sub-workflows whose definitions are known, by the way to their steps: `first` and `first>second`."""
     found: dict[str, InnerWorkflow] = {}
     level = [("", document)]
-    for _depth in range(DEEPEST):
-        asked = [(way, *asks) for way, around in level for asks in _named_sub_workflows(around)]
+    for _depth in range(MAX_DEPTH):
+        level_references = [(path, *reference) for path, around in level for reference in _named_sub_workflows(around)]
         level = []
-        for way, ref, named, written in asked[: MOST - len(found)]:
-            inner = written if written is not None else _newest_document(*named)
+        for path, ref, named, inline_document in level_references[: MAX_SUB_WORKFLOWS - len(found)]:
+            inner = inline_document if inline_document is not None else _newest_document(*named)
             if inner is None:
                 continue
-            found[f"{way}{ref}"] = InnerWorkflow(inner, recorded_outputs(str(inner.get("name") or "")))
-            level.append((f"{way}{ref}{INSIDE}", inner))
+            found[f"{path}{ref}"] = InnerWorkflow(inner, recorded_outputs(str(inner.get("name") or "")))
+            level.append((f"{path}{ref}{INSIDE}", inner))
     return found
 
 
@@ -46,10 +46,10 @@ def _named_sub_workflows(
         param = spot.step.get("subWorkflowParam")
         if type_of(spot.step) != "SUB_WORKFLOW" or not spot.ref or not isinstance(param, Mapping):
             continue
-        written = param.get("workflowDefinition")
-        if isinstance(written, Mapping):
-            yield spot.ref, ("", None), written
-        elif written:
+        inline_document = param.get("workflowDefinition")
+        if isinstance(inline_document, Mapping):
+            yield spot.ref, ("", None), inline_document
+        elif inline_document:
             continue  # Only a run knows the definition that an expression comes to.
         elif isinstance(name := param.get("name"), str) and "${" not in name:
             yield spot.ref, (name, param.get("version")), None

@@ -13,9 +13,9 @@ from ..core.expressions import MISSING, Provenance, needed_references, trace_exp
 from ..models import Attempt, Run
 from ..models.fields import DocumentField
 
-LARGE = 64_000
+LARGE_PAYLOAD_BYTES = 64_000
 """Larger payloads are not read to explain a value."""
-MOST = 200
+MAX_ORIGINS = 200
 RUN_PARTS = ("input", "output", "variables")
 
 
@@ -43,35 +43,35 @@ def input_origins(attempt: Attempt, step: Step | None) -> list[InputOrigin]:
         return []
     inputs = inputs_without_definitions({"type": step.type, "inputParameters": step.inputs})
     sources = _Sources(attempt.run, attempt, {root for root, _ in needed_references(inputs)} - {"workflow"})
-    return [_origin(found, sources) for found in trace_expressions(inputs, sources)][:MOST]
+    return [_build_origin(found, sources) for found in trace_expressions(inputs, sources)][:MAX_ORIGINS]
 
 
 class _Sources:
     """What expressions can read: the run's documents, and what the tasks before this one gave and got."""
 
     def __init__(self, run: Run, attempt: Attempt, refs: set[str]) -> None:
-        self.run, self.large = run, set()
+        self.run, self.too_large = run, set()
         self.tasks = _newest_before(attempt, refs) if refs else {}
 
     def __call__(self, root: str, key: str) -> Any:
         if root == "workflow":
-            return self._of_run(key)
+            return self._run_value(key)
         found = self.tasks.get(root)
         if found is None:
             return MISSING
         if key not in ("input", "output"):
             return {"status": found.task.status, "taskId": found.pk}.get(key, MISSING)
-        return self._small(found, key, root)
+        return self._small_value(found, key, root)
 
-    def _of_run(self, key: str) -> Any:
+    def _run_value(self, key: str) -> Any:
         if key in RUN_PARTS:
-            return self._small(self.run, key, "workflow")
+            return self._small_value(self.run, key, "workflow")
         facts = {"workflowId": self.run.pk, "correlationId": self.run.correlation_id, "version": self.run.version}
         return facts.get(key, MISSING)
 
-    def _small(self, row: Any, key: str, root: str) -> Any:
-        if getattr(row, f"{key}_size") > LARGE:
-            self.large.add((root, key))
+    def _small_value(self, row: Any, key: str, root: str) -> Any:
+        if getattr(row, f"{key}_size") > LARGE_PAYLOAD_BYTES:
+            self.too_large.add((root, key))
             return MISSING
         small = f"small_{key}"
         return getattr(row, small) if hasattr(row, small) else getattr(row, key)
@@ -80,22 +80,26 @@ class _Sources:
 def _newest_before(attempt: Attempt, refs: Iterable[str]) -> dict[str, Attempt]:
     """Of each reference, the attempt that its newest task before this one ended with; one query."""
     small = {
-        f"small_{key}": Case(When(**{f"{key}_size__lte": LARGE}, then=F(key)), output_field=DocumentField(null=True))
+        f"small_{key}": Case(
+            When(**{f"{key}_size__lte": LARGE_PAYLOAD_BYTES}, then=F(key)), output_field=DocumentField(null=True)
+        )
         for key in ("input", "output")
     }
     found = Attempt.objects.defer_payloads().filter(
         run_id=attempt.run_id, task__ref__in=sorted(refs), task__seq__lt=attempt.task.seq, id=F("task__attempt_id")
     )
     newest: dict[str, Attempt] = {}
-    for row in found.select_related("task").defer("task__step_state").annotate(**small).order_by("-task__seq")[:MOST]:
+    for row in (
+        found.select_related("task").defer("task__step_state").annotate(**small).order_by("-task__seq")[:MAX_ORIGINS]
+    ):
         newest.setdefault(row.task.ref, row)
     return newest
 
 
-def _origin(found: Provenance, sources: _Sources) -> InputOrigin:
+def _build_origin(found: Provenance, sources: _Sources) -> InputOrigin:
     is_of_run = found.root == "workflow"
     source = sources.tasks.get(found.root)
-    hint = "" if found.found and found.value is not None else _hint(found, sources)
+    hint = "" if found.found and found.value is not None else _missing_value_hint(found, sources)
     return InputOrigin(
         found.parameter,
         found.expression,
@@ -107,32 +111,34 @@ def _origin(found: Provenance, sources: _Sources) -> InputOrigin:
     )
 
 
-def _hint(found: Provenance, sources: _Sources) -> str:
+def _missing_value_hint(found: Provenance, sources: _Sources) -> str:
     """Why there is nothing, and what is called nearly so."""
-    if (found.root, found.key) in sources.large:
+    if (found.root, found.key) in sources.too_large:
         return "its source is too large to be looked into here"
     document = sources(found.root, found.key)
     if document is MISSING:
-        return _unknown(found, sources)
-    return _missing_member(document, found)
+        return _unknown_source_hint(found, sources)
+    return _missing_member_hint(document, found)
 
 
-def _unknown(found: Provenance, sources: _Sources) -> str:
+def _unknown_source_hint(found: Provenance, sources: _Sources) -> str:
     if found.root == "workflow" or not found.root:
         return "there is nothing of this name"
-    near = get_close_matches(found.root, sources.tasks, 1)
-    return f"no task `{found.root}` came before it" + (f"; did you mean `{near[0]}`?" if near else "")
+    close_names = get_close_matches(found.root, sources.tasks, 1)
+    return f"no task `{found.root}` came before it" + (f"; did you mean `{close_names[0]}`?" if close_names else "")
 
 
-def _missing_member(document: Any, found: Provenance) -> str:
+def _missing_member_hint(document: Any, found: Provenance) -> str:
     """The first name of the path that is not there, and the nearest that is."""
     names = found.expression.removeprefix("${").removesuffix("}").split(".")[2:]
     for name in names:
         if not isinstance(document, Mapping):
             return f"there is no `{name}` inside {type(document).__name__}"
         if name not in document:
-            near = get_close_matches(name, [str(key) for key in document], 1, 0.5)
+            close_names = get_close_matches(name, [str(key) for key in document], 1, 0.5)
             known = ", ".join(f"`{key}`" for key in list(document)[:6]) or "nothing"
-            return f"there is no `{name}`; " + (f"did you mean `{near[0]}`?" if near else f"there is {known}")
+            return f"there is no `{name}`; " + (
+                f"did you mean `{close_names[0]}`?" if close_names else f"there is {known}"
+            )
         document = document[name]
     return "it is null there"

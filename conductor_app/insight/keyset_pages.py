@@ -22,9 +22,9 @@ class SortColumn:
         down = self.descends != backwards
         return ("-" if down else "") + self.column, "-id" if backwards else "id"
 
-    def beyond(self, place: str, backwards: bool) -> Q:
+    def beyond_position(self, position: str, backwards: bool) -> Q:
         """What comes behind a place, or before it; a place that cannot be read is none."""
-        moment, _, id = place.partition(".")
+        moment, _, id = position.partition(".")
         if not moment.isdecimal() or len(moment) > 15:
             return Q()
         further = "lt" if self.descends != backwards else "gt"
@@ -33,7 +33,7 @@ class SortColumn:
             Q(**{f"{self.column}__{further}": int(moment)}) | same
         )
 
-    def place(self, row: Any) -> str:
+    def position(self, row: Any) -> str:
         """Where a row stands."""
         return f"{getattr(row, self.column)}.{row.pk}"
 
@@ -47,11 +47,11 @@ class SortById:
     def order(self, backwards: bool = False) -> tuple[str]:
         return ("id" if backwards else "-id",)
 
-    def beyond(self, place: str, backwards: bool) -> Q:
+    def beyond_position(self, position: str, backwards: bool) -> Q:
         """What comes behind a row, or before it; the row itself need not be there any more."""
-        return Q(**{"id__gt" if backwards else "id__lt": place})
+        return Q(**{"id__gt" if backwards else "id__lt": position})
 
-    def place(self, row: Any) -> str:
+    def position(self, row: Any) -> str:
         return row.pk
 
 
@@ -59,13 +59,13 @@ class SortById:
 class KeysetPage:
     """A page of rows; `before` and `after` are the places from which the neighbouring pages go on, if there are any.
 
-    `is_whole`: these are all rows.
+    `is_complete`: these are all rows.
     """
 
     rows: list[Any]
     before: str
     after: str
-    is_whole: bool = False
+    is_complete: bool = False
 
 
 def keyset_page(
@@ -73,35 +73,35 @@ def keyset_page(
 ) -> KeysetPage:
     """The page behind a place, or the one before it; the first one where no place is named."""
     backwards = bool(before)
-    place = before or after
+    position = before or after
     found = rows.filter(**{f"{sort.column}__isnull": False}) if sort.column == "ended_at" else rows
-    if place:
-        found = found.filter(sort.beyond(place, backwards))
+    if position:
+        found = found.filter(sort.beyond_position(position, backwards))
     read = list(found.order_by(*sort.order(backwards))[: size + 1])
     shown = read[:size][::-1] if backwards else read[:size]
     is_more = len(read) > size
-    has_before, has_after = (is_more, True) if backwards else (bool(place), is_more)
-    is_whole = not place and not is_more and found is rows
+    has_before, has_after = (is_more, True) if backwards else (bool(position), is_more)
+    is_complete = not position and not is_more and found is rows
     if not shown:
-        return KeysetPage([], "", "", is_whole)
-    first, last = sort.place(shown[0]), sort.place(shown[-1])
-    return KeysetPage(shown, first if has_before else "", last if has_after else "", is_whole)
+        return KeysetPage([], "", "", is_complete)
+    first, last = sort.position(shown[0]), sort.position(shown[-1])
+    return KeysetPage(shown, first if has_before else "", last if has_after else "", is_complete)
 
 
 def count_rows(rows: QuerySet, listed: KeysetPage | None = None) -> tuple[int, bool]:
     """How many rows there are, counted up to a bound; and whether there are more. A page of all of them says it."""
-    is_known = listed is not None and listed.is_whole
+    is_known = listed is not None and listed.is_complete
     found = len(listed.rows) if is_known else rows.order_by().values("pk")[: MOST_COUNTED + 1].count()
     return min(found, MOST_COUNTED), found > MOST_COUNTED
 
 
 def iterate_pages(rows: QuerySet, sort: SortColumn, size: int = 1_000) -> Iterator[list[Any]]:
     """All rows, a page at a time: for exports, which hold neither memory nor a transaction."""
-    place = ""
+    position = ""
     while True:
-        listed = keyset_page(rows, sort, place, size=size)
+        listed = keyset_page(rows, sort, position, size=size)
         if listed.rows:
             yield listed.rows
         if not listed.after:
             return
-        place = listed.after
+        position = listed.after

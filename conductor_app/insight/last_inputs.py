@@ -5,8 +5,8 @@ from typing import Any
 
 from ..models import Run
 
-MOST = 5
-LARGEST = 64_000
+MAX_RECENT = 5
+MAX_INPUT_BYTES = 64_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +17,13 @@ class RecentStart:
     input: Any
 
     @property
-    def is_whole(self) -> bool:
+    def has_input(self) -> bool:
         return self.input is not None
 
 
 def recent_starts(name: str) -> list[Run]:
     """The runs of a workflow that began last, without their inputs."""
-    return list(Run.objects.of_definition(name).defer_payloads().order_by("-created_at")[:MOST])
+    return list(Run.objects.of_definition(name).defer_payloads().order_by("-created_at")[:MAX_RECENT])
 
 
 def start_to_repeat(name: str, run_id: str) -> RecentStart | None:
@@ -31,5 +31,5 @@ def start_to_repeat(name: str, run_id: str) -> RecentStart | None:
     run = Run.objects.of_definition(name).defer_payloads().filter(pk=run_id).first()
     if run is None:
         return None
-    is_small = run.input_size <= LARGEST and not run.input_path
+    is_small = run.input_size <= MAX_INPUT_BYTES and not run.input_path
     return RecentStart(run, Run.objects.values_list("input", flat=True).get(pk=run_id) if is_small else None)

@@ -24,25 +24,27 @@ class OverviewMetric:
 
     word: Any
     now: int
-    then: int
+    week_ago: int
     asked: dict[str, str]
     is_bad: bool = False
 
     @property
     def change(self) -> str:
         """How it compares, in words."""
-        if self.now == self.then:
+        if self.now == self.week_ago:
             return _("as a week ago")
-        if not self.then:
+        if not self.week_ago:
             return _("none a week ago")
-        if self.then < FEW:
-            return _("%(count)s a week ago") % {"count": self.then}
-        return _("%(change)s %% against a week ago") % {"change": f"{100 * (self.now - self.then) / self.then:+.0f}"}
+        if self.week_ago < FEW:
+            return _("%(count)s a week ago") % {"count": self.week_ago}
+        return _("%(change)s %% against a week ago") % {
+            "change": f"{100 * (self.now - self.week_ago) / self.week_ago:+.0f}"
+        }
 
     @property
     def is_worse(self) -> bool:
         """Whether somebody should look."""
-        return self.is_bad and self.now > max(2 * self.then, 3)
+        return self.is_bad and self.now > max(2 * self.week_ago, 3)
 
 
 def overview_metrics(found: HourlyActivity, now: int) -> list[OverviewMetric]:
@@ -51,7 +53,7 @@ def overview_metrics(found: HourlyActivity, now: int) -> list[OverviewMetric]:
     asked = {"started": {"started_since": since}}
     asked |= {status.lower(): {"status": status, "ended_since": since} for status in ("COMPLETED", "FAILED")}
     return [
-        OverviewMetric(WORDS[line.kind], line.now[-1], line.then[-1], asked[line.kind], line.kind == "failed")
+        OverviewMetric(WORDS[line.kind], line.now[-1], line.week_ago[-1], asked[line.kind], line.kind == "failed")
         for line in found.lines
         if line.kind in WORDS
     ]

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from ..models import Attempt, MinuteCount, Poller, QueueHold, TaskDefinition
 from .gate_verdicts import LimitHolder, gate_facts, limit_holders
 from .queue_position import queue_rate
-from .queues import QUIET_AFTER_MS, polls_by
+from .queues import QUIET_AFTER_MS, list_pollers
 from .throughput import HourOfMinutes, last_hour
 
 MOST_WAITING, MOST_RUNNING, MOST_POLLERS = 50, 50, 50
@@ -20,13 +20,13 @@ class QueueLimit:
 
     sentence: str
     used: int
-    of: int
+    allowed: int
     reopens_at: int = 0
     holders: tuple[LimitHolder, ...] = ()
 
     @property
     def is_reached(self) -> bool:
-        return self.used >= self.of
+        return self.used >= self.allowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class QueueDetail:
     hour: HourOfMinutes
     rate: float | None
     pending: int
-    later: int
+    delayed: int
     waiting: list[WaitingAttempt]
     running: list[Attempt]
     leased: int
@@ -60,7 +60,7 @@ def queue_detail(name: str, now: int) -> QueueDetail:
     """The queue as it is now."""
     pending, leased, speed = Attempt.objects.pending(name), Attempt.objects.leased(name), queue_rate(name, now)
     counted = pending.aggregate(
-        ready=Count("pk", filter=Q(visible_at__lte=now)), later=Count("pk", filter=Q(visible_at__gt=now))
+        ready=Count("pk", filter=Q(visible_at__lte=now)), delayed=Count("pk", filter=Q(visible_at__gt=now))
     )
     ready = _without_payloads(pending).filter(visible_at__lte=now)
     waiting = list(ready.order_by("-priority", "visible_at", "id")[:MOST_WAITING])
@@ -74,11 +74,11 @@ def queue_detail(name: str, now: int) -> QueueDetail:
         last_hour(MinuteCount.QUEUE, [name], now).get(name, HourOfMinutes()),
         speed,
         counted["ready"],
-        counted["later"],
+        counted["delayed"],
         [WaitingAttempt(each, place, _eta(place, speed, hold)) for place, each in enumerate(waiting, 1)],
         running,
         leased.count() if len(running) == MOST_RUNNING else len(running),
-        polls_by(name)[:MOST_POLLERS],
+        list_pollers(name)[:MOST_POLLERS],
         _limits(sample, now) if sample is not None else [],
         definition,
     )

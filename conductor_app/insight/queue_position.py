@@ -37,13 +37,13 @@ class QueuePosition:
 
     @property
     def sentence(self) -> str:
-        return self._said() % {
+        return self._sentence_template() % {
             "place": self.place,
             "rate": format_rate(self.rate or 0),
             "span": format_duration(self.eta_ms or 0),
         }
 
-    def _said(self) -> str:
+    def _sentence_template(self) -> str:
         if self.rate is None and self.is_capped:
             return _("Number %(place)s in its queue or further back; nothing was handed out in the last five minutes.")
         if self.rate is None:

@@ -12,17 +12,18 @@ from ..models import Attempt, Poller, TaskDefinition, WorkerHold
 
 MOST_COUNTED = 10_000
 """Attempts of a queue that are counted, and looked at for the oldest: those that are handed out first."""
-_WAITS = "FROM conductor_attempt a WHERE a.status = 'PENDING' AND NOT (a.queue = '')"
-WAITING = f"""
+_PENDING_SQL = "FROM conductor_attempt a WHERE a.status = 'PENDING' AND NOT (a.queue = '')"
+WAITING_SQL = f"""
 WITH RECURSIVE names (queue) AS (
-    SELECT MIN(a.queue) {_WAITS}
+    SELECT MIN(a.queue) {_PENDING_SQL}
     UNION ALL
-    SELECT (SELECT MIN(a.queue) {_WAITS} AND a.queue > n.queue) FROM names n WHERE n.queue IS NOT NULL
+    SELECT (SELECT MIN(a.queue) {_PENDING_SQL} AND a.queue > n.queue) FROM names n WHERE n.queue IS NOT NULL
 )
 SELECT n.queue,
-    (SELECT COUNT(*) FROM (SELECT 1 {_WAITS} AND a.queue = n.queue LIMIT %s) counted),
+    (SELECT COUNT(*) FROM (SELECT 1 {_PENDING_SQL} AND a.queue = n.queue LIMIT %s) counted),
     (SELECT MIN(first.pending_since) FROM (
-        SELECT a.pending_since {_WAITS} AND a.queue = n.queue ORDER BY a.priority DESC, a.visible_at, a.id LIMIT %s
+        SELECT a.pending_since {_PENDING_SQL} AND a.queue = n.queue
+        ORDER BY a.priority DESC, a.visible_at, a.id LIMIT %s
     ) first)
 FROM names n WHERE n.queue IS NOT NULL
 """
@@ -43,7 +44,7 @@ class QueueState:
     polled_at: int | None = None
 
     @property
-    def is_more(self) -> bool:
+    def has_more(self) -> bool:
         """Whether more wait than are counted."""
         return self.pending > MOST_COUNTED
 
@@ -112,7 +113,7 @@ def polls_of(queue: str, now: int) -> QueuePolls:
     """The polls of one queue."""
     is_alive = Q(polled_at__gt=now - QUIET_AFTER_MS)
     is_drained = Exists(WorkerHold.objects.filter(worker=OuterRef("worker")))
-    rows = Poller.objects.filter(_polls(queue)).order_by().values("task_type", "domain")
+    rows = Poller.objects.filter(_possible_polls(queue)).order_by().values("task_type", "domain")
     counted = rows.annotate(at=Max("polled_at"), alive=Count("pk", filter=is_alive))
     for row in counted.annotate(drained=Count("pk", filter=is_alive & is_drained)):
         if queue_name(row["task_type"], row["domain"]) == queue:
@@ -120,13 +121,13 @@ def polls_of(queue: str, now: int) -> QueuePolls:
     return QueuePolls()
 
 
-def polls_by(queue: str) -> list[Poller]:
+def list_pollers(queue: str) -> list[Poller]:
     """Every worker that has polled the queue, the last one first."""
-    rows = Poller.objects.filter(_polls(queue)).order_by("-polled_at", "worker")
+    rows = Poller.objects.filter(_possible_polls(queue)).order_by("-polled_at", "worker")
     return [row for row in rows if queue_name(row.task_type, row.domain) == queue]
 
 
-def _polls(queue: str) -> Q:
+def _possible_polls(queue: str) -> Q:
     """The polls that may be of this queue: a task type may hold a colon of its own."""
     domain, _, task_type = queue.partition(":")
     return Q(task_type=queue, domain="") | Q(task_type=task_type, domain=domain)
@@ -135,7 +136,7 @@ def _polls(queue: str) -> Q:
 def _pending_by_queue() -> dict[str, tuple[int, int]]:
     """Of each queue in which something waits: how many, up to a bound, and since when the first of these wait."""
     with connection.cursor() as cursor:
-        cursor.execute(WAITING, [MOST_COUNTED + 1, MOST_COUNTED + 1])
+        cursor.execute(WAITING_SQL, [MOST_COUNTED + 1, MOST_COUNTED + 1])
         return {queue: (count, at) for queue, count, at in cursor.fetchall()}
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..models import Attempt
-from .definition_context import LARGEST_EXAMPLE, newest_runs
+from .definition_context import LARGEST_EXAMPLE, newest_run_ids
 
 MOST = 400
 
@@ -11,6 +11,6 @@ MOST = 400
 def recorded_outputs(name: str) -> dict[str, Any]:
     """The newest output of each step, from the newest runs."""
     attempts = Attempt.objects.filter(
-        run__in=newest_runs(name), status="COMPLETED", output_size__lte=LARGEST_EXAMPLE, output_path=""
+        run__in=newest_run_ids(name), status="COMPLETED", output_size__lte=LARGEST_EXAMPLE, output_path=""
     ).order_by("run__created_at", "seq")
     return dict(attempts.values_list("task__ref", "output")[:MOST])

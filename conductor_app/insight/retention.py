@@ -7,7 +7,7 @@ from django.db.models import Count, Min, Q, QuerySet, Sum
 
 from .. import conf
 from ..models import DailyStorage, RetentionPolicy, Run
-from .database import room_in_bytes
+from .database import size_limit_in_bytes
 from .durations import DAY
 
 MOST_COUNTED = 10_000
@@ -77,7 +77,7 @@ class DefinitionGrowth:
     per_day: float
 
     @property
-    def runs_a_day(self) -> int:
+    def runs_per_day(self) -> int:
         return round(self.per_day)
 
 
@@ -99,7 +99,7 @@ class DatabaseGrowth:
 
     days: list[DailyStorage]
     per_day: float
-    room: int | None
+    size_limit: int | None
 
     @property
     def size(self) -> int:
@@ -108,13 +108,13 @@ class DatabaseGrowth:
     @property
     def days_left(self) -> int | None:
         """None where it does not grow, or nobody knows how far it may."""
-        if self.room is None or self.per_day <= 0 or not self.days:
+        if self.size_limit is None or self.per_day <= 0 or not self.days:
             return None
-        return max(int((self.room - self.size) / self.per_day), 0)
+        return max(int((self.size_limit - self.size) / self.per_day), 0)
 
 
 def database_growth() -> DatabaseGrowth:
     """From the days that were noted; one query."""
     days = list(DailyStorage.objects.order_by("-day_at")[:SHOWN_DAYS])
     span = (days[0].day_at - days[-1].day_at) / DAY if days else 0
-    return DatabaseGrowth(days, (days[0].bytes - days[-1].bytes) / span if span else 0.0, room_in_bytes())
+    return DatabaseGrowth(days, (days[0].bytes - days[-1].bytes) / span if span else 0.0, size_limit_in_bytes())

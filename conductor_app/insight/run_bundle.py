@@ -17,9 +17,9 @@ KIND, FORMAT = "run", 1
 MOST_ATTEMPTS, MOST_HISTORY = 20_000, 5_000
 LAST_MOMENT = 253_402_300_799_000
 """The end of the year 9999: behind it there are no dates."""
-REPEATED = ("workflowTask", "taskDefinition")
+REPEATED_FIELDS = ("workflowTask", "taskDefinition")
 """What each attempt says again that stands in the definition."""
-TURNS = re.compile(r"(__\d+)+$")
+ITERATION_SUFFIX = re.compile(r"(__\d+)+$")
 STATUSES = {"SCHEDULED": "PENDING", "IN_PROGRESS": "LEASED", "FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD"}
 """Clients' words for the states of an attempt, where pages have others."""
 
@@ -30,7 +30,7 @@ def export_run(run: Run, now: int, by: str, server: str) -> dict[str, Any]:
         raise Conflict(f"A bundle holds {MOST_ATTEMPTS} attempts at most, and run {run.pk} has more.")
     document = run_document(run)
     for task in document["tasks"]:
-        for name in REPEATED:
+        for name in REPEATED_FIELDS:
             task.pop(name, None)
     entries = HistoryEntry.objects.filter(run_id=run.pk).order_by("-revision")[:MOST_HISTORY]
     shown = ("revision", "at", "by", "reason", "effects")
@@ -68,7 +68,7 @@ class BundledAttempt:
     @property
     def ref(self) -> str:
         """The step that it is a try at."""
-        return TURNS.sub("", self.task) if self.iteration else self.task
+        return ITERATION_SUFFIX.sub("", self.task) if self.iteration else self.task
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,8 @@ class RunBundle:
     started_by: str
     created_at: int | None
     ended_at: int | None
-    taken_at: int | None
-    taken_by: str
+    exported_at: int | None
+    exported_by: str
     server: str
     labels: list[str]
     definition: dict[str, Any]
@@ -107,76 +107,76 @@ class RunBundle:
 
 def parse_bundle(document: Any) -> RunBundle:
     """What the document holds. Raises Invalid where it is no bundle of a run."""
-    given = _map(document)
-    if given.get("bundle") != KIND or not isinstance(given.get("run"), dict):
+    bundle = _as_mapping(document)
+    if bundle.get("bundle") != KIND or not isinstance(bundle.get("run"), dict):
         raise Invalid('This is no bundle of a run: those have "bundle": "run" and a "run".')
-    if given.get("format") != FORMAT:
+    if bundle.get("format") != FORMAT:
         raise Invalid(f"This bundle has a format that is not known here; known is {FORMAT}.")
-    run = given["run"]
+    run = bundle["run"]
     return RunBundle(
-        id=_text(run.get("workflowId")),
-        name=_text(run.get("workflowName")),
-        version=_number(run.get("workflowVersion")),
-        status=_text(run.get("status"))[:40],
-        reason=_text(run.get("reasonForIncompletion")),
-        correlation_id=_text(run.get("correlationId")),
-        started_by=_text(run.get("createdBy")),
-        created_at=_moment(run.get("startTime")),
-        ended_at=_moment(run.get("endTime")),
-        taken_at=_moment(given.get("takenAt")),
-        taken_by=_text(given.get("takenBy")),
-        server=_text(given.get("server")),
-        labels=[_text(label) for label in _list(given.get("labels"))][:20],
-        definition=_map(run.get("workflowDefinition")),
+        id=_as_text(run.get("workflowId")),
+        name=_as_text(run.get("workflowName")),
+        version=_as_number(run.get("workflowVersion")),
+        status=_as_text(run.get("status"))[:40],
+        reason=_as_text(run.get("reasonForIncompletion")),
+        correlation_id=_as_text(run.get("correlationId")),
+        started_by=_as_text(run.get("createdBy")),
+        created_at=_as_time(run.get("startTime")),
+        ended_at=_as_time(run.get("endTime")),
+        exported_at=_as_time(bundle.get("takenAt")),
+        exported_by=_as_text(bundle.get("takenBy")),
+        server=_as_text(bundle.get("server")),
+        labels=[_as_text(label) for label in _as_list(bundle.get("labels"))][:20],
+        definition=_as_mapping(run.get("workflowDefinition")),
         documents={name: run.get(name) for name in ("input", "output", "variables")},
-        attempts=list(_attempts(run)),
-        history=list(_history(given)),
+        attempts=list(_parse_attempts(run)),
+        history=list(_parse_history(bundle)),
     )
 
 
-def _attempts(run: Mapping[str, Any]) -> Iterator[BundledAttempt]:
-    for task in filter(None, map(_map, _list(run.get("tasks"))[:MOST_ATTEMPTS])):
-        status = _text(task.get("status"))[:40]
+def _parse_attempts(run: Mapping[str, Any]) -> Iterator[BundledAttempt]:
+    for task in filter(None, map(_as_mapping, _as_list(run.get("tasks"))[:MOST_ATTEMPTS])):
+        status = _as_text(task.get("status"))[:40]
         yield BundledAttempt(
-            task=_text(task.get("referenceTaskName")),
-            name=_text(task.get("taskDefName")),
-            type=_text(task.get("taskType")),
+            task=_as_text(task.get("referenceTaskName")),
+            name=_as_text(task.get("taskDefName")),
+            type=_as_text(task.get("taskType")),
             status=STATUSES.get(status, status),
-            number=_number(task.get("retryCount")),
-            iteration=_number(task.get("iteration")),
-            worker=_text(task.get("workerId")),
-            reason=_text(task.get("reasonForIncompletion")),
-            scheduled_at=_moment(task.get("scheduledTime")),
-            started_at=_moment(task.get("startTime")),
-            ended_at=_moment(task.get("endTime")),
+            number=_as_number(task.get("retryCount")),
+            iteration=_as_number(task.get("iteration")),
+            worker=_as_text(task.get("workerId")),
+            reason=_as_text(task.get("reasonForIncompletion")),
+            scheduled_at=_as_time(task.get("scheduledTime")),
+            started_at=_as_time(task.get("startTime")),
+            ended_at=_as_time(task.get("endTime")),
             is_last=task.get("retried") is not True,
             input=task.get("inputData"),
             output=task.get("outputData"),
         )
 
 
-def _history(given: Mapping[str, Any]) -> Iterator[BundledHistoryEntry]:
-    for entry in filter(None, map(_map, _list(given.get("history"))[:MOST_HISTORY])):
-        effects = [each for each in _list(entry.get("effects")) if isinstance(each, dict)]
-        said = (_text(entry.get("by")), _text(entry.get("reason")))
-        yield BundledHistoryEntry(_number(entry.get("revision")), _moment(entry.get("at")), *said, effects)
+def _parse_history(bundle: Mapping[str, Any]) -> Iterator[BundledHistoryEntry]:
+    for entry in filter(None, map(_as_mapping, _as_list(bundle.get("history"))[:MOST_HISTORY])):
+        effects = [each for each in _as_list(entry.get("effects")) if isinstance(each, dict)]
+        said = (_as_text(entry.get("by")), _as_text(entry.get("reason")))
+        yield BundledHistoryEntry(_as_number(entry.get("revision")), _as_time(entry.get("at")), *said, effects)
 
 
-def _map(value: Any) -> dict[str, Any]:
+def _as_mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _list(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value[:4_000] if isinstance(value, str) else ""
 
 
-def _number(value: Any) -> int:
+def _as_number(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def _moment(value: Any) -> int | None:
-    return value if 0 < _number(value) <= LAST_MOMENT else None
+def _as_time(value: Any) -> int | None:
+    return value if 0 < _as_number(value) <= LAST_MOMENT else None

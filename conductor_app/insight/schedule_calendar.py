@@ -45,16 +45,16 @@ class CalendarDay:
 
 @dataclass(slots=True)
 class CalendarWeek:
-    """Seven days. `unread`: schedules whose times cannot be told; `is_cut`: not all schedules are shown."""
+    """Seven days. `unreadable`: schedules whose times cannot be told; `is_cut`: not all schedules are shown."""
 
     days: list[CalendarDay] = field(default_factory=list)
-    unread: int = 0
+    unreadable: int = 0
     is_cut: bool = False
 
 
 def calendar_week(first: date, clocks: tzinfo, now: int, part: str = "") -> CalendarWeek:
     """The week that begins with this day, of the schedules with this in their name."""
-    starts = [_begin(first + timedelta(days=number), clocks) for number in range(DAYS + 1)]
+    starts = [_day_start(first + timedelta(days=number), clocks) for number in range(DAYS + 1)]
     rows = list(Schedule.objects.filter(name__icontains=part).order_by("name")[: MOST_SCHEDULES + 1])
     found = CalendarWeek(is_cut=len(rows) > MOST_SCHEDULES)
     rows = rows[:MOST_SCHEDULES]
@@ -72,7 +72,7 @@ def calendar_week(first: date, clocks: tzinfo, now: int, part: str = "") -> Cale
     return found
 
 
-def _begin(day: date, clocks: tzinfo) -> int:
+def _day_start(day: date, clocks: tzinfo) -> int:
     return int(datetime.combine(day, time(), clocks).timestamp() * 1000)
 
 
@@ -99,7 +99,7 @@ def _upcoming_entries(
         try:
             slots = [slot.at for slot in islice(parse_timetable(row.document).between(begin, starts[-1] - 1), most + 1)]
         except RequestRefused:
-            found.unread += 1
+            found.unreadable += 1
             continue
         if len(slots) <= most:
             yield from (CalendarEntry(at, row.name, row.pk, COMING) for at in slots)

@@ -44,13 +44,13 @@ def upcoming_slots(document: Mapping[str, Any], now: int, most: int = MOST) -> l
 
 
 def _upcoming_slot(at: int, clocks: tzinfo, zone_id: str, before: int) -> UpcomingSlot:
-    local = _moment(at).astimezone(clocks)
-    earlier = _moment(before).astimezone(clocks)
+    local = _to_datetime(at).astimezone(clocks)
+    earlier = _to_datetime(before).astimezone(clocks)
     shift = (local.utcoffset() or timedelta()) - (earlier.utcoffset() or timedelta())
-    return UpcomingSlot(at, f"{local:%a %Y-%m-%d %H:%M:%S %z}", zone_id, _note(shift, local))
+    return UpcomingSlot(at, f"{local:%a %Y-%m-%d %H:%M:%S %z}", zone_id, _clock_change_note(shift, local))
 
 
-def _note(shift: timedelta, local: datetime) -> str:
+def _clock_change_note(shift: timedelta, local: datetime) -> str:
     """What the clocks have done since the slot before."""
     seconds = int(shift.total_seconds())
     if seconds:
@@ -62,7 +62,7 @@ def _note(shift: timedelta, local: datetime) -> str:
     return ""
 
 
-def _moment(at: int) -> datetime:
+def _to_datetime(at: int) -> datetime:
     return datetime.fromtimestamp(at / 1000, UTC)
 
 

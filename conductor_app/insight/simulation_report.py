@@ -9,16 +9,16 @@ from ..core.document.lint.step_positions import all_steps
 from ..core.simulation.outcomes import INSIDE
 from .diagram import StepMark, StepMarks
 
-SPELLED = {
+STATUS_WORDS = {
     "SCHEDULED": "ACTIVE",
     "IN_PROGRESS": "ACTIVE",
     "FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD",
 }
-AROUND = frozenset(("JOIN", "EXCLUSIVE_JOIN", "DO_WHILE", "FOR_EACH", "TRY_CATCH", "SUB_WORKFLOW"))
+CONTAINER_TYPES = frozenset(("JOIN", "EXCLUSIVE_JOIN", "DO_WHILE", "FOR_EACH", "TRY_CATCH", "SUB_WORKFLOW"))
 """Types that are open as long as others are."""
 MOST_SHOWN = 300
 MOST_NAMED = 10
-DEEPEST = 4
+MAX_DEPTH = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +40,18 @@ class SimulatedAttempt:
 class SimulationReport:
     """The whole try, or its beginning up to a moment; `inner`: the marks of sub-workflows by the way to their steps.
 
-    `stops_at`: the tasks that are still open and of which nobody has said how they end.
+    `open_tasks`: the tasks that are still open and of which nobody has said how they end.
     """
 
     status: str
     reason: str
-    stops_at: list[str]
+    open_tasks: list[str]
     output: Any
-    moments: list[SimulatedAttempt]
+    attempts: list[SimulatedAttempt]
     count: int
     until: int
     unreached: list[str]
-    seen: StepMarks
+    step_marks: StepMarks
     inner: Mapping[str, StepMarks] = field(default_factory=dict)
 
     @property
@@ -77,43 +77,43 @@ def simulation_report(
         return None
     tasks = execution["tasks"]
     until = len(tasks) if until is None else min(until, len(tasks))
-    begun = execution.get("createTime") or 0
+    started_at = execution.get("createTime") or 0
     reached = {_ref(task) for task in tasks}
     return SimulationReport(
         status=execution["status"],
         reason=execution.get("reasonForIncompletion") or "",
-        stops_at=[task["referenceTaskName"] for task in tasks if _is_waited_for(task)][:MOST_NAMED],
+        open_tasks=[task["referenceTaskName"] for task in tasks if _is_waiting(task)][:MOST_NAMED],
         output=execution.get("output"),
-        moments=_simulated_attempts(tasks, begun, children or {}),
+        attempts=_simulated_attempts(tasks, started_at, children or {}),
         count=len(tasks),
         until=until,
         unreached=[spot.ref for spot in all_steps(document.get("tasks")) if spot.ref and spot.ref not in reached],
-        seen=_marks_of(tasks[:until]),
-        inner={way: _marks_of(inside) for way, inside in _tasks_by_path(tasks[:until], children or {}).items()},
+        step_marks=_marks_of(tasks[:until]),
+        inner={path: _marks_of(inside) for path, inside in _tasks_by_path(tasks[:until], children or {}).items()},
     )
 
 
 def _tasks_by_path(tasks: Iterable[dict[str, Any]], children: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """The tasks of sub-workflows by the way to their steps; of several children of one step, those of all."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for way, child in _children(tasks, children, "", 0):
-        found.setdefault(way, []).extend(child["tasks"])
+    for path, child in _walk_children(tasks, children, "", 0):
+        found.setdefault(path, []).extend(child["tasks"])
     return found
 
 
-def _children(
+def _walk_children(
     tasks: Iterable[dict[str, Any]], children: Mapping[str, Any], before: str, depth: int
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for task in tasks:
-        child = children.get(task.get("subWorkflowId") or "") if depth < DEEPEST else None
+        child = children.get(task.get("subWorkflowId") or "") if depth < MAX_DEPTH else None
         if child is not None:
-            way = f"{before}{_ref(task)}"
-            yield way, child
-            yield from _children(child["tasks"], children, f"{way}{INSIDE}", depth + 1)
+            path = f"{before}{_ref(task)}"
+            yield path, child
+            yield from _walk_children(child["tasks"], children, f"{path}{INSIDE}", depth + 1)
 
 
 def _marks_of(tasks: Sequence[dict[str, Any]]) -> StepMarks:
-    return StepMarks(_marks(tasks), _joined_statuses(tasks))
+    return StepMarks(_marks_by_ref(tasks), _joined_statuses(tasks))
 
 
 def _joined_statuses(tasks: Sequence[dict[str, Any]]) -> dict[str, Counter[str]]:
@@ -126,9 +126,9 @@ def _joined_statuses(tasks: Sequence[dict[str, Any]]) -> dict[str, Counter[str]]
     return {join: Counter(status for ref, status in statuses if ref in refs) for join, refs in joined.items()}
 
 
-def _is_waited_for(task: Mapping[str, Any]) -> bool:
+def _is_waiting(task: Mapping[str, Any]) -> bool:
     """Whether it is open, and by itself rather than for others."""
-    return _status_word(task["status"]) == "ACTIVE" and _type(task) not in AROUND
+    return _status_word(task["status"]) == "ACTIVE" and _type(task) not in CONTAINER_TYPES
 
 
 def _type(task: Mapping[str, Any]) -> str:
@@ -139,7 +139,7 @@ def _ref(task: Mapping[str, Any]) -> str:
     return task["referenceTaskName"].split("__")[0]
 
 
-def _marks(tasks: Sequence[dict[str, Any]]) -> dict[str, StepMark]:
+def _marks_by_ref(tasks: Sequence[dict[str, Any]]) -> dict[str, StepMark]:
     marks: dict[str, StepMark] = {}
     names: dict[str, set[str]] = {}
     for task in tasks:
@@ -150,25 +150,25 @@ def _marks(tasks: Sequence[dict[str, Any]]) -> dict[str, StepMark]:
 
 
 def _simulated_attempts(
-    tasks: Sequence[dict[str, Any]], begun: int, children: Mapping[str, Any], depth: int = 0
+    tasks: Sequence[dict[str, Any]], started_at: int, children: Mapping[str, Any], depth: int = 0
 ) -> list[SimulatedAttempt]:
     found = []
     for number, task in enumerate(tasks[:MOST_SHOWN], 1):
-        child = children.get(task.get("subWorkflowId") or "") if depth < DEEPEST else None
-        inner = _simulated_attempts(child["tasks"], begun, children, depth + 1) if child else []
-        found.append(_simulated_attempt(number, task, begun, inner))
+        child = children.get(task.get("subWorkflowId") or "") if depth < MAX_DEPTH else None
+        inner = _simulated_attempts(child["tasks"], started_at, children, depth + 1) if child else []
+        found.append(_simulated_attempt(number, task, started_at, inner))
     return found
 
 
 def _simulated_attempt(
-    number: int, task: dict[str, Any], begun: int, inner: Sequence[SimulatedAttempt]
+    number: int, task: dict[str, Any], started_at: int, inner: Sequence[SimulatedAttempt]
 ) -> SimulatedAttempt:
     return SimulatedAttempt(
         number,
         task["referenceTaskName"],
         _type(task),
         _status_word(task["status"]),
-        max((task.get("startTime") or task.get("scheduledTime") or begun) - begun, 0),
+        max((task.get("startTime") or task.get("scheduledTime") or started_at) - started_at, 0),
         task.get("inputData"),
         task.get("outputData"),
         task.get("reasonForIncompletion") or "",
@@ -177,4 +177,4 @@ def _simulated_attempt(
 
 
 def _status_word(status: str) -> str:
-    return SPELLED.get(status, status)
+    return STATUS_WORDS.get(status, status)

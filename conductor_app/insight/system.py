@@ -107,18 +107,18 @@ def operator_advice(found: list[SweepStatus], database: DatabaseStatus, now: int
     """What should be done, the worst first."""
     if not found:
         yield OperatorAdvice("failed", _("No sweep has ever passed: start the Celery worker and beat, or `make run`."))
-    for loop in found:
-        if loop.word == "not rung":
-            age = format_duration(now - loop.sweep.began_at)
-            told = _("`%(loop)s` last passed %(age)s ago: look whether Celery beat and a worker run.")
-            yield OperatorAdvice("failed", told % {"loop": loop.sweep.name, "age": age})
-        elif loop.word == "failing":
-            told = _("`%(loop)s` fails: %(error)s") % {"loop": loop.sweep.name, "error": loop.sweep.error[:200]}
-            yield OperatorAdvice("failed", told)
-        elif loop.word == "behind":
-            lag = format_duration(loop.sweep.lag_ms)
-            told = _("`%(loop)s` is %(lag)s late: give Celery more threads or another worker.")
-            yield OperatorAdvice("waiting", told % {"loop": loop.sweep.name, "lag": lag})
+    for status in found:
+        if status.word == "not rung":
+            age = format_duration(now - status.sweep.began_at)
+            sentence = _("`%(loop)s` last passed %(age)s ago: look whether Celery beat and a worker run.")
+            yield OperatorAdvice("failed", sentence % {"loop": status.sweep.name, "age": age})
+        elif status.word == "failing":
+            sentence = _("`%(loop)s` fails: %(error)s") % {"loop": status.sweep.name, "error": status.sweep.error[:200]}
+            yield OperatorAdvice("failed", sentence)
+        elif status.word == "behind":
+            lag = format_duration(status.sweep.lag_ms)
+            sentence = _("`%(loop)s` is %(lag)s late: give Celery more threads or another worker.")
+            yield OperatorAdvice("waiting", sentence % {"loop": status.sweep.name, "lag": lag})
     yield from _database_advice(database)
     yield from _backlog_advice(now)
     if settings.DEBUG:
@@ -127,15 +127,15 @@ def operator_advice(found: list[SweepStatus], database: DatabaseStatus, now: int
 
 def _database_advice(database: DatabaseStatus) -> Iterator[OperatorAdvice]:
     if database.missing:
-        told = ngettext(
+        sentence = ngettext(
             "%(n)s migration is not applied: run `manage.py migrate`.",
             "%(n)s migrations are not applied: run `manage.py migrate`.",
             len(database.missing),
         )
-        yield OperatorAdvice("failed", told % {"n": len(database.missing)})
+        yield OperatorAdvice("failed", sentence % {"n": len(database.missing)})
     if abs(database.skew_ms) > MOST_SKEW_MS:
-        told = _("The database's clock is %(span)s off: let both follow one time server.")
-        yield OperatorAdvice("waiting", told % {"span": format_duration(abs(database.skew_ms))})
+        sentence = _("The database's clock is %(span)s off: let both follow one time server.")
+        yield OperatorAdvice("waiting", sentence % {"span": format_duration(abs(database.skew_ms))})
     if any(statement.waits_for for statement in database.statements):
         yield OperatorAdvice("waiting", _("Statements wait for locks: see below for how long."))
 
@@ -143,13 +143,13 @@ def _database_advice(database: DatabaseStatus) -> Iterator[OperatorAdvice]:
 def _backlog_advice(now: int) -> Iterator[OperatorAdvice]:
     late = Message.objects.filter(due_at__lt=now - MINUTE).exclude(subject=PUBLISH)[:1_000].count()
     if late:
-        told = ngettext(
+        sentence = ngettext(
             "%(n)s message between runs is more than a minute late.",
             "%(n)s messages between runs are more than a minute late.",
             late,
         )
-        yield OperatorAdvice("waiting", told % {"n": late})
+        yield OperatorAdvice("waiting", sentence % {"n": late})
     uncounted = Failure.objects.filter(group__isnull=True, at__lt=now - MINUTE)[:1_000].count()
     if uncounted:
-        told = ngettext("%(n)s failure waits to be grouped.", "%(n)s failures wait to be grouped.", uncounted)
-        yield OperatorAdvice("waiting", told % {"n": uncounted})
+        sentence = ngettext("%(n)s failure waits to be grouped.", "%(n)s failures wait to be grouped.", uncounted)
+        yield OperatorAdvice("waiting", sentence % {"n": uncounted})

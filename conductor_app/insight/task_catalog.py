@@ -25,15 +25,15 @@ class CatalogTask:
 def catalog_tasks(rows: Sequence[TaskDefinition]) -> dict[int, CatalogTask]:
     """What there is to say of each row, in a number of queries that does not grow with them."""
     names = {row.name for row in rows}
-    users, is_cut = _users(names)
+    users, is_cut = _count_users(names)
     worked = set(Poller.objects.filter(task_type__in=names).values_list("task_type", flat=True))
     return {
-        row.pk: CatalogTask(users[row.name], dict(_flags(row, users[row.name], row.name in worked, is_cut)))
+        row.pk: CatalogTask(users[row.name], dict(_find_flags(row, users[row.name], row.name in worked, is_cut)))
         for row in rows
     }
 
 
-def _users(names: set[str]) -> tuple[dict[str, int], bool]:
+def _count_users(names: set[str]) -> tuple[dict[str, int], bool]:
     """How many workflows name each of these in their newest version; and whether not all were looked at."""
     counts = dict.fromkeys(names, 0)
     documents = list(newest_definitions().order_by("name").values_list("document", flat=True)[: MOST_WORKFLOWS + 1])
@@ -43,7 +43,7 @@ def _users(names: set[str]) -> tuple[dict[str, int], bool]:
     return counts, len(documents) > MOST_WORKFLOWS
 
 
-def _flags(row: TaskDefinition, users: int, is_worked: bool, is_cut: bool) -> Iterator[tuple[str, str]]:
+def _find_flags(row: TaskDefinition, users: int, is_worked: bool, is_cut: bool) -> Iterator[tuple[str, str]]:
     if users and not is_worked and row.name not in BUILT_IN_TYPES:
         yield "no worker", _("No worker has ever polled for it.")
     if not time_limits(policy_of(row.document)):

@@ -9,7 +9,7 @@ from django.db.models import Count, Max, Min, Q, QuerySet
 from ..core.states import TASK
 from ..models import Attempt, Run, Task
 
-WINDOW = 300
+WINDOW_TASKS = 300
 """How many tasks one page shows."""
 MOST_ATTEMPTS = 1500
 """How many attempts are read for one window."""
@@ -56,20 +56,20 @@ class TaskWindow:
     attempts: list[Attempt]
     groups: list[StepTasks]
     counts: dict[str, int]
-    wanted: TaskRequest
+    criteria: TaskRequest
     total: int
 
     @property
     def pages(self) -> int:
-        return max(-(-self.total // WINDOW), 1)
+        return max(-(-self.total // WINDOW_TASKS), 1)
 
     @property
     def page(self) -> int:
-        return self.wanted.page
+        return self.criteria.page
 
     @property
     def first(self) -> int:
-        return (self.page - 1) * WINDOW + 1
+        return (self.page - 1) * WINDOW_TASKS + 1
 
     @property
     def previous(self) -> int | None:
@@ -86,21 +86,21 @@ class TaskWindow:
         return self.first + len(self.tasks) - 1
 
 
-def task_window(run: Run, wanted: TaskRequest) -> TaskWindow:
+def task_window(run: Run, criteria: TaskRequest) -> TaskWindow:
     """What the reader wants to see. Few tasks are read at once; of many, those alike are counted and not read."""
     tasks = list(_tasks_of(run)[: FEW + 1])
     if len(tasks) <= FEW:
         counts = Counter(task.status for task in tasks)
-        shown = [task for task in tasks if _matches(task, wanted)]
-        return TaskWindow(shown, attempts_of(shown), [], dict(counts), wanted, len(shown))
+        shown = [task for task in tasks if _matches(task, criteria)]
+        return TaskWindow(shown, attempts_of(shown), [], dict(counts), criteria, len(shown))
     groups = groups_of(run)
     counts = sum((Counter(group.counts) for group in groups), Counter())
-    alike = [] if wanted.only else [group for group in groups if group.total > ALIKE]
-    rest = _matching(run, wanted).exclude(name__in=[group.name for group in alike])
-    shown = list(rest[(wanted.page - 1) * WINDOW : wanted.page * WINDOW])
-    total = _total(groups, alike, wanted)
-    seen = [group for group in alike if not wanted.status or wanted.status in group.counts]
-    return TaskWindow(shown, attempts_of(shown), seen if wanted.page == 1 else [], dict(counts), wanted, total)
+    alike = [] if criteria.only else [group for group in groups if group.total > ALIKE]
+    rest = _filter_tasks(run, criteria).exclude(name__in=[group.name for group in alike])
+    shown = list(rest[(criteria.page - 1) * WINDOW_TASKS : criteria.page * WINDOW_TASKS])
+    total = _count_visible(groups, alike, criteria)
+    seen = [group for group in alike if not criteria.status or criteria.status in group.counts]
+    return TaskWindow(shown, attempts_of(shown), seen if criteria.page == 1 else [], dict(counts), criteria, total)
 
 
 def groups_of(run: Run) -> list[StepTasks]:
@@ -110,11 +110,11 @@ def groups_of(run: Run) -> list[StepTasks]:
     found: dict[tuple[str, str], list] = {}
     for name, type, *facts in rows:
         found.setdefault((name, type), []).append(facts)
-    groups = [_group(name, type, each) for (name, type), each in found.items()]
+    groups = [_build_step_tasks(name, type, each) for (name, type), each in found.items()]
     return sorted(groups, key=lambda group: group.first_seq)
 
 
-def _group(name: str, type: str, rows: list) -> StepTasks:
+def _build_step_tasks(name: str, type: str, rows: list) -> StepTasks:
     return StepTasks(
         name,
         type,
@@ -130,7 +130,7 @@ def page_of(run: Run, name: str) -> int:
     task = find_task(run, name)
     if task is None:
         return 1
-    return _tasks_of(run).filter(name=task.name, seq__lt=task.seq).count() // WINDOW + 1
+    return _tasks_of(run).filter(name=task.name, seq__lt=task.seq).count() // WINDOW_TASKS + 1
 
 
 def find_task(run: Run, name: str) -> Task | None:
@@ -157,18 +157,18 @@ def _tasks_of(run: Run) -> QuerySet[Task]:
     return Task.objects.filter(run_id=run.pk).order_by("seq").defer("step_state")
 
 
-def _matching(run: Run, wanted: TaskRequest) -> QuerySet[Task]:
+def _filter_tasks(run: Run, criteria: TaskRequest) -> QuerySet[Task]:
     tasks = _tasks_of(run)
-    if wanted.status:
-        tasks = tasks.filter(status=wanted.status)
-    return tasks.filter(name=wanted.only) if wanted.only else tasks
+    if criteria.status:
+        tasks = tasks.filter(status=criteria.status)
+    return tasks.filter(name=criteria.only) if criteria.only else tasks
 
 
-def _matches(task: Task, wanted: TaskRequest) -> bool:
-    return (not wanted.status or task.status == wanted.status) and (not wanted.only or task.name == wanted.only)
+def _matches(task: Task, criteria: TaskRequest) -> bool:
+    return (not criteria.status or task.status == criteria.status) and (not criteria.only or task.name == criteria.only)
 
 
-def _total(groups: list[StepTasks], alike: list[StepTasks], wanted: TaskRequest) -> int:
+def _count_visible(groups: list[StepTasks], alike: list[StepTasks], criteria: TaskRequest) -> int:
     """How many tasks the windows hold: of the groups that are not closed."""
-    opened = [group for group in groups if group not in alike and (not wanted.only or group.name == wanted.only)]
-    return sum(group.counts.get(wanted.status, 0) if wanted.status else group.total for group in opened)
+    opened = [group for group in groups if group not in alike and (not criteria.only or group.name == criteria.only)]
+    return sum(group.counts.get(criteria.status, 0) if criteria.status else group.total for group in opened)

@@ -11,9 +11,9 @@ from .duration_baselines import TypicalDuration
 from .durations import format_duration
 
 WAIT, DELAY, GAP, WORK = "wait", "delay", "gap", "work"
-LEAST = 0.35
+MIN_WIDTH_PERCENT = 0.35
 """The smallest share, in percent, that can still be seen and pointed at."""
-ROOM = 0.15
+END_MARGIN = 0.15
 """The share of a scale before its end in which no mark is made: its words would be cut off."""
 STEPS = [n * 10**k for k in range(12) for n in (1, 2, 5)]
 STEPS_MS = [
@@ -65,17 +65,17 @@ class TimeScale:
     begin: int
     end: int
 
-    def holds(self, begin: int, end: int) -> bool:
+    def overlaps(self, begin: int, end: int) -> bool:
         """Whether any of a stretch can be seen."""
         return end >= self.begin and begin <= self.end
 
-    def share(self, moment: int) -> float:
+    def percent_of(self, moment: int) -> float:
         return 100 * (min(max(moment, self.begin), self.end) - self.begin) / max(self.end - self.begin, 1)
 
-    def stretch(self, begin: int, end: int) -> tuple[str, str]:
+    def extent(self, begin: int, end: int) -> tuple[str, str]:
         """Left edge and width; a short one is widened, never beyond the right edge."""
-        left, right = self.share(begin), self.share(end)
-        width = max(right - left, LEAST)
+        left, right = self.percent_of(begin), self.percent_of(end)
+        width = max(right - left, MIN_WIDTH_PERCENT)
         return f"{min(left, 100 - width):.2f}%", f"{width:.2f}%"
 
     def ticks(self, origin: int | None = None, most: int = 6) -> list[AxisTick]:
@@ -84,7 +84,7 @@ class TimeScale:
         length = self.end - self.begin
         step = next((step for step in STEPS_MS if length / step <= most), max(length, 1))
         first = -(-(self.begin - since) // step) * step
-        spans = range(first, self.end - since - round(length * ROOM), step)
+        spans = range(first, self.end - since - round(length * END_MARGIN), step)
         return [
             AxisTick(f"{100 * (since + at - self.begin) / max(length, 1):.2f}%", format_duration(at) if at else "0")
             for at in spans
@@ -131,19 +131,19 @@ def task_row(
 def _retry_gap(attempt: Attempt, following: Attempt, scale: TimeScale) -> TimelineSegment | None:
     """Between the end of an attempt and the next one."""
     begin, end = attempt.ended_at or 0, following.scheduled_at
-    if end <= begin or not scale.holds(begin, end):
+    if end <= begin or not scale.overlaps(begin, end):
         return None
     numbers = {"one": attempt.number + 1, "other": following.number + 1}
-    return _segment(GAP, following, scale, begin, end, _("between attempts %(one)s and %(other)s") % numbers)
+    return _build_segment(GAP, following, scale, begin, end, _("between attempts %(one)s and %(other)s") % numbers)
 
 
 def _expected_end(attempts: list[Attempt], scale: TimeScale, usual: TypicalDuration | None) -> TimelineSegment | None:
     begun = attempts[-1].started_at if attempts else None
-    if usual is None or begun is None or not scale.holds(begun + usual.p50, begun + usual.p95):
+    if usual is None or begun is None or not scale.overlaps(begun + usual.p50, begun + usual.p95):
         return None
-    if scale.share(begun + usual.p95) - scale.share(begun) < 2 * LEAST:
+    if scale.percent_of(begun + usual.p95) - scale.percent_of(begun) < 2 * MIN_WIDTH_PERCENT:
         return None  # too small to be told from the bar
-    return TimelineSegment("usual", "", *scale.stretch(begun + usual.p50, begun + usual.p95), usual.sentence)
+    return TimelineSegment("usual", "", *scale.extent(begun + usual.p50, begun + usual.p95), usual.sentence)
 
 
 def segments_of(attempt: Attempt, scale: TimeScale, now: int) -> Iterator[TimelineSegment]:
@@ -154,14 +154,14 @@ def segments_of(attempt: Attempt, scale: TimeScale, now: int) -> Iterator[Timeli
     wished = attempt.scheduled_at + attempt.delay_ms if attempt.poll_count else attempt.visible_at
     due = min(max(wished, attempt.scheduled_at), begun)
     said = {"number": attempt.number + 1, "status": attempt.status.lower()}
-    if due > attempt.scheduled_at and scale.holds(attempt.scheduled_at, due):
+    if due > attempt.scheduled_at and scale.overlaps(attempt.scheduled_at, due):
         kind = GAP if attempt.number else DELAY
-        yield _segment(kind, attempt, scale, attempt.scheduled_at, due, _("attempt %(number)s delayed") % said)
-    if begun > due and scale.holds(due, begun):
-        yield _segment(WAIT, attempt, scale, due, begun, _("attempt %(number)s in the queue") % said)
-    if attempt.started_at is not None and scale.holds(begun, end):
-        yield _segment(WORK, attempt, scale, begun, end, _("attempt %(number)s %(status)s") % said)
+        yield _build_segment(kind, attempt, scale, attempt.scheduled_at, due, _("attempt %(number)s delayed") % said)
+    if begun > due and scale.overlaps(due, begun):
+        yield _build_segment(WAIT, attempt, scale, due, begun, _("attempt %(number)s in the queue") % said)
+    if attempt.started_at is not None and scale.overlaps(begun, end):
+        yield _build_segment(WORK, attempt, scale, begun, end, _("attempt %(number)s %(status)s") % said)
 
 
-def _segment(kind: str, attempt: Attempt, scale: TimeScale, begin: int, end: int, title: str) -> TimelineSegment:
-    return TimelineSegment(kind, attempt.status, *scale.stretch(begin, end), f"{title}, {format_duration(end - begin)}")
+def _build_segment(kind: str, attempt: Attempt, scale: TimeScale, begin: int, end: int, title: str) -> TimelineSegment:
+    return TimelineSegment(kind, attempt.status, *scale.extent(begin, end), f"{title}, {format_duration(end - begin)}")

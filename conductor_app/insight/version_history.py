@@ -45,15 +45,15 @@ class VersionEntry:
 def version_history(name: str) -> list[VersionEntry]:
     """All versions, newest first, in four queries."""
     rows = list(WorkflowDefinition.objects.filter(name=name).order_by("-version")[:MOST_VERSIONS])
-    notes, still, health = _change_notes(name), open_runs(name), health_by_version(name)
-    return [_version(row, notes, still, health, place == 0) for place, row in enumerate(rows)]
+    notes, open_counts, health = _change_notes(name), open_runs(name), health_by_version(name)
+    return [_build_version_entry(row, notes, open_counts, health, place == 0) for place, row in enumerate(rows)]
 
 
-def _version(row, notes, still, health, is_newest: bool) -> VersionEntry:
+def _build_version_entry(row, notes, open_counts, health, is_newest: bool) -> VersionEntry:
     author, reason = notes.get(f"{row.name}:{row.version}", (row.updated_by or row.created_by, ""))
     at = row.updated_at or row.created_at
     return VersionEntry(
-        row, author, reason, at, still.get(row.version, 0), health.get(row.version, VersionHealth()), is_newest
+        row, author, reason, at, open_counts.get(row.version, 0), health.get(row.version, VersionHealth()), is_newest
     )
 
 
@@ -76,15 +76,15 @@ def health_by_version(name: str) -> dict[int, VersionHealth]:
     """How the newest runs of each version went."""
     rows = Run.objects.of_definition(name).order_by("-created_at")
     found: dict[int, list[tuple[str, int | None]]] = {}
-    for version, status, begun, ended in rows.values_list("version", "status", "created_at", "ended_at")[:SAMPLE]:
-        found.setdefault(version, []).append((status, None if ended is None else ended - begun))
+    for version, status, started_at, ended in rows.values_list("version", "status", "created_at", "ended_at")[:SAMPLE]:
+        found.setdefault(version, []).append((status, None if ended is None else ended - started_at))
     return {version: health_of_runs(runs) for version, runs in found.items()}
 
 
 def health_of_runs(runs: Iterable[tuple[str, int | None]]) -> VersionHealth:
     """From the status and the span of each run; the span of one that is open is None."""
     runs = list(runs)
-    ended = [(status, took) for status, took in runs if status in RUN.final and took is not None]
-    spans = sorted(took for status, took in ended if status == "COMPLETED")
+    ended = [(status, duration_ms) for status, duration_ms in runs if status in RUN.final and duration_ms is not None]
+    spans = sorted(duration_ms for status, duration_ms in ended if status == "COMPLETED")
     p95 = spans[min(int(len(spans) * 0.95), len(spans) - 1)] if spans else None
     return VersionHealth(len(runs), len(ended), sum(status in BAD_ENDS for status, _took in ended), p95)

@@ -23,18 +23,18 @@ from ..models.fields import dumps
 from .form_templates import template_of
 from .parsed_definitions import parsed_definition
 
-OPEN_FOR_PEOPLE = Task.objects.filter(type="HUMAN", status="ACTIVE")
+OPEN_HUMAN_TASKS = Task.objects.filter(type="HUMAN", status="ACTIVE")
 MOST = 500
 """So many are looked at, those that have waited longest."""
 LARGEST_READ = 32 * 1024
 """Of an input that is larger, the question is not read for a list."""
-SAID_OF_TASKS = ("comment_task", "take_task", "put_task_back", "hand_task_on", "skip_assignment")
+COMMENT_ACTIONS = ("comment_task", "take_task", "put_task_back", "hand_task_on", "skip_assignment")
 
 
 def waiting_attempts() -> QuerySet[Attempt]:
     """The open attempts of tasks that wait for a person, those first that have waited longest."""
     payloads = [f"run__{name}" for name in ("input", "output", "variables")]
-    found = Attempt.objects.open().filter(pk__in=OPEN_FOR_PEOPLE.values("attempt_id"))
+    found = Attempt.objects.open().filter(pk__in=OPEN_HUMAN_TASKS.values("attempt_id"))
     return (
         found.defer_payloads()
         .select_related("task", "run")
@@ -48,33 +48,33 @@ class HumanTaskView:
     """One task that waits for a person."""
 
     attempt: Attempt
-    asked: HumanQuestion
-    standing: CurrentAssignment
+    question: HumanQuestion
+    assignment: CurrentAssignment
     taken_by: str = ""
     taken_at: int | None = None
     is_taker_external: bool = False
-    line: tuple[Assignee, ...] = ()
+    assignees: tuple[Assignee, ...] = ()
 
     @property
     def title(self) -> str:
-        return self.asked.title or str(self.attempt.task)
+        return self.question.title or str(self.attempt.task)
 
     def is_overdue(self, now: int) -> bool:
-        return self.standing.due_at is not None and now >= self.standing.due_at
+        return self.assignment.due_at is not None and now >= self.assignment.due_at
 
-    def is_of(self, name: str) -> bool:
+    def is_for_user(self, name: str) -> bool:
         """Whether it is this person's: taken, or asked of nobody else."""
         if self.taken_by:
             return self.taken_by == name and not self.is_taker_external
-        to = self.standing.assignee
+        to = self.assignment.assignee
         return to is not None and not (to.is_group or to.is_external) and to.who == name
 
-    def is_anothers(self, name: str) -> bool:
+    def is_taken_by_other(self, name: str) -> bool:
         """Whether another has taken it: who wants to answer has to take it over."""
         return bool(self.taken_by) and (self.is_taker_external or self.taken_by != name)
 
-    def is_of_groups(self, names: Collection[str]) -> bool:
-        to = self.standing.assignee
+    def is_for_groups(self, names: Collection[str]) -> bool:
+        to = self.assignment.assignee
         return to is not None and to.is_group and not to.is_external and to.who in names
 
 
@@ -82,7 +82,7 @@ class HumanTaskView:
 class HumanTaskInbox:
     """What waits, those first whose time is over or soon will be; `is_cut`: there is more than was looked at."""
 
-    asks: list[HumanTaskView] = field(default_factory=list)
+    task_views: list[HumanTaskView] = field(default_factory=list)
     is_cut: bool = False
 
 
@@ -90,34 +90,41 @@ def human_task_inbox(now: int) -> HumanTaskInbox:
     """What waits for people, in four queries."""
     found = list(waiting_attempts()[: MOST + 1])
     attempts = found[:MOST]
-    inputs, held = _load_inputs(attempts), HumanTask.objects.in_bulk([attempt.task_id for attempt in attempts])
-    asks = [human_task_view(each, inputs.get(each.pk, {}), held.get(each.task_id), now) for each in attempts]
-    asks.sort(key=lambda ask: (ask.standing.due_at is None, ask.standing.due_at or ask.attempt.scheduled_at))
-    return HumanTaskInbox(asks, len(found) > MOST)
+    inputs, saved = _load_inputs(attempts), HumanTask.objects.in_bulk([attempt.task_id for attempt in attempts])
+    task_views = [human_task_view(each, inputs.get(each.pk, {}), saved.get(each.task_id), now) for each in attempts]
+    task_views.sort(
+        key=lambda task_view: (
+            task_view.assignment.due_at is None,
+            task_view.assignment.due_at or task_view.attempt.scheduled_at,
+        )
+    )
+    return HumanTaskInbox(task_views, len(found) > MOST)
 
 
-def human_task_view(attempt: Attempt, input: Mapping, held: HumanTask | None, now: int) -> HumanTaskView:
+def human_task_view(attempt: Attempt, input: Mapping, saved: HumanTask | None, now: int) -> HumanTaskView:
     """What one attempt asks."""
-    asked = parse_question(input)
-    stands = current_assignment(asked, attempt.scheduled_at, now)
-    if held is None:
-        return HumanTaskView(attempt, asked, stands, line=asked.assignees)
-    line = asked.assignees
-    if held.is_reassigned:
-        first = Assignee(held.assignee, held.is_group, is_external=held.is_external)
-        rest = parse_assignees(held.followers or ())
-        stands, line = delegated_assignment(first, held.due_at, rest, now), (first, *rest)
-    return HumanTaskView(attempt, asked, stands, held.taken_by, held.taken_at, held.is_taker_external, line)
+    question = parse_question(input)
+    assignment = current_assignment(question, attempt.scheduled_at, now)
+    if saved is None:
+        return HumanTaskView(attempt, question, assignment, assignees=question.assignees)
+    assignees = question.assignees
+    if saved.is_reassigned:
+        first = Assignee(saved.assignee, saved.is_group, is_external=saved.is_external)
+        rest = parse_assignees(saved.followers or ())
+        assignment, assignees = delegated_assignment(first, saved.due_at, rest, now), (first, *rest)
+    return HumanTaskView(
+        attempt, question, assignment, saved.taken_by, saved.taken_at, saved.is_taker_external, assignees
+    )
 
 
 def count_overdue(now: int) -> int:
     """How many have waited for longer than they were given."""
-    return sum(ask.is_overdue(now) for ask in human_task_inbox(now).asks)
+    return sum(task_view.is_overdue(now) for task_view in human_task_inbox(now).task_views)
 
 
 def task_comments(attempt: Attempt) -> list[AuditEntry]:
     """What people have said of the task and done with it, the oldest first."""
-    rows = AuditEntry.objects.filter(object_type="run", object_id=attempt.run_id, action__in=SAID_OF_TASKS)
+    rows = AuditEntry.objects.filter(object_type="run", object_id=attempt.run_id, action__in=COMMENT_ACTIONS)
     return [row for row in rows.order_by("at", "id")[:MOST] if row.facts.get("task") == str(attempt.task)]
 
 

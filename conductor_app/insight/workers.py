@@ -84,10 +84,10 @@ class Workforce:
 
 def workforce(now: int, text: str = "") -> Workforce:
     """The workers of the last days whose name, or a task type that they poll, holds the text; in five queries."""
-    latest = list(_polls(text)[: MOST_KNOWN + 1])
+    latest = list(_latest_polls(text)[: MOST_KNOWN + 1])
     known = [name for name, _ in latest[:MOST_KNOWN]]
     worked, names = totals(MinuteCount.WORKER, known, now), known[:MOST_SHOWN]
-    queues, held, holds = _queues(names), _leased_by_worker(names), WorkerHold.objects.in_bulk(names)
+    queues, held, holds = _queues_by_worker(names), _leased_by_worker(names), WorkerHold.objects.in_bulk(names)
     workers = [
         WorkerSummary(
             name,
@@ -99,10 +99,10 @@ def workforce(now: int, text: str = "") -> Workforce:
         )
         for name, at in latest[:MOST_SHOWN]
     ]
-    return Workforce(workers, _builds(known, worked), len(known), len(latest) > MOST_KNOWN)
+    return Workforce(workers, _summarize_builds(known, worked), len(known), len(latest) > MOST_KNOWN)
 
 
-def _polls(text: str) -> QuerySet:
+def _latest_polls(text: str) -> QuerySet:
     """Each worker with the moment of its last poll, the last one first."""
     polls = Poller.objects.order_by()
     if text:
@@ -111,7 +111,7 @@ def _polls(text: str) -> QuerySet:
     return polls.values_list("worker").annotate(at=Max("polled_at")).order_by("-at", "worker")
 
 
-def _queues(names: list[str]) -> dict[str, list[str]]:
+def _queues_by_worker(names: list[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     rows = Poller.objects.filter(worker__in=names).order_by("task_type", "domain")
     for worker, task_type, domain in rows.values_list("worker", "task_type", "domain")[:MOST_QUEUES]:
@@ -125,7 +125,7 @@ def _leased_by_worker(names: list[str]) -> dict[str, tuple[int, int | None, int 
     return {worker: (count, oldest, expires) for worker, count, oldest, expires in rows}
 
 
-def _builds(names: Iterable[str], worked: Mapping[str, tuple[int, int, int]]) -> list[BuildSummary]:
+def _summarize_builds(names: Iterable[str], worked: Mapping[str, tuple[int, int, int]]) -> list[BuildSummary]:
     found: dict[str, BuildSummary] = {}
     for name in names:
         build = found.setdefault(build_of(name), BuildSummary(build_of(name)))

@@ -35,31 +35,31 @@ def catalog_workflows(rows: Sequence[WorkflowDefinition], now: int) -> dict[int,
     """What there is to say of each row, in a number of queries that does not grow with them."""
     known = definition_context([row.document for row in rows], with_examples=False)
     names = {row.name for row in rows}
-    health, is_capped = _health(names, now)
-    users, reasons, last = _users(names), _reasons(rows), _last_runs(rows)
+    health, is_capped = _health_by_name(names, now)
+    users, reasons, last = _count_callers(names), _change_reasons(rows), _last_run_times(rows)
     return {
         row.pk: CatalogWorkflow(
             health.get(row.name, VersionHealth()),
             is_capped,
             users.get(row.name, 0),
             reasons.get(f"{row.name}:{row.version}", ""),
-            dict(_flags(row, known, users.get(row.name, 0), last.get(row.pk), now)),
+            dict(_find_flags(row, known, users.get(row.name, 0), last.get(row.pk), now)),
         )
         for row in rows
     }
 
 
-def _health(names: Iterable[str], now: int) -> tuple[dict[str, VersionHealth], bool]:
+def _health_by_name(names: Iterable[str], now: int) -> tuple[dict[str, VersionHealth], bool]:
     """How the runs of the last day went, the newest if there are very many."""
     found = Run.objects.filter(name__in=list(names), created_at__gte=now - DAY).order_by("-created_at")
     rows = list(found.values_list("name", "status", "created_at", "ended_at")[: MOST_RUNS + 1])
     by_name: dict[str, list[tuple[str, int | None]]] = {}
-    for name, status, begun, ended in rows[:MOST_RUNS]:
-        by_name.setdefault(name, []).append((status, None if ended is None else ended - begun))
+    for name, status, started_at, ended in rows[:MOST_RUNS]:
+        by_name.setdefault(name, []).append((status, None if ended is None else ended - started_at))
     return {name: health_of_runs(runs) for name, runs in by_name.items()}, len(rows) > MOST_RUNS
 
 
-def _users(names: set[str]) -> dict[str, int]:
+def _count_callers(names: set[str]) -> dict[str, int]:
     """How many workflows and schedules start each of these."""
     counts = dict.fromkeys(names, 0)
     callers = newest_definitions().filter(document__contains="SUB_WORKFLOW") | newest_definitions().filter(
@@ -74,28 +74,28 @@ def _users(names: set[str]) -> dict[str, int]:
     return counts
 
 
-def _reasons(rows: Sequence[WorkflowDefinition]) -> dict[str, str]:
+def _change_reasons(rows: Sequence[WorkflowDefinition]) -> dict[str, str]:
     ids = [f"{row.name}:{row.version}" for row in rows]
     entries = AuditEntry.objects.filter(object_type="workflow_definition", object_id__in=ids).order_by("at", "pk")
     return dict(entries.exclude(reason="").values_list("object_id", "reason"))
 
 
-def _last_runs(rows: Sequence[WorkflowDefinition]) -> dict[int, int | None]:
+def _last_run_times(rows: Sequence[WorkflowDefinition]) -> dict[int, int | None]:
     """When a run of each began last: one look into an index each."""
     runs = Run.objects.filter(name=OuterRef("name")).order_by("-created_at").values("created_at")[:1]
     found = WorkflowDefinition.objects.filter(pk__in=[row.pk for row in rows]).annotate(last_run_at=Subquery(runs))
     return dict(found.values_list("pk", "last_run_at"))
 
 
-def _flags(
+def _find_flags(
     row: WorkflowDefinition, known: LintContext, users: int, last: int | None, now: int
 ) -> Iterator[tuple[str, str]]:
-    said = lint_definition(row.document, known)
-    broken = [finding.message for finding in said if finding.kind in BROKEN and finding.severity != "hint"]
+    findings = lint_definition(row.document, known)
+    broken = [finding.message for finding in findings if finding.kind in BROKEN and finding.severity != "hint"]
     if broken:
         yield "broken reference", broken[0]
     for kind, flag in ((NO_TIMEOUT, "no timeout"), (NO_WORKER, "no worker")):
-        if messages := [finding.message for finding in said if finding.kind == kind]:
+        if messages := [finding.message for finding in findings if finding.kind == kind]:
             yield flag, messages[0]
     if not users and (last is None or now - last > UNUSED_AFTER_MS):
         never, lately = (

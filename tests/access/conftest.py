@@ -9,4 +9,4 @@ from conductor_app.access import tokens
 def with_logins(settings, transactional_db, monkeypatch):
     """Whoever asks must have a token, or be logged in."""
     settings.CONDUCTOR_API_ACCESS = "token"
-    monkeypatch.setattr(tokens, "_remembered", tokens.VerifiedTokens())
+    monkeypatch.setattr(tokens, "_verified_tokens", tokens.VerifiedTokens())

@@ -6,7 +6,7 @@ from django.test import RequestFactory
 from conductor_app import clock as product_clock
 from conductor_app.access import clients, temporary_credentials
 from conductor_app.access.hawk import HawkRequest
-from conductor_app.access.taskcluster_auth import ANYBODY, authenticate, identify_caller, signed_request_of
+from conductor_app.access.taskcluster_auth import OPEN_ACCESS_CALLER, authenticate, identify_caller, signed_request_of
 from conductor_app.core.errors import Forbidden, Invalid, Unauthenticated
 from conductor_app.engine.access.client_maintenance import record_client_use
 from conductor_app.engine.access.clients import ClientSettings, create_client, delete_client, reset_token, set_disabled
@@ -44,7 +44,7 @@ def pair(given):
 def test_whoever_does_not_sign_may_do_what_everybody_may():
     nobody = identify_caller(HawkRequest("GET", PING, "tc.example.org", "8000"), "")
 
-    assert (nobody.client_id, nobody.listed) == ("anonymous", ("assume:anonymous", PUBLIC))
+    assert (nobody.client_id, nobody.scope_list) == ("anonymous", ("assume:anonymous", PUBLIC))
 
 
 def test_a_client_may_do_what_its_scopes_and_roles_say_and_what_everybody_may(fleet):
@@ -152,8 +152,8 @@ def test_temporary_credentials_issue_no_others(fleet):
 def test_authorized_scopes_narrow_what_a_client_may_do(fleet):
     found = identified_caller(fleet, ["queue:claim-work:proj/linux", PUBLIC])
 
-    assert set(found.listed) == {"assume:anonymous", "queue:claim-work:proj/linux", PUBLIC}
-    assert identified_caller(fleet, []).listed == ("assume:anonymous", PUBLIC)
+    assert set(found.scope_list) == {"assume:anonymous", "queue:claim-work:proj/linux", PUBLIC}
+    assert identified_caller(fleet, []).scope_list == ("assume:anonymous", PUBLIC)
     with pytest.raises(Unauthenticated, match="authorized"):
         identified_caller(fleet, ["queue:claim-work:*"])
 
@@ -170,7 +170,7 @@ def test_what_this_server_issues_for_a_task_is_good_for_that_alone(clock):
     now = clock.now()
     given = dict(
         temporary_credentials.issue_credentials(
-            clients.ISSUER,
+            clients.ISSUER_CLIENT_ID,
             clients.issuing_key(),
             "task-client/x",
             ["queue:resolve-task:x/0"],
@@ -179,14 +179,14 @@ def test_what_this_server_issues_for_a_task_is_good_for_that_alone(clock):
         )
     )
 
-    assert set(identified_caller(given).listed) == {"assume:anonymous", PUBLIC, "queue:resolve-task:x/0"}
+    assert set(identified_caller(given).scope_list) == {"assume:anonymous", PUBLIC, "queue:resolve-task:x/0"}
     with pytest.raises(Unauthenticated):
-        identified_caller(credentials(clients.ISSUER, clients.issuing_key()))
+        identified_caller(credentials(clients.ISSUER_CLIENT_ID, clients.issuing_key()))
 
 
 def test_nobody_can_be_made_under_the_name_of_the_issuer():
     with pytest.raises(Invalid, match="client id"):
-        made(clients.ISSUER, "*")
+        made(clients.ISSUER_CLIENT_ID, "*")
 
 
 def test_a_signed_address_is_good_for_reading(fleet):
@@ -276,14 +276,14 @@ class TestOnLoopback:
 
     def test_everybody_may_do_everything_until_there_is_a_client(self):
         stranger = {"RAW_URI": PING, "HTTP_AUTHORIZATION": 'Hawk id="me", ts="1", nonce="n", mac="m"'}
-        assert authenticate(request(**stranger), bytes) is ANYBODY
-        assert "whatever:there/is" in ANYBODY.scopes
+        assert authenticate(request(**stranger), bytes) is OPEN_ACCESS_CALLER
+        assert "whatever:there/is" in OPEN_ACCESS_CALLER.scopes
 
         made("fleet/1", "*")
 
         with pytest.raises(Unauthenticated):
             authenticate(request(**stranger), bytes)
-        assert authenticate(request(RAW_URI=PING), bytes).listed == ("assume:anonymous", PUBLIC)
+        assert authenticate(request(RAW_URI=PING), bytes).scope_list == ("assume:anonymous", PUBLIC)
 
     def test_a_page_of_another_site_may_not(self):
         with pytest.raises(Forbidden):

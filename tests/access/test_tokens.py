@@ -12,7 +12,7 @@ from conductor_app.models import AccessKey, Application, AuditEntry
 @pytest.fixture(autouse=True)
 def needs_a_token(settings, db, monkeypatch):
     settings.CONDUCTOR_API_ACCESS = "token"
-    monkeypatch.setattr(tokens, "_remembered", tokens.VerifiedTokens())
+    monkeypatch.setattr(tokens, "_verified_tokens", tokens.VerifiedTokens())
 
 
 @pytest.fixture

@@ -151,7 +151,7 @@ class TestWithLogins:
     @pytest.fixture(autouse=True)
     def with_logins(self, settings, monkeypatch):
         settings.CONDUCTOR_API_ACCESS = "token"
-        monkeypatch.setattr(tokens, "_remembered", tokens.VerifiedTokens())
+        monkeypatch.setattr(tokens, "_verified_tokens", tokens.VerifiedTokens())
 
     def ask(self, **headers):
         return Client(headers=headers).get("/metrics")

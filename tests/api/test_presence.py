@@ -5,7 +5,7 @@ import socket
 import pytest
 from django.test import RequestFactory
 
-from conductor_app.api.disconnect_check import SOCKET, disconnect_check
+from conductor_app.api.disconnect_check import SOCKET_KEY, disconnect_check
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def ends():
 
 
 def asked(ours):
-    return disconnect_check(RequestFactory().get("/", **{SOCKET: ours}))
+    return disconnect_check(RequestFactory().get("/", **{SOCKET_KEY: ours}))
 
 
 def test_a_client_that_says_nothing_is_there(ends):

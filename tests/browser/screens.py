@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
-from conductor_app.admin.standalone.addresses import group_address, standalone_address
+from conductor_app.admin.standalone.addresses import group_address, standalone_task_address
 from conductor_app.models import (
     Application,
     Attempt,
@@ -118,7 +118,9 @@ def _standalone() -> dict[str, str]:
     return {
         "group": group,
         **{f"group-{tab}": f"{group}?tab={tab}" for tab in ("timeline", "diagram", "audit")},
-        "stand-alone-task": standalone_address(_newest(StandaloneTask.objects.filter(task__attempts__number=1)).pk),
+        "stand-alone-task": standalone_task_address(
+            _newest(StandaloneTask.objects.filter(task__attempts__number=1)).pk
+        ),
     }
 
 

@@ -7,7 +7,7 @@ from django.core.files.base import ContentFile
 from playwright.sync_api import expect
 
 from conductor_app import clock
-from conductor_app.admin.standalone.addresses import group_address, standalone_address
+from conductor_app.admin.standalone.addresses import group_address, standalone_task_address
 from conductor_app.engine.artifacts import contents
 from conductor_app.engine.standalone import claims, task_actions, tasks
 from conductor_app.models import Artifact, AuditEntry, Task
@@ -51,7 +51,11 @@ def test_every_page_fits_and_can_be_used_by_everybody(page, build):
 
     for tab in ("tasks", "timeline", "diagram", "audit"):
         assert_usable_by_everybody(page, f"{group_address(group)}?tab={tab}")
-    for address in ("/admin/conductor/group/", standalone_address(ids["test 3"]), standalone_address(ids["release"])):
+    for address in (
+        "/admin/conductor/group/",
+        standalone_task_address(ids["test 3"]),
+        standalone_task_address(ids["release"]),
+    ):
         assert_usable_by_everybody(page, address)
 
 

@@ -10,7 +10,7 @@ from django.db import connections
 from django.test.testcases import QuietWSGIRequestHandler
 
 from conductor_app import clock
-from conductor_app.api.disconnect_check import SOCKET
+from conductor_app.api.disconnect_check import SOCKET_KEY
 from conductor_app.engine.sweeps import sweep_until
 from conductor_app.workers.event_publisher import publish_due_events
 from conductor_app.workers.runner import run_built_in_workers
@@ -25,7 +25,7 @@ class Handler(QuietWSGIRequestHandler):
     asked as it was asked, for signatures are over that, and shows the connection."""
 
     def get_environ(self):
-        environ = {**super().get_environ(), "RAW_URI": self.path, SOCKET: self.connection}
+        environ = {**super().get_environ(), "RAW_URI": self.path, SOCKET_KEY: self.connection}
         if self.headers.get("content-type") is None:
             environ.pop("CONTENT_TYPE", None)
         if environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked":

@@ -9,7 +9,7 @@ import taskcluster
 from taskcluster.exceptions import TaskclusterAuthFailure, TaskclusterRestFailure
 from taskcluster.utils import slugId
 
-from conductor_app.access.clients import FOR_EVER
+from conductor_app.access.clients import NEVER_EXPIRES
 from conductor_app.engine.access.clients import ClientSettings, create_client
 from conductor_app.engine.access.scope_roles import update_role
 
@@ -30,7 +30,7 @@ class Fleet:
         self.server = server
 
     def credentials(self, *scopes: str, id: str = "fleet/1") -> dict[str, str]:
-        _, token = create_client(id, ClientSettings(scopes, FOR_EVER), "olga")
+        _, token = create_client(id, ClientSettings(scopes, NEVER_EXPIRES), "olga")
         return {"clientId": id, "accessToken": token}
 
     def queue(self, credentials=None, **options) -> taskcluster.Queue:

@@ -7,7 +7,7 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 
 from conductor_app import conf
-from conductor_app.api.taskcluster.uploads import Body, RequestUpload
+from conductor_app.api.taskcluster.uploads import RequestBodyStream, RequestUpload
 from conductor_app.core.errors import Busy, Conflict, Invalid, NotFound
 from conductor_app.core.standalone.artifacts import ArtifactValue
 from conductor_app.engine.artifacts import contents, entries
@@ -109,12 +109,12 @@ def test_what_was_replaced_is_deleted_by_the_next_pass(create):
 def test_an_upload_that_breaks_off_leaves_nothing(create):
     create()
     pieces = [b"half"]
-    upload = RequestUpload(Body(lambda size: pieces.pop() if pieces else b"", 8, 100))
+    upload = RequestUpload(RequestBodyStream(lambda size: pieces.pop() if pieces else b"", 8, 100))
 
     with pytest.raises(Busy):
         contents.store_content(TASK, 0, "public/a", upload)
 
-    assert isinstance(upload.body.fault, Invalid)
+    assert isinstance(upload.body.read_error, Invalid)
     assert stored() == []
     with pytest.raises(NotFound):
         read()
@@ -125,7 +125,9 @@ def test_a_large_artifact_comes_and_goes_in_little_memory(create):
     size, piece = 32 * 1024 * 1024, bytes(64 * 1024)
     tracemalloc.start()
     try:
-        contents.store_content(TASK, 0, "public/a", RequestUpload(Body(lambda count: piece[:count], size, size)))
+        contents.store_content(
+            TASK, 0, "public/a", RequestUpload(RequestBodyStream(lambda count: piece[:count], size, size))
+        )
         received = sum(len(chunk) for chunk in contents.stream_content(contents.find_present(TASK, 0, "public/a")))
         _, most = tracemalloc.get_traced_memory()
     finally:

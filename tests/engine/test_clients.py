@@ -12,7 +12,7 @@ from conductor_app.engine.sweeps import prune_finished
 from conductor_app.models import AuditEntry, Client, ScopeRole
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
-WANTED = ClientSettings(["b", "a", "b"], known.FOR_EVER, "a fleet")
+WANTED = ClientSettings(["b", "a", "b"], known.NEVER_EXPIRES, "a fleet")
 
 
 def test_the_answer_to_a_request_that_was_lost_is_given_again(clock):
@@ -25,7 +25,7 @@ def test_the_answer_to_a_request_that_was_lost_is_given_again(clock):
 
 OTHERWISE = {
     "somebody else": (WANTED, "otto", 0),
-    "other scopes": (ClientSettings(["a"], known.FOR_EVER, "a fleet"), "olga", 0),
+    "other scopes": (ClientSettings(["a"], known.NEVER_EXPIRES, "a fleet"), "olga", 0),
     "a later time": (WANTED, "olga", 16 * 60),
 }
 
@@ -50,7 +50,7 @@ def test_a_client_that_was_changed_tells_its_token_to_nobody():
         clients.create_client("fleet", WANTED, "olga")
 
 
-@pytest.mark.parametrize("id", ["", "a b", "é", "a\n", "x" * 256, known.ISSUER])
+@pytest.mark.parametrize("id", ["", "a b", "é", "a\n", "x" * 256, known.ISSUER_CLIENT_ID])
 def test_a_client_cannot_be_called(id):
     with pytest.raises(Invalid):
         clients.create_client(id, WANTED, "olga")

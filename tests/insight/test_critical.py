@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from conductor_app.insight.critical_path import TaskSpan, branches, critical_path, critical_path_of
+from conductor_app.insight.critical_path import TaskSpan, critical_path, critical_path_of, enclosing_branches
 from tests.builders import definition, fork, step_without_policy, sub_workflow
 from tests.story import Story
 
@@ -52,13 +52,13 @@ def test_of_a_fork_the_branch_that_ended_last_counts():
         task("after", 9, 12),
     )
 
-    assert path(*tasks, within=branches([FORK])) == ["a", "a2", "after"]
+    assert path(*tasks, within=enclosing_branches([FORK])) == ["a", "a2", "after"]
 
 
 def test_what_ended_at_the_same_moment_in_another_branch_is_no_link():
     tasks = (task("a", 0, 3), task("b", 0, 3), task("a2", 3, 9), task("b2", 3, 4))
 
-    assert path(*tasks, within=branches([FORK])) == ["a", "a2"]
+    assert path(*tasks, within=enclosing_branches([FORK])) == ["a", "a2"]
 
 
 def test_a_later_turn_may_have_waited_for_another_branch_of_an_earlier_one():
@@ -69,7 +69,7 @@ def test_a_later_turn_may_have_waited_for_another_branch_of_an_earlier_one():
         task("a__2", 6, 14), task("b__2", 6, 7), task("a2__2", 14, 20), task("b2__2", 7, 8),
     )  # fmt: skip
 
-    assert path(*tasks, within=branches([loop])) == ["b__1", "b2__1", "a__2", "a2__2"]
+    assert path(*tasks, within=enclosing_branches([loop])) == ["b__1", "b2__1", "a__2", "a2__2"]
 
 
 def test_branches_of_a_dynamic_fork_stand_beside_one_another():

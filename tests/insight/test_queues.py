@@ -39,7 +39,7 @@ def test_what_waits_is_counted_up_to_a_bound_queue_by_queue(clock, monkeypatch):
             clock.advance(seconds=1)
             start_run(name)
 
-    found = {queue.name: (queue.counted, queue.is_more) for queue in list_queues()}
+    found = {queue.name: (queue.counted, queue.has_more) for queue in list_queues()}
 
     assert found == {"ship": (2, True), "pack": (2, False), "a:b": (1, False)}
 

@@ -68,7 +68,7 @@ def test_what_ended_in_a_span_and_took_some_time_is_the_same_however_many_ended(
 
 
 def test_every_field_has_words(runs):
-    assert selections.FILTERS.keys() == selections.WORDS.keys()
+    assert selections.FILTERS.keys() == selections.DESCRIPTIONS.keys()
     assert (
         selections.describe_selection({"definition": "order", "status": ["FAILED"]}) == "runs of order, that are FAILED"
     )

@@ -108,7 +108,7 @@ def test_a_sweep_that_steps_over_a_fault_says_which_run_it_was(clock, lines, set
     story = Story(clock, step("pay", policy=policy(lease_seconds=1)))
     story.worker("pay").polls()
     clock.advance(seconds=5)
-    monkeypatch.setattr("conductor_app.engine.change._try_once", breaks)
+    monkeypatch.setattr("conductor_app.engine.change.ChangeLoop.run", breaks)
 
     jobs.sweep.apply()
 
@@ -121,7 +121,7 @@ def test_a_sweep_that_steps_over_a_fault_says_which_run_it_was(clock, lines, set
 def test_a_message_that_cannot_be_delivered_is_told_with_its_run(clock, lines, monkeypatch):
     story = Story(clock, step("pay"))
     message = Message.objects.create(to=story.id, subject="begin", sent_at=1, due_at=1)
-    monkeypatch.setattr("conductor_app.engine.change._try_once", breaks)
+    monkeypatch.setattr("conductor_app.engine.change.ChangeLoop.run", breaks)
 
     sweeps.deliver_messages(10)
 

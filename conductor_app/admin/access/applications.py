@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...access.access_types import ACCESSES, GRANTABLE
+from ...access.access_types import ACCESSES, GRANTABLE_TARGET_TYPES
 from ...engine.access import applications, grants
 from ...engine.access.subjects import Subject
 from ...models import Application, Grant
@@ -26,7 +26,7 @@ class ApplicationAdmin(ReadOnlyAdmin):
     list_display = ("name", "id", "roles", "keys_in_use", "made")
     ordering = ("name", "id")
     fields: Any = ("name",)
-    readonly_fields = ("id", "roles", "own_user", "made")
+    readonly_fields = ("id", "roles", "user_link", "made")
     search_fields = ("name", "id")
     search_help_text = gettext_lazy("Part of a name or of an id")
 
@@ -38,7 +38,7 @@ class ApplicationAdmin(ReadOnlyAdmin):
         return super().get_queryset(request).prefetch_related("user__groups", "keys")
 
     def get_fields(self, request: HttpRequest, obj: Application | None = None) -> tuple[str, ...]:
-        return ("name",) if obj is None else ("name", "id", "roles", "own_user", "made")
+        return ("name",) if obj is None else ("name", "id", "roles", "user_link", "made")
 
     def save_model(self, request: HttpRequest, obj: Application, form: forms.ModelForm, change: bool) -> None:
         by = request.user.get_username()
@@ -60,7 +60,7 @@ class ApplicationAdmin(ReadOnlyAdmin):
         return sum(key.is_active for key in row.keys.all())
 
     @admin.display(description=gettext_lazy("its user"))
-    def own_user(self, row: Application) -> SafeString:
+    def user_link(self, row: Application) -> SafeString:
         address = reverse("admin:auth_user_change", args=[row.user_id])
         return format_html('<a href="{}">{}</a>: {}', address, row.user, _("its groups are its roles"))
 
@@ -72,7 +72,7 @@ class ApplicationAdmin(ReadOnlyAdmin):
 class GrantForm(forms.ModelForm):
     """Whose, on what, which access."""
 
-    target_type = forms.ChoiceField(choices=[(each, each) for each in sorted(GRANTABLE)])
+    target_type = forms.ChoiceField(choices=[(each, each) for each in sorted(GRANTABLE_TARGET_TYPES)])
     target_id = forms.CharField(
         max_length=512, help_text=gettext_lazy("A name, the beginning of names as order_*, or for a TAG key:value.")
     )
@@ -95,7 +95,7 @@ class GrantAdmin(ReadOnlyAdmin):
     """Permissions on single things; those on all things of a type come with roles."""
 
     form = GrantForm
-    list_display = ("subject", "access", "target_type", "target_id", "given", "granted_by")
+    list_display = ("subject", "access", "target_type", "target_id", "granted_since", "granted_by")
     list_display_links = None
     list_filter = ("target_type", "access")
     list_select_related = ("user", "group")
@@ -104,7 +104,7 @@ class GrantAdmin(ReadOnlyAdmin):
     search_help_text = gettext_lazy("Part of a name, or a user or group, exactly")
     fields: Any = ("user", "group", "target_type", "target_id", "access")
     autocomplete_fields = ("user", "group")
-    actions = ("take_back",)
+    actions = ("revoke_grants",)
 
     has_add_permission = admin.ModelAdmin.has_add_permission
     has_delete_permission = admin.ModelAdmin.has_delete_permission
@@ -126,7 +126,7 @@ class GrantAdmin(ReadOnlyAdmin):
         grants.revoke(subject, *what, to=self.subject(obj), by=request.user.get_username())
 
     @admin.action(description=gettext_lazy("Take back"), permissions=["delete"])
-    def take_back(self, request: HttpRequest, queryset: QuerySet[Grant]) -> None:
+    def revoke_grants(self, request: HttpRequest, queryset: QuerySet[Grant]) -> None:
         """Take the chosen grants back."""
         for row in queryset.select_related("user", "group"):
             self.delete_model(request, row)
@@ -137,5 +137,5 @@ class GrantAdmin(ReadOnlyAdmin):
         return str(row.user or row.group)
 
     @admin.display(description=gettext_lazy("since"))
-    def given(self, row: Grant) -> SafeString:
+    def granted_since(self, row: Grant) -> SafeString:
         return relative_time(row.granted_at)

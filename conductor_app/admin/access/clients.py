@@ -42,56 +42,56 @@ class ClientForm(ScopesForm):
         clients.check_client(id, client_settings(cleaned))
 
 
-def client_settings(said: dict[str, Any]) -> ClientSettings:
+def client_settings(cleaned: dict[str, Any]) -> ClientSettings:
     """What a form says of a client."""
-    expires_at = round(said["expires"].timestamp() * 1000)
-    return ClientSettings(said["scopes"], expires_at, said["description"], said["is_deleted_when_expired"])
+    expires_at = round(cleaned["expires"].timestamp() * 1000)
+    return ClientSettings(cleaned["scopes"], expires_at, cleaned["description"], cleaned["is_deleted_when_expired"])
 
 
 class ClientAdmin(EngineEditedAdmin):
     """Clients that sign their requests."""
 
     form = ClientForm
-    list_display = ("id", "how_many", "expires", "used", "is_disabled", "description")
+    list_display = ("id", "scope_count", "expires", "last_used", "is_disabled", "description")
     list_filter = ("is_disabled",)
-    typed = ("id", "scopes", "description", "expires", "is_deleted_when_expired", "reason")
-    facts = ("is_disabled", "stands_for", "made", "changed", "updated_by", "rotated", "used")
-    actions = ("switch", "give_token", "delete_chosen")
+    editable_fields = ("id", "scopes", "description", "expires", "is_deleted_when_expired", "reason")
+    detail_fields = ("is_disabled", "expanded_scopes", "made", "changed", "updated_by", "token_issued", "last_used")
+    actions = ("toggle_disabled", "reset_access_token", "delete_chosen")
 
     def save_model(self, request: HttpRequest, obj: Client, form: forms.ModelForm, change: bool) -> None:
-        by, said = request.user.get_username(), form.cleaned_data
+        by, cleaned = request.user.get_username(), form.cleaned_data
         if change:
-            clients.update_client(obj.pk, client_settings(said), by, said["reason"])
+            clients.update_client(obj.pk, client_settings(cleaned), by, cleaned["reason"])
         else:
-            obj.token = clients.create_client(obj.pk, client_settings(said), by, said["reason"])[1]
+            obj.token = clients.create_client(obj.pk, client_settings(cleaned), by, cleaned["reason"])[1]
 
     def delete_model(self, request: HttpRequest, obj: Client) -> None:
         clients.delete_client(obj.pk, request.user.get_username())
 
     def response_add(self, request: HttpRequest, obj: Client, post_url_continue: str | None = None) -> HttpResponse:
         # The token goes into this page and nowhere else: a message would be kept in the session.
-        return self._told(request, obj.pk, obj.token)
+        return self._token_response(request, obj.pk, obj.token)
 
     @admin.action(description=gettext_lazy("Disable, or let be used again"), permissions=["change"])
-    def switch(self, request: HttpRequest, queryset: QuerySet[Client]) -> None:
+    def toggle_disabled(self, request: HttpRequest, queryset: QuerySet[Client]) -> None:
         """Disable the chosen clients that are in use, and give those back that are disabled."""
         for row in queryset:
             clients.set_disabled(row.pk, not row.is_disabled, request.user.get_username())
         self.message_user(request, _("Clients that are disabled are refused within a second."))
 
     @admin.action(description=gettext_lazy("Give another access token"), permissions=["change"])
-    def give_token(self, request: HttpRequest, queryset: QuerySet[Client]) -> HttpResponse | None:
+    def reset_access_token(self, request: HttpRequest, queryset: QuerySet[Client]) -> HttpResponse | None:
         """Another token for the one that is chosen; the one before is good for nothing."""
         chosen = list(queryset[:2])
         if len(chosen) != 1:
             self.message_user(request, _("Choose one client: its token is shown once."), messages.ERROR)
             return None
         token = clients.reset_token(chosen[0].pk, request.user.get_username())[1]
-        return self._told(request, chosen[0].pk, token)
+        return self._token_response(request, chosen[0].pk, token)
 
-    def _told(self, request: HttpRequest, client_id: str, token: str) -> HttpResponse:
-        shown = {**self.admin_site.each_context(request), "title": _("The access token"), "opts": self.opts}
-        reply = TemplateResponse(request, "ops/access_token.html", {**shown, "client_id": client_id, "token": token})
+    def _token_response(self, request: HttpRequest, client_id: str, token: str) -> HttpResponse:
+        context = {**self.admin_site.each_context(request), "title": _("The access token"), "opts": self.opts}
+        reply = TemplateResponse(request, "ops/access_token.html", {**context, "client_id": client_id, "token": token})
         reply.headers["Cache-Control"] = "no-store"
         return reply
 
@@ -100,9 +100,9 @@ class ClientAdmin(EngineEditedAdmin):
         return relative_time(row.expires_at)
 
     @admin.display(description=gettext_lazy("last used"))
-    def used(self, row: Client) -> SafeString:
+    def last_used(self, row: Client) -> SafeString:
         return relative_time(row.used_at)
 
     @admin.display(description=gettext_lazy("token given"))
-    def rotated(self, row: Client) -> SafeString:
+    def token_issued(self, row: Client) -> SafeString:
         return relative_time(row.rotated_at)

@@ -40,10 +40,10 @@ class KeyForm(forms.Form):
 class AccessKeyAdmin(ReadOnlyAdmin):
     """Keys with which clients log in."""
 
-    list_display = ("application", "id", "is_active", "created", "used")
+    list_display = ("application", "id", "is_active", "created", "last_used")
     ordering = ("application__name", "id")
     list_select_related = ("application",)
-    fields = ("id", "application", "is_active", "created", "used")
+    fields = ("id", "application", "is_active", "created", "last_used")
     actions = ("toggle", "remove")
     search_fields = ("id", "application__name")
     search_help_text = gettext_lazy("Part of a key id or of an application's name")
@@ -51,21 +51,21 @@ class AccessKeyAdmin(ReadOnlyAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("conductor.add_accesskey")
 
-    def add_view(self, request: HttpRequest, *given: object, **more: object) -> HttpResponse:
+    def add_view(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = KeyForm(request.POST or None)
         if request.method == "POST" and form.is_valid():
-            return self._made(request, **form.cleaned_data)
-        return self._page(request, _("Make an access key"), form=form)
+            return self._create_key(request, **form.cleaned_data)
+        return self._render_page(request, _("Make an access key"), form=form)
 
-    def _made(self, request: HttpRequest, application: str, may_do_all: bool) -> HttpResponse:
+    def _create_key(self, request: HttpRequest, application: str, may_do_all: bool) -> HttpResponse:
         by = request.user.get_username()
         found = Application.objects.filter(name=application).order_by("created_at", "id").first()
         if found is None:
             found = applications.create_application(application, by, *([ADMIN] if may_do_all else []))
         key_id, secret = applications.create_key(found.id, by)
-        return self._page(request, _("The key is made"), application=application, key_id=key_id, secret=secret)
+        return self._render_page(request, _("The key is made"), application=application, key_id=key_id, secret=secret)
 
     @admin.action(description=gettext_lazy("Withdraw, or let be used again"), permissions=["toggle"])
     def toggle(self, request: HttpRequest, queryset: QuerySet[AccessKey]) -> None:
@@ -87,8 +87,8 @@ class AccessKeyAdmin(ReadOnlyAdmin):
     def has_remove_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("conductor.delete_accesskey")
 
-    def _page(self, request: HttpRequest, title: str, **shown: object) -> TemplateResponse:
-        context = {**self.admin_site.each_context(request), "title": title, "opts": AccessKey._meta, **shown}
+    def _render_page(self, request: HttpRequest, title: str, **extra_context: object) -> TemplateResponse:
+        context = {**self.admin_site.each_context(request), "title": title, "opts": AccessKey._meta, **extra_context}
         return TemplateResponse(request, "ops/access_key.html", context)
 
     @admin.display(description=gettext_lazy("created"))
@@ -96,5 +96,5 @@ class AccessKeyAdmin(ReadOnlyAdmin):
         return relative_time(key.created_at)
 
     @admin.display(description=gettext_lazy("last used"))
-    def used(self, key: AccessKey) -> SafeString:
+    def last_used(self, key: AccessKey) -> SafeString:
         return relative_time(key.used_at)

@@ -25,14 +25,14 @@ class ScopeRoleAdmin(EngineEditedAdmin):
     """Names for scopes."""
 
     form = ScopeRoleForm
-    list_display = ("id", "how_many", "changed", "description")
-    typed = ("id", "scopes", "description", "reason")
-    facts = ("stands_for", "made", "changed", "updated_by")
+    list_display = ("id", "scope_count", "changed", "description")
+    editable_fields = ("id", "scopes", "description", "reason")
+    detail_fields = ("expanded_scopes", "made", "changed", "updated_by")
 
     def save_model(self, request: HttpRequest, obj: ScopeRole, form: forms.ModelForm, change: bool) -> None:
-        by, said = request.user.get_username(), form.cleaned_data
+        by, cleaned = request.user.get_username(), form.cleaned_data
         write = scope_roles.update_role if change else scope_roles.create_role
-        write(obj.pk, said["scopes"], said["description"], by, said["reason"])
+        write(obj.pk, cleaned["scopes"], cleaned["description"], by, cleaned["reason"])
 
     def delete_model(self, request: HttpRequest, obj: ScopeRole) -> None:
         scope_roles.delete_role(obj.pk, request.user.get_username())

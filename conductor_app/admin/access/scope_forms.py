@@ -71,13 +71,13 @@ class EngineEditedAdmin(ReadOnlyAdmin):
     has_delete_permission = admin.ModelAdmin.has_delete_permission
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return () if obj is None else ("id", *self.facts)
+        return () if obj is None else ("id", *self.detail_fields)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return self.typed if obj is None else (*self.typed, *self.facts)
+        return self.editable_fields if obj is None else (*self.editable_fields, *self.detail_fields)
 
-    typed: tuple[str, ...] = ()
-    facts: tuple[str, ...] = ()
+    editable_fields: tuple[str, ...] = ()
+    detail_fields: tuple[str, ...] = ()
 
     @admin.action(description=gettext_lazy("Delete"), permissions=["delete"])
     def delete_chosen(self, request: HttpRequest, queryset: QuerySet) -> None:
@@ -87,11 +87,11 @@ class EngineEditedAdmin(ReadOnlyAdmin):
         self.message_user(request, _("They are deleted."))
 
     @admin.display(description=gettext_lazy("scopes"))
-    def how_many(self, row: Client | ScopeRole) -> int:
+    def scope_count(self, row: Client | ScopeRole) -> int:
         return len(row.scopes)
 
     @admin.display(description=gettext_lazy("stands for"))
-    def stands_for(self, row: Client | ScopeRole) -> SafeString:
+    def expanded_scopes(self, row: Client | ScopeRole) -> SafeString:
         """The scopes with all that their roles imply."""
         return (
             format_html_join("", "<div><code>{}</code></div>", ((scope,) for scope in expand_scopes(row.scopes))) or "–"

@@ -70,8 +70,8 @@ class NamedValueAdmin(ReadOnlyAdmin):
     search_fields = ("name",)
     search_help_text = gettext_lazy("Part of a name")
     form_class: type[forms.Form] = SecretForm
-    word_for_new: Any = ""
-    put = delete = staticmethod(lambda *_: None)
+    add_title: Any = ""
+    save_value = delete_value = staticmethod(lambda *_: None)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm(f"conductor.add_{self.opts.model_name}")
@@ -80,44 +80,44 @@ class NamedValueAdmin(ReadOnlyAdmin):
         view, name = self.admin_site.admin_view(self.forget), f"{self.opts.model_name}_forget"
         return [path("<str:name>/forget/", view, name=name), *super().get_urls()]
 
-    def add_view(self, request: HttpRequest, *given: object, **more: object) -> HttpResponse:
+    def add_view(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = self.form_class(request.POST or None, initial={"name": request.GET.get("name", "")})
         if request.method == "POST" and form.is_valid():
-            said = form.cleaned_data
+            cleaned = form.cleaned_data
             try:
-                self.put(said["name"], said["value"], request.user.get_username(), said["reason"])
+                self.save_value(cleaned["name"], cleaned["value"], request.user.get_username(), cleaned["reason"])
             except RequestRefused as refused:
                 form.add_error(None, refused.message)
             else:
-                return self._back(request, _("%(name)s is kept.") % {"name": said["name"]})
-        shown = {**self.admin_site.each_context(request), "title": self.word_for_new}
-        return TemplateResponse(request, "ops/named_value.html", {**shown, "opts": self.opts, "form": form})
+                return self._redirect_to_list(request, _("%(name)s is kept.") % {"name": cleaned["name"]})
+        context = {**self.admin_site.each_context(request), "title": self.add_title}
+        return TemplateResponse(request, "ops/named_value.html", {**context, "opts": self.opts, "form": form})
 
     def forget(self, request: HttpRequest, name: str) -> HttpResponse:
         """The button of the page was pressed."""
         if not request.user.has_perm(f"conductor.delete_{self.opts.model_name}") or request.method != "POST":
             raise PermissionDenied
         try:
-            self.delete(name, request.user.get_username())
+            self.delete_value(name, request.user.get_username())
         except RequestRefused as refused:
-            return self._back(request, refused.message)
-        return self._back(request, _("%(name)s is forgotten.") % {"name": name})
+            return self._redirect_to_list(request, refused.message)
+        return self._redirect_to_list(request, _("%(name)s is forgotten.") % {"name": name})
 
-    def change_view(self, request: HttpRequest, object_id: str, *given: object, **more: object) -> HttpResponse:
+    def change_view(self, request: HttpRequest, object_id: str, *args: object, **kwargs: object) -> HttpResponse:
         row = self.get_object(request, unquote(object_id))
         if row is None or not self.has_view_permission(request, row):
             raise PermissionDenied
-        shown = {**self.admin_site.each_context(request), "title": row.name, "opts": self.opts, "row": row}
+        context = {**self.admin_site.each_context(request), "title": row.name, "opts": self.opts, "row": row}
         may = {verb: request.user.has_perm(f"conductor.{verb}_{self.opts.model_name}") for verb in ("add", "delete")}
         facts = [(_("created"), self.created(row)), (_("changed"), self.changed(row))]
         tags = ", ".join(f"{tag['key']}:{tag['value']}" for tag in row.tags)
         facts += [(_("written by"), row.updated_by), (_("tags"), tags)]
         forget = reverse(f"admin:{self.opts.model_name}_forget", args=[row.name])
-        return TemplateResponse(request, "ops/named.html", {**shown, "may": may, "facts": facts, "forget": forget})
+        return TemplateResponse(request, "ops/named.html", {**context, "may": may, "facts": facts, "forget": forget})
 
-    def _back(self, request: HttpRequest, message: str) -> HttpResponse:
+    def _redirect_to_list(self, request: HttpRequest, message: str) -> HttpResponse:
         self.message_user(request, message)
         return HttpResponseRedirect(reverse(f"admin:conductor_{self.opts.model_name}_changelist"))
 
@@ -134,8 +134,11 @@ class SecretAdmin(NamedValueAdmin):
     """Secrets by name; those of the server's environment are not among them."""
 
     list_display = ("name", "created", "changed", "updated_by")
-    form_class, word_for_new = SecretForm, gettext_lazy("Keep a secret")
-    put, delete = staticmethod(secrets_and_variables.put_secret), staticmethod(secrets_and_variables.delete_secret)
+    form_class, add_title = SecretForm, gettext_lazy("Keep a secret")
+    save_value, delete_value = (
+        staticmethod(secrets_and_variables.put_secret),
+        staticmethod(secrets_and_variables.delete_secret),
+    )
 
     def get_queryset(self, request: HttpRequest):
         return super().get_queryset(request).defer("sealed")
@@ -145,5 +148,8 @@ class VariableAdmin(NamedValueAdmin):
     """Variables by name, with their values."""
 
     list_display = ("name", "value", "changed", "updated_by")
-    form_class, word_for_new = VariableForm, gettext_lazy("Keep a variable")
-    put, delete = staticmethod(secrets_and_variables.put_variable), staticmethod(secrets_and_variables.delete_variable)
+    form_class, add_title = VariableForm, gettext_lazy("Keep a variable")
+    save_value, delete_value = (
+        staticmethod(secrets_and_variables.put_variable),
+        staticmethod(secrets_and_variables.delete_variable),
+    )

@@ -14,7 +14,7 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
-from ...access.access_types import ASKED, SYSTEM_ROLES
+from ...access.access_types import SYSTEM_ROLES, USED_PERMISSIONS
 from ...engine.access.access_audit import record_access_change
 from ..badges import relative_time
 from ..sidebar import page_name
@@ -23,35 +23,35 @@ from ..sidebar import page_name
 class AuditedAdmin:
     """Notes in the audit what Django notes in its log of pages."""
 
-    kind = ""
+    object_type = ""
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
-        self._note(request, obj, "create", message)
+        self._record_change(request, obj, "create", message)
         return super().log_addition(request, obj, message)  # type: ignore[misc]
 
     def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
-        self._note(request, obj, "change", message)
+        self._record_change(request, obj, "change", message)
         return super().log_change(request, obj, message)  # type: ignore[misc]
 
     def log_deletions(self, request: HttpRequest, queryset: QuerySet) -> Any:
         for obj in queryset:
-            self._note(request, obj, "delete", [])
+            self._record_change(request, obj, "delete", [])
         return super().log_deletions(request, queryset)  # type: ignore[misc]
 
-    def _note(self, request: HttpRequest, obj: Model, action: str, message: Any) -> None:
+    def _record_change(self, request: HttpRequest, obj: Model, action: str, message: Any) -> None:
         fields = [name for part in message if isinstance(part, dict) for each in part.values()
                   for name in each.get("fields", ())]  # fmt: skip
-        record_access_change(self.kind, str(obj), action, request.user.get_username(), fields=fields)
+        record_access_change(self.object_type, str(obj), action, request.user.get_username(), fields=fields)
 
 
-VERBS = {
+ACTION_LABELS = {
     "view": gettext_lazy("See"),
     "add": gettext_lazy("Create"),
     "change": gettext_lazy("Change"),
     "delete": gettext_lazy("Delete"),
     "execute": gettext_lazy("Execute"),
 }
-NAMELESS = {
+SUBJECT_LABELS = {
     "bulkoperation": gettext_lazy("Operations"),
     "domain": gettext_lazy("Task domains"),
     "event_handler": gettext_lazy("Event handlers"),
@@ -70,37 +70,37 @@ NAMELESS = {
 """What permissions are about that is no list in the sidebar: a page there, a part of pages, or nothing with a table."""
 
 
-class PermissionBoxes(CheckboxSelectMultiple):
+class PermissionCheckboxes(CheckboxSelectMultiple):
     """A box for each permission that anything asks for, gathered by what it is about."""
 
     def create_option(self, name: str, value: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         option = super().create_option(name, value, *args, **kwargs)
-        verb, _, thing = value.instance.codename.partition("_")
-        about = NAMELESS.get(thing) or page_name(value.instance.content_type.model_class()._meta)
-        told = {"label": VERBS[verb], "rank": [*VERBS].index(verb), "about": str(about)}
-        return option | told | {"permission": _name(value.instance)}
+        verb, _, subject = value.instance.codename.partition("_")
+        about = SUBJECT_LABELS.get(subject) or page_name(value.instance.content_type.model_class()._meta)
+        attributes = {"label": ACTION_LABELS[verb], "rank": [*ACTION_LABELS].index(verb), "about": str(about)}
+        return option | attributes | {"permission": _permission_name(value.instance)}
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
-        shown = self.get_context(name, value, attrs)
-        options = _once([option for _, group, _ in shown["widget"]["optgroups"] for option in group])
+        context = self.get_context(name, value, attrs)
+        options = _deduplicate_options([option for _, group, _ in context["widget"]["optgroups"] for option in group])
         about = groupby(sorted(options, key=itemgetter("about", "rank")), key=itemgetter("about"))
-        shown["abouts"] = [_about(name, list(group)) for name, group in about]
-        return render_to_string("ops/boxes.html", shown)
+        context["abouts"] = [_option_group(name, list(group)) for name, group in about]
+        return render_to_string("ops/boxes.html", context)
 
 
-def _name(permission: Permission) -> str:
+def _permission_name(permission: Permission) -> str:
     """As code asks for it, and as a page that is refused says it."""
     return f"{permission.content_type.app_label}.{permission.codename}"
 
 
-def _once(options: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _deduplicate_options(options: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A box for each name: some stand in two tables, and either gives what it says."""
     held = {option["permission"] for option in options if option["selected"]}
     named = {option["permission"]: option for option in options}
     return [option | {"selected": name in held} for name, option in named.items()]
 
 
-def _about(name: str, options: list[dict[str, Any]]) -> dict[str, Any]:
+def _option_group(name: str, options: list[dict[str, Any]]) -> dict[str, Any]:
     return {"name": name, "options": options, "chosen": sum(option["selected"] for option in options)}
 
 
@@ -108,25 +108,25 @@ class CheckboxAdmin:
     """Groups and permissions are chosen by ticking boxes, which keys and screen readers reach."""
 
     filter_horizontal = ()
-    boxes = ""
+    permission_field = ""
 
-    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest | None = None, **given: Any) -> Any:
-        widget = CheckboxSelectMultiple if db_field.name == "groups" else PermissionBoxes
-        field = super().formfield_for_manytomany(db_field, request, widget=widget(), **given)  # type: ignore[misc]
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest | None = None, **kwargs: Any) -> Any:
+        widget = CheckboxSelectMultiple if db_field.name == "groups" else PermissionCheckboxes
+        field = super().formfield_for_manytomany(db_field, request, widget=widget(), **kwargs)  # type: ignore[misc]
         if db_field.name != "groups":
             field.queryset = _required_permissions()
         return field
 
     def save_related(self, request: HttpRequest, form: Any, *args: Any) -> None:
         """What the form does not show is left as it is."""
-        held = getattr(form.instance, self.boxes)
+        held = getattr(form.instance, self.permission_field)
         unseen = list(held.exclude(pk__in=_required_permissions()))
         super().save_related(request, form, *args)  # type: ignore[misc]
         held.add(*unseen)
 
 
 def _required_permissions() -> QuerySet[Permission]:
-    names = [name.partition(".") for name in sorted(ASKED)]
+    names = [name.partition(".") for name in sorted(USED_PERMISSIONS)]
     which = Q(*(Q(content_type__app_label=app, codename=codename) for app, _, codename in names), _connector=Q.OR)
     return Permission.objects.select_related("content_type").filter(which)
 
@@ -134,14 +134,14 @@ def _required_permissions() -> QuerySet[Permission]:
 class AuditedUserAdmin(AuditedAdmin, CheckboxAdmin, UserAdmin):
     """Users: people, and those of applications."""
 
-    kind, boxes = "user", "user_permissions"
+    object_type, permission_field = "user", "user_permissions"
     show_facets = ShowFacets.NEVER
     search_help_text = gettext_lazy("Part of a name or of a mail address")
-    readonly_fields = ("seen", "joined")
-    fieldsets = (*UserAdmin.fieldsets[:-1], (gettext_lazy("Important dates"), {"fields": ("seen", "joined")}))
+    readonly_fields = ("last_seen", "joined")
+    fieldsets = (*UserAdmin.fieldsets[:-1], (gettext_lazy("Important dates"), {"fields": ("last_seen", "joined")}))
 
     @display(description=gettext_lazy("last login"))
-    def seen(self, row: User) -> SafeString:
+    def last_seen(self, row: User) -> SafeString:
         return relative_time(row.last_login and round(row.last_login.timestamp() * 1000))
 
     @display(description=gettext_lazy("date joined"))
@@ -152,7 +152,7 @@ class AuditedUserAdmin(AuditedAdmin, CheckboxAdmin, UserAdmin):
 class AuditedGroupAdmin(AuditedAdmin, CheckboxAdmin, GroupAdmin):
     """Groups, and the roles that every server has: these are written at each start as they are meant to be."""
 
-    kind, boxes = "group", "permissions"
+    object_type, permission_field = "group", "permissions"
     list_display = ("name", "role")
     search_help_text = gettext_lazy("Part of a name")
 

@@ -18,14 +18,14 @@ from django.utils.translation import gettext_lazy
 from ...core.errors import RequestRefused
 from ...engine.bulk_operations import needs_approval
 from ...models import Run
-from ..badges import badge
+from ..badges import render_badge
 from ..error_messages import show_refusal
 from ..runs.actions import RunAction
 from .bulk_plan import list_parameters
 
 log = logging.getLogger(__name__)
 
-MOST = 500
+MAX_RUNS = 500
 """How many runs one request works off."""
 
 
@@ -38,7 +38,7 @@ class BulkRunResult:
     answer: str
 
 
-def bulk_action(action: RunAction) -> Callable[..., TemplateResponse]:
+def make_bulk_action(action: RunAction) -> Callable[..., TemplateResponse]:
     """The action as Django's changelist wants it."""
 
     @admin.action(
@@ -47,75 +47,77 @@ def bulk_action(action: RunAction) -> Callable[..., TemplateResponse]:
     )
     def act(model_admin: admin.ModelAdmin, request: HttpRequest, runs: QuerySet[Run]) -> TemplateResponse:
         if request.POST.get("select_across") == "1":
-            return _plan(request, action.name)
-        chosen = list(runs.order_by("-created_at")[: MOST + 1])
+            return _redirect_to_plan_of_list(request, action.name)
+        chosen = list(runs.order_by("-created_at")[: MAX_RUNS + 1])
         if needs_approval(action.name, {"ids": [run.pk for run in chosen]}):
-            return _plan_for(action.name, {"ids": ",".join(run.pk for run in chosen[:MOST])})
+            return _redirect_to_plan(action.name, {"ids": ",".join(run.pk for run in chosen[:MAX_RUNS])})
         if "confirmed" not in request.POST:
-            return _ask(model_admin, request, action, chosen)
-        results = [_attempt(action, run, request) for run in chosen[:MOST]]
-        return _answer(model_admin, request, action, results)
+            return _render_confirmation(model_admin, request, action, chosen)
+        results = [_apply_to_run(action, run, request) for run in chosen[:MAX_RUNS]]
+        return _render_results(model_admin, request, action, results)
 
     act.__name__ = action.name
     return act
 
 
-def planned_action(name: str, description: Any) -> Callable[..., HttpResponseRedirect]:
+def make_planned_action(name: str, description: Any) -> Callable[..., HttpResponseRedirect]:
     """An action that is always planned first, as Django's changelist wants it."""
 
     @admin.action(description=description, permissions=["operate"])
     def act(model_admin: admin.ModelAdmin, request: HttpRequest, runs: QuerySet[Run]) -> HttpResponseRedirect:
         if request.POST.get("select_across") == "1":
-            return _plan(request, name)
-        ids = runs.order_by("-created_at").values_list("pk", flat=True)[:MOST]
-        return _plan_for(name, {"ids": ",".join(ids)})
+            return _redirect_to_plan_of_list(request, name)
+        ids = runs.order_by("-created_at").values_list("pk", flat=True)[:MAX_RUNS]
+        return _redirect_to_plan(name, {"ids": ",".join(ids)})
 
     act.__name__ = name
     return act
 
 
-def _plan(request: HttpRequest, action: str) -> HttpResponseRedirect:
+def _redirect_to_plan_of_list(request: HttpRequest, action: str) -> HttpResponseRedirect:
     """On to the plan for all runs that the list shows."""
     try:
-        return _plan_for(action, list_parameters(request.GET))
+        return _redirect_to_plan(action, list_parameters(request.GET))
     except RequestRefused as refused:
         show_refusal(request, refused)
         return HttpResponseRedirect(reverse("admin:conductor_run_changelist"))
 
 
-def _plan_for(action: str, selection: dict[str, str]) -> HttpResponseRedirect:
+def _redirect_to_plan(action: str, selection: dict[str, str]) -> HttpResponseRedirect:
     return HttpResponseRedirect(reverse("admin:bulk_plan", query={**selection, "action": action}))
 
 
-def _ask(model_admin: admin.ModelAdmin, request: HttpRequest, action: RunAction, chosen: list[Run]) -> TemplateResponse:
-    rows = [(run, badge(run.status), action.is_possible(run.status)) for run in chosen[:MOST]]
+def _render_confirmation(
+    model_admin: admin.ModelAdmin, request: HttpRequest, action: RunAction, chosen: list[Run]
+) -> TemplateResponse:
+    rows = [(run, render_badge(run.status), action.is_possible(run.status)) for run in chosen[:MAX_RUNS]]
     possible = sum(is_possible for *_, is_possible in rows)
-    return _page(
-        model_admin, request, action, "ask", rows=rows, possible=possible, is_cut=len(chosen) > MOST, most=MOST
+    return _render_page(
+        model_admin, request, action, "ask", rows=rows, possible=possible, is_cut=len(chosen) > MAX_RUNS, most=MAX_RUNS
     )
 
 
-def _answer(
+def _render_results(
     model_admin: admin.ModelAdmin, request: HttpRequest, action: RunAction, results: list[BulkRunResult]
 ) -> TemplateResponse:
     done = sum(result.is_done for result in results)
-    return _page(model_admin, request, action, "answer", results=results, done=done, refused=len(results) - done)
+    return _render_page(model_admin, request, action, "answer", results=results, done=done, refused=len(results) - done)
 
 
-def _page(
-    model_admin: admin.ModelAdmin, request: HttpRequest, action: RunAction, name: str, **shown: object
+def _render_page(
+    model_admin: admin.ModelAdmin, request: HttpRequest, action: RunAction, name: str, **extra_context: object
 ) -> TemplateResponse:
     title = _("%(action)s runs") % {"action": action.label}
     context = {**model_admin.admin_site.each_context(request), "title": title, "action": action, "opts": Run._meta}
-    context |= {"checkbox_name": ACTION_CHECKBOX_NAME, **shown}
+    context |= {"checkbox_name": ACTION_CHECKBOX_NAME, **extra_context}
     return TemplateResponse(request, f"ops/bulk/{name}.html", context)
 
 
-def _attempt(action: RunAction, run: Run, request: HttpRequest) -> BulkRunResult:
+def _apply_to_run(action: RunAction, run: Run, request: HttpRequest) -> BulkRunResult:
     """One of them; whatever goes wrong with it, the others are still tried."""
     reason = request.POST.get("reason", "").strip()
     try:
-        action.command(run.pk, request.user.get_username(), reason, **action.chosen(request.POST))
+        action.command(run.pk, request.user.get_username(), reason, **action.parse_options(request.POST))
     except RequestRefused as refused:
         return BulkRunResult(run, False, refused.message)
     except Exception:

@@ -18,16 +18,16 @@ from ...engine import bulk_operations
 from ...insight import selections
 from ...insight.bulk import frequent_answers
 from ...models import AuditEntry, BulkItem, BulkOperation, FailureGroup
-from ..badges import pill
+from ..badges import render_pill
 from ..error_messages import require_permission, show_refusal
 from ..object_pages import ObjectPage, get_or_404
 from ..pages import Page
-from .bulk_plan import LABELS, selection_parameters
+from .bulk_plan import ACTION_LABELS, selection_parameters
 
 PERMISSION = "conductor.change_run"
-PAGE = 100
-MOST_LISTED = 50
-LOOKS = {
+PAGE_SIZE = 100
+MAX_LISTED = 50
+STATE_PILLS = {
     "GATHERING": ("active", "search", gettext_lazy("Gathering")),
     "CANARY": ("active", "active", gettext_lazy("Canary")),
     "WATCHING": ("waiting", "waiting", gettext_lazy("Watching")),
@@ -36,8 +36,8 @@ LOOKS = {
     "DONE": ("succeeded", "succeeded", gettext_lazy("Done")),
     "STOPPED": ("stopped", "stopped", gettext_lazy("Stopped")),
 }
-AWAITING = ("waiting", "person", gettext_lazy("Waits for approval"))
-OUTCOMES = {
+APPROVAL_PILL = ("waiting", "person", gettext_lazy("Waits for approval"))
+OUTCOME_LABELS = {
     BulkItem.WAITING: ("waiting", gettext_lazy("not begun")),
     BulkItem.DONE: ("succeeded", gettext_lazy("done")),
     BulkItem.REFUSED: ("failed", gettext_lazy("refused")),
@@ -45,15 +45,15 @@ OUTCOMES = {
 }
 
 
-def state_pill(row: BulkOperation) -> SafeString:
+def render_state_pill(row: BulkOperation) -> SafeString:
     """The state of an operation as icon, word and colour."""
-    tone, icon, word = AWAITING if row.is_waiting_for_approval else LOOKS[row.state]
-    return pill(tone, word, icon)
+    tone, icon, word = APPROVAL_PILL if row.is_waiting_for_approval else STATE_PILLS[row.state]
+    return render_pill(tone, word, icon)
 
 
 def operation_title(row: BulkOperation) -> str:
     """What an operation does with which runs."""
-    return _("%(action)s %(runs)s") % {"action": LABELS[row.action], "runs": _words(row)}
+    return _("%(action)s %(runs)s") % {"action": ACTION_LABELS[row.action], "runs": _selection_text(row)}
 
 
 class BulkPage(Page):
@@ -63,8 +63,8 @@ class BulkPage(Page):
     permission, live_template = "conductor.view_bulkoperation", "ops/bulk/rows.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        rows = BulkOperation.objects.order_by("-created_at")[:MOST_LISTED]
-        return {"rows": [{"row": row, "state": state_pill(row), "title": operation_title(row)} for row in rows]}
+        rows = BulkOperation.objects.order_by("-created_at")[:MAX_LISTED]
+        return {"rows": [{"row": row, "state": render_state_pill(row), "title": operation_title(row)} for row in rows]}
 
 
 class BulkOperationPage(ObjectPage):
@@ -74,17 +74,17 @@ class BulkOperationPage(ObjectPage):
     live_template = "ops/bulk/job.html"
     route = "bulk/<str:operation_id>/"
 
-    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
-        row = _operation(which["operation_id"])
+    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+        row = _find_operation(url_kwargs["operation_id"])
         outcome, after = request.GET.get("outcome", ""), request.GET.get("after", "")
-        outcome = outcome if outcome in OUTCOMES else ""
-        items = _items(row, outcome, int(after) if after.isdecimal() and len(after) < 10 else 0)
+        outcome = outcome if outcome in OUTCOME_LABELS else ""
+        items = _load_items(row, outcome, int(after) if after.isdecimal() and len(after) < 10 else 0)
         return {
             "title": operation_title(row),
             "operation": row,
-            "state": state_pill(row),
-            "words": _words(row),
-            "cause": _cause(row),
+            "state": render_state_pill(row),
+            "words": _selection_text(row),
+            "cause": _failure_group_of(row),
             "paused": _pause_entry(row),
             "is_open": row.state in BULK.open,
             "may_pause": BULK.allows(row.state, "pause"),
@@ -92,39 +92,46 @@ class BulkOperationPage(ObjectPage):
             "is_own": row.by == request.user.get_username(),
             "may_stop": BULK.allows(row.state, "stop"),
             "may_act": request.user.has_perm(PERMISSION),
-            "share": _shares(row),
+            "share": _progress_segments(row),
             "seconds": round(row.left / row.rate) * 1000 if row.state in BULK.open and row.left else None,
-            "answers": [(pill(*OUTCOMES[outcome]), answer, count) for outcome, answer, count in frequent_answers(row)],
-            "items": [(item, pill(*OUTCOMES[item.outcome])) for item in items[:PAGE]],
-            "next": items[PAGE - 1].number if len(items) > PAGE else None,
+            "answers": [
+                (render_pill(*OUTCOME_LABELS[outcome]), answer, count)
+                for outcome, answer, count in frequent_answers(row)
+            ],
+            "items": [(item, render_pill(*OUTCOME_LABELS[item.outcome])) for item in items[:PAGE_SIZE]],
+            "next": items[PAGE_SIZE - 1].number if len(items) > PAGE_SIZE else None,
             "outcome": outcome,
-            "outcomes": [(name, words, _count(row, name)) for name, (_, words) in OUTCOMES.items()],
+            "outcomes": [(name, words, _outcome_count(row, name)) for name, (_, words) in OUTCOME_LABELS.items()],
             "touches": reverse("admin:bulk_plan", query=_plan_parameters(row)),
             "export": reverse("admin:bulk_export", args=[row.pk]),
-            "audit": _audit(row) if request.user.has_perm("conductor.view_auditentry") else "",
+            "audit": _audit_address(row) if request.user.has_perm("conductor.view_auditentry") else "",
         }
 
-    def handle_post(self, request: HttpRequest, **which: Any) -> HttpResponse:
+    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
         require_permission(request, PERMISSION)
-        row, by, reason = _operation(which["operation_id"]), request.user.get_username(), request.POST.get("reason", "")
+        row, by, reason = (
+            _find_operation(url_kwargs["operation_id"]),
+            request.user.get_username(),
+            request.POST.get("reason", ""),
+        )
         try:
             return HttpResponseRedirect(_handle_button(row, request, by, reason.strip()))
         except RequestRefused as refused:
             show_refusal(request, refused)
-        return HttpResponseRedirect(_address(row.pk))
+        return HttpResponseRedirect(_operation_address(row.pk))
 
 
-class BulkExport(ObjectPage):
+class BulkExportPage(ObjectPage):
     """What came of each run, as a table to keep."""
 
     name, permission, route = "bulk_export", "conductor.view_bulkoperation", "bulk/<str:operation_id>/results.csv"
 
     def urls(self, site):
         def view(request: HttpRequest, operation_id: str) -> HttpResponse:
-            self._admit(request)
-            row = get_or_404(_operation, operation_id)
+            self._require_access(request)
+            row = get_or_404(_find_operation, operation_id)
             headers = {"Content-Disposition": f'attachment; filename="operation-{row.pk}.csv"'}
-            return StreamingHttpResponse(_lines(row), content_type="text/csv", headers=headers)
+            return StreamingHttpResponse(_csv_lines(row), content_type="text/csv", headers=headers)
 
         return [path(self.route, site.admin_view(view), name=self.name)]
 
@@ -149,18 +156,18 @@ def _handle_button(row: BulkOperation, request: HttpRequest, by: str, reason: st
             messages.success(request, _("Taken out: %(count)s.") % {"count": count})
         case "retry_refused":
             messages.success(request, _("A new operation tries those that were refused."))
-            return _address(bulk_operations.retry_refused(row.pk, by, reason))
+            return _operation_address(bulk_operations.retry_refused(row.pk, by, reason))
         case _:
             raise Invalid(_("It is not said what is to be done."))
-    return _address(row.pk)
+    return _operation_address(row.pk)
 
 
-def _audit(row: BulkOperation) -> str:
+def _audit_address(row: BulkOperation) -> str:
     """Where it is listed who began, paused, stopped it, and why."""
     return reverse("admin:conductor_auditentry_changelist", query={"q": row.pk})
 
 
-def _cause(row: BulkOperation) -> FailureGroup | None:
+def _failure_group_of(row: BulkOperation) -> FailureGroup | None:
     """The group of failures that its runs are of."""
     group_id = row.selection.get("failure_group")
     return FailureGroup.objects.filter(pk=group_id).first() if group_id else None
@@ -175,9 +182,9 @@ def _pause_entry(row: BulkOperation) -> AuditEntry | None:
     return last if last is not None and last.action == "pause" else None
 
 
-def _items(row: BulkOperation, outcome: str, after: int) -> list[BulkItem]:
+def _load_items(row: BulkOperation, outcome: str, after: int) -> list[BulkItem]:
     items: QuerySet[BulkItem] = row.items.filter(number__gt=after).order_by("number")
-    return list((items.filter(outcome=outcome) if outcome else items)[: PAGE + 1])
+    return list((items.filter(outcome=outcome) if outcome else items)[: PAGE_SIZE + 1])
 
 
 def _plan_parameters(row: BulkOperation) -> dict[str, str]:
@@ -190,7 +197,7 @@ def _plan_parameters(row: BulkOperation) -> dict[str, str]:
     }
 
 
-def _shares(row: BulkOperation) -> list[tuple[str, int, int]]:
+def _progress_segments(row: BulkOperation) -> list[tuple[str, int, int]]:
     """The parts of the progress bar: kind, where it begins, how wide it is; in thousandths."""
     parts, left = [], 0
     for kind in ("done", "refused", "withdrawn"):
@@ -200,48 +207,48 @@ def _shares(row: BulkOperation) -> list[tuple[str, int, int]]:
     return parts
 
 
-def _count(row: BulkOperation, outcome: str) -> int:
+def _outcome_count(row: BulkOperation, outcome: str) -> int:
     return row.left if outcome == BulkItem.WAITING else getattr(row, outcome.lower())
 
 
-def _lines(row: BulkOperation) -> Iterator[str]:
-    writer = csv.writer(_Echo())
+def _csv_lines(row: BulkOperation) -> Iterator[str]:
+    writer = csv.writer(_CsvEcho())
     yield writer.writerow(["number", "run", "outcome", "answer", "at"])
-    for item in _in_batches(row):
-        yield writer.writerow([item.number, item.run_id, item.outcome, _plain(item.answer), item.at or ""])
+    for item in _iterate_items(row):
+        yield writer.writerow([item.number, item.run_id, item.outcome, _escape_formula(item.answer), item.at or ""])
 
 
-def _in_batches(row: BulkOperation) -> Iterator[BulkItem]:
+def _iterate_items(row: BulkOperation) -> Iterator[BulkItem]:
     after = 0
     while found := list(row.items.filter(number__gt=after).order_by("number")[:2_000]):
         yield from found
         after = found[-1].number
 
 
-def _plain(text: str) -> str:
+def _escape_formula(text: str) -> str:
     """No formula: a spreadsheet would work it out."""
     return f"'{text}" if text[:1] in "=+-@\t\r" else text
 
 
-class _Echo:
+class _CsvEcho:
     """A file that hands back what is written."""
 
     def write(self, value: str) -> str:
         return value
 
 
-def _words(row: BulkOperation) -> str:
+def _selection_text(row: BulkOperation) -> str:
     try:
         return selections.describe_selection(row.selection)
     except Invalid:
         return _("runs of a selection that is no longer understood")
 
 
-def _address(operation_id: str) -> str:
+def _operation_address(operation_id: str) -> str:
     return reverse("admin:bulk_operation", args=[operation_id])
 
 
-def _operation(operation_id: str) -> BulkOperation:
+def _find_operation(operation_id: str) -> BulkOperation:
     row = BulkOperation.objects.filter(pk=operation_id).first()
     if row is None:
         raise NotFound(f"There is no operation {operation_id[:64]}.")

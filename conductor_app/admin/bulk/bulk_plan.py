@@ -22,15 +22,15 @@ from ...models import BulkOperation
 from ..error_messages import require_permission, show_refusal
 from ..object_pages import ObjectPage
 from ..runs import filters as run_filters
-from ..runs.actions import ACTIONS as RUN_ACTIONS
+from ..runs.actions import RUN_ACTIONS
 
 PERMISSION = "conductor.change_run"
-MOST_CHECKED = 50
+MAX_CHECKED_RUNS = 50
 """Runs that are looked at one by one where a reader asks which of them can move."""
-MOST_REASONS = 10
-NUMBERS = ("version", "failure_group", "least_ms", "most_ms", *selections.MOMENTS)
-LISTS = ("ids", "status")
-SENTENCES = {name: action.sentence for name, action in RUN_ACTIONS.items()} | {
+MAX_REASONS = 10
+NUMBER_FIELDS = ("version", "failure_group", "least_ms", "most_ms", *selections.MOMENTS)
+LIST_FIELDS = ("ids", "status")
+ACTION_DESCRIPTIONS = {name: action.sentence for name, action in RUN_ACTIONS.items()} | {
     "rerun": gettext_lazy("Each run is made again from its start, under its id; its input is kept."),
     "upgrade": gettext_lazy(
         "Each run that is under way goes on by the newest version of its definition, from where it stands; one that "
@@ -39,7 +39,7 @@ SENTENCES = {name: action.sentence for name, action in RUN_ACTIONS.items()} | {
     "label": gettext_lazy("Each run bears these labels then; what it is doing goes on as it was."),
     "unlabel": gettext_lazy("These labels are taken off each run that bears them; what it is doing goes on as it was."),
 }
-LABELS = {
+ACTION_LABELS = {
     "retry": gettext_lazy("Retry"),
     "rerun": gettext_lazy("Rerun"),
     "restart": gettext_lazy("Restart"),
@@ -50,31 +50,31 @@ LABELS = {
     "label": gettext_lazy("Put labels on"),
     "unlabel": gettext_lazy("Take labels off"),
 }
-OPTIONS = {name: action.options for name, action in RUN_ACTIONS.items()} | {
+ACTION_OPTIONS = {name: action.options for name, action in RUN_ACTIONS.items()} | {
     "restart": (("latest", gettext_lazy("By the newest version of its definition")),),
 }
 
 
-def parse_selection(given: QueryDict) -> dict[str, Any]:
+def parse_selection(form_data: QueryDict) -> dict[str, Any]:
     """The selection that an address or a form names. Raises Invalid."""
     found: dict[str, Any] = {}
     for name in selections.FILTERS:
-        values = [value for value in given.getlist(name) if value]
-        if name in LISTS:
+        values = [value for value in form_data.getlist(name) if value]
+        if name in LIST_FIELDS:
             found[name] = [part for value in values for part in value.split(",") if part]
         elif values:
-            found[name] = _number(values[0], name) if name in NUMBERS else values[0].replace("\0", "")
+            found[name] = _parse_number(values[0], name) if name in NUMBER_FIELDS else values[0].replace("\0", "")
     return selections.clean_selection(found)
 
 
-def list_parameters(given: QueryDict) -> dict[str, str]:
+def list_parameters(form_data: QueryDict) -> dict[str, str]:
     """The parameters of a plan for all runs that the list of runs shows at an address. Raises Invalid."""
-    return selection_parameters(run_filters.parse_selection(given))
+    return selection_parameters(run_filters.parse_selection(form_data))
 
 
 def selection_parameters(selection: Mapping[str, Any]) -> dict[str, str]:
     """A selection as the address of a plan names it."""
-    return {name: ",".join(value) if name in LISTS else str(value) for name, value in selection.items()}
+    return {name: ",".join(value) if name in LIST_FIELDS else str(value) for name, value in selection.items()}
 
 
 class BulkPlanPage(ObjectPage):
@@ -83,90 +83,90 @@ class BulkPlanPage(ObjectPage):
     name, template, permission = "bulk_plan", "ops/bulk/plan.html", "conductor.view_run"
     route = "bulk/plan/"
 
-    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
-        return self._shown(request, request.GET)
+    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+        return self._plan_context(request, request.GET)
 
-    def handle_post(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
+    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
         require_permission(request, PERMISSION)
         try:
             id = bulk_operations.start(_parse_form(request.POST), request.user.get_username())
         except RequestRefused as refused:
             show_refusal(request, refused)
-            return self._shown(request, request.POST)
+            return self._plan_context(request, request.POST)
         if BulkOperation.objects.get(pk=id).needs_approval:
             messages.success(request, _("It is kept, and begins when somebody else has approved it."))
         else:
             messages.success(request, _("It is begun. It goes on in the background, whether this page is open or not."))
         return HttpResponseRedirect(reverse("admin:bulk_operation", args=[id]))
 
-    def _shown(self, request: HttpRequest, given: QueryDict) -> dict[str, Any]:
-        action = given.get("action", "retry")
-        shown = {
+    def _plan_context(self, request: HttpRequest, form_data: QueryDict) -> dict[str, Any]:
+        action = form_data.get("action", "retry")
+        context = {
             "title": _("Plan an operation on many runs"),
             "action": action if action in ACTIONS else "retry",
-            "actions": [(name, LABELS[name]) for name in ACTIONS],
-            "label": LABELS.get(action, LABELS["retry"]),
-            "sentence": SENTENCES.get(action, ""),
-            "options": OPTIONS.get(action, ()),
+            "actions": [(name, ACTION_LABELS[name]) for name in ACTIONS],
+            "label": ACTION_LABELS.get(action, ACTION_LABELS["retry"]),
+            "sentence": ACTION_DESCRIPTIONS.get(action, ""),
+            "options": ACTION_OPTIONS.get(action, ()),
             "is_labelling": action in LABELLING,
-            "given": given,
+            "given": form_data,
             "may_act": request.user.has_perm(PERMISSION),
             "permission": PERMISSION,
         }
         try:
-            selection = parse_selection(given)
+            selection = parse_selection(form_data)
             found = count_selection(selection)
         except RequestRefused as refused:
-            return shown | {"refused": refused.message}
-        fields = [(name, ",".join(value) if name in LISTS else str(value)) for name, value in selection.items()]
-        return shown | {
+            return context | {"refused": refused.message}
+        fields = [(name, ",".join(value) if name in LIST_FIELDS else str(value)) for name, value in selection.items()]
+        return context | {
             "words": selections.describe_selection(selection),
             "selected": found,
             "fields": fields,
-            "needs_approval": bulk_operations.needs_approval(shown["action"], selection),
-            "moves": _moves(selection) if action == "upgrade" and "check" in given else None,
+            "needs_approval": bulk_operations.needs_approval(context["action"], selection),
+            "moves": _upgrade_summary(selection) if action == "upgrade" and "check" in form_data else None,
         }
 
 
-def _moves(selection: dict[str, Any]) -> dict[str, Any]:
+def _upgrade_summary(selection: dict[str, Any]) -> dict[str, Any]:
     """Of the newest runs under way: how many could move to the newest version, and why the others could not."""
     running = selections.selected_runs(selection).filter(status=RUNNING).order_by("-pk")
-    stay = upgrade_obstacles(running.values_list("pk", flat=True)[:MOST_CHECKED])
+    obstacles = upgrade_obstacles(running.values_list("pk", flat=True)[:MAX_CHECKED_RUNS])
     reasons: dict[str, list[str]] = {}
-    for run_id, problems in stay.items():
+    for run_id, problems in obstacles.items():
         for problem in problems:
             reasons.setdefault(problem.replace(run_id, "…"), []).append(run_id)
-    told = sorted(reasons.items(), key=lambda pair: -len(pair[1]))
+    ranked_reasons = sorted(reasons.items(), key=lambda pair: -len(pair[1]))
     return {
-        "looked_at": len(stay),
-        "can": sum(not problems for problems in stay.values()),
-        "reasons": [(reason, len(ids), ids[0]) for reason, ids in told[:MOST_REASONS]],
+        "looked_at": len(obstacles),
+        "can": sum(not problems for problems in obstacles.values()),
+        "reasons": [(reason, len(ids), ids[0]) for reason, ids in ranked_reasons[:MAX_REASONS]],
     }
 
 
-def _parse_form(given: QueryDict) -> BulkRequest:
-    action = given.get("action", "")
+def _parse_form(form_data: QueryDict) -> BulkRequest:
+    action = form_data.get("action", "")
     return BulkRequest(
         action=action,
-        selection=parse_selection(given),
-        reason=given.get("reason", "").strip()[:2000],
-        options={name: name in given for name, _ in OPTIONS.get(action, ())},
-        labels=[label for label in given.get("labels", "").split(",") if label.strip()],
-        excluded=given.get("excluded", "").replace(",", " ").split(),
-        rate=_rate(given.get("rate", "")),
-        canary_size=_number(given.get("canary_size", "") or "0", "canary size"),
-        canary_share=_number(given.get("canary_share", "") or "100", "canary share"),
+        selection=parse_selection(form_data),
+        reason=form_data.get("reason", "").strip()[:2000],
+        options={name: name in form_data for name, _ in ACTION_OPTIONS.get(action, ())},
+        labels=[label for label in form_data.get("labels", "").split(",") if label.strip()],
+        excluded=form_data.get("excluded", "").replace(",", " ").split(),
+        rate=_parse_rate(form_data.get("rate", "")),
+        canary_size=_parse_number(form_data.get("canary_size", "") or "0", "canary size"),
+        canary_share=_parse_number(form_data.get("canary_share", "") or "100", "canary share"),
     )
 
 
-def _rate(text: str) -> float:
+def _parse_rate(text: str) -> float:
     try:
         return float(text or 50)
     except ValueError as wrong:
         raise Invalid(_("%(text)s is no rate.") % {"text": repr(text[:40])}) from wrong
 
 
-def _number(text: str, name: str) -> int:
+def _parse_number(text: str, name: str) -> int:
     if not text.isdecimal() or len(text) > 15:
         raise Invalid(
             _("%(text)s is no number for %(name)s.") % {"text": repr(text[:40]), "name": name.replace("_", " ")}

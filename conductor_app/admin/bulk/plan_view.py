@@ -14,9 +14,9 @@ from ...engine.planning import OperationPlan, PlannedRun
 from ...insight.diagram import Diagram, StepMark, StepMarks, diagram
 from ...insight.parsed_definitions import parsed_definition as definition_of
 from ...models import Run
-from ..badges import badge, format_count, pill
+from ..badges import format_count, render_badge, render_pill
 
-LOOKS = {
+IMPACT_PILLS = {
     AGAIN: ("active", "do-rerun"),
     RESUMED: ("waiting", "do-resume"),
     REUSED: ("succeeded", "succeeded"),
@@ -26,7 +26,7 @@ LOOKS = {
     DROPPED: ("stopped", "skipped"),
 }
 """The colour and the sign of each fate."""
-WORDS = {
+IMPACT_LABELS = {
     AGAIN: gettext_lazy("will run again"),
     RESUMED: gettext_lazy("will resume its sub-workflow"),
     REUSED: gettext_lazy("result reused"),
@@ -36,7 +36,7 @@ WORDS = {
     DROPPED: gettext_lazy("result dropped"),
 }
 """What a page says of each fate."""
-SHORT = {
+SHORT_LABELS = {
     AGAIN: gettext_lazy("again"),
     RESUMED: gettext_lazy("resumes"),
     REUSED: gettext_lazy("reused"),
@@ -46,8 +46,8 @@ SHORT = {
     DROPPED: gettext_lazy("dropped"),
 }
 """The same in a box of the picture, where its type stands too."""
-RANK = {name: place for place, name in enumerate((AGAIN, CANCELLED, NEW, DROPPED, RESUMED, GOES_ON, REUSED))}
-MOST_ROWS = 300
+IMPACT_RANK = {name: place for place, name in enumerate((AGAIN, CANCELLED, NEW, DROPPED, RESUMED, GOES_ON, REUSED))}
+MAX_ROWS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +79,15 @@ def render_plan(plan: OperationPlan, run: Run) -> dict[str, Any]:
     return {
         "counts": [_count_chip(name, count) for name, count in plan.counts.items()],
         "counted": ", ".join(_count_in_words(name, count) for name, count in plan.counts.items()),
-        "parts": [_part(each) for each in plan.runs],
-        "external": [(part.definition, part.run_id, str(fate.key)) for part, fate in plan.external],
-        "picture": _picture(plan, run),
+        "parts": [_render_run_part(each) for each in plan.runs],
+        "external": [(part.definition, part.run_id, str(impact.key)) for part, impact in plan.external],
+        "picture": _draw_plan(plan, run),
     }
 
 
 def _count_chip(name: str, count: int) -> SafeString:
-    tone, icon = LOOKS[name]
-    return pill(tone, _count_in_words(name, count), icon)
+    tone, icon = IMPACT_PILLS[name]
+    return render_pill(tone, _count_in_words(name, count), icon)
 
 
 def _count_in_words(name: str, count: int) -> str:
@@ -95,65 +95,72 @@ def _count_in_words(name: str, count: int) -> str:
         return ngettext("%(n)s result reused", "%(n)s results reused", count) % {"n": format_count(count)}
     if name == DROPPED:
         return ngettext("%(n)s result dropped", "%(n)s results dropped", count) % {"n": format_count(count)}
-    return f"{format_count(count)} {WORDS[name]}"
+    return f"{format_count(count)} {IMPACT_LABELS[name]}"
 
 
-def _part(run: PlannedRun) -> PlannedRunPart:
-    counts = Counter(fate.name for fate in run.fates)
-    ordered = sorted(run.fates, key=lambda fate: RANK[fate.name])
+def _render_run_part(run: PlannedRun) -> PlannedRunPart:
+    counts = Counter(impact.name for impact in run.fates)
+    ordered = sorted(run.fates, key=lambda impact: IMPACT_RANK[impact.name])
     return PlannedRunPart(
         run,
-        badge(run.status),
-        badge(run.then),
+        render_badge(run.status),
+        render_badge(run.then),
         [_count_chip(name, counts[name]) for name in FATES if counts[name]],
-        [_row(fate) for fate in ordered[:MOST_ROWS]],
-        max(len(ordered) - MOST_ROWS, 0),
+        [_render_task_row(impact) for impact in ordered[:MAX_ROWS]],
+        max(len(ordered) - MAX_ROWS, 0),
     )
 
 
-def _row(fate: TaskImpact) -> PlannedTaskRow:
-    tone, icon = LOOKS[fate.name]
-    note = _("when control comes to it") if fate.is_later else _("at once") if fate.name == AGAIN else ""
-    status = badge(fate.status) if fate.name != NEW else ""
+def _render_task_row(impact: TaskImpact) -> PlannedTaskRow:
+    tone, icon = IMPACT_PILLS[impact.name]
+    note = _("when control comes to it") if impact.is_later else _("at once") if impact.name == AGAIN else ""
+    status = render_badge(impact.status) if impact.name != NEW else ""
     return PlannedTaskRow(
-        str(fate.key), fate.step.type, pill(tone, str(WORDS[fate.name]), icon), note, status, fate.repeats_effects
+        str(impact.key),
+        impact.step.type,
+        render_pill(tone, str(IMPACT_LABELS[impact.name]), icon),
+        note,
+        status,
+        impact.repeats_effects,
     )
 
 
-def _picture(plan: OperationPlan, run: Run) -> Diagram | None:
+def _draw_plan(plan: OperationPlan, run: Run) -> Diagram | None:
     """The definition of the run with the fate of each step; of several turns the one that matters most."""
     definition = definition_of(run.plan_id)
     own = next((part for part in plan.runs if part.run_id == run.pk), None)
     if definition is None or own is None:
         return None
-    fates = _by_step(own.fates)
-    marks = {ref: _mark(fate, count) for ref, (fate, count) in fates.items()}
+    fates = _impacts_by_step(own.fates)
+    marks = {ref: _step_mark(impact, count) for ref, (impact, count) in fates.items()}
     seen = StepMarks(marks, _branch_marks(own.fates))
-    drawn = diagram(definition.document, seen, link=lambda ref, path: f"#task-{ref}")
-    for node in drawn.nodes:
-        fate = fates[node.ref][0].name if node.ref in fates else node.status
-        if fate in LOOKS:
-            node.tone, node.icon = LOOKS[fate]
-    return drawn
+    picture = diagram(definition.document, seen, link=lambda ref, path: f"#task-{ref}")
+    for node in picture.nodes:
+        impact = fates[node.ref][0].name if node.ref in fates else node.status
+        if impact in IMPACT_PILLS:
+            node.tone, node.icon = IMPACT_PILLS[impact]
+    return picture
 
 
 def _branch_marks(fates: Iterable[TaskImpact]) -> dict[str, dict[str, int]]:
     """The branches of dynamic forks by their join: how many have which fate, the one that matters most first."""
     found: dict[str, dict[str, int]] = {}
-    for fate in sorted((each for each in fates if each.joined_by), key=lambda each: RANK[each.name]):
-        counts = found.setdefault(fate.joined_by, {})
-        counts[fate.name] = counts.get(fate.name, 0) + 1
+    for impact in sorted((each for each in fates if each.joined_by), key=lambda each: IMPACT_RANK[each.name]):
+        counts = found.setdefault(impact.joined_by, {})
+        counts[impact.name] = counts.get(impact.name, 0) + 1
     return found
 
 
-def _mark(fate: TaskImpact, count: int) -> StepMark:
+def _step_mark(impact: TaskImpact, count: int) -> StepMark:
     """What is reused is drawn as what it is: done, with the way that led on from it."""
-    return StepMark(fate.status if fate.name == REUSED else fate.name, count, word=str(SHORT[fate.name]))
+    return StepMark(
+        impact.status if impact.name == REUSED else impact.name, count, status_text=str(SHORT_LABELS[impact.name])
+    )
 
 
-def _by_step(fates: Iterable[TaskImpact]) -> dict[str, tuple[TaskImpact, int]]:
+def _impacts_by_step(fates: Iterable[TaskImpact]) -> dict[str, tuple[TaskImpact, int]]:
     found: dict[str, tuple[TaskImpact, int]] = {}
-    for fate in fates:
-        best, count = found.get(fate.key.ref, (fate, 0))
-        found[fate.key.ref] = (min(best, fate, key=lambda each: RANK[each.name]), count + 1)
+    for impact in fates:
+        best, count = found.get(impact.key.ref, (impact, 0))
+        found[impact.key.ref] = (min(best, impact, key=lambda each: IMPACT_RANK[each.name]), count + 1)
     return found

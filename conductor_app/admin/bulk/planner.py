@@ -19,15 +19,15 @@ from ...engine.skip_and_jump import plan_upgrade
 from ...insight.differences import Difference, find_differences
 from ...insight.parsed_definitions import parsed_definition as definition_of
 from ...models import Attempt, Run, Task, WorkflowDefinition
-from ..badges import badge
-from ..documents import LARGE
+from ..badges import render_badge
+from ..documents import MAX_INLINE_BYTES
 from ..error_messages import require_permission, show_refusal
 from ..form_parsing import parse_json_object, parse_number
 from ..object_pages import ObjectPage
 from ..runs.page import run_address
 from .plan_view import render_plan
 
-WAYS = {
+OPERATIONS = {
     "retry": (
         gettext_lazy("Retry what failed"),
         gettext_lazy("Every task that failed, timed out or was canceled gets another attempt."),
@@ -53,16 +53,16 @@ WAYS = {
         gettext_lazy("The run goes on by another version of its definition, from where it stands."),
     ),
 }
-AHEAD = ("skip", "jump", "upgrade")
+FORWARD_OPERATIONS = ("skip", "jump", "upgrade")
 """What leads a run on from where it stands: only one that goes on can be led."""
-EDITED = {"task_input": gettext_lazy("task input"), "input": gettext_lazy("input")}
-MOST_TASKS = 500
+EDITABLE_INPUTS = {"task_input": gettext_lazy("task input"), "input": gettext_lazy("input")}
+MAX_TASKS = 500
 PERMISSION = "conductor.change_run"
 
 
-def plan_address(run_id: str, **asked: str) -> str:
+def plan_address(run_id: str, **query: str) -> str:
     """Where the plan for a run is."""
-    return reverse("admin:plan", args=[run_id], query=asked or None)
+    return reverse("admin:plan", args=[run_id], query=query or None)
 
 
 class PlannerPage(ObjectPage):
@@ -71,17 +71,17 @@ class PlannerPage(ObjectPage):
     name, title, template, permission = "plan", "Plan", "ops/plan.html", "conductor.view_run"
     route = "runs/<str:run_id>/plan/"
 
-    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
-        return self._shown(request, _run(which["run_id"]), request.GET)
+    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+        return self._plan_context(request, _find_run(url_kwargs["run_id"]), request.GET)
 
-    def handle_post(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
+    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
         """The form asks for its plan, or confirms the one that it shows."""
-        run = _run(which["run_id"])
-        if "confirm" in request.POST and (done := self._confirmed(request, run)) is not None:
+        run = _find_run(url_kwargs["run_id"])
+        if "confirm" in request.POST and (done := self._apply_plan(request, run)) is not None:
             return done
-        return self._shown(request, run, request.POST)
+        return self._plan_context(request, run, request.POST)
 
-    def _confirmed(self, request: HttpRequest, run: Run) -> HttpResponse | None:
+    def _apply_plan(self, request: HttpRequest, run: Run) -> HttpResponse | None:
         require_permission(request, PERMISSION)
         try:
             revision = parse_number(request.POST.get("revision", ""), _("revision"))
@@ -93,68 +93,70 @@ class PlannerPage(ObjectPage):
         messages.success(request, _("It is done as planned."))
         return HttpResponseRedirect(run_address(run.pk))
 
-    def _shown(self, request: HttpRequest, run: Run, given: Mapping[str, str]) -> dict[str, Any]:
-        do = given.get("do") or next((name for name in WAYS if _may(name, run)), "skip")
-        attempt = selected_attempt(given, run)
-        shown: dict[str, Any] = {
+    def _plan_context(self, request: HttpRequest, run: Run, form_data: Mapping[str, str]) -> dict[str, Any]:
+        do = form_data.get("do") or next((name for name in OPERATIONS if _is_possible(name, run)), "skip")
+        attempt = selected_attempt(form_data, run)
+        context: dict[str, Any] = {
             "title": _("Plan for %(name)s v%(version)s") % {"name": run.name, "version": run.version},
             "run": run,
-            "badge": badge(run.status),
+            "badge": render_badge(run.status),
             "do": do,
-            "sentence": WAYS.get(do, ("", ""))[1],
+            "sentence": OPERATIONS.get(do, ("", ""))[1],
             "ways": [
-                (name, title, _may(name, run), plan_address(run.pk, do=name))
-                for name, (title, _sentence) in WAYS.items()
+                (name, title, _is_possible(name, run), plan_address(run.pk, do=name))
+                for name, (title, _sentence) in OPERATIONS.items()
             ],
-            "tasks": list(Task.objects.filter(run_id=run.pk).order_by("seq").defer("step_state")[:MOST_TASKS]),
+            "tasks": list(Task.objects.filter(run_id=run.pk).order_by("seq").defer("step_state")[:MAX_TASKS]),
             "attempt": attempt,
-            "given": given,
+            "given": form_data,
             "may_act": request.user.has_perm(PERMISSION),
             "permission": PERMISSION,
-            "versions": _versions(run) if do in ("restart", "upgrade") else [],
-            "steps": _steps(run) if do in ("skip", "jump") else [],
-            "editors": _editors(do, run, attempt, given),
+            "versions": _list_versions(run) if do in ("restart", "upgrade") else [],
+            "steps": _list_steps(run) if do in ("skip", "jump") else [],
+            "editors": _input_editors(do, run, attempt, form_data),
         }
-        if do == "rerun" and attempt is None and "whole" not in given and not given.get("attempt"):
-            return shown
-        if do in ("skip", "jump") and not given.get("ref"):
-            return shown
+        if do == "rerun" and attempt is None and "whole" not in form_data and not form_data.get("attempt"):
+            return context
+        if do in ("skip", "jump") and not form_data.get("ref"):
+            return context
         try:
-            if do == "upgrade" and (move := _move(given, run)).problems:
-                return shown | {"move": move}
-            found = plan_operation(run.pk, parse_operation(given, run, attempt))
+            if do == "upgrade" and (move := _plan_upgrade(form_data, run)).problems:
+                return context | {"move": move}
+            found = plan_operation(run.pk, parse_operation(form_data, run, attempt))
         except RequestRefused as refused:
-            possible = [way for way in shown["ways"] if way[2] and way[0] != do]
-            return shown | {"refused": refused.message, "possible": possible}
-        return shown | {"plan": found, **render_plan(found, run), "changes": input_changes(found, run, attempt)}
+            possible = [
+                operation_link for operation_link in context["ways"] if operation_link[2] and operation_link[0] != do
+            ]
+            return context | {"refused": refused.message, "possible": possible}
+        return context | {"plan": found, **render_plan(found, run), "changes": input_changes(found, run, attempt)}
 
 
-def parse_operation(given: Mapping[str, str], run: Run, attempt: Attempt | None) -> Operation:
+def parse_operation(form_data: Mapping[str, str], run: Run, attempt: Attempt | None) -> Operation:
     """The operation that a form asks for. Raises Invalid."""
-    do = given.get("do", "retry")
-    if do not in WAYS:
+    do = form_data.get("do", "retry")
+    if do not in OPERATIONS:
         raise Invalid(_("There is no plan for %(do)r.") % {"do": do[:40]})
-    version = given.get("version", "")
+    version = form_data.get("version", "")
     return Operation(
         do,
         attempt_id=attempt.pk if attempt is not None and do == "rerun" else "",
-        ref=given.get("ref", "").strip() if do in ("skip", "jump") else "",
-        task_input=_edited_document(given, "task_input", attempt.input if attempt else None),
-        input=_edited_document(given, "input", run.input) if do == "rerun" else None,
+        ref=form_data.get("ref", "").strip() if do in ("skip", "jump") else "",
+        task_input=_edited_document(form_data, "task_input", attempt.input if attempt else None),
+        input=_edited_document(form_data, "input", run.input) if do == "rerun" else None,
         version=parse_number(version, _("version")) if version not in ("", "latest") else None,
         latest=version == "latest",
-        resume_children="resume_children" in given,
-        reason=given.get("reason", "").strip(),
+        resume_children="resume_children" in form_data,
+        reason=form_data.get("reason", "").strip(),
     )
 
 
-def selected_attempt(given: Mapping[str, str], run: Run) -> Attempt | None:
+def selected_attempt(form_data: Mapping[str, str], run: Run) -> Attempt | None:
     """The attempt whose task a form names: of this run, or of one below it; its id is looked at by the engine."""
-    if given.get("do") != "rerun" or not given.get("attempt"):
+    if form_data.get("do") != "rerun" or not form_data.get("attempt"):
         return None
-    found = Attempt.objects.of_runs().select_related("task").filter(pk=given["attempt"]).first()
+    found = Attempt.objects.of_runs().select_related("task").filter(pk=form_data["attempt"]).first()
     if found is None:
-        raise NotFound(_("There is no task %(id)s.") % {"id": given["attempt"][:64]})
+        raise NotFound(_("There is no task %(id)s.") % {"id": form_data["attempt"][:64]})
     return found
 
 
@@ -167,7 +169,7 @@ def input_changes(found: OperationPlan, run: Run, attempt: Attempt | None) -> li
     return [(name, find_differences(old, new)) for name, old, new in pairs if new is not None]
 
 
-def _editors(do: str, run: Run, attempt: Attempt | None, given: Mapping[str, str]) -> list[dict[str, Any]]:
+def _input_editors(do: str, run: Run, attempt: Attempt | None, form_data: Mapping[str, str]) -> list[dict[str, Any]]:
     """The documents that can be edited before it is done; large ones cannot be, here."""
     if do != "rerun":
         return []
@@ -180,50 +182,50 @@ def _editors(do: str, run: Run, attempt: Attempt | None, given: Mapping[str, str
         {
             "name": name,
             "label": label,
-            "text": given.get(name) or json.dumps(value, indent=2, ensure_ascii=False),
-            "is_edited": bool(given.get(name)) and _read(given[name]) != value,
+            "text": form_data.get(name) or json.dumps(value, indent=2, ensure_ascii=False),
+            "is_edited": bool(form_data.get(name)) and _parse_or_none(form_data[name]) != value,
         }
         for name, label, value, size in found
-        if size <= LARGE
+        if size <= MAX_INLINE_BYTES
     ]
 
 
-def _edited_document(given: Mapping[str, str], name: str, old: Any) -> dict[str, Any] | None:
+def _edited_document(form_data: Mapping[str, str], name: str, old: Any) -> dict[str, Any] | None:
     """What was typed, if it says something else than what there is. Raises Invalid."""
-    text = given.get(name, "").strip()
+    text = form_data.get(name, "").strip()
     if not text:
         return None
-    value = parse_json_object(text, EDITED[name])
+    value = parse_json_object(text, EDITABLE_INPUTS[name])
     return None if value == old else value
 
 
-def _read(text: str) -> Any:
+def _parse_or_none(text: str) -> Any:
     try:
         return parse_json_object(text, "")
     except Invalid:
         return None
 
 
-def _may(name: str, run: Run) -> bool:
-    return run.status == RUNNING if name in AHEAD else RUN.allows(run.status, name)
+def _is_possible(name: str, run: Run) -> bool:
+    return run.status == RUNNING if name in FORWARD_OPERATIONS else RUN.allows(run.status, name)
 
 
-def _versions(run: Run) -> list[int]:
+def _list_versions(run: Run) -> list[int]:
     return list(WorkflowDefinition.objects.filter(name=run.name).order_by("-version").values_list("version", flat=True))
 
 
-def _steps(run: Run) -> list[str]:
+def _list_steps(run: Run) -> list[str]:
     """The steps that the run's plan has, in the order of the document."""
     definition = definition_of(run.plan_id)
-    return list(definition.steps)[:MOST_TASKS] if definition else []
+    return list(definition.steps)[:MAX_TASKS] if definition else []
 
 
-def _move(given: Mapping[str, str], run: Run) -> UpgradePlan:
+def _plan_upgrade(form_data: Mapping[str, str], run: Run) -> UpgradePlan:
     """What a move to the version that is asked for would meet. Raises NotFound, Invalid."""
-    return plan_upgrade(run.pk, run.name, parse_operation(given, run, None).version)
+    return plan_upgrade(run.pk, run.name, parse_operation(form_data, run, None).version)
 
 
-def _run(run_id: str) -> Run:
+def _find_run(run_id: str) -> Run:
     run = Run.objects.defer("output", "variables").filter(pk=run_id).first()
     if run is None:
         raise NotFound(_("There is no run %(id)s.") % {"id": run_id[:64]})

@@ -7,13 +7,13 @@ from typing import Any
 
 from ...engine.runs import StartRequest
 
-BEYOND = {"labels": ("labels", "list[str]"), "startAt": ("start_at", "int")}
+EXTRA_FIELDS = {"labels": ("labels", "list[str]"), "startAt": ("start_at", "int")}
 """What the API reads and the package's request has no name for, with the name and the type that it gets there."""
 
 
 def request_body(request: StartRequest) -> dict[str, Any]:
     """The request as the API reads it."""
-    said: dict[str, Any] = {
+    body: dict[str, Any] = {
         "name": request.name,
         "version": request.version,
         "input": request.input,
@@ -25,8 +25,8 @@ def request_body(request: StartRequest) -> dict[str, Any]:
         "startAt": request.starts_at,
     }
     if request.idempotency_key:
-        said["idempotencyStrategy"] = request.idempotency_strategy
-    return {name: value for name, value in said.items() if value not in (None, "", {}, 0, [])}
+        body["idempotencyStrategy"] = request.idempotency_strategy
+    return {name: value for name, value in body.items() if value not in (None, "", {}, 0, [])}
 
 
 def curl_command(request: StartRequest, server: str) -> str:
@@ -57,13 +57,13 @@ def python_snippet(request: StartRequest, server: str) -> str:
         imports.insert(2, "from conductor.client.http.models.idempotency_strategy import IdempotencyStrategy")
         given += f"    idempotency_strategy=IdempotencyStrategy.{request.idempotency_strategy},\n"
     client = f'client = OrkesClients(Configuration(server_api_url="{server}/api")).get_workflow_client()'
-    asked = [f"request = StartWorkflowRequest(\n{given})", *_extra_fields(body)]
-    return "\n".join([*imports, "", client, *asked, "run_id = client.start_workflow(request)"])
+    request_lines = [f"request = StartWorkflowRequest(\n{given})", *_extra_fields(body)]
+    return "\n".join([*imports, "", client, *request_lines, "run_id = client.start_workflow(request)"])
 
 
 def _extra_fields(body: Mapping[str, Any]) -> list[str]:
     """Lines that give the package's request what it has no name for: it sends whatever stands in its two tables."""
-    given = {wire: names for wire, names in BEYOND.items() if wire in body}
+    given = {wire: names for wire, names in EXTRA_FIELDS.items() if wire in body}
     if not given:
         return []
     types = dict(given.values())

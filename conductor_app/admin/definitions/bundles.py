@@ -16,12 +16,12 @@ from ..documents import json_file_response
 from ..error_messages import require_permission
 from ..form_parsing import parse_json_value
 
-VIEWS = ("conductor.view_workflowdefinition", "conductor.view_taskdefinition")
-CHANGES = ("conductor.change_workflowdefinition", "conductor.change_taskdefinition")
-VIEWS_TEMPLATES = "conductor.view_formtemplate"
-CHANGES_TEMPLATES = ("conductor.add_formtemplate", "conductor.change_formtemplate")
-LARGEST = 10_000_000
-MOST_EXPORTED = 1_000
+VIEW_PERMISSIONS = ("conductor.view_workflowdefinition", "conductor.view_taskdefinition")
+CHANGE_PERMISSIONS = ("conductor.change_workflowdefinition", "conductor.change_taskdefinition")
+TEMPLATE_VIEW_PERMISSION = "conductor.view_formtemplate"
+TEMPLATE_CHANGE_PERMISSIONS = ("conductor.add_formtemplate", "conductor.change_formtemplate")
+MAX_BYTES = 10_000_000
+MAX_EXPORTED = 1_000
 
 
 class BundleForm(forms.Form):
@@ -51,8 +51,10 @@ class BundleForm(forms.Form):
         said = super().clean() or {}
         file = said.get("file")
         if file is not None:
-            if file.size > LARGEST:
-                raise forms.ValidationError(_("The file has more than %(count)s MB.") % {"count": LARGEST // 1_000_000})
+            if file.size > MAX_BYTES:
+                raise forms.ValidationError(
+                    _("The file has more than %(count)s MB.") % {"count": MAX_BYTES // 1_000_000}
+                )
             said["text"] = file.read().decode("utf-8-sig", "replace")
         if not (said.get("text") or "").strip():
             raise forms.ValidationError(_("Choose a file, or paste a bundle."))
@@ -65,46 +67,46 @@ class BundlePages:
     def bundle_urls(self) -> list[URLPattern]:
         site = self.admin_site
         return [
-            path("export/", site.admin_view(self.give_out), name="definitions_export"),
-            path("import/", site.admin_view(self.take_in), name="definitions_import"),
+            path("export/", site.admin_view(self.export_definitions), name="definitions_export"),
+            path("import/", site.admin_view(self.import_definitions), name="definitions_import"),
         ]
 
-    def give_out(self, request: HttpRequest) -> HttpResponse:
+    def export_definitions(self, request: HttpRequest) -> HttpResponse:
         """A bundle of one workflow with all that it needs (`?name=`), or of all workflows."""
-        for permission in VIEWS:
+        for permission in VIEW_PERMISSIONS:
             require_permission(request, permission)
         name = request.GET.get("name")
         names = [name] if name else self.model.objects.order_by("name").values_list("name", flat=True).distinct()
         shown = bundles.export_bundle(
-            list(names[:MOST_EXPORTED]), with_templates=request.user.has_perm(VIEWS_TEMPLATES)
+            list(names[:MAX_EXPORTED]), with_templates=request.user.has_perm(TEMPLATE_VIEW_PERMISSION)
         )
         return json_file_response(shown, name or "definitions")
 
-    def take_in(self, request: HttpRequest) -> HttpResponse:
+    def import_definitions(self, request: HttpRequest) -> HttpResponse:
         """First what it would do, then, when that is confirmed, the same for good."""
-        for permission in CHANGES:
+        for permission in CHANGE_PERMISSIONS:
             require_permission(request, permission)
         form = BundleForm(request.POST or None, request.FILES or None)
         items, text = [], ""
         if request.method == "POST" and form.is_valid():
             text = form.cleaned_data["text"]
             try:
-                given = _read(text)
-                if any(kind == bundles.TEMPLATE for kind, _document in bundles.parse_bundle(given)):
-                    for permission in CHANGES_TEMPLATES:
+                bundle = _parse_bundle_text(text)
+                if any(kind == bundles.TEMPLATE for kind, _document in bundles.parse_bundle(bundle)):
+                    for permission in TEMPLATE_CHANGE_PERMISSIONS:
                         require_permission(request, permission)
                 if request.POST.get("step") == "take":
-                    return self._taken(request, form, given)
-                items = bundles.plan_import(given)
+                    return self._import_bundle(request, form, bundle)
+                items = bundles.plan_import(bundle)
             except RequestRefused as refused:
                 form.add_error(None, refused.message)
         shown = {"form": form, "items": items, "text": text, "counts": bundles.count_by_verdict(items)}
-        return self.page(request, "import", _("Import definitions"), **shown)
+        return self.render_page(request, "import", _("Import definitions"), **shown)
 
-    def _taken(self, request: HttpRequest, form: BundleForm, given: Any) -> HttpResponse:
+    def _import_bundle(self, request: HttpRequest, form: BundleForm, bundle: Any) -> HttpResponse:
         said = form.cleaned_data
         how = said["how"] or bundles.AS_NEW_VERSIONS
-        result = bundles.import_bundle(given, how, request.user.get_username(), said["reason"])
+        result = bundles.import_bundle(bundle, how, request.user.get_username(), said["reason"])
         kept, refused = len(result["kept"]), result["refused"]
         said = ngettext("%(count)s definition taken in.", "%(count)s definitions taken in.", kept)
         messages.success(request, said % {"count": kept})
@@ -113,17 +115,17 @@ class BundlePages:
         return HttpResponseRedirect(reverse("admin:conductor_workflowdefinition_changelist"))
 
 
-def _read(text: str) -> Any:
+def _parse_bundle_text(text: str) -> Any:
     try:
         return parse_json_value(text)
     except json.JSONDecodeError as fault:
-        raise Invalid(_not_json(fault)) from None
+        raise Invalid(_json_error_text(fault)) from None
     except RecursionError:
         raise Invalid(_("This is nested too deeply.")) from None
     except ValueError as fault:
         raise Invalid(_("This cannot be read as JSON: %(error)s.") % {"error": fault}) from None
 
 
-def _not_json(fault: json.JSONDecodeError) -> str:
+def _json_error_text(fault: json.JSONDecodeError) -> str:
     facts = {"message": fault.msg, "line": fault.lineno, "column": fault.colno}
     return _("This is not JSON: %(message)s at line %(line)s, column %(column)s.") % facts

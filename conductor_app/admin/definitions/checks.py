@@ -15,15 +15,15 @@ from ...insight import completion
 from ...insight.definition_context import definition_context
 from ...insight.handler_findings import lint_handler
 from ..form_parsing import parse_json_value
-from ..json_editor import COMPLAINT
+from ..json_editor import NOT_JSON
 from ..pictures import draw_definition
 from .task_drawings import task_drawings
 
 WORKFLOW, TASK, HANDLER = "workflow", "task", "event_handler"
-NOWHERE = TextPosition(1, 0, 0)
-ICONS = {ERROR: "failed", WARNING: "warning", HINT: "active"}
-TONES = {ERROR: "failed", WARNING: "waiting", HINT: "active"}
-MOST = 200
+UNKNOWN_POSITION = TextPosition(1, 0, 0)
+SEVERITY_ICONS = {ERROR: "failed", WARNING: "warning", HINT: "active"}
+SEVERITY_TONES = {ERROR: "failed", WARNING: "waiting", HINT: "active"}
+MAX_FINDINGS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +35,18 @@ class PlacedFinding:
 
     @property
     def icon(self) -> str:
-        return ICONS[self.finding.severity]
+        return SEVERITY_ICONS[self.finding.severity]
 
     @property
     def tone(self) -> str:
-        return TONES[self.finding.severity]
+        return SEVERITY_TONES[self.finding.severity]
 
-    def as_wire(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """As the editor reads it."""
-        said, place = self.finding, self.position
+        said, position = self.finding, self.position
         message = said.message.replace("`", "")
         facts = {"severity": said.severity, "message": message, "written": said.written, "meant": said.meant}
-        return {**facts, "line": place.line, "column": place.column, "length": place.length}
+        return {**facts, "line": position.line, "column": position.column, "length": position.length}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +78,23 @@ def check_text(kind: str, text: str) -> CheckResult:
     try:
         document = parse_json_value(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
-        message = COMPLAINT.format(message=error.msg, line=error.lineno, column=error.colno)
-        place = TextPosition(error.lineno, max(error.colno - 1, 0), 1)
-        return CheckResult(None, [PlacedFinding(LintFinding(ERROR, "no JSON", "", message), place)])
+        message = NOT_JSON.format(message=error.msg, line=error.lineno, column=error.colno)
+        position = TextPosition(error.lineno, max(error.colno - 1, 0), 1)
+        return CheckResult(None, [PlacedFinding(LintFinding(ERROR, "no JSON", "", message), position)])
     except (RecursionError, ValueError) as error:
         return CheckResult(
             None,
             [
                 PlacedFinding(
                     LintFinding(ERROR, "no JSON", "", _("This cannot be read as JSON: %(error)s.") % {"error": error}),
-                    NOWHERE,
+                    UNKNOWN_POSITION,
                 )
             ],
         )
     if not isinstance(document, dict):
         message = _("A definition is a JSON object: it begins with { and ends with }.")
         said = LintFinding(ERROR, "no JSON", "", message)
-        return CheckResult(None, [PlacedFinding(said, NOWHERE)])
+        return CheckResult(None, [PlacedFinding(said, UNKNOWN_POSITION)])
     return CHECKS[kind](document, text)
 
 
@@ -102,46 +102,46 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON value")
 
 
-def _workflow(document: dict[str, Any], text: str) -> CheckResult:
+def _check_workflow(document: dict[str, Any], text: str) -> CheckResult:
     known = definition_context([document])
     said = definitions.lint_workflow(document, known, definitions.validate_workflow(document))
     return CheckResult(document, place_findings(said, text), completion.complete_workflow(document, known))
 
 
-def _task(document: dict[str, Any], text: str) -> CheckResult:
+def _check_task(document: dict[str, Any], text: str) -> CheckResult:
     complaints = definitions.validate_task(document)
     refused = [LintFinding(ERROR, "refused", each.path, each.message) for each in complaints]
     said = [*refused, *definitions.lint_task(document)]
     return CheckResult(document, place_findings(said, text), completion.complete_task())
 
 
-def _handler(document: dict[str, Any], text: str) -> CheckResult:
+def _check_handler(document: dict[str, Any], text: str) -> CheckResult:
     return CheckResult(document, place_findings(lint_handler(document), text), completion.complete_handler())
 
 
-CHECKS = {WORKFLOW: _workflow, TASK: _task, HANDLER: _handler}
+CHECKS = {WORKFLOW: _check_workflow, TASK: _check_task, HANDLER: _check_handler}
 
 
 def place_findings(said: list[LintFinding], text: str) -> list[PlacedFinding]:
     """The findings with their places in the text."""
     positions = TextPositions(text)
-    return [PlacedFinding(finding, positions.of(finding.path) or NOWHERE) for finding in said[:MOST]]
+    return [PlacedFinding(finding, positions.of(finding.path) or UNKNOWN_POSITION) for finding in said[:MAX_FINDINGS]]
 
 
 def checks_response(request: HttpRequest, kind: str) -> JsonResponse:
     """What the editor asks for while somebody types."""
     result = check_text(kind, request.POST.get("document", ""))
-    drawn = None
+    picture_html = None
     if kind == WORKFLOW and result.document is not None:
-        shown = {"picture": draw_definition(result.document), "name": result.document.get("name", "")}
-        drawn = render_to_string("ops/diagram.html", shown)
+        context = {"picture": draw_definition(result.document), "name": result.document.get("name", "")}
+        picture_html = render_to_string("ops/diagram.html", context)
     elif kind == TASK and result.document is not None:
-        drawn = render_to_string("ops/definition/task_drawings.html", task_drawings(result.document))
+        picture_html = render_to_string("ops/definition/task_drawings.html", task_drawings(result.document))
     return JsonResponse(
         {
-            "findings": [each.as_wire() for each in result.findings],
+            "findings": [each.to_json() for each in result.findings],
             "list": render_to_string("ops/definition/findings.html", {"checked": result}),
-            "picture": drawn,
+            "picture": picture_html,
             "known": result.known,
         }
     )

@@ -51,16 +51,22 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
         return self.may_edit(request)
 
     def get_urls(self) -> list[URLPattern]:
-        raw = path("<int:pk>/raw/", self.admin_site.admin_view(self.raw), name=f"{self.opts.model_name}_raw")
-        put = path("<int:pk>/put/<str:act>/", self.admin_site.admin_view(self.put), name=f"{self.opts.model_name}_put")
-        return [*self.editor_urls(), raw, put, *super().get_urls()]
+        raw_view = path("<int:pk>/raw/", self.admin_site.admin_view(self.raw_view), name=f"{self.opts.model_name}_raw")
+        archive_view = path(
+            "<int:pk>/put/<str:act>/", self.admin_site.admin_view(self.archive_view), name=f"{self.opts.model_name}_put"
+        )
+        return [*self.editor_urls(), raw_view, archive_view, *super().get_urls()]
 
-    def put(self, request: HttpRequest, pk: int, act: str) -> HttpResponse:
+    def archive_view(self, request: HttpRequest, pk: int, act: str) -> HttpResponse:
         """Archive it, or take it back."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         require_permission(request, self.change_permission)
-        row, by, reason = self.found(request, pk), request.user.get_username(), request.POST.get("reason", "").strip()
+        row, by, reason = (
+            self.find_row(request, pk),
+            request.user.get_username(),
+            request.POST.get("reason", "").strip(),
+        )
         if not self.is_archivable or act not in ("away", "back"):
             raise Http404
         if act == "away":
@@ -71,46 +77,46 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
             messages.success(request, _("%(name)s is back.") % {"name": row.name})
         return HttpResponseRedirect(reverse(f"admin:conductor_{self.opts.model_name}_change", args=[pk]))
 
-    def save(self, form: Form, row: Any, by: str) -> None:
+    def save_document(self, form: Form, row: Any, by: str) -> None:
         """Ask the engine to keep the document."""
         raise NotImplementedError
 
-    def form_for(self, row: Any, data: Any, begun: EditingStart) -> DefinitionForm:
+    def get_edit_form(self, row: Any, data: Any, editing_start: EditingStart) -> DefinitionForm:
         """The form of a definition, new or not."""
-        return DefinitionForm(data, initial={"document": begun.text, "base": begun.base})
+        return DefinitionForm(data, initial={"document": editing_start.text, "base": editing_start.base})
 
-    def base_of(self, row: Any) -> str:
+    def base_revision(self, row: Any) -> str:
         """By what is noticed that others have changed the definition."""
         return f"r{row.revision}"
 
-    def changed_meanwhile(self, row: Any) -> Any:
+    def load_latest(self, row: Any) -> Any:
         """What others have made of it."""
         return row
 
-    def copy_of(self, row: Any) -> dict[str, Any]:
+    def copy_document(self, row: Any) -> dict[str, Any]:
         """A document to begin another definition with."""
         return {**row.document, "name": f"{row.name}_copy"}
 
     def change_view(self, request: HttpRequest, object_id: str, *_: object, **__: object) -> HttpResponse:
-        row = self.found(request, object_id)
-        shown = {
+        row = self.find_row(request, object_id)
+        extra_context = {
             "row": row,
             "tree": render_tree(row.document),
             "facts": definition_facts(row),
-            **self.more(request, row),
+            **self.get_extra_context(request, row),
         }
-        return self.page(request, self.page_template, str(row), **shown)
+        return self.render_page(request, self.page_template, str(row), **extra_context)
 
-    def more(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+    def get_extra_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         """What else the page shows."""
         return {}
 
-    def raw(self, request: HttpRequest, pk: int) -> HttpResponse:
+    def raw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """The document as it is."""
-        row = self.found(request, pk)
+        row = self.find_row(request, pk)
         return json_file_response(row.document, str(row))
 
-    def found(self, request: HttpRequest, pk: object) -> Any:
+    def find_row(self, request: HttpRequest, pk: object) -> Any:
         """The row of the address; raises Http404."""
         require_permission(request, self.view_permission)
         row = self.model.objects.filter(pk=pk).first() if str(pk).isdecimal() and len(str(pk)) < 19 else None
@@ -118,13 +124,13 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
             raise Http404(_("There is no such definition."))
         return row
 
-    def back_to(self, document: dict[str, Any]) -> HttpResponseRedirect:
+    def redirect_to_saved(self, document: dict[str, Any]) -> HttpResponseRedirect:
         """To the page of what was saved last under the document's name."""
         rows = self.model.objects.filter(name=document["name"])
         newest = rows.order_by("-updated_at", "-id").values_list("pk", flat=True).first()
         return HttpResponseRedirect(reverse(f"admin:conductor_{self.opts.model_name}_change", args=[newest]))
 
-    def page(self, request: HttpRequest, name: str, title: str, **shown: Any) -> TemplateResponse:
+    def render_page(self, request: HttpRequest, name: str, title: str, **extra_context: Any) -> TemplateResponse:
         """One of the pages under `templates/ops/definition`."""
         urls = f"admin:{self.opts.model_name}"
         context = {
@@ -137,7 +143,7 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
             "put_url": f"{urls}_put",
             "csp_nonce": request.csp_nonce,
             **{f"{verb}_url": f"{urls}_{verb}" for verb in ("edit", "raw", "check")},
-            **shown,
+            **extra_context,
         }
         return TemplateResponse(request, f"ops/definition/{name}.html", context)
 

@@ -36,28 +36,28 @@ class EditorPages:
 
     kind = ""
     sample: dict[str, Any] = {}
-    heading_new: Any = ""
-    heading_saved: Any = ""
+    new_title: Any = ""
+    saved_message: Any = ""
 
     def editor_urls(self) -> list[URLPattern]:
         name, site = self.opts.model_name, self.admin_site
         return [
             path("<int:pk>/edit/", site.admin_view(self.edit), name=f"{name}_edit"),
-            path("check/", site.admin_view(self.looked_at), name=f"{name}_check"),
+            path("check/", site.admin_view(self.check_view), name=f"{name}_check"),
             path("draft/", site.admin_view(self.draft), name=f"{name}_draft"),
         ]
 
     def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
         """A new definition: from the sample, or from another one (`?like=…`)."""
         require_permission(request, self.change_permission)
-        return self._editor(request, None)
+        return self._handle_editor(request, None)
 
     def edit(self, request: HttpRequest, pk: int) -> HttpResponse:
         """The document in the editor; a refused one stays as it was typed."""
         require_permission(request, self.change_permission)
-        return self._editor(request, self.found(request, pk))
+        return self._handle_editor(request, self.find_row(request, pk))
 
-    def looked_at(self, request: HttpRequest) -> HttpResponse:
+    def check_view(self, request: HttpRequest) -> HttpResponse:
         """What is said about the text so far."""
         require_permission(request, self.change_permission)
         return checks_response(request, self.kind) if request.method == "POST" else HttpResponseNotAllowed(["POST"])
@@ -71,44 +71,46 @@ class EditorPages:
         if "discard" in request.POST:
             drafts.delete_draft(self.kind, name, by)
             messages.success(request, _("The draft is forgotten."))
-            return HttpResponseRedirect(request.POST["discard"] if _is_ours(request.POST["discard"]) else "../")
+            return HttpResponseRedirect(request.POST["discard"] if _is_local_path(request.POST["discard"]) else "../")
         try:
             drafts.save_draft(self.kind, name, request.POST.get("document", ""), request.POST.get("base", ""), by)
         except RequestRefused as refused:
             return JsonResponse({"message": refused.message}, status=413)
         return JsonResponse({"kept": True})
 
-    def _editor(self, request: HttpRequest, row: Any) -> HttpResponse:
-        begun = self._begun(request, row)
-        form = self.form_for(row, request.POST or None, begun)
+    def _handle_editor(self, request: HttpRequest, row: Any) -> HttpResponse:
+        editing_start = self._load_editing_start(request, row)
+        form = self.get_edit_form(row, request.POST or None, editing_start)
         if request.method != "POST":
-            return self._offer(request, form, row, begun)
+            return self._render_editor(request, form, row, editing_start)
         if not form.is_valid():
             self._keep_draft(request, row)
-            return self._offer(request, form, row, begun)
-        if row is not None and form.cleaned_data["base"] not in ("", self.base_of(row)):
-            return self._conflict(request, form, row)
+            return self._render_editor(request, form, row, editing_start)
+        if row is not None and form.cleaned_data["base"] not in ("", self.base_revision(row)):
+            return self._render_conflict(request, form, row)
         if request.POST.get("step") == "try":
-            return self._tried(request, form, row, begun)
+            return self._render_trial(request, form, row, editing_start)
         if request.POST.get("step") == "review":
             self._keep_draft(request, row)
-            return self._review(request, form, row)
-        if self.saved(request, form, row):
+            return self._render_review(request, form, row)
+        if self.try_to_save(request, form, row):
             drafts.delete_draft(self.kind, row.name if row else "", request.user.get_username())
-            return self.back_to(form.cleaned_data["document"])
-        return self._offer(request, form, row, begun)
+            return self.redirect_to_saved(form.cleaned_data["document"])
+        return self._render_editor(request, form, row, editing_start)
 
-    def _tried(self, request: HttpRequest, form: DefinitionForm, row: Any, begun: EditingStart) -> HttpResponse:
+    def _render_trial(
+        self, request: HttpRequest, form: DefinitionForm, row: Any, editing_start: EditingStart
+    ) -> HttpResponse:
         """The text in the editor with what it would come to, tried without effect."""
         self._keep_draft(request, row)
         try:
-            found = self.tried(form.cleaned_data["document"])
+            found = self.try_document(form.cleaned_data["document"])
         except RequestRefused as refused:
             form.add_error(None, refused.message)
             found = {}
-        return self._offer(request, form, row, begun, **found)
+        return self._render_editor(request, form, row, editing_start, **found)
 
-    def _begun(self, request: HttpRequest, row: Any) -> EditingStart:
+    def _load_editing_start(self, request: HttpRequest, row: Any) -> EditingStart:
         """The draft of the person, or else what is saved."""
         name = row.name if row else ""
         draft = DefinitionDraft.objects.filter(kind=self.kind, name=name, author=request.user.get_username()).first()
@@ -116,9 +118,9 @@ class EditorPages:
         if draft is not None and not like and "fresh" not in request.GET:
             return EditingStart(draft.text, draft.base, draft)
         if row is not None:
-            return EditingStart(format_json(row.document), self.base_of(row))
+            return EditingStart(format_json(row.document), self.base_revision(row))
         other = self.model.objects.filter(pk=like).first() if like.isdecimal() else None
-        return EditingStart(format_json(self.copy_of(other) if other else self.sample), "")
+        return EditingStart(format_json(self.copy_document(other) if other else self.sample), "")
 
     def _keep_draft(self, request: HttpRequest, row: Any) -> None:
         """Whatever was sent, JSON or not, is not lost."""
@@ -126,72 +128,78 @@ class EditorPages:
         if text and len(text) <= drafts.LONGEST_DRAFT:
             drafts.save_draft(self.kind, row.name if row else "", text, request.POST.get("base", ""), by)
 
-    def saved(self, request: HttpRequest, form: DefinitionForm, row: Model | None) -> bool:
+    def try_to_save(self, request: HttpRequest, form: DefinitionForm, row: Model | None) -> bool:
         """Whether the engine has kept the document; if not, the form says why."""
         try:
-            self.save(form, row, request.user.get_username())
+            self.save_document(form, row, request.user.get_username())
         except ValidationFailed as failed:
             form.show_errors(failed.complaints)
         except RequestRefused as refused:
             form.add_error("document", refused.message)
         else:
-            messages.success(request, self.heading_saved)
+            messages.success(request, self.saved_message)
         return not form.errors
 
-    def _offer(
-        self, request: HttpRequest, form: DefinitionForm, row: Any, begun: EditingStart, **more: Any
+    def _render_editor(
+        self, request: HttpRequest, form: DefinitionForm, row: Any, editing_start: EditingStart, **more: Any
     ) -> TemplateResponse:
-        text = form.data.get("document", "") if form.is_bound else begun.text
+        text = form.data.get("document", "") if form.is_bound else editing_start.text
         result = form.checked or check_text(self.kind, text)
-        shown = {"form": form, "row": row, "draft": None if form.is_bound else begun.draft, "checked": result}
+        context = {"form": form, "row": row, "draft": None if form.is_bound else editing_start.draft, "checked": result}
         address = reverse(f"admin:{self.opts.model_name}_draft", query={"name": row.name if row else ""})
-        shown |= {"original": format_json(row.document) if row else "", "draft_url": address, **self.drawn(result)}
-        title = _("Edit %(name)s") % {"name": row.name} if row else self.heading_new
-        return self.page(request, "editor", title, **shown, **more)
+        context |= {
+            "original": format_json(row.document) if row else "",
+            "draft_url": address,
+            **self.get_drawings(result),
+        }
+        title = _("Edit %(name)s") % {"name": row.name} if row else self.new_title
+        return self.render_page(request, "editor", title, **context, **more)
 
-    def _review(self, request: HttpRequest, form: DefinitionForm, row: Any) -> TemplateResponse:
+    def _render_review(self, request: HttpRequest, form: DefinitionForm, row: Any) -> TemplateResponse:
         """What saving would change: in sentences and in lines, with what is to be said about it."""
-        document, typed = form.cleaned_data["document"], form.data["document"]
+        document, submitted_text = form.cleaned_data["document"], form.data["document"]
         before = row.document if row else {}
-        shown = {
+        context = {
             "form": form,
             "row": row,
-            "checked": check_text(self.kind, typed),
+            "checked": check_text(self.kind, submitted_text),
             "changes": semantic_changes(before, document) if row else None,
             "hunks": diff_hunks(format_json(before) if row else "", format_json(document)),
-            **self.impact(row, document),
+            **self.get_impact(row, document),
         }
         title = _("Save %(name)s") % {"name": document.get("name", "")}
-        return self.page(request, "review", title, heading=self.heading_new, **shown)
+        return self.render_page(request, "review", title, heading=self.new_title, **context)
 
-    def _conflict(self, request: HttpRequest, form: DefinitionForm, row: Any) -> TemplateResponse:
+    def _render_conflict(self, request: HttpRequest, form: DefinitionForm, row: Any) -> TemplateResponse:
         """Somebody was faster: both texts beside each other, to be merged by hand."""
         self._keep_draft(request, row)
-        newest = self.changed_meanwhile(row)
-        shown = {
+        newest = self.load_latest(row)
+        context = {
             "form": form,
             "row": row,
             "theirs": format_json(newest.document),
             "newest": newest,
             "who": newest.updated_by or newest.created_by or _("Somebody"),
-            "base": self.base_of(row),
+            "base": self.base_revision(row),
             "changes": semantic_changes(newest.document, form.cleaned_data["document"]),
         }
-        return self.page(request, "conflict", _("%(name)s was changed meanwhile") % {"name": row.name}, **shown)
+        return self.render_page(
+            request, "conflict", _("%(name)s was changed meanwhile") % {"name": row.name}, **context
+        )
 
-    def tried(self, document: dict[str, Any]) -> dict[str, Any]:
+    def try_document(self, document: dict[str, Any]) -> dict[str, Any]:
         """What a text would come to. Raises Refused."""
         return {}
 
-    def drawn(self, result: Any) -> dict[str, Any]:
+    def get_drawings(self, result: Any) -> dict[str, Any]:
         """What is drawn beside the text."""
         return {}
 
-    def impact(self, row: Any, document: dict[str, Any]) -> dict[str, Any]:
+    def get_impact(self, row: Any, document: dict[str, Any]) -> dict[str, Any]:
         """What saving would mean beyond the text."""
         return {"overwrites": OVERWRITE}
 
 
-def _is_ours(address: str) -> bool:
+def _is_local_path(address: str) -> bool:
     """Whether an address is a path on this server."""
     return address.startswith("/") and url_has_allowed_host_and_scheme(address, allowed_hosts=None)

@@ -19,9 +19,13 @@ from ..json_editor import JsonDocumentField, format_json
 from ..object_pages import ObjectPage
 from ..pages import Page
 
-VIEW = "conductor.view_formtemplate"
-ADD, CHANGE, DELETE = "conductor.add_formtemplate", "conductor.change_formtemplate", "conductor.delete_formtemplate"
-MOST = 500
+VIEW_PERMISSION = "conductor.view_formtemplate"
+ADD_PERMISSION, CHANGE_PERMISSION, DELETE_PERMISSION = (
+    "conductor.add_formtemplate",
+    "conductor.change_formtemplate",
+    "conductor.delete_formtemplate",
+)
+MAX_LISTED = 500
 SAMPLE = {
     "name": "approval",
     "version": 1,
@@ -40,17 +44,17 @@ SAMPLE = {
 class FormTemplatesPage(Page):
     """All form templates, each version in a row."""
 
-    name, permission = "form_templates", VIEW
+    name, permission = "form_templates", VIEW_PERMISSION
     title = gettext_lazy("Form templates")
     template = "ops/definition/form_templates.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        rows = list(FormTemplate.objects.order_by("name", "-version")[: MOST + 1])
+        rows = list(FormTemplate.objects.order_by("name", "-version")[: MAX_LISTED + 1])
         return {
-            "rows": [(row, len(build_form(row.document.get("jsonSchema")))) for row in rows[:MOST]],
-            "is_cut": len(rows) > MOST,
-            "most": MOST,
-            "may_add": request.user.has_perm(ADD),
+            "rows": [(row, len(build_form(row.document.get("jsonSchema")))) for row in rows[:MAX_LISTED]],
+            "is_cut": len(rows) > MAX_LISTED,
+            "most": MAX_LISTED,
+            "may_add": request.user.has_perm(ADD_PERMISSION),
         }
 
 
@@ -68,23 +72,23 @@ class _TemplateEditorPage(ObjectPage):
 
     template = "ops/definition/form_template.html"
 
-    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
-        row = _find_template(which)
+    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+        row = _find_template(url_kwargs)
         document = _template_json(row) if row else SAMPLE
-        return self._around(request, row, TemplateForm(initial={"document": format_json(document)}))
+        return self._page_context(request, row, TemplateForm(initial={"document": format_json(document)}))
 
-    def handle_post(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
-        row, act = _find_template(which), request.POST.get("do", "save")
+    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
+        row, act = _find_template(url_kwargs), request.POST.get("do", "save")
         if row is not None and act == "delete":
-            return self._deleted(request, row)
-        require_permission(request, CHANGE if row is not None and act != "new_version" else ADD)
+            return self._delete(request, row)
+        require_permission(request, CHANGE_PERMISSION if row is not None and act != "new_version" else ADD_PERMISSION)
         form = TemplateForm(request.POST)
-        if form.is_valid() and (saved := self._saved(request, form, row, act == "new_version")):
+        if form.is_valid() and (saved := self._save(request, form, row, act == "new_version")):
             messages.success(request, _("The form template %(template)s is saved.") % {"template": saved})
             return HttpResponseRedirect(reverse("admin:form_template", args=[saved.pk]))
-        return self._around(request, row, form)
+        return self._page_context(request, row, form)
 
-    def _saved(
+    def _save(
         self, request: HttpRequest, form: TemplateForm, row: FormTemplate | None, is_new: bool
     ) -> FormTemplate | None:
         document, by = form.cleaned_data["document"], request.user.get_username()
@@ -106,8 +110,8 @@ class _TemplateEditorPage(ObjectPage):
             form.add_error(None, refused.message)
         return None
 
-    def _deleted(self, request: HttpRequest, row: FormTemplate) -> HttpResponse:
-        require_permission(request, DELETE)
+    def _delete(self, request: HttpRequest, row: FormTemplate) -> HttpResponse:
+        require_permission(request, DELETE_PERMISSION)
         try:
             reason = request.POST.get("reason", "").strip()[:500]
             form_templates.delete_template(row.name, row.version, request.user.get_username(), reason)
@@ -116,38 +120,40 @@ class _TemplateEditorPage(ObjectPage):
             show_refusal(request, refused)
         return HttpResponseRedirect(reverse("admin:form_templates"))
 
-    def _around(self, request: HttpRequest, row: FormTemplate | None, form: TemplateForm) -> dict[str, Any]:
+    def _page_context(self, request: HttpRequest, row: FormTemplate | None, form: TemplateForm) -> dict[str, Any]:
         schema = row.document.get("jsonSchema") if row else None
         preview = DocumentForm("preview", _("Output"), schema, None) if schema else None
         return {
             "title": str(row) if row else _("New form template"),
             "row": row,
             "form": form,
-            "fields": preview.shown() if preview else [],
-            "versions": FormTemplate.objects.filter(name=row.name).order_by("-version")[:MOST] if row else [],
-            "may_add": request.user.has_perm(ADD),
-            "may_change": request.user.has_perm(CHANGE if row else ADD),
-            "may_delete": request.user.has_perm(DELETE),
-            "permission": CHANGE if row else ADD,
+            "fields": preview.rendered_fields() if preview else [],
+            "versions": FormTemplate.objects.filter(name=row.name).order_by("-version")[:MAX_LISTED] if row else [],
+            "may_add": request.user.has_perm(ADD_PERMISSION),
+            "may_change": request.user.has_perm(CHANGE_PERMISSION if row else ADD_PERMISSION),
+            "may_delete": request.user.has_perm(DELETE_PERMISSION),
+            "permission": CHANGE_PERMISSION if row else ADD_PERMISSION,
         }
 
 
 class NewFormTemplatePage(_TemplateEditorPage):
     """A new template."""
 
-    name, permission, route = "form_template_new", ADD, "form_templates/new/"
+    name, permission, route = "form_template_new", ADD_PERMISSION, "form_templates/new/"
 
 
 class FormTemplatePage(_TemplateEditorPage):
     """One version of a template: its JSON, and the form that people see."""
 
-    name, permission, route = "form_template", VIEW, "form_templates/<int:template_id>/"
+    name, permission, route = "form_template", VIEW_PERMISSION, "form_templates/<int:template_id>/"
 
 
-def _find_template(which: dict[str, Any]) -> FormTemplate | None:
-    if not which:
+def _find_template(url_kwargs: dict[str, Any]) -> FormTemplate | None:
+    if not url_kwargs:
         return None
-    row = FormTemplate.objects.filter(pk=which["template_id"]).first() if which["template_id"] < 2**62 else None
+    row = (
+        FormTemplate.objects.filter(pk=url_kwargs["template_id"]).first() if url_kwargs["template_id"] < 2**62 else None
+    )
     if row is None:
         raise NotFound(_("There is no such form template: it may have been deleted."))
     return row

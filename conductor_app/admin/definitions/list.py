@@ -16,20 +16,20 @@ from ...insight.durations import format_duration
 from ...insight.task_catalog import catalog_tasks
 from ...insight.workflow_catalog import CatalogWorkflow, catalog_workflows
 from ...models import WorkflowDefinition
-from ..badges import format_count, pill
-from ..read_only import BoundedList
+from ..badges import format_count, render_pill
+from ..read_only import BoundedChangeList
 
-TONES = {"broken reference": "failed", "no timeout": "waiting", "no worker": "waiting", "unused": "stopped"}
-FLAG_WORDS = {
+FLAG_TONES = {"broken reference": "failed", "no timeout": "waiting", "no worker": "waiting", "unused": "stopped"}
+FLAG_LABELS = {
     "broken reference": gettext_lazy("broken reference"),
     "no timeout": gettext_lazy("no timeout"),
     "no worker": gettext_lazy("no worker"),
     "unused": gettext_lazy("unused"),
 }
-ICONS = {"broken reference": "failed", "unused": "skipped"}
+FLAG_ICONS = {"broken reference": "failed", "unused": "skipped"}
 
 
-class CatalogList(BoundedList):
+class CatalogList(BoundedChangeList):
     """A page of definitions with what is to be said of each, worked out together."""
 
     def get_results(self, request: HttpRequest) -> None:
@@ -37,7 +37,7 @@ class CatalogList(BoundedList):
         self.result_list = list(self.result_list)
         found = catalog_workflows(self.result_list, clock.now())
         for row in self.result_list:
-            row.shelved = found.get(row.pk, CatalogWorkflow())
+            row.catalog_entry = found.get(row.pk, CatalogWorkflow())
 
 
 class VersionsFilter(admin.SimpleListFilter):
@@ -48,7 +48,7 @@ class VersionsFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
         return [("all", _("All versions")), ("archived", _("Archived"))]
 
-    def choices(self, changelist: BoundedList):
+    def choices(self, changelist: BoundedChangeList):
         for choice in super().choices(changelist):
             yield choice | ({"display": _("Newest only")} if choice["query_string"].find("versions=") < 0 else {})
 
@@ -66,7 +66,7 @@ class ArchiveFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
         return [("archived", _("Archived"))]
 
-    def choices(self, changelist: BoundedList):
+    def choices(self, changelist: BoundedChangeList):
         for choice in super().choices(changelist):
             yield choice | ({"display": _("In use")} if choice["query_string"].find("shelf=") < 0 else {})
 
@@ -74,7 +74,7 @@ class ArchiveFilter(admin.SimpleListFilter):
         return queryset.filter(archived_at__isnull=self.value() != "archived")
 
 
-class CatalogTaskList(BoundedList):
+class CatalogTaskList(BoundedChangeList):
     """A page of task definitions with what is to be said of each, worked out together."""
 
     def get_results(self, request: HttpRequest) -> None:
@@ -82,13 +82,13 @@ class CatalogTaskList(BoundedList):
         self.result_list = list(self.result_list)
         found = catalog_tasks(self.result_list)
         for row in self.result_list:
-            row.shelved = found[row.pk]
+            row.catalog_entry = found[row.pk]
 
 
 def render_flags(flags: Mapping[str, str]) -> SafeString:
     """What deserves a look, each with why."""
     marks = (
-        (why.replace("`", ""), pill(TONES[flag], str(FLAG_WORDS[flag]), ICONS.get(flag, "warning")))
+        (why.replace("`", ""), render_pill(FLAG_TONES[flag], str(FLAG_LABELS[flag]), FLAG_ICONS.get(flag, "warning")))
         for flag, why in flags.items()
     )
     return format_html('<span class="flags">{}</span>', format_html_join(" ", '<span title="{}">{}</span>', marks))
@@ -100,28 +100,28 @@ class CatalogColumns:
     @admin.display(description=gettext_lazy("name"))
     def shelf(self, row: WorkflowDefinition) -> SafeString:
         name = format_html('<strong>{}</strong> <span class="version">v{}</span>', row.name, row.version)
-        return format_html('<a href="{}/change/">{}</a> {}', row.pk, name, render_flags(row.shelved.flags))
+        return format_html('<a href="{}/change/">{}</a> {}', row.pk, name, render_flags(row.catalog_entry.flags))
 
     @admin.display(description=gettext_lazy("used by"))
     def used_by(self, row: WorkflowDefinition) -> str:
-        return format_count(row.shelved.used_by) if row.shelved.used_by else "–"
+        return format_count(row.catalog_entry.used_by) if row.catalog_entry.used_by else "–"
 
     @admin.display(description=gettext_lazy("runs 24 h"))
     def runs(self, row: WorkflowDefinition) -> str:
-        count = row.shelved.health.runs
-        return f"{format_count(count)}{'+' if row.shelved.is_capped else ''}" if count else "–"
+        count = row.catalog_entry.health.runs
+        return f"{format_count(count)}{'+' if row.catalog_entry.is_capped else ''}" if count else "–"
 
     @admin.display(description=gettext_lazy("failed"))
     def failed(self, row: WorkflowDefinition) -> SafeString | str:
-        percent = row.shelved.health.failure_percent
+        percent = row.catalog_entry.health.failure_percent
         if percent is None:
             return "–"
         return format_html('<span class="{}">{} %</span>', "late" if percent else "", percent)
 
     @admin.display(description=gettext_lazy("p95"))
     def p95(self, row: WorkflowDefinition) -> str:
-        return "–" if row.shelved.health.p95_ms is None else format_duration(row.shelved.health.p95_ms)
+        return "–" if row.catalog_entry.health.p95_ms is None else format_duration(row.catalog_entry.health.p95_ms)
 
     @admin.display(description=gettext_lazy("why"))
     def why(self, row: WorkflowDefinition) -> str:
-        return row.shelved.reason or "–"
+        return row.catalog_entry.reason or "–"

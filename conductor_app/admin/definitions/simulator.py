@@ -37,65 +37,69 @@ class SimulatorPages:
         """The form, and what became of what was sent."""
         if not any(map(request.user.has_perm, PERMISSIONS)):
             raise PermissionDenied(PERMISSIONS[0])
-        row = self.found(request, pk)
-        document, note = _document(request, row)
-        trial = self._trial(request, row, document)
+        row = self.find_row(request, pk)
+        document, note = _select_document(request, row)
+        trial = self._build_form(request, row, document)
         if request.method != "POST":
-            return self._shown(request, row, trial, None, note)
+            return self._render_page(request, row, trial, None, note)
         if "forget" in request.POST:
-            return self._forget(request, row)
+            return self._delete_case(request, row)
         if request.POST.get("step") == "rule":
-            return self._rule(request, row)
-        execution, fault = self._played(trial)
+            return self._set_save_requirement(request, row)
+        execution, fault = self._simulate(trial)
         if execution is not None and request.POST.get("step") == "keep":
-            return self._keep(request, row, trial, execution)
-        return self._shown(request, row, trial, execution, note, fault)
+            return self._save_case(request, row, trial, execution)
+        return self._render_page(request, row, trial, execution, note, fault)
 
-    def _trial(self, request: HttpRequest, row: WorkflowDefinition, document: dict[str, Any]) -> SimulationForm:
+    def _build_form(self, request: HttpRequest, row: WorkflowDefinition, document: dict[str, Any]) -> SimulationForm:
         inner = inner_workflows(document)
         documents = [document, *(each.document for each in inner.values())]
         names = {str(step.get("name")) for each in documents for step in _all_steps(each)}
         tasks = dict(TaskDefinition.objects.filter(name__in=names).values_list("name", "document"))
         trial = new_simulation_form(
-            document, _first_input(request, row, document), recorded_outputs(row.name), tasks, inner
+            document, _suggest_input(request, row, document), recorded_outputs(row.name), tasks, inner
         )
         case = SimulationCase.objects.filter(workflow=row.name, name=request.GET.get("case", "")).first()
         if request.method == "POST":
             return submitted_form(trial, request.POST)
         return form_from_case(trial, case.input, case.outcomes) if case else trial
 
-    def _played(self, trial: SimulationForm) -> tuple[Any, str]:
+    def _simulate(self, trial: SimulationForm) -> tuple[Any, str]:
         """The execution with those of its sub-workflows, or why there is none."""
         if not trial.is_valid():
             return None, ""
         try:
-            return simulation_cases.simulate_with_children(trial.document, trial.given, trial.outcomes), ""
+            return simulation_cases.simulate_with_children(trial.document, trial.parsed_input, trial.outcomes), ""
         except ValidationFailed as failed:
             return None, "; ".join(f"{each.path} {each.message}".strip() for each in failed.complaints[:5])
         except RequestRefused as refused:
             return None, refused.message
 
-    def _keep(
+    def _save_case(
         self, request: HttpRequest, row: WorkflowDefinition, trial: SimulationForm, execution: Any
     ) -> HttpResponse:
         name, by = request.POST.get("case_name", ""), request.user.get_username()
         outcomes = {ref: list(outcome) for ref, outcome in trial.outcomes.items()}
-        kept = {"input": trial.given, "outcomes": outcomes, "expected": simulation_cases.case_outcome(execution[0])}
+        kept = {
+            "input": trial.parsed_input,
+            "outcomes": outcomes,
+            "expected": simulation_cases.case_outcome(execution[0]),
+        }
         try:
             drafts.save_case(row.name, name, kept, by)
         except RequestRefused as refused:
-            return self._shown(request, row, trial, execution, "", refused.message)
-        messages.success(request, _find_case(name, row))
+            return self._render_page(request, row, trial, execution, "", refused.message)
+        messages.success(request, _case_saved_message(name, row))
         return HttpResponseRedirect(reverse("admin:simulator", args=[row.pk], query={"case": name.strip()}))
 
-    def _forget(self, request: HttpRequest, row: WorkflowDefinition) -> HttpResponse:
+    def _delete_case(self, request: HttpRequest, row: WorkflowDefinition) -> HttpResponse:
         try:
             drafts.delete_case(row.name, request.POST["forget"], request.user.get_username())
         except RequestRefused as refused:
             messages.error(request, refused.message)
         return HttpResponseRedirect(reverse("admin:simulator", args=[row.pk]))
 
-    def _rule(self, request: HttpRequest, row: WorkflowDefinition) -> HttpResponse:
+    def _set_save_requirement(self, request: HttpRequest, row: WorkflowDefinition) -> HttpResponse:
         """Whether cases that differ hold the definition back."""
         require_permission(request, self.change_permission)
         holds = request.POST.get("cases_hold") == "block"
@@ -103,7 +107,7 @@ class SimulatorPages:
         messages.success(request, _("It is not saved while a case differs.") if holds else _("Cases only warn."))
         return HttpResponseRedirect(reverse("admin:simulator", args=[row.pk]))
 
-    def _shown(
+    def _render_page(
         self,
         request: HttpRequest,
         row: WorkflowDefinition,
@@ -115,15 +119,17 @@ class SimulatorPages:
         until = request.POST.get("until", "")
         whole, children = execution or (None, {})
         moment = int(until) if until.isdecimal() and len(until) < 6 else None
-        story = simulation_report(whole, trial.document, moment, children)
-        shown = {
+        report = simulation_report(whole, trial.document, moment, children)
+        context = {
             "row": row,
             "trial": trial,
             "cases_hold": SaveRequirement.objects.filter(workflow=row.name, holds=True).exists(),
-            "picture": draw_definition(trial.document, story.seen) if story else draw_definition(trial.document),
-            "inner_pictures": _inner_pictures(trial, story),
-            "story": story,
-            "trees": _trees(story),
+            "picture": draw_definition(trial.document, report.step_marks)
+            if report
+            else draw_definition(trial.document),
+            "inner_pictures": _inner_pictures(trial, report),
+            "story": report,
+            "trees": _output_tree(report),
             "fault": fault,
             "note": note,
             "cases": SimulationCase.objects.filter(workflow=row.name).order_by("name"),
@@ -131,21 +137,21 @@ class SimulatorPages:
             "last": recent_starts(row.name),
             "query": request.META.get("QUERY_STRING", ""),
         }
-        return self.page(request, "simulator", _("Try %(name)s") % {"name": row.name}, **shown)
+        return self.render_page(request, "simulator", _("Try %(name)s") % {"name": row.name}, **context)
 
 
-def _inner_pictures(trial: SimulationForm, story: SimulationReport | None) -> list[tuple[str, str, Diagram]]:
+def _inner_pictures(trial: SimulationForm, report: SimulationReport | None) -> list[tuple[str, str, Diagram]]:
     """The sub-workflows that were played, in the order of their steps: the way there, the name, the picture."""
-    if story is None:
+    if report is None:
         return []
     return [
-        (way, str(inner.document.get("name") or way), draw_definition(inner.document, story.inner[way]))
+        (way, str(inner.document.get("name") or way), draw_definition(inner.document, report.inner[way]))
         for way, inner in trial.inner.items()
-        if way in story.inner
+        if way in report.inner
     ]
 
 
-def _document(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, Any], str]:
+def _select_document(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, Any], str]:
     """The definition, or somebody's draft of it (`?draft`)."""
     if "draft" not in request.GET:
         return row.document, ""
@@ -159,22 +165,22 @@ def _document(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, 
     return document, _("This tries your draft, which is not saved yet.")
 
 
-def _find_case(name: str, row: WorkflowDefinition) -> str:
-    said = _("The case %(case)s is kept: it is tried again whenever %(name)s is saved.")
-    return said % {"case": name.strip(), "name": row.name}
+def _case_saved_message(name: str, row: WorkflowDefinition) -> str:
+    message = _("The case %(case)s is kept: it is tried again whenever %(name)s is saved.")
+    return message % {"case": name.strip(), "name": row.name}
 
 
 def _all_steps(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [dict(spot.step) for spot in all_steps(document.get("tasks"))]
 
 
-def _first_input(request: HttpRequest, row: WorkflowDefinition, document: dict[str, Any]) -> Any:
+def _suggest_input(request: HttpRequest, row: WorkflowDefinition, document: dict[str, Any]) -> Any:
     """That of a run (`?like=`), of the last one, from the schema, or the names that are expected."""
     like = request.GET.get("like", "")
     newest = recent_starts(row.name)[:1]
     chosen = like or (newest[0].pk if newest else "")
     found = start_to_repeat(row.name, chosen) if chosen else None
-    if found is not None and found.is_whole:
+    if found is not None and found.has_input:
         return found.input
     schema = document.get("inputSchema")
     sample = sample_from_schema(schema.get("data")) if isinstance(schema, dict) else None
@@ -184,8 +190,8 @@ def _first_input(request: HttpRequest, row: WorkflowDefinition, document: dict[s
     return {str(name): "" for name in names} if isinstance(names, list) else {}
 
 
-def _trees(story: SimulationReport | None) -> dict[str, Any]:
+def _output_tree(report: SimulationReport | None) -> dict[str, Any]:
     """What went in and came out, as trees."""
-    if story is None:
+    if report is None:
         return {}
-    return {"output": render_tree(story.output)}
+    return {"output": render_tree(report.output)}

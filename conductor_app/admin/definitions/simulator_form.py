@@ -26,9 +26,9 @@ from ...insight.inner_workflows import InnerWorkflow
 from ..form_parsing import parse_json_value
 from ..json_editor import format_json
 
-MOST_TIMES = 50
-MOST_STEPS = 300
-WORDS = {
+MAX_REPETITIONS = 50
+MAX_STEPS = 300
+OUTCOME_LABELS = {
     GIVES: gettext_lazy("completes and gives"),
     FAILS: gettext_lazy("fails, then completes and gives"),
     FAILS_FOR_GOOD: gettext_lazy("fails for good"),
@@ -54,9 +54,9 @@ class StepChoice:
     is_workflow: bool = False
 
     @property
-    def kinds(self) -> list[tuple[str, Any]]:
+    def outcome_choices(self) -> list[tuple[str, Any]]:
         """What it can come to."""
-        return [(kind, words) for kind, words in WORDS.items() if kind != SIMULATED_TYPES or self.is_workflow]
+        return [(kind, words) for kind, words in OUTCOME_LABELS.items() if kind != SIMULATED_TYPES or self.is_workflow]
 
     @property
     def depth(self) -> int:
@@ -74,23 +74,23 @@ class SimulationForm:
     inner: Mapping[str, InnerWorkflow] = field(default_factory=dict)
     error: str = ""
     outcomes: dict[str, SimulatedOutcome] = field(default_factory=dict)
-    given: dict[str, Any] = field(default_factory=dict)
+    parsed_input: dict[str, Any] = field(default_factory=dict)
 
     def is_valid(self) -> bool:
         """Whether it can be tried; reads what was typed."""
         try:
-            self.given = read_object(self.input)
+            self.parsed_input = parse_object(self.input)
         except ValueError as fault:
             self.error = str(fault)
-        for told in self.steps:
+        for choice in self.steps:
             try:
-                self.outcomes[told.ref] = SimulatedOutcome(told.how, told.times, read_object(told.output))
+                self.outcomes[choice.ref] = SimulatedOutcome(choice.how, choice.times, parse_object(choice.output))
             except ValueError as fault:
-                told.error = str(fault)
-        return not self.error and not any(told.error for told in self.steps)
+                choice.error = str(fault)
+        return not self.error and not any(choice.error for choice in self.steps)
 
 
-def read_object(text: str) -> dict[str, Any]:
+def parse_object(text: str) -> dict[str, Any]:
     """The JSON object in a text, empty for an empty text; raises ValueError with the place of a fault."""
     if not text.strip():
         return {}
@@ -118,11 +118,11 @@ def new_simulation_form(
     `inner`: the sub-workflows that are known, by the way to their steps.
     """
     return SimulationForm(
-        document, format_json(input), list(_steps(document, recorded, tasks, inner, ""))[:MOST_STEPS], inner
+        document, format_json(input), list(_step_choices(document, recorded, tasks, inner, ""))[:MAX_STEPS], inner
     )
 
 
-def _steps(
+def _step_choices(
     document: Mapping[str, Any],
     recorded: Mapping[str, Any],
     tasks: Mapping[str, Mapping[str, Any]],
@@ -139,7 +139,7 @@ def _steps(
             ref, spot.name, type_of(spot.step), how, 1, format_json(output[0]), output[1], is_workflow=found is not None
         )
         if found is not None:
-            yield from _steps(found.document, found.recorded, tasks, inner, f"{ref}{INSIDE}")
+            yield from _step_choices(found.document, found.recorded, tasks, inner, f"{ref}{INSIDE}")
 
 
 def _default_choice(ref: str, definition: Mapping[str, Any], recorded: Mapping[str, Any]) -> tuple[Any, str]:
@@ -154,30 +154,30 @@ def _default_choice(ref: str, definition: Mapping[str, Any], recorded: Mapping[s
     return {}, _("nothing known")
 
 
-def submitted_form(trial: SimulationForm, sent: Mapping[str, str]) -> SimulationForm:
+def submitted_form(form: SimulationForm, submitted: Mapping[str, str]) -> SimulationForm:
     """The try with what was sent; steps that the form did not know stay as they are offered."""
-    trial.input = sent.get("input", trial.input)
-    for told in trial.steps:
-        how = sent.get(f"how.{told.ref}", told.how)
-        told.how = how if how in KINDS_OF_OUTCOMES else GIVES
-        times = sent.get(f"times.{told.ref}", str(told.times))
-        told.times = min(int(times), MOST_TIMES) if times.isdecimal() and len(times) < 6 else 1
-        output = sent.get(f"output.{told.ref}", told.output).replace("\r\n", "\n")
-        if output != told.output:
-            told.output, told.source = output, _("as typed")
-    return trial
+    form.input = submitted.get("input", form.input)
+    for choice in form.steps:
+        how = submitted.get(f"how.{choice.ref}", choice.how)
+        choice.how = how if how in KINDS_OF_OUTCOMES else GIVES
+        times = submitted.get(f"times.{choice.ref}", str(choice.times))
+        choice.times = min(int(times), MAX_REPETITIONS) if times.isdecimal() and len(times) < 6 else 1
+        output = submitted.get(f"output.{choice.ref}", choice.output).replace("\r\n", "\n")
+        if output != choice.output:
+            choice.output, choice.source = output, _("as typed")
+    return form
 
 
-def form_from_case(trial: SimulationForm, input: Any, outcomes: Mapping[str, Any]) -> SimulationForm:
+def form_from_case(form: SimulationForm, input: Any, outcomes: Mapping[str, Any]) -> SimulationForm:
     """The try as a case has kept it."""
-    trial.input = format_json(input)
-    for told in trial.steps:
-        if told.ref in outcomes:
-            kept = SimulatedOutcome(*outcomes[told.ref])
-            told.how, told.times, told.output, told.source = (
+    form.input = format_json(input)
+    for choice in form.steps:
+        if choice.ref in outcomes:
+            kept = SimulatedOutcome(*outcomes[choice.ref])
+            choice.how, choice.times, choice.output, choice.source = (
                 kept.how,
                 kept.times,
                 format_json(kept.output or {}),
                 _("kept"),
             )
-    return trial
+    return form

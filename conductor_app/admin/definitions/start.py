@@ -16,10 +16,10 @@ from ...models import WorkflowDefinition
 from ...models.fields import dumps
 from ..error_messages import require_permission
 from .api_calls import curl_command, python_snippet
-from .start_form import STRATEGIES, StartInput
+from .start_form import IDEMPOTENCY_STRATEGIES, StartInput
 
 PERMISSION = "conductor.execute_workflowdefinition"
-MOST_VERSIONS = 100
+MAX_VERSIONS = 100
 
 
 class StartPages:
@@ -31,18 +31,18 @@ class StartPages:
     def start(self, request: HttpRequest, pk: int) -> HttpResponse:
         """The form; sent, it starts a run or says at its fields why not."""
         require_permission(request, PERMISSION)
-        row = self.found(request, pk)
+        row = self.find_row(request, pk)
         if request.method != "POST":
-            given, notes = _initial_start(request, row)
-            return self._form(request, row, StartInput(row, None, given), notes)
+            initial, notes = _initial_values(request, row)
+            return self._render_form(request, row, StartInput(row, None, initial), notes)
         start = StartInput(row, request.POST, {})
         if start.is_valid() and request.POST.get("step") != "show":
-            run_id = self._started(request, start)
+            run_id = self._start_run(request, start)
             if run_id:
                 return HttpResponseRedirect(reverse("admin:conductor_run_change", args=[run_id]))
-        return self._form(request, row, start, [])
+        return self._render_form(request, row, start, [])
 
-    def _started(self, request: HttpRequest, start: StartInput) -> str:
+    def _start_run(self, request: HttpRequest, start: StartInput) -> str:
         """The id of the run, or nothing where the engine has refused."""
         by, reason = request.user.get_username(), start.form.cleaned_data["reason"]
         try:
@@ -56,50 +56,52 @@ class StartPages:
         except RequestRefused as refused:
             start.add_error("", refused.message)
         else:
-            said = _("The run is started.") if is_new else _("This key has started a run before: here it is.")
-            messages.success(request, said)
+            message = _("The run is started.") if is_new else _("This key has started a run before: here it is.")
+            messages.success(request, message)
             return run_id
         return ""
 
-    def _form(self, request: HttpRequest, row: WorkflowDefinition, start: StartInput, notes: list[str]) -> HttpResponse:
+    def _render_form(
+        self, request: HttpRequest, row: WorkflowDefinition, start: StartInput, notes: list[str]
+    ) -> HttpResponse:
         versions = WorkflowDefinition.objects.filter(name=row.name).order_by("-version").only("pk", "version")
-        server, call = f"{request.scheme}://{request.get_host()}", start.request() if _is_whole(start) else None
-        shown: dict[str, Any] = {
+        server, call = f"{request.scheme}://{request.get_host()}", start.request() if _is_complete(start) else None
+        context: dict[str, Any] = {
             "row": row,
             "start": start,
-            "fields": start.shown(),
-            "above": start.above,
+            "fields": start.rendered_fields(),
+            "above": start.form_errors,
             "notes": notes,
-            "versions": versions[:MOST_VERSIONS],
+            "versions": versions[:MAX_VERSIONS],
             "last": recent_starts(row.name),
             "like": request.GET.get("like", ""),
-            "strategies": STRATEGIES,
+            "strategies": IDEMPOTENCY_STRATEGIES,
             "zone": get_current_timezone_name(),
             "curl": curl_command(call, server) if call else "",
             "python": python_snippet(call, server) if call else "",
         }
-        return self.page(request, "start", _("Start %(name)s") % {"name": row.name}, **shown)
+        return self.render_page(request, "start", _("Start %(name)s") % {"name": row.name}, **context)
 
 
-def _is_whole(start: StartInput) -> bool:
+def _is_complete(start: StartInput) -> bool:
     return not start.form.is_bound or start.form.is_valid()
 
 
-def _initial_start(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, Any], list[str]]:
+def _initial_values(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, Any], list[str]]:
     """What the form begins with: that of another run, if the address names one."""
-    given: dict[str, Any] = {"mode": request.GET.get("mode", "form")}
+    initial: dict[str, Any] = {"mode": request.GET.get("mode", "form")}
     like = request.GET.get("like", "").strip()
     if not like:
-        return given, []
+        return initial, []
     found = start_to_repeat(row.name, like)
     if found is None:
-        return given, [_("There is no run %(id)s of %(name)s.") % {"id": like[:64], "name": row.name}]
+        return initial, [_("There is no run %(id)s of %(name)s.") % {"id": like[:64], "name": row.name}]
     run = found.run
     domains = "\n".join(f"{task} = {domain}" for task, domain in (run.domains or {}).items())
-    given |= {"correlation_id": run.correlation_id, "priority": run.priority, "domains": domains}
-    given["labels"] = ", ".join(run.labels.order_by("name").values_list("name", flat=True))
-    if not found.is_whole:
-        return given, [_("The input of that run is too large for a form: take it from the run's page.")]
+    initial |= {"correlation_id": run.correlation_id, "priority": run.priority, "domains": domains}
+    initial["labels"] = ", ".join(run.labels.order_by("name").values_list("name", flat=True))
+    if not found.has_input:
+        return initial, [_("The input of that run is too large for a form: take it from the run's page.")]
     is_masked = f'"{HIDDEN}"' in (dumps(found.input) or "")
     notes = [_("What the definition masks was not taken over: type anew what reads ***.")] if is_masked else []
-    return given | {"input": found.input}, notes
+    return initial | {"input": found.input}, notes

@@ -15,7 +15,7 @@ from ...engine.runs import StartRequest
 from ...models import WorkflowDefinition
 from ..document_form import AS_FORM, DocumentForm
 
-STRATEGIES = (
+IDEMPOTENCY_STRATEGIES = (
     ("FAIL", gettext_lazy("is refused, whatever became of the first run")),
     ("RETURN_EXISTING", gettext_lazy("starts nothing and leads to the first run")),
     ("FAIL_ON_RUNNING", gettext_lazy("is refused while the first run is open; afterwards it starts a new one")),
@@ -29,7 +29,7 @@ class StartForm(forms.Form):
     priority = forms.IntegerField(required=False, min_value=0, max_value=99, label=gettext_lazy("Priority"), initial=0)
     idempotency_key = forms.CharField(required=False, max_length=255, label=gettext_lazy("Idempotency key"))
     idempotency_strategy = forms.ChoiceField(
-        required=False, choices=STRATEGIES, initial="FAIL", label=gettext_lazy("Used again, it")
+        required=False, choices=IDEMPOTENCY_STRATEGIES, initial="FAIL", label=gettext_lazy("Used again, it")
     )
     domains = forms.CharField(
         required=False,
@@ -75,19 +75,19 @@ class StartForm(forms.Form):
 class StartInput(DocumentForm):
     """A start that is being put together, from an address or from what was sent: the input, and all the rest."""
 
-    def __init__(self, row: WorkflowDefinition, typed: Mapping[str, str] | None, given: Mapping[str, Any]) -> None:
+    def __init__(self, row: WorkflowDefinition, submitted: Mapping[str, str] | None, given: Mapping[str, Any]) -> None:
         """`given`: what the form begins with: `input`, `correlation_id` …; `mode`: as form or as JSON."""
         schema = row.document.get("inputSchema")
         super().__init__(
             "input",
             _("Input"),
             schema.get("data") if isinstance(schema, Mapping) else None,
-            typed,
+            submitted,
             given=given.get("input"),
-            blank=_parameters(row),
+            blank=_blank_input(row),
             mode=given.get("mode", AS_FORM),
         )
-        self.row, self.form = row, StartForm(typed, initial={**given, "input": ""})
+        self.row, self.form = row, StartForm(submitted, initial={**given, "input": ""})
 
     def is_valid(self) -> bool:
         """Whether a start can be asked for."""
@@ -96,22 +96,22 @@ class StartInput(DocumentForm):
 
     def request(self) -> StartRequest:
         """The start as the engine hears it."""
-        said = self.form.cleaned_data if self.form.is_bound else self.form.initial
+        values = self.form.cleaned_data if self.form.is_bound else self.form.initial
         return StartRequest(
             name=self.row.name,
             version=self.row.version,
             input=self.document,
-            correlation_id=said.get("correlation_id") or "",
-            priority=said.get("priority") or 0,
-            domains=said["domains"] if isinstance(said.get("domains"), dict) else {},
-            labels=tuple(said["labels"]) if isinstance(said.get("labels"), list) else (),
-            starts_at=said.get("starts_at") or 0,
-            idempotency_key=said.get("idempotency_key") or None,
-            idempotency_strategy=said.get("idempotency_strategy") or "FAIL",
+            correlation_id=values.get("correlation_id") or "",
+            priority=values.get("priority") or 0,
+            domains=values["domains"] if isinstance(values.get("domains"), dict) else {},
+            labels=tuple(values["labels"]) if isinstance(values.get("labels"), list) else (),
+            starts_at=values.get("starts_at") or 0,
+            idempotency_key=values.get("idempotency_key") or None,
+            idempotency_strategy=values.get("idempotency_strategy") or "FAIL",
         )
 
 
-def _parameters(row: WorkflowDefinition) -> dict[str, Any]:
+def _blank_input(row: WorkflowDefinition) -> dict[str, Any]:
     """The names that the definition expects, where it has no schema."""
     names = row.document.get("inputParameters")
     template = row.document.get("inputTemplate")

@@ -14,26 +14,26 @@ from ..form_parsing import parse_json_value
 from ..json_editor import format_json
 from .task_drawings import task_drawings
 
-LOGICS = (
+RETRY_LOGICS = (
     ("FIXED", gettext_lazy("the same each time")),
     ("LINEAR_BACKOFF", gettext_lazy("longer by the same amount each time")),
     ("EXPONENTIAL_BACKOFF", gettext_lazy("multiplied each time")),
 )
-CONSEQUENCES = (
+TIMEOUT_POLICIES = (
     ("TIME_OUT_WF", gettext_lazy("the run times out")),
     ("RETRY", gettext_lazy("another attempt is made")),
     ("ALERT_ONLY", gettext_lazy("it is only counted")),
 )
-LARGEST = 2**31 - 1
+MAX_INTEGER = 2**31 - 1
 
-MENUS = ("retryLogic", "timeoutPolicy")
-UNSAID = {name: default for name, _read, default in TASK_DEFINITION if name in MENUS}
+CHOICE_FIELDS = ("retryLogic", "timeoutPolicy")
+CHOICE_DEFAULTS = {name: default for name, _read, default in TASK_DEFINITION if name in CHOICE_FIELDS}
 """What holds where a document says nothing: the form's menus show it then."""
 
 
 def integer_field(label: Any, help_text: Any = "", least: int = 0) -> forms.IntegerField:
     """A whole number that may be left out: then the server's own holds."""
-    return forms.IntegerField(required=False, min_value=least, max_value=LARGEST, label=label, help_text=help_text)
+    return forms.IntegerField(required=False, min_value=least, max_value=MAX_INTEGER, label=label, help_text=help_text)
 
 
 class TaskForm(forms.Form):
@@ -45,7 +45,7 @@ class TaskForm(forms.Form):
 
     retryCount = integer_field(gettext_lazy("Retries after a failure"))
     retryDelaySeconds = integer_field(gettext_lazy("Seconds before a retry"))
-    retryLogic = forms.ChoiceField(required=False, choices=LOGICS, label=gettext_lazy("That delay is"))
+    retryLogic = forms.ChoiceField(required=False, choices=RETRY_LOGICS, label=gettext_lazy("That delay is"))
     backoffScaleFactor = integer_field(
         gettext_lazy("Growth factor"),
         gettext_lazy(
@@ -64,7 +64,7 @@ class TaskForm(forms.Form):
     )
     timeoutSeconds = integer_field(gettext_lazy("Seconds for one attempt"), gettext_lazy("0: without a bound."))
     totalTimeoutSeconds = integer_field(gettext_lazy("Seconds for all attempts"), gettext_lazy("0: without a bound."))
-    timeoutPolicy = forms.ChoiceField(required=False, choices=CONSEQUENCES, label=gettext_lazy("When time is over"))
+    timeoutPolicy = forms.ChoiceField(required=False, choices=TIMEOUT_POLICIES, label=gettext_lazy("When time is over"))
 
     concurrentExecLimit = integer_field(gettext_lazy("Tasks at a time"), gettext_lazy("0: any number."))
     rateLimitPerFrequency = integer_field(gettext_lazy("Tasks in a window"), gettext_lazy("0: any number."))
@@ -72,11 +72,11 @@ class TaskForm(forms.Form):
 
     def document(self, before: dict[str, Any]) -> dict[str, Any]:
         """The document with what was typed; a field that is left empty is left out, and so is a choice nobody made."""
-        said = {name: value for name, value in self.cleaned_data.items() if value not in (None, "")}
-        kept = {name: said.pop(name, before[name]) for name in before if name in said or name not in self.fields}
-        return kept | {name: value for name, value in said.items() if UNSAID.get(name) != value}
+        values = {name: value for name, value in self.cleaned_data.items() if value not in (None, "")}
+        kept = {name: values.pop(name, before[name]) for name in before if name in values or name not in self.fields}
+        return kept | {name: value for name, value in values.items() if CHOICE_DEFAULTS.get(name) != value}
 
-    def groups(self) -> list[tuple[str, list[Any]]]:
+    def field_groups(self) -> list[tuple[str, list[Any]]]:
         """The fields as the page shows them."""
         names = list(self.fields)
         cut = [names.index(name) for name in ("retryCount", "pollTimeoutSeconds", "concurrentExecLimit")]
@@ -92,21 +92,21 @@ class TaskFormPages:
     """The page of the form; saving goes the editor's way: review, reason, merge."""
 
     def form_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.as_form)
+        view = self.admin_site.admin_view(self.form_view)
         return [
             path("form/", view, name="taskdefinition_form_new"),
             path("<int:pk>/form/", view, name="taskdefinition_form"),
         ]
 
-    def as_form(self, request: HttpRequest, pk: int | None = None) -> HttpResponse:
+    def form_view(self, request: HttpRequest, pk: int | None = None) -> HttpResponse:
         """The form of a definition, new or not, begun with its draft."""
         require_permission(request, self.change_permission)
-        row = self.found(request, pk) if pk is not None else None
+        row = self.find_row(request, pk) if pk is not None else None
         if "document" in request.POST:
             # The review comes back to where it was asked for.
-            return self._editor(request, row)
-        begun = self._begun(request, row)
-        before = _read(request.POST.get("before") or begun.text)
+            return self._handle_editor(request, row)
+        editing_start = self._load_editing_start(request, row)
+        before = _parse_draft(request.POST.get("before") or editing_start.text)
         form = TaskForm(request.POST if request.method == "POST" else None, initial=before)
         document = before
         if request.method == "POST" and form.is_valid():
@@ -114,19 +114,19 @@ class TaskFormPages:
             if request.POST.get("step") == "review":
                 request.POST = request.POST.copy()
                 request.POST["document"] = format_json(document)
-                return self._editor(request, row)
-        title = _("Edit %(name)s") % {"name": row.name} if row else self.heading_new
-        shown = {
+                return self._handle_editor(request, row)
+        title = _("Edit %(name)s") % {"name": row.name} if row else self.new_title
+        context = {
             "row": row,
             "form": form,
             "before": format_json(before),
-            "draft": begun.draft,
+            "draft": editing_start.draft,
             **task_drawings(document),
         }
-        return self.page(request, "task_form", title, base=self.base_of(row) if row else "", **shown)
+        return self.render_page(request, "task_form", title, base=self.base_revision(row) if row else "", **context)
 
 
-def _read(text: str) -> dict[str, Any]:
+def _parse_draft(text: str) -> dict[str, Any]:
     """The document of a draft, as far as it is one."""
     try:
         found = parse_json_value(text)

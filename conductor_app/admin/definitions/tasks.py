@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...engine import definitions
-from ...insight.definition_usage import users_of_task
+from ...insight.definition_usage import workflows_using_task
 from ...models import TaskDefinition
 from ..badges import format_count
 from ..json_editor import format_json
@@ -28,7 +28,7 @@ class TaskDefinitionAdmin(TaskFormPages, DefinitionAdmin):
     """Task definitions by name."""
 
     kind, sample, page_template = "task", NEW_TASK, "task"
-    heading_new, heading_saved = gettext_lazy("New task definition"), gettext_lazy("The task definition is saved.")
+    new_title, saved_message = gettext_lazy("New task definition"), gettext_lazy("The task definition is saved.")
     list_display = ("shelf", "description", "owner_email", "used_by", "limits", "changed", "changed_by")
     list_filter = (ArchiveFilter,)
     ordering = ("name",)
@@ -42,24 +42,24 @@ class TaskDefinitionAdmin(TaskFormPages, DefinitionAdmin):
     @admin.display(description=gettext_lazy("name"))
     def shelf(self, row: TaskDefinition) -> SafeString:
         name = format_html('<a href="{}/change/"><strong>{}</strong></a>', row.pk, row.name)
-        return format_html("{} {}", name, render_flags(row.shelved.flags))
+        return format_html("{} {}", name, render_flags(row.catalog_entry.flags))
 
     @admin.display(description=gettext_lazy("used by"))
     def used_by(self, row: TaskDefinition) -> str:
-        return format_count(row.shelved.used_by) if row.shelved.used_by else "–"
+        return format_count(row.catalog_entry.used_by) if row.catalog_entry.used_by else "–"
 
-    def more(self, request: HttpRequest, row: TaskDefinition) -> dict[str, Any]:
+    def get_extra_context(self, request: HttpRequest, row: TaskDefinition) -> dict[str, Any]:
         found = place_findings(definitions.lint_task(row.document), format_json(row.document))
         return {
-            "used_by": users_of_task(row.name),
+            "used_by": workflows_using_task(row.name),
             "checked": CheckResult(row.document, found) if found else None,
             **task_drawings(row.document),
         }
 
-    def drawn(self, result: Any) -> dict[str, Any]:
+    def get_drawings(self, result: Any) -> dict[str, Any]:
         return task_drawings(result.document) if result.document is not None else {}
 
-    def save(self, form: Form, row: TaskDefinition | None, by: str) -> None:
+    def save_document(self, form: Form, row: TaskDefinition | None, by: str) -> None:
         document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]
         if row is not None:
             require_same_name(document, row)

@@ -15,7 +15,7 @@ from ...models import WorkflowDefinition
 from ..error_messages import require_permission, show_refusal
 from ..json_editor import format_json
 
-MOST_VERSIONS = 200
+MAX_VERSIONS = 200
 
 
 class VersionPages:
@@ -30,33 +30,33 @@ class VersionPages:
 
     def compare(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Two versions, as meaning and as text: `?with=` is the one to begin with, `?to=` the other."""
-        row = self.found(request, pk)
-        versions = list(WorkflowDefinition.objects.filter(name=row.name).order_by("-version")[:MOST_VERSIONS])
+        row = self.find_row(request, pk)
+        versions = list(WorkflowDefinition.objects.filter(name=row.name).order_by("-version")[:MAX_VERSIONS])
         by_pk = {str(version.pk): version for version in versions}
         new = by_pk.get(request.GET.get("to", ""), row)
         older = next((version for version in versions if version.version < new.version), new)
         old = by_pk.get(request.GET.get("with", ""), older)
-        shown: dict[str, Any] = {"row": row, "old": old, "new": new, "versions": versions}
-        shown |= {"changes": semantic_changes(old.document, new.document)}
-        shown |= {"hunks": diff_hunks(format_json(old.document), format_json(new.document))}
+        context: dict[str, Any] = {"row": row, "old": old, "new": new, "versions": versions}
+        context |= {"changes": semantic_changes(old.document, new.document)}
+        context |= {"hunks": diff_hunks(format_json(old.document), format_json(new.document))}
         facts = {"name": row.name, "old": old.version, "new": new.version}
         title = _("%(name)s: versions %(old)s and %(new)s") % facts
-        return self.page(request, "compare", title, **shown)
+        return self.render_page(request, "compare", title, **context)
 
     def restore(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Save an old version's document as a new version."""
         require_permission(request, self.change_permission)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        row, by = self.found(request, pk), request.user.get_username()
+        row, by = self.find_row(request, pk), request.user.get_username()
         reason = request.POST.get("reason", "").strip() or f"Back to version {row.version}."
         try:
             version = definitions.restore_workflow(row.name, row.version, by, reason)
         except ValidationFailed as failed:
-            said = "; ".join(complaint.message for complaint in failed.complaints[:3])
+            reasons = "; ".join(complaint.message for complaint in failed.complaints[:3])
             messages.error(
                 request,
-                _("Version %(version)s would be refused today: %(why)s") % {"version": row.version, "why": said},
+                _("Version %(version)s would be refused today: %(why)s") % {"version": row.version, "why": reasons},
             )
         except RequestRefused as refused:
             show_refusal(request, refused)

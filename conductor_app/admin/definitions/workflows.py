@@ -39,7 +39,7 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
     """Workflow definitions, newest version first."""
 
     kind, sample, page_template = "workflow", NEW_WORKFLOW, "workflow"
-    heading_new, heading_saved = (
+    new_title, saved_message = (
         gettext_lazy("New workflow definition"),
         gettext_lazy("The workflow definition is saved."),
     )
@@ -70,7 +70,7 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
             *super().get_urls(),
         ]
 
-    def more(self, request: HttpRequest, row: WorkflowDefinition) -> dict[str, Any]:
+    def get_extra_context(self, request: HttpRequest, row: WorkflowDefinition) -> dict[str, Any]:
         chosen, versions = request.GET.get("step", ""), version_history(row.name)
         newest = versions[0].row if versions else row
         others = [version for version in versions if version.row.version < row.version]
@@ -78,8 +78,8 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
             "picture": draw_definition(
                 row.document, chosen=chosen, link=lambda ref, path: f"?{urlencode({'step': ref})}#step"
             ),
-            "checked": CheckResult(row.document, place_findings(*self._findings(row))),
-            "step": _step(row.document, chosen) if chosen else None,
+            "checked": CheckResult(row.document, place_findings(*self._lint(row))),
+            "step": _step_context(row.document, chosen) if chosen else None,
             "ledger": versions,
             "sample": SAMPLE,
             "newest": newest,
@@ -93,15 +93,15 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
         }
 
     @staticmethod
-    def _findings(row: WorkflowDefinition) -> tuple[list[LintFinding], str]:
+    def _lint(row: WorkflowDefinition) -> tuple[list[LintFinding], str]:
         complaints = definitions.validate_workflow(row.document)
-        said = definitions.lint_workflow(row.document, definition_context([row.document]), complaints)
-        return said, format_json(row.document)
+        findings = definitions.lint_workflow(row.document, definition_context([row.document]), complaints)
+        return findings, format_json(row.document)
 
-    def drawn(self, result: Any) -> dict[str, Any]:
+    def get_drawings(self, result: Any) -> dict[str, Any]:
         return {"picture": draw_definition(result.document)} if result.document is not None else {}
 
-    def impact(self, row: WorkflowDefinition | None, document: dict[str, Any]) -> dict[str, Any]:
+    def get_impact(self, row: WorkflowDefinition | None, document: dict[str, Any]) -> dict[str, Any]:
         if row is None:
             return {}
         kept = SimulationCase.objects.filter(workflow=row.name).order_by("name")[: simulation_cases.MOST_AT_ONCE]
@@ -110,23 +110,23 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
         is_held = holds and any(verdict.differs for verdict in tried)
         return {"open_runs": open_runs(row.name).get(row.version, 0), "cases": tried, "is_held": is_held}
 
-    def form_for(self, row: WorkflowDefinition | None, data: Any, begun: EditingStart) -> DefinitionForm:
+    def get_edit_form(self, row: WorkflowDefinition | None, data: Any, editing_start: EditingStart) -> DefinitionForm:
         if row is None:
-            return super().form_for(row, data, begun)
-        initial = {"document": begun.text, "save_as": NEW_VERSION, "base": begun.base}
+            return super().get_edit_form(row, data, editing_start)
+        initial = {"document": editing_start.text, "save_as": NEW_VERSION, "base": editing_start.base}
         return WorkflowEditForm(data, initial=initial, version=row.version, next_version=next_version(row.name))
 
-    def base_of(self, row: WorkflowDefinition) -> str:
+    def base_revision(self, row: WorkflowDefinition) -> str:
         return f"r{row.revision}n{next_version(row.name) - 1}"
 
-    def changed_meanwhile(self, row: WorkflowDefinition) -> WorkflowDefinition:
+    def load_latest(self, row: WorkflowDefinition) -> WorkflowDefinition:
         versions = WorkflowDefinition.objects.filter(name=row.name)
         return max(versions, key=lambda version: (version.updated_at or version.created_at, version.version))
 
-    def copy_of(self, row: WorkflowDefinition) -> dict[str, Any]:
-        return {**super().copy_of(row), "version": 1}
+    def copy_document(self, row: WorkflowDefinition) -> dict[str, Any]:
+        return {**super().copy_document(row), "version": 1}
 
-    def save(self, form: Form, row: WorkflowDefinition | None, by: str) -> None:
+    def save_document(self, form: Form, row: WorkflowDefinition | None, by: str) -> None:
         document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]
         overwrite = row is not None and form.cleaned_data["save_as"] == OVERWRITE
         if row is not None:
@@ -136,7 +136,7 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
         definitions.save_workflow(document, by, overwrite=overwrite, reason=reason)
 
 
-def _step(document: dict[str, Any], ref: str) -> dict[str, Any] | None:
+def _step_context(document: dict[str, Any], ref: str) -> dict[str, Any] | None:
     """One step as the page shows it beside the picture."""
     spot = next((spot for spot in all_steps(document.get("tasks")) if spot.ref == ref), None)
     if spot is None:

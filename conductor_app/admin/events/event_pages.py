@@ -19,56 +19,63 @@ from ..pages import Page
 from . import formatting
 from .filters import address_without, filter_bar, parse_filter
 
-VIEW = "conductor.view_event_handler"
-MOST_REPLAYS = 20
+VIEW_PERMISSION = "conductor.view_event_handler"
+MAX_REPLAYS = 20
 
 
 class EventsPage(Page):
     """Why did this event, or did it not, start something?"""
 
-    name, title, template, permission = "events", "Events", "ops/events/list.html", VIEW
+    name, title, template, permission = "events", "Events", "ops/events/list.html", VIEW_PERMISSION
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        given, refused, found = request.GET, "", events.EventListPage(())
+        query, refused, found = request.GET, "", events.EventListPage(())
         try:
-            found = events.event_page(parse_filter(given), given.get("after", "")[:40], given.get("before", "")[:40])
+            found = events.event_page(parse_filter(query), query.get("after", "")[:40], query.get("before", "")[:40])
         except Invalid as wrong:
             refused = wrong.message
-        first = found.told[0].delivery.received_at if found.told and not given.get("after") else 0
-        shown = {"tab": "received", "refused": refused, "bar": filter_bar(given), "is_cut": found.is_cut}
-        shown |= {
+        first = found.delivered[0].delivery.received_at if found.delivered and not query.get("after") else 0
+        context = {"tab": "received", "refused": refused, "bar": filter_bar(query), "is_cut": found.is_cut}
+        context |= {
             "rows": [
-                (told.delivery, formatting.source_label(told.delivery.source), formatting.handler_outcomes(told))
-                for told in found.told
+                (
+                    delivered.delivery,
+                    formatting.source_label(delivered.delivery.source),
+                    formatting.handler_outcomes(delivered),
+                )
+                for delivered in found.delivered
             ]
         }
-        shown |= {"looked_at": events.LOOKED_AT, "newest": address_without(given) if given.get("after") else ""}
-        shown |= {"older": address_without(given, after=found.after) if found.after else ""}
-        shown |= {"newer": address_without(given, before=found.before) if found.before else ""}
-        shown |= {
-            "news_query": address_without(given, than=str(first))[1:] if first and not given.get("before") else ""
+        context |= {"looked_at": events.LOOKED_AT, "newest": address_without(query) if query.get("after") else ""}
+        context |= {"older": address_without(query, after=found.after) if found.after else ""}
+        context |= {"newer": address_without(query, before=found.before) if found.before else ""}
+        context |= {
+            "news_query": address_without(query, than=str(first))[1:] if first and not query.get("before") else ""
         }
-        if not found.told:
-            shown |= {"is_empty": not EventDelivery.objects.exists(), "curl": _curl(request)}
-        return shown
+        if not found.delivered:
+            context |= {"is_empty": not EventDelivery.objects.exists(), "curl": _sample_command(request)}
+        return context
 
     def urls(self, site: AdminSite) -> list[URLPattern]:
-        return [*super().urls(site), path("events/news/", site.admin_view(self.news), name="events_news")]
+        return [
+            *super().urls(site),
+            path("events/news/", site.admin_view(self.new_events_fragment), name="events_news"),
+        ]
 
-    def news(self, request: HttpRequest) -> HttpResponse:
+    def new_events_fragment(self, request: HttpRequest) -> HttpResponse:
         """How many have come in since the list was read."""
-        self._admit(request)
+        self._require_access(request)
         since, count = request.GET.get("than", ""), 0
         if since.isdecimal() and len(since) <= 15:
             try:
                 count = events.count_new_events(parse_filter(request.GET), int(since))
             except Invalid:
                 count = 0
-        shown = {"news": count, "most": events.MOST_NEWS, "query": address_without(request.GET)[1:]}
-        return fragment_response(request, "ops/runs/news.html", shown)
+        context = {"news": count, "most": events.MOST_NEWS, "query": address_without(request.GET)[1:]}
+        return fragment_response(request, "ops/runs/news.html", context)
 
 
-def _curl(request: HttpRequest) -> str:
+def _sample_command(request: HttpRequest) -> str:
     """The command that sends an event, one that somebody listens to if there is any."""
     listened = EventHandler.objects.filter(is_active=True).order_by("name").values_list("event", flat=True).first()
     event = json.dumps({"event": listened or "conductor:orders:paid", "id": "4711", "total": 12}, ensure_ascii=False)
@@ -79,30 +86,32 @@ def _curl(request: HttpRequest) -> str:
 class EventPage(ObjectPage):
     """One event: where it came from, what it carried, what each handler made of it."""
 
-    name, template, permission = "event", "ops/events/event.html", VIEW
+    name, template, permission = "event", "ops/events/event.html", VIEW_PERMISSION
     route = "events/<int:event_id>/"
 
-    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
-        row = find_event(which["event_id"], annotate_documents(EventDelivery.objects.defer("payload"), ("payload",)))
-        [told] = events.load_events([row.pk])
+    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+        row = find_event(
+            url_kwargs["event_id"], annotate_documents(EventDelivery.objects.defer("payload"), ("payload",))
+        )
+        [delivered] = events.load_events([row.pk])
         return {
             "title": row.event,
             "row": row,
-            "made": formatting.handler_outcomes(told),
+            "made": formatting.handler_outcomes(delivered),
             "again": formatting.repeat_note(row.duplicates) if row.duplicates else "",
             "source": formatting.source_label(row.source),
             "payload": payload_documents(row, ("payload",))[0],
-            "replays": list(row.replays.defer("payload").order_by("-pk")[:MOST_REPLAYS]),
+            "replays": list(row.replays.defer("payload").order_by("-pk")[:MAX_REPLAYS]),
             "tab": "received",
         }
 
     def urls(self, site: AdminSite) -> list[URLPattern]:
-        raw = path(f"{self.route}payload/", site.admin_view(self.raw), name="event_payload")
-        return [raw, *super().urls(site)]
+        payload_view = path(f"{self.route}payload/", site.admin_view(self.payload_view), name="event_payload")
+        return [payload_view, *super().urls(site)]
 
-    def raw(self, request: HttpRequest, event_id: int) -> HttpResponse:
+    def payload_view(self, request: HttpRequest, event_id: int) -> HttpResponse:
         """What it carried, as a file."""
-        self._admit(request)
+        self._require_access(request)
         row = get_or_404(find_event, event_id)
         return json_file_response(row.payload, f"event-{row.pk}")
 

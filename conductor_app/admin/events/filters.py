@@ -9,36 +9,41 @@ from django.utils.translation import gettext as _
 from ...insight.events import OUTCOMES, EventFilter
 from ...models import EventHandler
 from ..schedules.form import parse_time
-from .formatting import OUTCOME_WORDS, SOURCE_WORDS
+from .formatting import OUTCOME_LABELS, SOURCE_LABELS
 
-FIELDS = ("event", "handler", "outcome", "source", "since", "until")
-LONGEST = 255
-MOST_NAMES = 500
+FILTER_FIELDS = ("event", "handler", "outcome", "source", "since", "until")
+MAX_LENGTH = 255
+MAX_NAMES = 500
 
 
-def parse_filter(given: QueryDict) -> EventFilter:
+def parse_filter(query: QueryDict) -> EventFilter:
     """What is looked for. Raises Invalid for a moment that cannot be read."""
-    said = {name: given.get(name, "").strip().replace("\0", "")[:LONGEST] for name in FIELDS}
-    outcome = said["outcome"] if said["outcome"] in OUTCOMES else ""
+    values = {name: query.get(name, "").strip().replace("\0", "")[:MAX_LENGTH] for name in FILTER_FIELDS}
+    outcome = values["outcome"] if values["outcome"] in OUTCOMES else ""
     return EventFilter(
-        said["event"], said["handler"], outcome, said["source"], parse_time(said["since"]), parse_time(said["until"])
+        values["event"],
+        values["handler"],
+        outcome,
+        values["source"],
+        parse_time(values["since"]),
+        parse_time(values["until"]),
     )
 
 
-def filter_bar(given: QueryDict) -> dict[str, Any]:
+def filter_bar(query: QueryDict) -> dict[str, Any]:
     """What the form of the filters shows."""
-    handlers = list(EventHandler.objects.order_by("name").values_list("name", "event")[:MOST_NAMES])
+    handlers = list(EventHandler.objects.order_by("name").values_list("name", "event")[:MAX_NAMES])
     return {
-        **{name: given.get(name, "") for name in FIELDS},
+        **{name: query.get(name, "") for name in FILTER_FIELDS},
         "handlers": [name for name, _event in handlers],
         "events": sorted({event for _name, event in handlers}),
-        "outcomes": OUTCOME_WORDS.items(),
-        "sources": SOURCE_WORDS.items(),
-        "chips": list(_chips(given)),
+        "outcomes": OUTCOME_LABELS.items(),
+        "sources": SOURCE_LABELS.items(),
+        "chips": list(_filter_chips(query)),
     }
 
 
-def _chips(given: QueryDict) -> Iterator[tuple[str, str, str]]:
+def _filter_chips(query: QueryDict) -> Iterator[tuple[str, str, str]]:
     """Each filter that holds: its name, what it asks, the address without it."""
     names = {
         "event": _("Event"),
@@ -48,18 +53,18 @@ def _chips(given: QueryDict) -> Iterator[tuple[str, str, str]]:
         "since": _("Since"),
         "until": _("Until"),
     }
-    words = {"outcome": OUTCOME_WORDS, "source": SOURCE_WORDS}
-    for name in FIELDS:
-        if value := given.get(name, "").strip():
-            yield names[name], str(words.get(name, {}).get(value, value)), address_without(given, name)
+    words = {"outcome": OUTCOME_LABELS, "source": SOURCE_LABELS}
+    for name in FILTER_FIELDS:
+        if value := query.get(name, "").strip():
+            yield names[name], str(words.get(name, {}).get(value, value)), address_without(query, name)
 
 
-def address_without(given: QueryDict, *names: str, **other: str) -> str:
+def address_without(query: QueryDict, *names: str, **other: str) -> str:
     """The same filters without some of them, with something else beside them."""
-    kept = QueryDict(mutable=True)
-    for name in FIELDS:
-        if given.get(name) and name not in names:
-            kept[name] = given[name]
+    parameters = QueryDict(mutable=True)
+    for name in FILTER_FIELDS:
+        if query.get(name) and name not in names:
+            parameters[name] = query[name]
     for name, value in other.items():
-        kept[name] = value
-    return f"?{kept.urlencode()}"
+        parameters[name] = value
+    return f"?{parameters.urlencode()}"

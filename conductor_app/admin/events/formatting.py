@@ -15,16 +15,16 @@ from ...insight.events import ACTION_FAILED, DUPLICATE, UNHEARD, DeliveredEvent
 from ...models import EventAction, HandlerEvaluation
 from ...models.events import COMPLETED, FAILED, MATCHED, NOT_MATCHED
 from ...models.fields import dumps
-from ..badges import pill
+from ..badges import render_pill
 from ..runs.page import run_address
 
-VERDICTS = {
+VERDICT_LABELS = {
     MATCHED: ("succeeded", gettext_lazy("matched")),
     NOT_MATCHED: ("stopped", gettext_lazy("condition false")),
     FAILED: ("failed", gettext_lazy("condition failed")),
 }
 """A verdict's colour and word."""
-OUTCOME_WORDS = {
+OUTCOME_LABELS = {
     MATCHED: gettext_lazy("A handler matched"),
     NOT_MATCHED: gettext_lazy("A condition was false"),
     FAILED: gettext_lazy("A condition failed"),
@@ -33,7 +33,7 @@ OUTCOME_WORDS = {
     DUPLICATE: gettext_lazy("Came more than once"),
 }
 REPLAY, WEBHOOK, API = "replay", "webhook", "api"
-SOURCE_WORDS = {
+SOURCE_LABELS = {
     INTERNAL: gettext_lazy("a run of this server"),
     API: gettext_lazy("the API"),
     WEBHOOK: gettext_lazy("a webhook"),
@@ -45,39 +45,39 @@ SOURCE_WORDS = {
     "nats": "NATS",
 }
 """Where events come from."""
-DONE = {
+ACTION_LABELS = {
     "start_workflow": gettext_lazy("started run {run}"),
     "complete_task": gettext_lazy("completed a task of run {run}"),
     "fail_task": gettext_lazy("failed a task of run {run}"),
     "terminate_workflow": gettext_lazy("terminated run {run}"),
     "update_workflow_variables": gettext_lazy("set variables of run {run}"),
 }
-SHOWN_VALUES = 3
-LONGEST_VALUE = 60
+MAX_SHOWN_VALUES = 3
+MAX_VALUE_LENGTH = 60
 
 
 def source_label(name: str) -> str:
     """Where an event came from."""
-    return str(SOURCE_WORDS.get(name, name)) or "–"
+    return str(SOURCE_LABELS.get(name, name)) or "–"
 
 
 def verdict_label(row: HandlerEvaluation) -> SafeString:
     """What a handler's condition came to."""
-    group, word = VERDICTS.get(row.outcome, ("waiting", row.outcome))
-    return pill(group, str(word))
+    group, word = VERDICT_LABELS.get(row.outcome, ("waiting", row.outcome))
+    return render_pill(group, str(word))
 
 
 def observed_values_text(row: HandlerEvaluation) -> str:
     """The values that a condition named, in one line: why it was false."""
     if row.outcome == MATCHED or not row.seen:
         return ""
-    return "; ".join(f"{place} = {short_json(value)}" for place, value in list(row.seen.items())[:SHOWN_VALUES])
+    return "; ".join(f"{place} = {short_json(value)}" for place, value in list(row.seen.items())[:MAX_SHOWN_VALUES])
 
 
 def short_json(value: Any) -> str:
     """A value as JSON, short."""
     text = dumps(value) or "null"
-    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
 
 
 def is_input_invalid(action: EventAction) -> bool:
@@ -89,11 +89,11 @@ def action_result(action: EventAction) -> SafeString:
     """What an action came to, with a link to the run that it is about."""
     if action.status == FAILED:
         word = _("schema failed") if is_input_invalid(action) else _("action failed")
-        return format_html("{} {}", pill("failed", word), first_line(action.error, 160))
+        return format_html("{} {}", render_pill("failed", word), first_line(action.error, 160))
     if action.status != COMPLETED:
-        return pill("active", _("on its way"))
+        return render_pill("active", _("on its way"))
     run = format_html('<a href="{}"><code class="id">{}</code></a>', run_address(action.run_id), action.run_id)
-    words = DONE.get(action.action)
+    words = ACTION_LABELS.get(action.action)
     return format_html(str(words), run=run if action.run_id else "") if words else format_html("{}", action.action)
 
 
@@ -103,13 +103,13 @@ class HandlerOutcome:
 
     handler: str
     verdict: SafeString
-    compared: str
+    observed_values: str
     error: str
     actions: Sequence[SafeString]
     row: HandlerEvaluation
 
 
-def handler_outcomes(told: DeliveredEvent) -> list[HandlerOutcome]:
+def handler_outcomes(delivered: DeliveredEvent) -> list[HandlerOutcome]:
     """What each handler made of an event."""
     return [
         HandlerOutcome(
@@ -120,7 +120,7 @@ def handler_outcomes(told: DeliveredEvent) -> list[HandlerOutcome]:
             [action_result(action) for action in each.actions],
             each.verdict,
         )
-        for each in told.heard
+        for each in delivered.results
     ]
 
 

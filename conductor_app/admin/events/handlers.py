@@ -20,7 +20,7 @@ from ...insight import events
 from ...insight.events import EventFilter
 from ...insight.handler_findings import lint_handler, with_last_verdict
 from ...models import EventHandler
-from ..badges import pill, relative_time
+from ..badges import relative_time, render_pill
 from ..definitions.checks import HANDLER, CheckResult, place_findings
 from ..definitions.definition_admin import DefinitionAdmin, require_same_name
 from ..error_messages import require_permission, show_refusal
@@ -42,7 +42,7 @@ SAMPLE = {
     "active": True,
 }
 """What the editor shows for a new handler."""
-MOST_HEARD = 10
+MAX_EVENTS = 10
 
 
 class EventHandlerAdmin(DefinitionAdmin):
@@ -51,7 +51,7 @@ class EventHandlerAdmin(DefinitionAdmin):
     is_archivable = False
     kind, sample, page_template = HANDLER, SAMPLE, "handler"
     change_permission, view_permission = "conductor.change_event_handler", "conductor.view_event_handler"
-    heading_new, heading_saved = gettext_lazy("New event handler"), gettext_lazy("The event handler is saved.")
+    new_title, saved_message = gettext_lazy("New event handler"), gettext_lazy("The event handler is saved.")
     list_display = ("definition", "event", "state", "heard", "changed", "changed_by")
     search_fields = ("name", "event")
     search_help_text = gettext_lazy("Part of the name of a handler or of an event")
@@ -76,14 +76,17 @@ class EventHandlerAdmin(DefinitionAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         return super().changelist_view(request, {"tab": "handlers", **(extra_context or {})})
 
-    def more(self, request: HttpRequest, row: EventHandler) -> dict[str, Any]:
-        last = events.event_page(EventFilter(handler=row.name)).told[:MOST_HEARD]
+    def get_extra_context(self, request: HttpRequest, row: EventHandler) -> dict[str, Any]:
+        last = events.event_page(EventFilter(handler=row.name)).delivered[:MAX_EVENTS]
         return {
             "checked": CheckResult(row.document, place_findings(lint_handler(row.document), format_json(row.document))),
-            "heard": [(told.delivery, _of(row.name, formatting.handler_outcomes(told))) for told in last],
+            "heard": [
+                (delivered.delivery, _outcome_of_handler(row.name, formatting.handler_outcomes(delivered)))
+                for delivered in last
+            ],
         }
 
-    def save(self, form: Form, row: EventHandler | None, by: str) -> None:
+    def save_document(self, form: Form, row: EventHandler | None, by: str) -> None:
         document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]
         read, complaints = read_handler(document)
         if complaints:
@@ -94,10 +97,10 @@ class EventHandlerAdmin(DefinitionAdmin):
             require_same_name(document, row)
             event_handlers.update_handler(read, by, reason)
 
-    def tried(self, document: dict[str, Any]) -> dict[str, Any]:
+    def try_document(self, document: dict[str, Any]) -> dict[str, Any]:
         return {"trial": trial_view(try_on_past_events(read_handler(document)[0]))}
 
-    def drawn(self, result: Any) -> dict[str, Any]:
+    def get_drawings(self, result: Any) -> dict[str, Any]:
         return {"most_tried": TRIED}
 
     def act(self, request: HttpRequest, pk: int, act: str) -> HttpResponse:
@@ -105,7 +108,11 @@ class EventHandlerAdmin(DefinitionAdmin):
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         require_permission(request, self.change_permission)
-        row, by, reason = self.found(request, pk), request.user.get_username(), request.POST.get("reason", "").strip()
+        row, by, reason = (
+            self.find_row(request, pk),
+            request.user.get_username(),
+            request.POST.get("reason", "").strip(),
+        )
         try:
             if act == "delete":
                 event_handlers.delete_handler(row.name, by, reason)
@@ -114,25 +121,25 @@ class EventHandlerAdmin(DefinitionAdmin):
             if act not in ("listen", "rest"):
                 raise Http404
             event_handlers.set_active(row.name, act == "listen", by, reason)
-            said = _("%(name)s listens.") if act == "listen" else _("%(name)s listens no more.")
-            messages.success(request, said % {"name": row.name})
+            message = _("%(name)s listens.") if act == "listen" else _("%(name)s listens no more.")
+            messages.success(request, message % {"name": row.name})
         except RequestRefused as refused:
             show_refusal(request, refused)
         return HttpResponseRedirect(reverse("admin:conductor_eventhandler_change", args=[pk]))
 
     @admin.display(description=gettext_lazy("listens"))
     def state(self, row: EventHandler) -> SafeString:
-        return pill("active", _("active")) if row.is_active else pill("paused", _("not active"))
+        return render_pill("active", _("active")) if row.is_active else render_pill("paused", _("not active"))
 
     @admin.display(description=gettext_lazy("last event"))
     def heard(self, row: EventHandler) -> SafeString:
         if row.last_at is None:
             return relative_time(None)
-        group, word = formatting.VERDICTS.get(row.last_outcome, ("waiting", row.last_outcome))
+        group, word = formatting.VERDICT_LABELS.get(row.last_outcome, ("waiting", row.last_outcome))
         address = reverse("admin:events", query={"handler": row.name})
-        return format_html('<a href="{}">{}</a> {}', address, relative_time(row.last_at), pill(group, str(word)))
+        return format_html('<a href="{}">{}</a> {}', address, relative_time(row.last_at), render_pill(group, str(word)))
 
 
-def _of(handler: str, made: list[formatting.HandlerOutcome]) -> formatting.HandlerOutcome:
+def _outcome_of_handler(handler: str, outcomes: list[formatting.HandlerOutcome]) -> formatting.HandlerOutcome:
     """What this handler made of it."""
-    return next(each for each in made if each.handler == handler)
+    return next(each for each in outcomes if each.handler == handler)

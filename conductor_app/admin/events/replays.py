@@ -14,30 +14,30 @@ from ..object_pages import ObjectPage
 from .event_pages import event_address, find_event
 from .trials import preview_view
 
-REPLAY = "conductor.execute_event_handler"
+REPLAY_PERMISSION = "conductor.execute_event_handler"
 
 
 class ReplayPage(ObjectPage):
     """Let handlers hear an event again."""
 
-    name, template, permission = "event_replay", "ops/events/replay.html", REPLAY
+    name, template, permission = "event_replay", "ops/events/replay.html", REPLAY_PERMISSION
     route = "events/<int:event_id>/replay/"
 
-    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
-        row = find_event(which["event_id"])
-        shown = {"title": _("Replay %(event)s") % {"event": row.event}, "row": row}
+    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+        row = find_event(url_kwargs["event_id"])
+        context = {"title": _("Replay %(event)s") % {"event": row.event}, "row": row}
         try:
-            return shown | {"plan": [preview_view(each) for each in event_replays.plan_replay(row)]}
+            return context | {"plan": [preview_view(each) for each in event_replays.plan_replay(row)]}
         except RequestRefused as refused:
-            return shown | {"plan": [], "refused": refused.message}
+            return context | {"plan": [], "refused": refused.message}
 
-    def handle_post(self, request: HttpRequest, **which: Any) -> HttpResponse:
-        row, by = find_event(which["event_id"]), request.user.get_username()
+    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
+        row, by = find_event(url_kwargs["event_id"]), request.user.get_username()
         names, reason = request.POST.getlist("handler"), request.POST.get("reason", "").strip()
         address = reverse("admin:event_replay", args=[row.pk])
         if not names or not reason:
-            said = _("Choose a handler that hears it again.") if reason else _("Say why it is heard again.")
-            messages.error(request, said)
+            message = _("Choose a handler that hears it again.") if reason else _("Say why it is heard again.")
+            messages.error(request, message)
             return HttpResponseRedirect(address)
         try:
             fresh = event_replays.replay(row.pk, names, by, reason)

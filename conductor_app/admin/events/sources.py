@@ -8,15 +8,15 @@ from django.utils.translation import gettext as _
 
 from ... import clock
 from ...insight.event_sources import EventSource, event_sources
-from ..badges import pill
+from ..badges import render_pill
 from ..pages import Page
-from .event_pages import VIEW
+from .event_pages import VIEW_PERMISSION
 
 
 class SourcesPage(Page):
     """What is listened to."""
 
-    name, title, template, permission = "event_sources", "Events", "ops/events/sources.html", VIEW
+    name, title, template, permission = "event_sources", "Events", "ops/events/sources.html", VIEW_PERMISSION
     live_template = "ops/events/source_rows.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
@@ -27,11 +27,15 @@ class SourcesPage(Page):
 def source_state(source: EventSource) -> SafeString:
     """How it goes with a source."""
     if source.is_heard_here:
-        return pill("succeeded", _("told to this server"))
+        return render_pill("succeeded", _("told to this server"))
     if source.setting:
-        return pill("failed", _("not configured"))
+        return render_pill("failed", _("not configured"))
     if source.connected:
-        return pill("succeeded", _("connected"))
+        return render_pill("succeeded", _("connected"))
     if source.failing:
-        return pill("failed", _("not connected"))
-    return pill("waiting", _("beginning to listen")) if source.listeners else pill("failed", _("nobody listens"))
+        return render_pill("failed", _("not connected"))
+    return (
+        render_pill("waiting", _("beginning to listen"))
+        if source.listeners
+        else render_pill("failed", _("nobody listens"))
+    )

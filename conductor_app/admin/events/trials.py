@@ -11,10 +11,10 @@ from ...engine.event_replays import HandlerPreview, HandlerTrial
 from ...models import EventDelivery
 from ...models.events import FAILED, MATCHED, NOT_MATCHED
 from ...models.fields import dumps
-from ..badges import pill
+from ..badges import render_pill
 from . import formatting
 
-LONGEST_PARAMS = 400
+MAX_PARAMS_LENGTH = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,47 +36,47 @@ class TriedEvent:
     """One past event, what the handler makes of it now, and what it made of it then where that differs."""
 
     event: EventDelivery
-    ahead: HandlerPreviewView
+    preview: HandlerPreviewView
     before: SafeString | None
 
 
 def preview_view(foreseen: HandlerPreview) -> HandlerPreviewView:
     """What would come of it."""
     verdict = foreseen.verdict
-    group, word = formatting.VERDICTS[verdict.outcome]
+    group, word = formatting.VERDICT_LABELS[verdict.outcome]
     return HandlerPreviewView(
         verdict.handler.name,
-        pill(group, str(word)),
+        render_pill(group, str(word)),
         verdict.outcome == MATCHED,
         str(verdict.handler.document.get("condition") or ""),
         verdict.seen,
         verdict.answer.value,
         verdict.answer.error,
-        [(act.name, _cut(act.params), act.trouble) for act in foreseen.acts],
+        [(act.name, _short_params(act.params), act.trouble) for act in foreseen.acts],
     )
 
 
-def _cut(params: Any) -> str:
+def _short_params(params: Any) -> str:
     text = dumps(params) or ""
-    return text if len(text) <= LONGEST_PARAMS else f"{text[:LONGEST_PARAMS]}…"
+    return text if len(text) <= MAX_PARAMS_LENGTH else f"{text[:MAX_PARAMS_LENGTH]}…"
 
 
 def trial_view(trial: HandlerTrial) -> dict[str, Any]:
     """All events that it was tried on, and how many of each kind there are."""
-    rows = [TriedEvent(event, preview_view(each), _before(event, each)) for event, each in trial.tried]
+    rows = [TriedEvent(event, preview_view(each), _past_verdict(event, each)) for event, each in trial.tried]
     kinds = [each.verdict.outcome for _event, each in trial.tried]
     return {
         "rows": rows,
         "large": trial.large,
         "left": trial.left,
-        "counts": [(*formatting.VERDICTS[kind], kinds.count(kind)) for kind in (MATCHED, NOT_MATCHED, FAILED)],
+        "counts": [(*formatting.VERDICT_LABELS[kind], kinds.count(kind)) for kind in (MATCHED, NOT_MATCHED, FAILED)],
         "changed": sum(row.before is not None for row in rows),
     }
 
 
-def _before(event: EventDelivery, each: HandlerPreview) -> SafeString | None:
+def _past_verdict(event: EventDelivery, each: HandlerPreview) -> SafeString | None:
     name, outcome = each.verdict.handler.name, each.verdict.outcome
     then = next((row for row in event.verdicts.all() if row.handler == name), None)
     if then is None:
-        return pill("stopped", _("did not listen"))
+        return render_pill("stopped", _("did not listen"))
     return None if then.outcome == outcome else formatting.verdict_label(then)

@@ -15,7 +15,7 @@ VERIFIERS = (
     ("SLACK_BASED", gettext_lazy("As Slack signs")),
     ("STRIPE", gettext_lazy("As Stripe signs")),
 )
-ISSUED_BY_THE_SENDER = ("SLACK_BASED", "STRIPE")
+SENDER_ISSUED = ("SLACK_BASED", "STRIPE")
 """Whose secret the other system gives: it cannot be drawn here."""
 
 
@@ -41,7 +41,7 @@ class WebhookSecretForm(forms.Form):
     )
 
     def clean_headers(self) -> dict[str, str]:
-        return _lines(self.cleaned_data["headers"], ":")
+        return _parse_pairs(self.cleaned_data["headers"], ":")
 
 
 class WebhookForm(WebhookSecretForm):
@@ -98,28 +98,28 @@ class WebhookForm(WebhookSecretForm):
     platform = forms.CharField(required=False, max_length=200, label=gettext_lazy("Who sends"))
 
     def clean_starts(self) -> dict[str, Any]:
-        found = _lines(self.cleaned_data["starts"], "=", alone=True)
-        return {name: _version(version) for name, version in found.items()}
+        found = _parse_pairs(self.cleaned_data["starts"], "=", allow_bare_name=True)
+        return {name: _parse_version(version) for name, version in found.items()}
 
     def clean_receivers(self) -> dict[str, int]:
-        found = _lines(self.cleaned_data["receivers"], "=", alone=True)
-        return {name: _version(version) or 0 for name, version in found.items()}
+        found = _parse_pairs(self.cleaned_data["receivers"], "=", allow_bare_name=True)
+        return {name: _parse_version(version) or 0 for name, version in found.items()}
 
     def document(self, before: Mapping[str, Any]) -> dict[str, Any]:
         """The webhook as the engine reads it; what the form does not show stays as it was."""
-        said = self.cleaned_data
+        cleaned = self.cleaned_data
         return {
             **before,
-            "name": said["name"],
-            "verifier": said["verifier"],
-            "headerKey": said["header_key"] or None,
-            "timestampHeaderKey": said["timestamp_key"] or None,
-            "secretKey": said["user"] or None,
-            "sourcePlatform": said["platform"] or None,
-            "workflowsToStart": said["starts"],
-            "receiverWorkflowNamesToVersions": said["receivers"],
-            "headers": said["headers"],
-            "secretValue": said["secret"] or None,
+            "name": cleaned["name"],
+            "verifier": cleaned["verifier"],
+            "headerKey": cleaned["header_key"] or None,
+            "timestampHeaderKey": cleaned["timestamp_key"] or None,
+            "secretKey": cleaned["user"] or None,
+            "sourcePlatform": cleaned["platform"] or None,
+            "workflowsToStart": cleaned["starts"],
+            "receiverWorkflowNamesToVersions": cleaned["receivers"],
+            "headers": cleaned["headers"],
+            "secretValue": cleaned["secret"] or None,
         }
 
 
@@ -133,28 +133,28 @@ def initial_values(name: str, document: Mapping[str, Any]) -> dict[str, Any]:
         "timestamp_key": document.get("timestampHeaderKey") or "",
         "user": document.get("secretKey") or "",
         "platform": document.get("sourcePlatform") or "",
-        "starts": _as_lines(starts),
-        "receivers": _as_lines(document.get("receiverWorkflowNamesToVersions") or {}),
+        "starts": _format_versions(starts),
+        "receivers": _format_versions(document.get("receiverWorkflowNamesToVersions") or {}),
     }
 
 
-def _as_lines(versions: Mapping[str, Any]) -> str:
+def _format_versions(versions: Mapping[str, Any]) -> str:
     return "\n".join(f"{each} = {version}" if version else each for each, version in versions.items())
 
 
-def _lines(text: str, sign: str, *, alone: bool = False) -> dict[str, str]:
+def _parse_pairs(text: str, sign: str, *, allow_bare_name: bool = False) -> dict[str, str]:
     found = {}
     for number, line in enumerate(text.splitlines(), 1):
-        name, given, value = (part.strip() for part in line.partition(sign))
+        name, separator, value = (part.strip() for part in line.partition(sign))
         if not line.strip():
             continue
-        if not name or not (value or (alone and not given)):
+        if not name or not (value or (allow_bare_name and not separator)):
             raise forms.ValidationError(_("Line %(number)s is not understood.") % {"number": number})
         found[name] = value
     return found
 
 
-def _version(text: str) -> int | str:
+def _parse_version(text: str) -> int | str:
     if not text:
         return ""
     if not text.isdecimal() or len(text) > 9:

@@ -16,25 +16,25 @@ from ...models import Webhook
 from ..error_messages import require_permission, show_refusal
 from ..object_pages import ObjectPage
 from ..pages import Page
-from .webhook_form import ISSUED_BY_THE_SENDER, WebhookForm, WebhookSecretForm, initial_values
+from .webhook_form import SENDER_ISSUED, WebhookForm, WebhookSecretForm, initial_values
 
-VIEW, CHANGE = "conductor.view_webhook", "conductor.change_webhook"
-MOST = 500
-KEEPS = {"0": 0, "hour": 3_600, "day": 86_400, "week": 604_800}
+VIEW_PERMISSION, CHANGE_PERMISSION = "conductor.view_webhook", "conductor.change_webhook"
+MAX_LISTED = 500
+SECRET_GRACE_SECONDS = {"0": 0, "hour": 3_600, "day": 86_400, "week": 604_800}
 """How long what was the secret stays good beside the new one, in seconds."""
 
 
 class WebhooksPage(Page):
     """All webhooks."""
 
-    name, title, template, permission = "webhooks", "Events", "ops/events/webhooks.html", VIEW
+    name, title, template, permission = "webhooks", "Events", "ops/events/webhooks.html", VIEW_PERMISSION
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        rows = list(Webhook.objects.order_by("name")[:MOST])
+        rows = list(Webhook.objects.order_by("name")[:MAX_LISTED])
         last = newest_by_event([f"webhook:{row.name}" for row in rows])
         return {
             "rows": [(row, webhook_address(request, row), last.get(f"webhook:{row.name}")) for row in rows],
-            "may_edit": request.user.has_perm(CHANGE),
+            "may_edit": request.user.has_perm(CHANGE_PERMISSION),
             "tab": "webhooks",
         }
 
@@ -44,27 +44,27 @@ class _WebhookFormPage(ObjectPage):
 
     template = "ops/events/webhook.html"
 
-    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
-        row = webhooks.find_webhook(which["webhook_id"]) if which else None
-        given = initial_values(row.name, row.document) if row else {"verifier": "HMAC_BASED"}
-        return self._around(request, row, WebhookForm(initial=given))
+    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+        row = webhooks.find_webhook(url_kwargs["webhook_id"]) if url_kwargs else None
+        initial = initial_values(row.name, row.document) if row else {"verifier": "HMAC_BASED"}
+        return self._page_context(request, row, WebhookForm(initial=initial))
 
-    def handle_post(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
-        require_permission(request, CHANGE)
-        row = webhooks.find_webhook(which["webhook_id"]) if which else None
+    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
+        require_permission(request, CHANGE_PERMISSION)
+        row = webhooks.find_webhook(url_kwargs["webhook_id"]) if url_kwargs else None
         act = request.POST.get("do", "save")
         if row is not None and act in ("rotate", "delete"):
-            return (self._rotated if act == "rotate" else self._deleted)(request, row)
+            return (self._rotate_secret if act == "rotate" else self._delete)(request, row)
         form = WebhookForm(request.POST)
         if form.is_valid():
-            drawn = "" if row or not is_generated(form.cleaned_data) else secrets.token_urlsafe(32)
-            if drawn:
-                form.cleaned_data["secret"] = drawn
-            if saved := self._saved(request, form, row):
-                return self._told(request, saved, drawn)
-        return self._around(request, row, form)
+            generated_secret = "" if row or not is_generated(form.cleaned_data) else secrets.token_urlsafe(32)
+            if generated_secret:
+                form.cleaned_data["secret"] = generated_secret
+            if saved := self._save(request, form, row):
+                return self._saved_response(request, saved, generated_secret)
+        return self._page_context(request, row, form)
 
-    def _saved(self, request: HttpRequest, form: WebhookForm, row: Webhook | None) -> Webhook | None:
+    def _save(self, request: HttpRequest, form: WebhookForm, row: Webhook | None) -> Webhook | None:
         by, reason = request.user.get_username(), form.cleaned_data["reason"]
         try:
             if row is None:
@@ -72,44 +72,46 @@ class _WebhookFormPage(ObjectPage):
             return webhooks.update_webhook(row.pk, form.document(row.document), by, reason)
         except ValidationFailed as failed:
             for each in failed.complaints:
-                form.add_error(FIELDS.get(each.path), each.message)
+                form.add_error(FORM_FIELDS.get(each.path), each.message)
         except RequestRefused as refused:
             form.add_error(None, refused.message)
         return None
 
-    def _told(self, request: HttpRequest, row: Webhook, drawn: str) -> HttpResponse | dict[str, Any]:
+    def _saved_response(
+        self, request: HttpRequest, row: Webhook, generated_secret: str
+    ) -> HttpResponse | dict[str, Any]:
         """To the webhook's page; a secret that was drawn is shown on the way, once."""
-        if not drawn:
+        if not generated_secret:
             messages.success(request, _("The webhook is saved."))
             return HttpResponseRedirect(reverse("admin:webhook", args=[row.pk]))
         # The answer to a form: no browser keeps it.
         form = WebhookForm(initial=initial_values(row.name, row.document))
-        return self._around(request, row, form) | {"drawn": drawn}
+        return self._page_context(request, row, form) | {"drawn": generated_secret}
 
-    def _rotated(self, request: HttpRequest, row: Webhook) -> HttpResponse | dict[str, Any]:
+    def _rotate_secret(self, request: HttpRequest, row: Webhook) -> HttpResponse | dict[str, Any]:
         form, by = WebhookSecretForm(request.POST), request.user.get_username()
         if not form.is_valid():
             messages.error(request, " ".join(str(each) for errors in form.errors.values() for each in errors))
             return HttpResponseRedirect(reverse("admin:webhook", args=[row.pk]))
-        said, drawn = form.cleaned_data, ""
-        if is_generated({**said, "verifier": row.document.get("verifier")}):
-            drawn = said["secret"] = secrets.token_urlsafe(32)
-        keep = KEEPS.get(request.POST.get("keep", ""), KEEPS["day"])
-        fresh = {"secretValue": said["secret"], "headers": said["headers"]}
+        cleaned, generated_secret = form.cleaned_data, ""
+        if is_generated({**cleaned, "verifier": row.document.get("verifier")}):
+            generated_secret = cleaned["secret"] = secrets.token_urlsafe(32)
+        keep = SECRET_GRACE_SECONDS.get(request.POST.get("keep", ""), SECRET_GRACE_SECONDS["day"])
+        fresh = {"secretValue": cleaned["secret"], "headers": cleaned["headers"]}
         try:
-            webhooks.rotate_secret(row.pk, fresh, keep, by, said["reason"])
+            webhooks.rotate_secret(row.pk, fresh, keep, by, cleaned["reason"])
             messages.success(request, _("The secret is changed."))
         except RequestRefused as refused:
             show_refusal(request, refused)
-            drawn = ""
-        return self._told(request, webhooks.find_webhook(row.pk), drawn)
+            generated_secret = ""
+        return self._saved_response(request, webhooks.find_webhook(row.pk), generated_secret)
 
-    def _deleted(self, request: HttpRequest, row: Webhook) -> HttpResponse:
+    def _delete(self, request: HttpRequest, row: Webhook) -> HttpResponse:
         webhooks.delete_webhook(row.pk, request.user.get_username(), request.POST.get("reason", "").strip())
         messages.success(request, _("%(name)s is forgotten: its address is known no more.") % {"name": row.name})
         return HttpResponseRedirect(reverse("admin:webhooks"))
 
-    def _around(self, request: HttpRequest, row: Webhook | None, form: WebhookForm) -> dict[str, Any]:
+    def _page_context(self, request: HttpRequest, row: Webhook | None, form: WebhookForm) -> dict[str, Any]:
         verifier = row.document.get("verifier") if row else ""
         return {
             "title": row.name if row else _("New webhook"),
@@ -119,8 +121,8 @@ class _WebhookFormPage(ObjectPage):
             "former_until": webhooks.former_secret_valid_until(row) if row else None,
             "header_example": "X-Key: …",
             "needs_headers": verifier == "HEADER_BASED",
-            "is_issued": verifier in ISSUED_BY_THE_SENDER,
-            "may_edit": request.user.has_perm(CHANGE),
+            "is_issued": verifier in SENDER_ISSUED,
+            "may_edit": request.user.has_perm(CHANGE_PERMISSION),
             "waiting": waiting_tasks(webhooks.receiving_workflows(row)) if row else [],
             "tab": "webhooks",
         }
@@ -129,16 +131,16 @@ class _WebhookFormPage(ObjectPage):
 class NewWebhookPage(_WebhookFormPage):
     """A new webhook."""
 
-    name, permission, route = "webhook_new", CHANGE, "webhooks/new/"
+    name, permission, route = "webhook_new", CHANGE_PERMISSION, "webhooks/new/"
 
 
 class WebhookPage(_WebhookFormPage):
     """One webhook: its address, its secret changed, what it is."""
 
-    name, permission, route = "webhook", VIEW, "webhooks/<str:webhook_id>/"
+    name, permission, route = "webhook", VIEW_PERMISSION, "webhooks/<str:webhook_id>/"
 
 
-FIELDS = {
+FORM_FIELDS = {
     "name": "name",
     "verifier": "verifier",
     "headers": "headers",
@@ -148,9 +150,9 @@ FIELDS = {
 """Where a complaint about a field of the document is shown."""
 
 
-def is_generated(said: dict[str, Any]) -> bool:
+def is_generated(cleaned: dict[str, Any]) -> bool:
     """Whether the server draws the secret: none is given, and it is ours to give."""
-    return not said["secret"] and said["verifier"] not in ("HEADER_BASED", *ISSUED_BY_THE_SENDER)
+    return not cleaned["secret"] and cleaned["verifier"] not in ("HEADER_BASED", *SENDER_ISSUED)
 
 
 def webhook_address(request: HttpRequest, row: Webhook) -> str:

@@ -22,13 +22,13 @@ from ...insight.durations import DAY, HOUR
 from ...models import AuditEntry
 from ...models.fields import dumps
 from ..badges import machine_time, relative_time
-from ..read_only import BoundedList, ReadOnlyAdmin
+from ..read_only import BoundedChangeList, ReadOnlyAdmin
 from ..runs.export import CsvBuffer, escape_formula
-from .audit_objects import KINDS, object_address
+from .audit_objects import OBJECT_LABELS, object_address
 
-SPANS = {"hour": HOUR, "24h": DAY, "7d": 7 * DAY, "30d": 30 * DAY}
-EXPORTED = ("at", "actor", "action", "object_type", "object_id", "reason", "facts", "request_id")
-BATCH, MOST_SHOWN = 2_000, 120
+TIME_SPANS = {"hour": HOUR, "24h": DAY, "7d": 7 * DAY, "30d": 30 * DAY}
+EXPORT_FIELDS = ("at", "actor", "action", "object_type", "object_id", "reason", "facts", "request_id")
+BATCH, MAX_VALUE_LENGTH = 2_000, 120
 
 
 class ObjectFilter(admin.SimpleListFilter):
@@ -37,7 +37,7 @@ class ObjectFilter(admin.SimpleListFilter):
     title, parameter_name = gettext_lazy("object"), "object_type"
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, Any]]:
-        return list(KINDS.items())
+        return list(OBJECT_LABELS.items())
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
         return queryset.filter(object_type=self.value()) if self.value() else queryset
@@ -50,14 +50,14 @@ class SinceFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, Any]]:
         words = (_("Last hour"), _("Last 24 hours"), _("Last 7 days"), _("Last 30 days"))
-        return list(zip(SPANS, words, strict=True))
+        return list(zip(TIME_SPANS, words, strict=True))
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
-        span = SPANS.get(self.value() or "")
+        span = TIME_SPANS.get(self.value() or "")
         return queryset.filter(at__gte=clock.now() - span) if span else queryset
 
 
-class AuditList(BoundedList):
+class AuditList(BoundedChangeList):
     """Its rows with who made the programs among the actors."""
 
     def get_results(self, request: HttpRequest) -> None:
@@ -77,10 +77,10 @@ class AuditAdmin(ReadOnlyAdmin):
     ordering = ("-at", "-id")
     search_fields = ("=object_id", "=actor", "=request_id")
     search_help_text = gettext_lazy("A run id, name:version of a definition, a name, an actor or a request id, exactly")
-    fields = ("when", "who", "action", "what", "reason", "changed", "told", "of_request")
+    fields = ("when", "who", "action", "what", "reason", "changed", "details", "request_link")
     change_list_template = "admin/conductor/auditentry/change_list.html"
 
-    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[BoundedList]:
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[BoundedChangeList]:
         return AuditList
 
     def get_urls(self) -> list[URLPattern]:
@@ -96,7 +96,11 @@ class AuditAdmin(ReadOnlyAdmin):
         except IncorrectLookupParameters:
             messages.error(request, _("The filter of the list is not understood."))
             return HttpResponseRedirect(reverse("admin:conductor_auditentry_changelist"))
-        lines, kind = (_json(rows), "application/json") if format == "json" else (_csv(rows), "text/csv; charset=utf-8")
+        lines, kind = (
+            (_json_lines(rows), "application/json")
+            if format == "json"
+            else (_csv_lines(rows), "text/csv; charset=utf-8")
+        )
         name = "audit.json" if format == "json" else "audit.csv"
         headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
         return StreamingHttpResponse(lines, content_type=kind, headers=headers)
@@ -127,51 +131,51 @@ class AuditAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("changed"))
     def changed(self, entry: AuditEntry) -> SafeString:
-        rows = ((each.path, _short(each.before), _short(each.after)) for each in value_changes(entry)[:20])
+        rows = ((each.path, _shorten(each.before), _shorten(each.after)) for each in value_changes(entry)[:20])
         return format_html_join("\n", '<span class="diff"><code>{}</code> <del>{}</del> → <ins>{}</ins></span>', rows)
 
     @admin.display(description=gettext_lazy("told with it"))
-    def told(self, entry: AuditEntry) -> SafeString:
-        rows = ((name, _short(value, 2_000)) for name, value in other_facts(entry).items())
+    def details(self, entry: AuditEntry) -> SafeString:
+        rows = ((name, _shorten(value, 2_000)) for name, value in other_facts(entry).items())
         return format_html_join("\n", "<p><code>{}</code> {}</p>", rows)
 
     @admin.display(description=gettext_lazy("request id"))
-    def of_request(self, entry: AuditEntry) -> SafeString | str:
+    def request_link(self, entry: AuditEntry) -> SafeString | str:
         if not entry.request_id:
             return "–"
         same = reverse("admin:conductor_auditentry_changelist", query={"request_id": entry.request_id})
         return format_html('<a href="{}"><code class="id">{}</code></a>', same, entry.request_id)
 
 
-def _short(value: Any, most: int = MOST_SHOWN) -> str:
+def _shorten(value: Any, most: int = MAX_VALUE_LENGTH) -> str:
     if value is MISSING or value is None:
         return "–"
     text = value if isinstance(value, str) else dumps(value) or ""
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-def _rows(rows: QuerySet[AuditEntry]) -> Iterator[dict[str, Any]]:
+def _export_rows(rows: QuerySet[AuditEntry]) -> Iterator[dict[str, Any]]:
     """All of them, so many at a time: neither memory nor a transaction is held."""
     last: int | None = None
     while found := list((rows if last is None else rows.filter(pk__lt=last))[:BATCH]):
         for entry in found:
-            yield {name: getattr(entry, name) for name in EXPORTED} | {"at": machine_time(entry.at)}
+            yield {name: getattr(entry, name) for name in EXPORT_FIELDS} | {"at": machine_time(entry.at)}
         last = found[-1].pk
 
 
-def _csv(rows: QuerySet[AuditEntry]) -> Iterator[str]:
+def _csv_lines(rows: QuerySet[AuditEntry]) -> Iterator[str]:
     writer = csv.writer(CsvBuffer())
-    yield writer.writerow(EXPORTED)
-    for row in _rows(rows):
+    yield writer.writerow(EXPORT_FIELDS)
+    for row in _export_rows(rows):
         yield writer.writerow(
             [escape_formula(dumps(value) if isinstance(value, dict) else value) for value in row.values()]
         )
 
 
-def _json(rows: QuerySet[AuditEntry]) -> Iterator[str]:
+def _json_lines(rows: QuerySet[AuditEntry]) -> Iterator[str]:
     """A list, a row a line."""
     separator = "[\n"
-    for row in _rows(rows):
+    for row in _export_rows(rows):
         yield separator + (dumps(row) or "")
         separator = ",\n"
     yield "\n]\n" if separator == ",\n" else "[]\n"

@@ -7,12 +7,12 @@ from django.utils.translation import gettext_lazy
 
 from ...models import AuditEntry
 from ..events.event_pages import event_address
-from ..monitoring.failures import group_address
+from ..monitoring.failures import failure_group_address
 from ..monitoring.queues import queue_address
 from ..runs.page import run_address
 from ..standalone.addresses import group_address as task_group_address
 
-KINDS = {
+OBJECT_LABELS = {
     "run": gettext_lazy("Runs"),
     "bulk operation": gettext_lazy("Operations on many runs"),
     "failure group": gettext_lazy("Groups of failures"),
@@ -43,50 +43,50 @@ KINDS = {
 """Every kind, in the order in which they are offered as a filter."""
 
 
-def _list_address(page: str) -> Callable[[str], str]:
+def _search_address(page: str) -> Callable[[str], str]:
     """Where a list is searched for it."""
     return lambda id: reverse(f"admin:{page}_changelist", query={"q": id})
 
 
-def _definition(page: str) -> Callable[[str], str]:
-    return lambda id: _list_address(page)(id.rpartition(":")[0] or id)
+def _definition_address(page: str) -> Callable[[str], str]:
+    return lambda id: _search_address(page)(id.rpartition(":")[0] or id)
 
 
-def _numbered_address(of_number: Callable[[int], str]) -> Callable[[str], str]:
-    return lambda id: of_number(int(id)) if id.isdecimal() and len(id) < 18 else ""
+def _numbered_address(address_of: Callable[[int], str]) -> Callable[[str], str]:
+    return lambda id: address_of(int(id)) if id.isdecimal() and len(id) < 18 else ""
 
 
-ADDRESSES: dict[str, Callable[[str], str]] = {
+OBJECT_ADDRESSES: dict[str, Callable[[str], str]] = {
     "run": run_address,
     "bulk operation": lambda id: reverse("admin:bulk_operation", args=[id]),
-    "failure group": _numbered_address(group_address),
+    "failure group": _numbered_address(failure_group_address),
     "view": _numbered_address(lambda id: reverse("admin:view", args=[id])),
     "alert": lambda id: reverse("admin:views"),
     "queue": queue_address,
     "worker": lambda id: reverse("admin:workers", query={"q": id}),
     "task": lambda id: reverse("admin:conductor_standalonetask_change", args=[id]),
     "task_group": task_group_address,
-    "workflow_definition": _definition("conductor_workflowdefinition"),
-    "task_definition": _definition("conductor_taskdefinition"),
+    "workflow_definition": _definition_address("conductor_workflowdefinition"),
+    "task_definition": _definition_address("conductor_taskdefinition"),
     "form_template": lambda id: reverse("admin:form_templates"),
-    "schedule": _list_address("conductor_schedule"),
+    "schedule": _search_address("conductor_schedule"),
     "event": _numbered_address(event_address),
-    "event_handler": _list_address("conductor_eventhandler"),
+    "event_handler": _search_address("conductor_eventhandler"),
     "webhook": lambda id: reverse("admin:webhook", args=[id]),
     "retention policy": lambda id: reverse("admin:retention"),
-    "secret": _list_address("conductor_secret"),
-    "variable": _list_address("conductor_variable"),
-    "application": _list_address("conductor_application"),
-    "permission": lambda id: _list_address("conductor_grant")(id.partition(":")[2]),
-    "client": _list_address("conductor_client"),
-    "scope_role": _list_address("conductor_scoperole"),
-    "user": _list_address("auth_user"),
-    "group": _list_address("auth_group"),
-    "role": _list_address("auth_group"),
+    "secret": _search_address("conductor_secret"),
+    "variable": _search_address("conductor_variable"),
+    "application": _search_address("conductor_application"),
+    "permission": lambda id: _search_address("conductor_grant")(id.partition(":")[2]),
+    "client": _search_address("conductor_client"),
+    "scope_role": _search_address("conductor_scoperole"),
+    "user": _search_address("auth_user"),
+    "group": _search_address("auth_group"),
+    "role": _search_address("auth_group"),
 }
 
 
 def object_address(entry: AuditEntry) -> str:
     """Where the object is, or where to look for it; empty where nobody shows it."""
-    known = ADDRESSES.get(entry.object_type)
-    return known(entry.object_id) if known and entry.object_id else ""
+    build_address = OBJECT_ADDRESSES.get(entry.object_type)
+    return build_address(entry.object_id) if build_address and entry.object_id else ""

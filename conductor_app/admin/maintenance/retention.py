@@ -17,7 +17,7 @@ from ..error_messages import require_permission, show_refusal
 from ..pages import Page
 
 PERMISSION = "conductor.change_retentionpolicy"
-MOST_PREVIEWED = 6
+MAX_PREVIEWS = 6
 """Policies whose next removals are counted on one page; of others by a click."""
 
 
@@ -29,9 +29,9 @@ class RetentionPage(Page):
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now, known = clock.now(), retention_policies()
-        asked = request.GET.get("preview")
-        shown = [each for each in known if asked is None or each.definition == asked][:MOST_PREVIEWED]
-        next_up = {each.definition: preview_removal(each, known, now) for each in shown}
+        selected = request.GET.get("preview")
+        previewed = [each for each in known if selected is None or each.definition == selected][:MAX_PREVIEWS]
+        next_up = {each.definition: preview_removal(each, known, now) for each in previewed}
         return {
             "policies": [(policy, next_up.get(policy.definition)) for policy in known],
             "growth": growth_by_definition(now),
@@ -43,14 +43,14 @@ class RetentionPage(Page):
 
     def post(self, request: HttpRequest) -> HttpResponse:
         require_permission(request, PERMISSION)
-        said, by = request.POST, request.user.get_username()
-        definition, reason = said.get("definition", ""), said.get("reason", "").strip()
+        form_data, by = request.POST, request.user.get_username()
+        definition, reason = form_data.get("definition", ""), form_data.get("reason", "").strip()
         try:
-            if said.get("do") == "remove":
+            if form_data.get("do") == "remove":
                 engine.delete_policy(definition, by, reason)
                 messages.success(request, _("Its runs are kept as all others are."))
             else:
-                numbers = [_number(said.get(name, "")) for name in ("days", "failed_days", "keep_last")]
+                numbers = [_parse_number(form_data.get(name, "")) for name in ("days", "failed_days", "keep_last")]
                 engine.save_policy(definition, *numbers, by, reason)
                 messages.success(request, _("The policy is kept. Below is what the next sweep removes by it."))
         except RequestRefused as refused:
@@ -58,7 +58,7 @@ class RetentionPage(Page):
         return HttpResponseRedirect(reverse("admin:retention"))
 
 
-def _number(text: str) -> int:
+def _parse_number(text: str) -> int:
     text = text.strip() or "0"
     if not text.isdecimal() or len(text) > 9:
         raise Invalid(_("%(text)s is no number.") % {"text": repr(text[:40])})

@@ -24,7 +24,7 @@ class SweepsPage(Page):
         now = clock.now()
         return {
             "sweeps": [_sweep_row(sweep, now) for sweep in SweepPass.objects.order_by("name")],
-            "jobs": [_job(job, now) for job in PeriodicTask.objects.select_related().order_by("name")],
+            "jobs": [_job_row(job, now) for job in PeriodicTask.objects.select_related().order_by("name")],
         }
 
 
@@ -41,6 +41,6 @@ def _sweep_row(sweep: SweepPass, now: int) -> dict[str, Any]:
     }
 
 
-def _job(job: PeriodicTask, now: int) -> dict[str, Any]:
+def _job_row(job: PeriodicTask, now: int) -> dict[str, Any]:
     last = int(job.last_run_at.timestamp() * 1000) if job.last_run_at else None
     return {"job": job, "schedule": format_interval(job), "last": relative_time(last, now)}

@@ -13,10 +13,10 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...insight.database import database_status
 from ...insight.system import configuration, operator_advice, sweep_statuses
-from ..badges import mark_names, pill
+from ..badges import mark_names, render_pill
 from ..pages import Page
 
-LOOP_WORDS = {
+LOOP_LABELS = {
     "failing": gettext_lazy("failing"),
     "not rung": gettext_lazy("not rung"),
     "on time": gettext_lazy("on time"),
@@ -32,11 +32,11 @@ class SystemPage(Page):
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()
         found, known = sweep_statuses(now), database_status()
-        told = list(operator_advice(found, known, now))
+        advice = list(operator_advice(found, known, now))
         return {
-            "loops": [(loop.sweep, pill(loop.tone, LOOP_WORDS[loop.word])) for loop in found],
+            "loops": [(loop.sweep, render_pill(loop.tone, LOOP_LABELS[loop.word])) for loop in found],
             "database": known,
-            "advice": [(each.tone, mark_names(each.sentence)) for each in told],
+            "advice": [(each.tone, mark_names(each.sentence)) for each in advice],
             "settings": sorted(configuration(), key=lambda setting: not setting.risk),
             "checks": [str(each.msg) for each in checks.run_checks(include_deployment_checks=False)],
             "versions": component_versions(),
@@ -47,13 +47,13 @@ class SystemPage(Page):
 def component_versions() -> list[tuple[str, str]]:
     """What runs here."""
     return [
-        ("Conductor App", _version("conductor-app")),
+        ("Conductor App", _installed_version("conductor-app")),
         ("Django", django.get_version()),
         ("Python", platform.python_version()),
     ]
 
 
-def _version(name: str) -> str:
+def _installed_version(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:

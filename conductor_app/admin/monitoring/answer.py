@@ -18,7 +18,7 @@ from ...core.human_task import ANSWER_SCHEMA_KEY as ASK
 from ...engine import human_tasks
 from ...insight.durations import MINUTE
 from ...insight.waiting_for_people import (
-    OPEN_FOR_PEOPLE,
+    OPEN_HUMAN_TASKS,
     expected_output_names,
     human_task_view,
     output_schema,
@@ -32,10 +32,10 @@ from ..error_messages import show_refusal
 from ..object_pages import ObjectPage
 from ..runs.run_view_model import run_address
 from ..runs.task_panel import attempts_for_panel, origin_views
-from .waiting import ACT, assignee_text, may_act
+from .waiting import ACT_PERMISSION, assignee_text, may_act
 
-MOST_NAMES = 200
-SAID = {
+MAX_NAMES = 200
+COMMENT_LABELS = {
     "comment_task": gettext_lazy("says"),
     "take_task": gettext_lazy("has taken it"),
     "put_task_back": gettext_lazy("has put it back"),
@@ -47,14 +47,14 @@ SAID = {
 class AnswerForm(DocumentForm):
     """What the task's output is to be: drawn from its schema, else JSON with the names that later steps read."""
 
-    def __init__(self, attempt: Attempt, typed: Mapping[str, str] | None = None, mode: str = AS_FORM) -> None:
+    def __init__(self, attempt: Attempt, submitted: Mapping[str, str] | None = None, mode: str = AS_FORM) -> None:
         self.expected = expected_output_names(attempt.run.plan_id, attempt.task.ref)
         schema = output_schema(attempt, attempt.input)
-        saved = human_tasks.load_output(attempt) if typed is None else {}
+        saved = human_tasks.load_output(attempt) if submitted is None else {}
         blank = dict.fromkeys(self.expected)
-        super().__init__("output", _("Output"), schema, typed, given=saved, blank=blank, mode=mode)
+        super().__init__("output", _("Output"), schema, submitted, given=saved, blank=blank, mode=mode)
         self.json.fields["output"].widget.attrs["rows"] = 8
-        self.reason = ReasonForm(typed)
+        self.reason = ReasonForm(submitted)
 
 
 class ReasonForm(forms.Form):
@@ -74,9 +74,9 @@ class AnswerPage(ObjectPage):
         return _page_context(request, attempt, AnswerForm(attempt, mode=request.GET.get("mode", AS_FORM)))
 
     def handle_post(self, request: HttpRequest, id: str = "") -> HttpResponse | dict[str, Any]:
-        attempt, act = _find_attempt(id), ACTS.get(request.POST.get("do", ""))
+        attempt, act = _find_attempt(id), ACTIONS.get(request.POST.get("do", ""))
         if not may_act(request, attempt):
-            raise PermissionDenied(ACT)
+            raise PermissionDenied(ACT_PERMISSION)
         if act is None:
             return _handle_answer(request, attempt)
         try:
@@ -88,32 +88,33 @@ class AnswerPage(ObjectPage):
 
 def _page_context(request: HttpRequest, attempt: Attempt, answer: AnswerForm) -> dict[str, Any]:
     now, user = clock.now(), request.user
-    ask = human_task_view(attempt, attempt.input, HumanTask.objects.filter(pk=attempt.task_id).first(), now)
+    task_view = human_task_view(attempt, attempt.input, HumanTask.objects.filter(pk=attempt.task_id).first(), now)
     return {
-        "title": _("%(task)s waits for a person") % {"task": ask.title},
-        "ask": ask,
-        "whose": assignee_text(ask),
-        "is_overdue": ask.is_overdue(now),
-        "is_mine": bool(ask.taken_by) and not ask.is_anothers(user.get_username()),
-        "is_anothers": ask.is_anothers(user.get_username()),
-        "has_next": ask.standing.assignee is not None and len(ask.line) > ask.standing.escalated + 1,
+        "title": _("%(task)s waits for a person") % {"task": task_view.title},
+        "ask": task_view,
+        "whose": assignee_text(task_view),
+        "is_overdue": task_view.is_overdue(now),
+        "is_mine": bool(task_view.taken_by) and not task_view.is_taken_by_other(user.get_username()),
+        "is_anothers": task_view.is_taken_by_other(user.get_username()),
+        "has_next": task_view.assignment.assignee is not None
+        and len(task_view.assignees) > task_view.assignment.escalated + 1,
         "attempt": attempt,
         "run_status": format_status(attempt.run.status),
         "run_address": f"{run_address(attempt.run_id)}?task={attempt.task}",
         "answer": answer,
-        "fields": answer.shown(),
+        "fields": answer.rendered_fields(),
         "expected": answer.expected,
-        "said": [(entry, _comment_context(entry)) for entry in task_comments(attempt)],
-        "people": User.objects.filter(is_active=True).order_by("username")[:MOST_NAMES],
-        "groups": Group.objects.order_by("name")[:MOST_NAMES],
-        "documents": payload_documents(_without_what_it_asks(attempt), ("input",)),
+        "said": [(entry, _comment_text(entry)) for entry in task_comments(attempt)],
+        "people": User.objects.filter(is_active=True).order_by("username")[:MAX_NAMES],
+        "groups": Group.objects.order_by("name")[:MAX_NAMES],
+        "documents": payload_documents(_without_question(attempt), ("input",)),
         "origins": origin_views(attempt),
         "may_act": may_act(request, attempt),
-        "permission": ACT,
+        "permission": ACT_PERMISSION,
     }
 
 
-def _without_what_it_asks(attempt: Attempt) -> Attempt:
+def _without_question(attempt: Attempt) -> Attempt:
     """The title, the question and who is asked stand above: what is left is what the run has given."""
     given = attempt.small_input
     attempt.small_input = {name: value for name, value in given.items() if name != ASK} if given else given
@@ -124,7 +125,7 @@ def _handle_answer(request: HttpRequest, attempt: Attempt) -> HttpResponse | dic
     """On to what else waits; where the answer is refused, the page with what was typed and what is wrong with it."""
     answer = AnswerForm(attempt, request.POST)
     try:
-        _conclude(request, attempt, answer)
+        _resolve_task(request, attempt, answer)
     except OutputInvalid as refused:
         for complaint in refused.complaints:
             answer.add_error(complaint.path, complaint.message)
@@ -138,7 +139,7 @@ def _handle_answer(request: HttpRequest, attempt: Attempt) -> HttpResponse | dic
     return _page_context(request, attempt, answer)
 
 
-def _conclude(request: HttpRequest, attempt: Attempt, answer: AnswerForm) -> None:
+def _resolve_task(request: HttpRequest, attempt: Attempt, answer: AnswerForm) -> None:
     is_document = answer.is_valid()
     if not (answer.reason.is_valid() and is_document):
         raise Invalid(
@@ -146,60 +147,60 @@ def _conclude(request: HttpRequest, attempt: Attempt, answer: AnswerForm) -> Non
             if answer.mode == AS_JSON
             else _("It cannot be read: its fields say why.")
         )
-    said, reason = request.POST.get("outcome", ""), answer.reason.cleaned_data["reason"].strip()
-    human_tasks.resolve_task(attempt.run_id, attempt.pk, said, request.user.get_username(), answer.document, reason)
+    outcome, reason = request.POST.get("outcome", ""), answer.reason.cleaned_data["reason"].strip()
+    human_tasks.resolve_task(attempt.run_id, attempt.pk, outcome, request.user.get_username(), answer.document, reason)
 
 
-def _take(request: HttpRequest, task_id: str) -> str:
-    human_tasks.claim_task(task_id, request.user.get_username(), _reason(request))
+def _claim_task(request: HttpRequest, task_id: str) -> str:
+    human_tasks.claim_task(task_id, request.user.get_username(), _parse_reason(request))
     return _("It is yours.")
 
 
-def _put_back(request: HttpRequest, task_id: str) -> str:
-    human_tasks.release_task(task_id, request.user.get_username(), _reason(request))
+def _release_task(request: HttpRequest, task_id: str) -> str:
+    human_tasks.release_task(task_id, request.user.get_username(), _parse_reason(request))
     return _("Nobody has it now.")
 
 
-def _hand_on(request: HttpRequest, task_id: str) -> str:
+def _delegate_task(request: HttpRequest, task_id: str) -> str:
     kind, _sign, to = request.POST.get("to", "").partition(":")
     minutes = request.POST.get("minutes", "").strip()
     if minutes and (not minutes.isdecimal() or len(minutes) > 6):
         raise Invalid(_("%(text)r is no number of minutes.") % {"text": minutes[:40]})
     due_at = clock.now() + int(minutes) * MINUTE if minutes else None
     by, is_group = request.user.get_username(), kind == "group"
-    human_tasks.delegate_task(task_id, to, by, _reason(request), is_group=is_group, due_at=due_at)
+    human_tasks.delegate_task(task_id, to, by, _parse_reason(request), is_group=is_group, due_at=due_at)
     return _("It is asked of %(who)s now.") % {"who": to}
 
 
-def _skip(request: HttpRequest, task_id: str) -> str:
-    human_tasks.skip_assignment(task_id, request.user.get_username(), _reason(request))
+def _skip_assignment(request: HttpRequest, task_id: str) -> str:
+    human_tasks.skip_assignment(task_id, request.user.get_username(), _parse_reason(request))
     return _("The next one is asked.")
 
 
-def _comment(request: HttpRequest, task_id: str) -> str:
+def _add_comment(request: HttpRequest, task_id: str) -> str:
     human_tasks.add_comment(task_id, request.POST.get("text", ""), request.user.get_username())
     return _("Your comment is kept.")
 
 
-ACTS: dict[str, Callable[[HttpRequest, str], str]] = {
-    "take": _take,
-    "put_back": _put_back,
-    "hand_on": _hand_on,
-    "skip": _skip,
-    "comment": _comment,
+ACTIONS: dict[str, Callable[[HttpRequest, str], str]] = {
+    "take": _claim_task,
+    "put_back": _release_task,
+    "hand_on": _delegate_task,
+    "skip": _skip_assignment,
+    "comment": _add_comment,
 }
 
 
-def _reason(request: HttpRequest) -> str:
+def _parse_reason(request: HttpRequest) -> str:
     return request.POST.get("reason", "").strip()[:500]
 
 
-def _comment_context(entry: Any) -> str:
-    return str(SAID[entry.action]) % {name: entry.facts.get(name, "") for name in ("to", "from")}
+def _comment_text(entry: Any) -> str:
+    return str(COMMENT_LABELS[entry.action]) % {name: entry.facts.get(name, "") for name in ("to", "from")}
 
 
 def _find_attempt(id: str) -> Attempt:
-    attempt = attempts_for_panel().filter(pk=id, task__in=OPEN_FOR_PEOPLE).first()
+    attempt = attempts_for_panel().filter(pk=id, task__in=OPEN_HUMAN_TASKS).first()
     if attempt is None:
         raise NotFound(_("This task does not wait for a person, or not any more: it may have been answered."))
     return attempt

@@ -15,7 +15,7 @@ from ...insight import selections
 from ...insight.durations import DAY, HOUR
 from ...insight.selections.api_queries import to_query
 from ..bulk.bulk_plan import selection_parameters
-from ..runs.filters import FIELDS, FilterField, parse_duration
+from ..runs.filters import FILTER_FIELDS, FilterField, parse_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +31,13 @@ class BuiltInView:
 def built_in_views(request: HttpRequest) -> Iterator[BuiltInView]:
     """What an operator looks at most, as it is at this moment."""
     now = clock.now()
-    yield _of(_("Failed today"), {"status": ["FAILED", "TIMED_OUT"], "ended_since": now - now % DAY})
+    yield _selection_view(_("Failed today"), {"status": ["FAILED", "TIMED_OUT"], "ended_since": now - now % DAY})
     yield BuiltInView(_("Late"), _("runs that are open for longer than usual"), reverse("admin:pulse"))
     yield BuiltInView(_("Nobody polling"), _("queues in which work waits, and no worker asks"), reverse("admin:queues"))
     yield BuiltInView(_("Waiting for people"), _("tasks that wait for a person's answer"), reverse("admin:waiting"))
-    yield _of(_("Long running"), {"status": ["RUNNING"], "started_before": now - HOUR})
+    yield _selection_view(_("Long running"), {"status": ["RUNNING"], "started_before": now - HOUR})
     yield BuiltInView(_("Retrying"), _("attempts that wait for their next try, or are at it"), retrying_address())
-    yield _of(_("My starts"), {"started_by": request.user.get_username()})
+    yield _selection_view(_("My starts"), {"started_by": request.user.get_username()})
 
 
 def retrying_address() -> str:
@@ -45,7 +45,7 @@ def retrying_address() -> str:
     return reverse("admin:conductor_attempt_changelist", query={"state": "retrying"})
 
 
-def _of(name: str, selection: dict[str, Any]) -> BuiltInView:
+def _selection_view(name: str, selection: dict[str, Any]) -> BuiltInView:
     return BuiltInView(name, selection_text(selection), list_address(selection), operate_address(selection))
 
 
@@ -59,12 +59,16 @@ def selection_text(selection: Mapping[str, Any]) -> str:
 
 def selection_query(selection: Mapping[str, Any]) -> dict[str, str]:
     """A selection as the address of the list of runs names it."""
-    found = {field.name: _query_value(field, selection[field.part]) for field in FIELDS if field.part in selection}
+    found = {
+        field.name: _query_value(field, selection[field.selection_key])
+        for field in FILTER_FIELDS
+        if field.selection_key in selection
+    }
     return found | ({"status": ",".join(selection["status"])} if selection.get("status") else {})
 
 
 def _query_value(field: FilterField, value: Any) -> str:
-    return f"{value} ms" if field.read is parse_duration else str(value)
+    return f"{value} ms" if field.parse is parse_duration else str(value)
 
 
 def list_address(selection: Mapping[str, Any]) -> str:

@@ -17,22 +17,22 @@ from ...core.states import FAILURE, REGRESSED
 from ...engine import failures
 from ...insight.failures import VIEWS, ListedFailureGroup, failure_detail, failure_inbox
 from ...models import AuditEntry, FailureGroup
-from ..badges import pill
+from ..badges import render_pill
 from ..charts import sparkline
 from ..error_messages import require_permission, show_refusal
 from ..object_pages import ObjectPage
 from ..pages import Page
 
 PERMISSION = "conductor.change_run"
-LOOKS = {
+STATE_PILLS = {
     "OPEN": ("failed", "failed", gettext_lazy("Open")),
     "REGRESSED": ("failed", "warning", gettext_lazy("Regressed")),
     "ACKNOWLEDGED": ("waiting", "person", gettext_lazy("Acknowledged")),
     "RESOLVED": ("succeeded", "succeeded", gettext_lazy("Resolved")),
     "IGNORED": ("stopped", "skipped", gettext_lazy("Ignored")),
 }
-MOST_ACTS = 20
-BY = {
+MAX_ACTIONS = 20
+BREAKDOWN_LABELS = {
     "version": gettext_lazy("By version of the definition"),
     "build": gettext_lazy("By worker build"),
     "worker": gettext_lazy("By worker"),
@@ -40,7 +40,7 @@ BY = {
     "label": gettext_lazy("By label of the run"),
 }
 """What the failures of a group are counted by."""
-TALLIED = ("version", "build")
+COUNTED_ON_ARRIVAL = ("version", "build")
 """What all of them were counted by as they came; by anything else the newest are."""
 
 
@@ -53,7 +53,7 @@ class GroupTransition:
     sentence: str
 
 
-MOVES = (
+TRANSITIONS = (
     GroupTransition(
         "acknowledge", gettext_lazy("Acknowledge"), gettext_lazy("Somebody knows of it and looks after it.")
     ),
@@ -79,15 +79,15 @@ class FailuresPage(Page):
     live_template = "ops/failures/groups.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        view, asked = request.GET.get("view", "open"), request.GET
+        view, query = request.GET.get("view", "open"), request.GET
         view = view if view in VIEWS else "open"
-        definition, text = asked.get("definition", "").replace("\0", ""), asked.get("q", "").replace("\0", "")
+        definition, text = query.get("definition", "").replace("\0", ""), query.get("q", "").replace("\0", "")
         found = failure_inbox(view, request.user.get_username(), clock.now(), definition=definition, text=text)
         return {
             "tabs": [(name, words, found.counts[name], name == view) for name, (words, _states) in VIEWS.items()],
             "view": view,
             "words": VIEWS[view][0],
-            "rows": [_row(listed) for listed in found.groups],
+            "rows": [_group_row(listed_group) for listed_group in found.groups],
             "inbox": found,
             "definition": definition,
             "text": text,
@@ -95,30 +95,30 @@ class FailuresPage(Page):
         }
 
 
-def _row(listed: ListedFailureGroup) -> dict[str, Any]:
-    group = listed.group
+def _group_row(listed_group: ListedFailureGroup) -> dict[str, Any]:
+    group = listed_group.group
     return {
         "group": group,
-        "state": state_pill(group.state),
-        "spark": sparkline(listed.hours, _("failures in each of the last 24 hours"), "bad"),
-        "today": listed.today,
-        "address": group_address(group.pk),
+        "state": render_state_pill(group.state),
+        "spark": sparkline(listed_group.hours, _("failures in each of the last 24 hours"), "bad"),
+        "today": listed_group.today,
+        "address": failure_group_address(group.pk),
     }
 
 
-def state_pill(state: str) -> SafeString:
+def render_state_pill(state: str) -> SafeString:
     """The state of a group as icon, word and colour."""
-    tone, icon, word = LOOKS[state]
-    return pill(tone, word, icon)
+    tone, icon, word = STATE_PILLS[state]
+    return render_pill(tone, word, icon)
 
 
-def _runs_with(group: FailureGroup, place: str, value: str) -> str:
+def _matching_runs_address(group: FailureGroup, place: str, value: str) -> str:
     """Where the group's runs with that value are listed; nowhere for none."""
-    asked = {"failure_group": group.pk, "inside": f"input.{place}={value}"}
-    return reverse("admin:conductor_run_changelist", query=asked) if value else ""
+    query = {"failure_group": group.pk, "inside": f"input.{place}={value}"}
+    return reverse("admin:conductor_run_changelist", query=query) if value else ""
 
 
-def group_address(group_id: int) -> str:
+def failure_group_address(group_id: int) -> str:
     """Where the page of a group is."""
     return reverse("admin:failure_group", args=[group_id])
 
@@ -129,96 +129,98 @@ class FailureGroupPage(ObjectPage):
     name, template, permission = "failure_group", "ops/failure_group.html", "conductor.view_failuregroup"
     route = "failures/<int:group_id>/"
 
-    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
-        group = _group(which["group_id"])
+    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+        group = _find_group(url_kwargs["group_id"])
         place = request.GET.get("place", "").replace("\0", "").strip()[:200].removeprefix("input.")
-        told = failure_detail(group, clock.now(), place)
+        detail = failure_detail(group, clock.now(), place)
         acts = AuditEntry.objects.filter(object_type="failure group", object_id=str(group.pk)).order_by("-id")
-        versions = [int(value) for value, _count in told.by["version"]]
+        versions = [int(value) for value, _count in detail.by["version"]]
         return {
             "title": f"{group.definition} · {group.ref or _('the run itself')}",
             "group": group,
-            "state": state_pill(group.state),
-            "story": told,
-            "spark": sparkline(told.listed.hours, _("failures in each of the last 24 hours"), "bad"),
+            "state": render_state_pill(group.state),
+            "story": detail,
+            "spark": sparkline(detail.listed_group.hours, _("failures in each of the last 24 hours"), "bad"),
             "place": place,
-            "by_value": [(value, count, _runs_with(group, place, value)) for value, count in told.by_value],
-            "most_of_a_value": max((count for _value, count in told.by_value), default=0),
+            "by_value": [
+                (value, count, _matching_runs_address(group, place, value)) for value, count in detail.value_counts
+            ],
+            "most_of_a_value": max((count for _value, count in detail.value_counts), default=0),
             "by": [
-                (BY[name], rows, max(count for _value, count in rows), name not in TALLIED)
-                for name, rows in told.by.items()
+                (BREAKDOWN_LABELS[name], rows, max(count for _value, count in rows), name not in COUNTED_ON_ARRIVAL)
+                for name, rows in detail.by.items()
                 if rows
             ],
-            "moves": [move for move in MOVES if FAILURE.allows(group.state, move.event)],
+            "moves": [move for move in TRANSITIONS if FAILURE.allows(group.state, move.event)],
             "newest_version": max(versions, default=0),
             "may_act": request.user.has_perm(PERMISSION),
             "permission": PERMISSION,
-            "parts": list(group.parts.all()[:MOST_ACTS]),
+            "parts": list(group.parts.all()[:MAX_ACTIONS]),
             "whole": group.merged_into,
-            "acts": list(acts[:MOST_ACTS]),
+            "acts": list(acts[:MAX_ACTIONS]),
             "is_regressed": group.state == REGRESSED,
             "retry": reverse("admin:bulk_plan", query={"failure_group": group.pk, "action": "retry"}),
         }
 
-    def handle_post(self, request: HttpRequest, **which: Any) -> HttpResponse:
+    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
         require_permission(request, PERMISSION)
-        group = _group(which["group_id"])
-        do = ACTS.get(request.POST.get("do", ""))
+        group = _find_group(url_kwargs["group_id"])
+        do = ACTIONS.get(request.POST.get("do", ""))
         try:
             if do is None:
                 raise Invalid(_("It is not said what is to be done."))
             messages.success(request, do(group, request.POST, request.user.get_username()))
         except RequestRefused as refused:
             show_refusal(request, refused)
-        return HttpResponseRedirect(group_address(group.pk))
+        return HttpResponseRedirect(failure_group_address(group.pk))
 
 
-def _move(event: str) -> Callable[[FailureGroup, Mapping[str, str], str], str]:
-    def act(group: FailureGroup, said: Mapping[str, str], by: str) -> str:
-        version, build = said.get("version", "").strip(), said.get("build", "").strip()
+def _transition_handler(event: str) -> Callable[[FailureGroup, Mapping[str, str], str], str]:
+    def act(group: FailureGroup, form_data: Mapping[str, str], by: str) -> str:
+        version, build = form_data.get("version", "").strip(), form_data.get("build", "").strip()
         if version and (not version.isdecimal() or len(version) > 9):
             raise Invalid(_("%(text)s is no version.") % {"text": repr(version[:40])})
         known = {"version": int(version) if version else None, "build": build[:255]}
-        moved = failures.transition_group(group.pk, event, by, said.get("reason", "").strip(), **known)
-        return _("The group is %(state)s now.") % {"state": LOOKS[moved.state][2]}
+        moved = failures.transition_group(group.pk, event, by, form_data.get("reason", "").strip(), **known)
+        return _("The group is %(state)s now.") % {"state": STATE_PILLS[moved.state][2]}
 
     return act
 
 
-def _assign(group: FailureGroup, said: Mapping[str, str], by: str) -> str:
-    who = said.get("assignee", "").strip()
-    failures.assign_group(group.pk, who, by, said.get("reason", "").strip())
+def _assign_group(group: FailureGroup, form_data: Mapping[str, str], by: str) -> str:
+    who = form_data.get("assignee", "").strip()
+    failures.assign_group(group.pk, who, by, form_data.get("reason", "").strip())
     return _("%(who)s looks after it.") % {"who": who} if who else _("Nobody looks after it.")
 
 
-def _annotate(group: FailureGroup, said: Mapping[str, str], by: str) -> str:
-    failures.annotate_group(group.pk, said.get("note", ""), by)
+def _annotate_group(group: FailureGroup, form_data: Mapping[str, str], by: str) -> str:
+    failures.annotate_group(group.pk, form_data.get("note", ""), by)
     return _("The note is kept.")
 
 
-def _merge(group: FailureGroup, said: Mapping[str, str], by: str) -> str:
-    into = said.get("into", "").strip()
+def _merge_groups(group: FailureGroup, form_data: Mapping[str, str], by: str) -> str:
+    into = form_data.get("into", "").strip()
     if not into.isdecimal() or len(into) > 18:
         raise Invalid(_("%(text)s is no number of a group.") % {"text": repr(into[:40])})
-    failures.merge_groups(group.pk, int(into), by, said.get("reason", "").strip())
+    failures.merge_groups(group.pk, int(into), by, form_data.get("reason", "").strip())
     return _("It is part of group %(number)s now.") % {"number": into}
 
 
-def _split(group: FailureGroup, said: Mapping[str, str], by: str) -> str:
-    failures.split_group(group.pk, by, said.get("reason", "").strip())
+def _split_group(group: FailureGroup, form_data: Mapping[str, str], by: str) -> str:
+    failures.split_group(group.pk, by, form_data.get("reason", "").strip())
     return _("It is a group of its own again.")
 
 
-ACTS: dict[str, Callable[[FailureGroup, Mapping[str, str], str], str]] = {
-    **{move.event: _move(move.event) for move in MOVES},
-    "assign": _assign,
-    "note": _annotate,
-    "merge": _merge,
-    "split": _split,
+ACTIONS: dict[str, Callable[[FailureGroup, Mapping[str, str], str], str]] = {
+    **{move.event: _transition_handler(move.event) for move in TRANSITIONS},
+    "assign": _assign_group,
+    "note": _annotate_group,
+    "merge": _merge_groups,
+    "split": _split_group,
 }
 
 
-def _group(group_id: int) -> FailureGroup:
+def _find_group(group_id: int) -> FailureGroup:
     group = FailureGroup.objects.select_related("merged_into").filter(pk=min(group_id, 2**62)).first()
     if group is None:
         raise NotFound(_("There is no group of failures %(number)s.") % {"number": group_id})

@@ -13,51 +13,53 @@ from ...insight.health import EngineHealth, is_sweep_late
 from ...insight.queues import QueueState, list_queues
 from ...insight.waiting_for_people import count_overdue, waiting_attempts
 from ...models import BulkOperation, FailureGroup, QueueHold, Run, WorkflowDefinition
-from ..badges import badge, format_lower_bound, relative_time
+from ..badges import format_lower_bound, relative_time, render_badge
 from ..paginator import MOST_COUNTED
 from ..runs.page import run_address
 from ..tiles import build_tile
 from .queues import queue_address
 
-MOST_FAILURES = 8
-MOST_PEOPLE = 100
+MAX_FAILURES = 8
+MAX_WAITING_TASKS = 100
 
 
-def overview(health: EngineHealth) -> dict[str, Any]:
+def overview_context(health: EngineHealth) -> dict[str, Any]:
     """What the front page shows: the numbers, the first steps, and what needs attention."""
     now = clock.now()
-    known = build_tile(_("The queues"), "", lambda: {"states": list_queues()})
-    states: list[QueueState] = known.shown.get("states", [])
-    numbers = build_tile(_("The numbers"), "ops/overview/numbers.html", lambda: _numbers(states))
+    queue_tile = build_tile(_("The queues"), "", lambda: {"states": list_queues()})
+    states: list[QueueState] = queue_tile.context.get("states", [])
+    numbers = build_tile(_("The numbers"), "ops/overview/numbers.html", lambda: _numbers_context(states))
     concerns = [
-        build_tile(_("The sweeps"), "ops/overview/sweeps.html", lambda: {"rows": _sweeps(health, now)}),
+        build_tile(_("The sweeps"), "ops/overview/sweeps.html", lambda: {"rows": _sweep_rows(health, now)}),
         build_tile(_("The queues"), "ops/overview/neglected.html", lambda: {"rows": _unpolled_queues(states, now)}),
-        build_tile(_("What waits for people"), "ops/overview/people.html", lambda: _people(now)),
+        build_tile(_("What waits for people"), "ops/overview/people.html", lambda: _waiting_tasks_context(now)),
         build_tile(_("What waits for a second person"), "ops/overview/approvals.html", _pending_operations),
-        build_tile(_("The failures"), "ops/overview/failures.html", lambda: _failure_section(now, numbers.shown)),
+        build_tile(_("The failures"), "ops/overview/failures.html", lambda: _failure_section(now, numbers.context)),
     ]
-    if known.is_broken:
-        concerns[1] = known
+    if queue_tile.is_broken:
+        concerns[1] = queue_tile
     return {
         "numbers": numbers,
         "concerns": concerns,
-        "is_calm": not any(each.is_broken or any(each.shown.values()) for each in concerns),
-        "steps": build_tile(_("The first steps"), "ops/overview/steps.html", lambda: _steps(states, numbers.shown)),
+        "is_calm": not any(each.is_broken or any(each.context.values()) for each in concerns),
+        "steps": build_tile(
+            _("The first steps"), "ops/overview/steps.html", lambda: _first_steps_context(states, numbers.context)
+        ),
     }
 
 
-def _numbers(states: list[QueueState]) -> dict[str, Any]:
+def _numbers_context(states: list[QueueState]) -> dict[str, Any]:
     return {
-        "counts": _counts(),
+        "counts": _status_counts(),
         "waiting": sum(queue.pending for queue in states),
         "waiting_words": format_lower_bound(
-            sum(queue.counted for queue in states), any(queue.is_more for queue in states)
+            sum(queue.counted for queue in states), any(queue.has_more for queue in states)
         ),
         "leased": sum(queue.leased for queue in states),
     }
 
 
-def _steps(states: list[QueueState], numbers: dict[str, Any]) -> dict[str, Any]:
+def _first_steps_context(states: list[QueueState], numbers: dict[str, Any]) -> dict[str, Any]:
     """How far somebody has come who has just begun."""
     some = any(count["count"] for count in numbers.get("counts", ()))
     has_definitions = some or WorkflowDefinition.objects.exists()
@@ -68,10 +70,10 @@ def _steps(states: list[QueueState], numbers: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sweeps(health: EngineHealth, now: int) -> list[dict[str, Any]]:
+def _sweep_rows(health: EngineHealth, now: int) -> list[dict[str, Any]]:
     return [
         {"sweep": sweep, "is_late": is_sweep_late(sweep, now), "began": relative_time(sweep.began_at, now)}
-        for sweep in health.troubled
+        for sweep in health.troubled_sweeps
     ]
 
 
@@ -91,37 +93,37 @@ def _unpolled_queues(states: list[QueueState], now: int) -> list[dict[str, Any]]
     ]
 
 
-def _people(now: int) -> dict[str, Any]:
-    count = waiting_attempts().order_by()[: MOST_PEOPLE + 1].count()
+def _waiting_tasks_context(now: int) -> dict[str, Any]:
+    count = waiting_attempts().order_by()[: MAX_WAITING_TASKS + 1].count()
     return {
-        "count": min(count, MOST_PEOPLE),
-        "is_cut": count > MOST_PEOPLE,
+        "count": min(count, MAX_WAITING_TASKS),
+        "is_cut": count > MAX_WAITING_TASKS,
         "overdue": count_overdue(now) if count else 0,
     }
 
 
 def _pending_operations() -> dict[str, Any]:
-    return {"rows": list(BulkOperation.objects.waiting_for_approval()[:MOST_FAILURES])}
+    return {"rows": list(BulkOperation.objects.waiting_for_approval()[:MAX_FAILURES])}
 
 
 def _failure_section(now: int, numbers: dict[str, Any]) -> dict[str, Any]:
     """What fails: the groups that nobody has dealt with; runs one by one only until the first group is made."""
-    groups = FailureGroup.objects.own().filter(state__in=sorted(FAILURE.open)).order_by("-last_at")[:MOST_FAILURES]
+    groups = FailureGroup.objects.own().filter(state__in=sorted(FAILURE.open)).order_by("-last_at")[:MAX_FAILURES]
     shown = [{"group": group, "at": relative_time(group.last_at, now)} for group in groups]
     is_none = any(count["status"] == "FAILED" and not count["count"] for count in numbers.get("counts", ()))
-    return {"groups": shown, "runs": [] if shown or is_none else _failures(now)}
+    return {"groups": shown, "runs": [] if shown or is_none else _failed_run_rows(now)}
 
 
-def _failures(now: int) -> list[dict[str, Any]]:
+def _failed_run_rows(now: int) -> list[dict[str, Any]]:
     defer_payloads = (
         Run.objects.defer_payloads().filter(status="FAILED").defer("input", "output", "variables", "domains")
     )
-    runs = list(defer_payloads.order_by("-created_at")[:MOST_FAILURES])
+    runs = list(defer_payloads.order_by("-created_at")[:MAX_FAILURES])
     failed = failure_reasons(runs) if runs else {}
-    return [_failure(run, *failed.get(run.pk, ("", first_line(run.reason, 200))), now) for run in runs]
+    return [_failed_run_row(run, *failed.get(run.pk, ("", first_line(run.reason, 200))), now) for run in runs]
 
 
-def _failure(run: Run, task: str, reason: str, now: int) -> dict[str, Any]:
+def _failed_run_row(run: Run, task: str, reason: str, now: int) -> dict[str, Any]:
     return {
         "run": run,
         "address": run_address(run.pk),
@@ -131,11 +133,14 @@ def _failure(run: Run, task: str, reason: str, now: int) -> dict[str, Any]:
     }
 
 
-def _counts() -> list[dict[str, Any]]:
+def _status_counts() -> list[dict[str, Any]]:
     """How many runs are open in each status, counted up to a bound."""
-    return [{"status": status, "badge": badge(status), **_count(status)} for status in ("RUNNING", "PAUSED", "FAILED")]
+    return [
+        {"status": status, "badge": render_badge(status), **_count_runs(status)}
+        for status in ("RUNNING", "PAUSED", "FAILED")
+    ]
 
 
-def _count(status: str) -> dict[str, Any]:
+def _count_runs(status: str) -> dict[str, Any]:
     count = Run.objects.filter(status=status).order_by()[: MOST_COUNTED + 1].count()
     return {"count": min(count, MOST_COUNTED), "is_capped": count > MOST_COUNTED}

@@ -22,8 +22,8 @@ from ..runs.page import run_address
 from ..tiles import build_tile
 from .queues import queue_address
 
-MOST_QUEUES = 8
-KINDS = {
+MAX_QUEUES = 8
+ACTIVITY_KINDS = {
     "started": (gettext_lazy("Started"), "started", {}, "active"),
     "finished": (gettext_lazy("Finished"), "ended", {}, "succeeded"),
     "failed": (gettext_lazy("Failed"), "ended", {"status": "FAILED"}, "failed"),
@@ -31,7 +31,7 @@ KINDS = {
 """Each line of the rhythm: its word, which moment of a run it counts by, the filter that lists it, its colour."""
 
 
-class PulsePage(Page):
+class OverviewActivityPage(Page):
     """A fragment of the front page, which comes after the rest; each of its tiles may fail by itself."""
 
     name, permission, template = "pulse", "conductor.view_run", "ops/overview/pulse_page.html"
@@ -44,79 +44,88 @@ class PulsePage(Page):
         return {
             "columns": [
                 [
-                    build_tile(_("The last day"), "ops/overview/day.html", lambda: _day(of_the_day())),
-                    build_tile(_("What is slow"), "ops/overview/slow.html", lambda: _slow(now)),
+                    build_tile(_("The last day"), "ops/overview/day.html", lambda: _last_day_context(of_the_day())),
+                    build_tile(_("What is slow"), "ops/overview/slow.html", lambda: _slow_definitions_context(now)),
                 ],
                 [
-                    build_tile(_("The last hour"), "ops/overview/hour.html", lambda: _hour(of_the_day(), now)),
-                    build_tile(_("What waits longest"), "ops/overview/oldest.html", lambda: {"rows": _oldest(now)}),
+                    build_tile(
+                        _("The last hour"), "ops/overview/hour.html", lambda: _last_hour_context(of_the_day(), now)
+                    ),
+                    build_tile(
+                        _("What waits longest"), "ops/overview/oldest.html", lambda: {"rows": _oldest_queue_rows(now)}
+                    ),
                 ],
             ]
         }
 
 
-def runs_where(**asked: str) -> str:
+def filtered_runs_address(**asked: str) -> str:
     """The list of runs, filtered."""
     return reverse("admin:conductor_run_changelist", query=asked)
 
 
-def _hour(found: HourlyActivity, now: int) -> dict[str, Any]:
+def _last_hour_context(found: HourlyActivity, now: int) -> dict[str, Any]:
     return {
-        "beats": [(beat, runs_where(**beat.asked)) for beat in overview_metrics(found, now)],
+        "beats": [(beat, filtered_runs_address(**beat.asked)) for beat in overview_metrics(found, now)],
         "late": [{"run": run, "usual": usual, "address": run_address(run.pk)} for run, usual in overdue_runs(now)],
     }
 
 
-def _day(found: HourlyActivity) -> dict[str, Any]:
-    lines = [_line(line, found.since) for line in found.lines if line.kind in KINDS]
+def _last_day_context(found: HourlyActivity) -> dict[str, Any]:
+    lines = [_activity_line(line, found.since) for line in found.lines if line.kind in ACTIVITY_KINDS]
     return {"is_silent": found.is_silent, "lines": lines}
 
 
-def _line(line: ActivityLine, since: int) -> dict[str, Any]:
-    word, moment, asked, tone = KINDS[line.kind]
+def _activity_line(line: ActivityLine, since: int) -> dict[str, Any]:
+    word, moment, asked, tone = ACTIVITY_KINDS[line.kind]
     hours = [
-        (_hour_in_words(begin, now, then), runs_where(**_within(moment, begin, begin + HOUR), **asked), now, then)
-        for place, (now, then) in enumerate(zip(line.now, line.then, strict=True))
+        (
+            _hour_text(begin, now, week_ago),
+            filtered_runs_address(**_time_filter(moment, begin, begin + HOUR), **asked),
+            now,
+            week_ago,
+        )
+        for place, (now, week_ago) in enumerate(zip(line.now, line.week_ago, strict=True))
         for begin in [since + place * HOUR]
     ]
     return {
         "word": word,
         "total": line.total,
         "before": line.before,
-        "address": runs_where(**{f"{moment}_since": str(since)}, **asked),
-        "chart": _chart(str(word), hours, tone),
+        "address": filtered_runs_address(**{f"{moment}_since": str(since)}, **asked),
+        "chart": _activity_chart(str(word), hours, tone),
     }
 
 
-def _chart(word: str, hours: list[tuple[str, str, int, int]], tone: str) -> SafeString:
+def _activity_chart(word: str, hours: list[tuple[str, str, int, int]], tone: str) -> SafeString:
     return comparison_bars(hours, _("%(word)s in each of the last 24 hours, before a week ago") % {"word": word}, tone)
 
 
-def _within(moment: str, since: int, before: int) -> dict[str, str]:
+def _time_filter(moment: str, since: int, before: int) -> dict[str, str]:
     return {f"{moment}_since": str(since), f"{moment}_before": str(before)}
 
 
-def _hour_in_words(begin: int, now: int, then: int) -> str:
-    named = {"moment": exact_time(begin), "now": format_count(now), "then": format_count(then)}
+def _hour_text(begin: int, now: int, week_ago: int) -> str:
+    named = {"moment": exact_time(begin), "now": format_count(now), "then": format_count(week_ago)}
     return _("From %(moment)s for an hour: %(now)s; a week ago %(then)s") % named
 
 
-def _slow(now: int) -> dict[str, Any]:
-    return {"rows": [_definition(each, now) for each in slowest_definitions(now)]}
+def _slow_definitions_context(now: int) -> dict[str, Any]:
+    return {"rows": [_slow_definition_row(each, now) for each in slowest_definitions(now)]}
 
 
-def _definition(each: SlowDefinition, now: int) -> dict[str, Any]:
+def _slow_definition_row(each: SlowDefinition, now: int) -> dict[str, Any]:
     asked = {"name": each.name, "version": str(each.version), "status": "COMPLETED"}
     return {
         "slow": each,
-        "address": runs_where(**asked, ended_since=str(now - HOUR)),
+        "address": filtered_runs_address(**asked, ended_since=str(now - HOUR)),
         "factor": format_decimal(each.factor) if each.factor < 10 else format_count(round(each.factor)),
     }
 
 
-def _oldest(now: int) -> list[dict[str, Any]]:
+def _oldest_queue_rows(now: int) -> list[dict[str, Any]]:
     waiting = [queue for queue in list_queues() if queue.oldest_at is not None]
     return [
         {"queue": queue, "address": queue_address(queue.name), "age": format_duration(now - (queue.oldest_at or now))}
-        for queue in waiting[:MOST_QUEUES]
+        for queue in waiting[:MAX_QUEUES]
     ]

@@ -14,7 +14,7 @@ from ...insight.queue_position import format_rate, queue_rates
 from ...insight.queues import QueueState, limits_used, list_queues
 from ...insight.throughput import HourOfMinutes, last_hour
 from ...models import MinuteCount, QueueHold
-from ..badges import pill, relative_time
+from ..badges import relative_time, render_pill
 from ..charts import sparkline
 from ..pages import Page
 
@@ -36,8 +36,11 @@ class QueuesPage(Page):
         return {
             "queues": [
                 _queue_row(each, hours.get(each.name, HourOfMinutes()), speeds.get(each.name), now)
-                | {"state": _state(each, holds.get(each.name), limits.get(each.name), now)}
-                | {"limit": limits.get(each.name), "eta": _eta(each, speeds.get(each.name), holds.get(each.name))}
+                | {"state": _state_pill(each, holds.get(each.name), limits.get(each.name), now)}
+                | {
+                    "limit": limits.get(each.name),
+                    "eta": _format_eta(each, speeds.get(each.name), holds.get(each.name)),
+                }
                 for each in found
             ]
         }
@@ -58,22 +61,22 @@ def _queue_row(queue: QueueState, hour: HourOfMinutes, speed: float | None, now:
     }
 
 
-def _eta(queue: QueueState, speed: float | None, hold: QueueHold | None) -> str:
+def _format_eta(queue: QueueState, speed: float | None, hold: QueueHold | None) -> str:
     """When it will be empty at its speed of the last minutes."""
     if not (speed and queue.pending and hold is None):
         return "–"
     needs = format_duration(round(queue.counted / speed * 1000))
-    return _("more than %(span)s") % {"span": needs} if queue.is_more else needs
+    return _("more than %(span)s") % {"span": needs} if queue.has_more else needs
 
 
-def _state(queue: QueueState, hold: QueueHold | None, limit: tuple[int, int] | None, now: int) -> SafeString:
+def _state_pill(queue: QueueState, hold: QueueHold | None, limit: tuple[int, int] | None, now: int) -> SafeString:
     if hold is not None:
-        return pill("paused", _("paused"), "paused")
+        return render_pill("paused", _("paused"), "paused")
     if queue.is_neglected(now):
-        return pill("failed", _("nobody polls"), "warning")
+        return render_pill("failed", _("nobody polls"), "warning")
     if limit is not None and limit[0] >= limit[1] and queue.pending:
-        return pill("waiting", _("braked"))
-    return pill("succeeded", _("polled")) if queue.is_polled(now) else pill("stopped", _("not polled"))
+        return render_pill("waiting", _("braked"))
+    return render_pill("succeeded", _("polled")) if queue.is_polled(now) else render_pill("stopped", _("not polled"))
 
 
 def queue_address(name: str) -> str:

@@ -17,14 +17,14 @@ from ...core.errors import Invalid, RequestRefused
 from ...engine import human_tasks
 from ...insight.waiting_for_people import HumanTaskView, expected_output_names, human_task_inbox, waiting_attempts
 from ...models import Attempt
-from ..badges import pill
+from ..badges import render_pill
 from ..error_messages import require_permission, show_refusal
 from ..pages import Page
 
-SHOWN = 200
-MOST_AT_ONCE = 50
-ACT = "conductor.change_run"
-WHOSE = {"all": gettext_lazy("All"), "mine": gettext_lazy("Mine"), "groups": gettext_lazy("My groups")}
+MAX_SHOWN = 200
+MAX_AT_ONCE = 50
+ACT_PERMISSION = "conductor.change_run"
+INBOX_TABS = {"all": gettext_lazy("All"), "mine": gettext_lazy("Mine"), "groups": gettext_lazy("My groups")}
 
 
 class WaitingPage(Page):
@@ -37,25 +37,25 @@ class WaitingPage(Page):
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now, found, user = clock.now(), human_task_inbox(clock.now()), request.user
         groups = set(user.groups.values_list("name", flat=True))
-        of = {
-            "all": found.asks,
-            "mine": [ask for ask in found.asks if ask.is_of(user.get_username())],
-            "groups": [ask for ask in found.asks if ask.is_of_groups(groups)],
+        tasks_by_tab = {
+            "all": found.task_views,
+            "mine": [task_view for task_view in found.task_views if task_view.is_for_user(user.get_username())],
+            "groups": [task_view for task_view in found.task_views if task_view.is_for_groups(groups)],
         }
-        whose = request.GET.get("whose", "all")
-        asks = of.get(whose, found.asks)
+        selected_tab = request.GET.get("whose", "all")
+        task_views = tasks_by_tab.get(selected_tab, found.task_views)
         return {
-            "rows": (rows := [_row(request, ask, now) for ask in asks[:SHOWN]]),
-            "tabs": [(name, word, len(of[name]), name == whose) for name, word in WHOSE.items()],
-            "whose": whose,
-            "is_cut": found.is_cut or len(asks) > SHOWN,
-            "most": SHOWN,
+            "rows": (rows := [_task_row(request, task_view, now) for task_view in task_views[:MAX_SHOWN]]),
+            "tabs": [(name, word, len(tasks_by_tab[name]), name == selected_tab) for name, word in INBOX_TABS.items()],
+            "whose": selected_tab,
+            "is_cut": found.is_cut or len(task_views) > MAX_SHOWN,
+            "most": MAX_SHOWN,
             "may_act": any(row["may_act"] for row in rows),
         }
 
     def post(self, request: HttpRequest) -> HttpResponse:
         try:
-            _tell(request, *_answer_all(request))
+            _show_results(request, *_answer_selected(request))
         except RequestRefused as refused:
             show_refusal(request, refused)
         return HttpResponseRedirect(reverse("admin:waiting"))
@@ -69,7 +69,9 @@ def current_person(request: HttpRequest) -> Actor:
 def may_act(request: HttpRequest, attempt: Attempt) -> bool:
     """Whether the person may claim, hand on and answer this task: by the rule that the API asks too."""
     # ACT is the right over all runs, which the framework has read already.
-    return request.user.has_perm(ACT) or can_complete_human_task(current_person(request), permission_target(attempt))
+    return request.user.has_perm(ACT_PERMISSION) or can_complete_human_task(
+        current_person(request), permission_target(attempt)
+    )
 
 
 def permission_target(attempt: Attempt) -> dict[str, str]:
@@ -77,44 +79,44 @@ def permission_target(attempt: Attempt) -> dict[str, str]:
     return dict(task_target(attempt.queue, attempt.domain, attempt.task.name, attempt.run_id, attempt.run.name))
 
 
-def assignee_text(ask: HumanTaskView) -> str:
+def assignee_text(task_view: HumanTaskView) -> str:
     """Who has it or is asked, in words."""
-    to = ask.standing.assignee
-    if ask.taken_by:
-        return _("taken by %(who)s") % {"who": ask.taken_by}
+    to = task_view.assignment.assignee
+    if task_view.taken_by:
+        return _("taken by %(who)s") % {"who": task_view.taken_by}
     if to is None:
         return _("anybody")
     return _("the group %(who)s") % {"who": to.who} if to.is_group else to.who
 
 
-def _row(request: HttpRequest, ask: HumanTaskView, now: int) -> dict[str, Any]:
+def _task_row(request: HttpRequest, task_view: HumanTaskView, now: int) -> dict[str, Any]:
     return {
-        "ask": ask,
-        "attempt": ask.attempt,
-        "whose": assignee_text(ask),
-        "is_overdue": ask.is_overdue(now),
-        "overdue": pill("failed", _("overdue"), "late"),
-        "is_simple": is_simple(ask),
-        "may_act": may_act(request, ask.attempt),
+        "ask": task_view,
+        "attempt": task_view.attempt,
+        "whose": assignee_text(task_view),
+        "is_overdue": task_view.is_overdue(now),
+        "overdue": render_pill("failed", _("overdue"), "late"),
+        "is_simple": can_be_answered_in_bulk(task_view),
+        "may_act": may_act(request, task_view.attempt),
     }
 
 
-def is_simple(ask: HumanTaskView) -> bool:
+def can_be_answered_in_bulk(task_view: HumanTaskView) -> bool:
     """Whether it can be answered together with others: no later step reads anything of its output."""
-    return not expected_output_names(ask.attempt.run.plan_id, ask.attempt.task.ref)
+    return not expected_output_names(task_view.attempt.run.plan_id, task_view.attempt.task.ref)
 
 
-def _answer_all(request: HttpRequest) -> tuple[int, list[str]]:
+def _answer_selected(request: HttpRequest) -> tuple[int, list[str]]:
     """Answer each of the chosen, in its own transaction; one that refuses does not hold up the others."""
-    chosen = list(dict.fromkeys(request.POST.getlist("attempt")))[: MOST_AT_ONCE + 1]
+    chosen = list(dict.fromkeys(request.POST.getlist("attempt")))[: MAX_AT_ONCE + 1]
     attempts = list(waiting_attempts().filter(pk__in=chosen))
     if not any(may_act(request, attempt) for attempt in attempts):
-        require_permission(request, ACT)
+        require_permission(request, ACT_PERMISSION)
     outcome, reason = request.POST.get("outcome", ""), request.POST.get("reason", "").strip()
     if not reason:
         raise Invalid(_("Many at once are answered with a reason only."))
-    if not chosen or len(chosen) > MOST_AT_ONCE:
-        raise Invalid(_("Choose from 1 to %(most)s tasks.") % {"most": MOST_AT_ONCE})
+    if not chosen or len(chosen) > MAX_AT_ONCE:
+        raise Invalid(_("Choose from 1 to %(most)s tasks.") % {"most": MAX_AT_ONCE})
     done, refused = 0, []
     for attempt in attempts:
         try:
@@ -129,8 +131,8 @@ def _answer_all(request: HttpRequest) -> tuple[int, list[str]]:
     return done, refused
 
 
-def _tell(request: HttpRequest, done: int, refused: list[str]) -> None:
-    said = ngettext("%(count)s task is answered.", "%(count)s tasks are answered.", done)
-    (messages.success if done else messages.warning)(request, said % {"count": done})
+def _show_results(request: HttpRequest, done: int, refused: list[str]) -> None:
+    message = ngettext("%(count)s task is answered.", "%(count)s tasks are answered.", done)
+    (messages.success if done else messages.warning)(request, message % {"count": done})
     for sentence in refused[:10]:
         messages.error(request, sentence)

@@ -14,47 +14,47 @@ from ...core.errors import NotFound
 from ...insight.gate_verdicts import closed_gates, verdicts_on
 from ...insight.queue_position import attempts_ahead, queue_position
 from ...models import Attempt, TaskDefinition
-from ..badges import badge, mark_names
+from ..badges import mark_names, render_badge
 from ..object_pages import ObjectPage
 from ..runs.run_view_model import run_address
 from ..runs.task_actions import task_actions
 from ..runs.task_panel import attempts_for_panel
 from .queues import queue_address
 
-MOST_AHEAD = 10
+MAX_AHEAD = 10
 """Of those before it, how many are named."""
 
 
-class TurnPage(ObjectPage):
+class WhyWaitingPage(ObjectPage):
     """One task in its queue."""
 
     name, template, permission = "turn", "ops/turn.html", "conductor.view_attempt"
     live_template = "ops/turn/gates.html"
     route = "turn/<str:attempt_id>/"
 
-    def get_context(self, request: HttpRequest, **which: Any) -> dict[str, Any]:
+    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
         now = clock.now()
-        attempt = attempts_for_panel().filter(pk=which["attempt_id"]).first()
+        attempt = attempts_for_panel().filter(pk=url_kwargs["attempt_id"]).first()
         if attempt is None:
-            raise NotFound(f"There is no task {which['attempt_id'][:64]}.")
+            raise NotFound(f"There is no task {url_kwargs['attempt_id'][:64]}.")
         verdicts = verdicts_on(attempt, now)
         closed = closed_gates(verdicts)
-        place = queue_position(attempt, now)
-        ahead = _ahead(attempt, now) if place and place.ahead else []
+        position = queue_position(attempt, now)
+        ahead = _load_attempts_ahead(attempt, now) if position and position.ahead else []
         definition = TaskDefinition.objects.filter(name=attempt.name).only("pk").first()
         return {
             "title": _("Why %(task)s waits") % {"task": attempt.task},
             "attempt": attempt,
-            "badge": badge(attempt.status),
+            "badge": render_badge(attempt.status),
             "verdicts": [(verdict, mark_names(verdict.sentence)) for verdict in verdicts],
             "is_waiting": bool(verdicts),
             "first": mark_names(closed[0].sentence) if closed else "",
-            "position": place,
+            "position": position,
             "ahead": ahead,
-            "more_ahead": place.ahead - len(ahead) if place else 0,
-            "state": _state(attempt),
-            "of_run": _of_run(attempt),
-            "in_queue": _in_queue(attempt),
+            "more_ahead": position.ahead - len(ahead) if position else 0,
+            "state": _state_sentence(attempt),
+            "of_run": _run_sentence(attempt),
+            "in_queue": _queue_sentence(attempt),
             "task_acts": task_actions(attempt, now, request.user.has_perm),
             "definition": definition,
             "limit_address": _limit_address(definition, request) if definition else "",
@@ -62,11 +62,11 @@ class TurnPage(ObjectPage):
         }
 
 
-def _ahead(attempt: Attempt, now: int) -> list[Attempt]:
+def _load_attempts_ahead(attempt: Attempt, now: int) -> list[Attempt]:
     """The first of those that are handed out before it."""
     rows = attempts_ahead(attempt, now).defer_payloads().select_related("task", "run")
     payloads = [f"run__{name}" for name in ("input", "output", "variables")]
-    return list(rows.defer("input", "output", "task__step_state", *payloads)[:MOST_AHEAD])
+    return list(rows.defer("input", "output", "task__step_state", *payloads)[:MAX_AHEAD])
 
 
 def _limit_address(definition: TaskDefinition, request: HttpRequest) -> str:
@@ -76,17 +76,17 @@ def _limit_address(definition: TaskDefinition, request: HttpRequest) -> str:
     return reverse("admin:conductor_taskdefinition_change", args=[definition.pk])
 
 
-def _of_run(attempt: Attempt) -> SafeString:
+def _run_sentence(attempt: Attempt) -> SafeString:
     name, query = f"{attempt.run.name} v{attempt.run.version}", urlencode({"task": str(attempt.task)})
     link = format_html('<a href="{}?{}">{}</a>', run_address(attempt.run_id), query, name)
     return format_html(_("Of {run}."), run=link)
 
 
-def _in_queue(attempt: Attempt) -> SafeString:
+def _queue_sentence(attempt: Attempt) -> SafeString:
     link = format_html('<a href="{}">{}</a>', queue_address(attempt.queue), attempt.queue)
     return format_html(_("It belongs to the queue {queue}."), queue=link)
 
 
-def _state(attempt: Attempt) -> str:
+def _state_sentence(attempt: Attempt) -> str:
     facts = {"status": attempt.status.replace("_", " ").lower(), "worker": attempt.worker}
     return (_("It is %(status)s, with %(worker)s.") if attempt.worker else _("It is %(status)s.")) % facts

@@ -15,23 +15,23 @@ from ...engine import queues
 from ...insight.clock_skew import clock_skews
 from ...insight.durations import format_duration
 from ...insight.workers import WorkerSummary, workforce
-from ..badges import format_count, pill
+from ..badges import format_count, render_pill
 from ..error_messages import require_permission, show_refusal
 from ..pages import Page
 from .queues import queue_address
 
 PERMISSION = "conductor.change_run"
-LOOKS = {
+STATE_PILLS = {
     "alive": ("succeeded", gettext_lazy("alive")),
     "quiet": ("waiting", gettext_lazy("quiet")),
     "gone": ("stopped", gettext_lazy("gone")),
 }
-DONE = {
+ACTION_MESSAGES = {
     queues.drain_worker: gettext_lazy("It is handed nothing more, and finishes what it has."),
     queues.undrain_worker: gettext_lazy("It is handed work again."),
     queues.forget_worker: gettext_lazy("It is listed no more."),
 }
-MOST_QUEUES = 6
+MAX_QUEUES = 6
 
 
 class WorkersPage(Page):
@@ -41,17 +41,17 @@ class WorkersPage(Page):
     live_template = "ops/workers/rows.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        now, text = clock.now(), _text(request)
+        now, text = clock.now(), _search_text(request)
         found, off = workforce(now, text), clock_skews(now)
         return {
             "workers": [
-                _worker_row(worker, now) | {"skew": _skew(off.get(worker.name, 0))} for worker in found.workers
+                _worker_row(worker, now) | {"skew": _skew_pill(off.get(worker.name, 0))} for worker in found.workers
             ],
             "builds": found.builds,
             "more": found.more,
             "many_more": format_count(found.more) + "+" * found.is_capped,
             "text": text,
-            "address": _address(text),
+            "address": _workers_address(text),
             "may_act": request.user.has_perm(PERMISSION),
             "server": f"{request.scheme}://{request.get_host()}/api",
         }
@@ -68,43 +68,43 @@ class WorkersPage(Page):
                 messages.success(request, _("Handed to others: %(count)s.") % {"count": released})
             elif do in acts:
                 acts[do](worker, by, reason)
-                messages.success(request, DONE[acts[do]])
+                messages.success(request, ACTION_MESSAGES[acts[do]])
             else:
                 raise Invalid(_("It is not said what is to be done."))
         except RequestRefused as refused:
             show_refusal(request, refused)
-        return HttpResponseRedirect(_address(_text(request)))
+        return HttpResponseRedirect(_workers_address(_search_text(request)))
 
 
-def _text(request: HttpRequest) -> str:
+def _search_text(request: HttpRequest) -> str:
     """What is looked for among names and task types."""
     return request.GET.get("q", "").strip()[:100]
 
 
-def _address(text: str) -> str:
+def _workers_address(text: str) -> str:
     return reverse("admin:workers", query={"q": text} if text else None)
 
 
 def _worker_row(worker: WorkerSummary, now: int) -> dict[str, Any]:
     return {
         "worker": worker,
-        "state": _state(worker, now),
+        "state": _state_pill(worker, now),
         "is_gone": worker.state(now) == "gone",
-        "queues": [(name, queue_address(name)) for name in worker.queues[:MOST_QUEUES]],
-        "more": max(len(worker.queues) - MOST_QUEUES, 0),
+        "queues": [(name, queue_address(name)) for name in worker.queues[:MAX_QUEUES]],
+        "more": max(len(worker.queues) - MAX_QUEUES, 0),
     }
 
 
-def _skew(off: int) -> SafeString | str:
+def _skew_pill(off: int) -> SafeString | str:
     """What to say of a clock that goes wrong."""
     if not off:
         return ""
-    said = _("its clock is ahead by %(span)s") if off > 0 else _("its clock is behind by %(span)s")
-    return pill("failed", said % {"span": format_duration(abs(off))}, "warning")
+    sentence = _("its clock is ahead by %(span)s") if off > 0 else _("its clock is behind by %(span)s")
+    return render_pill("failed", sentence % {"span": format_duration(abs(off))}, "warning")
 
 
-def _state(worker: WorkerSummary, now: int) -> SafeString:
+def _state_pill(worker: WorkerSummary, now: int) -> SafeString:
     if worker.hold is not None:
-        return pill("paused", _("drained"), "paused")
+        return render_pill("paused", _("drained"), "paused")
     state = worker.state(now)
-    return pill(LOOKS[state][0], str(LOOKS[state][1]))
+    return render_pill(STATE_PILLS[state][0], str(STATE_PILLS[state][1]))

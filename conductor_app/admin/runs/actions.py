@@ -16,7 +16,7 @@ from ...engine import runs
 class RunAction:
     """One thing that can be asked for. `event`: the move of core/states.py that has to be possible.
 
-    `ends_it`: it makes an end, which somebody asks for only where there is none yet; the table allows clients more.
+    `ends_run`: it makes an end, which somebody asks for only where there is none yet; the table allows clients more.
     """
 
     name: str
@@ -28,28 +28,28 @@ class RunAction:
     options: tuple[tuple[str, Any], ...] = ()
     permission: str = "conductor.change_run"
     is_drastic: bool = False
-    is_of_task: bool = False  # offered beside an attempt, whose id goes along
+    needs_attempt: bool = False  # offered beside an attempt, whose id goes along
     is_planned: bool = False  # it repeats work: the planner shows what would happen
-    ends_it: bool = False
+    ends_run: bool = False
     button: Any = ""
 
     def is_possible(self, status: str) -> bool:
         """Whether the table has the move, it leads somewhere else, and a person would ask for it."""
-        if self.ends_it and status in RUN.final:
+        if self.ends_run and status in RUN.final:
             return False
         return RUN.allows(status, self.event) and RUN.after(status, self.event) != status
 
-    def chosen(self, answers: Mapping[str, str]) -> dict[str, Any]:
+    def parse_options(self, answers: Mapping[str, str]) -> dict[str, Any]:
         """The options that were ticked, and the attempt that it is about; raises Invalid where that is missing."""
         ticked: dict[str, Any] = {name: True for name, _label in self.options if name in answers}
-        if not self.is_of_task:
+        if not self.needs_attempt:
             return ticked
         if not answers.get("attempt_id"):
             raise Invalid(_("It is not said which task is meant."))
         return {**ticked, "attempt_id": answers["attempt_id"]}
 
 
-ACTIONS: dict[str, RunAction] = {
+RUN_ACTIONS: dict[str, RunAction] = {
     action.name: action
     for action in (
         RunAction(
@@ -91,7 +91,7 @@ ACTIONS: dict[str, RunAction] = {
                 "This task and what came after it are forgotten and done again. Other branches keep their results."
             ),
             is_drastic=True,
-            is_of_task=True,
+            needs_attempt=True,
             is_planned=True,
             button=gettext_lazy("Rerun from this task"),
         ),
@@ -122,7 +122,7 @@ ACTIONS: dict[str, RunAction] = {
             gettext_lazy("The run is stopped for good: open tasks are canceled, sub-workflows are stopped too."),
             options=(("with_failure", gettext_lazy("Start its failure workflow")),),
             is_drastic=True,
-            ends_it=True,
+            ends_run=True,
             button=gettext_lazy("Terminate this run"),
         ),
     )
@@ -132,15 +132,15 @@ ACTIONS: dict[str, RunAction] = {
 
 def run_actions() -> list[RunAction]:
     """What may be done to a run as a whole."""
-    return [action for action in ACTIONS.values() if not action.is_of_task]
+    return [action for action in RUN_ACTIONS.values() if not action.needs_attempt]
 
 
 def available_actions(status: str, has_permission: Callable[[str], bool]) -> dict[str, list[RunAction]]:
     """What this person may do to a run in this status, and from one of its tasks; as templates know it."""
     possible = [
-        action for action in ACTIONS.values() if action.is_possible(status) and has_permission(action.permission)
+        action for action in RUN_ACTIONS.values() if action.is_possible(status) and has_permission(action.permission)
     ]
     return {
-        "actions": [action for action in possible if not action.is_of_task],
-        "task_actions": [action for action in possible if action.is_of_task],
+        "actions": [action for action in possible if not action.needs_attempt],
+        "task_actions": [action for action in possible if action.needs_attempt],
     }

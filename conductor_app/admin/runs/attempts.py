@@ -22,19 +22,19 @@ from ...insight import keyset_pages
 from ...insight.attempt_waits import first_line
 from ...insight.selections import LAST
 from ...models import Attempt
-from ..badges import badge, relative_time
+from ..badges import relative_time, render_badge
 from ..documents import json_file_response
 from ..error_messages import require_permission, show_refusal
-from ..read_only import AddressedList, ReadOnlyAdmin
+from ..read_only import ReadOnlyAdmin, ServerAwareChangeList
 from .actions import available_actions
 from .log import log_text_response
 from .page import run_address
 from .page_query import RunPageQuery
-from .task_actions import PERMISSION, TASK_ACTS, task_actions
+from .task_actions import PERMISSION, TASK_ACTIONS, task_actions
 from .task_panel import DOCUMENTS, attempt_panel, attempts_for_panel
 
 
-class OpenFilter(admin.SimpleListFilter):
+class AttemptStateFilter(admin.SimpleListFilter):
     """What waits, and what is out with workers: both have an index."""
 
     title, parameter_name = gettext_lazy("state"), "state"
@@ -50,44 +50,46 @@ class OpenFilter(admin.SimpleListFilter):
         return queryset.filter(status="LEASED").exclude(queue="") if self.value() == "leased" else queryset
 
 
-class AttemptList(AddressedList):
+class AttemptList(ServerAwareChangeList):
     """Pages that go on where the last one ended, however many rows lie before it."""
 
     def get_filters_params(self, params: Any = None) -> dict[str, Any]:
         """The filters; where a page begins is none of them."""
-        return {name: value for name, value in super().get_filters_params(params).items() if name not in PLACES}
+        return {
+            name: value for name, value in super().get_filters_params(params).items() if name not in PAGE_PARAMETERS
+        }
 
     def get_results(self, request: HttpRequest) -> None:
-        places = {name: request.GET.get(name, "").replace("\0", "")[:80] for name in PLACES}
+        places = {name: request.GET.get(name, "").replace("\0", "")[:80] for name in PAGE_PARAMETERS}
         rows = self.queryset.order_by()
-        self.listed = keyset_pages.keyset_page(rows, keyset_pages.SortById(), **places)
+        self.current_page = keyset_pages.keyset_page(rows, keyset_pages.SortById(), **places)
         self.result_list, (self.result_count, self.is_capped) = (
-            self.listed.rows,
-            keyset_pages.count_rows(rows, self.listed),
+            self.current_page.rows,
+            keyset_pages.count_rows(rows, self.current_page),
         )
         self.show_full_result_count, self.show_admin_actions = False, False
         self.full_result_count, self.can_show_all, self.multi_page = self.result_count, False, True
         self.paginator = self.model_admin.get_paginator(request, self.queryset, 50)
 
-    def ways(self) -> dict[str, Any]:
+    def page_addresses(self) -> dict[str, Any]:
         """The ways to other pages, as the template names them."""
-        before, after = self.listed.before, self.listed.after
+        before, after = self.current_page.before, self.current_page.after
         return {
             "newer": self.get_query_string({"before": before}, ["after"]) if before else "",
             "older": self.get_query_string({"after": after}, ["before"]) if after else "",
-            "first": self.get_query_string(remove=PLACES) if before else "",
+            "first": self.get_query_string(remove=PAGE_PARAMETERS) if before else "",
         }
 
 
-PLACES = ("after", "before")
+PAGE_PARAMETERS = ("after", "before")
 
 
 class AttemptAdmin(ReadOnlyAdmin):
     """Each try at a task."""
 
-    list_display = ("state", "attempt", "queue", "worker", "scheduled", "ended", "trouble")
+    list_display = ("state", "attempt", "queue", "worker", "scheduled", "ended", "reason_text")
     list_display_links = None
-    list_filter = (OpenFilter,)
+    list_filter = (AttemptStateFilter,)
     list_select_related = ("task", "run")
     ordering = ("-id",)
     search_fields = ("id",)
@@ -101,7 +103,7 @@ class AttemptAdmin(ReadOnlyAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         response = super().changelist_view(request, extra_context)
         if isinstance(response, TemplateResponse) and response.context_data and "cl" in response.context_data:
-            response.context_data |= response.context_data["cl"].ways()
+            response.context_data |= response.context_data["cl"].page_addresses()
         return response
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Attempt]:
@@ -125,51 +127,51 @@ class AttemptAdmin(ReadOnlyAdmin):
         ]
 
     def change_view(self, request: HttpRequest, object_id: str, *rest: object, **more: object) -> HttpResponse:
-        attempt, now = self._found(request, object_id), clock.now()
-        shown = {
+        attempt, now = self._get_attempt_or_404(request, object_id), clock.now()
+        context = {
             **self.admin_site.each_context(request),
             "title": _("%(task)s, attempt %(number)s") % {"task": attempt.task, "number": attempt.number + 1},
             "opts": Attempt._meta,
             "attempt": attempt,
-            "badge": badge(attempt.status),
+            "badge": render_badge(attempt.status),
             "is_open": attempt.status in ATTEMPT.open,
             "run_address": run_address(attempt.run_id),
-            "run_badge": badge(attempt.run.status),
+            "run_badge": render_badge(attempt.run.status),
             **available_actions(attempt.run.status, request.user.has_perm),
             "panel": attempt_panel(attempt, [], 0, {}, now, RunPageQuery(request.GET)),
             "task_acts": task_actions(attempt, now, request.user.has_perm),
         }
-        return TemplateResponse(request, "admin/conductor/attempt/page.html", shown)
+        return TemplateResponse(request, "admin/conductor/attempt/page.html", context)
 
     def raw(self, request: HttpRequest, attempt_id: str, field: str) -> HttpResponse:
         """One payload as it is."""
-        attempt = self._found(request, attempt_id)
+        attempt = self._get_attempt_or_404(request, attempt_id)
         if field not in DOCUMENTS:
             raise Http404
         return json_file_response(getattr(attempt, field), f"{attempt.pk}-{field}")
 
     def log(self, request: HttpRequest, attempt_id: str) -> HttpResponse:
         """All that workers logged for it, as a file."""
-        return log_text_response(self._found(request, attempt_id))
+        return log_text_response(self._get_attempt_or_404(request, attempt_id))
 
     def act(self, request: HttpRequest, attempt_id: str, name: str) -> HttpResponse:
         """A button of a task was pressed; the answer is shown where its page was."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        act = TASK_ACTS.get(name)
+        act = TASK_ACTIONS.get(name)
         if act is None:
             raise Http404
         require_permission(request, PERMISSION)
-        attempt = self._found(request, attempt_id)
+        attempt = self._get_attempt_or_404(request, attempt_id)
         reason = request.POST.get("reason", "").strip()
         try:
             act.command(attempt, request.POST, request.user.get_username(), reason)
             messages.success(request, str(act.done))
         except RequestRefused as refused:
             show_refusal(request, refused, (_("See why it waits"), reverse("admin:turn", args=[attempt.pk])))
-        return HttpResponseRedirect(_back(attempt, request.POST.get("back", "")))
+        return HttpResponseRedirect(_return_address(attempt, request.POST.get("back", "")))
 
-    def _found(self, request: HttpRequest, attempt_id: str) -> Attempt:
+    def _get_attempt_or_404(self, request: HttpRequest, attempt_id: str) -> Attempt:
         if not self.has_view_permission(request):
             raise PermissionDenied
         attempt = attempts_for_panel().filter(pk=attempt_id).first()
@@ -179,7 +181,7 @@ class AttemptAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("status"))
     def state(self, attempt: Attempt) -> SafeString:
-        return badge(attempt.status)
+        return render_badge(attempt.status)
 
     @admin.display(description=gettext_lazy("attempt"))
     def attempt(self, attempt: Attempt) -> SafeString:
@@ -204,15 +206,15 @@ class AttemptAdmin(ReadOnlyAdmin):
         return relative_time(attempt.ended_at)
 
     @admin.display(description=gettext_lazy("reason"))
-    def trouble(self, attempt: Attempt) -> str:
+    def reason_text(self, attempt: Attempt) -> str:
         return first_line(attempt.reason, 160)
 
 
-def _back(attempt: Attempt, to: str) -> str:
+def _return_address(attempt: Attempt, to: str) -> str:
     """Where the button stood: why it waits, the attempt's own page, else its run's page with the task open."""
-    if to in PAGES:
-        return reverse(PAGES[to], args=[attempt.pk])
+    if to in RETURN_PAGES:
+        return reverse(RETURN_PAGES[to], args=[attempt.pk])
     return f"{run_address(attempt.run_id)}?{urlencode({'task': str(attempt.task)})}"
 
 
-PAGES = {"turn": "admin:turn", "attempt": "admin:conductor_attempt_change"}
+RETURN_PAGES = {"turn": "admin:turn", "attempt": "admin:conductor_attempt_change"}

@@ -19,18 +19,18 @@ from ...engine.definitions import validate_workflow
 from ...insight.diagram import Diagram, StepMarks
 from ...insight.run_bundle import BundledAttempt, RunBundle, export_run, parse_bundle
 from ...models import Run
-from ..badges import badge, icon, relative_time, running_time, status_tone
-from ..documents import LARGE, json_file_response, payload_label
+from ..badges import relative_time, render_badge, render_icon, running_time, status_tone
+from ..documents import MAX_INLINE_BYTES, json_file_response, payload_label
 from ..error_messages import show_refusal
 from ..json_tree import render_tree
 from ..pictures import draw_definition
 from .effects import describe_effects
 from .run_view_model import DOCUMENTS, find_readable_run, run_address
 
-LARGEST = 50_000_000
-LARGEST_DRAWN = 1_000_000
-MOST_SHOWN, MOST_TOLD = 300, 100
-ALL_VALUES = 500_000
+MAX_BYTES = 50_000_000
+MAX_DRAWN_BYTES = 1_000_000
+MAX_ATTEMPTS, MAX_HISTORY = 300, 100
+MAX_VALUE_BYTES = 500_000
 """Bytes of attempts' values that the page draws; the file has the others."""
 
 
@@ -42,8 +42,8 @@ class BundleFileForm(forms.Form):
     def clean_file(self) -> RunBundle:
         """What is in it."""
         file = self.cleaned_data["file"]
-        if file.size > LARGEST:
-            raise forms.ValidationError(_("The file has more than %(count)s MB.") % {"count": LARGEST // 1_000_000})
+        if file.size > MAX_BYTES:
+            raise forms.ValidationError(_("The file has more than %(count)s MB.") % {"count": MAX_BYTES // 1_000_000})
         try:
             return parse_bundle(orjson.loads(file.read()))
         except orjson.JSONDecodeError as fault:
@@ -54,7 +54,7 @@ class BundleFileForm(forms.Form):
 
 def export_run_file(request: HttpRequest, run_id: str) -> HttpResponse:
     """The run as a file."""
-    _admit(request)
+    _require_view_permission(request)
     if find_readable_run(run_id) is None:
         raise Http404
     run = Run.objects.get(pk=run_id)
@@ -68,7 +68,7 @@ def export_run_file(request: HttpRequest, run_id: str) -> HttpResponse:
 
 def inspect_bundle(model_admin: admin.ModelAdmin, request: HttpRequest) -> HttpResponse:
     """The form; with a file, what is in it."""
-    _admit(request)
+    _require_view_permission(request)
     form = BundleFileForm(request.POST or None, request.FILES or None)
     is_read = request.method == "POST" and form.is_valid()
     return TemplateResponse(
@@ -83,19 +83,19 @@ def inspect_bundle(model_admin: admin.ModelAdmin, request: HttpRequest) -> HttpR
     )
 
 
-def _admit(request: HttpRequest) -> None:
+def _require_view_permission(request: HttpRequest) -> None:
     if not request.user.has_perm("conductor.view_run"):
         raise PermissionDenied
 
 
 def _bundle_context(run: RunBundle) -> dict[str, Any]:
-    tone, end = status_tone(run.status), run.ended_at or run.taken_at
+    tone, end = status_tone(run.status), run.ended_at or run.exported_at
     return {
         "run": run,
         "title": f"{run.name} v{run.version}",
-        "badge": badge(run.status),
+        "badge": render_badge(run.status),
         "tone": tone,
-        "icon": icon(tone),
+        "icon": render_icon(tone),
         "facts": [
             (_("Duration"), running_time(run.created_at, end) if end else ""),
             (_("Started"), relative_time(run.created_at)),
@@ -104,51 +104,51 @@ def _bundle_context(run: RunBundle) -> dict[str, Any]:
             (_("Correlation id"), run.correlation_id),
             (_("Labels"), ", ".join(run.labels)),
             (_("Server"), run.server),
-            (_("Given out"), relative_time(run.taken_at)),
-            (_("By"), run.taken_by),
+            (_("Given out"), relative_time(run.exported_at)),
+            (_("By"), run.exported_by),
         ],
-        "picture": _picture(run),
+        "picture": _draw_run(run),
         "documents": [
             (payload_label(name), render_tree(run.documents[name])) for name in DOCUMENTS if run.documents[name]
         ],
-        "attempts": list(_attempts(run)),
-        "more_attempts": max(len(run.attempts) - MOST_SHOWN, 0),
+        "attempts": list(_attempt_rows(run)),
+        "more_attempts": max(len(run.attempts) - MAX_ATTEMPTS, 0),
         "history": [
-            {"entry": entry, "at": relative_time(entry.at), "effects": _effects(entry.effects)}
-            for entry in run.history[:MOST_TOLD]
+            {"entry": entry, "at": relative_time(entry.at), "effects": _effect_sentences(entry.effects)}
+            for entry in run.history[:MAX_HISTORY]
         ],
-        "more_history": max(len(run.history) - MOST_TOLD, 0),
+        "more_history": max(len(run.history) - MAX_HISTORY, 0),
     }
 
 
-def _picture(run: RunBundle) -> Diagram | None:
+def _draw_run(run: RunBundle) -> Diagram | None:
     """The definition with what became of its steps, if it is one."""
-    if not run.definition or len(orjson.dumps(run.definition)) > LARGEST_DRAWN:
+    if not run.definition or len(orjson.dumps(run.definition)) > MAX_DRAWN_BYTES:
         return None
     if validate_workflow(run.definition):
         return None
-    return draw_definition(run.definition, StepMarks.of(attempt for attempt in run.attempts if attempt.is_last))
+    return draw_definition(run.definition, StepMarks.from_tasks(attempt for attempt in run.attempts if attempt.is_last))
 
 
-def _attempts(run: RunBundle) -> Iterable[dict[str, Any]]:
+def _attempt_rows(run: RunBundle) -> Iterable[dict[str, Any]]:
     """The attempts in their order; of very many those that ended badly come first."""
-    left, shown = ALL_VALUES, run.attempts
-    if len(shown) > MOST_SHOWN:
-        shown = sorted(shown, key=lambda attempt: status_tone(attempt.status) != "failed")[:MOST_SHOWN]
-    for attempt in shown:
+    left, attempts = MAX_VALUE_BYTES, run.attempts
+    if len(attempts) > MAX_ATTEMPTS:
+        attempts = sorted(attempts, key=lambda attempt: status_tone(attempt.status) != "failed")[:MAX_ATTEMPTS]
+    for attempt in attempts:
         size = len(orjson.dumps([attempt.input, attempt.output]))
-        is_drawn = size <= min(left, LARGE)
+        is_drawn = size <= min(left, MAX_INLINE_BYTES)
         left -= size if is_drawn else 0
-        yield _attempt(attempt, run, is_drawn)
+        yield _attempt_row(attempt, run, is_drawn)
 
 
-def _attempt(attempt: BundledAttempt, run: RunBundle, is_drawn: bool) -> dict[str, Any]:
-    end = attempt.ended_at or run.taken_at
+def _attempt_row(attempt: BundledAttempt, run: RunBundle, is_drawn: bool) -> dict[str, Any]:
+    end = attempt.ended_at or run.exported_at
     values = [("input", attempt.input), ("output", attempt.output)]
     return {
         "attempt": attempt,
         "number": attempt.number + 1,
-        "badge": badge(attempt.status),
+        "badge": render_badge(attempt.status),
         "began": relative_time(attempt.started_at or attempt.scheduled_at),
         "lasted": running_time(attempt.started_at, end) if end else "",
         "values": [(payload_label(name), render_tree(value)) for name, value in values if value] if is_drawn else [],
@@ -156,12 +156,12 @@ def _attempt(attempt: BundledAttempt, run: RunBundle, is_drawn: bool) -> dict[st
     }
 
 
-def _effects(effects: list[dict[str, Any]]) -> list[SafeString]:
+def _effect_sentences(effects: list[dict[str, Any]]) -> list[SafeString]:
     """What was decided, in words; a line that no engine has written is left out."""
-    said: list[SafeString] = []
-    for effect in effects[:MOST_TOLD]:
+    sentences: list[SafeString] = []
+    for effect in effects[:MAX_HISTORY]:
         try:
-            said += describe_effects([effect])
+            sentences += describe_effects([effect])
         except (TypeError, ValueError, AttributeError, KeyError):
             continue
-    return said
+    return sentences

@@ -14,16 +14,16 @@ from ...insight.cause import failure_reasons
 from ...insight.duration_baselines import typical_run_durations
 from ...insight.keyset_pages import SortColumn
 from ...models import Run
-from ..read_only import AddressedList
+from ..read_only import ServerAwareChangeList
 from .filters import address_with, filter_bar, parse_selection
 from .search_coverage import coverage_notes
 
-SORTS = {
+SORT_COLUMNS = {
     "": SortColumn("created_at"),
     "oldest": SortColumn("created_at", descends=False),
     "ended": SortColumn("ended_at"),
 }
-SORT_WORDS = {
+SORT_LABELS = {
     "": gettext_lazy("Newest first"),
     "oldest": gettext_lazy("Oldest first"),
     "ended": gettext_lazy("Ended last first"),
@@ -45,18 +45,18 @@ def runs_with_coverage(request: HttpRequest) -> tuple[QuerySet[Run], list[select
 
 def requested_sort(request: HttpRequest) -> SortColumn:
     """The order that the address asks for."""
-    return SORTS.get(request.GET.get("sort", ""), SORTS[""])
+    return SORT_COLUMNS.get(request.GET.get("sort", ""), SORT_COLUMNS[""])
 
 
-class RunList(AddressedList):
+class RunList(ServerAwareChangeList):
     """Keeps Django's actions and templates, and answers the filters, the order and the pages itself."""
 
     def get_filters_params(self, params: Any = None) -> dict[str, Any]:
         return {}
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Run]:
-        self.given = request.GET
-        self.filter_specs, self.has_filters, self.has_active_filters = [], False, bool(self.shown_chips)
+        self.query_parameters = request.GET
+        self.filter_specs, self.has_filters, self.has_active_filters = [], False, bool(self.filter_chips)
         self.clear_all_filters_qs, self.sort = "?", requested_sort(request)
         self.notes: list[selections.ScanNote] = []
         try:
@@ -71,12 +71,12 @@ class RunList(AddressedList):
     def get_results(self, request: HttpRequest) -> None:
         """One page of rows, a count that stops early, and what the rows show read together."""
         place = {name: request.GET.get(name, "")[:80] for name in ("after", "before")}
-        self.listed = keyset_pages.keyset_page(self.queryset, self.sort, **place)
+        self.current_page = keyset_pages.keyset_page(self.queryset, self.sort, **place)
         self.result_list, (self.result_count, self.is_capped) = (
-            self.listed.rows,
-            keyset_pages.count_rows(self.counted, self.listed),
+            self.current_page.rows,
+            keyset_pages.count_rows(self.counted, self.current_page),
         )
-        self.show_full_result_count, self.show_admin_actions = False, bool(self.listed.rows)
+        self.show_full_result_count, self.show_admin_actions = False, bool(self.current_page.rows)
         self.full_result_count, self.can_show_all, self.multi_page = self.result_count, False, True
         self.paginator = self.model_admin.get_paginator(request, self.queryset.order_by(*self.sort.order()), 50)
         failed, usual = failure_reasons(self.result_list), typical_run_durations(self.result_list)
@@ -84,27 +84,29 @@ class RunList(AddressedList):
             run.failure, run.usual = failed.get(run.pk), usual.get((run.name, run.version))
 
     @property
-    def shown_chips(self) -> list[Any]:
-        return filter_bar(self.given)["chips"] if hasattr(self, "given") else []
+    def filter_chips(self) -> list[Any]:
+        return filter_bar(self.query_parameters)["chips"] if hasattr(self, "query_parameters") else []
 
-    def around(self) -> dict[str, Any]:
+    def get_extra_context(self) -> dict[str, Any]:
         """What the template shows around the rows: the bar, the chips, the ways to other pages and orders."""
-        listed, given = self.listed, self.given
+        current_page, query_parameters = self.current_page, self.query_parameters
         # Runs that wait for their start stand before all that have begun.
-        begun = [run.created_at for run in self.result_list if not run.begins_later(clock.now())]
-        first = begun[0] if begun and not given.get("after") else 0
+        started = [run.created_at for run in self.result_list if not run.begins_later(clock.now())]
+        first = started[0] if started and not query_parameters.get("after") else 0
         return {
-            "bar": filter_bar(given),
-            "notes": coverage_notes(self.notes, given),
-            "newer": address_with(given, before=listed.before) if listed.before else "",
-            "older": address_with(given, after=listed.after) if listed.after else "",
-            "first": address_with(given) if listed.before else "",
+            "bar": filter_bar(query_parameters),
+            "notes": coverage_notes(self.notes, query_parameters),
+            "newer": address_with(query_parameters, before=current_page.before) if current_page.before else "",
+            "older": address_with(query_parameters, after=current_page.after) if current_page.after else "",
+            "first": address_with(query_parameters) if current_page.before else "",
             "sorts": [
-                (address_with(given, sort=name), word, name == given.get("sort", ""))
-                for name, word in SORT_WORDS.items()
+                (address_with(query_parameters, sort=name), word, name == query_parameters.get("sort", ""))
+                for name, word in SORT_LABELS.items()
             ],
-            "export_query": address_with(given)[1:],
-            "news_query": address_with(given, since=str(first))[1:] if first and self.sort == SORTS[""] else "",
+            "export_query": address_with(query_parameters)[1:],
+            "news_query": address_with(query_parameters, since=str(first))[1:]
+            if first and self.sort == SORT_COLUMNS[""]
+            else "",
             "count": self.result_count,
             "is_capped": self.is_capped,
         }

@@ -13,11 +13,11 @@ from ...insight.compare import ComparedRow, RunComparison, compare_runs, compari
 from ...insight.differences import MISSING, Difference
 from ...insight.durations import format_duration
 from ...models import Run, WorkflowDefinition
-from ..badges import badge, machine_time
+from ..badges import machine_time, render_badge
 from ..documents import json_file_response, payload_label
 from ..object_pages import ObjectPage
 
-CANDIDATES = {
+CANDIDATE_LABELS = {
     "last success": gettext_lazy("last success"),
     "last failure": gettext_lazy("last failure"),
     "previous": gettext_lazy("previous"),
@@ -31,38 +31,38 @@ class ComparePage(ObjectPage):
     name, template, permission = "compare", "ops/compare.html", "conductor.view_run"
     route = "runs/<str:run_id>/compare/"
 
-    def get_context(self, request: HttpRequest, **which: Any) -> HttpResponse | dict[str, Any]:
-        one = _run(which["run_id"])
+    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
+        one = _find_run(url_kwargs["run_id"])
         found = comparison_candidates(one)
-        asked = request.GET.get("with", "").strip().replace("\0", "")
-        chosen = found.get(asked, asked) or next(iter(found.values()), "")
+        requested = request.GET.get("with", "").strip().replace("\0", "")
+        chosen = found.get(requested, requested) or next(iter(found.values()), "")
         only = "all" not in request.GET
-        shown: dict[str, Any] = {
+        context: dict[str, Any] = {
             "title": _("Compare %(name)s v%(version)s") % {"name": one.name, "version": one.version},
             "one": one,
-            "one_badge": badge(one.status),
+            "one_badge": render_badge(one.status),
             "with": chosen,
-            "candidates": [(CANDIDATES[name], id, id == chosen) for name, id in found.items()],
+            "candidates": [(CANDIDATE_LABELS[name], id, id == chosen) for name, id in found.items()],
             "only": only,
             "address": reverse("admin:compare", args=[one.pk]),
         }
         if not chosen:
-            return shown
+            return context
         other = Run.objects.filter(pk=chosen).first()
         if other is None:
-            return shown | {"missing": chosen[:64]}
+            return context | {"missing": chosen[:64]}
         found = compare_runs(one, other)
         if request.GET.get("format") == "json":
             return json_file_response(_comparison_file(found), f"{one.pk}-{other.pk}")
-        shown["export"] = reverse("admin:compare", args=[one.pk], query={"with": chosen, "format": "json"})
-        return shown | _compare(found, only)
+        context["export"] = reverse("admin:compare", args=[one.pk], query={"with": chosen, "format": "json"})
+        return context | _result_context(found, only)
 
 
 def _comparison_file(found: RunComparison) -> dict[str, Any]:
     """What was compared, in the words of machines."""
     return {
-        "one": _value_text(found.one),
-        "other": _value_text(found.other),
+        "one": _run_document(found.one),
+        "other": _run_document(found.other),
         "tasks": [
             {
                 "task": row.key,
@@ -75,61 +75,62 @@ def _comparison_file(found: RunComparison) -> dict[str, Any]:
         ],
         "is_cut": found.is_cut,
         "documents": {
-            name: None if said is None else list(map(_change, said)) for name, said in found.documents.items()
+            name: None if differences is None else list(map(_difference_document, differences))
+            for name, differences in found.documents.items()
         },
     }
 
 
-def _value_text(run: Run) -> dict[str, Any]:
+def _run_document(run: Run) -> dict[str, Any]:
     began, ended = machine_time(run.created_at), machine_time(run.ended_at)
     facts = {"id": run.pk, "definition": run.name, "version": run.version, "status": run.status}
     return facts | {"started_at": began, "ended_at": ended, "reason": run.reason}
 
 
-def _change(each: Difference) -> dict[str, Any]:
+def _difference_document(each: Difference) -> dict[str, Any]:
     """One place; a side that has nothing there is left out."""
     sides = {"one": each.before, "other": each.after}
     return {"place": each.path} | {name: value for name, value in sides.items() if value is not MISSING}
 
 
-def _compare(found: RunComparison, only: bool) -> dict[str, Any]:
+def _result_context(found: RunComparison, only: bool) -> dict[str, Any]:
     longest = max([abs(row.delta_ms or 0) for row in found.rows] or [0]) or 1
     rows = [row for row in found.rows if row.differs or not only]
     return {
         "found": found,
         "other": found.other,
-        "other_badge": badge(found.other.status),
-        "rows": [_comparison_context(row, longest) for row in rows],
+        "other_badge": render_badge(found.other.status),
+        "rows": [_row_context(row, longest) for row in rows],
         "hidden": len(found.rows) - len(rows),
         "has_builds": any(side and side.build for row in rows for side in (row.one, row.other)),
         "documents": [
             (payload_label(name), changed) for name, changed in found.documents.items() if changed or changed is None
         ],
         "swapped": reverse("admin:compare", args=[found.other.pk], query={"with": found.one.pk}),
-        "versions": _versions(found),
-        "took": [_took(found.one), _took(found.other)],
+        "versions": _versions_address(found),
+        "took": [_duration_text(found.one), _duration_text(found.other)],
     }
 
 
-def _versions(found: RunComparison) -> str:
+def _versions_address(found: RunComparison) -> str:
     """Where their definitions are compared, if both versions are kept."""
-    if not found.are_of_one_definition or found.one.version == found.other.version:
+    if not found.have_same_definition or found.one.version == found.other.version:
         return ""
-    wanted = (found.one.version, found.other.version)
-    rows = WorkflowDefinition.objects.filter(name=found.one.name, version__in=wanted)
+    versions = (found.one.version, found.other.version)
+    rows = WorkflowDefinition.objects.filter(name=found.one.name, version__in=versions)
     by_version = dict(rows.values_list("version", "pk"))
     if len(by_version) < 2:
         return ""
-    one, other = (by_version[version] for version in wanted)
+    one, other = (by_version[version] for version in versions)
     return reverse("admin:workflowdefinition_compare", args=[other], query={"with": one, "to": other})
 
 
-def _comparison_context(row: ComparedRow, longest: int) -> dict[str, Any]:
+def _row_context(row: ComparedRow, longest: int) -> dict[str, Any]:
     delta = row.delta_ms
     return {
         "row": row,
-        "one": badge(row.one.status) if row.one else "",
-        "other": badge(row.other.status) if row.other else "",
+        "one": render_badge(row.one.status) if row.one else "",
+        "other": render_badge(row.other.status) if row.other else "",
         "delta": "" if delta is None else f"{'+' if delta >= 0 else '−'}{format_duration(abs(delta))}",
         "width": 0 if delta is None else round(50 * abs(delta) / longest),
         "is_slower": (delta or 0) > 0,
@@ -137,11 +138,11 @@ def _comparison_context(row: ComparedRow, longest: int) -> dict[str, Any]:
     }
 
 
-def _took(run: Run) -> str:
+def _duration_text(run: Run) -> str:
     return format_duration(run.ended_at - run.created_at) if run.ended_at else _("still open")
 
 
-def _run(run_id: str) -> Run:
+def _find_run(run_id: str) -> Run:
     run = Run.objects.filter(pk=run_id).first()
     if run is None:
         raise NotFound(_("There is no run %(id)s.") % {"id": run_id[:64]})

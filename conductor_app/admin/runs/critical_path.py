@@ -7,29 +7,30 @@ from ...insight.durations import format_duration
 from ...insight.timeline import TaskRow
 from .run_view_model import RunViewModel
 
-MOST_LINKS = 12
+MAX_LINKS = 12
 """Links that are named above the rows: those that took longest."""
 
 
-def critical_path_context(path: list[TaskSpan] | None, story: RunViewModel) -> dict[str, Any]:
+def critical_path_context(path: list[TaskSpan] | None, view_model: RunViewModel) -> dict[str, Any]:
     """The toggle, and the links of the chain that took time: how long each, and how much of the whole they are."""
-    shows = bool(story.asked["critical"])
-    shown: dict[str, Any] = {
+    shows = bool(view_model.query["critical"])
+    context: dict[str, Any] = {
         "shows_path": shows,
-        "path_address": story.asked.address(critical="" if shows else "1"),
+        "path_address": view_model.query.address(critical="" if shows else "1"),
         "is_path_unknown": shows and not path,
     }
     if not path:
-        return shown
-    longest = sorted((link for link in path if link.length), key=lambda link: -link.length)[:MOST_LINKS]
+        return context
+    longest = sorted((link for link in path if link.duration_ms), key=lambda link: -link.duration_ms)[:MAX_LINKS]
     named = sorted(longest, key=lambda link: link.seq)
-    whole = max((story.run.ended_at or story.now) - story.run.created_at, 1)
-    return shown | {
+    whole = max((view_model.run.ended_at or view_model.now) - view_model.run.created_at, 1)
+    return context | {
         "links": [
-            (link, format_duration(link.length), story.asked.address(task=link.key, attempt=None)) for link in named
+            (link, format_duration(link.duration_ms), view_model.query.address(task=link.key, attempt=None))
+            for link in named
         ],
         "link_count": len(path),
-        "path_share": min(round(100 * sum(link.length for link in path) / whole), 100),
+        "path_share": min(round(100 * sum(link.duration_ms for link in path) / whole), 100),
     }
 
 

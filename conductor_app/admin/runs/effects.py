@@ -12,9 +12,9 @@ from ...core.effects import effect_name
 from ...insight.attempt_waits import first_line
 from ..badges import mark_names
 
-MOST = 12
-Line = dict[str, Any]
-PAST = {
+MAX_SENTENCES = 12
+EffectLine = dict[str, Any]
+PAST_TENSE = {
     "cancel": gettext_lazy("canceled"),
     "complete": gettext_lazy("completed"),
     "complete_with_errors": gettext_lazy("completed with errors"),
@@ -36,77 +36,77 @@ PAST = {
 """What has happened, for each event of core/states.py that a decision may have."""
 
 
-def describe_effects(effects: Iterable[Line]) -> list[SafeString]:
+def describe_effects(effects: Iterable[EffectLine]) -> list[SafeString]:
     """The sentences; many of one kind become a count."""
     lines = list(effects)
-    shown = [mark_names(_sentence(line)) for line in lines[:MOST]]
-    rest = Counter(effect_name(line) for line in lines[MOST:])
-    return shown + [
+    sentences = [mark_names(_sentence(line)) for line in lines[:MAX_SENTENCES]]
+    rest = Counter(effect_name(line) for line in lines[MAX_SENTENCES:])
+    return sentences + [
         mark_names(_("%(count)s more × %(kind)s") % {"count": count, "kind": kind}) for kind, count in rest.items()
     ]
 
 
-def _sentence(line: Line) -> str:
+def _sentence(line: EffectLine) -> str:
     name = effect_name(line)
-    return WORDS[name](line) if name in WORDS else name
+    return EFFECT_SENTENCES[name](line) if name in EFFECT_SENTENCES else name
 
 
-def _transition_sentence(what: Any) -> Callable[[Line], str]:
+def _transition_sentence(what: Any) -> Callable[[EffectLine], str]:
     """A sentence about a move: what moved, and how."""
 
-    def say(line: Line) -> str:
+    def say(line: EffectLine) -> str:
         event = str(line.get("event", ""))
         worker = _(", worker `%(worker)s`") % {"worker": line["worker"]} if line.get("worker") else ""
-        moved = what % {"task": line.get("task", ""), "moved": PAST.get(event, event)}
-        return f"{moved}{worker}{_because(line)}"
+        moved = what % {"task": line.get("task", ""), "moved": PAST_TENSE.get(event, event)}
+        return f"{moved}{worker}{_reason_suffix(line)}"
 
     return say
 
 
-def _fact_sentence(sentence: Any, **names: str) -> Callable[[Line], str]:
+def _fact_sentence(sentence: Any, **names: str) -> Callable[[EffectLine], str]:
     """A sentence with facts of the line: what each is called in the sentence, and in the line."""
     return lambda line: sentence % {name: line.get(fact, "") for name, fact in names.items()}
 
 
-def _because(line: Line) -> str:
+def _reason_suffix(line: EffectLine) -> str:
     return f" — {first_line(str(line['reason']))}" if line.get("reason") else ""
 
 
-def _requeue_sentence(line: Line) -> str:
+def _requeue_sentence(line: EffectLine) -> str:
     task = {"task": line.get("task")}
     moved = _("`%(task)s` moved in its queue") % task
     queue = _(" to `%(queue)s`") % {"queue": line["queue"]} if line.get("queue") else ""
     return moved + queue + (_(", priority %(priority)s") % line if "priority" in line else "")
 
 
-def _creation_sentence(line: Line) -> str:
+def _creation_sentence(line: EffectLine) -> str:
     facts = {"task": line.get("task"), "type": line.get("type"), "status": line.get("becomes") or line.get("status")}
     return _("`%(task)s` (%(type)s) created, %(status)s") % facts
 
 
-def _attempt_sentence(line: Line) -> str:
-    return _("`%(task)s`: attempt %(number)s opened") % {"task": line.get("task"), "number": _number(line) + 1}
+def _attempt_sentence(line: EffectLine) -> str:
+    return _("`%(task)s`: attempt %(number)s opened") % {"task": line.get("task"), "number": _attempt_number(line) + 1}
 
 
-def _number(line: Line) -> int:
+def _attempt_number(line: EffectLine) -> int:
     return int(line.get("number", 0))
 
 
-def _deletion_sentence(line: Line) -> str:
+def _deletion_sentence(line: EffectLine) -> str:
     count, tasks = int(line.get("count", 0)), _format_task_names(line.get("tasks", []))
-    said = ngettext("%(count)s task taken back: %(tasks)s", "%(count)s tasks taken back: %(tasks)s", count)
-    return said % {"count": count, "tasks": tasks}
+    sentence = ngettext("%(count)s task taken back: %(tasks)s", "%(count)s tasks taken back: %(tasks)s", count)
+    return sentence % {"count": count, "tasks": tasks}
 
 
-def _list_sentence(sentence: Any, fact: str) -> Callable[[Line], str]:
+def _list_sentence(sentence: Any, fact: str) -> Callable[[EffectLine], str]:
     return lambda line: sentence % {"names": ", ".join(map(str, line.get(fact, [])))}
 
 
 def _format_task_names(tasks: list[Any]) -> str:
-    return ", ".join(f"`{task}`" for task in tasks[:MOST]) + (" …" if len(tasks) > MOST else "")
+    return ", ".join(f"`{task}`" for task in tasks[:MAX_SENTENCES]) + (" …" if len(tasks) > MAX_SENTENCES else "")
 
 
-WORDS: dict[str, Callable[[Line], str]] = {
+EFFECT_SENTENCES: dict[str, Callable[[EffectLine], str]] = {
     "CreateTask": _creation_sentence,
     "OpenAttempt": _attempt_sentence,
     "TransitionAttempt": _transition_sentence(gettext_lazy("attempt of `%(task)s` %(moved)s")),

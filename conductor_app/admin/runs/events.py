@@ -10,77 +10,81 @@ from django.utils.translation import gettext as _
 from ...core.states import TASK
 from ...insight.history_replay import RunAtRevision, run_at_revision
 from ...models import HistoryEntry
-from ..badges import badge, relative_time
+from ..badges import relative_time, render_badge
 from .effects import describe_effects
 from .run_view_model import RunViewModel
 
-MOST_HISTORY = 100
-MOST_THEN = 100
+MAX_HISTORY = 100
+MAX_PAST_TASKS = 100
 """Tasks of an old revision that are named."""
 
 
-def run_events(story: RunViewModel) -> dict[str, Any]:
+def run_events(view_model: RunViewModel) -> dict[str, Any]:
     """What happened, decision by decision, with who asked for it and why."""
-    before = story.asked.number("before")
-    entries = HistoryEntry.objects.filter(run_id=story.run.pk).order_by("-revision")
-    entries = list((entries.filter(revision__lt=before) if before else entries)[: MOST_HISTORY + 1])
-    shown = entries[:MOST_HISTORY]
+    before = view_model.query.number("before")
+    entries = HistoryEntry.objects.filter(run_id=view_model.run.pk).order_by("-revision")
+    entries = list((entries.filter(revision__lt=before) if before else entries)[: MAX_HISTORY + 1])
+    visible = entries[:MAX_HISTORY]
     return {
-        **_past(story),
-        "history": [_entry(entry, story) for entry in shown],
-        "earlier": story.asked.address(before=shown[-1].revision) if len(entries) > MOST_HISTORY else "",
-        "newest": story.asked.address() if before else "",
+        **_past_context(view_model),
+        "history": [_history_row(entry, view_model) for entry in visible],
+        "earlier": view_model.query.address(before=visible[-1].revision) if len(entries) > MAX_HISTORY else "",
+        "newest": view_model.query.address() if before else "",
     }
 
 
-def _entry(entry: HistoryEntry, story: RunViewModel) -> dict[str, Any]:
+def _history_row(entry: HistoryEntry, view_model: RunViewModel) -> dict[str, Any]:
     """One decision, with the way to the run as it was after it."""
     return {
         "entry": entry,
         "at": relative_time(entry.at),
-        "effects": describe_effects(entry.effects) or [_without_effect(entry, story)],
-        "address": story.asked.address(revision=entry.revision),
-        "is_chosen": story.asked.number("revision") == entry.revision,
+        "effects": describe_effects(entry.effects) or [_no_effect_sentence(entry, view_model)],
+        "address": view_model.query.address(revision=entry.revision),
+        "is_chosen": view_model.query.number("revision") == entry.revision,
     }
 
 
-def _without_effect(entry: HistoryEntry, story: RunViewModel) -> SafeString:
+def _no_effect_sentence(entry: HistoryEntry, view_model: RunViewModel) -> SafeString:
     """What a decision came to that changed no task: a start that was asked for ahead, or a look too early."""
-    if entry.revision == 1 and story.run.created_at > entry.at:
-        return format_html(_("start asked for: it takes its first step {}"), relative_time(story.run.created_at))
+    if entry.revision == 1 and view_model.run.created_at > entry.at:
+        return format_html(_("start asked for: it takes its first step {}"), relative_time(view_model.run.created_at))
     return format_html(_("looked at: there was nothing to do yet"))
 
 
-def _past(story: RunViewModel) -> dict[str, Any]:
+def _past_context(view_model: RunViewModel) -> dict[str, Any]:
     """The run as of the revision that the address names, and the ways to others."""
-    wanted, newest = story.asked.number("revision"), story.run.revision
-    if wanted is None or not newest:
-        return {"first_look": story.asked.address(revision=newest) if newest else ""}
-    wanted = min(max(wanted, 1), newest)
-    past = run_at_revision(story.run.pk, wanted)
+    revision, newest = view_model.query.number("revision"), view_model.run.revision
+    if revision is None or not newest:
+        return {"first_look": view_model.query.address(revision=newest) if newest else ""}
+    revision = min(max(revision, 1), newest)
+    past = run_at_revision(view_model.run.pk, revision)
     counted = Counter(task.status for task in past.tasks) if past else {}
-    ways = {"oldest": 1, "older": wanted - 1, "newer": wanted + 1, "newest_revision": newest}
+    ways = {"oldest": 1, "older": revision - 1, "newer": revision + 1, "newest_revision": newest}
     return {
         "past": past,
-        "wanted": wanted,
+        "wanted": revision,
         "last_revision": newest,
-        "past_badge": badge(past.status) if past else "",
-        "past_counts": [(badge(status), count) for status, count in sorted(counted.items())],
-        "past_tasks": _shown_then(past, story) if past else [],
-        "more_then": max(len(past.tasks) - MOST_THEN, 0) if past else 0,
-        "kept_choices": story.asked.kept("revision", "before").items(),
-        "shut_past": story.asked.address(revision=None),
+        "past_badge": render_badge(past.status) if past else "",
+        "past_counts": [(render_badge(status), count) for status, count in sorted(counted.items())],
+        "past_tasks": _past_task_rows(past, view_model) if past else [],
+        "more_then": max(len(past.tasks) - MAX_PAST_TASKS, 0) if past else 0,
+        "kept_choices": view_model.query.current_choices("revision", "before").items(),
+        "shut_past": view_model.query.address(revision=None),
         "ways": {
-            name: story.asked.address(revision=number) if 1 <= number <= newest and number != wanted else ""
+            name: view_model.query.address(revision=number) if 1 <= number <= newest and number != revision else ""
             for name, number in ways.items()
         },
     }
 
 
-def _shown_then(past: RunAtRevision, story: RunViewModel) -> list[dict[str, Any]]:
+def _past_task_rows(past: RunAtRevision, view_model: RunViewModel) -> list[dict[str, Any]]:
     """What the decision changed first, then what was open, then the others."""
     ordered = sorted(past.tasks, key=lambda task: (not task.has_changed, task.status not in TASK.open))
     return [
-        {"task": task, "badge": badge(task.status), "address": story.asked.address(task=task.key, attempt=None)}
-        for task in ordered[:MOST_THEN]
+        {
+            "task": task,
+            "badge": render_badge(task.status),
+            "address": view_model.query.address(task=task.key, attempt=None),
+        }
+        for task in ordered[:MAX_PAST_TASKS]
     ]

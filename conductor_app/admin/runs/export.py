@@ -14,12 +14,12 @@ from ...models.fields import dumps
 from ...models.snapshots import read_snapshot
 from ..badges import machine_time
 
-COLUMNS = (
+EXPORT_COLUMNS = (
     "id", "definition", "version", "status", "correlation_id", "started_at", "ended_at", "duration_ms", "started_by",
     "parent_id", "failed_task", "reason",
 )  # fmt: skip
-KINDS = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
-RISKY = ("=", "+", "-", "@", "\t", "\r")
+CONTENT_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
+FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet would take for a formula."""
 
 
@@ -32,15 +32,15 @@ class CsvBuffer:
 
 def export_runs(request: HttpRequest, runs: QuerySet[Run], sort: SortColumn, format: str) -> StreamingHttpResponse:
     """The file, as `csv` or `json`; there is no other."""
-    if format not in KINDS:
+    if format not in CONTENT_TYPES:
         raise Http404
-    lines = _json(runs, sort) if format == "json" else _csv(runs, sort)
-    kind = KINDS[format]
+    lines = _json_lines(runs, sort) if format == "json" else _csv_lines(runs, sort)
+    kind = CONTENT_TYPES[format]
     headers = {"Content-Disposition": f'attachment; filename="runs.{format}"', "Cache-Control": "no-store"}
     return StreamingHttpResponse(lines, content_type=kind, headers=headers)
 
 
-def _rows(runs: QuerySet[Run], sort: SortColumn) -> Iterator[dict[str, Any]]:
+def _export_rows(runs: QuerySet[Run], sort: SortColumn) -> Iterator[dict[str, Any]]:
     pages = iterate_pages(runs, sort)
     while True:
         # A snapshot a page: the reader of a long file decides how long it takes.
@@ -50,34 +50,34 @@ def _rows(runs: QuerySet[Run], sort: SortColumn) -> Iterator[dict[str, Any]]:
         if not page:
             return
         for run in page:
-            yield _row(run, *failed.get(run.pk, ("", run.reason)))
+            yield _export_row(run, *failed.get(run.pk, ("", run.reason)))
 
 
-def _row(run: Run, task: str, reason: str) -> dict[str, Any]:
+def _export_row(run: Run, task: str, reason: str) -> dict[str, Any]:
     took = None if run.ended_at is None else run.ended_at - run.created_at
     values = (
         run.pk, run.name, run.version, run.status, run.correlation_id, machine_time(run.created_at),
         machine_time(run.ended_at),
         took, run.started_by, run.parent_id, task, reason,
     )  # fmt: skip
-    return dict(zip(COLUMNS, values, strict=True))
+    return dict(zip(EXPORT_COLUMNS, values, strict=True))
 
 
-def _csv(runs: QuerySet[Run], sort: SortColumn) -> Iterator[str]:
+def _csv_lines(runs: QuerySet[Run], sort: SortColumn) -> Iterator[str]:
     writer = csv.writer(CsvBuffer())
-    yield writer.writerow(COLUMNS)
-    for row in _rows(runs, sort):
+    yield writer.writerow(EXPORT_COLUMNS)
+    for row in _export_rows(runs, sort):
         yield writer.writerow([escape_formula(value) for value in row.values()])
 
 
 def escape_formula(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(RISKY) else value
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_PREFIXES) else value
 
 
-def _json(runs: QuerySet[Run], sort: SortColumn) -> Iterator[str]:
+def _json_lines(runs: QuerySet[Run], sort: SortColumn) -> Iterator[str]:
     """A list, a row a line."""
     separator = "[\n"
-    for row in _rows(runs, sort):
+    for row in _export_rows(runs, sort):
         yield separator + dumps(row)
         separator = ",\n"
     yield "\n]\n" if separator == ",\n" else "[]\n"

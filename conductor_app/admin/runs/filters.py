@@ -17,15 +17,15 @@ from ...insight.durations import DAY, HOUR, MINUTE, SECOND
 from ...models import WorkflowDefinition
 from ..badges import exact_time
 
-MOST_DEFINITIONS = 200
+MAX_DEFINITIONS = 200
 STATUSES = ("RUNNING", "PAUSED", "FAILED", "TIMED_OUT", "TERMINATED", "COMPLETED")
-STARTED = {
+START_PRESETS = {
     "hour": gettext_lazy("Last hour"),
     "today": gettext_lazy("Today"),
     "24h": gettext_lazy("Last 24 hours"),
     "7d": gettext_lazy("Last 7 days"),
 }
-UNITS = {"ms": 1, "s": SECOND, "min": MINUTE, "m": MINUTE, "h": HOUR, "d": DAY}
+UNIT_MS = {"ms": 1, "s": SECOND, "min": MINUTE, "m": MINUTE, "h": HOUR, "d": DAY}
 
 
 def parse_time(text: str) -> int:
@@ -33,11 +33,11 @@ def parse_time(text: str) -> int:
     if text.isdecimal() and len(text) < 16:
         return int(text)
     try:
-        said = datetime.fromisoformat(text)
-        return int((said if said.tzinfo else said.replace(tzinfo=get_current_timezone())).timestamp() * 1000)
+        parsed = datetime.fromisoformat(text)
+        return int((parsed if parsed.tzinfo else parsed.replace(tzinfo=get_current_timezone())).timestamp() * 1000)
     except (ValueError, OverflowError) as wrong:
         raise Invalid(
-            _refusal(_("%(text)s is no moment; they look like 2027-03-01 or 2027-03-01T14:30."), text)
+            _format_refusal(_("%(text)s is no moment; they look like 2027-03-01 or 2027-03-01T14:30."), text)
         ) from wrong
 
 
@@ -46,19 +46,19 @@ def parse_duration(text: str) -> int:
     number = text.strip().rstrip("abcdefghijklmnopqrstuvwxyz ")
     unit = text.strip()[len(number) :].strip() or "s"
     try:
-        return int(float(number) * UNITS[unit])
+        return int(float(number) * UNIT_MS[unit])
     except (ValueError, KeyError, OverflowError) as wrong:
-        raise Invalid(_refusal(_("%(text)s is no span; they look like 30 s, 5 min or 2 h."), text)) from wrong
+        raise Invalid(_format_refusal(_("%(text)s is no span; they look like 30 s, 5 min or 2 h."), text)) from wrong
 
 
 def parse_integer(text: str) -> int:
     """A whole number. Raises Invalid."""
     if not text.isdecimal() or len(text) > 9:
-        raise Invalid(_refusal(_("%(text)s is no whole number."), text))
+        raise Invalid(_format_refusal(_("%(text)s is no whole number."), text))
     return int(text)
 
 
-def _refusal(sentence: str, text: str) -> str:
+def _format_refusal(sentence: str, text: str) -> str:
     return sentence % {"text": repr(text[:40])}
 
 
@@ -68,12 +68,12 @@ class FilterField:
 
     name: str
     label: str
-    part: str
-    read: Callable[[str], Any] = str
+    selection_key: str
+    parse: Callable[[str], Any] = str
     hint: str = ""
 
 
-FIELDS: tuple[FilterField, ...] = (
+FILTER_FIELDS: tuple[FilterField, ...] = (
     FilterField("q", gettext_lazy("Search"), "search"),
     FilterField("name", gettext_lazy("Definition"), "definition"),
     FilterField("version", gettext_lazy("Version"), "version", parse_integer),
@@ -95,36 +95,38 @@ FIELDS: tuple[FilterField, ...] = (
     FilterField("failure_group", gettext_lazy("Failure group"), "failure_group", parse_integer),
     FilterField("refused_of", gettext_lazy("Refused in operation"), "refused_of"),
 )
-EVERYDAY = ("q", "name")
-MORE = tuple(field for field in FIELDS if field.name not in (*EVERYDAY, "failure_group", "refused_of"))
+BASIC_FIELDS = ("q", "name")
+EXTRA_FIELDS = tuple(
+    field for field in FILTER_FIELDS if field.name not in (*BASIC_FIELDS, "failure_group", "refused_of")
+)
 """Those behind `More filters`."""
 TASK_STATUSES = tuple(sorted(TASK.statuses))
 
 
-def parse_selection(given: QueryDict) -> dict[str, Any]:
+def parse_selection(query: QueryDict) -> dict[str, Any]:
     """What the address asks for, as a selection. Raises Invalid."""
     found: dict[str, Any] = {}
-    for field in FIELDS:
-        if text := clean(given.get(field.name, "")):
-            found[field.part] = field.read(text)
-    if statuses := parse_statuses(given):
+    for field in FILTER_FIELDS:
+        if text := clean_text(query.get(field.name, "")):
+            found[field.selection_key] = field.parse(text)
+    if statuses := parse_statuses(query):
         found["status"] = statuses
-    if (since := _since(given.get("started", ""))) is not None:
+    if (since := _preset_start(query.get("started", ""))) is not None:
         found["started_since"] = max(since, found.get("started_since", 0))
     return found
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     return text.strip().replace("\0", "")[:1000]
 
 
-def parse_statuses(given: QueryDict) -> list[str]:
+def parse_statuses(query: QueryDict) -> list[str]:
     """The statuses that are asked for, several or with commas between them."""
-    words = [word for value in given.getlist("status") for word in clean(value).upper().split(",")]
+    words = [word for value in query.getlist("status") for word in clean_text(value).upper().split(",")]
     return [word for word in dict.fromkeys(words) if word]
 
 
-def _since(preset: str) -> int | None:
+def _preset_start(preset: str) -> int | None:
     now = clock.now()
     return {"hour": now - HOUR, "today": now - now % DAY, "24h": now - DAY, "7d": now - 7 * DAY}.get(preset)
 
@@ -138,66 +140,66 @@ class FilterChip:
     remove: str
 
 
-def active_filters(given: QueryDict) -> list[FilterChip]:
+def active_filters(query: QueryDict) -> list[FilterChip]:
     """The filters that hold, each with its way out."""
     found = [
-        FilterChip(f.label, _chip_text(f, text), _without(given, f.name))
-        for f in FIELDS
-        if (text := clean(given.get(f.name, "")))
+        FilterChip(f.label, _chip_text(f, text), _address_without(query, f.name))
+        for f in FILTER_FIELDS
+        if (text := clean_text(query.get(f.name, "")))
     ]
-    if preset := STARTED.get(given.get("started", "")):
-        found.append(FilterChip(_("Started"), preset, _without(given, "started")))
-    for status in parse_statuses(given):
-        others = [other for other in parse_statuses(given) if other != status]
-        kept = _copy_parameters(given, "status")
-        kept.setlist("status", others)
-        found.append(FilterChip(_("Status"), status, f"?{kept.urlencode()}"))
+    if preset := START_PRESETS.get(query.get("started", "")):
+        found.append(FilterChip(_("Started"), preset, _address_without(query, "started")))
+    for status in parse_statuses(query):
+        others = [other for other in parse_statuses(query) if other != status]
+        parameters = _copy_parameters(query, "status")
+        parameters.setlist("status", others)
+        found.append(FilterChip(_("Status"), status, f"?{parameters.urlencode()}"))
     return found
 
 
 def _chip_text(field: FilterField, text: str) -> str:
     """What was asked for; a moment in milliseconds as a person would say it."""
-    return exact_time(int(text)) if field.read is parse_time and text.isdecimal() and len(text) < 15 else text
+    return exact_time(int(text)) if field.parse is parse_time and text.isdecimal() and len(text) < 15 else text
 
 
-def _without(given: QueryDict, name: str) -> str:
-    return f"?{_copy_parameters(given, name).urlencode()}"
+def _address_without(query: QueryDict, name: str) -> str:
+    return f"?{_copy_parameters(query, name).urlencode()}"
 
 
-def _copy_parameters(given: QueryDict, *left_out: str) -> QueryDict:
-    kept = given.copy()
+def _copy_parameters(query: QueryDict, *left_out: str) -> QueryDict:
+    parameters = query.copy()
     for name in (*left_out, "after", "before"):
-        kept.pop(name, None)
-    return kept
+        parameters.pop(name, None)
+    return parameters
 
 
-def address_with(given: QueryDict, **other: str) -> str:
+def address_with(query: QueryDict, **other: str) -> str:
     """The same filters, with something else beside them."""
-    kept = _copy_parameters(given, *other)
+    parameters = _copy_parameters(query, *other)
     for name, value in other.items():
         if value:
-            kept[name] = value
-    return f"?{kept.urlencode()}"
+            parameters[name] = value
+    return f"?{parameters.urlencode()}"
 
 
 def definition_choices(chosen: str) -> list[str]:
     """Names of definitions to choose from: those changed last, and the chosen one."""
-    newest = WorkflowDefinition.objects.order_by("-id").values_list("name", flat=True)[: 2 * MOST_DEFINITIONS]
-    return sorted(dict.fromkeys([*filter(None, [chosen]), *newest]))[:MOST_DEFINITIONS]
+    newest = WorkflowDefinition.objects.order_by("-id").values_list("name", flat=True)[: 2 * MAX_DEFINITIONS]
+    return sorted(dict.fromkeys([*filter(None, [chosen]), *newest]))[:MAX_DEFINITIONS]
 
 
-def filter_bar(given: QueryDict) -> Mapping[str, Any]:
+def filter_bar(query: QueryDict) -> Mapping[str, Any]:
     """What the bar shows."""
-    chosen = parse_statuses(given)
+    chosen = parse_statuses(query)
     return {
-        "q": given.get("q", ""),
+        "q": query.get("q", ""),
         "statuses": [(status, status in chosen) for status in STATUSES if status in RUN.statuses],
-        "definition": given.get("name", ""),
-        "definitions": definition_choices(given.get("name", "")),
-        "started": given.get("started", ""),
-        "presets": STARTED.items(),
-        "more": [(field, given.get(field.name, "")) for field in MORE],
-        "is_open": any(given.get(field.name) for field in MORE),
-        "chips": active_filters(given),
-        "sort": given.get("sort", ""),
+        "definition": query.get("name", ""),
+        "definitions": definition_choices(query.get("name", "")),
+        "started": query.get("started", ""),
+        "presets": START_PRESETS.items(),
+        "more": [(field, query.get(field.name, "")) for field in EXTRA_FIELDS],
+        "is_open": any(query.get(field.name) for field in EXTRA_FIELDS),
+        "chips": active_filters(query),
+        "sort": query.get("sort", ""),
     }

@@ -35,10 +35,10 @@ def change_labels(request: HttpRequest, run_id: str) -> HttpResponse:
             labels.remove_labels(run_id, gone, by, reason)
             messages.success(request, _("The label is taken off."))
         else:
-            given = [label for label in request.POST.get("labels", "").split(",") if label.strip()]
-            count = len(labels.add_labels(run_id, given, by, reason))
-            said = ngettext("%(count)s label is put on.", "%(count)s labels are put on.", count) % {"count": count}
-            messages.success(request, said)
+            new_labels = [label for label in request.POST.get("labels", "").split(",") if label.strip()]
+            count = len(labels.add_labels(run_id, new_labels, by, reason))
+            message = ngettext("%(count)s label is put on.", "%(count)s labels are put on.", count) % {"count": count}
+            messages.success(request, message)
     except RequestRefused as refused:
         show_refusal(request, refused)
     return HttpResponseRedirect(run_address(run_id))

@@ -17,8 +17,8 @@ from ... import clock
 from ...core.errors import Invalid
 from ...insight.attempt_waits import first_line
 from ...models import Run
-from ..badges import badge, exact_time, relative_time, running_time
-from ..bulk.bulk import bulk_action, planned_action
+from ..badges import exact_time, relative_time, render_badge, running_time
+from ..bulk.bulk import make_bulk_action, make_planned_action
 from ..choices import save_preference, saved_preferences
 from ..fragments import fragment_response
 from ..read_only import ReadOnlyAdmin
@@ -29,7 +29,7 @@ from .changelist import RunList, matching_runs, requested_sort
 from .export import export_runs
 from .labels import change_labels
 
-COLUMNS = {
+COLUMN_LABELS = {
     "state": gettext_lazy("Status"),
     "run": gettext_lazy("Run"),
     "correlation": gettext_lazy("Correlation id"),
@@ -43,21 +43,21 @@ COLUMNS = {
     "trouble": gettext_lazy("Failing task and reason"),
 }
 """What a row can show, in this order."""
-ALWAYS, AT_FIRST = ("state", "run"), ("state", "run", "correlation", "started", "took", "trouble")
-IN_CHOICES = "run_columns"
-MOST_NEWS = 100
+FIXED_COLUMNS, DEFAULT_COLUMNS = ("state", "run"), ("state", "run", "correlation", "started", "took", "trouble")
+COLUMNS_PREFERENCE = "run_columns"
+MAX_NEW_RUNS = 100
 
 
 class RunAdmin(ReadOnlyAdmin):
     """Find any run in seconds, and act on several at once."""
 
     actions = (
-        *(bulk_action(action) for action in run_actions()),
-        planned_action("label", gettext_lazy("Put labels on the selected runs")),
-        planned_action("unlabel", gettext_lazy("Take labels off the selected runs")),
+        *(make_bulk_action(action) for action in run_actions()),
+        make_planned_action("label", gettext_lazy("Put labels on the selected runs")),
+        make_planned_action("unlabel", gettext_lazy("Take labels off the selected runs")),
     )
     list_display_links = None
-    list_display = AT_FIRST
+    list_display = DEFAULT_COLUMNS
     ordering = ("-created_at", "id")
 
     def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ChangeList]:
@@ -67,52 +67,56 @@ class RunAdmin(ReadOnlyAdmin):
         return Run.objects.defer_payloads().defer("domains")
 
     def get_list_display(self, request: HttpRequest) -> list[str]:
-        chosen = saved_preferences(request).get(IN_CHOICES, AT_FIRST)
-        return [name for name in COLUMNS if name in chosen or name in ALWAYS]
+        chosen = saved_preferences(request).get(COLUMNS_PREFERENCE, DEFAULT_COLUMNS)
+        return [name for name in COLUMN_LABELS if name in chosen or name in FIXED_COLUMNS]
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         response = super().changelist_view(request, extra_context)
         if hasattr(response, "context_data") and response.context_data and "cl" in response.context_data:
-            shown = self.get_list_display(request)
-            response.context_data |= response.context_data["cl"].around()
-            response.context_data["columns"] = [(n, word, n in shown) for n, word in COLUMNS.items() if n not in ALWAYS]
+            visible = self.get_list_display(request)
+            response.context_data |= response.context_data["cl"].get_extra_context()
+            response.context_data["columns"] = [
+                (n, word, n in visible) for n, word in COLUMN_LABELS.items() if n not in FIXED_COLUMNS
+            ]
         return response
 
-    def columns(self, request: HttpRequest) -> HttpResponse:
+    def save_columns(self, request: HttpRequest) -> HttpResponse:
         """Keep which columns the person wants to see."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        self._admit(request)
-        save_preference(request, **{IN_CHOICES: [name for name in COLUMNS if name in request.POST.getlist("column")]})
+        self._require_access(request)
+        save_preference(
+            request, **{COLUMNS_PREFERENCE: [name for name in COLUMN_LABELS if name in request.POST.getlist("column")]}
+        )
         query = request.POST.get("query", "").partition("#")[0]
         return HttpResponseRedirect(reverse("admin:conductor_run_changelist") + (f"?{query}" if query else ""))
 
     def export(self, request: HttpRequest, format: str) -> HttpResponse:
         """All runs of the filter as a file."""
-        self._admit(request)
+        self._require_access(request)
         try:
             return export_runs(request, matching_runs(request), requested_sort(request), format)
         except Invalid as refused:
             messages.error(request, refused.message)
             return HttpResponseRedirect(reverse("admin:conductor_run_changelist"))
 
-    def news(self, request: HttpRequest) -> HttpResponse:
+    def new_runs_fragment(self, request: HttpRequest) -> HttpResponse:
         """How many runs of the filter have begun since the list was read."""
-        self._admit(request)
+        self._require_access(request)
         since = request.GET.get("since", "")
         try:
             now = clock.now()
             newer = matching_runs(request).filter(
                 created_at__gt=int(since) if since.isdecimal() else now, created_at__lte=now
             )
-            count = newer.order_by().values("pk")[:MOST_NEWS].count()
+            count = newer.order_by().values("pk")[:MAX_NEW_RUNS].count()
         except (Invalid, OverflowError):
             count = 0
         return fragment_response(
-            request, "ops/runs/news.html", {"news": count, "most": MOST_NEWS, "query": _without_since(request)}
+            request, "ops/runs/news.html", {"news": count, "most": MAX_NEW_RUNS, "query": _query_without_page(request)}
         )
 
-    def _admit(self, request: HttpRequest) -> None:
+    def _require_access(self, request: HttpRequest) -> None:
         if not self.has_view_permission(request):
             raise PermissionDenied("conductor.view_run")
 
@@ -122,13 +126,13 @@ class RunAdmin(ReadOnlyAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         return [
-            path("columns/", self.admin_site.admin_view(self.columns), name="run_columns"),
+            path("columns/", self.admin_site.admin_view(self.save_columns), name="run_columns"),
             path("export.<str:format>", self.admin_site.admin_view(self.export), name="run_export"),
-            path("bundle/", self.admin_site.admin_view(self.look_into), name="run_bundle_opened"),
-            path("news/", self.admin_site.admin_view(self.news), name="run_news"),
+            path("bundle/", self.admin_site.admin_view(self.inspect_bundle_view), name="run_bundle_opened"),
+            path("news/", self.admin_site.admin_view(self.new_runs_fragment), name="run_news"),
             path("<path:run_id>/bundle.json", self.admin_site.admin_view(export_run_file), name="run_bundle"),
             path("<path:run_id>/labels/", self.admin_site.admin_view(change_labels), name="run_labels"),
-            path("<path:run_id>/parts/", self.admin_site.admin_view(self.parts), name="run_parts"),
+            path("<path:run_id>/parts/", self.admin_site.admin_view(self.run_parts_fragment), name="run_parts"),
             path("<path:run_id>/raw/<str:field>/", self.admin_site.admin_view(self.raw), name="run_raw"),
             path("<path:run_id>/do/<str:action>/", self.admin_site.admin_view(self.act), name="run_act"),
             *super().get_urls(),
@@ -137,11 +141,11 @@ class RunAdmin(ReadOnlyAdmin):
     def change_view(self, request: HttpRequest, object_id: str, *_: object, **__: object) -> HttpResponse:
         return run_page.run_page(self, request, object_id)
 
-    def look_into(self, request: HttpRequest) -> HttpResponse:
+    def inspect_bundle_view(self, request: HttpRequest) -> HttpResponse:
         """A bundle from elsewhere."""
         return inspect_bundle(self, request)
 
-    def parts(self, request: HttpRequest, run_id: str) -> HttpResponse:
+    def run_parts_fragment(self, request: HttpRequest, run_id: str) -> HttpResponse:
         """The changing parts of the page, or nothing new."""
         return run_page.run_fragment(self, request, run_id)
 
@@ -155,7 +159,7 @@ class RunAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("status"))
     def state(self, run: Run) -> SafeString:
-        return badge(run.status)
+        return render_badge(run.status)
 
     @admin.display(description=gettext_lazy("run"))
     def run(self, run: Run) -> SafeString:
@@ -198,7 +202,9 @@ class RunAdmin(ReadOnlyAdmin):
             SafeString(' class="slow"') if slow else "",
             run.usual.sentence,
             took,
-            format_html(' <span class="times">{}×</span>', _times(end - run.created_at, run.usual.p50)) if slow else "",
+            format_html(' <span class="times">{}×</span>', _format_factor(end - run.created_at, run.usual.p50))
+            if slow
+            else "",
         )
 
     @admin.display(description=gettext_lazy("started by"))
@@ -231,13 +237,13 @@ class RunAdmin(ReadOnlyAdmin):
         return format_html("<code>{}</code> {}", *run.failure)
 
 
-def _times(took: int, usual: int) -> str:
+def _format_factor(took: int, usual: int) -> str:
     """How many times the usual it took."""
     times = took / max(usual, 1)
     return f"{times:.1f}" if times < 10 else f"{times:.0f}" if times < 100 else "> 99 "
 
 
-def _without_since(request: HttpRequest) -> str:
+def _query_without_page(request: HttpRequest) -> str:
     kept = request.GET.copy()
     for name in ("since", "rev", "before", "after"):
         kept.pop(name, None)

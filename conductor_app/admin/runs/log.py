@@ -15,14 +15,14 @@ from ...insight.task_log import LogPosition, LogRequest, LogWindow, iterate_chun
 from ...models import Attempt, TaskLog
 from ..ansi_colors import strip_colors, to_html
 from ..badges import exact_time, machine_time
-from .page_query import OF_A_LOG, RunPageQuery
+from .page_query import LOG_PARAMETERS, RunPageQuery
 
-LEVEL = re.compile(r"\b(FATAL|CRITICAL|ERROR|WARN|WARNING|DEBUG|TRACE)\b", re.I)
-LEVELS = {"FATAL": "error", "CRITICAL": "error", "ERROR": "error", "WARN": "warn", "WARNING": "warn"} | {
+LEVEL_PATTERN = re.compile(r"\b(FATAL|CRITICAL|ERROR|WARN|WARNING|DEBUG|TRACE)\b", re.I)
+LEVEL_CLASSES = {"FATAL": "error", "CRITICAL": "error", "ERROR": "error", "WARN": "warn", "WARNING": "warn"} | {
     "DEBUG": "debug",
     "TRACE": "debug",
 }
-LONGEST_LINE = 4_000
+MAX_LINE_LENGTH = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,57 +48,57 @@ class LogView:
     earlier: str
     later: str
     newest: str
-    kept: tuple[tuple[str, str], ...]
+    current_choices: tuple[tuple[str, str], ...]
     follows: bool
     """Whether new lines may come, and are shown as they do."""
 
 
-def parse_log_request(asked: RunPageQuery) -> LogRequest:
+def parse_log_request(query: RunPageQuery) -> LogRequest:
     """Which lines an address asks for: `log=before.<place>`, `log=after.<place>`, `line=<place>`, `find=<words>`."""
-    way, _, place = asked["log"].partition(".")
-    ways = {"before": None, "after": None} | {way: LogPosition.read(place)}
-    find = asked["find"].strip().replace("\0", "")[:200]
-    return LogRequest(ways["before"], ways["after"], LogPosition.read(asked["line"]), find)
+    way, _, place = query["log"].partition(".")
+    ways = {"before": None, "after": None} | {way: LogPosition.parse(place)}
+    find = query["find"].strip().replace("\0", "")[:200]
+    return LogRequest(ways["before"], ways["after"], LogPosition.parse(query["line"]), find)
 
 
-def log_view(attempt: Attempt, asked: RunPageQuery) -> LogView:
+def log_view(attempt: Attempt, query: RunPageQuery) -> LogView:
     """The lines that an address asks for; a search keeps what else it says."""
-    wanted = parse_log_request(asked)
-    found = log_window(attempt.pk, wanted)
+    criteria = parse_log_request(query)
+    found = log_window(attempt.pk, criteria)
     return LogView(
-        [_line(line, wanted, asked.address) for line in found.lines],
-        wanted.find,
-        **_ways(found, asked.address),
-        kept=tuple(asked.kept(*OF_A_LOG).items()),
-        follows=wanted.is_tail and attempt.status in ATTEMPT.open,
+        [_log_line(line, criteria, query.address) for line in found.lines],
+        criteria.find,
+        **_page_addresses(found, query.address),
+        current_choices=tuple(query.current_choices(*LOG_PARAMETERS).items()),
+        follows=criteria.is_tail and attempt.status in ATTEMPT.open,
     )
 
 
-def _ways(found: LogWindow, address: Callable[..., str]) -> dict[str, str]:
-    wanted = found.wanted
+def _page_addresses(found: LogWindow, address: Callable[..., str]) -> dict[str, str]:
+    criteria = found.criteria
     return {
         "earlier": address(log=f"before.{found.earlier}", line=None) if found.earlier else "",
-        "later": address(log=f"after.{found.later}", line=None) if found.later and not wanted.find else "",
-        "newest": "" if wanted.is_tail else address(log=None, line=None, find=None),
+        "later": address(log=f"after.{found.later}", line=None) if found.later and not criteria.find else "",
+        "newest": "" if criteria.is_tail else address(log=None, line=None, find=None),
     }
 
 
-def _line(line: TaskLog, wanted: LogRequest, address: Callable[..., str]) -> LogLine:
+def _log_line(line: TaskLog, criteria: LogRequest, address: Callable[..., str]) -> LogLine:
     place = position_of(line)
-    text = line.line[:LONGEST_LINE]
+    text = line.line[:MAX_LINE_LENGTH]
     return LogLine(
         place.id,
         str(place),
-        _moment(logged_at(line.at)),
+        _render_time(logged_at(line.at)),
         log_level(text),
-        to_html(text, wanted.find),
-        len(line.line) > LONGEST_LINE,
+        to_html(text, criteria.find),
+        len(line.line) > MAX_LINE_LENGTH,
         f"{address(line=str(place), log=None, find=None)}#log-{place.id}",
-        wanted.line == place,
+        criteria.line == place,
     )
 
 
-def _moment(at: int) -> SafeString:
+def _render_time(at: int) -> SafeString:
     """The time of day to the millisecond in the reader's zone; the whole moment in the tooltip."""
     local = datetime.fromtimestamp(min(max(at, 0), 253_402_300_799_000) / 1000, UTC).astimezone(get_current_timezone())
     words = f"{local:%H:%M:%S}.{local.microsecond // 1000:03d}"
@@ -107,8 +107,8 @@ def _moment(at: int) -> SafeString:
 
 def log_level(line: str) -> str:
     """How grave a line is, by the word that its logger has put near its beginning."""
-    found = LEVEL.search(strip_colors(line[:200])[:120])
-    return LEVELS[found.group(1).upper()] if found else ""
+    found = LEVEL_PATTERN.search(strip_colors(line[:200])[:120])
+    return LEVEL_CLASSES[found.group(1).upper()] if found else ""
 
 
 def log_text_response(attempt: Attempt) -> StreamingHttpResponse:
@@ -118,9 +118,9 @@ def log_text_response(attempt: Attempt) -> StreamingHttpResponse:
         "Cache-Control": "no-store",
         "X-Content-Type-Options": "nosniff",
     }
-    return StreamingHttpResponse(_texts(attempt.pk), content_type="text/plain; charset=utf-8", headers=headers)
+    return StreamingHttpResponse(_text_chunks(attempt.pk), content_type="text/plain; charset=utf-8", headers=headers)
 
 
-def _texts(attempt_id: str) -> Iterator[str]:
+def _text_chunks(attempt_id: str) -> Iterator[str]:
     for chunk in iterate_chunks(attempt_id):
         yield "".join(f"{machine_time(logged_at(line.at))} {line.line}\n" for line in chunk)

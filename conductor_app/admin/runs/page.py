@@ -19,7 +19,7 @@ from ...models import Run
 from ..documents import json_file_response
 from ..error_messages import require_permission, show_refusal
 from ..fragments import fragment_response, html_revision
-from .actions import ACTIONS, available_actions
+from .actions import RUN_ACTIONS, available_actions
 from .labels import label_context
 from .run_view_model import (
     DOCUMENTS,
@@ -33,7 +33,7 @@ from .run_view_model import (
 from .tabs import tabs_context
 from .task_actions import PERMISSION, task_actions
 
-START = "conductor.execute_workflowdefinition"
+START_PERMISSION = "conductor.execute_workflowdefinition"
 
 
 def run_page(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -> HttpResponse:
@@ -44,22 +44,22 @@ def run_page(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -
         if why := explain_missing_run(run_id, clock.now()):
             return _missing_run_page(model_admin, request, run_id, why)
         raise
-    shown = {
+    context = {
         **model_admin.admin_site.each_context(request),
         "title": f"{run.name} v{run.version}",
         "opts": Run._meta,
         **_page_context(run, request),
     }
-    html = render_to_string("ops/run/parts.html", shown, request)
+    html = render_to_string("ops/run/parts.html", context, request)
     return TemplateResponse(
-        request, "admin/conductor/run/page.html", {**shown, "parts": html, "live_revision": html_revision(html)}
+        request, "admin/conductor/run/page.html", {**context, "parts": html, "live_revision": html_revision(html)}
     )
 
 
 def _missing_run_page(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str, why: str) -> HttpResponse:
-    shown = {"what": _("Run %(id)s") % {"id": run_id}, "why": why, "run_id": run_id}
+    context = {"what": _("Run %(id)s") % {"id": run_id}, "why": why, "run_id": run_id}
     return TemplateResponse(
-        request, "ops/run/gone.html", model_admin.admin_site.each_context(request) | shown, status=410
+        request, "ops/run/gone.html", model_admin.admin_site.each_context(request) | context, status=410
     )
 
 
@@ -71,28 +71,28 @@ def run_fragment(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: st
 
 def _page_context(run: Run, request: HttpRequest) -> dict[str, Any]:
     """Everything that the templates show, for what the address asks for."""
-    story = run_view_model(run, request.GET)
+    view_model = run_view_model(run, request.GET)
     actions = available_actions(run.status, request.user.has_perm)
-    panel = opened_panel(story)
-    acts = task_actions(panel.attempt if panel else None, story.now, request.user.has_perm)
+    panel = opened_panel(view_model)
+    acts = task_actions(panel.attempt if panel else None, view_model.now, request.user.has_perm)
     return {
         **actions,
-        **head_context(story),
-        **tabs_context(story, request),
+        **head_context(view_model),
+        **tabs_context(view_model, request),
         "panel": panel,
         "task_acts": acts,
-    } | _ahead(story, request)
+    } | _unreached_step_context(view_model, request)
 
 
-def _ahead(story: RunViewModel, request: HttpRequest) -> dict[str, Any]:
+def _unreached_step_context(view_model: RunViewModel, request: HttpRequest) -> dict[str, Any]:
     """The step that is chosen though control has not come to it, and whether the run may be led on by this person."""
-    asked = story.asked["task"]
-    definition = parsed_definition(story.run.plan_id) if asked and story.task is None else None
+    query = view_model.query["task"]
+    definition = parsed_definition(view_model.run.plan_id) if query and view_model.task is None else None
     return {
-        "unreached": definition.step(asked) if definition else None,
+        "unreached": definition.step(query) if definition else None,
         "may_label": request.user.has_perm(PERMISSION),
-        **label_context(story.run),
-        "may_lead": story.run.status == RUNNING and request.user.has_perm(PERMISSION),
+        **label_context(view_model.run),
+        "may_lead": view_model.run.status == RUNNING and request.user.has_perm(PERMISSION),
     }
 
 
@@ -108,13 +108,13 @@ def handle_action(request: HttpRequest, run_id: str, name: str) -> HttpResponse:
     """Ask the engine for what a button stands for, and show its answer on the page."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
-    action = ACTIONS.get(name)
+    action = RUN_ACTIONS.get(name)
     if action is None:
         raise Http404
     require_permission(request, action.permission)
     reason = request.POST.get("reason", "").strip()
     try:
-        action.command(run_id, request.user.get_username(), reason, **action.chosen(request.POST))
+        action.command(run_id, request.user.get_username(), reason, **action.parse_options(request.POST))
         messages.success(request, str(action.done))
     except RequestRefused as refused:
         show_refusal(request, refused, *alternative_actions(run_id, request.user.has_perm))
@@ -131,7 +131,7 @@ def alternative_actions(run_id: str, has_permission: Callable[[str], bool]) -> l
         (str(action.label), f"{planner}?do={action.name}" if action.is_planned else f"#act-{action.name}")
         for action in available_actions(run.status, has_permission)["actions"]
     ]
-    if run.definition_pk and has_permission(START):
+    if run.definition_pk and has_permission(START_PERMISSION):
         start = reverse("admin:start_run", args=[run.definition_pk], query={"like": run_id})
         ways.append((_("Start one like it"), start))
     return ways

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-OF_A_LOG = ("find", "log", "line")
+LOG_PARAMETERS = ("find", "log", "line")
 """Choices that speak of the log of one attempt: another task or attempt has another."""
-OF_A_RUN = ("tab", "task", "attempt", "only", "status", "from", "to", "children", "critical", "revision")
-KEPT = OF_A_RUN + OF_A_LOG
+RUN_PARAMETERS = ("tab", "task", "attempt", "only", "status", "from", "to", "children", "critical", "revision")
+KEPT_PARAMETERS = RUN_PARAMETERS + LOG_PARAMETERS
 """The choices that other choices keep."""
 
 
@@ -25,12 +25,12 @@ class RunPageQuery:
         given = self[name]
         return int(given) if given.isascii() and given.isdecimal() and len(given) < 15 else None
 
-    def kept(self, *but: str) -> dict[str, str]:
+    def current_choices(self, *but: str) -> dict[str, str]:
         """The choices that were made, without some."""
-        return {name: self[name] for name in KEPT if self[name] and name not in but}
+        return {name: self[name] for name in KEPT_PARAMETERS if self[name] and name not in but}
 
     def address(self, **other: str | int | None) -> str:
         """The same page with something else chosen; what is None is left out."""
-        of_another = OF_A_LOG if other.keys() & {"task", "attempt"} else ()
-        chosen = {**self.kept(*of_another), **other}
+        dropped = LOG_PARAMETERS if other.keys() & {"task", "attempt"} else ()
+        chosen = {**self.current_choices(*dropped), **other}
         return "?" + urlencode({name: value for name, value in chosen.items() if value not in (None, "")})

@@ -17,14 +17,14 @@ from ...insight.gate_verdicts import GateVerdict
 from ...insight.tasks import find_task
 from ...models import Run, Task, WorkflowDefinition
 from ...models.labels import with_labels
-from ..badges import WAITING, badge, icon, mark_names, relative_time, running_time, status_tone
+from ..badges import WAITING, mark_names, relative_time, render_badge, render_icon, running_time, status_tone
 from ..documents import annotate_documents
 from .page_query import RunPageQuery
 from .task_panel import TaskPanel, task_panel
 
 DOCUMENTS = ("input", "output", "variables")
-MOST_CHILDREN = 50
-NOTHING = "-"
+MAX_CHILDREN = 50
+NO_TASK = "-"
 """Chosen instead of a task: none, not even the one that failed."""
 
 
@@ -38,9 +38,9 @@ class RunViewModel:
     """A run, when it is looked at, why it is where it is, and the chosen task."""
 
     run: Run
-    asked: RunPageQuery
+    query: RunPageQuery
     now: int
-    why: Cause
+    cause: Cause
     usual: Mapping[str, TypicalDuration]
     task: Task | None
 
@@ -49,51 +49,53 @@ class RunViewModel:
         return str(self.task) if self.task else ""
 
     @property
-    def known(self) -> dict[str, tuple[GateVerdict, ...]]:
+    def known_verdicts(self) -> dict[str, tuple[GateVerdict, ...]]:
         """Verdicts that the cause has asked for already."""
-        return {self.why.attempt_id: self.why.verdicts}
+        return {self.cause.attempt_id: self.cause.verdicts}
 
 
 def run_view_model(run: Run, values: Mapping[str, str]) -> RunViewModel:
     """The story for what the address asks for; a run that failed is opened where it did."""
-    now, asked = clock.now(), RunPageQuery(values)
-    why = run_cause(run, now)
-    wanted = asked["task"] or (why.task if run.status in ("FAILED", "TIMED_OUT") else "")
-    task = find_task(run, wanted) if wanted and wanted != NOTHING else None
-    return RunViewModel(run, asked, now, why, typical_step_durations(run.name, run.version), task)
+    now, query = clock.now(), RunPageQuery(values)
+    cause = run_cause(run, now)
+    wanted = query["task"] or (cause.task if run.status in ("FAILED", "TIMED_OUT") else "")
+    task = find_task(run, wanted) if wanted and wanted != NO_TASK else None
+    return RunViewModel(run, query, now, cause, typical_step_durations(run.name, run.version), task)
 
 
-def head_context(story: RunViewModel) -> dict[str, Any]:
+def head_context(view_model: RunViewModel) -> dict[str, Any]:
     """What stands above the tabs."""
-    run, why = story.run, story.why
-    tone = WAITING if why.is_waiting else status_tone(run.status)
+    run, cause = view_model.run, view_model.cause
+    tone = WAITING if cause.is_waiting else status_tone(run.status)
     return {
         "run": run,
         "is_open": run.status in RUN.open,
-        "badge": badge(run.status),
+        "badge": render_badge(run.status),
         "tone": tone,
-        "icon": icon(tone),
-        "cause": why,
-        "cause_sentence": mark_names(why.sentence),
-        "cause_address": story.asked.address(task=why.task, attempt=None) if why.task != story.chosen else "",
-        "chosen": story.chosen,
-        "facts": _facts(story),
-        "relatives": _relatives(run),
-        "closed_address": story.asked.address(task=NOTHING, attempt=None),
+        "icon": render_icon(tone),
+        "cause": cause,
+        "cause_sentence": mark_names(cause.sentence),
+        "cause_address": view_model.query.address(task=cause.task, attempt=None)
+        if cause.task != view_model.chosen
+        else "",
+        "chosen": view_model.chosen,
+        "facts": _run_facts(view_model),
+        "relatives": _parent_and_children(run),
+        "closed_address": view_model.query.address(task=NO_TASK, attempt=None),
     }
 
 
-def opened_panel(story: RunViewModel) -> TaskPanel | None:
+def opened_panel(view_model: RunViewModel) -> TaskPanel | None:
     """The panel of the chosen task."""
-    if story.task is None:
+    if view_model.task is None:
         return None
-    return task_panel(story.run, story.task, story.asked, story.known, story.now)
+    return task_panel(view_model.run, view_model.task, view_model.query, view_model.known_verdicts, view_model.now)
 
 
-def _facts(story: RunViewModel) -> list[tuple[str, Any]]:
-    run, usual = story.run, story.usual.get("")
-    end = story.now if run.ended_at is None else run.ended_at
-    later = run.begins_later(story.now)
+def _run_facts(view_model: RunViewModel) -> list[tuple[str, Any]]:
+    run, usual = view_model.run, view_model.usual.get("")
+    end = view_model.now if run.ended_at is None else run.ended_at
+    later = run.begins_later(view_model.now)
     facts = [
         (_("Duration"), "" if later else running_time(run.created_at, run.ended_at)),
         (
@@ -103,8 +105,8 @@ def _facts(story: RunViewModel) -> list[tuple[str, Any]]:
             else "",
         ),
         (_("Compared"), _("slower than usual") if usual and usual.is_slow(end - run.created_at) else ""),
-        (_("Starts") if later else _("Started"), relative_time(run.created_at, story.now)),
-        (_("Ended"), relative_time(run.ended_at, story.now) if run.ended_at else ""),
+        (_("Starts") if later else _("Started"), relative_time(run.created_at, view_model.now)),
+        (_("Ended"), relative_time(run.ended_at, view_model.now) if run.ended_at else ""),
         (_("Started by"), run.started_by),
         (_("Correlation id"), run.correlation_id),
         (_("Priority"), run.priority or ""),
@@ -116,14 +118,16 @@ def _facts(story: RunViewModel) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in facts if value not in ("", None)]
 
 
-def _relatives(run: Run) -> dict[str, Any]:
+def _parent_and_children(run: Run) -> dict[str, Any]:
     """The run above and the runs below, read together."""
     above, below = Q(pk=run.parent_id), Q(parent_id=run.pk) & ~Q(parent_id="")
     found = Run.objects.filter(above | below if run.parent_id else below)
-    runs = found.only("id", "name", "version", "status", "created_at").order_by("created_at")[: MOST_CHILDREN + 1]
+    runs = found.only("id", "name", "version", "status", "created_at").order_by("created_at")[: MAX_CHILDREN + 1]
     return {
         "parent": next((relative for relative in runs if relative.pk == run.parent_id), None),
-        "children": [{"run": child, "badge": badge(child.status)} for child in runs if child.pk != run.parent_id],
+        "children": [
+            {"run": child, "badge": render_badge(child.status)} for child in runs if child.pk != run.parent_id
+        ],
     }
 
 

@@ -9,10 +9,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...insight.selections import ScanNote
-from .filters import FIELDS, address_with
+from .filters import FILTER_FIELDS, address_with
 
-LABELS = {field.part: field.label for field in FIELDS}
-QUICKER = {
+FILTER_LABELS = {field.selection_key: field.label for field in FILTER_FIELDS}
+FASTER_SEARCHES = {
     "error": (gettext_lazy("Failures with these words, of all runs"), "admin:failures"),
     "task": (gettext_lazy("Failures of this task, of all runs"), "admin:failures"),
 }
@@ -27,26 +27,26 @@ class CoverageNote:
     number: int
     since: int
     older: str
-    quicker: tuple[str, str] | None
+    faster_search: tuple[str, str] | None
 
 
-def coverage_notes(notes: Iterable[ScanNote], given: QueryDict) -> list[CoverageNote]:
+def coverage_notes(notes: Iterable[ScanNote], parameters: QueryDict) -> list[CoverageNote]:
     """What the filters of an address have looked at."""
     return [
         CoverageNote(
-            LABELS[note.filter],
+            FILTER_LABELS[note.filter],
             note.number,
             note.since,
-            address_with(given, started_before=str(note.since)),
-            _quicker(note.filter, given),
+            address_with(parameters, started_before=str(note.since)),
+            _faster_search(note.filter, parameters),
         )
         for note in notes
     ]
 
 
-def _quicker(name: str, given: QueryDict) -> tuple[str, str] | None:
-    if name not in QUICKER:
+def _faster_search(name: str, parameters: QueryDict) -> tuple[str, str] | None:
+    if name not in FASTER_SEARCHES:
         return None
-    words, page = QUICKER[name]
-    asked = {"view": "all", "q": given.get(name, "").partition(":")[0]}
-    return _(words), reverse(page, query=asked | ({"definition": given["name"]} if given.get("name") else {}))
+    words, page = FASTER_SEARCHES[name]
+    query = {"view": "all", "q": parameters.get(name, "").partition(":")[0]}
+    return _(words), reverse(page, query=query | ({"definition": parameters["name"]} if parameters.get("name") else {}))

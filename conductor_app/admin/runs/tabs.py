@@ -14,7 +14,7 @@ from ...insight.tasks import task_window
 from ...insight.timeline import run_span, task_rows
 from ...models import AuditEntry, FileHandle, ResolvedDefinition
 from ...models.files import UPLOADED
-from ..badges import badge, format_size, relative_time
+from ..badges import format_size, relative_time, render_badge
 from ..documents import payload_documents
 from ..json_tree import render_tree
 from ..pictures import draw_definition
@@ -22,7 +22,7 @@ from .events import run_events
 from .run_view_model import DOCUMENTS, RunViewModel
 from .timeline import requested_tasks, timeline_filters, timeline_tab
 
-MOST_AUDITED = 100
+MAX_AUDIT_ENTRIES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class RunTab:
     """One way of looking at a run."""
 
     name: str
-    word: Any
+    label: Any
     shown: Callable[[RunViewModel], dict[str, Any]]
     permission: str = ""
 
@@ -39,74 +39,78 @@ class RunTab:
         return f"ops/run/{self.name}.html"
 
 
-def diagram_tab(story: RunViewModel) -> dict[str, Any]:
+def diagram_tab(view_model: RunViewModel) -> dict[str, Any]:
     """The version that ran, with what became of its steps."""
-    plan = ResolvedDefinition.objects.filter(pk=story.run.plan_id).first()
-    ref = story.task.ref if story.task else ""
+    plan = ResolvedDefinition.objects.filter(pk=view_model.run.plan_id).first()
+    ref = view_model.task.ref if view_model.task else ""
     drawn = (
-        draw_definition(plan.document, marks_of_run(story.run), chosen=ref, link=_step_address(story)) if plan else None
+        draw_definition(plan.document, marks_of_run(view_model.run), chosen=ref, link=_step_address(view_model))
+        if plan
+        else None
     )
-    return {"picture": drawn, "name": f"{story.run.name} v{story.run.version}"}
+    return {"picture": drawn, "name": f"{view_model.run.name} v{view_model.run.version}"}
 
 
-def _step_address(story: RunViewModel) -> Callable[[str, str], str]:
-    return lambda ref, path: story.asked.address(task=ref, attempt=None)
+def _step_address(view_model: RunViewModel) -> Callable[[str, str], str]:
+    return lambda ref, path: view_model.query.address(task=ref, attempt=None)
 
 
-def tasks_tab(story: RunViewModel) -> dict[str, Any]:
+def tasks_tab(view_model: RunViewModel) -> dict[str, Any]:
     """All tasks as a table; of many, those alike together."""
-    window = task_window(story.run, requested_tasks(story))
-    drawn = task_rows(window.tasks, window.attempts, run_span(story.run, story.now), story.now, story.usual)
+    window = task_window(view_model.run, requested_tasks(view_model))
+    drawn = task_rows(
+        window.tasks, window.attempts, run_span(view_model.run, view_model.now), view_model.now, view_model.usual
+    )
     return {
         "window": window,
-        "rows": [_row(row, story) for row in drawn],
-        "groups": [_group(group, story) for group in window.groups],
-        **timeline_filters(window, story),
+        "rows": [_task_row(row, view_model) for row in drawn],
+        "groups": [_group_row(group, view_model) for group in window.groups],
+        **timeline_filters(window, view_model),
     }
 
 
-def _row(row: Any, story: RunViewModel) -> dict[str, Any]:
+def _task_row(row: Any, view_model: RunViewModel) -> dict[str, Any]:
     last = row.last
     return {
         "task": row.task,
         "last": last,
-        "badge": badge(row.task.status),
+        "badge": render_badge(row.task.status),
         "tries": len(row.attempts),
-        "address": story.asked.address(task=str(row.task), attempt=None),
-        "is_chosen": story.task is not None and row.task.pk == story.task.pk,
+        "address": view_model.query.address(task=str(row.task), attempt=None),
+        "is_chosen": view_model.task is not None and row.task.pk == view_model.task.pk,
     }
 
 
-def _group(group: Any, story: RunViewModel) -> dict[str, Any]:
+def _group_row(group: Any, view_model: RunViewModel) -> dict[str, Any]:
     by_status = [
-        (badge(status), count, story.asked.address(only=group.name, status=status, page=None))
+        (render_badge(status), count, view_model.query.address(only=group.name, status=status, page=None))
         for status, count in sorted(group.counts.items())
     ]
-    return {"group": group, "address": story.asked.address(only=group.name, page=None), "by_status": by_status}
+    return {"group": group, "address": view_model.query.address(only=group.name, page=None), "by_status": by_status}
 
 
-def data_tab(story: RunViewModel) -> dict[str, Any]:
+def data_tab(view_model: RunViewModel) -> dict[str, Any]:
     """Input, output and variables, and the files that came with them."""
     return {
-        "documents": payload_documents(story.run, DOCUMENTS),
-        "files": [_file(row) for row in files_of(story.run.pk)],
+        "documents": payload_documents(view_model.run, DOCUMENTS),
+        "files": [_file_row(row) for row in files_of(view_model.run.pk)],
     }
 
 
-def _file(row: FileHandle) -> dict[str, Any]:
+def _file_row(row: FileHandle) -> dict[str, Any]:
     # The address carries its own permission, for as long as a page may stay open.
     address = file_address(row.run_id, row.pk, "GET")[0] if row.status == UPLOADED else ""
     shown = "–" if row.size is None else format_size(row.size)
     return {"file": row, "address": address, "size": shown, "at": relative_time(row.created_at)}
 
 
-def audit_tab(story: RunViewModel) -> dict[str, Any]:
+def audit_tab(view_model: RunViewModel) -> dict[str, Any]:
     """What people and clients did to it."""
-    entries = AuditEntry.objects.filter(object_type="run", object_id=story.run.pk).order_by("-at", "-id")
+    entries = AuditEntry.objects.filter(object_type="run", object_id=view_model.run.pk).order_by("-at", "-id")
     return {
         "entries": [
             {"entry": entry, "at": relative_time(entry.at), "facts": format_audit_facts(entry.facts)}
-            for entry in entries[:MOST_AUDITED]
+            for entry in entries[:MAX_AUDIT_ENTRIES]
         ]
     }
 
@@ -116,9 +120,9 @@ def format_audit_facts(facts: Any) -> str:
     return ", ".join(f"{name}: {value}" for name, value in facts.items()) if isinstance(facts, dict) else ""
 
 
-def raw_tab(story: RunViewModel) -> dict[str, Any]:
+def raw_tab(view_model: RunViewModel) -> dict[str, Any]:
     """The row as it is, and where all of it can be had."""
-    run = story.run
+    run = view_model.run
     fields = [field for field in run._meta.concrete_fields if field.attname not in DOCUMENTS]
     facts = {field.attname: getattr(run, field.attname) for field in fields if field.attname != "domains"}
     return {"tree": render_tree({name: value for name, value in facts.items() if value not in ("", None, [], {})})}
@@ -138,9 +142,9 @@ TABS: dict[str, RunTab] = {
 }
 
 
-def selected_tab(story: RunViewModel, request: HttpRequest) -> RunTab:
+def selected_tab(view_model: RunViewModel, request: HttpRequest) -> RunTab:
     """The tab that the address asks for, if there is one and it is open to the reader."""
-    found = TABS.get(story.asked["tab"], TABS["timeline"])
+    found = TABS.get(view_model.query["tab"], TABS["timeline"])
     return found if is_tab_allowed(found, request) else TABS["timeline"]
 
 
@@ -149,12 +153,12 @@ def is_tab_allowed(tab: RunTab, request: HttpRequest) -> bool:
     return not tab.permission or request.user.has_perm(tab.permission)
 
 
-def tabs_context(story: RunViewModel, request: HttpRequest) -> dict[str, Any]:
+def tabs_context(view_model: RunViewModel, request: HttpRequest) -> dict[str, Any]:
     """The line of tabs and what the chosen one shows; all of them keep the chosen task."""
-    chosen = selected_tab(story, request)
+    chosen = selected_tab(view_model, request)
     line = [
-        {"word": tab.word, "address": story.asked.address(tab=tab.name, page=None), "is_chosen": tab is chosen}
+        {"word": tab.label, "address": view_model.query.address(tab=tab.name, page=None), "is_chosen": tab is chosen}
         for tab in TABS.values()
         if is_tab_allowed(tab, request)
     ]
-    return {"tabs": line, "tab_template": chosen.template, **chosen.shown(story)}
+    return {"tabs": line, "tab_template": chosen.template, **chosen.shown(view_model)}

@@ -14,7 +14,7 @@ from ...models import Attempt
 from ..form_parsing import parse_json_object, parse_number
 
 PERMISSION = "conductor.change_run"
-OUTCOMES = {
+OUTCOME_LABELS = {
     "COMPLETED": gettext_lazy("Completed, with this output"),
     "FAILED": gettext_lazy("Failed: it is tried again while its policy allows"),
 }
@@ -38,48 +38,48 @@ class TaskAction:
     @property
     def outcomes(self) -> list[tuple[str, Any]]:
         """What can be chosen where an outcome has to be said."""
-        return list(OUTCOMES.items())
+        return list(OUTCOME_LABELS.items())
 
 
-ANSWERED_HERE = ("WAIT", "YIELD", "WAIT_FOR_WEBHOOK")
+ANSWERABLE_TYPES = ("WAIT", "YIELD", "WAIT_FOR_WEBHOOK")
 
 
-def _waits(attempt: Attempt, now: int) -> bool:
+def _is_queued(attempt: Attempt, now: int) -> bool:
     return attempt.status == "PENDING" and attempt.queue != ""
 
 
-def _waits_for_its_moment(attempt: Attempt, now: int) -> bool:
-    return _waits(attempt, now) and attempt.visible_at > now
+def _is_delayed(attempt: Attempt, now: int) -> bool:
+    return _is_queued(attempt, now) and attempt.visible_at > now
 
 
-def _is_with_a_worker(attempt: Attempt, now: int) -> bool:
+def _is_leased(attempt: Attempt, now: int) -> bool:
     return attempt.status == "LEASED" and attempt.queue != ""
 
 
 def _can_be_answered(attempt: Attempt, now: int) -> bool:
     """People have a page of their own for what waits for them; what only waits for other tasks is not answered."""
-    return attempt.status in ATTEMPT.open and (attempt.queue != "" or attempt.task.type in ANSWERED_HERE)
+    return attempt.status in ATTEMPT.open and (attempt.queue != "" or attempt.task.type in ANSWERABLE_TYPES)
 
 
-def _prioritize(attempt: Attempt, said: Mapping[str, str], by: str, reason: str) -> None:
-    queues.prioritize(attempt.pk, parse_number(said.get("priority", ""), _("priority"), digits=3), by, reason)
+def _prioritize_attempt(attempt: Attempt, form_data: Mapping[str, str], by: str, reason: str) -> None:
+    queues.prioritize(attempt.pk, parse_number(form_data.get("priority", ""), _("priority"), digits=3), by, reason)
 
 
-def _conclude(attempt: Attempt, said: Mapping[str, str], by: str, reason: str) -> None:
-    output = parse_json_object(said.get("output", ""), _("output"))
-    human_tasks.resolve_task(attempt.run_id, attempt.pk, said.get("outcome", ""), by, output, reason)
+def _resolve_task(attempt: Attempt, form_data: Mapping[str, str], by: str, reason: str) -> None:
+    output = parse_json_object(form_data.get("output", ""), _("output"))
+    human_tasks.resolve_task(attempt.run_id, attempt.pk, form_data.get("outcome", ""), by, output, reason)
 
 
-TASK_ACTS: dict[str, TaskAction] = {
-    act.name: act
-    for act in (
+TASK_ACTIONS: dict[str, TaskAction] = {
+    action.name: action
+    for action in (
         TaskAction(
             "now",
             gettext_lazy("Retry now"),
             gettext_lazy("It waits for no delay any more: the next worker that polls may get it, in its turn."),
             gettext_lazy("It is handed out in its turn, without waiting for its moment."),
-            lambda attempt, said, by, reason: queues.hand_out_now(attempt.pk, by, reason),
-            _waits_for_its_moment,
+            lambda attempt, form_data, by, reason: queues.hand_out_now(attempt.pk, by, reason),
+            _is_delayed,
             "do-retry",
         ),
         TaskAction(
@@ -87,8 +87,8 @@ TASK_ACTS: dict[str, TaskAction] = {
             gettext_lazy("Move to the front"),
             gettext_lazy("It is handed out next: before all that waits with it, and at once."),
             gettext_lazy("It is handed out next."),
-            lambda attempt, said, by, reason: queues.move_to_front(attempt.pk, by, reason),
-            _waits,
+            lambda attempt, form_data, by, reason: queues.move_to_front(attempt.pk, by, reason),
+            _is_queued,
             "next",
         ),
         TaskAction(
@@ -96,8 +96,8 @@ TASK_ACTS: dict[str, TaskAction] = {
             gettext_lazy("Change priority"),
             gettext_lazy("Of what waits in a queue, the highest priority is handed out first."),
             gettext_lazy("It has another priority."),
-            _prioritize,
-            _waits,
+            _prioritize_attempt,
+            _is_queued,
             "filter",
             field="priority",
         ),
@@ -109,8 +109,8 @@ TASK_ACTS: dict[str, TaskAction] = {
                 "counts until then."
             ),
             gettext_lazy("It is back in its queue."),
-            lambda attempt, said, by, reason: queues.take_from_worker(attempt.pk, by, reason),
-            _is_with_a_worker,
+            lambda attempt, form_data, by, reason: queues.take_from_worker(attempt.pk, by, reason),
+            _is_leased,
             "do-rerun",
         ),
         TaskAction(
@@ -118,7 +118,7 @@ TASK_ACTS: dict[str, TaskAction] = {
             gettext_lazy("Answer in its place"),
             gettext_lazy("Say what came of it, as its worker would. A worker that reports later is not heard."),
             gettext_lazy("It is answered."),
-            _conclude,
+            _resolve_task,
             _can_be_answered,
             "person",
             field="outcome",
@@ -133,7 +133,7 @@ def task_actions(attempt: Attempt | None, now: int, has_permission: Callable[[st
     """What this person may do to the task of an attempt that was read with its task and run."""
     if attempt is None or attempt.run.status not in RUN.open or not has_permission(PERMISSION):
         return []
-    return [act for act in TASK_ACTS.values() if act.is_possible(attempt, now)]
+    return [action for action in TASK_ACTIONS.values() if action.is_possible(attempt, now)]
 
 
 def step_after_task(attempt: Attempt | None) -> str:

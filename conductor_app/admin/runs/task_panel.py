@@ -17,17 +17,17 @@ from ...insight.input_provenance import InputOrigin, input_origins
 from ...insight.parsed_definitions import parsed_definition
 from ...models import Attempt, FailureGroup, Run, Task
 from ...models.fields import DocumentField, dumps
-from ..badges import badge, mark_names, relative_time
-from ..documents import LARGE, PayloadDocument, annotate_documents, payload_documents
+from ..badges import mark_names, relative_time, render_badge
+from ..documents import MAX_INLINE_BYTES, PayloadDocument, annotate_documents, payload_documents
 from .log import LogView, log_view
 from .page_query import RunPageQuery
 from .task_actions import step_after_task
 
 DOCUMENTS = ("input", "output")
-Known = Mapping[str, Sequence[GateVerdict]]
-MOST_OF_A_VALUE = 200
-MOST_OF_A_REASON = 8_000
-MOST_ATTEMPTS = 50
+KnownVerdicts = Mapping[str, Sequence[GateVerdict]]
+MAX_VALUE_LENGTH = 200
+MAX_REASON_LENGTH = 8_000
+MAX_ATTEMPTS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class AttemptColumn:
 class TaskPanel:
     """What is known of one task."""
 
-    tries: list[AttemptColumn]
+    attempt_columns: list[AttemptColumn]
     hidden: int
     attempt: Attempt | None
     facts: list[tuple[str, Any]]
@@ -66,7 +66,7 @@ class TaskPanel:
     log: LogView | None
     origins: list[InputOriginView]
     child: str = ""
-    same: FailureGroup | None = None
+    failure_group: FailureGroup | None = None
     """The group of failures that this one belongs to, where there are others in it."""
     next_step: str = ""
     """Where a jump leads that passes the task over."""
@@ -79,12 +79,12 @@ class TaskPanel:
     def stack(self) -> str:
         """What the reason says beyond its first line."""
         text = self.attempt.reason.strip() if self.attempt else ""
-        return text[:MOST_OF_A_REASON] if text != self.first_line else ""
+        return text[:MAX_REASON_LENGTH] if text != self.first_line else ""
 
     @property
-    def others(self) -> int:
+    def similar_failures(self) -> int:
         """How many more failed in this way."""
-        return self.same.count - 1 if self.same else 0
+        return self.failure_group.count - 1 if self.failure_group else 0
 
     @property
     def is_for_people(self) -> bool:
@@ -92,15 +92,17 @@ class TaskPanel:
         return self.attempt is not None and self.attempt.task.type == "HUMAN" and self.attempt.ended_at is None
 
 
-def task_panel(run: Run, task: Task, asked: RunPageQuery, known: Known, now: int) -> TaskPanel:
+def task_panel(run: Run, task: Task, query: RunPageQuery, known: KnownVerdicts, now: int) -> TaskPanel:
     """The panel of one task of a run, with the attempt whose number is asked for (counted from one), else the last."""
-    number = asked.number("attempt")
+    number = query.number("attempt")
     attempts = attempts_of(task, number)
     for each in attempts:
         each.run, each.task = run, task
     attempt = next((each for each in attempts if each.is_chosen), attempts[-1] if attempts else None)
-    tries = [_try(each, attempt, now, asked.address(attempt=each.number + 1)) for each in attempts[-MOST_ATTEMPTS:]]
-    return attempt_panel(attempt, tries, len(attempts) - len(tries), known, now, asked)
+    attempt_columns = [
+        _attempt_column(each, attempt, now, query.address(attempt=each.number + 1)) for each in attempts[-MAX_ATTEMPTS:]
+    ]
+    return attempt_panel(attempt, attempt_columns, len(attempts) - len(attempt_columns), known, now, query)
 
 
 def attempts_of(task: Task, number: int | None) -> list[Attempt]:
@@ -109,7 +111,8 @@ def attempts_of(task: Task, number: int | None) -> list[Attempt]:
     found = Attempt.objects.defer_payloads().filter(task_id=task.pk).order_by("number")
     small = {
         f"small_{name}": Case(
-            When(chosen & Q(**{f"{name}_size__lte": LARGE}), then=F(name)), output_field=DocumentField(null=True)
+            When(chosen & Q(**{f"{name}_size__lte": MAX_INLINE_BYTES}), then=F(name)),
+            output_field=DocumentField(null=True),
         )
         for name in DOCUMENTS
     }
@@ -126,20 +129,25 @@ def attempts_for_panel() -> QuerySet[Attempt]:
 
 
 def attempt_panel(
-    attempt: Attempt | None, tries: list[AttemptColumn], hidden: int, known: Known, now: int, asked: RunPageQuery
+    attempt: Attempt | None,
+    attempt_columns: list[AttemptColumn],
+    hidden: int,
+    known: KnownVerdicts,
+    now: int,
+    query: RunPageQuery,
 ) -> TaskPanel:
     """The panel around one attempt; `known`: verdicts that have been asked for already."""
     if attempt is None:
         return TaskPanel([], 0, None, [], [], [], None, [])
     verdicts = known[attempt.pk] if attempt.pk in known else verdicts_on(attempt, now)
     return TaskPanel(
-        tries,
+        attempt_columns,
         hidden,
         attempt,
         attempt_facts(attempt, now),
         [(verdict, mark_names(verdict.sentence)) for verdict in verdicts],
         payload_documents(attempt, DOCUMENTS),
-        log_view(attempt, asked) if attempt.poll_count else None,
+        log_view(attempt, query) if attempt.poll_count else None,
         origin_views(attempt),
         attempt.child_id,
         shared_group_of(attempt),
@@ -160,12 +168,12 @@ def attempt_facts(attempt: Attempt, now: int) -> list[tuple[str, Any]]:
             relative_time(attempt.lease_ends_at, now) if attempt.lease_ends_at and not attempt.ended_at else "",
         ),
         (_("Ended"), relative_time(attempt.ended_at, now) if attempt.ended_at else ""),
-        (_("Polled"), _times(attempt.poll_count) if attempt.poll_count > 1 else ""),
+        (_("Polled"), _format_times(attempt.poll_count) if attempt.poll_count > 1 else ""),
     ]
     return [(name, value) for name, value in facts if value]
 
 
-def _times(count: int) -> str:
+def _format_times(count: int) -> str:
     return ngettext("%(count)s time", "%(count)s times", count) % {"count": count}
 
 
@@ -173,23 +181,23 @@ def origin_views(attempt: Attempt) -> list[InputOriginView]:
     """Each expression of the input: what it says, what it reads, what came of it; what is null has a hint."""
     definition = parsed_definition(attempt.run.plan_id)
     found = input_origins(attempt, definition.step(attempt.task.ref) if definition else None)
-    return [InputOriginView(each, _short(each.value), mark_names(each.hint)) for each in found]
+    return [InputOriginView(each, _shorten(each.value), mark_names(each.hint)) for each in found]
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = "null" if value is None else str(dumps(value))
-    return text if len(text) <= MOST_OF_A_VALUE else f"{text[:MOST_OF_A_VALUE]}…"
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
 
 
-def _try(attempt: Attempt, chosen: Attempt | None, now: int, address: str) -> AttemptColumn:
+def _attempt_column(attempt: Attempt, chosen: Attempt | None, now: int, address: str) -> AttemptColumn:
     end = now if attempt.ended_at is None else attempt.ended_at
-    begun = end if attempt.started_at is None else attempt.started_at
+    started_at = end if attempt.started_at is None else attempt.started_at
     return AttemptColumn(
         attempt,
-        badge(attempt.status),
+        render_badge(attempt.status),
         attempt.number + 1,
-        format_duration(begun - attempt.scheduled_at),
-        format_duration(end - begun) if attempt.started_at is not None else "–",
+        format_duration(started_at - attempt.scheduled_at),
+        format_duration(end - started_at) if attempt.started_at is not None else "–",
         first_line(attempt.reason, 160),
         chosen is not None and chosen.pk == attempt.pk,
         address,

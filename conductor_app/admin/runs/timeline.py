@@ -12,13 +12,13 @@ from ...insight.durations import format_duration
 from ...insight.tasks import StepTasks, TaskRequest, TaskWindow, attempts_of, page_of, task_window
 from ...insight.timeline import TaskRow, TimelineSegment, TimeScale, run_span, task_rows, zoom_scale
 from ...models import Task
-from ..badges import badge, format_count, status_tone
+from ..badges import format_count, render_badge, status_tone
 from ..zoom import zoom_links
 from .critical_path import critical_below as paths_below
 from .critical_path import critical_path_context as path_in_words
-from .run_view_model import NOTHING, RunViewModel, run_address
+from .run_view_model import NO_TASK, RunViewModel, run_address
 
-MOST_CHILDREN, MOST_OF_A_CHILD = 20, 60
+MAX_CHILDREN, MAX_CHILD_TASKS = 20, 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,87 +41,90 @@ class TimelineLine:
     is_critical: bool = False
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """The bars, for who does not see them."""
         facts = {"task": self.name, "waited": self.waited or "–", "ran": self.took or "–"}
         return _("%(task)s: waited %(waited)s, ran %(ran)s") % facts
 
 
-def requested_tasks(story: RunViewModel) -> TaskRequest:
+def requested_tasks(view_model: RunViewModel) -> TaskRequest:
     """Which tasks the address asks for; a chosen one brings its window with it."""
-    asked = story.asked
-    page = asked.number("page")
+    query = view_model.query
+    page = query.number("page")
     if page is None:
-        page = page_of(story.run, story.chosen) if asked["only"] and story.chosen else 1
-    return TaskRequest(asked["status"], asked["only"], max(page, 1))
+        page = page_of(view_model.run, view_model.chosen) if query["only"] and view_model.chosen else 1
+    return TaskRequest(query["status"], query["only"], max(page, 1))
 
 
-def timeline_tab(story: RunViewModel) -> dict[str, Any]:
+def timeline_tab(view_model: RunViewModel) -> dict[str, Any]:
     """What the tab shows."""
-    whole = run_span(story.run, story.now)
-    scale = zoom_scale(whole, story.asked.number("from"), story.asked.number("to"))
-    window = task_window(story.run, requested_tasks(story))
-    drawn = task_rows(window.tasks, window.attempts, scale, story.now, story.usual)
-    lines = [*(_line(row, story) for row in drawn), *(_group(group, scale, story) for group in window.groups)]
+    whole = run_span(view_model.run, view_model.now)
+    scale = zoom_scale(whole, view_model.query.number("from"), view_model.query.number("to"))
+    window = task_window(view_model.run, requested_tasks(view_model))
+    drawn = task_rows(window.tasks, window.attempts, scale, view_model.now, view_model.usual)
+    lines = [
+        *(_task_line(row, view_model) for row in drawn),
+        *(_group_line(group, scale, view_model) for group in window.groups),
+    ]
     lines.sort(key=lambda line: line.seq)
     has_children = any(row.last and row.last.child_id for row in drawn)
-    path = critical_path_of(story.run, story.now) if story.asked["critical"] else None
+    path = critical_path_of(view_model.run, view_model.now) if view_model.query["critical"] else None
     if path:
-        lines = _with_path(lines, path)
-    if story.asked["children"] and has_children:
-        lines = _with_children(lines, drawn, scale, story)
+        lines = _mark_critical(lines, path)
+    if view_model.query["children"] and has_children:
+        lines = _insert_children(lines, drawn, scale, view_model)
     return {
         "window": window,
         "lines": lines,
         "ticks": scale.ticks(whole.begin),
         "is_zoomed": scale != whole,
-        "zoom": zoom_links(scale, whole, story.asked.address),
+        "zoom": zoom_links(scale, whole, view_model.query.address),
         "has_children": has_children,
-        "children_address": story.asked.address(children="" if story.asked["children"] else "1"),
-        "shows_children": bool(story.asked["children"]),
-        "first_failed": _first_failed(story),
-        **path_in_words(path, story),
-        **timeline_filters(window, story),
+        "children_address": view_model.query.address(children="" if view_model.query["children"] else "1"),
+        "shows_children": bool(view_model.query["children"]),
+        "first_failed": _first_failed_address(view_model),
+        **path_in_words(path, view_model),
+        **timeline_filters(window, view_model),
     }
 
 
-def timeline_filters(window: TaskWindow, story: RunViewModel) -> dict[str, Any]:
+def timeline_filters(window: TaskWindow, view_model: RunViewModel) -> dict[str, Any]:
     """The chips by status, and the ways to other windows."""
-    asked, counts = story.asked, window.counts
+    query, counts = view_model.query, window.counts
     every = [("", sum(counts.values())), *sorted(counts.items())]
     return {
         "chips": [
             {
                 "label": _("All"),
-                "badge": badge(status) if status else None,
+                "badge": render_badge(status) if status else None,
                 "count": count,
-                "address": asked.address(status=status, page=None, task=NOTHING),
-                "is_chosen": status == window.wanted.status,
+                "address": query.address(status=status, page=None, task=NO_TASK),
+                "is_chosen": status == window.criteria.status,
             }
             for status, count in every
         ],
-        "only": window.wanted.only,
-        "only_address": asked.address(only=None, page=None),
-        "earlier": asked.address(page=window.previous) if window.previous else "",
-        "later": asked.address(page=window.next) if window.next else "",
-        "unfiltered_address": asked.address(status=None, only=None, page=None),
+        "only": window.criteria.only,
+        "only_address": query.address(only=None, page=None),
+        "earlier": query.address(page=window.previous) if window.previous else "",
+        "later": query.address(page=window.next) if window.next else "",
+        "unfiltered_address": query.address(status=None, only=None, page=None),
     }
 
 
-def _line(row: TaskRow, story: RunViewModel) -> TimelineLine:
+def _task_line(row: TaskRow, view_model: RunViewModel) -> TimelineLine:
     task, last = row.task, row.last
     waiting = task.status == "ACTIVE" and last is not None and last.status == "PENDING"
-    worked, waited = _spent(row, story.now)
-    is_chosen = story.task is not None and task.pk == story.task.pk
+    worked, waited = _measure_times(row, view_model.now)
+    is_chosen = view_model.task is not None and task.pk == view_model.task.pk
     count = len(row.attempts)
     tries = ngettext("%(count)s attempt", "%(count)s attempts", count) % {"count": count} if count > 1 else ""
-    usual = story.usual.get(task.ref)
+    usual = view_model.usual.get(task.ref)
     return TimelineLine(
         seq=task.seq,
         name=str(task),
         kind=" · ".join(filter(None, (task.type, tries))),
-        address=story.asked.address(task=NOTHING if is_chosen else str(task), attempt=None),
-        badges=(badge(last.status if waiting and last else task.status),),
+        address=view_model.query.address(task=NO_TASK if is_chosen else str(task), attempt=None),
+        badges=(render_badge(last.status if waiting and last else task.status),),
         waited=format_duration(waited),
         took=format_duration(worked) if worked or not waiting else "",
         segments=row.segments,
@@ -131,71 +134,71 @@ def _line(row: TaskRow, story: RunViewModel) -> TimelineLine:
     )
 
 
-def _spent(row: TaskRow, now: int) -> tuple[int, int]:
+def _measure_times(row: TaskRow, now: int) -> tuple[int, int]:
     """How long its attempts were worked on, and how long they waited."""
     ends = [now if attempt.ended_at is None else attempt.ended_at for attempt in row.attempts]
     pairs = list(zip(row.attempts, ends, strict=True))
     worked = sum(end - attempt.started_at for attempt, end in pairs if attempt.started_at is not None)
-    begun = [end if attempt.started_at is None else attempt.started_at for attempt, end in pairs]
-    return worked, sum(at - attempt.scheduled_at for at, attempt in zip(begun, row.attempts, strict=True))
+    starts = [end if attempt.started_at is None else attempt.started_at for attempt, end in pairs]
+    return worked, sum(at - attempt.scheduled_at for at, attempt in zip(starts, row.attempts, strict=True))
 
 
-def _group(group: StepTasks, scale: TimeScale, story: RunViewModel) -> TimelineLine:
-    end = story.now if group.is_open else group.end
+def _group_line(group: StepTasks, scale: TimeScale, view_model: RunViewModel) -> TimelineLine:
+    end = view_model.now if group.is_open else group.end
     tone = "failed" if any(status_tone(status) == "failed" for status in group.counts) else "completed"
     bar = TimelineSegment(
-        "work many", "leased" if group.is_open else tone, *scale.stretch(group.begin, end), _alike(group.total)
+        "work many", "leased" if group.is_open else tone, *scale.extent(group.begin, end), _alike_text(group.total)
     )
     return TimelineLine(
         seq=group.first_seq,
         name=group.name,
-        kind=f"{group.type} · {_alike(group.total)}",
-        address=story.asked.address(only=group.name, page=None, task=NOTHING),
-        badges=tuple(badge(status) for status in sorted(group.counts)),
+        kind=f"{group.type} · {_alike_text(group.total)}",
+        address=view_model.query.address(only=group.name, page=None, task=NO_TASK),
+        badges=tuple(render_badge(status) for status in sorted(group.counts)),
         waited="",
         took=format_duration(end - group.begin),
-        segments=(bar,) if scale.holds(group.begin, end) else (),
+        segments=(bar,) if scale.overlaps(group.begin, end) else (),
         is_group=True,
     )
 
 
-def _alike(count: int) -> str:
+def _alike_text(count: int) -> str:
     return ngettext("%(count)s task alike", "%(count)s tasks alike", count) % {"count": format_count(count)}
 
 
-def _with_children(
-    lines: list[TimelineLine], drawn: list[TaskRow], scale: TimeScale, story: RunViewModel
+def _insert_children(
+    lines: list[TimelineLine], drawn: list[TaskRow], scale: TimeScale, view_model: RunViewModel
 ) -> list[TimelineLine]:
     """The tasks of sub-workflows behind the tasks that started them."""
     children = {row.last.child_id: row.task.seq for row in drawn if row.last and row.last.child_id}
-    some = dict(list(children.items())[:MOST_CHILDREN])
+    some = dict(list(children.items())[:MAX_CHILDREN])
     tasks = list(
         Task.objects.filter(run_id__in=some)
         .defer("step_state")
-        .order_by("run_id", "seq")[: MOST_CHILDREN * MOST_OF_A_CHILD]
+        .order_by("run_id", "seq")[: MAX_CHILDREN * MAX_CHILD_TASKS]
     )
     below: dict[int, list[TimelineLine]] = {}
-    drawn = task_rows(tasks, attempts_of(tasks), scale, story.now)
-    on_path = paths_below(drawn, {line.seq for line in lines if line.is_critical}, some, story.now)
+    drawn = task_rows(tasks, attempts_of(tasks), scale, view_model.now)
+    on_path = paths_below(drawn, {line.seq for line in lines if line.is_critical}, some, view_model.now)
     for row in drawn:
-        shown = below.setdefault(some[row.task.run_id], [])
-        if len(shown) < MOST_OF_A_CHILD:
-            shown.append(replace(_of_child(row, story), is_critical=row.task.pk in on_path))
+        child_lines = below.setdefault(some[row.task.run_id], [])
+        if len(child_lines) < MAX_CHILD_TASKS:
+            child_lines.append(replace(_child_line(row, view_model), is_critical=row.task.pk in on_path))
     return [each for line in lines for each in (line, *below.get(line.seq, ()))]
 
 
-def _with_path(lines: list[TimelineLine], path: list[TaskSpan]) -> list[TimelineLine]:
+def _mark_critical(lines: list[TimelineLine], path: list[TaskSpan]) -> list[TimelineLine]:
     """The lines, those on the critical path marked; tasks alike, where one of them is."""
     keys, names = {link.key for link in path}, {link.name for link in path}
     return [replace(line, is_critical=line.name in (names if line.is_group else keys)) for line in lines]
 
 
-def _of_child(row: TaskRow, story: RunViewModel) -> TimelineLine:
+def _child_line(row: TaskRow, view_model: RunViewModel) -> TimelineLine:
     there = run_address(row.task.run_id) + f"?task={row.task}"
-    return replace(_line(row, story), address=there, depth=1, is_chosen=False, is_slow=False)
+    return replace(_task_line(row, view_model), address=there, depth=1, is_chosen=False, is_slow=False)
 
 
-def _first_failed(story: RunViewModel) -> str:
+def _first_failed_address(view_model: RunViewModel) -> str:
     """Where a jump to what failed leads."""
-    failed: str = story.why.task if story.run.failed_attempt_id else ""
-    return story.asked.address(task=failed, attempt=None, **{"from": None, "to": None}) if failed else ""
+    failed: str = view_model.cause.task if view_model.run.failed_attempt_id else ""
+    return view_model.query.address(task=failed, attempt=None, **{"from": None, "to": None}) if failed else ""

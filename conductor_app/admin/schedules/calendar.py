@@ -16,7 +16,7 @@ from ...models.schedules import EXECUTED, FAILED, WAITING
 from ..badges import machine_time
 from ..pages import Page
 
-MARKS = {
+STATE_MARKS = {
     EXECUTED: ("succeeded", "succeeded", gettext_lazy("started")),
     FAILED: ("failed", "failed", gettext_lazy("not started")),
     WAITING: ("waiting", "waiting", gettext_lazy("waits")),
@@ -30,13 +30,13 @@ class CalendarLine:
 
     entry: CalendarEntry
     clock: str
-    machine: str
+    iso_time: str
     group: str
     icon: str
     word: str
 
     @property
-    def many(self) -> str:
+    def count_text(self) -> str:
         """How many slots the line stands for."""
         if self.entry.is_open:
             return _("many times")
@@ -52,12 +52,12 @@ class CalendarPage(Page):
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         clocks, now = get_current_timezone(), clock.now()
         today = datetime.fromtimestamp(now / 1000, UTC).astimezone(clocks).date()
-        first = _day(request.GET.get("from", "")) or today - timedelta(days=today.weekday())
+        first = _parse_date(request.GET.get("from", "")) or today - timedelta(days=today.weekday())
         part = request.GET.get("name", "").replace("\0", "")[:255]
         found = calendar_week(first, clocks, now, part)
         return {
             "days": [_calendar_line(day, today) for day in found.days],
-            "unread": found.unread,
+            "unread": found.unreadable,
             "is_cut": found.is_cut,
             "name": part,
             "from": first.isoformat(),
@@ -67,7 +67,7 @@ class CalendarPage(Page):
         }
 
 
-def _day(text: str) -> date | None:
+def _parse_date(text: str) -> date | None:
     try:
         found = date.fromisoformat(text)
     except ValueError:
@@ -80,12 +80,12 @@ def _calendar_line(day: CalendarDay, today: date) -> dict[str, Any]:
         "words": date_format(day.date, "D j M"),
         "is_today": day.date == today,
         "note": _("the clocks go forward") if day.hours < 24 else _("the clocks go back") if day.hours > 24 else "",
-        "lines": [_line(entry) for entry in day.entries],
+        "lines": [_entry_line(entry) for entry in day.entries],
         "more": day.more,
     }
 
 
-def _line(entry: CalendarEntry) -> CalendarLine:
-    group, icon, word = MARKS[entry.state]
+def _entry_line(entry: CalendarEntry) -> CalendarLine:
+    group, icon, word = STATE_MARKS[entry.state]
     at = datetime.fromtimestamp(entry.at / 1000, UTC).astimezone(get_current_timezone())
     return CalendarLine(entry, f"{at:%H:%M}", machine_time(entry.at), group, icon, str(word))

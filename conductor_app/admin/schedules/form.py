@@ -13,18 +13,18 @@ from ...core.timetable import MOST_JITTER_SECONDS
 from ...models import Schedule, WorkflowDefinition
 from ..json_editor import JsonDocumentField, format_json
 
-OVERLAPS = (
+OVERLAP_LABELS = (
     ("ALLOW", gettext_lazy("starts anyway: runs go on beside one another")),
     ("SKIP", gettext_lazy("is passed over")),
     ("QUEUE", gettext_lazy("waits until the earlier run has ended")),
     ("TERMINATE_OTHER", gettext_lazy("stops the earlier run and starts")),
 )
-MOST_NAMES = 500
+MAX_NAMES = 500
 
 
-def overlap_in_words(row: Schedule) -> str:
+def format_overlap(row: Schedule) -> str:
     """What a slot does while an earlier run is open."""
-    return str(dict(OVERLAPS).get(row.overlap, row.overlap))
+    return str(dict(OVERLAP_LABELS).get(row.overlap, row.overlap))
 
 
 class ScheduleForm(forms.Form):
@@ -51,7 +51,7 @@ class ScheduleForm(forms.Form):
     input = JsonDocumentField(required=False, label=gettext_lazy("Input"))
     correlation_id = forms.CharField(required=False, max_length=512, label=gettext_lazy("Correlation id"))
     overlap = forms.ChoiceField(
-        choices=OVERLAPS, initial="ALLOW", label=gettext_lazy("While an earlier run is open, a slot …")
+        choices=OVERLAP_LABELS, initial="ALLOW", label=gettext_lazy("While an earlier run is open, a slot …")
     )
     jitter = forms.IntegerField(
         required=False,
@@ -93,10 +93,10 @@ class ScheduleForm(forms.Form):
         return found
 
     def clean_starts_at(self) -> int | None:
-        return _read_fields(self.cleaned_data["starts_at"])
+        return _parse_time_field(self.cleaned_data["starts_at"])
 
     def clean_ends_at(self) -> int | None:
-        return _read_fields(self.cleaned_data["ends_at"])
+        return _parse_time_field(self.cleaned_data["ends_at"])
 
     def document(self, before: dict[str, Any]) -> dict[str, Any]:
         """The schedule as the engine keeps it; what the form does not show stays as it was."""
@@ -131,7 +131,7 @@ def parse_time(text: str) -> int | None:
         raise Invalid(_("Write a moment like 2027-01-31T08:00Z.")) from None
 
 
-def _read_fields(text: str) -> int | None:
+def _parse_time_field(text: str) -> int | None:
     try:
         return parse_time(text)
     except Invalid as wrong:
@@ -166,4 +166,4 @@ def initial_values(name: str, document: dict[str, Any]) -> dict[str, Any]:
 def workflow_names() -> list[str]:
     """The workflows that can be started."""
     names = WorkflowDefinition.objects.order_by("name").values_list("name", flat=True).distinct()
-    return list(names[:MOST_NAMES])
+    return list(names[:MAX_NAMES])

@@ -12,13 +12,13 @@ from ... import clock
 from ...insight.attempt_waits import first_line
 from ...insight.schedule_forecast import LATE_MS
 from ...models import Schedule, ScheduleExecution
-from ..badges import badge, pill, relative_time
+from ..badges import relative_time, render_badge, render_pill
 from ..read_only import ReadOnlyAdmin
 from ..runs.page import run_address
-from .form import overlap_in_words
-from .pages import CHANGE, SchedulePages, schedule_clocks
+from .form import format_overlap
+from .pages import CHANGE_PERMISSION, SchedulePages, schedule_clocks
 
-WORDS = {"EXECUTED": "COMPLETED", "POLLED": "PENDING", "FAILED": "FAILED"}
+EXECUTION_STATUSES = {"EXECUTED": "COMPLETED", "POLLED": "PENDING", "FAILED": "FAILED"}
 
 
 class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
@@ -31,7 +31,7 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
     search_help_text = gettext_lazy("Part of the name of a schedule or of a definition")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(CHANGE)
+        return request.user.has_perm(CHANGE_PERMISSION)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Schedule]:
         slots = ScheduleExecution.objects.filter(schedule_name=OuterRef("name")).order_by("-slot_at")
@@ -53,31 +53,35 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("state"))
     def state(self, row: Schedule) -> SafeString:
-        return badge("PAUSED" if row.is_paused else "ACTIVE")
+        return render_badge("PAUSED" if row.is_paused else "ACTIVE")
 
     @admin.display(description=gettext_lazy("next run"))
     def next_run(self, row: Schedule) -> SafeString:
         if row.next_run_at is None or clock.now() - row.next_run_at < LATE_MS:
             return relative_time(row.next_run_at)
-        return format_html("{} {}", relative_time(row.next_run_at), pill("failed", _("late"), "late"))
+        return format_html("{} {}", relative_time(row.next_run_at), render_pill("failed", _("late"), "late"))
 
     @admin.display(description=gettext_lazy("last slot"))
     def last(self, row: Schedule) -> SafeString:
         if row.last_slot_at is None:
             return relative_time(None)
         # Its run was started; how that went, the run itself says.
-        state = pill("succeeded", _("Started")) if row.last_state == "EXECUTED" else badge(WORDS[row.last_state])
+        state = (
+            render_pill("succeeded", _("Started"))
+            if row.last_state == "EXECUTED"
+            else render_badge(EXECUTION_STATUSES[row.last_state])
+        )
         return format_html("{} {}", relative_time(row.last_slot_at), state)
 
     @admin.display(description=gettext_lazy("while a run is open"))
     def overlaps(self, row: Schedule) -> str:
-        return overlap_in_words(row)
+        return format_overlap(row)
 
 
 class ScheduleExecutionAdmin(ReadOnlyAdmin):
     """Slots, and the runs that they started."""
 
-    list_display = ("schedule_name", "slot", "word", "run", "trouble")
+    list_display = ("schedule_name", "slot", "state_badge", "run", "trouble")
     list_display_links = None
     ordering = ("-slot_at", "id")
     search_fields = ("=schedule_name",)
@@ -91,8 +95,8 @@ class ScheduleExecutionAdmin(ReadOnlyAdmin):
         return relative_time(row.slot_at)
 
     @admin.display(description=gettext_lazy("state"))
-    def word(self, row: ScheduleExecution) -> SafeString:
-        return badge(WORDS.get(row.state, row.state))
+    def state_badge(self, row: ScheduleExecution) -> SafeString:
+        return render_badge(EXECUTION_STATUSES.get(row.state, row.state))
 
     @admin.display(description=gettext_lazy("run"))
     def run(self, row: ScheduleExecution) -> SafeString | str:

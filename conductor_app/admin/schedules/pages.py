@@ -28,11 +28,11 @@ from ...models import Schedule
 from ..error_messages import require_permission, show_refusal
 from ..json_tree import render_tree
 from ..runs.page import run_address
-from .form import ScheduleForm, initial_values, overlap_in_words, parse_time, workflow_names
+from .form import ScheduleForm, format_overlap, initial_values, parse_time, workflow_names
 
-CHANGE, RUN = "conductor.change_schedule", "conductor.execute_schedule"
-MOST_SHOWN = 12
-MOST_COUNTED = 1_000
+CHANGE_PERMISSION, RUN_PERMISSION = "conductor.change_schedule", "conductor.execute_schedule"
+MAX_SHOWN = 12
+MAX_COUNTED = 1_000
 EXAMPLES = (
     ("0 30 9 * * MON-FRI @ Europe/Berlin", gettext_lazy("on working days at half past nine, on Berlin's clocks")),
     ("0 0 * * * * @ UTC", gettext_lazy("every hour")),
@@ -65,37 +65,39 @@ class SchedulePages:
         ]
 
     def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
-        require_permission(request, CHANGE)
-        return self._form(request, None)
+        require_permission(request, CHANGE_PERMISSION)
+        return self._handle_form(request, None)
 
     def edit(self, request: HttpRequest, pk: int) -> HttpResponse:
         """The form of a schedule that exists."""
-        require_permission(request, CHANGE)
-        return self._form(request, self._found(request, pk))
+        require_permission(request, CHANGE_PERMISSION)
+        return self._handle_form(request, self._get_schedule_or_404(request, pk))
 
-    def _form(self, request: HttpRequest, row: Schedule | None) -> HttpResponse:
+    def _handle_form(self, request: HttpRequest, row: Schedule | None) -> HttpResponse:
         before = row.document if row else {}
-        given = (
+        initial = (
             initial_values(row.name, before) if row else {"clocks": EXAMPLES[0][0], "input": "{}", "overlap": "ALLOW"}
         )
-        form = ScheduleForm(request.POST or None, initial=given)
+        form = ScheduleForm(request.POST or None, initial=initial)
         times: list[UpcomingSlot] | None = None
         if request.method == "POST" and form.is_valid():
             document = form.document(before)
             if row is not None and document["name"] != row.name:
                 form.add_error("name", _("A schedule keeps its name, %(name)s.") % {"name": row.name})
-            elif request.POST.get("step") != "show" and self._saved(request, form, document, row):
+            elif request.POST.get("step") != "show" and self._save(request, form, document, row):
                 saved = Schedule.objects.get(name=document["name"])
                 return HttpResponseRedirect(reverse("admin:conductor_schedule_change", args=[saved.pk]))
             times = next_times(document)
         elif row is not None and request.method != "POST":
             times = next_times(before)
-        shown = {"form": form, "row": row, "times": times, "names": workflow_names(), "examples": EXAMPLES}
-        shown |= {"jitter_ms": jitter_ms(form.document(before) if form.is_bound and form.is_valid() else before)}
+        extra_context = {"form": form, "row": row, "times": times, "names": workflow_names(), "examples": EXAMPLES}
+        extra_context |= {
+            "jitter_ms": jitter_ms(form.document(before) if form.is_bound and form.is_valid() else before)
+        }
         title = _("Edit %(name)s") % {"name": row.name} if row else _("New schedule")
-        return self._page(request, "edit", title, **shown)
+        return self._render_page(request, "edit", title, **extra_context)
 
-    def _saved(self, request: HttpRequest, form: ScheduleForm, document: dict[str, Any], row: Schedule | None) -> bool:
+    def _save(self, request: HttpRequest, form: ScheduleForm, document: dict[str, Any], row: Schedule | None) -> bool:
         if row is None and Schedule.objects.filter(name=document["name"]).exists():
             form.add_error("name", _("There is a schedule with this name already."))
             return False
@@ -112,16 +114,20 @@ class SchedulePages:
         """A button of the page was pressed."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        require_permission(request, RUN if act == "run" else CHANGE)
-        row, by, reason = self._found(request, pk), request.user.get_username(), request.POST.get("reason", "").strip()
+        require_permission(request, RUN_PERMISSION if act == "run" else CHANGE_PERMISSION)
+        row, by, reason = (
+            self._get_schedule_or_404(request, pk),
+            request.user.get_username(),
+            request.POST.get("reason", "").strip(),
+        )
         try:
             if act == "run":
                 run_id = schedules.run_now(row.name, by, reason)
                 messages.success(request, _("The run is started."))
                 return HttpResponseRedirect(run_address(run_id))
-            if act not in ACTS:
+            if act not in ACTIONS:
                 raise Http404
-            ACTS[act](row.name, by, reason)
+            ACTIONS[act](row.name, by, reason)
             messages.success(request, _("%(name)s: done.") % {"name": row.name})
         except RequestRefused as refused:
             show_refusal(request, refused)
@@ -130,24 +136,24 @@ class SchedulePages:
 
     def backfill(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Slots of a span that is past: first which, then, when that is confirmed, their runs."""
-        require_permission(request, RUN)
-        row = self._found(request, pk)
+        require_permission(request, RUN_PERMISSION)
+        row = self._get_schedule_or_404(request, pk)
         first, last, fault = request.POST.get("first", ""), request.POST.get("last", ""), ""
         slots: list[int] | None = None
         if request.method == "POST":
             try:
-                begin, end = _span(first, last)
+                begin, end = _parse_span(first, last)
                 if request.POST.get("step") == "run":
                     by, reason = request.user.get_username(), request.POST.get("reason", "").strip()
                     count = schedules.backfill(row.name, begin, end, by, reason)
                     said = ngettext("%(count)s slot will run.", "%(count)s slots will run.", count)
                     messages.success(request, said % {"count": count})
                     return HttpResponseRedirect(reverse("admin:conductor_schedule_change", args=[pk]))
-                slots = missed_times(row.document, begin, min(end, clock.now()), MOST_COUNTED + 1)
+                slots = missed_times(row.document, begin, min(end, clock.now()), MAX_COUNTED + 1)
             except RequestRefused as refused:
                 fault = refused.message
         ran = handled_slots(row.name, slots or ())
-        shown = {
+        extra_context = {
             "row": row,
             "ran": ran,
             "to_run": len(set(slots or ()) - ran),
@@ -155,47 +161,49 @@ class SchedulePages:
             "last": last,
             "slots": slots,
             "fault": fault,
-            "most": MOST_SHOWN,
-            "counted": MOST_COUNTED,
+            "most": MAX_SHOWN,
+            "counted": MAX_COUNTED,
         }
-        return self._page(request, "backfill", _("Run what %(name)s has missed") % {"name": row.name}, **shown)
+        return self._render_page(
+            request, "backfill", _("Run what %(name)s has missed") % {"name": row.name}, **extra_context
+        )
 
     def change_view(self, request: HttpRequest, object_id: str, *more: object, **others: object) -> HttpResponse:
-        row = self._found(request, object_id)
-        shown = {
+        row = self._get_schedule_or_404(request, object_id)
+        extra_context = {
             "row": row,
             "tree": render_tree(row.document),
             "times": None if row.is_paused else next_times(row.document),
             "clocks": schedule_clocks(row.document),
-            "overlap": overlap_in_words(row),
+            "overlap": format_overlap(row),
             "slots": past_slots(row.name),
             "jitter_ms": jitter_ms(row.document),
             "late_after_ms": jitter_ms(row.document) + LATE_MS,
             "overdue_ms": overdue_ms(row, clock.now()),
             "unknown": _("unknown"),
-            "may_edit": request.user.has_perm(CHANGE),
-            "may_run": request.user.has_perm(RUN),
+            "may_edit": request.user.has_perm(CHANGE_PERMISSION),
+            "may_run": request.user.has_perm(RUN_PERMISSION),
         }
-        return self._page(request, "page", row.name, **shown)
+        return self._render_page(request, "page", row.name, **extra_context)
 
-    def _found(self, request: HttpRequest, pk: object) -> Schedule:
+    def _get_schedule_or_404(self, request: HttpRequest, pk: object) -> Schedule:
         require_permission(request, "conductor.view_schedule")
         row = Schedule.objects.filter(pk=pk).first() if str(pk).isdecimal() and len(str(pk)) < 19 else None
         if row is None:
             raise Http404(_("There is no such schedule."))
         return row
 
-    def _page(self, request: HttpRequest, name: str, title: str, **shown: Any) -> TemplateResponse:
-        context = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **shown}
+    def _render_page(self, request: HttpRequest, name: str, title: str, **extra_context: Any) -> TemplateResponse:
+        context = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **extra_context}
         context["csp_nonce"] = request.csp_nonce
         return TemplateResponse(request, f"ops/schedule/{name}.html", context)
 
 
-def _resume(name: str, by: str, reason: str) -> None:
+def _resume_schedule(name: str, by: str, reason: str) -> None:
     schedules.resume_schedule(name, by)
 
 
-ACTS = {"pause": schedules.pause_schedule, "resume": _resume, "delete": schedules.delete_schedule}
+ACTIONS = {"pause": schedules.pause_schedule, "resume": _resume_schedule, "delete": schedules.delete_schedule}
 """What the buttons ask of the engine, beside running it now."""
 
 
@@ -211,17 +219,17 @@ def schedule_clocks(document: dict[str, Any]) -> list[ScheduleClock]:
     """Its expressions."""
     written = document.get("cronSchedules") or [document]
     found = [(str(each.get("cronExpression") or ""), str(each.get("zoneId") or "UTC")) for each in written]
-    return [ScheduleClock(expression, zone_id, _words(expression)) for expression, zone_id in found]
+    return [ScheduleClock(expression, zone_id, _describe_cron(expression)) for expression, zone_id in found]
 
 
-def _words(expression: str) -> str:
+def _describe_cron(expression: str) -> str:
     try:
         return describe_cron(expression)
     except RequestRefused:
         return ""
 
 
-def _span(first: str, last: str) -> tuple[int, int]:
+def _parse_span(first: str, last: str) -> tuple[int, int]:
     begin, end = parse_time(first), parse_time(last)
     if begin is None or end is None or begin > end:
         raise Invalid(_("Say from when and until when, in this order."))

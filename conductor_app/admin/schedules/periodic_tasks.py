@@ -7,14 +7,14 @@ from django.utils.translation import gettext_lazy
 from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 
 from ...insight.durations import format_duration
-from ..badges import format_count, pill, relative_time
+from ..badges import format_count, relative_time, render_pill
 from ..read_only import ReadOnlyAdmin
 
 
 class PeriodicTaskAdmin(ReadOnlyAdmin):
     """Jobs with their rhythm."""
 
-    list_display = ("name", "state", "rung", "last", "times", "job")
+    list_display = ("name", "state", "interval_text", "last", "times", "job")
     list_select_related = ("interval", "crontab", "solar", "clocked")
     ordering = ("name",)
     search_fields = ("name", "task")
@@ -22,10 +22,10 @@ class PeriodicTaskAdmin(ReadOnlyAdmin):
 
     @display(description=gettext_lazy("state"))
     def state(self, row: PeriodicTask) -> SafeString:
-        return pill("active", _("on")) if row.enabled else pill("paused", _("off"))
+        return render_pill("active", _("on")) if row.enabled else render_pill("paused", _("off"))
 
     @display(description=gettext_lazy("rhythm"))
-    def rung(self, row: PeriodicTask) -> str:
+    def interval_text(self, row: PeriodicTask) -> str:
         return format_interval(row)
 
     @display(description=gettext_lazy("last rung"))
@@ -43,10 +43,10 @@ class PeriodicTaskAdmin(ReadOnlyAdmin):
 
 def format_interval(row: PeriodicTask) -> str:
     """How often it is rung: a span that people read, where it is one."""
-    return str(row.scheduler) if row.interval is None else _every(row.interval)
+    return str(row.scheduler) if row.interval is None else _format_span(row.interval)
 
 
-def _every(interval: IntervalSchedule) -> str:
+def _format_span(interval: IntervalSchedule) -> str:
     seconds = interval.schedule.run_every.total_seconds()
     return _("every %(span)s") % {"span": format_duration(round(seconds * 1000))}
 
@@ -54,11 +54,11 @@ def _every(interval: IntervalSchedule) -> str:
 class IntervalAdmin(ReadOnlyAdmin):
     """Rhythms that are spans."""
 
-    list_display = ("rung",)
+    list_display = ("interval_text",)
 
     @display(description=gettext_lazy("rhythm"))
-    def rung(self, row: IntervalSchedule) -> str:
-        return _every(row)
+    def interval_text(self, row: IntervalSchedule) -> str:
+        return _format_span(row)
 
 
 class CrontabAdmin(ReadOnlyAdmin):

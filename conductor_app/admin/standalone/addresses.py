@@ -3,7 +3,7 @@
 from django.urls import reverse
 
 
-def standalone_address(task_id: str) -> str:
+def standalone_task_address(task_id: str) -> str:
     """The page of a stand-alone task."""
     return reverse("admin:conductor_standalonetask_change", args=[task_id])
 

@@ -11,20 +11,20 @@ from django.utils.translation import gettext as _
 
 from ...models import Artifact
 from ..badges import format_size
-from .addresses import standalone_address
+from .addresses import standalone_task_address
 
-PUBLIC, SEES_ALL = "public/", "conductor.view_artifact"
-TEXTS = ("text/", "application/json", "application/x-yaml", "application/yaml", "application/xml")
+PUBLIC_PREFIX, VIEW_ALL_PERMISSION = "public/", "conductor.view_artifact"
+TEXT_TYPES = ("text/", "application/json", "application/x-yaml", "application/yaml", "application/xml")
 
 
 def is_readable_by(row: Artifact, user: User | AnonymousUser) -> bool:
     """Public ones are for all who see the task; the others for those who see all artifacts."""
-    return row.name.startswith(PUBLIC) or user.has_perm(SEES_ALL)
+    return row.name.startswith(PUBLIC_PREFIX) or user.has_perm(VIEW_ALL_PERMISSION)
 
 
 def is_text(row: Artifact) -> bool:
     """Whether it can be read on the page: text that is kept here, or a link to something that may be."""
-    is_log = row.content_type.startswith(TEXTS) or row.name.endswith(".log")
+    is_log = row.content_type.startswith(TEXT_TYPES) or row.name.endswith(".log")
     return is_log and (bool(row.path) or row.kind == "link")
 
 
@@ -35,13 +35,15 @@ def artifact_context(row: Artifact, now: int, user: User | AnonymousUser) -> dic
     return {
         "row": row,
         "size": format_size(row.size) if row.path else "",
-        "download": f"{reverse('admin:standalone_file', args=[row.task_id])}?{_query(row)}" if is_here else "",
-        "read": f"{standalone_address(row.task_id)}?{_query(row)}#log" if is_open and is_text(row) else "",
+        "download": f"{reverse('admin:standalone_file', args=[row.task_id])}?{_artifact_query(row)}" if is_here else "",
+        "read": f"{standalone_task_address(row.task_id)}?{_artifact_query(row)}#log"
+        if is_open and is_text(row)
+        else "",
         "elsewhere": artifact_location(row) if is_open else _("asks for the permission conductor.view_artifact"),
     }
 
 
-def _query(row: Artifact) -> str:
+def _artifact_query(row: Artifact) -> str:
     return urlencode({"attempt": row.number, "artifact": row.name})
 
 
@@ -50,5 +52,5 @@ def artifact_location(row: Artifact) -> SafeString | str:
     url = str(row.details.get("url", ""))
     if url.startswith(("https://", "http://")):
         return format_html('<a href="{0}" rel="noopener noreferrer">{0}</a>', url)
-    told = [str(row.details[part]) for part in ("url", "artifact", "reason", "message") if part in row.details]
-    return " ".join(told) or ("" if row.path else _("not sent yet"))
+    details = [str(row.details[part]) for part in ("url", "artifact", "reason", "message") if part in row.details]
+    return " ".join(details) or ("" if row.path else _("not sent yet"))

@@ -7,7 +7,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...access.signed_links import FETCH, artifact_address
+from ...access.signed_links import DOWNLOAD, artifact_address
 from ...models import Artifact
 from ..badges import format_size, relative_time
 from ..read_only import ReadOnlyAdmin
@@ -30,7 +30,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
     def content(self, row: Artifact) -> SafeString | str:
         """The name; a way to the content where it is kept here, and where else it is, or why it is not."""
         if row.path:
-            address = artifact_address(row.task_id, row.number, row.name, FETCH)
+            address = artifact_address(row.task_id, row.number, row.name, DOWNLOAD)
             return format_html('<a href="{}">{}</a>', address, row.name)
         elsewhere = " ".join(str(row.details[part]) for part in ("url", "artifact", "message") if part in row.details)
         return format_html('{} <span class="quiet">{}</span>', row.name, elsewhere or _("not sent yet"))

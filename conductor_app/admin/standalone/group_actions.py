@@ -12,23 +12,23 @@ from ...engine.standalone import approvals, bulk_actions, task_actions, watches
 from ...insight.standalone import NAMES_OF_PRIORITIES, PRIORITIES
 from ...insight.task_groups.members import GroupMember, most_urgent_first
 from ...models import PendingApproval
-from ..badges import badge
 from ..badges import format_count as counted
+from ..badges import render_badge
 from ..error_messages import show_refusal
 from .group_view_model import GroupViewModel
 
-MOST_NAMED = 20
+MAX_NAMED = 20
 
 
 class GroupAction(NamedTuple):
-    """One thing that can be asked for; `does`: what it does to each task."""
+    """One thing that can be asked for; `description`: what it does to each task."""
 
     name: str
-    word: Any
-    does: Any
+    label: Any
+    description: Any
 
 
-VERBS = (
+GROUP_ACTIONS = (
     GroupAction("rerun", gettext_lazy("Rerun"), gettext_lazy("Each is tried once more, with all its retries.")),
     GroupAction(
         "schedule",
@@ -42,12 +42,12 @@ VERBS = (
     ),
     GroupAction(task_actions.PRIORITIZE, gettext_lazy("Set the priority"), gettext_lazy("Each gets this priority.")),
 )
-BY_NAME = {verb.name: verb for verb in VERBS}
+ACTIONS_BY_NAME = {verb.name: verb for verb in GROUP_ACTIONS}
 
 
 def group_actions() -> list[tuple[str, Any]]:
     """What a form offers."""
-    return [(verb.name, verb.word) for verb in VERBS]
+    return [(verb.name, verb.label) for verb in GROUP_ACTIONS]
 
 
 def priority_names() -> list[str]:
@@ -55,74 +55,76 @@ def priority_names() -> list[str]:
     return [NAMES_OF_PRIORITIES[number] for number in sorted(NAMES_OF_PRIORITIES, reverse=True)]
 
 
-def selected_tasks(story: GroupViewModel, given: QueryDict) -> list[GroupMember]:
+def selected_tasks(view_model: GroupViewModel, form_data: QueryDict) -> list[GroupMember]:
     """The tasks that are ticked; where none is, all that the filter shows."""
-    ticked = set(given.getlist("task"))
-    return [each for each in story.members if each.id in ticked] if ticked else story.visible_members
+    ticked = set(form_data.getlist("task"))
+    return [each for each in view_model.members if each.id in ticked] if ticked else view_model.visible_members
 
 
-def confirmation(request: HttpRequest, story: GroupViewModel) -> dict[str, Any] | None:
+def confirmation_context(request: HttpRequest, view_model: GroupViewModel) -> dict[str, Any] | None:
     """What would come of it; None where it is not said what is to be done."""
-    verb = BY_NAME.get(request.GET.get("do", ""))
+    verb = ACTIONS_BY_NAME.get(request.GET.get("do", ""))
     priority = PRIORITIES.get(request.GET.get("priority", ""), 0)
     if verb is None:
         return None
     try:
-        foreseen = bulk_actions.preview_bulk_action(selected_tasks(story, request.GET), verb.name, priority)
+        preview = bulk_actions.preview_bulk_action(selected_tasks(view_model, request.GET), verb.name, priority)
     except RequestRefused:
         return None
     return {
         "verb": verb,
         "priority": request.GET.get("priority", "") if verb.name == task_actions.PRIORITIZE else "",
-        "foreseen": foreseen,
-        "count": len(foreseen.moved),
-        "needs_approval": approvals.requires_group_approval(verb.name, len(foreseen.moved)),
-        "named": [(each, badge(each.state)) for each in most_urgent_first(foreseen.moved, count=MOST_NAMED)],
-        "more": max(len(foreseen.moved) - MOST_NAMED, 0),
+        "foreseen": preview,
+        "count": len(preview.moved),
+        "needs_approval": approvals.requires_group_approval(verb.name, len(preview.moved)),
+        "named": [(each, render_badge(each.state)) for each in most_urgent_first(preview.moved, count=MAX_NAMED)],
+        "more": max(len(preview.moved) - MAX_NAMED, 0),
         "ticked": request.GET.getlist("task"),
-        "kept": story.asked.kept.items(),
-        "back": story.asked.address(),
+        "kept": view_model.query.current_choices.items(),
+        "back": view_model.query.address(),
     }
 
 
-def submit_action(request: HttpRequest, story: GroupViewModel) -> None:
+def submit_action(request: HttpRequest, view_model: GroupViewModel) -> None:
     """Have it done, and say so; a refusal is said too."""
     verb, reason = request.POST.get("do", ""), request.POST.get("reason", "").strip()[:500]
     by = request.user.get_username()
     try:
         if verb == "seal":
-            task_actions.seal_group(story.group.pk, by, reason)
+            task_actions.seal_group(view_model.group.pk, by, reason)
             messages.success(request, _("The group is sealed: it takes no more tasks."))
             return
         if verb == "watch":
-            watches.watch_group(story.group.pk, request.POST.get("event", ""), request.POST.get("mail", "").strip(), by)
+            watches.watch_group(
+                view_model.group.pk, request.POST.get("event", ""), request.POST.get("mail", "").strip(), by
+            )
             messages.success(request, _("You will be told by mail, once."))
             return
         if verb == "unwatch":
-            watches.unwatch_group(story.group.pk, request.POST.get("watch", ""), by)
+            watches.unwatch_group(view_model.group.pk, request.POST.get("watch", ""), by)
             messages.success(request, _("Nobody is told of that any more."))
             return
         if verb in ("approve", "decline"):
-            _answer(request, story.group.pk, verb == "approve", reason)
+            _answer_approval(request, view_model.group.pk, verb == "approve", reason)
             return
-        _ask(request, story, verb, by, reason)
+        _request_action(request, view_model, verb, by, reason)
     except RequestRefused as refused:
         show_refusal(request, refused)
 
 
-def _ask(request: HttpRequest, story: GroupViewModel, verb: str, by: str, reason: str) -> None:
+def _request_action(request: HttpRequest, view_model: GroupViewModel, verb: str, by: str, reason: str) -> None:
     priority = PRIORITIES.get(request.POST.get("priority", ""), 0) if verb == task_actions.PRIORITIZE else 0
-    wanted, seen = selected_tasks(story, request.POST), request.POST.get("seen", "")
-    moved = bulk_actions.preview_bulk_action(wanted, verb, priority).moved
+    selected, seen = selected_tasks(view_model, request.POST), request.POST.get("seen", "")
+    moved = bulk_actions.preview_bulk_action(selected, verb, priority).moved
     if not seen.isdecimal() or len(moved) > int(seen[:9]):
         # What was confirmed was said with a number.
         messages.error(request, _("Meanwhile it would be more tasks than were shown: look again."))
         return
     if moved and approvals.requires_group_approval(verb, len(moved)):
-        approvals.request_approval(story.group.pk, [each.id for each in moved], verb, by, reason, priority)
+        approvals.request_approval(view_model.group.pk, [each.id for each in moved], verb, by, reason, priority)
         messages.warning(request, _("It waits for a second person, who has to approve it on this page."))
         return
-    count = bulk_actions.request_bulk_action(story.group.pk, moved, verb, by, reason, priority)
+    count = bulk_actions.request_bulk_action(view_model.group.pk, moved, verb, by, reason, priority)
     words = ngettext(
         "%(count)s task was asked for it.",
         "%(count)s tasks were asked for it: the first ones at once, the others a hundred a second.",
@@ -131,7 +133,7 @@ def _ask(request: HttpRequest, story: GroupViewModel, verb: str, by: str, reason
     messages.success(request, words % {"count": counted(count)})
 
 
-def _answer(request: HttpRequest, group_id: str, is_approved: bool, reason: str) -> None:
+def _answer_approval(request: HttpRequest, group_id: str, is_approved: bool, reason: str) -> None:
     """What a second person says of an act that waits."""
     act, by = request.POST.get("act", ""), request.user.get_username()
     number = int(act) if act.isascii() and act.isdecimal() and len(act) < 19 else 0
@@ -148,10 +150,10 @@ def pending_approvals(group_id: str, by: str) -> list[dict[str, Any]]:
     """The acts on the group that wait for a second person, and whether this one may be it."""
     return [
         {
-            "act": held,
-            "word": BY_NAME[held.verb].word if held.verb in BY_NAME else held.verb,
-            "count": len(held.task_ids),
-            "is_own": held.by == by,
+            "act": approval,
+            "word": ACTIONS_BY_NAME[approval.verb].label if approval.verb in ACTIONS_BY_NAME else approval.verb,
+            "count": len(approval.task_ids),
+            "is_own": approval.by == by,
         }
-        for held in PendingApproval.objects.filter(group_id=group_id).order_by("id")
+        for approval in PendingApproval.objects.filter(group_id=group_id).order_by("id")
     ]

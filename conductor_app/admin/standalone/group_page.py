@@ -14,12 +14,12 @@ from ... import clock
 from ...models import AuditEntry, TaskGroup
 from ..badges import exact_time
 from .addresses import group_address
-from .group_actions import confirmation, group_actions, pending_approvals, submit_action
+from .group_actions import confirmation_context, group_actions, pending_approvals, submit_action
 from .group_tabs import tabs_context
-from .group_view_model import GroupViewModel, group_view_model, head_context, revision
+from .group_view_model import GroupViewModel, group_revision, group_view_model, head_context
 
-PARTS = "ops/group/parts.html"
-CHANGE = "conductor.change_standalonetask"
+PARTS_TEMPLATE = "ops/group/parts.html"
+CHANGE_PERMISSION = "conductor.change_standalonetask"
 
 
 class GroupExpired(Exception):
@@ -31,16 +31,24 @@ def group_page(site: AdminSite, request: HttpRequest, group_id: str) -> HttpResp
     try:
         group = _find_group(request, group_id)
     except GroupExpired as gone:
-        shown = {**site.each_context(request), "title": _("Task group"), "why": str(gone), "what": _("This task group")}
-        return TemplateResponse(request, "ops/group/gone.html", shown, status=410)
-    shown = {
+        context = {
+            **site.each_context(request),
+            "title": _("Task group"),
+            "why": str(gone),
+            "what": _("This task group"),
+        }
+        return TemplateResponse(request, "ops/group/gone.html", context, status=410)
+    context = {
         **site.each_context(request),
         "title": _("Task group"),
         "opts": TaskGroup._meta,
         **_page_context(group, request),
     }
-    shown |= {"parts": render_to_string(PARTS, shown, request), "live_revision": _revision(group.pk, request)}
-    return TemplateResponse(request, "admin/conductor/group/page.html", shown)
+    context |= {
+        "parts": render_to_string(PARTS_TEMPLATE, context, request),
+        "live_revision": _current_revision(group.pk, request),
+    }
+    return TemplateResponse(request, "admin/conductor/group/page.html", context)
 
 
 def group_fragment(request: HttpRequest, group_id: str) -> HttpResponse:
@@ -49,45 +57,50 @@ def group_fragment(request: HttpRequest, group_id: str) -> HttpResponse:
         group = _find_group(request, group_id)
     except GroupExpired as gone:
         raise Http404(str(gone)) from gone
-    now = _revision(group_id, request)
+    now = _current_revision(group_id, request)
     if request.GET.get("rev") == now:
         return HttpResponse(status=204)
-    html = render_to_string(PARTS, _page_context(group, request), request)
+    html = render_to_string(PARTS_TEMPLATE, _page_context(group, request), request)
     return HttpResponse(html, headers={"X-Revision": now, "Cache-Control": "no-store"})
 
 
 def handle_action(site: AdminSite, request: HttpRequest, group_id: str) -> HttpResponse:
     """What would come of an act; where it was confirmed, the act."""
-    if not request.user.has_perm(CHANGE):
-        raise PermissionDenied(CHANGE)
+    if not request.user.has_perm(CHANGE_PERMISSION):
+        raise PermissionDenied(CHANGE_PERMISSION)
     try:
-        story = group_view_model(
+        view_model = group_view_model(
             _find_group(request, group_id), request.POST if request.method == "POST" else request.GET
         )
     except GroupExpired as gone:
         raise Http404(str(gone)) from gone
     if request.method == "POST":
-        submit_action(request, story)
-        return HttpResponseRedirect(group_address(group_id) + story.asked.address())
-    shown = confirmation(request, story)
-    if shown is None:
+        submit_action(request, view_model)
+        return HttpResponseRedirect(group_address(group_id) + view_model.query.address())
+    context = confirmation_context(request, view_model)
+    if context is None:
         messages.error(request, _("It is not said what is to be done."))
-        return HttpResponseRedirect(group_address(group_id) + story.asked.address())
-    shown |= {**site.each_context(request), "title": _("Task group"), "opts": TaskGroup._meta, "group": story.group}
-    return TemplateResponse(request, "ops/group/confirm.html", shown)
+        return HttpResponseRedirect(group_address(group_id) + view_model.query.address())
+    context |= {
+        **site.each_context(request),
+        "title": _("Task group"),
+        "opts": TaskGroup._meta,
+        "group": view_model.group,
+    }
+    return TemplateResponse(request, "ops/group/confirm.html", context)
 
 
 def _page_context(group: TaskGroup, request: HttpRequest) -> dict[str, Any]:
     """Everything that the templates show, for what the address asks for."""
-    story: GroupViewModel = group_view_model(group, request.GET)
-    may_act = request.user.has_perm(CHANGE)
+    view_model: GroupViewModel = group_view_model(group, request.GET)
+    may_act = request.user.has_perm(CHANGE_PERMISSION)
     held = pending_approvals(group.pk, request.user.get_username())
     acts = {"may_act": may_act, "verbs": group_actions() if may_act else [], "held": held}
-    return {**head_context(story), **tabs_context(story, request), **acts}
+    return {**head_context(view_model), **tabs_context(view_model, request), **acts}
 
 
-def _revision(group_id: str, request: HttpRequest) -> str:
-    return revision(group_id, clock.now())
+def _current_revision(group_id: str, request: HttpRequest) -> str:
+    return group_revision(group_id, clock.now())
 
 
 def _find_group(request: HttpRequest, group_id: str) -> TaskGroup:

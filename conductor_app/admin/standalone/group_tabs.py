@@ -10,15 +10,15 @@ from django.utils.translation import gettext_lazy
 from ...insight.standalone import NAMES_OF_PRIORITIES
 from ...insight.task_groups.members import GroupMember
 from ...models import AuditEntry
-from ..badges import badge, relative_time
+from ..badges import relative_time, render_badge
 from ..monitoring.queues import queue_address
-from .addresses import standalone_address
+from .addresses import standalone_task_address
 from .group_actions import priority_names
 from .group_pictures import diagram_tab, timeline_tab
-from .group_view_model import GroupViewModel, filter_context, page_of_tasks
+from .group_view_model import GroupViewModel, filter_context, load_task_page
 
-PAGE = 100
-MOST_AUDITED = 100
+PAGE_SIZE = 100
+MAX_AUDIT_ENTRIES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class GroupTab:
     """One way of looking at a group."""
 
     name: str
-    word: Any
+    label: Any
     shown: Callable[[GroupViewModel], dict[str, Any]]
     permission: str = ""
 
@@ -35,38 +35,38 @@ class GroupTab:
         return f"ops/group/{self.name}.html"
 
 
-def tasks_tab(story: GroupViewModel) -> dict[str, Any]:
+def tasks_tab(view_model: GroupViewModel) -> dict[str, Any]:
     """Its tasks, those first that somebody wants to see first."""
-    found, after = page_of_tasks(story, PAGE)
+    found, after = load_task_page(view_model, PAGE_SIZE)
     return {
-        "rows": [_row(each, story) for each in found],
-        "next": story.asked.address(after=after) if after else "",
-        "first": story.asked.address() if story.asked.values.get("after") else "",
-        "count": len(story.visible_members),
+        "rows": [_task_row(each, view_model) for each in found],
+        "next": view_model.query.address(after=after) if after else "",
+        "first": view_model.query.address() if view_model.query.values.get("after") else "",
+        "count": len(view_model.visible_members),
         "priorities": priority_names(),
-        **filter_context(story),
+        **filter_context(view_model),
     }
 
 
-def _row(member: GroupMember, story: GroupViewModel) -> dict[str, Any]:
+def _task_row(member: GroupMember, view_model: GroupViewModel) -> dict[str, Any]:
     last = member.last
     return {
         "task": member,
-        "address": standalone_address(member.id),
-        "badge": badge(member.state),
+        "address": standalone_task_address(member.id),
+        "badge": render_badge(member.state),
         "queue": queue_address(member.queue),
         "priority": NAMES_OF_PRIORITIES.get(member.priority, ""),
-        "waited": member.waited(story.now) if last else None,
-        "ran": member.ran(story.now) if last and last.started_at is not None else None,
+        "waited": member.waited(view_model.now) if last else None,
+        "ran": member.ran(view_model.now) if last and last.started_at is not None else None,
         "reason": last.reason if last and member.ended_badly else "",
         "last": last,
     }
 
 
-def audit_tab(story: GroupViewModel) -> dict[str, Any]:
+def audit_tab(view_model: GroupViewModel) -> dict[str, Any]:
     """What people did to it."""
-    entries = AuditEntry.objects.filter(object_type="task_group", object_id=story.group.pk).order_by("-at", "-id")
-    return {"entries": [(entry, relative_time(entry.at), entry.facts) for entry in entries[:MOST_AUDITED]]}
+    entries = AuditEntry.objects.filter(object_type="task_group", object_id=view_model.group.pk).order_by("-at", "-id")
+    return {"entries": [(entry, relative_time(entry.at), entry.facts) for entry in entries[:MAX_AUDIT_ENTRIES]]}
 
 
 TABS: Mapping[str, GroupTab] = {
@@ -80,9 +80,9 @@ TABS: Mapping[str, GroupTab] = {
 }
 
 
-def tabs_context(story: GroupViewModel, request: HttpRequest) -> dict[str, Any]:
+def tabs_context(view_model: GroupViewModel, request: HttpRequest) -> dict[str, Any]:
     """The line of tabs and what the chosen one shows; all of them keep the filter."""
     is_open = [tab for tab in TABS.values() if not tab.permission or request.user.has_perm(tab.permission)]
-    chosen = next((tab for tab in is_open if tab.name == story.asked["tab"]), TABS["tasks"])
-    line = [(tab.word, story.asked.address(tab=tab.name), tab is chosen) for tab in is_open]
-    return {"tabs": line, "tab_template": chosen.template, "tab": chosen.name, **chosen.shown(story)}
+    chosen = next((tab for tab in is_open if tab.name == view_model.query["tab"]), TABS["tasks"])
+    line = [(tab.label, view_model.query.address(tab=tab.name), tab is chosen) for tab in is_open]
+    return {"tabs": line, "tab_template": chosen.template, "tab": chosen.name, **chosen.shown(view_model)}

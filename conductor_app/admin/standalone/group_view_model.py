@@ -18,13 +18,13 @@ from ...insight.task_groups.members import URGENCY, GroupMember, load_members, m
 from ...insight.task_groups.name_patterns import matches_pattern
 from ...insight.task_groups.progress import GroupProgress, group_progress
 from ...models import GroupWatch, PulseMessage, TaskGroup
-from ..badges import ACTIVE, FAILED, SUCCEEDED, WAITING, badge, format_count, mark_names
+from ..badges import ACTIVE, FAILED, SUCCEEDED, WAITING, format_count, mark_names, render_badge
 from .progress import progress_bar
 
-KEPT = ("tab", "state", "q", "only", "chain", "part", "from", "to")
+KEPT_PARAMETERS = ("tab", "state", "q", "only", "chain", "part", "from", "to")
 """What an address of a group's page may say: copied to a colleague, it shows the same."""
-LONGEST_SEARCH = 200
-LOOKED_EVERY_MS = 5_000
+MAX_SEARCH_LENGTH = 200
+POLL_INTERVAL_MS = 5_000
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class GroupPageQuery:
     values: Mapping[str, str]
 
     def __getitem__(self, name: str) -> str:
-        return self.values.get(name, "").replace("\0", "")[:LONGEST_SEARCH]
+        return self.values.get(name, "").replace("\0", "")[:MAX_SEARCH_LENGTH]
 
     def number(self, name: str) -> int | None:
         """A whole number, if it is one."""
@@ -44,12 +44,12 @@ class GroupPageQuery:
     def address(self, **other: str | int | None) -> str:
         """The same page with something else chosen; what is None is left out."""
         return "?" + urlencode(
-            {name: value for name, value in {**self.kept, **other}.items() if value not in (None, "")}
+            {name: value for name, value in {**self.current_choices, **other}.items() if value not in (None, "")}
         )
 
     @property
-    def kept(self) -> dict[str, str]:
-        return {name: self[name] for name in KEPT if self[name]}
+    def current_choices(self) -> dict[str, str]:
+        return {name: self[name] for name in KEPT_PARAMETERS if self[name]}
 
     @property
     def state(self) -> str:
@@ -61,7 +61,7 @@ class GroupViewModel:
     """A group, when it is looked at, and what the address asks for."""
 
     group: TaskGroup
-    asked: GroupPageQuery
+    query: GroupPageQuery
     now: int
 
     @cached_property
@@ -71,7 +71,7 @@ class GroupViewModel:
     @cached_property
     def part(self) -> tuple[list[GroupMember], bool]:
         """The tasks that are looked at together, and whether there are more."""
-        return load_members(self.group.pk, self.asked["part"])
+        return load_members(self.group.pk, self.query["part"])
 
     @property
     def members(self) -> list[GroupMember]:
@@ -92,8 +92,8 @@ class GroupViewModel:
     @cached_property
     def visible_members(self) -> list[GroupMember]:
         """Those that the filter lets pass."""
-        state, word, only = self.asked.state, self.asked["q"].lower(), self.asked["only"]
-        chain = self.chain.ids if self.asked["chain"] else None
+        state, word, only = self.query.state, self.query["q"].lower(), self.query["only"]
+        chain = self.chain.ids if self.query["chain"] else None
         return [
             each
             for each in self.members
@@ -119,90 +119,90 @@ def group_view_model(group: TaskGroup, values: Mapping[str, str]) -> GroupViewMo
     return GroupViewModel(group, GroupPageQuery(values), clock.now())
 
 
-def revision(group_id: str, now: int) -> str:
+def group_revision(group_id: str, now: int) -> str:
     """Says that something has happened, without looking at the tasks: each transition writes a notice."""
     last = PulseMessage.objects.filter(group_id=group_id).order_by("-id").values_list("id", flat=True).first()
     # Where an exchange takes the notices away, only looking tells.
-    every = LOOKED_EVERY_MS if conf.taskcluster_amqp_url else 3 * LOOKED_EVERY_MS
+    every = POLL_INTERVAL_MS if conf.taskcluster_amqp_url else 3 * POLL_INTERVAL_MS
     return f"{last or 0}-{now // every}"
 
 
-def head_context(story: GroupViewModel) -> dict[str, Any]:
+def head_context(view_model: GroupViewModel) -> dict[str, Any]:
     """What stands above the tabs."""
-    tone, sentence = _sentence(story)
+    tone, sentence = _state_sentence(view_model)
     return {
-        "group": story.group,
-        "asked": story.asked,
-        "tally": story.tally,
-        "is_over": story.is_over,
+        "group": view_model.group,
+        "asked": view_model.query,
+        "tally": view_model.tally,
+        "is_over": view_model.is_over,
         "tone": tone,
         "sentence": mark_names(sentence),
-        "watches": list(GroupWatch.objects.filter(group_id=story.group.pk, told_at=None).order_by("id")),
-        "progress": progress_bar(story.tally),
-        "chips": _chips(story),
-        "all_kinds": story.asked.address(only=None),
-        "all_chains": story.asked.address(chain=None),
-        "facts": _facts(story),
-        "next_part": story.asked.address(part=story.next_part) if story.next_part else "",
-        "first_part": story.asked.address(part=None) if story.asked["part"] else "",
+        "watches": list(GroupWatch.objects.filter(group_id=view_model.group.pk, told_at=None).order_by("id")),
+        "progress": progress_bar(view_model.tally),
+        "chips": _state_chips(view_model),
+        "all_kinds": view_model.query.address(only=None),
+        "all_chains": view_model.query.address(chain=None),
+        "facts": _group_facts(view_model),
+        "next_part": view_model.query.address(part=view_model.next_part) if view_model.next_part else "",
+        "first_part": view_model.query.address(part=None) if view_model.query["part"] else "",
     }
 
 
-def _chips(story: GroupViewModel) -> list[tuple[SafeString | str, int, str, bool]]:
+def _state_chips(view_model: GroupViewModel) -> list[tuple[SafeString | str, int, str, bool]]:
     """Counts by state, each a filter."""
-    asked = story.asked
-    every = [("", story.tally.total), *story.tally.parts]
+    query = view_model.query
+    every = [("", view_model.tally.total), *view_model.tally.parts]
     return [
-        (badge(state) if state else _("All"), count, asked.address(state=state or None), state == asked.state)
+        (render_badge(state) if state else _("All"), count, query.address(state=state or None), state == query.state)
         for state, count in every
     ]
 
 
-def _sentence(story: GroupViewModel) -> tuple[str, str]:
+def _state_sentence(view_model: GroupViewModel) -> tuple[str, str]:
     """The colour and the words of how the group is."""
-    counted = story.tally
+    counted = view_model.tally
     if not counted.total:
-        if story.group.sealed_at is not None:
+        if view_model.group.sealed_at is not None:
             return "stopped", _("It was sealed without tasks, and takes none any more.")
         return WAITING, _("It has no tasks yet.")
     if counted.failed:
-        return FAILED, _failed_note(story)
+        return FAILED, _failed_note(view_model)
     if counted.is_resolved:
-        return SUCCEEDED, _progress_note(story)
-    return ACTIVE if counted.states.get("LEASED") else WAITING, _open(counted)
+        return SUCCEEDED, _progress_note(view_model)
+    return ACTIVE if counted.states.get("LEASED") else WAITING, _open_note(counted)
 
 
-def _failed_note(story: GroupViewModel) -> str:
-    bad = [each for each in story.members if each.ended_badly and each.ended_at is not None]
+def _failed_note(view_model: GroupViewModel) -> str:
+    bad = [each for each in view_model.members if each.ended_badly and each.ended_at is not None]
     words = ngettext(
         "%(count)s of %(total)s tasks did not end well.",
         "%(count)s of %(total)s tasks did not end well.",
-        story.tally.failed,
-    ) % {"count": format_count(story.tally.failed), "total": format_count(story.tally.total)}
+        view_model.tally.failed,
+    ) % {"count": format_count(view_model.tally.failed), "total": format_count(view_model.tally.total)}
     if not bad:
         return words
     first = min(bad, key=lambda each: (each.ended_at, each.id))
-    which = _("The first was `%(name)s` (%(reason)s).") % {"name": first.name, "reason": _reason(first)}
+    which = _("The first was `%(name)s` (%(reason)s).") % {"name": first.name, "reason": _member_reason(first)}
     return f"{words} {which}"
 
 
-def _reason(member: GroupMember) -> str:
+def _member_reason(member: GroupMember) -> str:
     return (member.last.reason if member.last else "") or member.state.lower()
 
 
-def _progress_note(story: GroupViewModel) -> str:
-    begun = [each.began_at for each in story.members if each.began_at is not None]
-    ended = [each.ended_at for each in story.members if each.ended_at is not None]
-    took = format_duration(max(ended) - min(begun)) if begun and ended else "–"
+def _progress_note(view_model: GroupViewModel) -> str:
+    starts = [each.began_at for each in view_model.members if each.began_at is not None]
+    ended = [each.ended_at for each in view_model.members if each.ended_at is not None]
+    took = format_duration(max(ended) - min(starts)) if starts and ended else "–"
     return ngettext(
-        "Its task is done, after %(span)s.", "All its %(total)s tasks are done, after %(span)s.", story.tally.total
+        "Its task is done, after %(span)s.", "All its %(total)s tasks are done, after %(span)s.", view_model.tally.total
     ) % {
-        "total": format_count(story.tally.total),
+        "total": format_count(view_model.tally.total),
         "span": took,
     }
 
 
-def _open(counted: GroupProgress) -> str:
+def _open_note(counted: GroupProgress) -> str:
     return _(
         "%(resolved)s of %(total)s tasks are done; "
         "%(out)s with workers, %(queued)s in queues, %(blocked)s wait for others."
@@ -215,26 +215,26 @@ def _open(counted: GroupProgress) -> str:
     }
 
 
-def _facts(story: GroupViewModel) -> list[tuple[str, Any]]:
-    open_until = {each.deadline_at for each in story.members if each.is_open}
+def _group_facts(view_model: GroupViewModel) -> list[tuple[str, Any]]:
+    open_until = {each.deadline_at for each in view_model.members if each.is_open}
     deadlines = [(_("Next deadline"), min(open_until)), (_("Last deadline"), max(open_until))] if open_until else []
     return [
         *(deadlines if len(open_until) > 1 else [(_("Deadline"), at) for at in open_until]),
-        (_("Created"), story.group.created_at),
-        (_("Expires"), story.group.expires_at),
+        (_("Created"), view_model.group.created_at),
+        (_("Expires"), view_model.group.expires_at),
     ]
 
 
-def page_of_tasks(story: GroupViewModel, count: int) -> tuple[list[GroupMember], str]:
+def load_task_page(view_model: GroupViewModel, count: int) -> tuple[list[GroupMember], str]:
     """The tasks of one page, and where the next one begins."""
-    found = most_urgent_first(story.visible_members, story.asked.values.get("after", ""), count + 1)
+    found = most_urgent_first(view_model.visible_members, view_model.query.values.get("after", ""), count + 1)
     return found[:count], found[count - 1].id if len(found) > count else ""
 
 
-def filter_context(story: GroupViewModel) -> dict[str, Any]:
+def filter_context(view_model: GroupViewModel) -> dict[str, Any]:
     """Whether the address leaves something out, and the way to all."""
-    asked = story.asked
+    query = view_model.query
     return {
-        "is_filtered": bool(asked.state or asked["q"] or asked["only"] or asked["chain"]),
-        "unfiltered": asked.address(state=None, q=None, only=None, chain=None),
+        "is_filtered": bool(query.state or query["q"] or query["only"] or query["chain"]),
+        "unfiltered": query.address(state=None, q=None, only=None, chain=None),
     }

@@ -14,14 +14,14 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ...insight.task_groups.progress import GroupProgress, groups_progress
 from ...models import StandaloneTask, TaskGroup
-from ..badges import badge, format_count, relative_time
-from ..read_only import BoundedList, ReadOnlyAdmin
+from ..badges import format_count, relative_time, render_badge
+from ..read_only import BoundedChangeList, ReadOnlyAdmin
 from . import group_page
 from .addresses import group_address
 from .progress import progress_bar
 
 
-class GroupList(BoundedList):
+class GroupList(BoundedChangeList):
     """One page of groups, counted together."""
 
     def get_results(self, request: HttpRequest) -> None:
@@ -72,19 +72,19 @@ class GroupAdmin(ReadOnlyAdmin):
             return path(route, self.admin_site.admin_view(view), name=name)
 
         return [
-            line("<path:group_id>/parts/", self.parts, "group_parts"),
-            line("<path:group_id>/do/", self.do, "group_do"),
+            line("<path:group_id>/parts/", self.group_parts_fragment, "group_parts"),
+            line("<path:group_id>/do/", self.action_view, "group_do"),
             *super().get_urls(),
         ]
 
     def change_view(self, request: HttpRequest, object_id: str, *_: object, **__: object) -> HttpResponse:
         return group_page.group_page(self.admin_site, request, object_id)
 
-    def parts(self, request: HttpRequest, group_id: str) -> HttpResponse:
+    def group_parts_fragment(self, request: HttpRequest, group_id: str) -> HttpResponse:
         """What changes with the group."""
         return group_page.group_fragment(request, group_id)
 
-    def do(self, request: HttpRequest, group_id: str) -> HttpResponse:
+    def action_view(self, request: HttpRequest, group_id: str) -> HttpResponse:
         """What would come of an act, and the act."""
         return group_page.handle_action(self.admin_site, request, group_id)
 
@@ -110,7 +110,7 @@ class GroupAdmin(ReadOnlyAdmin):
             words = ngettext("%(count)s task", "%(count)s tasks", group.tally.total)
             return words % {"count": format_count(group.tally.total)}
         here = group_address(group.pk)
-        parts = [(here, state, badge(state), format_count(count)) for state, count in group.tally.parts]
+        parts = [(here, state, render_badge(state), format_count(count)) for state, count in group.tally.parts]
         return format_html_join(" ", '<a class="plain" href="{}?state={}">{}<b>{}</b></a>', parts)
 
     @admin.display(description=gettext_lazy("sealed"))

@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from ...insight.task_groups.progress import GroupProgress
 from ..badges import ACTIVE, SUCCEEDED, format_count, status_tone
 
-WAITS = "waiting"
+WAITING_TONE = "waiting"
 
 
 def progress_bar(tally: GroupProgress) -> SafeString:
@@ -38,4 +38,4 @@ def _tone_shares(tally: GroupProgress) -> list[tuple[str, int]]:
     for state, count in tally.parts:
         toned[status_tone(state)] = toned.get(status_tone(state), 0) + count
     order = sorted(toned, key=lambda tone: (tone != SUCCEEDED, tone == ACTIVE))
-    return [(tone, toned[tone]) for tone in order if tone != WAITS]
+    return [(tone, toned[tone]) for tone in order if tone != WAITING_TONE]

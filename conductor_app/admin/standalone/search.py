@@ -6,15 +6,15 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from ...models import StandaloneTask, TaskGroup
-from .addresses import group_address, standalone_address
+from .addresses import group_address, standalone_task_address
 
-SHORTEST = 20
+MIN_ID_LENGTH = 20
 """Ids are longer than that."""
 
 
 def find_by_id(request: HttpRequest, term: str) -> Iterator[tuple[str, str, str, str]]:
     """Kind, name, address and a quiet word of the group, and of the task, that has this id."""
-    if len(term) < SHORTEST:
+    if len(term) < MIN_ID_LENGTH:
         return
     if request.user.has_perm("conductor.view_taskgroup") and TaskGroup.objects.filter(pk=term).exists():
         yield _("Group"), term, group_address(term), _("task group")
@@ -22,4 +22,4 @@ def find_by_id(request: HttpRequest, term: str) -> Iterator[tuple[str, str, str,
         for standalone in (
             StandaloneTask.objects.select_related("task").only("pk", "task__name", "task__status").filter(pk=term)
         ):
-            yield _("Task"), standalone.task.name or term, standalone_address(term), standalone.task.status
+            yield _("Task"), standalone.task.name or term, standalone_task_address(term), standalone.task.status

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...access.signed_links import FETCH, artifact_address
+from ...access.signed_links import DOWNLOAD, artifact_address
 from ...core.errors import RequestRefused
 from ...engine.standalone.clone_task import clone_task
 from ...engine.standalone.task_actions import PRIORITIZE, apply_action
@@ -22,91 +22,95 @@ from ..badges import relative_time
 from ..error_messages import require_permission, show_refusal
 from ..fragments import fragment_response, html_revision
 from ..json_tree import render_tree
-from .addresses import standalone_address
-from .artifact_links import SEES_ALL, is_readable_by
-from .log import chosen_log, log_context, revision_of_log
+from .addresses import standalone_task_address
+from .artifact_links import VIEW_ALL_PERMISSION, is_readable_by
+from .log import log_context, log_revision, select_log
 from .task_view_model import TaskViewModel, parts_context, task_view_model
 
 PERMISSION = "conductor.change_standalonetask"
-DONE = {
+ACTION_MESSAGES = {
     "schedule": gettext_lazy("It may be handed out now."),
     "rerun": gettext_lazy("It is tried once more."),
     "cancel": gettext_lazy("It is canceled."),
     PRIORITIZE: gettext_lazy("It has another priority."),
 }
-PARTS, LOG = "ops/group/task_parts.html", "ops/group/log.html"
-MOST_AUDITED = 50
+PARTS_TEMPLATE, LOG_TEMPLATE = "ops/group/task_parts.html", "ops/group/log.html"
+MAX_AUDIT_ENTRIES = 50
 
 
 def task_page(site: AdminSite, request: HttpRequest, task_id: str) -> HttpResponse:
     """The whole page."""
     if request.method == "POST":
-        return _act(request, _find_task(request, task_id).pk)
-    story = _story(request, task_id)
-    shown = {
+        return _handle_action(request, _find_task(request, task_id).pk)
+    view_model = _load_view_model(request, task_id)
+    context = {
         **site.each_context(request),
-        "title": story.name,
+        "title": view_model.name,
         "opts": StandaloneTask._meta,
-        **_page_context(story, request),
+        **_page_context(view_model, request),
     }
-    shown |= {"parts": render_to_string(PARTS, shown, request)}
-    shown |= {"live_revision": html_revision(shown["parts"]), **_log_of(story, request), **_below(story, request)}
-    return TemplateResponse(request, "admin/conductor/solo/page.html", shown)
+    context |= {"parts": render_to_string(PARTS_TEMPLATE, context, request)}
+    context |= {
+        "live_revision": html_revision(context["parts"]),
+        **_log_section(view_model, request),
+        **_static_context(view_model, request),
+    }
+    return TemplateResponse(request, "admin/conductor/solo/page.html", context)
 
 
 def task_fragment(request: HttpRequest, task_id: str) -> HttpResponse:
     """What changes with the task; 204 where it says what the page shows already."""
-    return fragment_response(request, PARTS, _page_context(_story(request, task_id), request))
+    return fragment_response(request, PARTS_TEMPLATE, _page_context(_load_view_model(request, task_id), request))
 
 
 def log_fragment(request: HttpRequest, task_id: str) -> HttpResponse:
     """The end of the log again; 204 where nothing has been added to it."""
-    story = _story(request, task_id)
-    chosen = chosen_log(story)
-    revision = revision_of_log(story, chosen)
+    view_model = _load_view_model(request, task_id)
+    chosen = select_log(view_model)
+    revision = log_revision(view_model, chosen)
     if request.GET.get("rev") == revision:
         return HttpResponse(status=204)
-    html = render_to_string(LOG, {"log": log_context(story, chosen, request.user)}, request)
+    html = render_to_string(LOG_TEMPLATE, {"log": log_context(view_model, chosen, request.user)}, request)
     return HttpResponse(html, headers={"X-Revision": revision, "Cache-Control": "no-store"})
 
 
 def artifact_redirect(request: HttpRequest, task_id: str) -> HttpResponse:
     """To the content of an artifact, where it is shut in: a link on a page that is long open still leads there."""
-    story = _story(request, task_id)
-    row = next((each for each in story.artifacts if each.name == request.GET.get("artifact", "")), None)
+    view_model = _load_view_model(request, task_id)
+    row = next((each for each in view_model.artifacts if each.name == request.GET.get("artifact", "")), None)
     if row is None:
         raise Http404(_("There is no such artifact."))
     if not is_readable_by(row, request.user):
-        raise PermissionDenied(SEES_ALL)
-    return HttpResponseRedirect(artifact_address(row.task_id, row.number, row.name, FETCH))
+        raise PermissionDenied(VIEW_ALL_PERMISSION)
+    return HttpResponseRedirect(artifact_address(row.task_id, row.number, row.name, DOWNLOAD))
 
 
-def _page_context(story: TaskViewModel, request: HttpRequest) -> dict[str, Any]:
-    return {**parts_context(story, request.user), "may_act": request.user.has_perm(PERMISSION)}
+def _page_context(view_model: TaskViewModel, request: HttpRequest) -> dict[str, Any]:
+    return {**parts_context(view_model, request.user), "may_act": request.user.has_perm(PERMISSION)}
 
 
-def _log_of(story: TaskViewModel, request: HttpRequest) -> dict[str, Any]:
+def _log_section(view_model: TaskViewModel, request: HttpRequest) -> dict[str, Any]:
     """The log below, and where its end is asked for again."""
-    chosen = chosen_log(story)
-    shown = {"log": log_context(story, chosen, request.user)}
-    asked = {"attempt": story.number, "artifact": chosen.name if chosen else ""}
-    html = render_to_string(LOG, shown, request)
-    live = reverse("admin:standalone_log", args=[story.standalone.pk], query=asked)
-    return {**shown, "log_html": html, "log_live": live, "log_revision": revision_of_log(story, chosen)}
+    chosen = select_log(view_model)
+    context = {"log": log_context(view_model, chosen, request.user)}
+    query = {"attempt": view_model.number, "artifact": chosen.name if chosen else ""}
+    html = render_to_string(LOG_TEMPLATE, context, request)
+    live = reverse("admin:standalone_log", args=[view_model.standalone.pk], query=query)
+    return {**context, "log_html": html, "log_live": live, "log_revision": log_revision(view_model, chosen)}
 
 
-def _below(story: TaskViewModel, request: HttpRequest) -> dict[str, Any]:
+def _static_context(view_model: TaskViewModel, request: HttpRequest) -> dict[str, Any]:
     """What stays as it is while somebody looks."""
-    entries = AuditEntry.objects.filter(object_type="task", object_id=story.standalone.pk).order_by("-at", "-id")
+    entries = AuditEntry.objects.filter(object_type="task", object_id=view_model.standalone.pk).order_by("-at", "-id")
     may_see = request.user.has_perm("conductor.view_auditentry")
     return {
-        "definition": render_tree(story.standalone.definition),
-        "scopes": story.standalone.definition.get("scopes") or [],
-        "audit": [(entry, relative_time(entry.at)) for entry in entries[:MOST_AUDITED]] if may_see else [],
+        "definition": render_tree(view_model.standalone.definition),
+        "scopes": view_model.standalone.definition.get("scopes") or [],
+        "audit": [(entry, relative_time(entry.at)) for entry in entries[:MAX_AUDIT_ENTRIES]] if may_see else [],
     }
 
 
-def _act(request: HttpRequest, task_id: str) -> HttpResponse:
+def _handle_action(request: HttpRequest, task_id: str) -> HttpResponse:
     require_permission(request, PERMISSION)
     verb, reason = request.POST.get("do", ""), request.POST.get("reason", "").strip()[:500]
     by = request.user.get_username()
@@ -114,17 +118,17 @@ def _act(request: HttpRequest, task_id: str) -> HttpResponse:
         if verb == "again":
             new = clone_task(task_id, by, reason)
             messages.success(request, _("This is the new task."))
-            return HttpResponseRedirect(standalone_address(new))
+            return HttpResponseRedirect(standalone_task_address(new))
         apply_action(
             verb, task_id, by, reason, PRIORITIES.get(request.POST.get("priority", ""), 0) if verb == PRIORITIZE else 0
         )
-        messages.success(request, DONE[verb])
+        messages.success(request, ACTION_MESSAGES[verb])
     except RequestRefused as refused:
         show_refusal(request, refused)
-    return HttpResponseRedirect(standalone_address(task_id))
+    return HttpResponseRedirect(standalone_task_address(task_id))
 
 
-def _story(request: HttpRequest, task_id: str) -> TaskViewModel:
+def _load_view_model(request: HttpRequest, task_id: str) -> TaskViewModel:
     return task_view_model(_find_task(request, task_id), request.GET)
 
 

@@ -24,14 +24,14 @@ from ...insight.standalone_waits import (
     waits_for_schedule,
 )
 from ...models import Artifact, Attempt, FailureGroup, StandaloneTask
-from ..badges import ACTIVE, badge, mark_names, status_tone
+from ..badges import ACTIVE, mark_names, render_badge, status_tone
 from ..monitoring.queues import queue_address
 from . import artifact_links
-from .addresses import group_address, standalone_address
+from .addresses import group_address, standalone_task_address
 from .group_actions import priority_names
 
-MOST_ARTIFACTS = 200
-SEES_FAILURES = "conductor.view_failuregroup"
+MAX_ARTIFACTS = 200
+VIEW_FAILURES_PERMISSION = "conductor.view_failuregroup"
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class TaskViewModel:
     """A task, when it is looked at, and which attempt and artifact the address asks for."""
 
     standalone: StandaloneTask
-    asked: Mapping[str, str]
+    query: Mapping[str, str]
     now: int
 
     @property
@@ -59,8 +59,8 @@ class TaskViewModel:
     @property
     def number(self) -> int:
         """The attempt that is looked at: the one that is asked for, else the last one."""
-        asked = self.asked.get("attempt", "")
-        wanted = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 4 else len(self.attempts)
+        query = self.query.get("attempt", "")
+        wanted = int(query) if query.isascii() and query.isdecimal() and len(query) < 4 else len(self.attempts)
         return min(wanted, max(len(self.attempts) - 1, 0))
 
     @property
@@ -71,10 +71,10 @@ class TaskViewModel:
     def artifacts(self) -> list[Artifact]:
         """What the attempt has left behind."""
         rows = Artifact.objects.of(self.standalone.pk, self.number).filter(is_present=True).order_by("name")
-        return list(rows[:MOST_ARTIFACTS]) if self.attempts else []
+        return list(rows[:MAX_ARTIFACTS]) if self.attempts else []
 
     @cached_property
-    def needed(self) -> list[RequiredTaskView]:
+    def requirements(self) -> list[RequiredTaskView]:
         return requirements_of(self.standalone)
 
     @property
@@ -83,31 +83,31 @@ class TaskViewModel:
         return failures.group_of(self.attempt) if self.attempt else None
 
 
-def task_view_model(standalone: StandaloneTask, asked: Mapping[str, str]) -> TaskViewModel:
+def task_view_model(standalone: StandaloneTask, query: Mapping[str, str]) -> TaskViewModel:
     """The story for what the address asks for."""
-    return TaskViewModel(standalone, asked, clock.now())
+    return TaskViewModel(standalone, query, clock.now())
 
 
-def parts_context(story: TaskViewModel, user: User | AnonymousUser) -> dict[str, Any]:
+def parts_context(view_model: TaskViewModel, user: User | AnonymousUser) -> dict[str, Any]:
     """What follows the task."""
-    standalone = story.standalone
-    tone, sentences = _cause(story)
+    standalone = view_model.standalone
+    tone, sentences = _state_sentences(view_model)
     status = standalone.task.status
     return {
         "standalone": standalone,
-        "name": story.name,
-        "badge": badge(story.state),
+        "name": view_model.name,
+        "badge": render_badge(view_model.state),
         "tone": tone,
         "sentences": [mark_names(each) for each in sentences],
         "queue": queue_address(standalone.queue),
         "group": group_address(standalone.group_id),
         "priority": NAMES_OF_PRIORITIES[standalone.priority],
         "priorities": priority_names(),
-        "tries": [_try(attempt, story) for attempt in story.attempts],
-        "number": story.number,
-        "failures": story.failure_group if user.has_perm(SEES_FAILURES) else None,
-        "artifacts": [artifact_links.artifact_context(row, story.now, user) for row in story.artifacts],
-        "needed": [_requirement_row(each) for each in story.needed],
+        "tries": [_attempt_row(attempt, view_model) for attempt in view_model.attempts],
+        "number": view_model.number,
+        "failures": view_model.failure_group if user.has_perm(VIEW_FAILURES_PERMISSION) else None,
+        "artifacts": [artifact_links.artifact_context(row, view_model.now, user) for row in view_model.artifacts],
+        "needed": [_requirement_row(each) for each in view_model.requirements],
         "needs_itself": waits_for_schedule(standalone.pk),
         "needing": [_requirement_row(each) for each in dependents_of(standalone.pk)],
         "notices": messages_of(standalone.pk),
@@ -118,45 +118,45 @@ def parts_context(story: TaskViewModel, user: User | AnonymousUser) -> dict[str,
     }
 
 
-def _cause(story: TaskViewModel) -> tuple[str, list[str]]:
+def _state_sentences(view_model: TaskViewModel) -> tuple[str, list[str]]:
     """The colour, and why it is where it is."""
-    last = story.attempts[-1] if story.attempts else None
-    if waits := explain_wait(story.standalone, story.needed, story.now):
+    last = view_model.attempts[-1] if view_model.attempts else None
+    if waits := explain_wait(view_model.standalone, view_model.requirements, view_model.now):
         return "waiting", waits
     if last is not None and last.status == "LEASED":
         return ACTIVE, [_("Worker `%(worker)s` works on it.") % {"worker": last.worker}]
-    return status_tone(story.state), [_end_facts(story, last)] if last is not None else []
+    return status_tone(view_model.state), [_end_sentence(view_model, last)] if last is not None else []
 
 
-def _end_facts(story: TaskViewModel, last: Attempt) -> str:
+def _end_sentence(view_model: TaskViewModel, last: Attempt) -> str:
     facts = {
         "reason": last.reason,
         "worker": last.worker,
-        "count": len(story.attempts),
-        "span": format_duration((last.ended_at or story.now) - (last.started_at or last.scheduled_at)),
+        "count": len(view_model.attempts),
+        "span": format_duration((last.ended_at or view_model.now) - (last.started_at or last.scheduled_at)),
     }
-    if story.state == "COMPLETED":
+    if view_model.state == "COMPLETED":
         return _("Worker `%(worker)s` has completed it in %(span)s.") % facts
     if not last.worker:
         return _("It ended as `%(reason)s` before a worker took it.") % facts
     words = ngettext(
         "It ended as `%(reason)s` at its only attempt, with worker `%(worker)s` after %(span)s.",
         "It ended as `%(reason)s` at attempt %(count)s, with worker `%(worker)s` after %(span)s.",
-        len(story.attempts),
+        len(view_model.attempts),
     )
     return words % facts
 
 
-def _try(attempt: Attempt, story: TaskViewModel) -> dict[str, Any]:
+def _attempt_row(attempt: Attempt, view_model: TaskViewModel) -> dict[str, Any]:
     return {
         "attempt": attempt,
         "begun_at": attempt.started_at if attempt.started_at is not None else attempt.ended_at,
-        "badge": badge(attempt.status),
-        "address": f"{standalone_address(story.standalone.pk)}?attempt={attempt.number}",
-        "is_chosen": attempt.number == story.number,
+        "badge": render_badge(attempt.status),
+        "address": f"{standalone_task_address(view_model.standalone.pk)}?attempt={attempt.number}",
+        "is_chosen": attempt.number == view_model.number,
         "reason": attempt.reason if attempt.reason != "completed" else "",
     }
 
 
 def _requirement_row(each: RequiredTaskView) -> tuple[RequiredTaskView, SafeString | str, str]:
-    return each, badge(each.status) if each.status else "", standalone_address(each.id)
+    return each, render_badge(each.status) if each.status else "", standalone_task_address(each.id)

@@ -14,11 +14,11 @@ from django.utils.translation import gettext_lazy
 from ...core.states import TASK
 from ...insight.standalone import NAMES_OF_PRIORITIES
 from ...models import Attempt, StandaloneTask
-from ..badges import badge, relative_time
+from ..badges import relative_time, render_badge
 from ..monitoring.queues import queue_address
 from ..read_only import ReadOnlyAdmin
 from . import task_page
-from .addresses import standalone_address
+from .addresses import standalone_task_address
 
 
 class TaskStateFilter(admin.SimpleListFilter):
@@ -58,7 +58,7 @@ class StandaloneTaskAdmin(ReadOnlyAdmin):
         if not term:
             return queryset, False
         if "/" in term:
-            return queryset.filter(task__attempts__in=_waiting_or_out(term)).distinct(), False
+            return queryset.filter(task__attempts__in=_open_attempts(term)).distinct(), False
         return queryset.filter(pk=term) | queryset.filter(group_id=term), False
 
     def get_urls(self) -> list[URLPattern]:
@@ -72,18 +72,18 @@ class StandaloneTaskAdmin(ReadOnlyAdmin):
             *super().get_urls(),
         ]
 
-    def change_view(self, request: HttpRequest, object_id: str, *given: object, **more: object) -> HttpResponse:
+    def change_view(self, request: HttpRequest, object_id: str, *args: object, **kwargs: object) -> HttpResponse:
         return task_page.task_page(self.admin_site, request, object_id)
 
     @admin.display(description=gettext_lazy("status"))
     def state(self, standalone: StandaloneTask) -> SafeString:
-        return badge(standalone.task.status)
+        return render_badge(standalone.task.status)
 
     @admin.display(description=gettext_lazy("task"))
     def name(self, standalone: StandaloneTask) -> SafeString:
         link = '<a href="{}"><strong>{}</strong></a><br><code class="id">{}</code>'
         return format_html(
-            link, standalone_address(standalone.pk), standalone.task.name or _("without a name"), standalone.pk
+            link, standalone_task_address(standalone.pk), standalone.task.name or _("without a name"), standalone.pk
         )
 
     @admin.display(description=gettext_lazy("queue"))
@@ -103,5 +103,5 @@ class StandaloneTaskAdmin(ReadOnlyAdmin):
         return relative_time(standalone.deadline_at)
 
 
-def _waiting_or_out(queue: str) -> QuerySet:
+def _open_attempts(queue: str) -> QuerySet:
     return Attempt.objects.open().filter(queue=queue, run__isnull=True)

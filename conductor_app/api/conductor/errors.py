@@ -28,9 +28,9 @@ from ...core.errors import (
 from .replies import Json
 
 log = logging.getLogger(__name__)
-HOST = socket.gethostname()
+HOST_NAME = socket.gethostname()
 
-STATUS: dict[type[Exception], int] = {
+STATUS_BY_ERROR: dict[type[Exception], int] = {
     NotFound: 404,
     Conflict: 409,
     PayloadTooLarge: 413,
@@ -49,7 +49,7 @@ STATUS: dict[type[Exception], int] = {
 
 def status_of(error: Exception) -> int:
     """The status with which an error is answered."""
-    return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
+    return next((STATUS_BY_ERROR[kind] for kind in type(error).__mro__ if kind in STATUS_BY_ERROR), 500)
 
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
@@ -57,11 +57,11 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespo
     status = status_of(error)
     if status == 500:
         return _internal_error(error, context)
-    body = {"status": status, "message": _message(error), "retryable": isinstance(error, Busy | QueueFull)}
+    body = {"status": status, "message": _message_of(error), "retryable": isinstance(error, Busy | QueueFull)}
     if isinstance(error, ValidationFailed):
         body["validationErrors"] = [_validation_error_document(complaint) for complaint in error.complaints]
     else:
-        body["instance"] = HOST
+        body["instance"] = HOST_NAME
     if isinstance(error, RequestRefused) and "code" in error.facts:
         # Clients fetch a new token when they read one of two words here (api §7).
         body["error"] = error.facts["code"]
@@ -72,7 +72,7 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespo
     return reply
 
 
-def _message(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     if isinstance(error, RequestRefused):
         return error.message
     if isinstance(error, DataError):
@@ -94,4 +94,4 @@ def _internal_error(error: Exception, context: Mapping[str, Any]) -> HttpRespons
     log.exception("%s %s failed", request.method, request.path)
     got_request_exception.send(sender=type(context["view"]), request=request)
     message = "The server failed to answer this request; its log says why."
-    return Json({"status": 500, "message": message, "instance": HOST, "retryable": False}, 500)
+    return Json({"status": 500, "message": message, "instance": HOST_NAME, "retryable": False}, 500)

@@ -7,20 +7,20 @@ part of which address it belongs to.
 import re
 from urllib.parse import quote, unquote_to_bytes
 
-MARK = "\uf02f"
+SLASH_MARK = "\uf02f"
 """A character of no script, which nobody uses in a name."""
-OURS = re.compile(r"/api/(?!(?:queue|object|artifacts|auth)/v1/)")
-ENCODED = re.compile("%2f", re.IGNORECASE)
+CONDUCTOR_PATH = re.compile(r"/api/(?!(?:queue|object|artifacts|auth)/v1/)")
+ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
 
 
 def mark_slashes(target: str) -> str | None:
     """The path of a request's target as WSGI spells it, with marks; None where there is nothing to mark."""
     path = target.partition("?")[0]
-    if not (ENCODED.search(path) and OURS.match(path)):
+    if not (ENCODED_SLASH.search(path) and CONDUCTOR_PATH.match(path)):
         return None
-    return unquote_to_bytes(ENCODED.sub(quote(MARK), path)).decode("latin-1")
+    return unquote_to_bytes(ENCODED_SLASH.sub(quote(SLASH_MARK), path)).decode("latin-1")
 
 
-def unmark_slashes(parts: dict[str, str]) -> dict[str, str]:
+def unmark_slashes(url_kwargs: dict[str, str]) -> dict[str, str]:
     """The parts of an address, with slashes where they were sent."""
-    return {name: part.replace(MARK, "/") for name, part in parts.items()}
+    return {name: value.replace(SLASH_MARK, "/") for name, value in url_kwargs.items()}

@@ -6,7 +6,16 @@ from django.http import HttpRequest
 
 from ...core.errors import Invalid
 
-TRUTHS = {"true": True, "on": True, "yes": True, "1": True, "false": False, "off": False, "no": False, "0": False}
+BOOLEAN_BY_WORD = {
+    "true": True,
+    "on": True,
+    "yes": True,
+    "1": True,
+    "false": False,
+    "off": False,
+    "no": False,
+    "0": False,
+}
 
 
 class QueryParameters:
@@ -25,17 +34,17 @@ class QueryParameters:
 
     def flag(self, name: str, default: bool) -> bool:
         """Yes or no; an empty value counts as absent."""
-        given = self.text(name).strip().lower()
-        if not given:
+        text = self.text(name).strip().lower()
+        if not text:
             return default
-        if given not in TRUTHS:
-            raise Invalid(f"Query parameter '{name}' must be true or false; it is '{given[:100]}'.")
-        return TRUTHS[given]
+        if text not in BOOLEAN_BY_WORD:
+            raise Invalid(f"Query parameter '{name}' must be true or false; it is '{text[:100]}'.")
+        return BOOLEAN_BY_WORD[text]
 
-    def whole(self, name: str, default: int, bits: int = 32) -> int:
+    def integer(self, name: str, default: int, bits: int = 32) -> int:
         """A whole number; an empty value counts as absent."""
-        given = self.text(name).strip()
-        return parse_integer(given, f"Query parameter '{name}'", bits) if given else default
+        text = self.text(name).strip()
+        return parse_integer(text, f"Query parameter '{name}'", bits) if text else default
 
     def required(self, name: str) -> str:
         """The parameter's value; raises Invalid where it is missing."""
@@ -48,11 +57,11 @@ class QueryParameters:
         return [each for value in self.values.get(name, ()) for each in value.split(",") if each]
 
 
-def parse_integer(given: str, what: str, bits: int = 32) -> int:
+def parse_integer(text: str, label: str, bits: int = 32) -> int:
     """The number that a text spells; raises Invalid."""
-    digits = given.removeprefix("-").removeprefix("+")
+    digits = text.removeprefix("-").removeprefix("+")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):
-        raise Invalid(f"{what} must be a whole number; it is '{given[:100]}'.")
-    if not -(2 ** (bits - 1)) <= int(given) < 2 ** (bits - 1):
-        raise Invalid(f"{what} is out of range: '{given}'.")
-    return int(given)
+        raise Invalid(f"{label} must be a whole number; it is '{text[:100]}'.")
+    if not -(2 ** (bits - 1)) <= int(text) < 2 ** (bits - 1):
+        raise Invalid(f"{label} is out of range: '{text}'.")
+    return int(text)

@@ -19,14 +19,14 @@ def read_bytes(request: HttpRequest) -> bytes:
         raise Invalid("The body of the request could not be read.") from None
 
 
-def content_length(request: HttpRequest, most: int) -> int:
+def content_length(request: HttpRequest, max_bytes: int) -> int:
     """How many bytes the body has; raises TooLarge where those are more than it may have."""
     try:
         size = int(request.META.get("CONTENT_LENGTH") or 0)
     except ValueError:
         raise Invalid("The Content-Length of the request is no number.") from None
-    if size > most:
-        raise PayloadTooLarge(f"The body of a request may have at most {most} bytes.")
+    if size > max_bytes:
+        raise PayloadTooLarge(f"The body of a request may have at most {max_bytes} bytes.")
     return size
 
 

@@ -10,13 +10,13 @@ from ...core.errors import ValidationError, ValidationFailed
 from ...insight.search import RUNS, TASKS, Clause, PageEnds, QueryValue, Search, SearchPage, SearchQuery
 from ...insight.search.pages import Sort
 from ...insight.search.search_query import SearchLanguage
-from ...insight.search.tasks import attempts_of_runs
+from ...insight.search.tasks import searchable_attempts
 from ...models import Run
 from .query_parameters import QueryParameters
 
-LARGEST = 5_000
-MOST_SORTS = 5
-TOLD = ("query", "freeText", "sort", "classifier", "topLevelOnly")
+MAX_PAGE_SIZE = 5_000
+MAX_SORTS = 5
+QUERY_IDENTITY_PARAMETERS = ("query", "freeText", "sort", "classifier", "topLevelOnly")
 """What makes two pages belong to one question."""
 
 
@@ -27,17 +27,17 @@ class SearchRequest:
     search: Search
     start: int
     size: int
-    places: PageEnds
+    page_ends: PageEnds
     has_query_id: bool
 
     def page(self) -> SearchPage:
-        return self.search.page(self.start, self.size, self.places)
+        return self.search.page(self.start, self.size, self.page_ends)
 
     def reply(self, page: SearchPage, results: Sequence[Any]) -> dict[str, Any]:
         """SearchResult. What goes beyond it is said only where there is something to say."""
         document: dict[str, Any] = {"totalHits": page.total, "results": results}
-        if self.has_query_id and page.place:
-            document["queryId"] = self.places.query_id(page.place)
+        if self.has_query_id and page.page_end:
+            document["queryId"] = self.page_ends.query_id(page.page_end)
         if not page.is_exact:
             document["totalHitsIsLowerBound"] = True
         if page.since is not None:
@@ -45,18 +45,20 @@ class SearchRequest:
         return document
 
 
-def workflow_search(query: QueryParameters, actor: Actor) -> SearchRequest:
+def parse_workflow_search(query: QueryParameters, actor: Actor) -> SearchRequest:
     """A search for the workflows that the actor may read."""
     classifiers = tuple(QueryValue(each.strip(), 0) for each in query.texts("classifier"))
-    also = [Clause("classifier", "IN", classifiers, 0)] if classifiers else []
+    extra_clauses = [Clause("classifier", "IN", classifiers, 0)] if classifiers else []
     if query.flag("topLevelOnly", False):
-        also.append(Clause("parentWorkflowId", "=", (QueryValue("", 0),), 0))
-    return parse_search(query, actor, RUNS, filter_readable_runs(actor, Run.objects.all()), also, int)
+        extra_clauses.append(Clause("parentWorkflowId", "=", (QueryValue("", 0),), 0))
+    return parse_search(query, actor, RUNS, filter_readable_runs(actor, Run.objects.all()), extra_clauses, int)
 
 
-def task_search(query: QueryParameters, actor: Actor, shown: str = "pk") -> SearchRequest:
-    """A search for the tasks of workflows that the actor may read. `shown`: what of each hit is wanted."""
-    return parse_search(query, actor, TASKS, filter_readable_runs(actor, attempts_of_runs(), "run__"), [], str, shown)
+def parse_task_search(query: QueryParameters, actor: Actor, hit_field: str = "pk") -> SearchRequest:
+    """A search for the tasks of workflows that the actor may read. `hit_field`: what of each hit is wanted."""
+    return parse_search(
+        query, actor, TASKS, filter_readable_runs(actor, searchable_attempts(), "run__"), [], str, hit_field
+    )
 
 
 def parse_search(
@@ -64,19 +66,19 @@ def parse_search(
     actor: Actor,
     language: SearchLanguage,
     rows: Any,
-    also: list[Clause],
+    extra_clauses: list[Clause],
     kind: type,
-    shown: str = "pk",
+    hit_field: str = "pk",
 ) -> SearchRequest:
-    start, size = max(query.whole("start", 0), 0), max(query.whole("size", 100), 0)
-    if size > LARGEST:
-        complaint = f"Cannot return more than {LARGEST} workflows. Please use pagination."
+    start, size = max(query.integer("start", 0), 0), max(query.integer("size", 100), 0)
+    if size > MAX_PAGE_SIZE:
+        complaint = f"Cannot return more than {MAX_PAGE_SIZE} workflows. Please use pagination."
         raise ValidationFailed([ValidationError("searchWorkflows.size", complaint, size)])
-    question = SearchQuery(language, query.text("query"), query.text("freeText"), also)
-    told = [actor.name, language.things, *(query.values.get(name) for name in TOLD)]
-    places = PageEnds(told, kind, query.text("queryId"), query.flag("skipCache", False))
-    search = Search(rows, question, parse_sorts(query, language), shown)
-    return SearchRequest(search, start, size, places, "queryId" in query.values)
+    question = SearchQuery(language, query.text("query"), query.text("freeText"), extra_clauses)
+    identity = [actor.name, language.plural_name, *(query.values.get(name) for name in QUERY_IDENTITY_PARAMETERS)]
+    page_ends = PageEnds(identity, kind, query.text("queryId"), query.flag("skipCache", False))
+    search = Search(rows, question, parse_sorts(query, language), hit_field)
+    return SearchRequest(search, start, size, page_ends, "queryId" in query.values)
 
 
 def parse_sorts(query: QueryParameters, language: SearchLanguage) -> list[Sort]:
@@ -86,7 +88,7 @@ def parse_sorts(query: QueryParameters, language: SearchLanguage) -> list[Sort]:
     for text in texts:
         name, _, direction = text.partition(":")
         column = sort_columns(language).get(name.strip().lower())
-        if column and len(found) < MOST_SORTS:
+        if column and len(found) < MAX_SORTS:
             found.setdefault(column, direction.strip().upper() == "DESC")
     return list(found.items())
 

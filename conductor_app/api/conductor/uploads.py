@@ -12,49 +12,49 @@ from django.http.request import UnreadablePostError
 from ...core.errors import Invalid, PayloadTooLarge
 from . import request_body
 
-CHUNK = 64 * 1024
-KEPT_IN_MEMORY = 1024 * 1024
-BROKE_OFF = "The upload broke off before its end."
+CHUNK_BYTES = 64 * 1024
+MAX_MEMORY_BYTES = 1024 * 1024
+UPLOAD_INTERRUPTED = "The upload broke off before its end."
 
 
 class ReceivedFile(File):
     """What a request has brought, with the SHA-256 of it."""
 
-    def __init__(self, kept: SpooledTemporaryFile, size: int, digest: str) -> None:
-        super().__init__(kept)
+    def __init__(self, file: SpooledTemporaryFile, size: int, digest: str) -> None:
+        super().__init__(file)
         self.size, self.digest = size, digest
 
 
 @contextmanager
-def receive_body(request: HttpRequest, most: int) -> Iterator[ReceivedFile]:
+def receive_body(request: HttpRequest, max_bytes: int) -> Iterator[ReceivedFile]:
     """The body of a request; raises Invalid where it breaks off, and TooLarge."""
     size, digest = 0, hashlib.sha256()
-    with SpooledTemporaryFile(max_size=KEPT_IN_MEMORY) as kept:
-        for piece in _pieces(request, most):
-            size += len(piece)
-            if size > most:
-                raise PayloadTooLarge(f"An upload may have at most {most} bytes.")
-            digest.update(piece)
-            kept.write(piece)
-        kept.seek(0)
-        yield ReceivedFile(kept, size, digest.hexdigest())
+    with SpooledTemporaryFile(max_size=MAX_MEMORY_BYTES) as file:
+        for chunk in _read_chunks(request, max_bytes):
+            size += len(chunk)
+            if size > max_bytes:
+                raise PayloadTooLarge(f"An upload may have at most {max_bytes} bytes.")
+            digest.update(chunk)
+            file.write(chunk)
+        file.seek(0)
+        yield ReceivedFile(file, size, digest.hexdigest())
 
 
-def _pieces(request: HttpRequest, most: int) -> Iterator[bytes]:
+def _read_chunks(request: HttpRequest, max_bytes: int) -> Iterator[bytes]:
     if request.META.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked":
         # Django reads nothing of a body that does not say how long it is.
-        yield from iter(lambda: _piece(request.environ["wsgi.input"].read, CHUNK), b"")
+        yield from iter(lambda: _read_chunk(request.environ["wsgi.input"].read, CHUNK_BYTES), b"")
         return
-    left = request_body.content_length(request, most)
-    while left:
-        if not (piece := _piece(request.read, min(left, CHUNK))):
-            raise Invalid(BROKE_OFF)
-        left -= len(piece)
-        yield piece
+    remaining = request_body.content_length(request, max_bytes)
+    while remaining:
+        if not (chunk := _read_chunk(request.read, min(remaining, CHUNK_BYTES))):
+            raise Invalid(UPLOAD_INTERRUPTED)
+        remaining -= len(chunk)
+        yield chunk
 
 
-def _piece(read: Callable[[int], bytes], size: int) -> bytes:
+def _read_chunk(read: Callable[[int], bytes], size: int) -> bytes:
     try:
         return read(size)
     except (UnreadablePostError, OSError):
-        raise Invalid(BROKE_OFF) from None
+        raise Invalid(UPLOAD_INTERRUPTED) from None

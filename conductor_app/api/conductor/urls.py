@@ -239,7 +239,7 @@ urlpatterns = [
     path("queue/update/<str:workflow>/task/<str:task_id>/<str:status>", event_queue.EventForTask.as_view()),
     path("queue/update/<str:workflow>/<str:ref>/<str:status>", event_queue.EventForReference.as_view()),
     path("openapi.json", pages.OpenApiDocument.as_view(), name="openapi"),
-    path("docs", pages.page, name="openapi-page"),
-    path("docs.js", pages.script, name="openapi-script"),
+    path("docs", pages.docs_page, name="openapi-page"),
+    path("docs.js", pages.docs_script, name="openapi-script"),
     re_path(r"", UnknownAddress.as_view()),
 ]

@@ -11,9 +11,9 @@ from ...access.conductor_auth import Actor, authenticate
 from ...core.errors import NotFound
 from ...engine.access.grants import grant_to_creator
 from .errors import exception_handler
-from .names_with_slashes import MARK, unmark_slashes
-from .permission_rules import ADMINISTRATORS, Need
-from .permissions import NEEDS
+from .names_with_slashes import SLASH_MARK, unmark_slashes
+from .permission_rules import ADMINISTRATORS_ONLY, PermissionRule
+from .permissions import RULE_BY_OPERATION
 from .query_parameters import QueryParameters
 
 
@@ -22,11 +22,11 @@ class ConductorRequest(HttpRequest):
 
     actor: Actor
     query: QueryParameters
-    makes: Sequence[tuple[str, str]]
+    created_targets: Sequence[tuple[str, str]]
     """What the request makes that was not there before: (target type, name)."""
 
 
-class _Drawn:
+class _LazySchema:
     """How a view is drawn in the OpenAPI document. What knows is loaded with the document."""
 
     def __get__(self, view: "ConductorView | None", kind: type["ConductorView"]) -> Any:
@@ -42,7 +42,7 @@ class ConductorView(APIView):
     here, so they are left out: they took longer than the query that hands out a task.
     """
 
-    schema = _Drawn()
+    schema = _LazySchema()
     needs_login = True
     authentication_classes = permission_classes = throttle_classes = parser_classes = renderer_classes = ()
 
@@ -53,32 +53,34 @@ class ConductorView(APIView):
             if "\0" in request.path_info:
                 # PostgreSQL keeps no NUL in text, not even to look for it.
                 kwargs = {name: value.replace("\0", "") for name, value in kwargs.items()}
-            if MARK in request.path_info:
+            if SLASH_MARK in request.path_info:
                 kwargs = unmark_slashes(kwargs)
-            return self._answer(request, kwargs)
+            return self._authorize_and_handle(request, kwargs)
         except Exception as error:
             return self.get_exception_handler()(error, {"request": request, "view": self})
 
-    def _answer(self, request: ConductorRequest, kwargs: dict[str, str]) -> HttpResponse:
+    def _authorize_and_handle(self, request: ConductorRequest, kwargs: dict[str, str]) -> HttpResponse:
         """Ask who it is and what that one may, then let the handler answer."""
         if not self.needs_login:
-            return self._handler(request)(request, **kwargs)
+            return self._find_handler(request)(request, **kwargs)
         request.actor = authenticate(request)
-        handler = self._handler(request)
-        self._need(request).check(request, kwargs)
+        handler = self._find_handler(request)
+        self._permission_rule(request).check(request, kwargs)
         reply = handler(request, **kwargs)
-        if request.actor.user_id is not None and getattr(request, "makes", ()):
-            grant_to_creator(request.actor, request.makes)
+        if request.actor.user_id is not None and getattr(request, "created_targets", ()):
+            grant_to_creator(request.actor, request.created_targets)
         return reply
 
-    def _need(self, request: HttpRequest) -> Need:
+    def _permission_rule(self, request: HttpRequest) -> PermissionRule:
         """What the table says of this operation; HEAD needs what GET needs."""
         method = str(request.method).lower()
-        return NEEDS.get(f"{type(self).__name__}.{'get' if method == 'head' else method}", ADMINISTRATORS)
+        return RULE_BY_OPERATION.get(
+            f"{type(self).__name__}.{'get' if method == 'head' else method}", ADMINISTRATORS_ONLY
+        )
 
-    def _handler(self, request: HttpRequest) -> Callable[..., HttpResponse]:
+    def _find_handler(self, request: HttpRequest) -> Callable[..., HttpResponse]:
         name = str(request.method).lower()
-        handler = getattr(self, name, None) if name in HANDLED else None
+        handler = getattr(self, name, None) if name in HANDLED_METHODS else None
         if handler is None:
             raise MethodNotAllowed(request.method, f"Request method '{request.method}' is not supported")
         return handler
@@ -88,10 +90,10 @@ class ConductorView(APIView):
 
     @property
     def allowed_methods(self) -> list[str]:
-        return [name.upper() for name in HANDLED if hasattr(self, name)]
+        return [name.upper() for name in HANDLED_METHODS if hasattr(self, name)]
 
 
-HANDLED = ("get", "head", "post", "put", "delete")
+HANDLED_METHODS = ("get", "head", "post", "put", "delete")
 
 
 class UnknownAddress(ConductorView):

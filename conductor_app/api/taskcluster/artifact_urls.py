@@ -3,9 +3,9 @@
 from django.urls import re_path
 
 from .view import not_found
-from .views.contents import Content
+from .views.contents import ArtifactBytes
 
 urlpatterns = [
-    re_path(r"^(?P<taskId>[^/]+)/(?P<runId>[0-9]{1,9})/(?P<name>.+)$", Content.as_view()),
+    re_path(r"^(?P<taskId>[^/]+)/(?P<runId>[0-9]{1,9})/(?P<name>.+)$", ArtifactBytes.as_view()),
     re_path(r"", not_found),
 ]

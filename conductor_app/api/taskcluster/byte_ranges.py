@@ -2,18 +2,18 @@
 
 import re
 
-ONE_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
+RANGE_PATTERN = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 
 
-def parse_range(asked: str, size: int) -> range | None:
+def parse_range(header: str, size: int) -> range | None:
     """Which bytes are asked for, an empty range where there are none such; None for all, and for what cannot be read.
 
     A list of ranges may be answered with the whole: so it is.
     """
-    found = ONE_RANGE.fullmatch(asked.strip())
-    if found is None or found[0] == "bytes=-":
+    match = RANGE_PATTERN.fullmatch(header.strip())
+    if match is None or match[0] == "bytes=-":
         return None
-    first, last = found.groups()
+    first, last = match.groups()
     if not first:
         return range(max(size - int(last), 0), size)
     if last and int(last) < int(first):

@@ -37,7 +37,7 @@ class NoMatchingMethod(Invalid):
     """The object can be had in none of the ways that the client knows."""
 
 
-CODES: dict[type[Exception], tuple[str, int]] = {
+CODE_BY_ERROR: dict[type[Exception], tuple[str, int]] = {
     MalformedPayload: ("MalformedPayload", 400),
     InvalidRequestArguments: ("InvalidRequestArguments", 400),
     InputValidationError: ("InputValidationError", 400),
@@ -60,21 +60,23 @@ def error_response(
     error: Exception, request: HttpRequest, method: str, params: Mapping[str, Any], payload: Any
 ) -> HttpResponse:
     """The reply to an error that a method raised."""
-    code, status = next((CODES[kind] for kind in type(error).__mro__ if kind in CODES), ("InternalServerError", 500))
-    message = str(error) if status != 500 else _incident(request, method)
+    code, status = next(
+        (CODE_BY_ERROR[kind] for kind in type(error).__mro__ if kind in CODE_BY_ERROR), ("InternalServerError", 500)
+    )
+    message = str(error) if status != 500 else _report_incident(request, method)
     if isinstance(error, DataError):
         message = "The request holds a value that cannot be kept: a text too long, or a number too large."
     time = format_timestamp(clock.now())
     bullets = f"* method:     {method}\n* errorCode:  {code}\n* statusCode: {status}\n* time:       {time}"
-    asked = {"method": method, "params": dict(params), "payload": payload, "time": time}
-    reply = Json({"code": code, "message": f"{message}\n\n---\n\n{bullets}", "requestInfo": asked}, status)
+    request_info = {"method": method, "params": dict(params), "payload": payload, "time": time}
+    reply = Json({"code": code, "message": f"{message}\n\n---\n\n{bullets}", "requestInfo": request_info}, status)
     if status == 401:
         reply.headers["www-authenticate"] = "hawk"
     reply._has_been_logged = True  # type: ignore[attr-defined]  # by Django, as a warning
     return reply
 
 
-def _incident(request: HttpRequest, method: str) -> str:
+def _report_incident(request: HttpRequest, method: str) -> str:
     """A fault of ours: told to whoever watches, while the client learns its number and no more."""
     incident = secrets.token_hex(8)
     log.exception("%s failed", method, extra={"incident": incident})

@@ -5,53 +5,55 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl
 
 from .errors import InvalidRequestArguments
-from .slugid import SLUGID
+from .slugid import SLUGID_PATTERN
 
-QUEUE = r"^[a-zA-Z0-9-_]{1,38}/[a-z]([-a-z0-9]{0,36}[a-z0-9])?$"
-NAME = r"^[a-zA-Z0-9-_]{1,38}$"
+QUEUE_PATTERN = r"^[a-zA-Z0-9-_]{1,38}/[a-z]([-a-z0-9]{0,36}[a-z0-9])?$"
+NAME_PATTERN = r"^[a-zA-Z0-9-_]{1,38}$"
 
-PARAMS = {
-    "taskId": SLUGID,
-    "taskGroupId": SLUGID,
+PATTERN_BY_PARAM = {
+    "taskId": SLUGID_PATTERN,
+    "taskGroupId": SLUGID_PATTERN,
     "runId": r"^[1-9]*[0-9]+$",
-    "taskQueueId": QUEUE,
-    "provisionerId": NAME,
-    "workerType": NAME,
-    "workerGroup": NAME,
-    "workerId": NAME,
+    "taskQueueId": QUEUE_PATTERN,
+    "provisionerId": NAME_PATTERN,
+    "workerType": NAME_PATTERN,
+    "workerGroup": NAME_PATTERN,
+    "workerId": NAME_PATTERN,
     "clientId": r"^[A-Za-z0-9!@/:.+|_-]+$",
     "roleId": r"^[\x20-\x7e]+$",
     "objectName": r"^[\x20-\x7e]+$",
     "name": r"^[\x20-\x7e]+$",
 }
-OPTIONS = {
+PATTERN_BY_OPTION = {
     "continuationToken": r"^.*$",
     "limit": r"^[0-9]+$",
     "quarantined": r"^(true|false)$",
     "prefix": r"^[A-Za-z0-9!@/:.+|_-]*$",
 }
-LONGEST = {"name": 1024, "runId": 9}
+MAX_LENGTHS = {"name": 1024, "runId": 9}
 """Characters of a part of an address: no run has a number so long, and a database refuses longer ones."""
 
 
 def check_params(params: Mapping[str, str]) -> None:
     """Raise InvalidRequestArguments unless every part of the address is as it must be."""
     for name, value in params.items():
-        is_too_long = len(value) > LONGEST.get(name, len(value))
-        if not matches_fully(PARAMS[name], value) or is_too_long:
-            raise InvalidRequestArguments(f"URL parameter '{name}' given as '{value[:100]}' must match {PARAMS[name]}")
+        is_too_long = len(value) > MAX_LENGTHS.get(name, len(value))
+        if not matches_fully(PATTERN_BY_PARAM[name], value) or is_too_long:
+            raise InvalidRequestArguments(
+                f"URL parameter '{name}' given as '{value[:100]}' must match {PATTERN_BY_PARAM[name]}"
+            )
 
 
-def parse_options(query: str, known: Iterable[str]) -> dict[str, str]:
+def parse_options(query: str, known_options: Iterable[str]) -> dict[str, str]:
     """The options of a query; raises InvalidRequestArguments where one is unknown, or not as it must be."""
-    given = dict(parse_qsl(query, keep_blank_values=True, errors="replace"))
-    given.pop("bewit", None)
-    for name, value in given.items():
-        if name not in known:
+    options = dict(parse_qsl(query, keep_blank_values=True, errors="replace"))
+    options.pop("bewit", None)
+    for name, value in options.items():
+        if name not in known_options:
             raise InvalidRequestArguments(f"Query string option '{name[:100]}' is not known here.")
-        if not matches_fully(OPTIONS[name], value):
-            raise InvalidRequestArguments(f"Query string option '{name}' must match {OPTIONS[name]}")
-    return given
+        if not matches_fully(PATTERN_BY_OPTION[name], value):
+            raise InvalidRequestArguments(f"Query string option '{name}' must match {PATTERN_BY_OPTION[name]}")
+    return options
 
 
 def matches_fully(pattern: str, text: str) -> bool:

@@ -18,12 +18,12 @@ from ...core.errors import Forbidden
 from ...engine.access.client_maintenance import record_client_use
 from .request_body import read_bytes
 
-Template = str | Mapping[str, Any]
-LONGEST = 10_000
+ScopeTemplate = str | Mapping[str, Any]
+MAX_EXPRESSION_LENGTH = 10_000
 """Characters of an expression that a refusal repeats."""
 
 
-def _steering(verb: str) -> Template:
+def _task_action_scopes(verb: str) -> ScopeTemplate:
     """What steering a single task needs: the right over it, or over its project, or the older pair."""
     pair = [f"queue:{verb}-task", "assume:scheduler-id:<schedulerId>/<taskGroupId>"]
     return {
@@ -35,16 +35,16 @@ def _steering(verb: str) -> Template:
     }
 
 
-def _each(scope: str) -> Template:
+def _scope_for_each_id(scope: str) -> ScopeTemplate:
     return {"AllOf": [{"for": "each", "in": "ids", "each": scope}]}
 
 
-def _with_scopes(scope: str) -> Template:
+def _with_granted_scopes(scope: str) -> ScopeTemplate:
     """What giving scopes to somebody needs: to hold them."""
     return {"AllOf": [scope, {"for": "scope", "in": "scopes", "each": "<scope>"}]}
 
 
-AT_ONCE: dict[str, Template] = {
+SCOPES_OF_ADDRESS: dict[str, ScopeTemplate] = {
     "task": "queue:get-task:<taskId>",
     "status": "queue:status:<taskId>",
     "listDependentTasks": "queue:list-dependent-tasks:<taskId>",
@@ -92,7 +92,7 @@ AT_ONCE: dict[str, Template] = {
 }
 """Required of the caller before anything else is looked at."""
 
-LATER: dict[str, Template] = {
+SCOPES_OF_FACTS: dict[str, ScopeTemplate] = {
     "createTask": {
         "AllOf": [
             {"for": "scope", "in": "scopes", "each": "<scope>"},
@@ -110,11 +110,11 @@ LATER: dict[str, Template] = {
             },
         ]
     },
-    "tasks": _each("queue:get-task:<each>"),
-    "statuses": _each("queue:status:<each>"),
-    "scheduleTask": _steering("schedule"),
-    "rerunTask": _steering("rerun"),
-    "cancelTask": _steering("cancel"),
+    "tasks": _scope_for_each_id("queue:get-task:<each>"),
+    "statuses": _scope_for_each_id("queue:status:<each>"),
+    "scheduleTask": _task_action_scopes("schedule"),
+    "rerunTask": _task_action_scopes("rerun"),
+    "cancelTask": _task_action_scopes("cancel"),
     "changeTaskPriority": {
         "AnyOf": ["queue:change-task-priority:<taskId>", "queue:change-task-priority-in-queue:<taskQueueId>"]
     },
@@ -141,45 +141,46 @@ LATER: dict[str, Template] = {
         ]
     },
     **dict.fromkeys(
-        ("getArtifact", "getLatestArtifact", "artifact", "latestArtifact"), _each("queue:get-artifact:<each>")
+        ("getArtifact", "getLatestArtifact", "artifact", "latestArtifact"),
+        _scope_for_each_id("queue:get-artifact:<each>"),
     ),
     "createUpload": "object:upload:<projectId>:<objectName>",
     "finishUpload": "object:upload:<projectId>:<objectName>",
-    "createClient": _with_scopes("auth:create-client:<clientId>"),
-    "updateClient": _with_scopes("auth:update-client:<clientId>"),
-    "createRole": _with_scopes("auth:create-role:<roleId>"),
-    "updateRole": _with_scopes("auth:update-role:<roleId>"),
+    "createClient": _with_granted_scopes("auth:create-client:<clientId>"),
+    "updateClient": _with_granted_scopes("auth:update-client:<clientId>"),
+    "createRole": _with_granted_scopes("auth:create-role:<roleId>"),
+    "updateRole": _with_granted_scopes("auth:update-role:<roleId>"),
 }
 """Required when the method knows its facts, which it hands to `request.require`."""
 
-PUBLIC = frozenset(("ping", "version", "heartbeat", "lbheartbeat", "authenticateHawk"))
+PUBLIC_METHODS = frozenset(("ping", "version", "heartbeat", "lbheartbeat", "authenticateHawk"))
 """Methods that require nothing."""
 
 
 def authenticate(request: HttpRequest) -> Caller:
     """Who sent the request; raises Unauthenticated and Forbidden."""
     caller = taskcluster_auth.authenticate(request, partial(read_bytes, request))
-    if caller.holder not in ("", clients.ISSUER):
-        record_client_use(caller.holder)
+    if caller.signing_client_id not in ("", clients.ISSUER_CLIENT_ID):
+        record_client_use(caller.signing_client_id)
     return caller
 
 
-def require_scopes(caller: Caller, template: Template, facts: Mapping[str, Any]) -> None:
+def require_scopes(caller: Caller, template: ScopeTemplate, facts: Mapping[str, Any]) -> None:
     """Raise Forbidden unless the caller's scopes satisfy the template, filled in with the facts."""
-    wanted = scopes.render_expression(template, facts)
-    lacking = scopes.missing_scopes(wanted, caller.scopes)
+    required = scopes.render_expression(template, facts)
+    lacking = scopes.missing_scopes(required, caller.scopes)
     if lacking is not None:
         raise Forbidden(
             f"Client ID {caller.client_id} does not have sufficient scopes and is missing the following scopes:\n\n"
-            f"```\n{scopes.format_expression(lacking)[:LONGEST]}\n```\n\n"
+            f"```\n{scopes.format_expression(lacking)[:MAX_EXPRESSION_LENGTH]}\n```\n\n"
             f"This request requires the client to satisfy the following scope expression:\n\n"
-            f"```\n{scopes.format_expression(wanted)[:LONGEST]}\n```"
+            f"```\n{scopes.format_expression(required)[:MAX_EXPRESSION_LENGTH]}\n```"
         )
 
 
-def task_credentials(client_id: str, held: Sequence[str], ends_at: int) -> Mapping[str, str]:
+def task_credentials(client_id: str, granted_scopes: Sequence[str], ends_at: int) -> Mapping[str, str]:
     """Credentials for a worker that holds an attempt, with these scopes until then."""
     key = clients.issuing_key()
     return temporary_credentials.issue_credentials(
-        clients.ISSUER, key, client_id, held, start=clock.now(), expiry=ends_at
+        clients.ISSUER_CLIENT_ID, key, client_id, granted_scopes, start=clock.now(), expiry=ends_at
     )

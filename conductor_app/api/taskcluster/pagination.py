@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from ...core.errors import Invalid
 
-MOST = 1000
-PAGED = ("continuationToken", "limit")
+MAX_PAGE_SIZE = 1000
+PAGE_QUERY_OPTIONS = ("continuationToken", "limit")
 """The options of a list."""
 
 
@@ -18,31 +18,33 @@ class PageOptions(NamedTuple):
     size: int
     after: tuple[Any, ...]
 
-    def reply(self, name: str, rows: Sequence[Any], place: Callable[[Any], Sequence[Any]], show: Callable) -> dict:
+    def reply(self, name: str, rows: Sequence[Any], position: Callable[[Any], Sequence[Any]], show: Callable) -> dict:
         """The page made of one row more than fit on it, if there are that many."""
-        shown = rows[: self.size]
-        document = {name: [show(row) for row in shown]}
-        return document | ({"continuationToken": _token(place(shown[-1]))} if len(rows) > self.size else {})
+        rows_on_page = rows[: self.size]
+        document = {name: [show(row) for row in rows_on_page]}
+        return document | (
+            {"continuationToken": _format_token(position(rows_on_page[-1]))} if len(rows) > self.size else {}
+        )
 
 
-def parse_page(options: Mapping[str, str], *places: type) -> PageOptions:
-    """The page that is asked for; `places`: of what types a place is. Raises Invalid."""
-    given = options.get("limit", "")
-    size = min(int(given[:9] or MOST), MOST) or MOST
+def parse_page(options: Mapping[str, str], *position_types: type) -> PageOptions:
+    """The page that is asked for; `position_types`: of what types a place is. Raises Invalid."""
+    limit = options.get("limit", "")
+    size = min(int(limit[:9] or MAX_PAGE_SIZE), MAX_PAGE_SIZE) or MAX_PAGE_SIZE
     token = options.get("continuationToken", "")
-    return PageOptions(size, _parse_token(token, places) if token else ())
+    return PageOptions(size, _parse_token(token, position_types) if token else ())
 
 
-def _token(place: Sequence[Any]) -> str:
-    return base64.urlsafe_b64encode(json.dumps(list(place)).encode()).decode().rstrip("=")
+def _format_token(position: Sequence[Any]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(list(position)).encode()).decode().rstrip("=")
 
 
-def _parse_token(token: str, places: tuple[type, ...]) -> tuple[Any, ...]:
+def _parse_token(token: str, position_types: tuple[type, ...]) -> tuple[Any, ...]:
     try:
-        place = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        position = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
     except (ValueError, RecursionError):
-        place = None
-    is_one = isinstance(place, list) and [type(each) for each in place] == list(places)
-    if not is_one or any("\0" in each if isinstance(each, str) else abs(each) >= 2**63 for each in place):
+        position = None
+    is_valid = isinstance(position, list) and [type(each) for each in position] == list(position_types)
+    if not is_valid or any("\0" in each if isinstance(each, str) else abs(each) >= 2**63 for each in position):
         raise Invalid("The continuationToken is none that this server has given.")
-    return tuple(place)
+    return tuple(position)

@@ -7,7 +7,7 @@ from django.http import HttpResponse
 
 from ...models.fields import dumps
 
-KEPT_BY_NOBODY = "no-store no-cache must-revalidate"
+NO_CACHE = "no-store no-cache must-revalidate"
 
 
 def Json(document: Any, status: int = 200) -> HttpResponse:
@@ -19,10 +19,10 @@ def Json(document: Any, status: int = 200) -> HttpResponse:
         body = (dumps(document) or "null").encode()
     reply = HttpResponse(body, content_type="application/json", status=status)
     reply.headers["Content-Length"] = str(len(body))
-    reply.headers["Cache-Control"] = KEPT_BY_NOBODY
+    reply.headers["Cache-Control"] = NO_CACHE
     return reply
 
 
-def Empty() -> HttpResponse:
+def NoContent() -> HttpResponse:
     """Nothing, and that is all."""
-    return HttpResponse(status=204, headers={"Cache-Control": KEPT_BY_NOBODY})
+    return HttpResponse(status=204, headers={"Cache-Control": NO_CACHE})

@@ -11,10 +11,10 @@ from ...json_values import is_too_deep, loads
 from .errors import InputTooLarge, InputValidationError, MalformedPayload
 from .schemas import SCHEMAS, schema_errors
 
-MOST_BYTES = 10 * 1024 * 1024
-DEEPEST = 200
-NUL = b"\\u0000"
-UTF_8 = ("utf-8", "utf8", "us-ascii")
+MAX_BYTES = 10 * 1024 * 1024
+MAX_DEPTH = 200
+ESCAPED_NUL = b"\\u0000"
+UTF_8_CHARSETS = ("utf-8", "utf8", "us-ascii")
 
 
 def read_json(request: HttpRequest, method: str) -> Any:
@@ -23,15 +23,15 @@ def read_json(request: HttpRequest, method: str) -> Any:
         return None
     if request.content_type != "application/json":
         raise MalformedPayload("Payload must be JSON with content-type: application/json")
-    if (request.content_params or {}).get("charset", "utf-8").strip('"').lower() not in UTF_8:
+    if (request.content_params or {}).get("charset", "utf-8").strip('"').lower() not in UTF_8_CHARSETS:
         raise Invalid("JSON is written in UTF-8, and in no other charset.")
     body = read_bytes(request)
     try:
         value = loads(body)
     except (ValueError, RecursionError) as error:
-        _refuse_half_characters(body)
+        _refuse_lone_surrogates(body)
         raise MalformedPayload(f"Failed to parse JSON: {str(error)[:200]}") from None
-    _refuse_what_no_row_holds(value, body)
+    _refuse_unstorable(value, body)
     return value
 
 
@@ -39,14 +39,14 @@ def read_bytes(request: HttpRequest) -> bytes:
     """The body as it was sent; raises MalformedPayload and InputTooLarge."""
     try:
         size = int(request.META.get("CONTENT_LENGTH") or 0)
-        if size > MOST_BYTES:
-            raise InputTooLarge(f"The body of a request may have at most {MOST_BYTES} bytes.")
+        if size > MAX_BYTES:
+            raise InputTooLarge(f"The body of a request may have at most {MAX_BYTES} bytes.")
         return request.body
     except (ValueError, UnreadablePostError, RawPostDataException):
         raise MalformedPayload("The body of the request could not be read.") from None
 
 
-def _refuse_half_characters(body: bytes) -> None:
+def _refuse_lone_surrogates(body: bytes) -> None:
     """JSON can spell half of a character, which no text holds: that is another fault than JSON which is none."""
     try:
         json.dumps(json.loads(body), ensure_ascii=False).encode()
@@ -56,11 +56,11 @@ def _refuse_half_characters(body: bytes) -> None:
         return
 
 
-def _refuse_what_no_row_holds(value: Any, body: bytes) -> None:
-    if NUL in body.lower() and "\0" in json.dumps(value, ensure_ascii=False).replace("\\u0000", "\0"):
+def _refuse_unstorable(value: Any, body: bytes) -> None:
+    if ESCAPED_NUL in body.lower() and "\0" in json.dumps(value, ensure_ascii=False).replace("\\u0000", "\0"):
         raise Invalid("The body holds the character NUL, which no text may hold.")
-    if is_too_deep(value, body, DEEPEST):
-        raise Invalid(f"The body is nested more than {DEEPEST} levels deep.")
+    if is_too_deep(value, body, MAX_DEPTH):
+        raise Invalid(f"The body is nested more than {MAX_DEPTH} levels deep.")
 
 
 def validate_body(method: str, value: Any) -> Any:

@@ -5,12 +5,14 @@ from datetime import UTC, datetime, timedelta
 
 from .errors import InputValidationError
 
-MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII)
+TIMESTAMP_PATTERN = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
+)
 
 
-def parse_timestamp(text: str, what: str) -> int:
+def parse_timestamp(text: str, field: str) -> int:
     """The moment in epoch milliseconds, cut to them; raises InputValidationError."""
-    found = MOMENT.fullmatch(text)
+    found = TIMESTAMP_PATTERN.fullmatch(text)
     try:
         if found is None:
             raise ValueError
@@ -19,19 +21,21 @@ def parse_timestamp(text: str, what: str) -> int:
         # A leap second is the first moment of the next minute.
         local = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=UTC) + timedelta(seconds=second // 60)
         offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
-        moment = local + offset if sign == "-" else local - offset
+        time = local + offset if sign == "-" else local - offset
     except (ValueError, OverflowError):
-        raise InputValidationError(f"Schema Validation Failed!\n  * data.{what}: is no date-time with a zone") from None
-    return round(moment.timestamp()) * 1000 + int(((fraction or "") + "000")[:3])
+        raise InputValidationError(
+            f"Schema Validation Failed!\n  * data.{field}: is no date-time with a zone"
+        ) from None
+    return round(time.timestamp()) * 1000 + int(((fraction or "") + "000")[:3])
 
 
-def a_year_later(ms: int) -> int:
+def add_one_year(ms: int) -> int:
     """The same day of the next calendar year."""
-    seconds, rest = divmod(ms, 1000)
+    seconds, milliseconds = divmod(ms, 1000)
     day = datetime.fromtimestamp(seconds, UTC)
     is_leap_day = (day.month, day.day) == (2, 29)
     try:
         later = day.replace(year=day.year + 1, month=3, day=1) if is_leap_day else day.replace(year=day.year + 1)
     except ValueError:
         raise InputValidationError("Schema Validation Failed!\n  * data.deadline: is too late") from None
-    return round(later.timestamp()) * 1000 + rest
+    return round(later.timestamp()) * 1000 + milliseconds

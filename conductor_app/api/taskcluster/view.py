@@ -12,9 +12,9 @@ from django.views import View
 from ...access import clients
 from . import identifier_patterns, method_scopes, request_body
 from .errors import error_response
-from .replies import Empty, Json
+from .replies import Json, NoContent
 
-ACROSS_ORIGINS = {
+CORS_HEADERS = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Allow-Methods": "OPTIONS, GET, HEAD, POST, PUT, DELETE",
     "Access-Control-Allow-Headers": "X-Requested-With, Content-Type, Authorization, Accept, Origin, Cache-Control",
@@ -22,7 +22,7 @@ ACROSS_ORIGINS = {
     "Access-Control-Max-Age": "900",
 }
 
-TRACE_ID = re.compile(r"[!-~]{1,128}")
+TRACE_ID_PATTERN = re.compile(r"[!-~]{1,128}")
 """The trace ids that are sent back: any visible ASCII, as slug ids and UUIDs are; another one gets a new id."""
 
 
@@ -43,7 +43,7 @@ class TaskclusterView(View):
     """One address: the verb names the handler, whatever a handler raises becomes the dialect's error."""
 
     methods: Mapping[str, str] = {}
-    options_known: tuple[str, ...] = ()
+    known_options: tuple[str, ...] = ()
 
     @classonlymethod
     def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponse]:
@@ -53,34 +53,36 @@ class TaskclusterView(View):
 
     def dispatch(self, request: TaskclusterRequest, *args: Any, **params: Any) -> HttpResponse:
         if request.method == "OPTIONS":
-            return _add_request_ids(request, Empty())
+            return _add_request_ids(request, NoContent())
         method = self.methods.get(http_method(request))
         if method is None:
             return not_found(request)
         payload = None
         try:
             payload = request_body.read_json(request, method)
-            reply = self._answer(request, method, params, payload)
+            reply = self._authorize_and_handle(request, method, params, payload)
         except Exception as error:
             reply = error_response(error, request, method, params, payload)
         return _add_request_ids(request, reply)
 
-    def _answer(self, request: TaskclusterRequest, method: str, params: dict[str, str], payload: Any) -> HttpResponse:
+    def _authorize_and_handle(
+        self, request: TaskclusterRequest, method: str, params: dict[str, str], payload: Any
+    ) -> HttpResponse:
         """Ask who it is and what that one may, check what was asked, then let the handler answer."""
         caller = (
             method_scopes.authenticate(request)
-            if method not in method_scopes.PUBLIC
+            if method not in method_scopes.PUBLIC_METHODS
             else method_scopes.Caller("anonymous")
         )
-        if method in method_scopes.AT_ONCE:
-            method_scopes.require_scopes(caller, method_scopes.AT_ONCE[method], params)
+        if method in method_scopes.SCOPES_OF_ADDRESS:
+            method_scopes.require_scopes(caller, method_scopes.SCOPES_OF_ADDRESS[method], params)
         identifier_patterns.check_params(params)
-        request.options = identifier_patterns.parse_options(request.META.get("QUERY_STRING", ""), self.options_known)
+        request.options = identifier_patterns.parse_options(request.META.get("QUERY_STRING", ""), self.known_options)
         request.document = request_body.validate_body(method, payload)
         request.caller, request.method_name, request.params = caller, method, params
 
         def require(**facts: Any) -> None:
-            method_scopes.require_scopes(caller, method_scopes.LATER[method], {**params, **facts})
+            method_scopes.require_scopes(caller, method_scopes.SCOPES_OF_FACTS[method], {**params, **facts})
 
         request.require = require
         return getattr(self, http_method(request).lower())(request)
@@ -102,10 +104,10 @@ not_found.csrf_exempt = True  # type: ignore[attr-defined]
 def _add_request_ids(request: HttpRequest, reply: HttpResponse) -> HttpResponse:
     """The reply with the ids by which it can be followed through logs."""
     trace = request.META.get("HTTP_X_TASKCLUSTER_TRACE_ID", "")
-    reply.headers["x-for-trace-id"] = trace if TRACE_ID.fullmatch(trace) else secrets.token_hex(16)
+    reply.headers["x-for-trace-id"] = trace if TRACE_ID_PATTERN.fullmatch(trace) else secrets.token_hex(16)
     reply.headers["x-for-request-id"] = secrets.token_hex(16)
     if "HTTP_ORIGIN" in request.META and not clients.is_access_open():
         # Whoever signs may do so in any page; an open server hears its own pages only.
-        for name, value in ACROSS_ORIGINS.items():
+        for name, value in CORS_HEADERS.items():
             reply.headers[name] = value
     return reply

@@ -4,8 +4,8 @@ from django.db import connection
 
 from ... import clock, conf
 from ...access import vault
-from ...access.clients import ANONYMOUS, FOR_EVER, decrypt_token
-from ...access.scope_roles import ASSUME
+from ...access.clients import ANONYMOUS_ROLE_SCOPE, NEVER_EXPIRES, decrypt_token
+from ...access.scope_roles import ASSUME_PREFIX
 from ...models import Client, ScopeRole
 from .clients import ClientSettings, create_client, reset_token
 
@@ -24,7 +24,7 @@ def _ensure_first_role() -> None:
     """Where there is neither a role nor a client yet, anybody may read public artifacts, and nothing else."""
     if not ScopeRole.objects.exists() and not Client.objects.exists():
         now, says = clock.now(), "What everybody may do."
-        anybody = ANONYMOUS.removeprefix(ASSUME)
+        anybody = ANONYMOUS_ROLE_SCOPE.removeprefix(ASSUME_PREFIX)
         ScopeRole.objects.create(
             id=anybody, scopes=FIRST_SCOPES_OF_ANYBODY, description=says, created_at=now, updated_at=now
         )
@@ -37,7 +37,7 @@ def _ensure_root_client() -> None:
         return
     row = Client.objects.filter(pk=id).first()
     if row is None:
-        everything = ClientSettings(["*"], FOR_EVER, "Named by the environment of the server.")
+        everything = ClientSettings(["*"], NEVER_EXPIRES, "Named by the environment of the server.")
         create_client(id, everything, "environment", token=token)
     elif not _has_token(row, token):
         reset_token(id, "environment", token=token)

@@ -8,8 +8,8 @@ from django.db import IntegrityError, transaction
 
 from ... import clock
 from ...access import clients as known_clients
-from ...access.scopes import SCOPE
-from ...access.taskcluster_auth import CLIENT_ID
+from ...access.scopes import SCOPE_PATTERN
+from ...access.taskcluster_auth import CLIENT_ID_PATTERN
 from ...core.errors import Conflict, Invalid, NotFound
 from ...models import Client
 from .access_audit import record_access_change
@@ -114,7 +114,7 @@ def new_token() -> str:
 def check_scopes(scopes: Sequence[str]) -> None:
     """Raise Invalid unless these are scopes that may be given."""
     for scope in scopes:
-        if not SCOPE.match(scope):
+        if not SCOPE_PATTERN.match(scope):
             raise Invalid("A scope has printable ASCII characters only.")
         if scope.endswith("**"):
             raise Invalid(f"The scope {scope[:300]} ends in two stars.")
@@ -122,7 +122,7 @@ def check_scopes(scopes: Sequence[str]) -> None:
 
 def check_client(id: str, wanted: ClientSettings) -> None:
     """Raise Invalid unless there may be such a client."""
-    if not CLIENT_ID.fullmatch(id) or len(id) > LONGEST_ID or id == known_clients.ISSUER:
+    if not CLIENT_ID_PATTERN.fullmatch(id) or len(id) > LONGEST_ID or id == known_clients.ISSUER_CLIENT_ID:
         raise Invalid(f"A client id has letters, digits and !@/:.+|_- only, and at most {LONGEST_ID} of them.")
     if len(wanted.description) > LONGEST_DESCRIPTION or "\0" in wanted.description:
         raise Invalid(f"A description has at most {LONGEST_DESCRIPTION} characters, and no NUL.")

@@ -7,7 +7,7 @@ from django.db import transaction
 
 from ... import clock
 from ...access import change_signals
-from ...access.access_types import ACCESSES, TARGETS
+from ...access.access_types import ACCESSES, TARGET_TYPES
 from ...access.conductor_auth import Actor
 from ...models import Grant, GroupProfile
 from .access_audit import record_access_change
@@ -34,8 +34,8 @@ def grant_to_creator(actor: Actor, made: Sequence[tuple[str, str]]) -> None:
     with transaction.atomic():
         shared = _sharing_group_ids(actor.user_id)
         for target_type, name in made:
-            if not actor.powers.is_admin:
-                accesses = TARGETS[target_type][1]
+            if not actor.permissions.is_admin:
+                accesses = TARGET_TYPES[target_type][1]
                 _insert_grants([Subject(user_id=actor.user_id)], target_type, name, accesses, actor.name)
                 record_access_change(
                     "permission", f"{target_type}:{name}", "grant", actor.name, to=actor.name, access=[*accesses]

@@ -6,7 +6,7 @@ from django.contrib.auth.models import Group, Permission
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
-from ...access.access_types import BY_NAME, RIGHTS, SYSTEM_ROLES
+from ...access.access_types import PERMISSION_BY_RIGHT, RIGHT_BY_NAME, SYSTEM_ROLES
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
 from ...models import GroupProfile
 from .access_audit import record_access_change
@@ -57,9 +57,9 @@ def _find_custom_role(name: str) -> Group:
 
 def _find_permissions(names: Sequence[str]) -> list[Permission]:
     """Django's rows of these permissions; raises Invalid."""
-    if unknown := sorted(set(names) - BY_NAME.keys()):
-        raise Invalid(f"There are no permissions {', '.join(unknown)[:300]}; there are {', '.join(BY_NAME)}.")
+    if unknown := sorted(set(names) - RIGHT_BY_NAME.keys()):
+        raise Invalid(f"There are no permissions {', '.join(unknown)[:300]}; there are {', '.join(RIGHT_BY_NAME)}.")
     wanted = Q(pk__in=())
-    for app, codename in (RIGHTS[BY_NAME[name]].split(".") for name in names):
+    for app, codename in (PERMISSION_BY_RIGHT[RIGHT_BY_NAME[name]].split(".") for name in names):
         wanted |= Q(content_type__app_label=app, codename=codename)
     return list(Permission.objects.filter(wanted))

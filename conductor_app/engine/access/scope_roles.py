@@ -6,8 +6,8 @@ from django.db import transaction
 
 from ... import clock
 from ...access import change_signals
-from ...access.scope_roles import LONGEST_ID, assumes_itself, fill_in_star
-from ...access.scopes import EVERYTHING, SCOPE
+from ...access.scope_roles import MAX_ID_LENGTH, assumes_itself, fill_in_star
+from ...access.scopes import ALL_SCOPES, SCOPE_PATTERN
 from ...core.errors import Conflict, Invalid, NotFound
 from ...models import ScopeRole
 from .access_audit import record_access_change
@@ -66,8 +66,8 @@ def _lock_access_revision() -> None:
 
 def check_role(id: str, scopes: Sequence[str], description: str) -> None:
     """Raise Invalid unless there may be such a role."""
-    if not id or not SCOPE.match(id) or len(id) > LONGEST_ID:
-        raise Invalid(f"A role id has printable ASCII characters only, and at most {LONGEST_ID} of them.")
+    if not id or not SCOPE_PATTERN.match(id) or len(id) > MAX_ID_LENGTH:
+        raise Invalid(f"A role id has printable ASCII characters only, and at most {MAX_ID_LENGTH} of them.")
     if len(description) > LONGEST_DESCRIPTION or "\0" in description:
         raise Invalid(f"A description has at most {LONGEST_DESCRIPTION} characters, and no NUL.")
     check_scopes(scopes)
@@ -78,7 +78,7 @@ def check_role(id: str, scopes: Sequence[str], description: str) -> None:
 
 def expand_role_scopes(id: str, scopes: Sequence[str]) -> list[str]:
     """The scopes that a role gives to whoever assumes it, whatever its star stands for."""
-    return [fill_in_star(scope, EVERYTHING) if id.endswith(EVERYTHING) else scope for scope in scopes]
+    return [fill_in_star(scope, ALL_SCOPES) if id.endswith(ALL_SCOPES) else scope for scope in scopes]
 
 
 def _save_role(row: ScopeRole, scopes: Sequence[str], description: str, by: str) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 
-from ...access.access_keys import PREFIX
+from ...access.access_keys import APPLICATION_USER_PREFIX
 from ...access.roles import role_group
 from ...core.errors import Invalid, NotFound
 
@@ -34,7 +34,7 @@ def find_subject(kind: str, id: str) -> Subject:
 def find_user(id: str):
     """The user with this name, or the user of the application with this id; raises NotFound."""
     users = get_user_model().objects
-    found = users.filter(username=id).first() or users.filter(username=f"{PREFIX}{id}").first()
+    found = users.filter(username=id).first() or users.filter(username=f"{APPLICATION_USER_PREFIX}{id}").first()
     if found is None:
         raise NotFound(f"There is no user {id}.")
     return found

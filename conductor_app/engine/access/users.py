@@ -7,7 +7,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, User
 from django.db import IntegrityError, transaction
 
-from ...access.access_keys import PREFIX
+from ...access.access_keys import APPLICATION_USER_PREFIX
 from ...access.roles import role_group
 from ...core.errors import Conflict, Invalid, NotFound
 from ...models import UserProfile
@@ -30,8 +30,10 @@ class UserSettings:
 
 def upsert_user(id: str, facts: UserSettings, by: str) -> User:
     """A user who is new or as it is told now. Nobody can log in with it until it is given a password on the pages."""
-    if not id or len(id) > LONGEST_ID or id.startswith(PREFIX):
-        raise Invalid(f"The id of a user has up to {LONGEST_ID} characters and does not begin with '{PREFIX}'.")
+    if not id or len(id) > LONGEST_ID or id.startswith(APPLICATION_USER_PREFIX):
+        raise Invalid(
+            f"The id of a user has up to {LONGEST_ID} characters and does not begin with '{APPLICATION_USER_PREFIX}'."
+        )
     with transaction.atomic():
         user = get_user_model().objects.select_for_update().filter(username=id).first()
         is_new = user is None
@@ -83,7 +85,7 @@ def delete_user(id: str, by: str) -> None:
             raise NotFound(f"There is no user {id}.")
         if found.is_superuser:
             raise Conflict(f"{id} is a superuser; the operators' pages are where to delete one.")
-        if id.startswith(PREFIX):
+        if id.startswith(APPLICATION_USER_PREFIX):
             raise Conflict(f"{id} is the user of an application and goes with it.")
         found.delete()
         record_access_change(KIND, id, "delete", by)

@@ -64,7 +64,7 @@ def _partial_snapshot(member: GroupMember) -> StandaloneTask:
             id="", number=each.number, seq=each.number, status=each.status, reason=each.reason,
             scheduled_at=each.scheduled_at, visible_at=0, pending_since=0,
         )
-        for each in member.tries
+        for each in member.attempts
     )  # fmt: skip
     return StandaloneTask(
         id=member.id, group_id="", queue=member.queue, deadline_at=member.deadline_at, expires_at=0, created_at=0,

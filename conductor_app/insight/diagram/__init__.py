@@ -5,8 +5,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from .canvas import Canvas, Diagram, DiagramEdge, DiagramFrame, DiagramNode
-from .layout import sequence
-from .marks import NOTHING_SEEN, StepMark, StepMarks, marks_of_run
+from .layout import layout_sequence
+from .marks import NO_MARKS, StepMark, StepMarks, marks_of_run
 
 __all__ = ["Diagram", "DiagramEdge", "DiagramFrame", "DiagramNode", "StepMark", "StepMarks", "diagram", "marks_of_run"]
 
@@ -14,16 +14,16 @@ Link = Callable[[str, str], str]
 
 
 def diagram(
-    document: Mapping[str, Any], seen: StepMarks = NOTHING_SEEN, *, chosen: str = "", link: Link | None = None
+    document: Mapping[str, Any], step_marks: StepMarks = NO_MARKS, *, chosen: str = "", link: Link | None = None
 ) -> Diagram:
     """The picture of a workflow document, which need not be valid.
 
-    `seen`: what became of its steps in a run; `chosen`: the reference of the step that is shown as selected; `link`:
+    `step_marks`: what became of its steps in a run; `chosen`: the reference of the selected step; `link`:
     where the box of a step leads to, by its reference and its path in the document.
     """
-    canvas = Canvas(seen, chosen, link or _chosen_by_address)
-    canvas.draw(sequence(document.get("tasks"), "tasks", canvas))
-    return canvas.finished()
+    canvas = Canvas(step_marks, chosen, link or _chosen_by_address)
+    canvas.draw(layout_sequence(document.get("tasks"), "tasks", canvas))
+    return canvas.build()
 
 
 def _chosen_by_address(ref: str, path: str) -> str:

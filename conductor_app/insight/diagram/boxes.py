@@ -7,7 +7,7 @@ from ...core.document.parts import max_iterations, shape_of, type_of
 from .canvas import BOX_HEIGHT, BOX_WIDTH, ROW_GAP, Canvas, DiagramNode
 from .marks import StepMark
 
-TOP_TO_BOTTOM = ("FAILED", "TIMED_OUT", "CANCELED", "ACTIVE", "COMPLETED_WITH_ERRORS", "SKIPPED", "COMPLETED")
+WORST_FIRST = ("FAILED", "TIMED_OUT", "CANCELED", "ACTIVE", "COMPLETED_WITH_ERRORS", "SKIPPED", "COMPLETED")
 """The status of many at once: the first of these that one of them has."""
 
 
@@ -19,20 +19,22 @@ class StepBox:
 
     def __init__(self, step: Mapping[str, Any], path: str, canvas: Canvas) -> None:
         ref, kind = str(step.get("taskReferenceName") or ""), type_of(step)
-        mark = canvas.seen.get(ref) if ref else None
-        self.node = DiagramNode(ref, str(step.get("name") or ref), kind, path, canvas.link(ref, path), _shape(step))
+        mark = canvas.step_marks.get(ref) if ref else None
+        self.node = DiagramNode(
+            ref, str(step.get("name") or ref), kind, path, canvas.link(ref, path), _node_shape(step)
+        )
         self.node.mark, self.node.is_faint = mark, canvas.is_faint(mark is not None)
         self.node.is_chosen = bool(ref) and ref == canvas.chosen
-        self.node.note = _note(step, mark)
-        self.was_entered, self.was_left = mark is not None, mark is not None and mark.has_passed
-        self.goes_on = kind != "TERMINATE"
+        self.node.note = _node_note(step, mark)
+        self.was_entered, self.was_exited = mark is not None, mark is not None and mark.has_passed
+        self.has_exit = kind != "TERMINATE"
 
     def draw(self, canvas: Canvas, axis: int, top: int) -> None:
         self.node.x, self.node.y = axis - self.left, top
         canvas.nodes.append(self.node)
 
 
-def _shape(step: Mapping[str, Any]) -> str:
+def _node_shape(step: Mapping[str, Any]) -> str:
     """What kind of thing the box stands for, told by its outline."""
     kind = type_of(step)
     if kind in ("YIELD", "WAIT_FOR_WEBHOOK"):
@@ -40,7 +42,7 @@ def _shape(step: Mapping[str, Any]) -> str:
     return kind.lower() if kind in ("SUB_WORKFLOW", "TERMINATE", "JOIN", "WAIT", "HUMAN") else shape_of(step)
 
 
-def _note(step: Mapping[str, Any], mark: StepMark | None) -> str:
+def _node_note(step: Mapping[str, Any], mark: StepMark | None) -> str:
     """What a run, or else the definition, says of this type of step."""
     kind = type_of(step)
     if kind in ("DO_WHILE", "FOR_EACH"):
@@ -69,12 +71,12 @@ class DynamicForkBox:
         self.box, self.was_entered = box, box.was_entered
         self.branch_steps = _branches_box(forked, box.node.path, box.node.href)
         self.branch_steps.is_faint = canvas.is_faint(bool(forked))
-        self.was_left, self.goes_on = box.was_left, True
+        self.was_exited, self.has_exit = box.was_exited, True
 
     def draw(self, canvas: Canvas, axis: int, top: int) -> None:
         self.box.draw(canvas, axis, top)
         below = top + BOX_HEIGHT + ROW_GAP
-        canvas.line([(axis, top + BOX_HEIGHT), (axis, below)], not self.branch_steps.is_faint, arrow=True)
+        canvas.draw_line([(axis, top + BOX_HEIGHT), (axis, below)], not self.branch_steps.is_faint, arrow=True)
         self.branch_steps.x, self.branch_steps.y = axis - BOX_WIDTH // 2, below
         canvas.nodes.append(self.branch_steps)
 
@@ -92,7 +94,7 @@ def _branches_box(forked: Mapping[str, int], path: str, href: str) -> DiagramNod
     title = f"{count:,} branches" if count != 1 else "1 branch"
     node = DiagramNode(title if forked else "one for each", "", "made while it runs", path, href, "many")
     if forked:
-        worst = next((status for status in TOP_TO_BOTTOM if status in forked), next(iter(forked)))
-        node.mark, node.type = StepMark(worst, word=" "), ""
+        worst = next((status for status in WORST_FIRST if status in forked), next(iter(forked)))
+        node.mark, node.type = StepMark(worst, status_text=" "), ""
         node.note = ", ".join(f"{number:,} {status.lower()}" for status, number in sorted(forked.items()))
     return node

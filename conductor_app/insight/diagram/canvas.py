@@ -11,9 +11,9 @@ from .marks import StepMark, StepMarks
 BOX_WIDTH, BOX_HEIGHT = 196, 46
 GAP, ROW_GAP, MARGIN = 26, 28, 14
 DOT = 7
-LONGEST_WORD = 23
+MAX_TEXT_LENGTH = 23
 MOST_BOXES = 2_000
-READABLE, MOST_HUNDREDS = 0.7, 12
+READABLE_SCALE, MOST_HUNDREDS = 0.7, 12
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class DiagramNode:
     @property
     def title(self) -> str:
         """The reference, as much of it as the box holds."""
-        most = LONGEST_WORD - (3 if self.status else 0) - (4 if self.mark and self.mark.count > 1 else 0)
+        most = MAX_TEXT_LENGTH - (3 if self.status else 0) - (4 if self.mark and self.mark.count > 1 else 0)
         return shorten(self.ref or "no reference", most)
 
     @property
@@ -48,27 +48,37 @@ class DiagramNode:
         return self.mark.status if self.mark else ""
 
     @property
-    def word(self) -> str:
+    def status_text(self) -> str:
         """What became of it."""
         if self.mark is None:
             return ""
-        return self.mark.word or self.mark.status.replace("_", " ").capitalize()
+        return self.mark.status_text or self.mark.status.replace("_", " ").capitalize()
 
     @property
     def subtitle(self) -> str:
         """Second line: the type, or what is more telling in a run."""
-        words = (self.type, self.note) if self.note else (self.type, self.word) if self.word else (self.type, self.also)
-        return shorten(" · ".join(filter(None, words)), LONGEST_WORD + (2 if self.status else 5))
+        words = (
+            (self.type, self.note)
+            if self.note
+            else (self.type, self.status_text)
+            if self.status_text
+            else (self.type, self.distinct_name)
+        )
+        return shorten(" · ".join(filter(None, words)), MAX_TEXT_LENGTH + (2 if self.status else 5))
 
     @property
-    def also(self) -> str:
+    def distinct_name(self) -> str:
         return self.name if self.name != self.ref else ""
 
     @property
     def label(self) -> str:
         """Everything, for whoever cannot see the box."""
         times = f"{self.mark.count} times" if self.mark and self.mark.count > 1 else ""
-        return ", ".join(filter(None, (self.ref or "no reference", self.type, self.also, self.word, self.note, times)))
+        return ", ".join(
+            filter(
+                None, (self.ref or "no reference", self.type, self.distinct_name, self.status_text, self.note, times)
+            )
+        )
 
 
 @dataclass(slots=True)
@@ -115,24 +125,24 @@ class Diagram:
     is_cut: bool
 
     @property
-    def least(self) -> int:
+    def min_width(self) -> int:
         """The least width at which it can be read, in hundreds; 0 for one that is never made smaller."""
-        hundreds = round(self.width * READABLE / 100)
+        hundreds = round(self.width * READABLE_SCALE / 100)
         return hundreds if hundreds <= MOST_HUNDREDS else 0
 
 
 class Block(Protocol):
     """Something that control enters at the top of its axis and leaves at the bottom of it.
 
-    `left`, `right`: how far it reaches beside its axis; `was_entered`, `was_left`: by control, in the run.
+    `left`, `right`: how far it reaches beside its axis; `was_entered`, `was_exited`: by control, in the run.
     """
 
     left: int
     right: int
     height: int
     was_entered: bool
-    was_left: bool
-    goes_on: bool
+    was_exited: bool
+    has_exit: bool
 
     def draw(self, canvas: Canvas, axis: int, top: int) -> None: ...
 
@@ -141,7 +151,7 @@ class Block(Protocol):
 class Canvas:
     """The picture while it is drawn."""
 
-    seen: StepMarks
+    step_marks: StepMarks
     chosen: str
     link: Callable[[str, str], str]
     nodes: list[DiagramNode] = field(default_factory=list)
@@ -161,9 +171,9 @@ class Canvas:
         return self.boxes <= MOST_BOXES
 
     def is_faint(self, was_taken: bool) -> bool:
-        return self.seen.is_run and not was_taken
+        return self.step_marks.is_run and not was_taken
 
-    def line(self, points: list[tuple[int, int]], was_taken: bool, arrow: bool = False) -> None:
+    def draw_line(self, points: list[tuple[int, int]], was_taken: bool, arrow: bool = False) -> None:
         """A line with right angles through these points."""
         if len(set(points)) > 1:
             self.edges.append(DiagramEdge(path_through(points), self.is_faint(was_taken), arrow))
@@ -173,15 +183,15 @@ class Canvas:
         axis, top = MARGIN + block.left, MARGIN + DOT
         self.dots.append((axis, top, False))
         first = top + DOT + ROW_GAP
-        self.line([(axis, top + DOT), (axis, first)], block.was_entered, arrow=block.height > 0)
+        self.draw_line([(axis, top + DOT), (axis, first)], block.was_entered, arrow=block.height > 0)
         block.draw(self, axis, first)
         bottom = first + block.height
-        if block.goes_on:
-            self.line([(axis, bottom), (axis, bottom + ROW_GAP)], block.was_left, arrow=True)
+        if block.has_exit:
+            self.draw_line([(axis, bottom), (axis, bottom + ROW_GAP)], block.was_exited, arrow=True)
         self.dots.append((axis, bottom + ROW_GAP + DOT, True))
         self.width, self.height = axis + block.right + MARGIN, bottom + ROW_GAP + 2 * DOT + MARGIN
 
-    def finished(self) -> Diagram:
+    def build(self) -> Diagram:
         parts: list[Any] = [self.nodes, self.edges, self.labels, self.frames, self.dots]
         return Diagram(self.width, self.height, *parts, is_cut=self.is_cut)
 

@@ -8,7 +8,7 @@ from .canvas import BOX_HEIGHT, BOX_WIDTH, GAP, ROW_GAP, Block, Canvas, DiagramF
 PAD = 16
 LANE = 26
 """Room for the line that leads back to the beginning of a loop."""
-NAMED = 22
+LABEL_HEIGHT = 22
 
 
 class LoopBlock:
@@ -19,21 +19,21 @@ class LoopBlock:
         self.left = max(body.left, BOX_WIDTH // 2) + PAD
         self.right = max(body.right, BOX_WIDTH // 2) + PAD + LANE
         self.height = PAD + BOX_HEIGHT + ROW_GAP + body.height + ROW_GAP + PAD
-        self.was_entered, self.was_left, self.goes_on = box.was_entered, box.was_left, True
+        self.was_entered, self.was_exited, self.has_exit = box.was_entered, box.was_exited, True
 
     def draw(self, canvas: Canvas, axis: int, top: int) -> None:
         faint = canvas.is_faint(self.was_entered)
         canvas.frames.append(DiagramFrame(axis - self.left, top, self.left + self.right, self.height, faint))
-        canvas.line([(axis, top), (axis, top + PAD)], self.was_entered)
+        canvas.draw_line([(axis, top), (axis, top + PAD)], self.was_entered)
         self.box.draw(canvas, axis, top + PAD)
         head = top + PAD + BOX_HEIGHT
-        canvas.line([(axis, head), (axis, head + ROW_GAP)], self.body.was_entered, arrow=bool(self.body.height))
+        canvas.draw_line([(axis, head), (axis, head + ROW_GAP)], self.body.was_entered, arrow=bool(self.body.height))
         self.body.draw(canvas, axis, head + ROW_GAP)
         end = head + ROW_GAP + self.body.height
         bottom, lane = top + self.height, axis + self.right - LANE + 6
         back = [(axis, end + 14), (lane, end + 14), (lane, head - 23), (axis + BOX_WIDTH // 2, head - 23)]
-        canvas.line(back, bool(self.box.node.mark and self.box.node.mark.last_iteration > 1), arrow=True)
-        canvas.line([(axis, end), (axis, bottom)], self.was_left)
+        canvas.draw_line(back, bool(self.box.node.mark and self.box.node.mark.last_iteration > 1), arrow=True)
+        canvas.draw_line([(axis, end), (axis, bottom)], self.was_exited)
 
 
 class GuardedBlock:
@@ -47,33 +47,33 @@ class GuardedBlock:
         self.left = max(inner - inner // 2, *(end.left for end in ends)) + PAD
         self.right = max(inner // 2, *(end.right for end in ends)) + PAD
         self.body = max(column.height for _label, column in columns)
-        tail = NAMED + ROW_GAP + last.height if last else 0
-        self.height = PAD + BOX_HEIGHT + ROW_GAP + NAMED + self.body + ROW_GAP + tail + PAD
-        self.was_entered, self.was_left, self.goes_on = box.was_entered, box.was_left, True
+        tail = LABEL_HEIGHT + ROW_GAP + last.height if last else 0
+        self.height = PAD + BOX_HEIGHT + ROW_GAP + LABEL_HEIGHT + self.body + ROW_GAP + tail + PAD
+        self.was_entered, self.was_exited, self.has_exit = box.was_entered, box.was_exited, True
 
     def draw(self, canvas: Canvas, axis: int, top: int) -> None:
         faint = canvas.is_faint(self.was_entered)
         canvas.frames.append(DiagramFrame(axis - self.left, top, self.left + self.right, self.height, faint))
-        canvas.line([(axis, top), (axis, top + PAD)], self.was_entered)
+        canvas.draw_line([(axis, top), (axis, top + PAD)], self.was_entered)
         self.box.draw(canvas, axis, top + PAD)
         fork = top + PAD + BOX_HEIGHT + 14
-        head = top + PAD + BOX_HEIGHT + ROW_GAP + NAMED
+        head = top + PAD + BOX_HEIGHT + ROW_GAP + LABEL_HEIGHT
         foot = head + self.body + 14
         x = axis - self.inner // 2
         for label, column in self.columns:
             own = x + column.left
             begin = [(axis, fork - 14), (axis, fork), (own, fork), (own, head)]
-            canvas.line(begin, column.was_entered, arrow=bool(column.height))
+            canvas.draw_line(begin, column.was_entered, arrow=bool(column.height))
             canvas.labels.append(EdgeLabel(own + 6, head - 11, label[:26], canvas.is_faint(column.was_entered)))
             column.draw(canvas, own, head)
-            if column.goes_on:
-                canvas.line([(own, head + column.height), (own, foot), (axis, foot)], column.was_left)
+            if column.has_exit:
+                canvas.draw_line([(own, head + column.height), (own, foot), (axis, foot)], column.was_exited)
             x = own + column.right + GAP
         below = foot + ROW_GAP - 14
         if self.last:
-            below += NAMED
+            below += LABEL_HEIGHT
             canvas.labels.append(EdgeLabel(axis + 6, below - 8, "finally", canvas.is_faint(self.last.was_entered)))
-            canvas.line([(axis, foot), (axis, below)], self.last.was_entered, arrow=True)
+            canvas.draw_line([(axis, foot), (axis, below)], self.last.was_entered, arrow=True)
             self.last.draw(canvas, axis, below)
             below += self.last.height
-        canvas.line([(axis, below if self.last else foot), (axis, top + self.height)], self.was_left)
+        canvas.draw_line([(axis, below if self.last else foot), (axis, top + self.height)], self.was_exited)

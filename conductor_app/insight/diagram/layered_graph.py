@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-BOX_WIDTH, BETWEEN, GAP, MARGIN = 196, 54, 12, 14
+BOX_WIDTH, COLUMN_GAP, GAP, MARGIN = 196, 54, 12, 14
 LANE = 6
 SWEEPS = 4
 MOST_LANES = 4_000
@@ -26,7 +26,7 @@ class LayeredDrawing:
 
     width: int = 2 * MARGIN
     height: int = 2 * MARGIN
-    places: dict[str, tuple[int, int]] = field(default_factory=dict)
+    positions: dict[str, tuple[int, int]] = field(default_factory=dict)
     line: str = ""
     marked_line: str = ""
 
@@ -37,22 +37,22 @@ def draw_layered(
     """Draw boxes, whose columns are known, and the lines that lead from one column to a later one."""
     forward = [(a, b) for a, b in edges if columns[a] < columns[b]]
     has_lanes = sum(columns[b] - columns[a] - 1 for a, b in forward) <= MOST_LANES * 4
-    ways = {edge: _way(edge, columns, has_lanes) for edge in forward}
-    steps = dict.fromkeys(step for way in ways.values() for step in itertools.pairwise(way))
-    order = _order_columns(_columns(columns, steps), list(steps))
-    tops = _tops(order, list(steps), columns, box_height)
-    on_marked = {step for edge, way in ways.items() if edge in marked for step in itertools.pairwise(way)}
-    return _draw(order, tops, columns, box_height, steps, on_marked)
+    routes = {edge: _route_edge(edge, columns, has_lanes) for edge in forward}
+    steps = dict.fromkeys(step for route in routes.values() for step in itertools.pairwise(route))
+    order = _order_columns(_fill_columns(columns, steps), list(steps))
+    tops = _spot_tops(order, list(steps), columns, box_height)
+    on_marked = {step for edge, route in routes.items() if edge in marked for step in itertools.pairwise(route)}
+    return _build_drawing(order, tops, columns, box_height, steps, on_marked)
 
 
-def _way(edge: tuple[str, str], columns: Mapping[str, int], has_lanes: bool) -> list[Spot]:
+def _route_edge(edge: tuple[str, str], columns: Mapping[str, int], has_lanes: bool) -> list[Spot]:
     """From box to box through the lanes of the columns between."""
     begin, end = edge
     lanes = range(columns[begin] + 1, columns[end]) if has_lanes else ()
     return [(begin, columns[begin]), *((begin, column) for column in lanes), (end, columns[end])]
 
 
-def _columns(columns: Mapping[str, int], steps: Iterable[tuple[Spot, Spot]]) -> list[list[Spot]]:
+def _fill_columns(columns: Mapping[str, int], steps: Iterable[tuple[Spot, Spot]]) -> list[list[Spot]]:
     found: list[list[Spot]] = [[] for _ in range(max(columns.values(), default=-1) + 1)]
     spots = dict.fromkeys([*columns.items(), *(spot for step in steps for spot in step)])
     for spot in spots:
@@ -69,15 +69,15 @@ def _order_columns(order: list[list[Spot]], steps: Sequence[tuple[Spot, Spot]]) 
         right.setdefault(begin, []).append(end)
     at = {spot: place / len(column) for column in order for place, spot in enumerate(column)}
     for sweep in range(SWEEPS):
-        neighbours = right if sweep % 2 else left
+        neighbors = right if sweep % 2 else left
         for column in reversed(order) if sweep % 2 else order:
-            wished = {spot: fmean(at[other] for other in neighbours.get(spot) or [spot]) for spot in column}
+            wished = {spot: fmean(at[other] for other in neighbors.get(spot) or [spot]) for spot in column}
             column.sort(key=wished.__getitem__)
             at |= {spot: place / len(column) for place, spot in enumerate(column)}
     return order
 
 
-def _tops(
+def _spot_tops(
     order: list[list[Spot]], steps: Sequence[tuple[Spot, Spot]], columns: Mapping[str, int], box_height: int
 ) -> dict[Spot, float]:
     """How far down each spot is: as near to the middle of what leads to it as its column leaves room."""
@@ -86,12 +86,12 @@ def _tops(
         left.setdefault(end, []).append(begin)
     middles: dict[Spot, float] = {}
     tops: dict[Spot, float] = {}
-    tallest = max((_height(column, columns, box_height) for column in order), default=0)
+    tallest = max((_column_height(column, columns, box_height) for column in order), default=0)
     for column in order:
-        own = (tallest - _height(column, columns, box_height)) / 2
+        own = (tallest - _column_height(column, columns, box_height)) / 2
         wished, moved = [], 0.0
         for spot in column:
-            height = _tall(spot, columns, box_height)
+            height = _spot_height(spot, columns, box_height)
             led = [middles[other] for other in left.get(spot, ())]
             wish = max(fmean(led) - height / 2, own) if led else own
             wished.append(wish)
@@ -100,19 +100,19 @@ def _tops(
         shift = moved / max(len(column), 1)
         for spot, wish in zip(column, wished, strict=True):
             tops[spot] = wish + shift
-            middles[spot] = tops[spot] + _tall(spot, columns, box_height) / 2
+            middles[spot] = tops[spot] + _spot_height(spot, columns, box_height) / 2
     return tops
 
 
-def _tall(spot: Spot, columns: Mapping[str, int], box_height: int) -> int:
+def _spot_height(spot: Spot, columns: Mapping[str, int], box_height: int) -> int:
     return box_height if columns[spot[0]] == spot[1] else LANE
 
 
-def _height(column: Sequence[Spot], columns: Mapping[str, int], box_height: int) -> int:
-    return sum(_tall(spot, columns, box_height) + GAP for spot in column) - GAP
+def _column_height(column: Sequence[Spot], columns: Mapping[str, int], box_height: int) -> int:
+    return sum(_spot_height(spot, columns, box_height) + GAP for spot in column) - GAP
 
 
-def _draw(
+def _build_drawing(
     order: list[list[Spot]],
     tops: Mapping[Spot, float],
     columns: Mapping[str, int],
@@ -121,26 +121,30 @@ def _draw(
     on_marked: set[tuple[Spot, Spot]],
 ) -> LayeredDrawing:
     highest = min(tops.values(), default=0.0)
-    middle = {spot: round(top - highest + MARGIN + _tall(spot, columns, box_height) / 2) for spot, top in tops.items()}
-    drawn = LayeredDrawing(width=2 * MARGIN + len(order) * (BOX_WIDTH + BETWEEN) - BETWEEN if order else 2 * MARGIN)
+    middle = {
+        spot: round(top - highest + MARGIN + _spot_height(spot, columns, box_height) / 2) for spot, top in tops.items()
+    }
+    drawn = LayeredDrawing(
+        width=2 * MARGIN + len(order) * (BOX_WIDTH + COLUMN_GAP) - COLUMN_GAP if order else 2 * MARGIN
+    )
     for id, column in columns.items():
-        drawn.places[id] = (_x(column), middle[id, column] - box_height // 2)
-    drawn.height = max((y for _, y in drawn.places.values()), default=0) + box_height + MARGIN
+        drawn.positions[id] = (_column_x(column), middle[id, column] - box_height // 2)
+    drawn.height = max((y for _, y in drawn.positions.values()), default=0) + box_height + MARGIN
     curves: dict[bool, list[str]] = {True: [], False: []}
     for begin, end in steps:
         is_lane = columns[end[0]] != end[1]
-        curves[(begin, end) in on_marked].append(_curve(begin, end, middle, is_lane))
+        curves[(begin, end) in on_marked].append(_curve_path(begin, end, middle, is_lane))
     drawn.line, drawn.marked_line = "".join(curves[False]), "".join(curves[True])
     return drawn
 
 
-def _x(column: int) -> int:
-    return MARGIN + column * (BOX_WIDTH + BETWEEN)
+def _column_x(column: int) -> int:
+    return MARGIN + column * (BOX_WIDTH + COLUMN_GAP)
 
 
-def _curve(begin: Spot, end: Spot, middle: Mapping[Spot, int], is_lane: bool) -> str:
+def _curve_path(begin: Spot, end: Spot, middle: Mapping[Spot, int], is_lane: bool) -> str:
     """From the right side of one to the left side of the other, and along the lane if that is one."""
-    x, y, to_x, to_y = _x(begin[1]) + BOX_WIDTH, middle[begin], _x(end[1]), middle[end]
-    bend = BETWEEN // 2
+    x, y, to_x, to_y = _column_x(begin[1]) + BOX_WIDTH, middle[begin], _column_x(end[1]), middle[end]
+    bend = COLUMN_GAP // 2
     along = f"H{to_x + BOX_WIDTH}" if is_lane else ""
     return f"M{x} {y}C{x + bend} {y} {to_x - bend} {to_y} {to_x} {to_y}{along}"

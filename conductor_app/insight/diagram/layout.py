@@ -22,7 +22,7 @@ from .boxes import DynamicForkBox, StepBox, remaining_branches_box
 from .canvas import BOX_HEIGHT, GAP, ROW_GAP, Block, Canvas, EdgeLabel, shorten
 from .frames import GuardedBlock, LoopBlock
 
-DEEPEST = 60
+MAX_DEPTH = 60
 MOST_BRANCHES = 16
 """Branches that are drawn; those beyond are counted in one box, what a run has touched is always drawn."""
 
@@ -40,15 +40,15 @@ class SequenceBlock:
         self.right = max((block.right for block in blocks), default=8 + 6 * min(len(label), LONGEST_CASE))
         self.height = sum(block.height for block in blocks) + ROW_GAP * max(len(blocks) - 1, 0)
         self.was_entered = blocks[0].was_entered if blocks else False
-        self.was_left = blocks[-1].was_left if blocks else False
-        self.goes_on = blocks[-1].goes_on if blocks else True
+        self.was_exited = blocks[-1].was_exited if blocks else False
+        self.has_exit = blocks[-1].has_exit if blocks else True
 
     def draw(self, canvas: Canvas, axis: int, top: int) -> None:
         for place, block in enumerate(self.blocks):
             if place:
                 was_taken = block.was_entered and self.blocks[place - 1].was_entered
-                if self.blocks[place - 1].goes_on:
-                    canvas.line([(axis, top), (axis, top + ROW_GAP)], was_taken, arrow=True)
+                if self.blocks[place - 1].has_exit:
+                    canvas.draw_line([(axis, top), (axis, top + ROW_GAP)], was_taken, arrow=True)
                 top += ROW_GAP
             block.draw(canvas, axis, top)
             top += block.height
@@ -66,12 +66,12 @@ class SplitBlock:
         inner = max((branch.height for _label, branch in branches), default=0)
         self.height = BOX_HEIGHT + HEAD + inner + FOOT
         self.was_entered = box.was_entered
-        self.skips = box.was_left and not any(branch.was_entered for _label, branch in branches)
-        self.was_left = any(map(self._passed, branches))
-        self.goes_on = any(branch.goes_on for _label, branch in branches) or not branches
+        self.skips_branches = box.was_exited and not any(branch.was_entered for _label, branch in branches)
+        self.was_exited = any(map(self._was_branch_exited, branches))
+        self.has_exit = any(branch.has_exit for _label, branch in branches) or not branches
 
-    def _passed(self, branch: tuple[str, SequenceBlock]) -> bool:
-        return branch[1].was_left if branch[1].blocks else self.skips
+    def _was_branch_exited(self, branch: tuple[str, SequenceBlock]) -> bool:
+        return branch[1].was_exited if branch[1].blocks else self.skips_branches
 
     def draw(self, canvas: Canvas, axis: int, top: int) -> None:
         self.box.draw(canvas, axis, top)
@@ -80,66 +80,66 @@ class SplitBlock:
         x = axis - self.left + (self.left + self.right - self.total) // 2
         for label, branch in self.branches:
             own = x + branch.left
-            entered = branch.was_entered if branch.blocks else self.skips
+            entered = branch.was_entered if branch.blocks else self.skips_branches
             begin = [(axis, top + BOX_HEIGHT), (axis, fork), (own, fork), (own, head)]
-            canvas.line(begin, entered, arrow=bool(branch.blocks))
+            canvas.draw_line(begin, entered, arrow=bool(branch.blocks))
             if label:
                 canvas.labels.append(
                     EdgeLabel(own + 6, head - 11, shorten(label, LONGEST_CASE), canvas.is_faint(entered))
                 )
             branch.draw(canvas, own, head)
-            if branch.goes_on:
+            if branch.has_exit:
                 end = [(own, head + branch.height), (own, foot), (axis, foot), (axis, top + self.height)]
-                canvas.line(end, self._passed((label, branch)))
+                canvas.draw_line(end, self._was_branch_exited((label, branch)))
             x = own + branch.right + GAP
 
 
-def sequence(steps: Any, path: str, canvas: Canvas, depth: int = 0, label: str = "") -> SequenceBlock:
+def layout_sequence(steps: Any, path: str, canvas: Canvas, depth: int = 0, label: str = "") -> SequenceBlock:
     """The block of a list of steps; what is no step is left out. `label`: what stands beside its line."""
     blocks: list[Block] = []
     for place, step in enumerate(steps if isinstance(steps, list) else ()):
         if isinstance(step, Mapping) and canvas.has_room():
             follower = steps[place + 1] if place + 1 < len(steps) else None
-            blocks.append(_block(step, f"{path}[{place}]", follower, canvas, depth))
+            blocks.append(_layout_step(step, f"{path}[{place}]", follower, canvas, depth))
     return SequenceBlock(blocks, label)
 
 
-def _block(step: Mapping[str, Any], path: str, follower: Any, canvas: Canvas, depth: int) -> Block:
-    shape = shape_of(step) if depth < DEEPEST else ""
+def _layout_step(step: Mapping[str, Any], path: str, follower: Any, canvas: Canvas, depth: int) -> Block:
+    shape = shape_of(step) if depth < MAX_DEPTH else ""
     box = StepBox(step, path, canvas)
     if shape == SPLIT:
-        return _split(step, path, box, canvas, depth)
+        return _layout_split(step, path, box, canvas, depth)
     if shape == GROWS:
-        return DynamicForkBox(box, _dynamic_branches(follower, canvas), canvas)
+        return DynamicForkBox(box, _branches_by_status(follower, canvas), canvas)
     if shape in (LOOP, GUARD):
-        inner = [(part.label, _of(part, canvas, depth)) for part in nested_sequences(step, path)]
+        inner = [(part.label, _layout_part(part, canvas, depth)) for part in nested_sequences(step, path)]
         if shape == LOOP:
             return LoopBlock(box, inner[0][1] if inner else SequenceBlock([]))
         last = finally_sequence(step, path)
-        return GuardedBlock(box, inner, _of(last, canvas, depth) if last else None)
+        return GuardedBlock(box, inner, _layout_part(last, canvas, depth) if last else None)
     return box
 
 
-def _of(part: NestedSequence, canvas: Canvas, depth: int) -> SequenceBlock:
-    return sequence(part.steps, part.path, canvas, depth + 1, part.label)
+def _layout_part(part: NestedSequence, canvas: Canvas, depth: int) -> SequenceBlock:
+    return layout_sequence(part.steps, part.path, canvas, depth + 1, part.label)
 
 
-def _dynamic_branches(follower: Any, canvas: Canvas) -> Mapping[str, int]:
+def _branches_by_status(follower: Any, canvas: Canvas) -> Mapping[str, int]:
     """The branches that a dynamic fork has made, by status: its join knows them."""
     ref = str(follower.get("taskReferenceName")) if isinstance(follower, Mapping) else ""
-    return canvas.seen.forked.get(ref, {})
+    return canvas.step_marks.forked.get(ref, {})
 
 
-def _split(step: Mapping[str, Any], path: str, box: StepBox, canvas: Canvas, depth: int) -> SplitBlock:
+def _layout_split(step: Mapping[str, Any], path: str, box: StepBox, canvas: Canvas, depth: int) -> SplitBlock:
     parts = nested_sequences(step, path)
     shown = _visible_parts(parts, canvas)
-    branches = [(part.label, _of(part, canvas, depth)) for part in shown]
+    branches = [(part.label, _layout_part(part, canvas, depth)) for part in shown]
     more = len(parts) - len(shown)
     if more:
         branches.append(("", SequenceBlock([remaining_branches_box(more, path, canvas)])))
     split = SplitBlock(box, branches)
     if type_of(step) == "FORK_JOIN":
-        passed = sum(branch.was_left for _label, branch in branches)
+        passed = sum(branch.was_exited for _label, branch in branches)
         box.node.note = f"{passed} of {len(parts)} done" if box.was_entered else f"{len(parts)} branches"
     return split
 
@@ -155,5 +155,5 @@ def _visible_parts(parts: list[NestedSequence], canvas: Canvas) -> list[NestedSe
 def _is_touched(part: NestedSequence, canvas: Canvas) -> bool:
     """Whether the head of the branch is in a state that somebody wants to see: anything but untouched or done."""
     head = part.steps[0] if part.steps and isinstance(part.steps[0], Mapping) else {}
-    mark = canvas.seen.get(str(head.get("taskReferenceName")))
+    mark = canvas.step_marks.get(str(head.get("taskReferenceName")))
     return mark is not None and not mark.has_passed

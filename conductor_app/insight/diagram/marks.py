@@ -15,14 +15,14 @@ GOOD_ENDS = frozenset(("COMPLETED", "COMPLETED_WITH_ERRORS", "SKIPPED"))
 class StepMark:
     """What became of one step: its newest task, how many tasks it had, the newest turn of a loop.
 
-    `total`: the turns that a loop will take, where that is known; `word`: what is shown instead of the status.
+    `total`: the turns that a loop will take, where that is known; `status_text`: what is shown instead of the status.
     """
 
     status: str
     count: int = 1
     last_iteration: int = 0
     total: int = 0
-    word: str = ""
+    status_text: str = ""
 
     @property
     def has_passed(self) -> bool:
@@ -44,7 +44,7 @@ class StepMarks:
         return self.marks.get(ref)
 
     @classmethod
-    def of(cls, tasks: Iterable[Any]) -> "StepMarks":
+    def from_tasks(cls, tasks: Iterable[Any]) -> "StepMarks":
         """From tasks at hand, oldest first: anything with `ref`, `status` and `iteration`."""
         marks: dict[str, StepMark] = {}
         for task in tasks:
@@ -53,7 +53,7 @@ class StepMarks:
         return cls(marks)
 
 
-NOTHING_SEEN = StepMarks(is_run=False)
+NO_MARKS = StepMarks(is_run=False)
 
 
 def marks_of_run(run: Run) -> StepMarks:

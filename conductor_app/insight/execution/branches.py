@@ -26,18 +26,20 @@ def dynamic_branches_by_run(rows: list[Row]) -> dict[str, dict[str, definitions.
 
 def dynamic_branches(rows: list[Row]) -> dict[str, definitions.Steps]:
     """The steps of the dynamic branches that the rows of one run belong to, by `root` as the tasks spell it."""
-    roots = {row.task_branch_head for row in rows if row.task_branch_head}
-    if not roots:
+    branch_heads = {row.task_branch_head for row in rows if row.task_branch_head}
+    if not branch_heads:
         return {}
-    memos = {
+    step_states = {
         row.task_branch_head: row.step_state
         for row in rows
         if row.task_branch_head == f"{row.task_ref}@{row.task_iteration_path}"
     }
-    memos |= {branch_head: _load_step_state(rows[0].run_id, branch_head) for branch_head in roots - memos.keys()}
+    step_states |= {
+        branch_head: _load_step_state(rows[0].run_id, branch_head) for branch_head in branch_heads - step_states.keys()
+    }
     return {
         branch_head: definitions.branch_documents(_branch_document(step_state))
-        for branch_head, step_state in memos.items()
+        for branch_head, step_state in step_states.items()
     }
 
 

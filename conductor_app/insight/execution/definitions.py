@@ -11,7 +11,14 @@ from ...models import ResolvedDefinition
 from ...models.fields import dumps
 
 Document = dict[str, Any]
-CARRY_GROUPS = ISOLATED_TYPES | {"WAIT", "JOIN", "FORK_JOIN", "FORK_JOIN_DYNAMIC", "INLINE", "JSON_JQ_TRANSFORM"}
+TYPES_WITH_ISOLATION_GROUP = ISOLATED_TYPES | {
+    "WAIT",
+    "JOIN",
+    "FORK_JOIN",
+    "FORK_JOIN_DYNAMIC",
+    "INLINE",
+    "JSON_JQ_TRANSFORM",
+}
 """Types whose tasks bear the isolation group of their definition; those that no queue holds heed none."""
 
 
@@ -31,16 +38,16 @@ class StepDocument:
         return StepDocument((self.document or {}).get("taskDefinition"))
 
     @cached_property
-    def is_limited(self) -> bool:
+    def has_rate_limit(self) -> bool:
         """Of a step: whether its tasks have a rate window, as those have that have a task definition, or a worker."""
         document = self.document or {}
         return document.get("type") == "SIMPLE" or document.get("taskDefinition") is not default_definition(document)
 
     @cached_property
-    def isolation(self) -> tuple[tuple[str, str], ...]:
+    def isolation_fields(self) -> tuple[tuple[str, str], ...]:
         """Of a step: the isolation group and the name space that its tasks bear."""
         kind, definition = (self.document or {}).get("type"), self.task_definition.document or {}
-        group = definition.get("isolationGroupId") if kind in CARRY_GROUPS else None
+        group = definition.get("isolationGroupId") if kind in TYPES_WITH_ISOLATION_GROUP else None
         name_space = definition.get("executionNameSpace") if kind in ISOLATED_TYPES else None
         return (("isolationGroupId", group or ""), ("executionNameSpace", name_space or ""))
 

@@ -10,7 +10,7 @@ from django.db.models.functions import Cast
 
 from ...models import Attempt, Run
 
-PLAIN = (
+ROW_COLUMNS = (
     "id", "number", "seq", "status", "domain", "scheduled_at", "started_at", "updated_at", "ended_at", "lease_ms",
     "delay_ms", "callback_ms", "rate_count", "rate_seconds", "poll_count", "worker", "reason", "previous_id",
     "child_id", "name", "run_id", "ends_at", "task__ref", "task__iteration_path", "task__type", "task__status",
@@ -18,23 +18,23 @@ PLAIN = (
 )  # fmt: skip
 RUN_FACTS = ("id", "name", "correlation_id", "priority", "plan_id")
 
-Row = namedtuple("Row", [name.replace("task__", "task_") for name in PLAIN] + ["input", "output", "step_state"])
+Row = namedtuple("Row", [name.replace("task__", "task_") for name in ROW_COLUMNS] + ["input", "output", "step_state"])
 RunFacts = namedtuple("RunFacts", RUN_FACTS)
 
-_of_attempt = attrgetter(*(name.replace("__", ".") for name in PLAIN), "input", "output", "task.step_state")
-_of_run = attrgetter(*RUN_FACTS)
-_TEXTS = {"input_text": "input", "output_text": "output", "step_state_text": "task__step_state"}
+_attempt_values = attrgetter(*(name.replace("__", ".") for name in ROW_COLUMNS), "input", "output", "task.step_state")
+_run_values = attrgetter(*RUN_FACTS)
+_TEXT_COLUMNS = {"input_text": "input", "output_text": "output", "step_state_text": "task__step_state"}
 
 
 def to_row(attempt: Attempt) -> Row:
     """The row of one attempt that was read as an object."""
-    return Row._make(_of_attempt(attempt))
+    return Row._make(_attempt_values(attempt))
 
 
 def load_rows(attempts: "QuerySet[Attempt]") -> list[Row]:
     """The rows of a query of attempts, in one statement; payloads stay the JSON text that they are stored as."""
-    texts = {name: Cast(path, TextField()) for name, path in _TEXTS.items()}
-    return list(map(Row._make, attempts.annotate(**texts).values_list(*PLAIN, *texts)))
+    texts = {name: Cast(path, TextField()) for name, path in _TEXT_COLUMNS.items()}
+    return list(map(Row._make, attempts.annotate(**texts).values_list(*ROW_COLUMNS, *texts)))
 
 
 def attempts_of(run_ids: Iterable[str]) -> "QuerySet[Attempt]":
@@ -44,7 +44,7 @@ def attempts_of(run_ids: Iterable[str]) -> "QuerySet[Attempt]":
 
 def run_facts_of(run: Any) -> RunFacts:
     """What a task's document says of its run."""
-    return RunFacts._make(_of_run(run))
+    return RunFacts._make(_run_values(run))
 
 
 def run_facts(run_ids: Iterable[str]) -> list[RunFacts]:

@@ -19,20 +19,20 @@ from .lookups import PAYLOADS, raise_run_not_found
 from .rows import attempts_of, load_rows, run_facts_of
 from .tasks import task_documents
 
-PLAIN = (
+RUN_COLUMNS = (
     "id", "name", "version", "plan_id", "status", "reason", "correlation_id", "priority", "created_at", "updated_at",
     "ended_at", "last_retried_at", "parent_id", "parent_attempt_id", "failed_refs", "failed_names", "domains",
     "limit_key", "is_held", "started_by", "event", "idempotency_key",
     "input_path", "output_path",
 )  # fmt: skip
-RunRow = namedtuple("RunRow", [*PLAIN, *PAYLOADS])
+RunRow = namedtuple("RunRow", [*RUN_COLUMNS, *PAYLOADS])
 
-_of_run = attrgetter(*PLAIN, *PAYLOADS)
+_run_values = attrgetter(*RUN_COLUMNS, *PAYLOADS)
 
 
 def run_document(run: Run, with_tasks: bool = True) -> dict[str, Any]:
     """One run as plain values."""
-    row = RunRow._make(_of_run(run))
+    row = RunRow._make(_run_values(run))
     tasks = task_documents(load_rows(attempts_of([run.id])), run_facts_of(run), is_wire=False) if with_tasks else []
     return workflow_fields(row, tasks, definitions.definition_documents(row.plan_id).workflow.document)
 
@@ -50,7 +50,7 @@ def wire_runs(runs: "QuerySet[Run]", with_tasks: bool = True) -> list[dict[str, 
     """
     texts = {f"{name}_text": Cast(name, TextField()) for name in PAYLOADS}
     with read_snapshot() if with_tasks else nullcontext():
-        rows = [RunRow._make(values) for values in runs.annotate(**texts).values_list(*PLAIN, *texts)]
+        rows = [RunRow._make(values) for values in runs.annotate(**texts).values_list(*RUN_COLUMNS, *texts)]
         tasks = _wire_tasks(rows) if with_tasks else {}
     return [
         workflow_fields(

@@ -17,7 +17,7 @@ def simulated_document(run: Run, attempts: Iterable[tuple[Attempt, Task]], now: 
     row = _run_row(run)
     shown = definitions.DefinitionDocuments(dict(run.definition.document))
     facts = RunFacts._make(getattr(row, name) for name in RUN_FACTS)
-    rows = [_row(attempt, task, run) for attempt, task in attempts]
+    rows = [_attempt_row(attempt, task, run) for attempt, task in attempts]
     branch_steps = dynamic_branches(rows)
     tasks = []
     for each in rows:
@@ -34,7 +34,7 @@ def _run_row(run: Run) -> RunRow:
     return RunRow._make(others.get(name, getattr(run, name, "")) for name in RunRow._fields)
 
 
-def _row(attempt: Attempt, task: Task, run: Run) -> Row:
+def _attempt_row(attempt: Attempt, task: Task, run: Run) -> Row:
     branch_head = (
         f"{task.branch_head.ref}@{'.'.join(map(str, task.branch_head.iteration_path))}" if task.branch_head else ""
     )

@@ -16,7 +16,7 @@ from . import definitions
 from .branches import dynamic_branches, dynamic_branches_by_run
 from .rows import Row, RunFacts, load_rows, run_facts, run_facts_of, to_row
 
-PASSED = frozenset((COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED))
+EXECUTED_STATUSES = frozenset((COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED))
 """The statuses of tasks that their run has moved on from; the original calls these tasks executed."""
 NO_METADATA = {"additionalContext": {}, "additionalContextMap": {}, "empty": True}
 """The `executionMetadata` of every task: no worker of this server adds any."""
@@ -54,8 +54,8 @@ def wire_tasks(ids: Sequence[str]) -> list[dict[str, Any]]:
 
 def task_documents(rows: list[Row], run: RunFacts, is_wire: bool) -> list[dict[str, Any]]:
     """The attempts of one run, as plain values or for a reply."""
-    now, branch_steps, spell = clock.now(), dynamic_branches(rows), wire_row if is_wire else plain_row
-    return [spell(row, run, step_of(row, run, branch_steps), now) for row in rows]
+    now, branch_steps, build_document = clock.now(), dynamic_branches(rows), wire_row if is_wire else plain_row
+    return [build_document(row, run, step_of(row, run, branch_steps), now) for row in rows]
 
 
 def wire_row(row: Row, run: RunFacts, step: definitions.StepDocument, now: int) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def task_fields(
         "updateTime": row.updated_at or 0,
         "startDelayInSeconds": row.delay_ms // 1000,
         "retried": not is_newest,
-        "executed": not is_newest or row.task_status in PASSED,
+        "executed": not is_newest or row.task_status in EXECUTED_STATUSES,
         "callbackFromWorker": True,
         "responseTimeoutSeconds": row.lease_ms // 1000,
         "workflowInstanceId": run.id,
@@ -121,7 +121,7 @@ def task_fields(
         "workflowTask": step.json if as_json else step.document,
         "taskDefinition": step.task_definition.json if as_json else step.task_definition.document,
         "rateLimitPerFrequency": row.rate_count,
-        "rateLimitFrequencyInSeconds": row.rate_seconds if step.is_limited else 0,
+        "rateLimitFrequencyInSeconds": row.rate_seconds if step.has_rate_limit else 0,
         "workflowPriority": run.priority,
         "iteration": iteration,
         "loopOverTask": iteration > 0,
@@ -130,7 +130,7 @@ def task_fields(
         "queueWaitTime": queue_wait_ms(row, now),
         "executionMetadata": NO_METADATA,
     }
-    for name, value in (*optional_fields(row, run), *step.isolation):
+    for name, value in (*optional_fields(row, run), *step.isolation_fields):
         if value:
             document[name] = value
     return document

@@ -1,17 +1,17 @@
 """The runs of the tasks that a search finds, each once, in the order of their newest hit."""
 
-from .pages import COUNTED, Search, SearchPage
+from .pages import MAX_COUNTED, Search, SearchPage
 
 MOST_HITS = 400_000
 
 
 def runs_of_tasks(search: Search, start: int, size: int) -> SearchPage:
     """A page of distinct runs. `search` shows the run of each hit; so many hits are read as the page needs."""
-    wanted, hits = start + size, min(COUNTED, 4 * (start + size) + 100)
+    wanted, hits = start + size, min(MAX_COUNTED, 4 * (start + size) + 100)
     while True:
         found = search.page(0, hits)
         runs = list(dict.fromkeys(found.ids))
         is_all = len(found.ids) < hits
-        if is_all or hits >= MOST_HITS or (len(runs) > wanted and hits >= COUNTED):
+        if is_all or hits >= MOST_HITS or (len(runs) > wanted and hits >= MAX_COUNTED):
             return SearchPage(runs[start:wanted], len(runs), is_all and found.is_exact, found.since)
-        hits = max(COUNTED, 4 * hits)
+        hits = max(MAX_COUNTED, 4 * hits)

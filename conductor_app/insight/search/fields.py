@@ -12,18 +12,18 @@ from django.db.models import Q
 
 from ...core.errors import Invalid
 from .grammar import Clause, QueryValue
-from .sql import LONGEST_PATTERN, MOST_STARS, column, compare_column, matches_pattern, one_of
+from .sql import LONGEST_PATTERN, MOST_STARS, column_expression, compare_any, compare_column, matches_pattern
 
 EVERYTHING, NOTHING = ~Q(pk__in=[]), Q(pk__in=[])
-COLUMNS, RARE = 200_000, 50_000
+COLUMN_SCAN_LIMIT, RARE_SCAN_LIMIT = 200_000, 50_000
 
 
 class InvalidSearchValue(Invalid):
     """A value that its field cannot be compared with."""
 
-    def __init__(self, place: int, complaint: str) -> None:
+    def __init__(self, position: int, complaint: str) -> None:
         super().__init__(complaint)
-        self.place = place
+        self.position = position
 
 
 @dataclass(frozen=True)
@@ -32,23 +32,23 @@ class SearchField:
 
     column: str
     rank: int | None = None
-    partial: bool = False
+    has_partial_index: bool = False
     """Whether its index holds only rows where it is not empty."""
-    read_with: frozenset[str] = frozenset()
+    covered_by: frozenset[str] = frozenset()
     """Fields whose index tells this one too; an empty name is the order of all rows."""
-    reach: int = COLUMNS
+    scan_limit: int = COLUMN_SCAN_LIMIT
     """How many rows are looked at for it where no index tells it."""
     is_ordered: bool = True
     """Whether its index lists the rows of one value in the order in which they began."""
-    is_bound: bool = False
+    is_order_column: bool = False
     """Whether it is the moment by which rows are ordered."""
     is_nullable: bool = False
 
-    def is_told_by(self, leading: str, clause: Clause) -> bool:
+    def is_covered_by(self, leading: str, clause: Clause) -> bool:
         """Whether the index of the field that leads tells this comparison too."""
-        return leading in self.read_with
+        return leading in self.covered_by
 
-    def listed(self, clause: Clause) -> Q:
+    def index_filter(self, clause: Clause) -> Q:
         """What that index lists, where it does not list all rows."""
         return EVERYTHING
 
@@ -56,23 +56,29 @@ class SearchField:
         """What it says of the moment by which rows are ordered, if anything."""
         return None
 
-    def plain(self, clause: Clause) -> Clause:
+    def rewrite_for_index(self, clause: Clause) -> Clause:
         """The same asked in a way that an index answers, where something can be looked up first."""
         return clause
 
     def rank_of(self, clause: Clause) -> int | None:
         """How well an index answers this comparison."""
-        is_sharp = clause.operator in ("=", "IN") and all(self.is_sharp(value.text) for value in clause.values)
-        return self.rank if is_sharp else None
+        is_selective = clause.operator in ("=", "IN") and all(self.is_selective(value.text) for value in clause.values)
+        return self.rank if is_selective else None
 
-    def is_sharp(self, text: str) -> bool:
-        return "*" not in text and not (self.partial and not text)
+    def is_selective(self, text: str) -> bool:
+        return "*" not in text and not (self.has_partial_index and not text)
 
-    def condition(self, clause: Clause, hidden: bool) -> Q:
-        """The condition on rows; `hidden`: another field leads."""
+    def condition(self, clause: Clause, without_index: bool) -> Q:
+        """The condition on rows; `without_index`: another field leads."""
         if clause.operator == "NULL":
-            return Q(**{f"{self.column}__isnull": True}) if self.is_nullable else self.null(column(self.column, hidden))
-        found = self.comparison(clause, column(self.column, hidden)) & (self.bounds(clause) or EVERYTHING)
+            return (
+                Q(**{f"{self.column}__isnull": True})
+                if self.is_nullable
+                else self.null_condition(column_expression(self.column, without_index))
+            )
+        found = self.comparison(clause, column_expression(self.column, without_index)) & (
+            self.bounds(clause) or EVERYTHING
+        )
         # Said, because the opposite of an unknown truth is unknown too: `!=` finds what has no value.
         return found & Q(**{f"{self.column}__isnull": False}) if self.is_nullable else found
 
@@ -80,7 +86,7 @@ class SearchField:
         values = clause.values
         match clause.operator:
             case "=" | "IN":
-                return self.equal(left, values)
+                return self.equals_any(left, values)
             case "BETWEEN":
                 lower, upper = map(self.value, values)
                 return Q(compare_column(left, ">=", lower)) & Q(compare_column(left, "<=", upper))
@@ -89,18 +95,18 @@ class SearchField:
             case _:
                 return Q(compare_column(left, clause.operator, self.value(values[0])))
 
-    def equal(self, left: Any, values: Sequence[QueryValue]) -> Q:
+    def equals_any(self, left: Any, values: Sequence[QueryValue]) -> Q:
         exact = [self.value(value) for value in values if "*" not in value.text]
-        found = Q(one_of(left, exact)) if exact else NOTHING
+        found = Q(compare_any(left, exact)) if exact else NOTHING
         for value in values:
             if "*" in value.text:
                 found |= Q(matches_pattern(left, check_pattern(value, value.text)))
-        if self.partial and exact and all(exact):
+        if self.has_partial_index and exact and all(exact):
             # The words of the index's own condition, without which SQLite does not take it.
             found &= ~Q(**{self.column: ""})
         return found
 
-    def null(self, left: Any) -> Q:
+    def null_condition(self, left: Any) -> Q:
         return Q(compare_column(left, "=", ""))
 
     def value(self, value: QueryValue) -> Any:
@@ -118,7 +124,7 @@ class IdSearchField(SearchField):
             return self.rank
         return super().rank_of(clause)
 
-    def condition(self, clause: Clause, hidden: bool) -> Q:
+    def condition(self, clause: Clause, without_index: bool) -> Q:
         text = clause.values[0].text if clause.values else ""
         if clause.operator == "STARTS_WITH" or (clause.operator == "=" and is_prefix_pattern(text)):
             start = text.rstrip("*")
@@ -126,7 +132,7 @@ class IdSearchField(SearchField):
             return Q(**{f"{self.column}__gte": start, f"{self.column}__lte": start + LAST}) & Q(
                 **{f"{self.column}__startswith": start}
             )
-        return super().condition(clause, hidden)
+        return super().condition(clause, without_index)
 
 
 LAST = "z" * 8
@@ -141,7 +147,7 @@ def is_prefix_pattern(text: str) -> bool:
 class RareTextField(SearchField):
     """Texts that few rows have, too long for an index: it lists only the rows that have one."""
 
-    reach: int = RARE
+    scan_limit: int = RARE_SCAN_LIMIT
 
     def rank_of(self, clause: Clause) -> int | None:
         is_there = clause.operator in ("=", "IN", "STARTS_WITH") and all(value.text for value in clause.values)
@@ -159,7 +165,9 @@ class RareTextField(SearchField):
 def check_pattern(value: QueryValue, pattern: str) -> str:
     """The pattern, if it is not too long or wild for a database."""
     if len(pattern) > LONGEST_PATTERN:
-        raise InvalidSearchValue(value.place, f"a value with a pattern may have at most {LONGEST_PATTERN} characters")
+        raise InvalidSearchValue(
+            value.position, f"a value with a pattern may have at most {LONGEST_PATTERN} characters"
+        )
     if pattern.count("*") > MOST_STARS:
-        raise InvalidSearchValue(value.place, f"a pattern may have at most {MOST_STARS} stars")
+        raise InvalidSearchValue(value.position, f"a pattern may have at most {MOST_STARS} stars")
     return pattern

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from ...core.errors import Invalid
 
-LONGEST, MOST_CLAUSES, MOST_VALUES, DEEPEST = 100_000, 200, 2_000, 30
+MAX_QUERY_LENGTH, MOST_CLAUSES, MOST_VALUES, MAX_DEPTH = 100_000, 200, 2_000, 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class QueryValue:
     """What a field is compared with, and where it stands in the query."""
 
     text: str
-    place: int
+    position: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Clause:
     field: str
     operator: str
     values: tuple[QueryValue, ...]
-    place: int
+    position: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,9 @@ CLAUSE_AHEAD = re.compile(
 
 def parse_query(text: str) -> Condition | None:
     """The condition that a query spells, None for an empty one; raises Invalid, which points at the place."""
-    if len(text) > LONGEST:
-        raise Invalid(f"The query is longer than {LONGEST} characters.")
-    return QueryParser(text).whole() if text.strip() else None
+    if len(text) > MAX_QUERY_LENGTH:
+        raise Invalid(f"The query is longer than {MAX_QUERY_LENGTH} characters.")
+    return QueryParser(text).parse() if text.strip() else None
 
 
 class QueryParser:
@@ -83,113 +83,115 @@ class QueryParser:
         self.text, self.at, self.depth = text, 0, 0
         self.clauses = self.values = 0
 
-    def whole(self) -> Condition:
-        condition = self.either()
-        if not self.is_over():
-            self.refuse("AND, OR or the end of the query")
+    def parse(self) -> Condition:
+        condition = self.parse_or()
+        if not self.is_at_end():
+            self.raise_expected("AND, OR or the end of the query")
         return condition
 
-    def either(self) -> Condition:
-        parts = [self.both()]
-        while self.takes_word("OR"):
-            parts.append(self.both())
+    def parse_or(self) -> Condition:
+        parts = [self.parse_and()]
+        while self.accept_word("OR"):
+            parts.append(self.parse_and())
         return parts[0] if len(parts) == 1 else Any(tuple(parts))
 
-    def both(self) -> Condition:
-        parts = [self.one()]
-        while self.takes_word("AND"):
-            parts.append(self.one())
+    def parse_and(self) -> Condition:
+        parts = [self.parse_term()]
+        while self.accept_word("AND"):
+            parts.append(self.parse_term())
         return parts[0] if len(parts) == 1 else All(tuple(parts))
 
-    def one(self) -> Condition:
+    def parse_term(self) -> Condition:
         self.depth += 1
-        if self.depth > DEEPEST:
-            self.refuse(f"at most {DEEPEST} brackets and NOT inside one another")
-        condition = self.opposite_or_clause()
+        if self.depth > MAX_DEPTH:
+            self.raise_expected(f"at most {MAX_DEPTH} brackets and NOT inside one another")
+        condition = self.parse_negation()
         self.depth -= 1
         return condition
 
-    def opposite_or_clause(self) -> Condition:
-        if self.takes_word("NOT"):
-            return Not(self.one())
-        if not self.takes("("):
+    def parse_negation(self) -> Condition:
+        if self.accept_word("NOT"):
+            return Not(self.parse_term())
+        if not self.accept("("):
             return self.clause()
-        condition = self.either()
+        condition = self.parse_or()
         self.expect(")")
         return condition
 
     def clause(self) -> Condition:
         self.clauses += 1
         if self.clauses > MOST_CLAUSES:
-            self.refuse(f"at most {MOST_CLAUSES} comparisons")
-        place = self.skipped()
-        field = self.matched(FIELD) or self.refuse("the name of a field")
-        if operator := self.matched(OPERATOR):
-            values = (self.single(),)
-            is_opposite = operator in ("!=", "<>")
-            plain = Clause(field, "=" if is_opposite or operator == "==" else operator, values, place)
-            return Not(plain) if is_opposite else plain
-        return self.worded(field, place)
+            self.raise_expected(f"at most {MOST_CLAUSES} comparisons")
+        position = self.skip_blanks()
+        field = self.accept_pattern(FIELD) or self.raise_expected("the name of a field")
+        if operator := self.accept_pattern(OPERATOR):
+            values = (self.parse_single_value(),)
+            is_negated = operator in ("!=", "<>")
+            plain = Clause(field, "=" if is_negated or operator == "==" else operator, values, position)
+            return Not(plain) if is_negated else plain
+        return self.parse_word_operator(field, position)
 
-    def worded(self, field: str, place: int) -> Condition:
-        if self.takes_word("IS"):
-            is_opposite = self.takes_word("NOT")
-            return self.turned(is_opposite, self.null(field, place))
-        is_opposite = self.takes_word("NOT")
-        for word, read in (("IN", self.listed), ("BETWEEN", self.bounds)):
-            if self.takes_word(word):
-                return self.turned(is_opposite, Clause(field, word, read(), place))
-        if not is_opposite and self.takes_word("STARTS_WITH"):
-            return Clause(field, "STARTS_WITH", (self.single(),), place)
-        return self.refuse("a comparison: = != > < >= <= IN, NOT IN, BETWEEN, STARTS_WITH, IS NULL")
+    def parse_word_operator(self, field: str, position: int) -> Condition:
+        if self.accept_word("IS"):
+            is_negated = self.accept_word("NOT")
+            return self.negate_if(is_negated, self.parse_null(field, position))
+        is_negated = self.accept_word("NOT")
+        for word, read in (("IN", self.parse_value_list), ("BETWEEN", self.parse_bounds)):
+            if self.accept_word(word):
+                return self.negate_if(is_negated, Clause(field, word, read(), position))
+        if not is_negated and self.accept_word("STARTS_WITH"):
+            return Clause(field, "STARTS_WITH", (self.parse_single_value(),), position)
+        return self.raise_expected("a comparison: = != > < >= <= IN, NOT IN, BETWEEN, STARTS_WITH, IS NULL")
 
     @staticmethod
-    def turned(is_opposite: bool, clause: Clause) -> Condition:
-        return Not(clause) if is_opposite else clause
+    def negate_if(is_negated: bool, clause: Clause) -> Condition:
+        return Not(clause) if is_negated else clause
 
-    def null(self, field: str, place: int) -> Clause:
-        if not self.takes_word("NULL"):
-            self.refuse("NULL")
-        return Clause(field, "NULL", (), place)
+    def parse_null(self, field: str, position: int) -> Clause:
+        if not self.accept_word("NULL"):
+            self.raise_expected("NULL")
+        return Clause(field, "NULL", (), position)
 
-    def single(self) -> QueryValue:
-        if self.takes("("):
+    def parse_single_value(self) -> QueryValue:
+        if self.accept("("):
             value = self.value(",)")
             self.expect(")")
             return value
         return self.value(")")
 
-    def listed(self) -> tuple[QueryValue, ...]:
-        is_bracketed = self.takes("(")
+    def parse_value_list(self) -> tuple[QueryValue, ...]:
+        is_bracketed = self.accept("(")
         values = [self.value(",)")]
-        while self.takes(","):
+        while self.accept(","):
             values.append(self.value(",)"))
         if is_bracketed:
             self.expect(")")
         return tuple(values)
 
-    def bounds(self) -> tuple[QueryValue, ...]:
+    def parse_bounds(self) -> tuple[QueryValue, ...]:
         lower = self.value(")", is_lower_bound=True)
-        if not self.takes_word("AND"):
-            self.refuse("AND and the upper bound")
+        if not self.accept_word("AND"):
+            self.raise_expected("AND and the upper bound")
         return lower, self.value(")")
 
     def value(self, ends: str, is_lower_bound: bool = False) -> QueryValue:
         self.values += 1
         if self.values > MOST_VALUES:
-            self.refuse(f"at most {MOST_VALUES} values")
-        place = self.skipped()
-        quote = self.text[place : place + 1]
-        return QueryValue(self.quoted(quote) if quote in ("'", '"') else self.bare(ends, is_lower_bound), place)
+            self.raise_expected(f"at most {MOST_VALUES} values")
+        position = self.skip_blanks()
+        quote = self.text[position : position + 1]
+        return QueryValue(
+            self.parse_quoted(quote) if quote in ("'", '"') else self.parse_bare(ends, is_lower_bound), position
+        )
 
-    def quoted(self, quote: str) -> str:
+    def parse_quoted(self, quote: str) -> str:
         """Up to the same quote; a backslash keeps one that belongs to the text, and so does doubling it."""
         start, found = self.at, []
         self.at += 1
         while (sign := self.text[self.at : self.at + 1]) != quote or self.text[self.at + 1 : self.at + 2] == quote:
             if not sign:
                 self.at = start
-                self.refuse(f"the closing {quote} of this text")
+                self.raise_expected(f"the closing {quote} of this text")
             if sign == quote or (sign == "\\" and self.text[self.at + 1 : self.at + 2] in (quote, "\\")):
                 self.at += 1
             found.append(self.text[self.at])
@@ -197,70 +199,70 @@ class QueryParser:
         self.at += 1
         return "".join(found)
 
-    def bare(self, ends: str, is_lower_bound: bool) -> str:
+    def parse_bare(self, ends: str, is_lower_bound: bool) -> str:
         start = self.at
         while self.at < len(self.text) and self.text[self.at] not in ends:
             blanks = BLANKS.match(self.text, self.at)
             after = blanks.end() if blanks else self.at
-            if after > self.at and self.sees_connective(after, is_lower_bound):
+            if after > self.at and self.is_connective_at(after, is_lower_bound):
                 break
             self.at = max(after, self.at + 1)
         found = self.text[start : self.at].strip()
         if not found:
             self.at = start
-            self.refuse("a value")
+            self.raise_expected("a value")
         return found
 
-    def sees_connective(self, place: int, is_lower_bound: bool) -> bool:
+    def is_connective_at(self, position: int, is_lower_bound: bool) -> bool:
         """Whether AND or OR stands here; in small letters it may be a word of the value."""
-        found = CONNECTIVE.match(self.text, place)
+        found = CONNECTIVE.match(self.text, position)
         return bool(found) and (
             is_lower_bound or found[0].isupper() or bool(CLAUSE_AHEAD.match(self.text, found.end()))
         )
 
-    def takes_word(self, word: str) -> bool:
-        place = self.skipped()
-        end = place + len(word)
+    def accept_word(self, word: str) -> bool:
+        position = self.skip_blanks()
+        end = position + len(word)
         follows = self.text[end : end + 1]
-        if self.text[place:end].upper() != word or (follows and (follows.isalnum() or follows in "_.")):
+        if self.text[position:end].upper() != word or (follows and (follows.isalnum() or follows in "_.")):
             return False
         self.at = end
         return True
 
-    def takes(self, sign: str) -> bool:
-        if not self.sees(sign):
+    def accept(self, sign: str) -> bool:
+        if not self.is_next(sign):
             return False
         self.at += len(sign)
         return True
 
-    def sees(self, sign: str) -> bool:
-        return self.text.startswith(sign, self.skipped())
+    def is_next(self, sign: str) -> bool:
+        return self.text.startswith(sign, self.skip_blanks())
 
-    def matched(self, pattern: re.Pattern[str]) -> str:
-        found = pattern.match(self.text, self.skipped())
+    def accept_pattern(self, pattern: re.Pattern[str]) -> str:
+        found = pattern.match(self.text, self.skip_blanks())
         if found is None:
             return ""
         self.at = found.end()
         return found[0]
 
     def expect(self, sign: str) -> None:
-        if not self.takes(sign):
-            self.refuse(f"'{sign}'")
+        if not self.accept(sign):
+            self.raise_expected(f"'{sign}'")
 
-    def is_over(self) -> bool:
-        return self.skipped() == len(self.text)
+    def is_at_end(self) -> bool:
+        return self.skip_blanks() == len(self.text)
 
-    def skipped(self) -> int:
+    def skip_blanks(self) -> int:
         """The place of the next sign that is no blank."""
         self.at = BLANKS.match(self.text, self.at).end()  # type: ignore[union-attr]
         return self.at
 
-    def refuse(self, wanted: str) -> NoReturn:
-        raise syntax_error(self.text, self.skipped(), f"expected {wanted}")
+    def raise_expected(self, wanted: str) -> NoReturn:
+        raise syntax_error(self.text, self.skip_blanks(), f"expected {wanted}")
 
 
-def syntax_error(query: str, place: int, complaint: str) -> Invalid:
+def syntax_error(query: str, position: int, complaint: str) -> Invalid:
     """A refusal that shows what stands at the place."""
-    rest = query[place : place + 30]
-    where = f"'{rest}{'…' if len(query) > place + 30 else ''}'" if rest else "the end"
-    return Invalid(f"The query cannot be understood at character {place + 1}, {where}: {complaint}.")
+    rest = query[position : position + 30]
+    where = f"'{rest}{'…' if len(query) > position + 30 else ''}'" if rest else "the end"
+    return Invalid(f"The query cannot be understood at character {position + 1}, {where}: {complaint}.")

@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from .fields import NOTHING, InvalidSearchValue, SearchField
 from .grammar import Clause, QueryValue
-from .sql import one_of
+from .sql import compare_any
 
 LEAST, MOST = -(2**63), 2**63 - 1
 
@@ -21,18 +21,20 @@ class IntegerField(SearchField):
     def value(self, value: QueryValue) -> int:
         text = value.text.strip()
         if not text.removeprefix("-").isdecimal() or not text.isascii():
-            raise InvalidSearchValue(value.place, "expected a whole number")
+            raise InvalidSearchValue(value.position, "expected a whole number")
         return max(LEAST, min(MOST, int(text[:40])))
 
     def comparison(self, clause: Clause, left: Any) -> Q:
         if clause.operator == "STARTS_WITH":
-            raise InvalidSearchValue(clause.place, f"{clause.field} is compared by its size, which begins with nothing")
+            raise InvalidSearchValue(
+                clause.position, f"{clause.field} is compared by its size, which begins with nothing"
+            )
         return super().comparison(clause, left)
 
-    def equal(self, left: Any, values: Sequence[QueryValue]) -> Q:
-        return Q(one_of(left, [self.value(value) for value in values]))
+    def equals_any(self, left: Any, values: Sequence[QueryValue]) -> Q:
+        return Q(compare_any(left, [self.value(value) for value in values]))
 
-    def null(self, left: Any) -> Q:
+    def null_condition(self, left: Any) -> Q:
         return NOTHING
 
 
@@ -41,16 +43,16 @@ class TimeField(IntegerField):
     """Moments: epoch milliseconds, or an ISO date such as 2026-11-21T07:00Z."""
 
     is_ordered: bool = False
-    begun_by: Callable[[int], Q] | None = None
+    started_by_time: Callable[[int], Q] | None = None
     """Rows that had begun by a moment: nothing ends before it begins."""
 
     def rank_of(self, clause: Clause) -> int | None:
         return None if clause.operator == "NULL" else self.rank
 
     def bounds(self, clause: Clause) -> Q | None:
-        if self.begun_by is None or clause.operator not in ("=", "<", "<=", "BETWEEN"):
+        if self.started_by_time is None or clause.operator not in ("=", "<", "<=", "BETWEEN"):
             return None
-        return self.begun_by(self.value(clause.values[-1]))
+        return self.started_by_time(self.value(clause.values[-1]))
 
     def value(self, value: QueryValue) -> int:
         text = value.text.strip()
@@ -62,5 +64,5 @@ class TimeField(IntegerField):
             return round(aware.timestamp() * 1000)
         except (ValueError, OverflowError, OSError):
             raise InvalidSearchValue(
-                value.place, "expected a moment: epoch milliseconds, or 2026-11-21T07:00:00Z"
+                value.position, "expected a moment: epoch milliseconds, or 2026-11-21T07:00:00Z"
             ) from None

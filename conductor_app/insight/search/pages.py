@@ -12,15 +12,15 @@ from django.db.models import F, OrderBy, Q, QuerySet
 
 from .places import PageEnd, PageEnds
 from .search_query import SearchQuery
-from .sql import Unordered, row_by_row
+from .sql import Unordered, disable_bulk_joins
 
-COUNTED = 10_000
+MAX_COUNTED = 10_000
 """Hits that are counted."""
-SORTED = 50_000
+MAX_SORTED = 50_000
 """Hits that are sorted by a field that has no index; the newest ones."""
 MOST_OLDER = 100
 """Rows that are found by a whole word of free text, beyond those that were looked through."""
-DEEP = 1_000
+DEEP_PAGE_START = 1_000
 """From here on a page is found by where the one before it ended, if that is remembered."""
 
 Sort = tuple[str, bool]
@@ -35,97 +35,97 @@ class SearchPage:
     total: int
     is_exact: bool = True
     since: Any = None
-    place: PageEnd | None = None
+    page_end: PageEnd | None = None
 
 
 class Search:
     """One question put to the rows of one table."""
 
     def __init__(
-        self, rows: QuerySet, question: SearchQuery, sorts: list[Sort] | None = None, shown: str = "pk"
+        self, rows: QuerySet, query: SearchQuery, sorts: list[Sort] | None = None, hit_column: str = "pk"
     ) -> None:
-        """`shown`: the column of the hits that pages are made of."""
-        self.question, self.language, self.shown = question, question.language, shown
+        """`hit_column`: the column of the hits that pages are made of."""
+        self.query, self.language, self.hit_column = query, query.language, hit_column
         self.newest = self.language.newest
         self.sorts = sorts or []
         self.descends = True
         if len(self.sorts) == 1 and self.sorts[0][0] == self.newest:
             [(_, self.descends)], self.sorts = self.sorts, []
         self.rows = rows.order_by()
-        self.since = self.bound()
-        self.matched = self.bounded(question.condition())
-        self.counted: dict[int, int] = {}
+        self.since = self.find_scan_start()
+        self.matched = self.within_scan(query.condition())
+        self.counts: dict[int, int] = {}
 
     def hits(self) -> QuerySet:
         """All hits in the order in which they are shown, for who cuts pages of them."""
         matched = self.matched
-        if not self.question.is_ordered and self.count(0) > COUNTED:
-            matched = self.bounded(self.question.condition(hides_lead=True))
+        if not self.query.is_ordered and self.count(0) > MAX_COUNTED:
+            matched = self.within_scan(self.query.condition(without_lead_index=True))
         return matched.order_by(*self.order())
 
     def page(self, start: int, size: int, places: PageEnds | None = None) -> SearchPage:
         """The hits from `start` on. What free text names in full follows the hits within the bound: it is older."""
         page = self.bounded_page(start, size, places)
-        if self.since is None or not self.question.words or not page.is_exact:
+        if self.since is None or not self.query.words or not page.is_exact:
             return page
-        older = self.older()
-        more = older[max(start - page.total, 0) : max(start + size - page.total, 0)]
-        return replace(page, ids=[*page.ids, *more], total=page.total + len(older))
+        older_hits = self.older_hits()
+        more = older_hits[max(start - page.total, 0) : max(start + size - page.total, 0)]
+        return replace(page, ids=[*page.ids, *more], total=page.total + len(older_hits))
 
-    def older(self) -> list[str]:
+    def older_hits(self) -> list[str]:
         """Rows before the bound that bear exactly the one word that is looked for."""
-        if len(self.question.words) > 1:
+        if len(self.query.words) > 1:
             return []
         found: set[str] = set()
         for column in self.language.exact:
-            same = self.rows.filter(**{column: self.question.words[0], f"{self.newest}__lt": self.since})
+            same = self.rows.filter(**{column: self.query.words[0], f"{self.newest}__lt": self.since})
             # The words of the index's own condition, without which SQLite does not take it.
             same = same.exclude(**{column: ""})
             found.update(same.values_list("pk", flat=True)[:MOST_OLDER])
-        rows = self.rows.filter(self.question.condition(), pk__in=found)
+        rows = self.rows.filter(self.query.condition(), pk__in=found)
         return self.ids(rows, self.order(Unordered(F(self.newest))), 0, MOST_OLDER) if found else []
 
     def bounded_page(self, start: int, size: int, places: PageEnds | None) -> SearchPage:
         if self.sorts:
             return self.sorted_page(start, size)
-        if self.question.is_ordered:
-            return self.read(self.matched, self.order(), start, size, places)
+        if self.query.is_ordered:
+            return self.read_page(self.matched, self.order(), start, size, places)
         total = self.count(start + size)
-        if total > max(COUNTED, start + size):
-            hidden = self.bounded(self.question.condition(hides_lead=True))
-            return self.read(hidden, self.order(), start, size, places)
+        if total > max(MAX_COUNTED, start + size):
+            hidden = self.within_scan(self.query.condition(without_lead_index=True))
+            return self.read_page(hidden, self.order(), start, size, places)
         ids = self.ids(self.matched, self.order(Unordered(F(self.newest))), start, size)
         return SearchPage(ids, total, since=self.since)
 
-    def read(self, matched: QuerySet, order: list, start: int, size: int, places: PageEnds | None) -> SearchPage:
+    def read_page(self, matched: QuerySet, order: list, start: int, size: int, places: PageEnds | None) -> SearchPage:
         """A page in the order of an index: as many rows are read as are shown."""
-        before = places.find(start) if places and start >= DEEP else None
+        before = places.find(start) if places and start >= DEEP_PAGE_START else None
         if before:
-            matched, skipped = matched.filter(self.after(before)), 0
+            matched, skipped = matched.filter(self.after_position(before)), 0
         else:
             skipped = start
-        columns = matched.order_by(*order).values_list(self.newest, "pk", self.shown)
+        columns = matched.order_by(*order).values_list(self.newest, "pk", self.hit_column)
         found = list(columns[skipped : skipped + size])
-        place = PageEnd(start + len(found), *found[-1][:2]) if found and len(found) == size else None
-        if places and place:
-            places.remember(place)
-        ids = [shown for *_, shown in found]
+        page_end = PageEnd(start + len(found), *found[-1][:2]) if found and len(found) == size else None
+        if places and page_end:
+            places.remember(page_end)
+        ids = [hit_column for *_, hit_column in found]
         if len(found) < size and (found or start == 0):
             return SearchPage(ids, start + len(found), since=self.since)
         total = self.count(start + size)
-        is_exact = total <= max(COUNTED, start + size)
-        return SearchPage(ids, total, is_exact, self.since, place)
+        is_exact = total <= max(MAX_COUNTED, start + size)
+        return SearchPage(ids, total, is_exact, self.since, page_end)
 
     def sorted_page(self, start: int, size: int) -> SearchPage:
         column, descends = self.sorts[0]
-        if self.question.lead is None and len(self.sorts) == 1 and column in self.language.sorts_by_index:
+        if self.query.lead is None and len(self.sorts) == 1 and column in self.language.sorts_by_index:
             return self.page_by_index(column, descends, start, size)
         total = self.count(start + size)
-        is_exact = total <= max(COUNTED, start + size)
+        is_exact = total <= max(MAX_COUNTED, start + size)
         matched = self.matched
-        if not is_exact and not self.is_small(matched):
+        if not is_exact and not self.can_sort_all(matched):
             matched = matched.filter(**{f"{self.newest}__gte": self.since})
-        order = [self.ordered(F(column), descends) for column, descends in self.sorts]
+        order = [self.order_with_nulls(F(column), descends) for column, descends in self.sorts]
         return SearchPage(self.ids(matched, [*order, *self.order()], start, size), total, is_exact, self.since)
 
     def page_by_index(self, column: str, descends: bool, start: int, size: int) -> SearchPage:
@@ -134,69 +134,69 @@ class Search:
         matched = self.matched.filter(**{f"{column}__isnull": False})
         ids = self.ids(matched, [OrderBy(F(column), descending=descends), *ties], start, size)
         if len(ids) < size:
-            order = [self.ordered(F(column), descends), *self.order()]
+            order = [self.order_with_nulls(F(column), descends), *self.order()]
             ids = self.ids(self.matched, order, start, size)
         total = self.count(start + size)
-        return SearchPage(ids, total, total <= max(COUNTED, start + size), self.since)
+        return SearchPage(ids, total, total <= max(MAX_COUNTED, start + size), self.since)
 
-    def is_small(self, matched: QuerySet) -> bool:
+    def can_sort_all(self, matched: QuerySet) -> bool:
         """Whether there are few enough hits to sort; if not, `since` says from where on they are."""
-        last = self.nth_newest(matched, SORTED)
+        last = self.nth_newest(matched, MAX_SORTED)
         self.since = last or self.since
         return last is None
 
-    def bound(self) -> Any:
+    def find_scan_start(self) -> Any:
         """Where looking begins, if not all can be looked at."""
-        reach, question = self.question.reach, self.question
-        if reach is None:
+        scan_limit, query = self.query.scan_limit, self.query
+        if scan_limit is None:
             return None
-        led = self.rows.filter(question.lead_condition())
-        if not question.is_ordered:
-            if led.values("pk")[: reach + 1].count() <= reach:
+        led = self.rows.filter(query.lead_condition())
+        if not query.is_ordered:
+            if led.values("pk")[: scan_limit + 1].count() <= scan_limit:
                 return None
             led = self.rows
-        return self.nth_newest(led, reach)
+        return self.nth_newest(led, scan_limit)
 
     def nth_newest(self, rows: QuerySet, number: int) -> Any:
         """Where the row of this number began, the newest being number 0; None if there are fewer."""
         order = OrderBy(F(self.newest), descending=True)
         return rows.order_by(order).values_list(self.newest, flat=True)[number : number + 1].first()
 
-    def bounded(self, condition: Q) -> QuerySet:
+    def within_scan(self, condition: Q) -> QuerySet:
         matched = self.rows.filter(condition)
         return matched if self.since is None else matched.filter(**{f"{self.newest}__gte": self.since})
 
     def count(self, ends: int) -> int:
         """How many there are, counted a little beyond the end of the page; each such end once."""
-        most = max(COUNTED, ends) + 1
-        if most not in self.counted:
-            with row_by_row() if self.language.is_joined else nullcontext():
-                self.counted[most] = self.matched.values("pk")[:most].count()
-        return self.counted[most]
+        most = max(MAX_COUNTED, ends) + 1
+        if most not in self.counts:
+            with disable_bulk_joins() if self.language.is_joined else nullcontext():
+                self.counts[most] = self.matched.values("pk")[:most].count()
+        return self.counts[most]
 
     def order(self, newest: Any = None) -> list[OrderBy]:
         """The newest first, unless the oldest are asked for."""
         order = [OrderBy(newest or F(self.newest), descending=True)]
         if self.newest != "id":
             # An index of few rows does not list them by their ids too: SQLite would rather read all rows in order.
-            order.append(OrderBy(Unordered(F("id")) if self.question.is_rare(self.question.lead) else F("id")))
+            order.append(OrderBy(Unordered(F("id")) if self.query.is_rare(self.query.lead) else F("id")))
         return order if self.descends else reversed_order(order)
 
-    def after(self, place: PageEnd) -> Q:
+    def after_position(self, page_end: PageEnd) -> Q:
         """What comes behind a place in this order."""
         moment, further = ("lt", "gt") if self.descends else ("gt", "lt")
         if self.newest == "id":
-            return Q(**{f"id__{moment}": place.id})
-        same = Q(**{self.newest: place.moment, f"id__{further}": place.id})
-        return Q(**{f"{self.newest}__{moment}e": place.moment}) & (
-            Q(**{f"{self.newest}__{moment}": place.moment}) | same
+            return Q(**{f"id__{moment}": page_end.id})
+        same = Q(**{self.newest: page_end.moment, f"id__{further}": page_end.id})
+        return Q(**{f"{self.newest}__{moment}e": page_end.moment}) & (
+            Q(**{f"{self.newest}__{moment}": page_end.moment}) | same
         )
 
     def ids(self, matched: QuerySet, order: list, start: int, size: int) -> list[str]:
-        return list(matched.order_by(*order).values_list(self.shown, flat=True)[start : start + size])
+        return list(matched.order_by(*order).values_list(self.hit_column, flat=True)[start : start + size])
 
     @staticmethod
-    def ordered(column: F, descends: bool) -> OrderBy:
+    def order_with_nulls(column: F, descends: bool) -> OrderBy:
         """What has no moment yet sorts as the earliest (api §6.2)."""
         return OrderBy(column, descending=descends, nulls_first=not descends or None, nulls_last=descends or None)
 

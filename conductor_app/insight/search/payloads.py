@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
-from .documents import DocumentCondition, path_of
+from .documents import DocumentCondition, parse_document_path
 from .fields import NOTHING, SearchField, check_pattern
 from .grammar import Clause
 
-DOCUMENTS = 20_000
+DOCUMENT_SCAN_LIMIT = 20_000
 """Rows whose documents are looked into."""
 
 
@@ -16,12 +16,12 @@ DOCUMENTS = 20_000
 class DocumentSearchField(SearchField):
     """An input, an output or the variables: as a whole with stars, or at a path."""
 
-    reach: int = DOCUMENTS
+    scan_limit: int = DOCUMENT_SCAN_LIMIT
 
-    def condition(self, clause: Clause, hidden: bool) -> Q:
-        path = path_of(clause.field[len(clause.field.split(".")[0].split("[")[0]) :])
+    def condition(self, clause: Clause, without_index: bool) -> Q:
+        path = parse_document_path(clause.field[len(clause.field.split(".")[0].split("[")[0]) :])
         if not path:
-            return super().condition(clause, hidden)
+            return super().condition(clause, without_index)
         match clause.operator:
             case "IN":
                 found = NOTHING

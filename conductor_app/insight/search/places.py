@@ -14,7 +14,7 @@ import orjson
 
 from ... import clock
 
-MOST_REMEMBERED, KEPT_MS = 2_000, 60_000
+MOST_REMEMBERED, REMEMBER_MS = 2_000, 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,30 +29,32 @@ class PageEnd:
 class PageEnds:
     """Where the pages of one question ended."""
 
-    def __init__(self, question: object, kind: type, query_id: str = "", skips_memory: bool = False) -> None:
+    def __init__(self, query: object, kind: type, query_id: str = "", skips_memory: bool = False) -> None:
         self.kind = kind
-        self.digest = blake2b(orjson.dumps(question), digest_size=12).hexdigest()
-        self.told, self.skips_memory = self.read(query_id), skips_memory
+        self.digest = blake2b(orjson.dumps(query), digest_size=12).hexdigest()
+        self.client_page_end, self.skips_memory = self.decode_query_id(query_id), skips_memory
 
     def find(self, start: int) -> PageEnd | None:
         """The place where the page before this one ended, if it is known."""
-        if self.told and self.told.start == start:
-            return self.told
-        kept = None if self.skips_memory else _kept.get((self.digest, start))
+        if self.client_page_end and self.client_page_end.start == start:
+            return self.client_page_end
+        kept = None if self.skips_memory else _page_ends.get((self.digest, start))
         return kept[1] if kept and kept[0] > clock.now() else None
 
-    def remember(self, place: PageEnd) -> None:
+    def remember(self, page_end: PageEnd) -> None:
         """Keep it for the next page."""
-        _kept.pop((self.digest, place.start), None)
-        _kept[self.digest, place.start] = (clock.now() + KEPT_MS, place)
-        while len(_kept) > MOST_REMEMBERED:
-            _kept.popitem(last=False)
+        _page_ends.pop((self.digest, page_end.start), None)
+        _page_ends[self.digest, page_end.start] = (clock.now() + REMEMBER_MS, page_end)
+        while len(_page_ends) > MOST_REMEMBERED:
+            _page_ends.popitem(last=False)
 
-    def query_id(self, place: PageEnd) -> str:
+    def query_id(self, page_end: PageEnd) -> str:
         """The place as a client carries it."""
-        return base64.urlsafe_b64encode(orjson.dumps([self.digest, place.start, place.moment, place.id])).decode()
+        return base64.urlsafe_b64encode(
+            orjson.dumps([self.digest, page_end.start, page_end.moment, page_end.id])
+        ).decode()
 
-    def read(self, query_id: str) -> PageEnd | None:
+    def decode_query_id(self, query_id: str) -> PageEnd | None:
         """The place that a client brings back; nothing if it belongs to another question."""
         try:
             digest, start, moment, id = orjson.loads(base64.urlsafe_b64decode(query_id.encode()))
@@ -62,4 +64,4 @@ class PageEnds:
         return PageEnd(start, moment, id) if is_ours and isinstance(moment, self.kind) else None
 
 
-_kept: OrderedDict[tuple[str, int], tuple[int, PageEnd]] = OrderedDict()
+_page_ends: OrderedDict[tuple[str, int], tuple[int, PageEnd]] = OrderedDict()

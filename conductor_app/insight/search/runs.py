@@ -23,7 +23,7 @@ CHANGES_AFTER_END_MS = 300_000
 class DefinitionNameField(SearchField):
     """Names of definitions: patterns are looked up among the plans, which are few."""
 
-    def plain(self, clause: Clause) -> Clause:
+    def rewrite_for_index(self, clause: Clause) -> Clause:
         texts = [value.text for value in clause.values]
         if clause.operator == "STARTS_WITH":
             texts = [texts[0].replace("*", "") + "*"]
@@ -31,11 +31,11 @@ class DefinitionNameField(SearchField):
             return clause
         for value in clause.values:
             check_pattern(value, value.text)
-        names = [name for text in texts for name in (named_like(text) if "*" in text else [text])]
-        return Clause(clause.field, "IN", tuple(QueryValue(name, clause.place) for name in names), clause.place)
+        names = [name for text in texts for name in (definition_names_like(text) if "*" in text else [text])]
+        return Clause(clause.field, "IN", tuple(QueryValue(name, clause.position) for name in names), clause.position)
 
 
-def named_like(pattern: str) -> list[str]:
+def definition_names_like(pattern: str) -> list[str]:
     """The names of definitions that match."""
     found = ResolvedDefinition.objects.filter(matches_pattern(F("name"), pattern)).order_by("name")
     return list(found.values_list("name", flat=True).distinct()[:MOST_NAMES])
@@ -48,53 +48,53 @@ class UpdatedField(TimeField):
     def rank_of(self, clause: Clause) -> int | None:
         return self.rank if clause.operator in (">", ">=", "=", "BETWEEN") else None
 
-    def condition(self, clause: Clause, hidden: bool) -> Q:
-        found = super().condition(clause, hidden)
-        if hidden or self.rank_of(clause) is None:
+    def condition(self, clause: Clause, without_index: bool) -> Q:
+        found = super().condition(clause, without_index)
+        if without_index or self.rank_of(clause) is None:
             return found
         since = self.value(clause.values[0]) - CHANGES_AFTER_END_MS
         return found & (Q(ended_at__gte=since) | Q(status__in=sorted(RUN.open)))
 
 
-def begun_by(moment: int) -> Q:
+def started_by_time(moment: int) -> Q:
     """Runs that had begun by a moment."""
     return Q(created_at__lte=moment)
 
 
-ALWAYS = frozenset([""])
+COVERED_BY_ALL_ROWS = frozenset([""])
 NAME = DefinitionNameField("name", rank=2)
-UPDATED = UpdatedField("updated_at", rank=5, begun_by=begun_by)
+UPDATED = UpdatedField("updated_at", rank=5, started_by_time=started_by_time)
 
 FIELDS: dict[str, SearchField] = {
     "workflowId": IdSearchField("id", rank=0),
     "workflowType": NAME,
     "workflowName": NAME,
-    "version": IntegerField("version", read_with=frozenset(["", "workflowType", "workflowName"])),
-    "status": ChoiceField("status", rank=3, read_with=frozenset(["workflowType", "workflowName"]),
-                    spelled=tuple(sorted(RUN.statuses))),
-    "correlationId": SearchField("correlation_id", rank=1, partial=True),
+    "version": IntegerField("version", covered_by=frozenset(["", "workflowType", "workflowName"])),
+    "status": ChoiceField("status", rank=3, covered_by=frozenset(["workflowType", "workflowName"]),
+                    choices=tuple(sorted(RUN.statuses))),
+    "correlationId": SearchField("correlation_id", rank=1, has_partial_index=True),
     "idempotencyKey": SearchField("idempotency_key", rank=1, is_nullable=True, is_ordered=False),
-    "parentWorkflowId": SearchField("parent_id", rank=1, partial=True, read_with=ALWAYS),
-    "startTime": TimeField("created_at", is_bound=True),
-    "createTime": TimeField("created_at", is_bound=True),
-    "endTime": TimeField("ended_at", rank=4, is_nullable=True, begun_by=begun_by),
+    "parentWorkflowId": SearchField("parent_id", rank=1, has_partial_index=True, covered_by=COVERED_BY_ALL_ROWS),
+    "startTime": TimeField("created_at", is_order_column=True),
+    "createTime": TimeField("created_at", is_order_column=True),
+    "endTime": TimeField("ended_at", rank=4, is_nullable=True, started_by_time=started_by_time),
     "updateTime": UPDATED,
     "modifiedTime": UPDATED,
-    "priority": IntegerField("priority", read_with=ALWAYS),
-    "createdBy": SearchField("started_by", read_with=ALWAYS),
-    "event": SearchField("event", rank=1, partial=True),
-    "rateLimitKey": SearchField("limit_key", rank=1, partial=True),
+    "priority": IntegerField("priority", covered_by=COVERED_BY_ALL_ROWS),
+    "createdBy": SearchField("started_by", covered_by=COVERED_BY_ALL_ROWS),
+    "event": SearchField("event", rank=1, has_partial_index=True),
+    "rateLimitKey": SearchField("limit_key", rank=1, has_partial_index=True),
     "failedReferenceTaskNames": NameListField("failed_refs", rank=6),
     "failedTaskNames": NameListField("failed_names"),
     "reasonForIncompletion": RareTextField("reason", rank=6),
-    "classifier": ConstantField("", says="workflow", read_with=ALWAYS),
+    "classifier": ConstantField("", constant="workflow", covered_by=COVERED_BY_ALL_ROWS),
     "input": DocumentSearchField("input"),
     "output": DocumentSearchField("output"),
     "variables": DocumentSearchField("variables"),
 }  # fmt: skip
 
 RUNS = SearchLanguage(
-    things="workflows",
+    plural_name="workflows",
     fields=FIELDS,
     newest="created_at",
     texts=("id", "name", "correlation_id", "reason", "input", "output", "failed_refs", "idempotency_key", "status"),

@@ -1,7 +1,7 @@
 """What a search asks for: the tree of conditions as one condition on rows, and which part of it an index answers best.
 
 Each database is led to one good plan. The part that an index narrows down most leads; SQLite, which does not count,
-does not see the others' indexes. Where a condition is not told by an index, `reach` says how many rows may be looked
+does not see the others' indexes. Where no index serves a condition, `scan_limit` says how many rows may be looked
 at for it, the newest first: so every search ends soon, and says so where it did not look at everything.
 """
 
@@ -21,7 +21,7 @@ from .sql import contains_words
 from .words import ChoiceField
 
 MOST_WORDS = 10
-FREE_TEXT = 5_000
+FREE_TEXT_SCAN_LIMIT = 5_000
 """Rows whose texts are looked through for words anywhere in them."""
 
 
@@ -29,7 +29,7 @@ FREE_TEXT = 5_000
 class SearchLanguage:
     """What can be asked about one kind of thing. `newest`: the column by which the newest come first."""
 
-    things: str
+    plural_name: str
     fields: Mapping[str, SearchField]
     newest: str
     texts: tuple[str, ...]
@@ -40,29 +40,29 @@ class SearchLanguage:
     sorts_by_index: frozenset[str]
     is_joined: bool = False
     """Whether fields of other tables are asked for."""
-    spelled: dict[str, str] = field(init=False)
+    names_by_lowercase: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "spelled", {name.lower(): name for name in self.fields})
+        object.__setattr__(self, "names_by_lowercase", {name.lower(): name for name in self.fields})
 
     def field_of(self, clause: Clause) -> tuple[str, SearchField]:
         """The field that a clause speaks of; raises Misread."""
         base = base_of(clause.field)
-        name = self.spelled.get(base.lower())
+        name = self.names_by_lowercase.get(base.lower())
         if name is None:
             known = ", ".join(sorted(self.fields))
             raise InvalidSearchValue(
-                clause.place, f"there is no field '{base[:50]}' of {self.things}; there are: {known}"
+                clause.position, f"there is no field '{base[:50]}' of {self.plural_name}; there are: {known}"
             )
         found = self.fields[name]
         if clause.field != base and not isinstance(found, DocumentSearchField):
-            raise InvalidSearchValue(clause.place, f"'{name}' is no document, so there is nothing inside it")
+            raise InvalidSearchValue(clause.position, f"'{name}' is no document, so there is nothing inside it")
         return name, found
 
-    def speaks(self, text: str) -> bool:
+    def is_query(self, text: str) -> bool:
         """Whether a text begins as a query does: with a field of ours that is compared with something."""
         begins = CLAUSE_AHEAD.match(text)
-        return begins is not None and base_of(begins["field"]).lower() in self.spelled
+        return begins is not None and base_of(begins["field"]).lower() in self.names_by_lowercase
 
 
 def base_of(field: str) -> str:
@@ -71,15 +71,15 @@ def base_of(field: str) -> str:
 
 
 class SearchQuery:
-    """One search's conditions. `also` are conditions that come beside the query."""
+    """One search's conditions. `extra_clauses` are conditions that come beside the query."""
 
     def __init__(
-        self, language: SearchLanguage, query: str = "", free_text: str = "", also: Iterable[Clause] = ()
+        self, language: SearchLanguage, query: str = "", free_text: str = "", extra_clauses: Iterable[Clause] = ()
     ) -> None:
         self.language, self.query = language, query
         condition = parse_query(query)
         parts = condition.parts if isinstance(condition, All) else (condition,) if condition else ()
-        self.parts: tuple[Condition, ...] = tuple(map(self.plain, (*also, *parts)))
+        self.parts: tuple[Condition, ...] = tuple(map(self.rewrite_for_index, (*extra_clauses, *parts)))
         ranked = [(rank, at) for at, part in enumerate(self.parts) if (rank := self.rank(part)) is not None]
         self.lead = self.parts[min(ranked)[1]] if ranked else None
         self.words = words_of(free_text)
@@ -93,35 +93,37 @@ class SearchQuery:
         return is_single and self.language.field_of(self.lead)[1].is_ordered
 
     @property
-    def reach(self) -> int | None:
+    def scan_limit(self) -> int | None:
         """How many rows may be looked at; None is all that the index leads to."""
         rest = [part for part in self.parts if part is not self.lead or self.is_rare(part)]
-        reaches = [reach for part in rest if (reach := self.reach_of(part)) is not None]
-        return min([*reaches, *([FREE_TEXT] if self.words else [])], default=None)
+        scan_limits = [scan_limit for part in rest if (scan_limit := self.scan_limit_of(part)) is not None]
+        return min([*scan_limits, *([FREE_TEXT_SCAN_LIMIT] if self.words else [])], default=None)
 
-    def condition(self, hides_lead: bool = False) -> Q:
+    def condition(self, without_lead_index: bool = False) -> Q:
         """Everything that is asked for, as a condition on rows; raises Invalid where a value does not fit."""
-        asked = [self.q(part, hides_lead or part is not self.lead) for part in self.parts]
-        told = [self.asked(part)[1].listed(part) for part in self.parts if self.is_told(part)]
-        return reduce(and_, [*asked, *told], self.free())
+        asked = [self.build_condition(part, without_lead_index or part is not self.lead) for part in self.parts]
+        index_conditions = [self.asked(part)[1].index_filter(part) for part in self.parts if self.is_covered(part)]
+        return reduce(and_, [*asked, *index_conditions], self.free_text_condition())
 
     def lead_condition(self) -> Q:
         """What the index is asked for, and the bounds of time."""
-        bounds = [self.q(part, hidden=False) for part in self.parts if self.is_in_order(part)]
+        bounds = [
+            self.build_condition(part, without_index=False) for part in self.parts if self.is_on_order_column(part)
+        ]
         clauses = [part for part in self.parts if isinstance(part, Clause)]
-        with self.pointing():
+        with self.locate_errors():
             bounds += [bound for part in clauses if (bound := self.asked(part)[1].bounds(part)) is not None]
         if self.is_rare(self.lead):
             bounds.append(self.asked(self.lead)[1].index_condition(self.lead))
         elif self.lead is not None:
-            bounds.append(self.q(self.lead, hidden=False))
+            bounds.append(self.build_condition(self.lead, without_index=False))
         return reduce(and_, bounds, EVERYTHING)
 
     def is_rare(self, part: Condition | None) -> bool:
         """Whether an index lists rows for it that still have to be looked at."""
         return isinstance(part, Clause) and isinstance(self.asked(part)[1], RareTextField)
 
-    def free(self) -> Q:
+    def free_text_condition(self) -> Q:
         found = EVERYTHING
         for word in self.words:
             anywhere = NOTHING
@@ -130,19 +132,19 @@ class SearchQuery:
             found &= anywhere
         return found
 
-    def plain(self, part: Condition) -> Condition:
+    def rewrite_for_index(self, part: Condition) -> Condition:
         """The same in the words that indexes answer best."""
         match part:
             case Clause():
-                with self.pointing():
-                    return self.asked(part)[1].plain(part)
+                with self.locate_errors():
+                    return self.asked(part)[1].rewrite_for_index(part)
             case Not(part=Clause(operator="=" | "IN") as clause):
                 found = self.asked(clause)[1]
                 # All other words of a field are known.
-                return found.opposite(clause) if isinstance(found, ChoiceField) else part
+                return found.negate_clause(clause) if isinstance(found, ChoiceField) else part
             case Not():
                 return part
-        return replace(part, parts=tuple(map(self.plain, part.parts)))
+        return replace(part, parts=tuple(map(self.rewrite_for_index, part.parts)))
 
     def rank(self, part: Condition) -> int | None:
         match part:
@@ -156,46 +158,48 @@ class SearchQuery:
             return max(known) if len(known) == len(ranks) else None
         return min(known, default=None)
 
-    def reach_of(self, part: Condition) -> int | None:
+    def scan_limit_of(self, part: Condition) -> int | None:
         match part:
             case Clause():
-                return None if self.is_told(part) or self.is_in_order(part) else self.asked(part)[1].reach
+                return (
+                    None if self.is_covered(part) or self.is_on_order_column(part) else self.asked(part)[1].scan_limit
+                )
             case Not():
-                return self.reach_of(part.part)
-        reaches = [reach for each in part.parts if (reach := self.reach_of(each)) is not None]
-        return min(reaches, default=None)
+                return self.scan_limit_of(part.part)
+        scan_limits = [scan_limit for each in part.parts if (scan_limit := self.scan_limit_of(each)) is not None]
+        return min(scan_limits, default=None)
 
-    def is_told(self, part: Condition) -> bool:
+    def is_covered(self, part: Condition) -> bool:
         """Whether the index that leads tells it too."""
         leading = self.asked(self.lead)[0] if isinstance(self.lead, Clause) else None if self.lead else ""
-        return isinstance(part, Clause) and part is not self.lead and self.asked(part)[1].is_told_by(leading, part)
+        return isinstance(part, Clause) and part is not self.lead and self.asked(part)[1].is_covered_by(leading, part)
 
-    def is_in_order(self, part: Condition) -> bool:
+    def is_on_order_column(self, part: Condition) -> bool:
         """Whether it bounds the moment by which rows are ordered."""
-        return isinstance(part, Clause) and self.asked(part)[1].is_bound
+        return isinstance(part, Clause) and self.asked(part)[1].is_order_column
 
-    def q(self, part: Condition, hidden: bool) -> Q:
+    def build_condition(self, part: Condition, without_index: bool) -> Q:
         match part:
             case Clause():
                 _, found = self.asked(part)
-                with self.pointing():
-                    return found.condition(part, hidden and not self.is_in_order(part))
+                with self.locate_errors():
+                    return found.condition(part, without_index and not self.is_on_order_column(part))
             case Not():
-                return ~self.q(part.part, hidden)
-        found = [self.q(each, hidden) for each in part.parts]
+                return ~self.build_condition(part.part, without_index)
+        found = [self.build_condition(each, without_index) for each in part.parts]
         return reduce(lambda one, other: one | other if isinstance(part, Any) else one & other, found)
 
     def asked(self, clause: Clause) -> tuple[str, SearchField]:
-        with self.pointing():
+        with self.locate_errors():
             return self.language.field_of(clause)
 
     @contextmanager
-    def pointing(self) -> Iterator[None]:
+    def locate_errors(self) -> Iterator[None]:
         """What cannot be read is refused with its place in the query."""
         try:
             yield
         except InvalidSearchValue as misread:
-            raise syntax_error(self.query, misread.place, misread.message) from None
+            raise syntax_error(self.query, misread.position, misread.message) from None
 
 
 def words_of(free_text: str) -> list[str]:

@@ -12,11 +12,11 @@ COMPARED = {"=": Exact, ">": GreaterThan, ">=": GreaterThanOrEqual, "<": LessTha
 MOST_STARS, LONGEST_PATTERN = 5, 1_000
 
 
-WAYS_OF_MANY = ("enable_hashjoin", "enable_mergejoin", "max_parallel_workers_per_gather")
+BULK_JOIN_SETTINGS = ("enable_hashjoin", "enable_mergejoin", "max_parallel_workers_per_gather")
 
 
 @contextmanager
-def row_by_row() -> Iterator[None]:
+def disable_bulk_joins() -> Iterator[None]:
     """Let PostgreSQL look up what rows are joined with by its key.
 
     It takes a bounded search for one of all rows, and would read the other table whole, with all processors.
@@ -25,11 +25,11 @@ def row_by_row() -> Iterator[None]:
         yield
         return
     with connection.cursor() as cursor:
-        cursor.execute("; ".join(f"SET {way} = 0" for way in WAYS_OF_MANY))
+        cursor.execute("; ".join(f"SET {way} = 0" for way in BULK_JOIN_SETTINGS))
         try:
             yield
         finally:
-            cursor.execute("; ".join(f"RESET {way}" for way in WAYS_OF_MANY))
+            cursor.execute("; ".join(f"RESET {way}" for way in BULK_JOIN_SETTINGS))
 
 
 class UnindexedColumn(Func):
@@ -45,7 +45,7 @@ class UnindexedColumn(Func):
         return compiler.compile(self.source_expressions[0])
 
 
-class IsThere(Func):
+class IsNotNull(Func):
     """Whether a column has a value; SQLite shall not look for that in an index."""
 
     template = "+%(expressions)s IS NOT NULL"
@@ -79,9 +79,9 @@ class MatchesPattern(Func):
         return self.as_sql(compiler, connection, arg_joiner=" ILIKE ", **context)
 
 
-def column(name: str, is_hidden: bool) -> Expression | F:
+def column_expression(name: str, without_index: bool) -> Expression | F:
     """A column to compare with."""
-    return UnindexedColumn(F(name)) if is_hidden else F(name)
+    return UnindexedColumn(F(name)) if without_index else F(name)
 
 
 def compare_column(left: Any, operator: str, value: Any) -> Expression:
@@ -89,7 +89,7 @@ def compare_column(left: Any, operator: str, value: Any) -> Expression:
     return COMPARED[operator](left, typed_number(value))
 
 
-def one_of(left: Any, values: list[Any]) -> Expression:
+def compare_any(left: Any, values: list[Any]) -> Expression:
     """IN; a single value is compared with =."""
     return (
         Exact(left, typed_number(values[0]))

@@ -28,15 +28,15 @@ AttemptLine = namedtuple("AttemptLine", [*(name.replace("__", "_") for name in A
 
 def run_lines(ids: Sequence[str]) -> list[RunLine]:
     """The runs with these ids, in their order."""
-    return _lines(Run.objects.all(), RUN_COLUMNS, RunLine, ids)
+    return _load_lines(Run.objects.all(), RUN_COLUMNS, RunLine, ids)
 
 
 def attempt_lines(ids: Sequence[str]) -> list[AttemptLine]:
     """The attempts with these ids, in their order."""
-    return _lines(Attempt.objects.all(), ATTEMPT_COLUMNS, AttemptLine, ids)
+    return _load_lines(Attempt.objects.all(), ATTEMPT_COLUMNS, AttemptLine, ids)
 
 
-def _lines(rows: QuerySet, columns: Sequence[str], kind: Any, ids: Sequence[str]) -> list[Any]:
+def _load_lines(rows: QuerySet, columns: Sequence[str], kind: Any, ids: Sequence[str]) -> list[Any]:
     if not ids:
         return []
     most = min(LONGEST_SHOWN, MOST_SHOWN // len(ids))

@@ -16,25 +16,25 @@ from .grammar import Clause, QueryValue
 from .numbers import IntegerField, TimeField
 from .payloads import DocumentSearchField
 from .search_query import SearchLanguage
-from .sql import IsThere, column, matches_pattern, one_of
+from .sql import IsNotNull, column_expression, compare_any, matches_pattern
 from .words import ChoiceField
 
 MOST_RUNS = 1_000
-JOINED = 50_000
+JOINED_SCAN_LIMIT = 50_000
 """Rows whose task or run is looked at too."""
-ODD = ("COMPLETED_WITH_ERRORS", "SKIPPED")
+TASK_ONLY_STATUSES = ("COMPLETED_WITH_ERRORS", "SKIPPED")
 """Statuses that a task bears, and not its newest attempt."""
-BAD = tuple(sorted(ATTEMPT.final - {"COMPLETED"}))
-OPEN = tuple(sorted(ATTEMPT.open))
+FAILED_STATUSES = tuple(sorted(ATTEMPT.final - {"COMPLETED"}))
+OPEN_STATUSES = tuple(sorted(ATTEMPT.open))
 OWN_STATUS = {WIRE_STATUS.get(status, status): status for status in sorted(ATTEMPT.statuses)}
-NAMES = frozenset(["taskDefName", "taskType"])
+TASK_NAME_FIELDS = frozenset(["taskDefName", "taskType"])
 SPELLED_TYPES = {"FORK": ("FORK_JOIN", "FORK_JOIN_DYNAMIC")}
 
 
-def attempts_of_runs() -> QuerySet:
+def searchable_attempts() -> QuerySet:
     """What is looked at. Where no task stands alone nothing is said of it: an index then tells where looking begins."""
     found = Attempt.objects.all()
-    return found.filter(IsThere(F("run_id"))) if found.filter(run__isnull=True).exists() else found
+    return found.filter(IsNotNull(F("run_id"))) if found.filter(run__isnull=True).exists() else found
 
 
 class AmongLiterals(Func):
@@ -54,48 +54,54 @@ class TaskStatus(ChoiceField):
     def rank_of(self, clause: Clause) -> int | None:
         if super().rank_of(clause) is None:
             return None
-        words = set(self.chosen(clause))
+        words = set(self.matching_choices(clause))
         own = {OWN_STATUS.get(word, word) for word in words}
-        is_indexed = any(own <= set(indexed) for indexed in (BAD, OPEN, ODD))
+        is_indexed = any(own <= set(indexed) for indexed in (FAILED_STATUSES, OPEN_STATUSES, TASK_ONLY_STATUSES))
         return self.rank if is_indexed else None
 
-    def is_told_by(self, leading: str, clause: Clause) -> bool:
+    def is_covered_by(self, leading: str, clause: Clause) -> bool:
         """What has ended badly is listed by its name too."""
-        is_bad = clause.operator in ("=", "IN") and {OWN_STATUS.get(word) for word in self.chosen(clause)} <= set(BAD)
-        return leading in NAMES and is_bad
+        is_bad = clause.operator in ("=", "IN") and {
+            OWN_STATUS.get(word) for word in self.matching_choices(clause)
+        } <= set(FAILED_STATUSES)
+        return leading in TASK_NAME_FIELDS and is_bad
 
-    def listed(self, clause: Clause) -> Q:
-        return Q(AmongLiterals("status", BAD))
+    def index_filter(self, clause: Clause) -> Q:
+        return Q(AmongLiterals("status", FAILED_STATUSES))
 
-    def among(self, found: list[str], hidden: bool) -> Q:
+    def choices_condition(self, found: list[str], without_index: bool) -> Q:
         own = [OWN_STATUS[word] for word in found if word in OWN_STATUS]
-        shows_task = Q(task__status__in=ODD, task__attempt_id=F("id"))
+        shows_task = Q(task__status__in=TASK_ONLY_STATUSES, task__attempt_id=F("id"))
         conditions = NOTHING
         if own:
-            conditions |= Q(one_of(column("status", hidden), own)) & ~shows_task & self.index_words(own, hidden)
-        if odd := [word for word in found if word in ODD]:
-            literal = Q(AmongLiterals("task__status", ODD)) if not own else Q()
+            conditions |= (
+                Q(compare_any(column_expression("status", without_index), own))
+                & ~shows_task
+                & self.index_words(own, without_index)
+            )
+        if odd := [word for word in found if word in TASK_ONLY_STATUSES]:
+            literal = Q(AmongLiterals("task__status", TASK_ONLY_STATUSES)) if not own else Q()
             conditions |= Q(task__status__in=odd, task__attempt_id=F("id")) & literal
         return conditions
 
     @staticmethod
-    def index_words(own: list[str], hidden: bool) -> Q:
-        words = next((words for words in (BAD, OPEN) if set(own) <= set(words)), ())
-        return Q(AmongLiterals("status", words)) if words and not hidden else Q()
+    def index_words(own: list[str], without_index: bool) -> Q:
+        words = next((words for words in (FAILED_STATUSES, OPEN_STATUSES) if set(own) <= set(words)), ())
+        return Q(AmongLiterals("status", words)) if words and not without_index else Q()
 
 
 @dataclass(frozen=True)
 class TaskName(SearchField):
     """The name of what a task does: a task definition's, or the type of a step that the engine does itself."""
 
-    def is_sharp(self, text: str) -> bool:
-        return super().is_sharp(text) and text not in STEP_TYPES and text not in SPELLED_TYPES
+    def is_selective(self, text: str) -> bool:
+        return super().is_selective(text) and text not in STEP_TYPES and text not in SPELLED_TYPES
 
-    def equal(self, left: Any, values: Sequence[QueryValue]) -> Q:
-        types = [kind for value in values if not self.is_sharp(value.text) for kind in self.types(value.text)]
-        named = [value for value in values if self.is_sharp(value.text) or "*" in value.text]
+    def equals_any(self, left: Any, values: Sequence[QueryValue]) -> Q:
+        types = [kind for value in values if not self.is_selective(value.text) for kind in self.types(value.text)]
+        named = [value for value in values if self.is_selective(value.text) or "*" in value.text]
         by_type = Q(task__type__in=types) if types else NOTHING
-        return by_type | super().equal(left, named) if named else by_type
+        return by_type | super().equals_any(left, named) if named else by_type
 
     def types(self, text: str) -> tuple[str, ...]:
         return SPELLED_TYPES.get(text, (text,))
@@ -105,7 +111,7 @@ class TaskName(SearchField):
 class ScheduledField(TimeField):
     """When an attempt was scheduled; its id says the same, and is what rows are ordered by."""
 
-    def condition(self, clause: Clause, hidden: bool) -> Q:
+    def condition(self, clause: Clause, without_index: bool) -> Q:
         found = super().condition(clause, True)
         match clause.operator:
             case "NULL":
@@ -122,10 +128,10 @@ class ScheduledField(TimeField):
         return Q(id__gte=moment_of_id(self.value(value)))
 
     def until(self, value: QueryValue) -> Q:
-        return begun_by(self.value(value))
+        return started_by_time(self.value(value))
 
 
-def begun_by(moment: int) -> Q:
+def started_by_time(moment: int) -> Q:
     """Attempts that were scheduled by a moment."""
     return Q(id__lt=moment_of_id(moment + 1))
 
@@ -139,9 +145,9 @@ def moment_of_id(moment: int) -> str:
 class RunField(SearchField):
     """A field of the run: where few runs have the value, their tasks are asked for."""
 
-    reach: int = JOINED
+    scan_limit: int = JOINED_SCAN_LIMIT
 
-    def plain(self, clause: Clause) -> Clause:
+    def rewrite_for_index(self, clause: Clause) -> Clause:
         if clause.operator not in ("=", "IN") or any(not value.text or "*" in value.text for value in clause.values):
             return clause
         name = self.column.removeprefix("run__")
@@ -149,21 +155,21 @@ class RunField(SearchField):
         ids = list(runs.values_list("pk", flat=True)[: MOST_RUNS + 1])
         if len(ids) > MOST_RUNS:
             return clause
-        return Clause("workflowId", "IN", tuple(QueryValue(id, clause.place) for id in ids), clause.place)
+        return Clause("workflowId", "IN", tuple(QueryValue(id, clause.position) for id in ids), clause.position)
 
 
 @dataclass(frozen=True)
 class LookupField(SearchField):
     """A field whose rows a function knows to find: from the texts asked for to a condition."""
 
-    find: Callable[[str], Q] = lambda text: NOTHING
+    lookup: Callable[[str], Q] = lambda text: NOTHING
 
-    def condition(self, clause: Clause, hidden: bool) -> Q:
+    def condition(self, clause: Clause, without_index: bool) -> Q:
         if clause.operator not in ("=", "IN"):
-            return super().condition(clause, hidden)
+            return super().condition(clause, without_index)
         found = NOTHING
         for value in clause.values:
-            found |= self.find(check_pattern(value, value.text))
+            found |= self.lookup(check_pattern(value, value.text))
         return found
 
 
@@ -182,7 +188,7 @@ def by_reference(text: str) -> Q:
 
 
 NAME = RunField("run__name")
-TASK_NAME = TaskName("name", rank=2, reach=JOINED)
+TASK_NAME = TaskName("name", rank=2, scan_limit=JOINED_SCAN_LIMIT)
 REASON = SearchField("reason")
 
 FIELDS: dict[str, SearchField] = {
@@ -191,21 +197,21 @@ FIELDS: dict[str, SearchField] = {
     "workflowInstanceId": SearchField("run_id", rank=1, is_ordered=False),
     "taskType": TASK_NAME,
     "taskDefName": TASK_NAME,
-    "referenceTaskName": LookupField("task__ref", reach=JOINED, find=by_reference),
+    "referenceTaskName": LookupField("task__ref", scan_limit=JOINED_SCAN_LIMIT, lookup=by_reference),
     "workflowType": NAME,
     "workflowName": NAME,
     "correlationId": RunField("run__correlation_id"),
-    "status": TaskStatus("status", rank=3, is_ordered=False, spelled=tuple(sorted({*OWN_STATUS, *ODD}))),
+    "status": TaskStatus("status", rank=3, is_ordered=False, choices=tuple(sorted({*OWN_STATUS, *TASK_ONLY_STATUSES}))),
     "workerId": SearchField("worker"),
-    "domain": SearchField("domain", rank=2, partial=True),
-    "scheduledTime": ScheduledField("scheduled_at", is_bound=True),
-    "startTime": TimeField("started_at", is_nullable=True, begun_by=begun_by),
-    "endTime": TimeField("ended_at", is_nullable=True, begun_by=begun_by),
-    "updateTime": TimeField("updated_at", is_nullable=True, begun_by=begun_by),
+    "domain": SearchField("domain", rank=2, has_partial_index=True),
+    "scheduledTime": ScheduledField("scheduled_at", is_order_column=True),
+    "startTime": TimeField("started_at", is_nullable=True, started_by_time=started_by_time),
+    "endTime": TimeField("ended_at", is_nullable=True, started_by_time=started_by_time),
+    "updateTime": TimeField("updated_at", is_nullable=True, started_by_time=started_by_time),
     "retryCount": IntegerField("number"),
     "pollCount": IntegerField("poll_count"),
-    "workflowPriority": IntegerField("run__priority", reach=JOINED),
-    "priority": IntegerField("run__priority", reach=JOINED),
+    "workflowPriority": IntegerField("run__priority", scan_limit=JOINED_SCAN_LIMIT),
+    "priority": IntegerField("run__priority", scan_limit=JOINED_SCAN_LIMIT),
     "reason": REASON,
     "reasonForIncompletion": REASON,
     "subWorkflowId": SearchField("child_id"),
@@ -215,7 +221,7 @@ FIELDS: dict[str, SearchField] = {
 }
 
 TASKS = SearchLanguage(
-    things="tasks",
+    plural_name="tasks",
     fields=FIELDS,
     newest="id",
     texts=("id", "run_id", "name", "reason", "worker", "input", "output", "status"),

@@ -8,44 +8,47 @@ from django.db.models import Q
 
 from .fields import EVERYTHING, NOTHING, InvalidSearchValue, RareTextField, SearchField, check_pattern
 from .grammar import Clause, QueryValue
-from .sql import column, compare_column, contains_words, matches_pattern, one_of
+from .sql import column_expression, compare_any, compare_column, contains_words, matches_pattern
 
 
 @dataclass(frozen=True)
 class ChoiceField(SearchField):
-    """One of a few words; `spelled` are all of them."""
+    """One of a few words; `choices` are all of them."""
 
-    spelled: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
 
-    def plain(self, clause: Clause) -> Clause:
+    def rewrite_for_index(self, clause: Clause) -> Clause:
         """The words themselves, in place of a pattern."""
         if clause.operator not in ("=", "IN", "STARTS_WITH"):
             return clause
         return Clause(
-            clause.field, "IN", tuple(QueryValue(word, clause.place) for word in self.chosen(clause)), clause.place
+            clause.field,
+            "IN",
+            tuple(QueryValue(word, clause.position) for word in self.matching_choices(clause)),
+            clause.position,
         )
 
     def rank_of(self, clause: Clause) -> int | None:
         return self.rank if clause.operator in ("=", "IN", "STARTS_WITH") else None
 
-    def condition(self, clause: Clause, hidden: bool) -> Q:
+    def condition(self, clause: Clause, without_index: bool) -> Q:
         if clause.operator not in ("=", "IN", "STARTS_WITH"):
-            return super().condition(clause, hidden)
-        found = self.chosen(clause)
-        return self.among(found, hidden) if found else NOTHING
+            return super().condition(clause, without_index)
+        found = self.matching_choices(clause)
+        return self.choices_condition(found, without_index) if found else NOTHING
 
-    def chosen(self, clause: Clause) -> list[str]:
+    def matching_choices(self, clause: Clause) -> list[str]:
         """The words that are asked for."""
         more = "*" if clause.operator == "STARTS_WITH" else ""
-        return [word for word in self.spelled if any(matches_word(word, value.text + more) for value in clause.values)]
+        return [word for word in self.choices if any(matches_word(word, value.text + more) for value in clause.values)]
 
-    def opposite(self, clause: Clause) -> Clause:
+    def negate_clause(self, clause: Clause) -> Clause:
         """The comparison that finds all other words: an index answers it too."""
-        others = [word for word in self.spelled if not any(matches_word(word, value.text) for value in clause.values)]
-        return Clause(clause.field, "IN", tuple(QueryValue(word, clause.place) for word in others), clause.place)
+        others = [word for word in self.choices if not any(matches_word(word, value.text) for value in clause.values)]
+        return Clause(clause.field, "IN", tuple(QueryValue(word, clause.position) for word in others), clause.position)
 
-    def among(self, found: list[str], hidden: bool) -> Q:
-        return Q(one_of(column(self.column, hidden), found))
+    def choices_condition(self, found: list[str], without_index: bool) -> Q:
+        return Q(compare_any(column_expression(self.column, without_index), found))
 
 
 def matches_word(word: str, pattern: str) -> bool:
@@ -67,13 +70,15 @@ def matches_word(word: str, pattern: str) -> bool:
 class ConstantField(SearchField):
     """A field that says the same of everything here."""
 
-    says: str = ""
+    constant: str = ""
 
     def rank_of(self, clause: Clause) -> int | None:
         return None
 
-    def condition(self, clause: Clause, hidden: bool) -> Q:
-        is_true = clause.operator in ("=", "IN") and any(matches_word(self.says.upper(), v.text) for v in clause.values)
+    def condition(self, clause: Clause, without_index: bool) -> Q:
+        is_true = clause.operator in ("=", "IN") and any(
+            matches_word(self.constant.upper(), v.text) for v in clause.values
+        )
         return EVERYTHING if is_true else NOTHING
 
 
@@ -84,15 +89,15 @@ class NameListField(RareTextField):
     def index_condition(self, clause: Clause) -> Q:
         return ~Q(**{self.column: []})
 
-    def null(self, left: Any) -> Q:
+    def null_condition(self, left: Any) -> Q:
         return Q(compare_column(left, "=", "[]"))
 
-    def condition(self, clause: Clause, hidden: bool) -> Q:
+    def condition(self, clause: Clause, without_index: bool) -> Q:
         if clause.operator not in ("=", "IN", "NULL"):
-            raise InvalidSearchValue(clause.place, f"{clause.field} can be compared with =, !=, IN and IS NULL only")
-        return super().condition(clause, hidden)
+            raise InvalidSearchValue(clause.position, f"{clause.field} can be compared with =, !=, IN and IS NULL only")
+        return super().condition(clause, without_index)
 
-    def equal(self, left: Any, values: Sequence[QueryValue]) -> Q:
+    def equals_any(self, left: Any, values: Sequence[QueryValue]) -> Q:
         found = NOTHING
         for value in values:
             text = check_pattern(value, value.text)

@@ -12,58 +12,58 @@ from ..durations import format_duration
 
 def describe(selection: Mapping[str, Any]) -> str:
     """What is selected, each part of it after the other."""
-    said = ", ".join(WORDS[name](value) for name, value in selection.items())
+    said = ", ".join(DESCRIPTIONS[name](value) for name, value in selection.items())
     return _("runs %(conditions)s") % {"conditions": said} if said else _("all runs")
 
 
-def _sentence(sentence: str) -> Callable[[Any], str]:
+def _describe_value(sentence: str) -> Callable[[Any], str]:
     return lambda value: sentence % {"value": value}
 
 
-def _moment(sentence: str) -> Callable[[int], str]:
+def _describe_time(sentence: str) -> Callable[[int], str]:
     return lambda at: sentence % {"moment": f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d %H:%M} UTC"}
 
 
-def _span(sentence: str) -> Callable[[int], str]:
+def _describe_duration(sentence: str) -> Callable[[int], str]:
     return lambda took: sentence % {"span": format_duration(took)}
 
 
-def _statuses(statuses: Iterable[str]) -> str:
+def _describe_statuses(statuses: Iterable[str]) -> str:
     return _("that are %(statuses)s") % {"statuses": _(" or ").join(map(str, statuses))}
 
 
-def _task(task: str) -> str:
+def _describe_task(task: str) -> str:
     name, _colon, status = task.partition(":")
     if not status:
         return _("with a task %(task)s") % {"task": name}
     return _("with a task %(task)s that is %(status)s") % {"task": name, "status": status}
 
 
-def _ids(ids: list[str]) -> str:
+def _describe_ids(ids: list[str]) -> str:
     return ngettext("chosen one by one (%(count)s)", "chosen one by one (%(count)s)", len(ids)) % {"count": len(ids)}
 
 
-WORDS: dict[str, Callable[[Any], str]] = {
-    "ids": _ids,
-    "search": _sentence(gettext_lazy("found by “%(value)s”")),
-    "definition": _sentence(gettext_lazy("of %(value)s")),
-    "version": _sentence(gettext_lazy("of version %(value)s")),
-    "status": _statuses,
-    "started_since": _moment(gettext_lazy("started since %(moment)s")),
-    "started_before": _moment(gettext_lazy("started before %(moment)s")),
-    "ended_since": _moment(gettext_lazy("ended since %(moment)s")),
-    "ended_before": _moment(gettext_lazy("ended before %(moment)s")),
-    "correlation_id": _sentence(gettext_lazy("with correlation id %(value)s")),
-    "label": _sentence(gettext_lazy("labelled %(value)s")),
-    "parent": _sentence(gettext_lazy("started by run %(value)s")),
-    "started_by": _sentence(gettext_lazy("started by %(value)s")),
-    "schedule": _sentence(gettext_lazy("of schedule %(value)s")),
-    "idempotency_key": _sentence(gettext_lazy("with idempotency key %(value)s")),
-    "least_ms": _span(gettext_lazy("that took at least %(span)s")),
-    "most_ms": _span(gettext_lazy("that took at most %(span)s")),
-    "task": _task,
-    "error": _sentence(gettext_lazy("whose error says “%(value)s”")),
-    "inside": _sentence(gettext_lazy("with %(value)s")),
-    "failure_group": _sentence(gettext_lazy("that failed for the cause of group %(value)s")),
-    "refused_of": _sentence(gettext_lazy("that were refused in operation %(value)s")),
+DESCRIPTIONS: dict[str, Callable[[Any], str]] = {
+    "ids": _describe_ids,
+    "search": _describe_value(gettext_lazy("found by “%(value)s”")),
+    "definition": _describe_value(gettext_lazy("of %(value)s")),
+    "version": _describe_value(gettext_lazy("of version %(value)s")),
+    "status": _describe_statuses,
+    "started_since": _describe_time(gettext_lazy("started since %(moment)s")),
+    "started_before": _describe_time(gettext_lazy("started before %(moment)s")),
+    "ended_since": _describe_time(gettext_lazy("ended since %(moment)s")),
+    "ended_before": _describe_time(gettext_lazy("ended before %(moment)s")),
+    "correlation_id": _describe_value(gettext_lazy("with correlation id %(value)s")),
+    "label": _describe_value(gettext_lazy("labelled %(value)s")),
+    "parent": _describe_value(gettext_lazy("started by run %(value)s")),
+    "started_by": _describe_value(gettext_lazy("started by %(value)s")),
+    "schedule": _describe_value(gettext_lazy("of schedule %(value)s")),
+    "idempotency_key": _describe_value(gettext_lazy("with idempotency key %(value)s")),
+    "least_ms": _describe_duration(gettext_lazy("that took at least %(span)s")),
+    "most_ms": _describe_duration(gettext_lazy("that took at most %(span)s")),
+    "task": _describe_task,
+    "error": _describe_value(gettext_lazy("whose error says “%(value)s”")),
+    "inside": _describe_value(gettext_lazy("with %(value)s")),
+    "failure_group": _describe_value(gettext_lazy("that failed for the cause of group %(value)s")),
+    "refused_of": _describe_value(gettext_lazy("that were refused in operation %(value)s")),
 }

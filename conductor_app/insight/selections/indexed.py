@@ -19,65 +19,65 @@ LAST = "z" * 8
 MOST_IDS = 1_000
 
 
-def search(found: QuerySet[Run], term: str) -> QuerySet[Run] | ScannedRuns:
+def search_runs(found: QuerySet[Run], term: str) -> QuerySet[Run] | ScannedRuns:
     """What a query finds, in the words of the API; else runs whose id begins like this; else those of this correlation
     id; else those of definitions named so. Raises Invalid where a query cannot be understood.
 
     One after another, and whatever else is asked for is asked afterwards: so one index answers each question.
     """
-    if RUNS.speaks(term):
-        question = SearchQuery(RUNS, term)
-        asked = Search(found, question)
-        return ScannedRuns(asked.hits(), question.reach or 0, asked.since)
+    if RUNS.is_query(term):
+        query = SearchQuery(RUNS, term)
+        found_search = Search(found, query)
+        return ScannedRuns(found_search.hits(), query.scan_limit or 0, found_search.since)
     by_id = Q(id__gte=term, id__lte=term + LAST, id__startswith=term)
     by_correlation = Q(correlation_id=term) & ~Q(correlation_id="")
-    for question in (by_id, by_correlation):
-        if Run.objects.filter(question).exists():
-            return found.filter(question)
+    for query in (by_id, by_correlation):
+        if Run.objects.filter(query).exists():
+            return found.filter(query)
     names = WorkflowDefinition.objects.filter(name__icontains=term).order_by("name").values_list("name", flat=True)
     return found.filter(name__in={term, *names.distinct()[:20]})
 
 
-def _ids(found: QuerySet[Run], ids: list[str]) -> QuerySet[Run]:
+def _filter_ids(found: QuerySet[Run], ids: list[str]) -> QuerySet[Run]:
     if len(ids) > MOST_IDS:
         raise Invalid(f"A selection names {MOST_IDS} runs at most; select by what they have in common.")
     return found.filter(pk__in=[str(id) for id in ids])
 
 
-def _statuses(found: QuerySet[Run], statuses: list[str]) -> QuerySet[Run]:
+def _filter_statuses(found: QuerySet[Run], statuses: list[str]) -> QuerySet[Run]:
     if unknown := sorted({str(status) for status in statuses} - RUN.statuses):
         raise Invalid(f"There is no status {', '.join(unknown)[:100]} of runs.")
     return found.filter(status__in=statuses)
 
 
-def _failure_group(found: QuerySet[Run], group: int) -> QuerySet[Run]:
+def _filter_failure_group(found: QuerySet[Run], group: int) -> QuerySet[Run]:
     """Those that are in a bad way, and have had a failure of the group since they were opened last."""
     of_group = Failure.objects.filter(Q(group=group) | Q(group__merged_into=group))
     return found.filter(status__in=("FAILED", "TIMED_OUT", "TERMINATED"), pk__in=of_group.values("run_id"))
 
 
-def _refused_of(found: QuerySet[Run], operation: str) -> QuerySet[Run]:
+def _filter_refused(found: QuerySet[Run], operation: str) -> QuerySet[Run]:
     return found.filter(pk__in=BulkItem.objects.filter(operation=operation, outcome="REFUSED").values("run_id"))
 
 
-def ended_between(said: Mapping[str, Any]) -> QuerySet[Run]:
+def ended_between(selection: Mapping[str, Any]) -> QuerySet[Run]:
     """All runs that ended in the span that a selection names, by the index of ends alone."""
     found = Run.objects.order_by()
-    for name in BY_START.keys() & said.keys():
-        found = INDEXED[name](found, said[name])
+    for name in START_ORDER_FILTERS.keys() & selection.keys():
+        found = INDEXED_FILTERS[name](found, selection[name])
     return found
 
 
-def _end(if_open: int) -> Coalesce:
+def _unindexed_end(if_open: int) -> Coalesce:
     """The end in a form that no index answers: by the one of ends, all would be sorted to find who began last."""
     return Coalesce("ended_at", Value(if_open, BigIntegerField()))
 
 
-INDEXED: dict[str, Callable[[QuerySet[Run], Any], QuerySet[Run]]] = {
-    "ids": _ids,
+INDEXED_FILTERS: dict[str, Callable[[QuerySet[Run], Any], QuerySet[Run]]] = {
+    "ids": _filter_ids,
     "definition": lambda found, name: found.of_definition(name),
     "version": lambda found, version: found.filter(version=version),
-    "status": _statuses,
+    "status": _filter_statuses,
     "started_since": lambda found, moment: found.filter(created_at__gte=moment),
     "started_before": lambda found, moment: found.filter(created_at__lt=moment),
     "ended_since": lambda found, moment: found.filter(ended_at__gte=moment),
@@ -88,12 +88,12 @@ INDEXED: dict[str, Callable[[QuerySet[Run], Any], QuerySet[Run]]] = {
     "started_by": lambda found, who: found.filter(started_by=who),
     "schedule": lambda found, name: found.filter(schedule=name).exclude(schedule=""),
     "idempotency_key": lambda found, key: found.filter(idempotency_key=key),
-    "failure_group": _failure_group,
-    "refused_of": _refused_of,
+    "failure_group": _filter_failure_group,
+    "refused_of": _filter_refused,
 }
-BY_START: dict[str, Callable[[QuerySet[Run], int], QuerySet[Run]]] = {
-    "ended_since": lambda found, moment: found.alias(end=_end(0)).filter(end__gte=moment),
-    "ended_before": lambda found, moment: found.alias(end=_end(NEVER)).filter(
+START_ORDER_FILTERS: dict[str, Callable[[QuerySet[Run], int], QuerySet[Run]]] = {
+    "ended_since": lambda found, moment: found.alias(end=_unindexed_end(0)).filter(end__gte=moment),
+    "ended_before": lambda found, moment: found.alias(end=_unindexed_end(NEVER)).filter(
         end__lt=moment, created_at__lt=moment + MINUTE
     ),
 }

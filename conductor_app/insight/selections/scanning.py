@@ -24,41 +24,41 @@ class ScannedRuns:
     since: int | None
 
 
-def _newest(rows: QuerySet[Run], number: int) -> ScannedRuns:
+def _newest_runs(rows: QuerySet[Run], number: int) -> ScannedRuns:
     begun = rows.order_by("-created_at").values_list("created_at", flat=True)[number : number + 1].first()
     return ScannedRuns(rows if begun is None else rows.filter(created_at__gte=begun), number, begun)
 
 
-def _among_the_newest(rows: QuerySet[Run], number: int, *conditions: Any, **more: Any) -> ScannedRuns:
-    newest = _newest(rows, number)
+def _scan_newest(rows: QuerySet[Run], number: int, *conditions: Any, **more: Any) -> ScannedRuns:
+    newest = _newest_runs(rows, number)
     return ScannedRuns(newest.rows.filter(*conditions, **more), number, newest.since)
 
 
-def _reason(rows: QuerySet[Run], text: str) -> ScannedRuns:
+def _scan_reason(rows: QuerySet[Run], text: str) -> ScannedRuns:
     """Words of the reason, of the newest that have one."""
-    return _among_the_newest(rows.exclude(reason=""), REASONS, reason__icontains=text)
+    return _scan_newest(rows.exclude(reason=""), REASONS, reason__icontains=text)
 
 
-def _inside(rows: QuerySet[Run], said: str) -> ScannedRuns:
+def _scan_document(rows: QuerySet[Run], said: str) -> ScannedRuns:
     """`input.customer.id=42`: a place inside the input or the output, and the value there."""
     path, sign, value = said.partition("=")
     path = path.strip()
     if not sign or not path.startswith(("input.", "output.", "variables.", "input[", "output[", "variables[")):
         raise Invalid("A value inside a document is asked for like this: input.customer.id=42")
-    question = SearchQuery(RUNS, also=[Clause(path, "=", (QueryValue(value.strip(), 0),), 0)])
-    asked = Search(rows, question)
-    return ScannedRuns(asked.hits(), question.reach or 0, asked.since)
+    query = SearchQuery(RUNS, extra_clauses=[Clause(path, "=", (QueryValue(value.strip(), 0),), 0)])
+    found_search = Search(rows, query)
+    return ScannedRuns(found_search.hits(), query.scan_limit or 0, found_search.since)
 
 
-def _took(operator: str) -> Callable[[QuerySet[Run], int], ScannedRuns]:
+def _scan_duration(operator: str) -> Callable[[QuerySet[Run], int], ScannedRuns]:
     def found(rows: QuerySet[Run], span: int) -> ScannedRuns:
         # What has not ended is no reason to look at each run to find where the newest begin: an index tells that.
-        return _among_the_newest(rows, LOOKED_AT, **{f"ended_at__{operator}": F("created_at") + span})
+        return _scan_newest(rows, LOOKED_AT, **{f"ended_at__{operator}": F("created_at") + span})
 
     return found
 
 
-def _task(rows: QuerySet[Run], ref: str) -> ScannedRuns:
+def _scan_task(rows: QuerySet[Run], ref: str) -> ScannedRuns:
     """With a task of this reference, in a status behind a colon: `charge`, `charge:FAILED`."""
     name, _, status = ref.partition(":")
     tasks = Task.objects.filter(run_id=OuterRef("pk"), ref=name)
@@ -66,13 +66,13 @@ def _task(rows: QuerySet[Run], ref: str) -> ScannedRuns:
         if status not in TASK.statuses:
             raise Invalid(f"There is no status {status[:40]} of tasks; there are: {', '.join(sorted(TASK.statuses))}.")
         tasks = tasks.filter(status=status)
-    return _among_the_newest(rows, LOOKED_AT, Exists(tasks))
+    return _scan_newest(rows, LOOKED_AT, Exists(tasks))
 
 
-LOOKING: dict[str, Callable[[QuerySet[Run], Any], ScannedRuns]] = {
-    "least_ms": _took("gte"),
-    "most_ms": _took("lte"),
-    "task": _task,
-    "error": _reason,
-    "inside": _inside,
+SCANNING_FILTERS: dict[str, Callable[[QuerySet[Run], Any], ScannedRuns]] = {
+    "least_ms": _scan_duration("gte"),
+    "most_ms": _scan_duration("lte"),
+    "task": _scan_task,
+    "error": _scan_reason,
+    "inside": _scan_document,
 }

@@ -37,20 +37,20 @@ def timeline_rows(
     """In the order in which they came to their turn; of too many tasks those alike together."""
     if len(members) <= MOST_ROWS:
         return [
-            TimelineRow(each.name, (each,), tuple(_segments(each, scale, now)), each.id in critical)
-            for each in sorted(members, key=_began)
+            TimelineRow(each.name, (each,), tuple(_member_segments(each, scale, now)), each.id in critical)
+            for each in sorted(members, key=_start_order)
         ]
-    shelves = group_by_pattern(members, MOST_ROWS)
-    ordered = sorted(shelves.items(), key=lambda each: min(map(_began, each[1])))
+    patterns = group_by_pattern(members, MOST_ROWS)
+    ordered = sorted(patterns.items(), key=lambda each: min(map(_start_order, each[1])))
     return [_merged_row(kind, some, critical, scale, now) for kind, some in ordered]
 
 
 def order_members(members: Sequence[GroupMember]) -> list[GroupMember]:
     """In the order in which they came to their turn."""
-    return sorted(members, key=_began)
+    return sorted(members, key=_start_order)
 
 
-def _began(member: GroupMember) -> tuple[bool, int, int, str]:
+def _start_order(member: GroupMember) -> tuple[bool, int, int, str]:
     # What has not had its turn comes last, the oldest first.
     return member.began_at is None, member.began_at or 0, member.created_at, member.id
 
@@ -64,28 +64,28 @@ def _merged_row(
         own = group_span(begun, now)
         state = "failed" if any(each.ended_badly for each in some) else "completed"
         state = "leased" if any(each.ended_at is None for each in begun) else state
-        if scale.holds(own.begin, own.end):
+        if scale.overlaps(own.begin, own.end):
             title = f"{len(begun):,}, {format_duration(own.end - own.begin)}"
-            segments = [TimelineSegment("work many", state, *scale.stretch(own.begin, own.end), title)]
+            segments = [TimelineSegment("work many", state, *scale.extent(own.begin, own.end), title)]
     is_critical = any(each.id in critical for each in some)
     return TimelineRow(kind, tuple(some), tuple(segments), is_critical, "" if kind == OTHERS else kind)
 
 
-def _segments(member: GroupMember, scale: TimeScale, now: int) -> Iterator[TimelineSegment]:
-    for one, other in pairwise(member.tries):
+def _member_segments(member: GroupMember, scale: TimeScale, now: int) -> Iterator[TimelineSegment]:
+    for one, other in pairwise(member.attempts):
         begin, end = one.ended_at or 0, other.scheduled_at
-        if end > begin and scale.holds(begin, end):
+        if end > begin and scale.overlaps(begin, end):
             yield TimelineSegment(
-                GAP, "", *scale.stretch(begin, end), f"{one.number}–{other.number}, {format_duration(end - begin)}"
+                GAP, "", *scale.extent(begin, end), f"{one.number}–{other.number}, {format_duration(end - begin)}"
             )
-    for each in member.tries:
+    for each in member.attempts:
         end = now if each.ended_at is None else each.ended_at
         begun = end if each.started_at is None else each.started_at
-        if begun > each.scheduled_at and scale.holds(each.scheduled_at, begun):
+        if begun > each.scheduled_at and scale.overlaps(each.scheduled_at, begun):
             yield TimelineSegment(
-                WAIT, each.status, *scale.stretch(each.scheduled_at, begun), format_duration(begun - each.scheduled_at)
+                WAIT, each.status, *scale.extent(each.scheduled_at, begun), format_duration(begun - each.scheduled_at)
             )
-        if each.started_at is not None and scale.holds(begun, end):
+        if each.started_at is not None and scale.overlaps(begun, end):
             yield TimelineSegment(
-                WORK, each.status, *scale.stretch(begun, end), f"{each.status.lower()}, {format_duration(end - begun)}"
+                WORK, each.status, *scale.extent(begun, end), f"{each.status.lower()}, {format_duration(end - begun)}"
             )

@@ -12,7 +12,7 @@ class LongestChain:
     """The tasks in their order, how long they took together, and how much of that they stood in queues."""
 
     ids: tuple[str, ...] = ()
-    took: int = 0
+    total_ms: int = 0
     waited: int = 0
 
     @property

@@ -51,16 +51,16 @@ class GroupMember(NamedTuple):
     created_at: int
     deadline_at: int
     ever_resolved: bool
-    tries: tuple[MemberAttempt, ...]
+    attempts: tuple[MemberAttempt, ...]
 
     @property
     def last(self) -> MemberAttempt | None:
-        return self.tries[-1] if self.tries else None
+        return self.attempts[-1] if self.attempts else None
 
     @property
     def began_at(self) -> int | None:
         """When it came to its turn for the first time."""
-        return self.tries[0].scheduled_at if self.tries else None
+        return self.attempts[0].scheduled_at if self.attempts else None
 
     @property
     def ended_at(self) -> int | None:
@@ -76,11 +76,11 @@ class GroupMember(NamedTuple):
 
     def waited(self, now: int) -> int:
         """How long its attempts waited in queues, together."""
-        return sum(each.waited(now) for each in self.tries)
+        return sum(each.waited(now) for each in self.attempts)
 
     def ran(self, now: int) -> int:
         """How long its attempts were worked on, together."""
-        return sum(each.ran(now) for each in self.tries)
+        return sum(each.ran(now) for each in self.attempts)
 
 
 def load_members(group_id: str, after: str = "") -> tuple[list[GroupMember], bool]:
@@ -88,8 +88,8 @@ def load_members(group_id: str, after: str = "") -> tuple[list[GroupMember], boo
     own = StandaloneTask.objects.filter(group_id=group_id, task_id__gt=after).order_by("task_id")
     rows = list(own.values_list(*COLUMNS)[: MOST + 1])
     has_more = len(rows) > MOST
-    tries = _load_attempts(group_id, after, rows[:MOST][-1][0]) if rows else {}
-    return [_member(row, tuple(tries.get(row[0], ()))) for row in rows[:MOST]], has_more
+    attempts = _load_attempts(group_id, after, rows[:MOST][-1][0]) if rows else {}
+    return [_build_member(row, tuple(attempts.get(row[0], ()))) for row in rows[:MOST]], has_more
 
 
 def _load_attempts(group_id: str, after: str, until: str) -> dict[str, list[MemberAttempt]]:
@@ -104,27 +104,27 @@ def _load_attempts(group_id: str, after: str, until: str) -> dict[str, list[Memb
     return found
 
 
-def _member(row: tuple, tries: tuple[MemberAttempt, ...]) -> GroupMember:
+def _build_member(row: tuple, attempts: tuple[MemberAttempt, ...]) -> GroupMember:
     id, name, status, *rest = row
-    state = tries[-1].status if status == "ACTIVE" and tries else status
-    return GroupMember(id, name or id, state, *rest, tries)
+    state = attempts[-1].status if status == "ACTIVE" and attempts else status
+    return GroupMember(id, name or id, state, *rest, attempts)
 
 
 def most_urgent_first(members: Iterable[GroupMember], after: str = "", count: int = MOST) -> list[GroupMember]:
     """Some of them: what went wrong, then what goes on, then the rest, alike by name; from behind one on."""
-    shelves: dict[str, list[GroupMember]] = {state: [] for state in URGENCY}
+    members_by_state: dict[str, list[GroupMember]] = {state: [] for state in URGENCY}
     begins_in, last = "", None
     for member in members:
-        shelves.setdefault(member.state, []).append(member)
+        members_by_state.setdefault(member.state, []).append(member)
         if member.id == after:
             begins_in, last = member.state, sort_key(member)
     found: list[GroupMember] = []
-    for state, shelf in shelves.items():
+    for state, state_members in members_by_state.items():
         # Only as many shelves are put in order as are shown: sorting thousands of names costs more than reading them.
         if (begins_in and state != begins_in) or len(found) >= count:
             continue
         begins_in = ""
-        found += [each for each in sorted(shelf, key=sort_key) if last is None or sort_key(each) > last]
+        found += [each for each in sorted(state_members, key=sort_key) if last is None or sort_key(each) > last]
         last = None
     return found[:count]
 

@@ -21,18 +21,18 @@ def first_word(member: GroupMember) -> str:
     return WORDS_END.split(name_pattern(member), maxsplit=1)[0] or name_pattern(member)
 
 
-WAYS: tuple[Callable[[GroupMember], str], ...] = (name_pattern, first_word)
+PATTERN_FUNCTIONS: tuple[Callable[[GroupMember], str], ...] = (name_pattern, first_word)
 
 
 def matches_pattern(member: GroupMember, kind: str) -> bool:
     """Whether the task is one of a kind that was shown as one."""
-    return any(way(member) == kind for way in WAYS)
+    return any(way(member) == kind for way in PATTERN_FUNCTIONS)
 
 
 def group_by_pattern(members: Iterable[GroupMember], most: int) -> dict[str, list[GroupMember]]:
     """The members by kind, at most so many kinds."""
     members = list(members)
-    for way in WAYS:
+    for way in PATTERN_FUNCTIONS:
         found: dict[str, list[GroupMember]] = {}
         for member in members:
             found.setdefault(way(member), []).append(member)

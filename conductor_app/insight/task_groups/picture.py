@@ -63,7 +63,7 @@ class GroupPicture:
     is_grouped: bool
 
     @property
-    def least(self) -> int:
+    def min_width(self) -> int:
         """The least width at which it can be read, in hundreds; 0 for one that is never made smaller."""
         hundreds = round(self.width * READABLE / 100)
         return hundreds if hundreds <= MOST_HUNDREDS and self.height < 2 * self.width else 0
@@ -79,14 +79,14 @@ def draw_group(members: Sequence[GroupMember], graph: DependencyGraph, chain: Lo
 
 def _draw_by_pattern(members: Sequence[GroupMember], graph: DependencyGraph, chain: LongestChain) -> GroupPicture:
     """A box a kind. Kinds may need one another in a circle: they stand in the order of their tasks."""
-    shelves, levels = group_by_pattern(members, MOST_BOXES), graph_levels(graph)
-    kind_of = {member.id: kind for kind, some in shelves.items() for member in some}
-    depth = {kind: sum(levels[each.id] for each in some) / len(some) for kind, some in shelves.items()}
+    patterns, levels = group_by_pattern(members, MOST_BOXES), graph_levels(graph)
+    kind_of = {member.id: kind for kind, some in patterns.items() for member in some}
+    depth = {kind: sum(levels[each.id] for each in some) / len(some) for kind, some in patterns.items()}
     between = {(kind_of[needed], kind_of[id]) for id in graph.order for needed in graph.before[id]}
     edges = sorted((a, b) for a, b in between if (depth[a], a) < (depth[b], b))
-    boxes = [_pattern_box(kind, some, chain) for kind, some in shelves.items()]
+    boxes = [_pattern_box(kind, some, chain) for kind, some in patterns.items()]
     marked = {(kind_of[a], kind_of[b]) for a, b in chain.edges}
-    return _place_boxes(boxes, build_graph(shelves, edges), marked, is_grouped=True)
+    return _place_boxes(boxes, build_graph(patterns, edges), marked, is_grouped=True)
 
 
 def _pattern_box(kind: str, some: Sequence[GroupMember], chain: LongestChain) -> GroupBox:
@@ -107,6 +107,6 @@ def _place_boxes(boxes: list[GroupBox], graph: DependencyGraph, marked: set[Edge
     edges = [*drop_implied_edges(graph), *sorted(edge for edge in marked if edge[0] in graph.before.get(edge[1], ()))]
     drawn = draw_layered({box.id: levels[box.id] for box in boxes}, dict.fromkeys(edges), height, frozenset(marked))
     for box in boxes:
-        box.x, box.y = drawn.places[box.id]
-    places = (drawn.width, drawn.height, BOX_WIDTH, height)
-    return GroupPicture(*places, boxes, drawn.line, drawn.marked_line, is_grouped=is_grouped)
+        box.x, box.y = drawn.positions[box.id]
+    positions = (drawn.width, drawn.height, BOX_WIDTH, height)
+    return GroupPicture(*positions, boxes, drawn.line, drawn.marked_line, is_grouped=is_grouped)

@@ -8,7 +8,7 @@ from django.db.models import Count, Q
 from ...models import StandaloneTask
 from .members import ENDED_BADLY, URGENCY
 
-MOST_TOLD_APART = 5_000
+MOST_DETAILED = 5_000
 """Tasks of a list of groups that are told apart by their states; of the rest it is only told how many are done."""
 
 
@@ -58,7 +58,7 @@ def groups_progress(group_ids: Iterable[str]) -> dict[str, GroupProgress]:
 
 def _small_groups(totals: Mapping[str, int]) -> list[str]:
     """As many groups, the smallest first, as have few enough tasks together."""
-    chosen, left = [], MOST_TOLD_APART
+    chosen, left = [], MOST_DETAILED
     for id, total in sorted(totals.items(), key=lambda each: each[1]):
         left -= total
         if left < 0:

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.db.models import Q
 
-from conductor_app.api.taskcluster.slugid import SLUGID
+from conductor_app.api.taskcluster.slugid import SLUGID_PATTERN
 from conductor_app.engine.standalone.pulse_messages import to_wire
 from conductor_app.models import PulseMessage
 
@@ -23,7 +23,9 @@ class Command(BaseCommand):
 
     def run_from_argv(self, argv: list[str]) -> None:
         """An id may begin with a dash, and is no option then."""
-        words, ids = ([word for word in argv if bool(re.match(SLUGID, word)) is is_id] for is_id in (False, True))
+        words, ids = (
+            [word for word in argv if bool(re.match(SLUGID_PATTERN, word)) is is_id] for is_id in (False, True)
+        )
         super().run_from_argv([*words, *(["--", *ids] if ids else ())])
 
     def handle(self, *args: Any, id: str, **options: Any) -> None:

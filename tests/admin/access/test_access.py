@@ -9,7 +9,7 @@ from django.test import Client
 
 import conductor_app.admin
 from conductor_app.access import access_keys
-from conductor_app.access.access_types import ASKED
+from conductor_app.access.access_types import USED_PERMISSIONS
 from conductor_app.access.roles import role_group
 from conductor_app.models import AccessKey, Application, AuditEntry, Grant
 from tests.admin.reading import html, page_text
@@ -68,7 +68,9 @@ def test_a_permission_is_given_listed_and_taken_back(administrator, clock):
 
     page = page_text(administrator.get("/admin/conductor/grant/"))
     assert "ann" in page and "order_*" in page and "ada" in page
-    administrator.post("/admin/conductor/grant/", {"action": "take_back", "_selected_action": [Grant.objects.get().pk]})
+    administrator.post(
+        "/admin/conductor/grant/", {"action": "revoke_grants", "_selected_action": [Grant.objects.get().pk]}
+    )
     assert not Grant.objects.exists()
     acts = AuditEntry.objects.filter(object_type="permission").order_by("id").values_list("actor", "action", "facts")
     assert list(acts) == [
@@ -133,7 +135,7 @@ def test_every_permission_that_a_page_asks_for_has_a_box():
     named = {name for module in pages.rglob("*.py") for name in asked.findall(module.read_text())}
 
     assert named
-    assert named <= ASKED
+    assert named <= USED_PERMISSIONS
 
 
 def test_boxes_name_permissions_as_refusals_do_and_show_none_of_the_tables_within(administrator, clock):

@@ -41,7 +41,7 @@ def test_a_client_is_changed_disabled_and_deleted(operator, fleet):
     assert (changed.scopes, changed.description, changed.updated_by) == (["c"], "two", "olga")
 
     chosen = {"_selected_action": ["fleet/1"]}
-    operator.post("/admin/conductor/client/", {"action": "switch", **chosen})
+    operator.post("/admin/conductor/client/", {"action": "toggle_disabled", **chosen})
     assert Client.objects.get().is_disabled
 
     operator.post("/admin/conductor/client/", {"action": "delete_chosen", **chosen})
@@ -53,7 +53,9 @@ def test_a_client_is_changed_disabled_and_deleted(operator, fleet):
 def test_a_client_is_given_another_token(operator, fleet):
     _, before = fleet
 
-    page = html(operator.post("/admin/conductor/client/", {"action": "give_token", "_selected_action": ["fleet/1"]}))
+    page = html(
+        operator.post("/admin/conductor/client/", {"action": "reset_access_token", "_selected_action": ["fleet/1"]})
+    )
 
     assert known.find_client_key("fleet/1").key != before
     assert known.find_client_key("fleet/1").key in page
@@ -112,5 +114,5 @@ def test_who_may_only_look_changes_nothing(viewer, fleet):
 
     assert viewer.get(ADD).status_code == viewer.post(ADD, FLEET).status_code == 403
     assert viewer.post(f"{page}fleet_2F1/change/", FLEET).status_code == 403
-    viewer.post(page, {"action": "give_token", "_selected_action": ["fleet/1"]})
+    viewer.post(page, {"action": "reset_access_token", "_selected_action": ["fleet/1"]})
     assert known.find_client_key("fleet/1").key == fleet[1]

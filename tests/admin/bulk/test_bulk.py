@@ -44,7 +44,7 @@ def test_what_is_confirmed_is_done_and_each_refusal_is_said(operator, three):
 
 
 def test_no_more_than_a_request_can_bear_are_worked_off(operator, three, monkeypatch):
-    monkeypatch.setattr(bulk, "MOST", 2)
+    monkeypatch.setattr(bulk, "MAX_RUNS", 2)
 
     assert "Only the newest 2 are taken at a time" in page_text(post(operator, "pause", three))
     assert "2 done" in page_text(post(operator, "pause", three, confirmed="yes"))

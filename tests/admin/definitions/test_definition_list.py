@@ -14,9 +14,9 @@ def rows(clock, db):
     """Rows are needed."""
 
 
-def shelved(client, name="order"):
+def catalog_entry(client, name="order"):
     found = client.get(WORKFLOWS).context["cl"].result_list
-    return next(row.shelved for row in found if row.name == name)
+    return next(row.catalog_entry for row in found if row.name == name)
 
 
 def test_only_the_newest_versions_are_listed_unless_all_are_asked_for(operator):
@@ -34,29 +34,29 @@ def test_the_runs_of_the_last_day_are_told_with_the_share_that_failed(operator, 
         start_run("order")
         claim_and_report("ship", outcome)
 
-    health = shelved(operator).health
+    health = catalog_entry(operator).health
 
     assert (health.runs, health.failure_percent) == (4, 25)
     assert "25 %" in page_text(operator.get(WORKFLOWS))
     clock.advance(seconds=25 * 3600)
-    assert shelved(operator).health.runs == 0
+    assert catalog_entry(operator).health.runs == 0
 
 
 def test_what_nothing_starts_is_flagged(operator):
     define_workflow("order", step("ship"))
     define_workflow("shop", step("order", "SUB_WORKFLOW", subWorkflowParam={"name": "order"}))
 
-    assert "unused" not in shelved(operator).flags and shelved(operator).used_by == 1
-    assert shelved(operator, "shop").flags["unused"] == "Nothing starts it, and it was never run."
+    assert "unused" not in catalog_entry(operator).flags and catalog_entry(operator).used_by == 1
+    assert catalog_entry(operator, "shop").flags["unused"] == "Nothing starts it, and it was never run."
 
 
 def test_a_definition_that_was_run_lately_is_not_unused(operator, clock):
     define_workflow("order", step("ship"))
     start_run("order")
 
-    assert "unused" not in shelved(operator).flags
+    assert "unused" not in catalog_entry(operator).flags
     clock.advance(seconds=31 * 86_400)
-    assert "unused" in shelved(operator).flags
+    assert "unused" in catalog_entry(operator).flags
 
 
 def test_a_broken_reference_is_found_without_running_anything(operator):
@@ -64,16 +64,16 @@ def test_a_broken_reference_is_found_without_running_anything(operator):
     inner = step("ship", inputParameters={"a": "${nobody.output}"})
     define_workflow("order", {**switch, "decisionCases": {"1": [inner]}})
 
-    assert "There is no step `nobody`" in shelved(operator).flags["broken reference"]
+    assert "There is no step `nobody`" in catalog_entry(operator).flags["broken reference"]
     assert "broken reference" in page_text(operator.get(WORKFLOWS))
 
 
 def test_a_task_that_no_worker_ever_asked_for_is_flagged(operator):
     define_workflow("order", step("ship"))
-    assert "no worker" in shelved(operator).flags
+    assert "no worker" in catalog_entry(operator).flags
 
     claim_next("ship")
-    assert "no worker" not in shelved(operator).flags
+    assert "no worker" not in catalog_entry(operator).flags
 
 
 def test_the_reason_of_the_last_change_is_shown(operator):

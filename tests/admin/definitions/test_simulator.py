@@ -46,7 +46,7 @@ def test_a_try_shows_the_way_it_goes_what_goes_in_and_what_comes_out(operator, o
     story = page.context["story"]
 
     assert story.status == "COMPLETED" and story.output == {"by": "A320"}
-    assert [moment.name for moment in story.moments] == ["charge", "route", "fly"]
+    assert [moment.name for moment in story.attempts] == ["charge", "route", "fly"]
     assert story.unreached == ["drive"]
     assert "Never reached: drive" in page_text(page)
     assert 'class="dg-node leaf succeeded" href="?task=fly"' in html(page)
@@ -61,11 +61,11 @@ def test_nothing_is_written(operator, order):
 def test_a_step_may_fail_before_it_completes(operator, order):
     story = try_out(operator, order, how__charge="fails", times__charge="1", **AIR).context["story"]
 
-    assert [(moment.name, moment.status) for moment in story.moments[:2]] == [
+    assert [(moment.name, moment.status) for moment in story.attempts[:2]] == [
         ("charge", "FAILED"),
         ("charge", "COMPLETED"),
     ]
-    assert story.moments[1].after_ms >= 5000, "after the delay of its policy"
+    assert story.attempts[1].after_ms >= 5000, "after the delay of its policy"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_it_can_be_gone_through_step_by_step(operator, order):
     page = try_out(operator, order, until="1", **AIR)
 
     assert "1 of 3" in page_text(page)
-    assert page.context["story"].seen.get("route") is None and page.context["story"].seen.get("charge")
+    assert page.context["story"].step_marks.get("route") is None and page.context["story"].step_marks.get("charge")
 
 
 def test_steps_are_offered_what_they_gave_lately(operator, order):
@@ -131,7 +131,7 @@ def test_a_draft_is_tried_before_it_is_saved(operator, order):
     page = try_out(operator, order, "?draft")
 
     assert "This tries your draft" in page_text(page)
-    assert [moment.name for moment in page.context["story"].moments] == ["walk"]
+    assert [moment.name for moment in page.context["story"].attempts] == ["walk"]
 
 
 def test_a_case_is_kept_offered_again_and_forgotten(operator, order):
@@ -252,7 +252,7 @@ def test_a_sub_workflow_is_played_with_what_its_own_steps_come_to(operator, shop
 
     story = page.context["story"]
     assert (story.status, story.output) == ("COMPLETED", {"by": "A380"})
-    assert [moment.name for moment in story.moments[0].inner] == ["charge", "route", "fly"]
+    assert [moment.name for moment in story.attempts[0].inner] == ["charge", "route", "fly"]
     [(way, name, inside)] = page.context["inner_pictures"]
     assert (way, name) == ("ordering", "order")
     assert {node.ref for node in inside.nodes if node.mark} == {"charge", "route", "fly"}
@@ -296,7 +296,7 @@ def test_the_branches_of_a_dynamic_fork_are_drawn_and_what_a_try_stops_at_is_nam
         assert (branch_steps.ref, branch_steps.note) == ("2 branches", note)
     assert "nothing is said of how these end: _pick_0 _pick_1" in page_text(stopped)
     assert told.context["story"].status == "COMPLETED"
-    assert [moment.output for moment in told.context["story"].moments if moment.name == "_pick_1"] == [{"n": 1}]
+    assert [moment.output for moment in told.context["story"].attempts if moment.name == "_pick_1"] == [{"n": 1}]
 
 
 def test_a_sub_workflow_that_calls_itself_is_offered_to_a_depth(operator, clock):

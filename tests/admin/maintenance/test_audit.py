@@ -5,7 +5,7 @@ import json
 import pytest
 from django.contrib.auth.models import User
 
-from conductor_app.admin.maintenance.audit_objects import KINDS
+from conductor_app.admin.maintenance.audit_objects import OBJECT_LABELS
 from conductor_app.engine import retention
 from conductor_app.models import Application, AuditEntry
 from tests.admin.reading import html, page_text
@@ -42,7 +42,7 @@ def test_a_program_is_named_with_who_made_it(operator, clock):
     assert "nightly application of olga" in page_text(operator.get(AUDIT))
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "odd kind"])
+@pytest.mark.parametrize("kind", [*OBJECT_LABELS, "odd kind"])
 def test_every_object_is_linked_as_far_as_it_has_a_page(operator, clock, kind):
     said(clock, object_type=kind, object_id="12")
 

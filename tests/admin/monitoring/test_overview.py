@@ -96,7 +96,7 @@ def test_a_tile_that_fails_says_so_with_the_requests_id_and_leaves_the_others(op
 
     start_run_of(step("ship"))
     monkeypatch.setattr(overview_tiles, "hourly_activity", broken)
-    monkeypatch.setattr(overview, "_counts", lambda: broken(0))
+    monkeypatch.setattr(overview, "_status_counts", lambda: broken(0))
     page = operator.get(PULSE)
     front = operator.get("/admin/")
 

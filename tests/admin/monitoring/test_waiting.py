@@ -142,7 +142,7 @@ def test_an_answer_that_does_not_fit_is_told_so_where_it_is_typed_and_fails_noth
     page = operator.post(task_of(with_schema), {"mode": "form", **typed, "outcome": "COMPLETED"})
 
     assert 'class="error"' in html(page) and f'value="{typed["output.limit"]}"' in html(page)
-    assert told in " ".join([*page.context["answer"].above, *page.context["fields"][1].errors])
+    assert told in " ".join([*page.context["answer"].form_errors, *page.context["fields"][1].errors])
     assert reload_run(with_schema).status == "RUNNING"
 
 
@@ -151,7 +151,7 @@ def test_an_answer_with_a_schema_can_be_typed_as_json_and_is_held_to_it(operator
 
     said = {"mode": "json", "outcome": "COMPLETED"}
     page = operator.post(task_of(with_schema), {**said, "output": '{"limit": 1}'})
-    assert "approved" in page.context["answer"].above[0] and "&quot;limit&quot;: 1" in html(page)
+    assert "approved" in page.context["answer"].form_errors[0] and "&quot;limit&quot;: 1" in html(page)
 
     operator.post(task_of(with_schema), {**said, "output": '{"approved": false}'})
     assert newest_attempt_of(with_schema, "approve").output == {"approved": False}

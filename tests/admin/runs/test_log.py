@@ -87,7 +87,7 @@ def test_words_are_looked_for_in_the_log_and_marked(operator, attempt):
 
 
 def test_a_search_through_a_long_log_stops_and_can_go_on(operator, attempt, monkeypatch):
-    monkeypatch.setattr("conductor_app.insight.task_log.SEARCHED", 20)
+    monkeypatch.setattr("conductor_app.insight.task_log.MAX_SEARCHED_LINES", 20)
     logged(attempt, 50)
     at = f"/admin/conductor/run/{attempt.run_id}/change/"
 

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
 
-from conductor_app.admin.standalone.addresses import group_address, standalone_address
+from conductor_app.admin.standalone.addresses import group_address, standalone_task_address
 from conductor_app.engine import sweeps
 from conductor_app.engine.standalone import claims, task_actions, tasks
 from conductor_app.models import AuditEntry, PendingApproval, StandaloneTask, Task, TaskGroup
@@ -72,7 +72,7 @@ def test_a_page_says_what_went_wrong_first_and_counts_by_state(build, viewer):
     assert "1 of 5 tasks did not end well. The first was test 1 (failed)." in said
     assert said.index("test 1") < said.index("test 2") < said.index("test 10") < said.index("sources")
     assert HOSTILE not in html(shown)
-    assert standalone_address(ids["release"]) in html(shown)
+    assert standalone_task_address(ids["release"]) in html(shown)
     assert "See what would happen" not in said
 
 
@@ -85,11 +85,11 @@ def test_the_timeline_and_the_diagram_mark_the_longest_chain(build, viewer):
     assert html(timeline).count('<rect class="work ') == 3 + 1  # and the legend
 
     diagram = html(page(viewer, group, tab="diagram"))
-    assert all(standalone_address(id) in diagram for id in ids.values())
+    assert all(standalone_task_address(id) in diagram for id in ids.values())
     assert HOSTILE not in diagram
     alone = html(page(viewer, group, tab="diagram", chain="1"))
-    assert standalone_address(ids["sources"]) in alone
-    assert standalone_address(ids["release"]) not in alone
+    assert standalone_task_address(ids["sources"]) in alone
+    assert standalone_task_address(ids["release"]) not in alone
 
 
 def test_more_tasks_than_can_be_drawn_are_shown_by_kind(build, viewer, monkeypatch):
@@ -100,22 +100,22 @@ def test_more_tasks_than_can_be_drawn_are_shown_by_kind(build, viewer, monkeypat
     for tab in ("timeline", "diagram"):
         shown = html(page(viewer, group, tab=tab))
         assert "only=test+%23" in shown, tab
-        assert standalone_address(ids["test 2"]) not in shown
-        assert standalone_address(ids["test 2"]) in html(page(viewer, group, tab=tab, only="test #"))
+        assert standalone_task_address(ids["test 2"]) not in shown
+        assert standalone_task_address(ids["test 2"]) in html(page(viewer, group, tab=tab, only="test #"))
 
 
 def test_states_names_and_kinds_filter_and_nothing_found_says_so(build, operator):
     group, ids = build
 
-    assert standalone_address(ids["sources"]) not in html(page(operator, group, state="FAILED"))
-    assert standalone_address(ids["test 10"]) in html(page(operator, group, q="TEST 1"))
-    assert standalone_address(ids["sources"]) not in html(page(operator, group, only="test #"))
+    assert standalone_task_address(ids["sources"]) not in html(page(operator, group, state="FAILED"))
+    assert standalone_task_address(ids["test 10"]) in html(page(operator, group, q="TEST 1"))
+    assert standalone_task_address(ids["sources"]) not in html(page(operator, group, only="test #"))
     assert "The group has 5 tasks." in page_text(page(operator, group, q="nowhere"))
 
 
 def test_pages_go_on_where_the_last_one_ended(build, operator, monkeypatch):
     group, ids = build
-    monkeypatch.setattr("conductor_app.admin.standalone.group_tabs.PAGE", 2)
+    monkeypatch.setattr("conductor_app.admin.standalone.group_tabs.PAGE_SIZE", 2)
 
     seen, after = [], ""
     for _ in range(3):

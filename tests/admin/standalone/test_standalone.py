@@ -4,8 +4,8 @@ import pytest
 from django.urls import reverse
 
 from conductor_app.admin.monitoring.queues import queue_address
-from conductor_app.admin.site import SCREENS
-from conductor_app.admin.standalone.addresses import group_address, standalone_address
+from conductor_app.admin.site import MODEL_ADMINS
+from conductor_app.admin.standalone.addresses import group_address, standalone_task_address
 from conductor_app.engine.standalone import claims, tasks
 from conductor_app.models import Attempt, AuditEntry, Task
 from tests.api.taskcluster.conftest import new_id
@@ -34,12 +34,12 @@ def page(client, address: str) -> str:
 
 
 def test_every_list_and_every_queue_is_shown_with_them(some, operator):
-    ours = [model for model in SCREENS if model._meta.app_label == "conductor"]
+    ours = [model for model in MODEL_ADMINS if model._meta.app_label == "conductor"]
     lists = [reverse(f"admin:conductor_{model._meta.model_name}_changelist") for model in ours]
     pages = [reverse(f"admin:{name}") for name in ("queues", "workers", "system", "sweeps", "find")]
     attempt = Attempt.objects.filter(task_id=some[0]).get().pk
 
-    assert standalone_address(some[0]) not in page(operator, LIST.replace("solo", "attempt"))
+    assert standalone_task_address(some[0]) not in page(operator, LIST.replace("solo", "attempt"))
     for address in ["/admin/", *lists, *pages, queue_address(LINUX), f"/admin/find/?q={some[0]}"]:
         page(operator, address)
     assert operator.get(f"/admin/turn/{attempt}/").status_code == 404
@@ -61,27 +61,27 @@ def test_the_palette_leads_to_tasks_and_groups_by_their_ids(some, operator):
 
     hits = page(operator, f"/admin/find/hits/?q={held}")
 
-    assert standalone_address(held) in hits
+    assert standalone_task_address(held) in hits
     assert group_address(held) in hits
-    assert standalone_address(held) not in page(operator, f"/admin/find/hits/?q={held[:12]}")
+    assert standalone_task_address(held) not in page(operator, f"/admin/find/hits/?q={held[:12]}")
 
 
 def test_the_audit_leads_to_their_pages(some, operator):
-    operator.post(standalone_address(some[0]), {"do": "cancel"})
+    operator.post(standalone_task_address(some[0]), {"do": "cancel"})
     operator.post(f"{group_address(some[0])[:-7]}do/", {"do": "seal"})
 
     audit = page(operator, "/admin/conductor/auditentry/")
-    assert standalone_address(some[0]) in audit
+    assert standalone_task_address(some[0]) in audit
     assert group_address(some[0]) in audit
 
 
 def test_its_page_says_what_came_of_it_what_it_waits_for_and_what_was_told(some, viewer):
     _, done, waiting = some
 
-    assert "here/w1" in page(viewer, standalone_address(done))
-    assert "task-failed" in page(viewer, standalone_address(done))
-    shown = page(viewer, standalone_address(waiting))
-    assert standalone_address(done) in shown
+    assert "here/w1" in page(viewer, standalone_task_address(done))
+    assert "task-failed" in page(viewer, standalone_task_address(done))
+    shown = page(viewer, standalone_task_address(waiting))
+    assert standalone_task_address(done) in shown
     assert HOSTILE not in shown
     assert 'name="do"' not in shown
 
@@ -90,7 +90,7 @@ def test_an_operator_steers_it_and_the_audit_knows_why(some, operator):
     held, done, waiting = some
 
     for id, verb in ((waiting, "schedule"), (done, "rerun"), (held, "cancel")):
-        reply = operator.post(standalone_address(id), {"do": verb, "reason": "because"})
+        reply = operator.post(standalone_task_address(id), {"do": verb, "reason": "because"})
         assert reply.status_code == 302
 
     assert [Task.objects.get(pk=id).status for id in (waiting, done, held)] == ["ACTIVE", "ACTIVE", "CANCELED"]
@@ -105,16 +105,16 @@ def test_an_operator_steers_it_and_the_audit_knows_why(some, operator):
 def test_what_is_refused_is_said_and_leaves_no_line(some, operator, clock):
     clock.advance(seconds=4000)
 
-    reply = operator.post(standalone_address(some[0]), {"do": "cancel"}, follow=True)
+    reply = operator.post(standalone_task_address(some[0]), {"do": "cancel"}, follow=True)
 
     assert "The deadline of task" in reply.content.decode()
     assert not AuditEntry.objects.filter(object_type="task").exists()
 
 
 def test_who_may_only_look_steers_nothing(some, viewer):
-    assert viewer.post(standalone_address(some[0]), {"do": "cancel"}).status_code == 403
+    assert viewer.post(standalone_task_address(some[0]), {"do": "cancel"}).status_code == 403
     assert Task.objects.get(pk=some[0]).status == "ACTIVE"
 
 
 def test_a_task_that_is_not_there_is_not_found(some, operator):
-    assert operator.get(standalone_address(new_id())).status_code == 404
+    assert operator.get(standalone_task_address(new_id())).status_code == 404

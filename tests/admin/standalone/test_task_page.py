@@ -10,7 +10,7 @@ from django.core.files.base import ContentFile
 from django.test import Client
 from django.urls import reverse
 
-from conductor_app.admin.standalone.addresses import group_address, standalone_address
+from conductor_app.admin.standalone.addresses import group_address, standalone_task_address
 from conductor_app.engine import failures
 from conductor_app.engine.artifacts import contents, logs
 from conductor_app.engine.standalone import claims, groups, task_actions, tasks
@@ -53,7 +53,7 @@ def keep(clock, task_id: str, name: str, content: bytes = b"", encoding: str = "
 
 
 def page(client, task_id: str, **asked):
-    return client.get(standalone_address(task_id), asked)
+    return client.get(standalone_task_address(task_id), asked)
 
 
 def test_it_says_what_is_at_it_and_shows_definition_and_scopes_as_text(held, viewer):
@@ -68,7 +68,7 @@ def test_it_says_what_is_at_it_and_shows_definition_and_scopes_as_text(held, vie
 def test_a_task_that_waits_says_for_what(held, viewer, clock):
     waiting = create(clock, name="test", requires=(held,))
     assert "It waits for build." in page_text(page(viewer, waiting))
-    assert standalone_address(waiting) in html(page(viewer, held))
+    assert standalone_task_address(waiting) in html(page(viewer, held))
 
     tasks.report_task(held, 0, "failed")
     assert "It needs build, which did not end well" in page_text(page(viewer, waiting))
@@ -180,10 +180,10 @@ def test_a_new_task_like_it_is_made_with_a_reason(held, operator, clock):
     other = create(clock, name="other", group_id=held, requires=(held,), definition={"dependencies": [held]})
     clock.advance(seconds=100)
 
-    reply = operator.post(standalone_address(other), {"do": "again", "reason": "try the new image"})
+    reply = operator.post(standalone_task_address(other), {"do": "again", "reason": "try the new image"})
 
     new = StandaloneTask.objects.select_related("task").exclude(pk__in=[held, other]).get()
-    assert reply["Location"] == standalone_address(new.pk)
+    assert reply["Location"] == standalone_task_address(new.pk)
     old = StandaloneTask.objects.get(pk=other)
     assert (new.group_id, new.task.name, new.task.status) == (held, "other", "BLOCKED")
     assert new.deadline_at == old.deadline_at + 100_000
@@ -191,7 +191,7 @@ def test_a_new_task_like_it_is_made_with_a_reason(held, operator, clock):
     assert (entry.action, entry.reason, entry.facts) == ("create", "try the new image", {"like": other})
 
     groups.seal_group(held)
-    operator.post(standalone_address(other), {"do": "again"})
+    operator.post(standalone_task_address(other), {"do": "again"})
     newest = StandaloneTask.objects.exclude(pk__in=[held, other, new.pk]).get()
     assert newest.group_id == newest.pk
 
@@ -199,7 +199,7 @@ def test_a_new_task_like_it_is_made_with_a_reason(held, operator, clock):
 def test_its_priority_is_changed_and_all_acts_stand_in_its_audit(db, operator, clock):
     id = create(clock)
 
-    operator.post(standalone_address(id), {"do": "prioritize", "priority": "very-high", "reason": "release day"})
+    operator.post(standalone_task_address(id), {"do": "prioritize", "priority": "very-high", "reason": "release day"})
 
     assert StandaloneTask.objects.get(pk=id).priority == 6
     assert "release day" in page_text(page(operator, id))

@@ -10,7 +10,7 @@ from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import content_type_conformance, status_code_conformance
 
-from conductor_app.api.conductor.openapi.pages import document
+from conductor_app.api.conductor.openapi.pages import build_document
 from conductor_app.wsgi import application
 from tests.tries import EXAMPLE_FACTOR
 
@@ -28,7 +28,7 @@ ROOMS = [
 @cache
 def operations() -> list:
     """All that the document describes; made when it is first asked for: it takes seconds."""
-    schema = schemathesis.openapi.from_dict(document())
+    schema = schemathesis.openapi.from_dict(build_document())
     schema.app = application
     return [found.ok() for found in schema.get_all_operations()]
 

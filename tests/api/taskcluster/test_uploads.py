@@ -5,7 +5,7 @@ from io import BytesIO
 import pytest
 
 from conductor_app.api.taskcluster.errors import InputTooLarge
-from conductor_app.api.taskcluster.uploads import Body, RequestUpload
+from conductor_app.api.taskcluster.uploads import RequestBodyStream, RequestUpload
 from conductor_app.core.errors import Invalid
 
 
@@ -16,17 +16,17 @@ def in_drops(content: bytes, size: int = 2):
 
 
 def test_a_storage_gets_as_much_as_it_asks_for():
-    body = Body(in_drops(b"abcdefg"), 7, 100)
+    body = RequestBodyStream(in_drops(b"abcdefg"), 7, 100)
 
     assert (body.read(5), body.read(5), body.read(5)) == (b"abcde", b"fg", b"")
 
 
 def test_a_body_is_read_no_further_than_it_said():
-    assert Body(in_drops(b"abcdefg"), 3, 100).read() == b"abc"
+    assert RequestBodyStream(in_drops(b"abcdefg"), 3, 100).read() == b"abc"
 
 
 def test_a_body_that_does_not_say_its_length_ends_with_its_source():
-    upload = RequestUpload(Body(in_drops(b"abcdefg"), None, 100))
+    upload = RequestUpload(RequestBodyStream(in_drops(b"abcdefg"), None, 100))
 
     assert b"".join(upload.chunks()) == b"abcdefg"
     assert upload.size == 7
@@ -37,21 +37,21 @@ def broken(count: int) -> bytes:
 
 
 FAULTS = {
-    "ends early": (Body(in_drops(b"ab"), 3, 100), Invalid),
-    "breaks off": (Body(broken, 3, 100), Invalid),
-    "breaks off in pieces": (Body(broken, None, 100), Invalid),
-    "is too large": (Body(in_drops(b"abcd"), None, 3), InputTooLarge),
+    "ends early": (RequestBodyStream(in_drops(b"ab"), 3, 100), Invalid),
+    "breaks off": (RequestBodyStream(broken, 3, 100), Invalid),
+    "breaks off in pieces": (RequestBodyStream(broken, None, 100), Invalid),
+    "is too large": (RequestBodyStream(in_drops(b"abcd"), None, 3), InputTooLarge),
 }
 
 
 @pytest.mark.parametrize("case", FAULTS)
 def test_a_body_says_why_it_cannot_be_read_if_it(case):
-    body, fault = FAULTS[case]
+    body, read_error = FAULTS[case]
 
-    with pytest.raises(fault):
+    with pytest.raises(read_error):
         body.read()
-    assert type(body.fault) is fault
+    assert type(body.read_error) is read_error
 
 
 def test_there_is_no_way_back_in_a_body():
-    assert not RequestUpload(Body(in_drops(b"ab"), 2, 100)).seekable()
+    assert not RequestUpload(RequestBodyStream(in_drops(b"ab"), 2, 100)).seekable()

@@ -169,7 +169,7 @@ def test_every_method_says_what_it_requires():
     addresses = [*urls.urlpatterns, *auth_urls.urlpatterns, *object_urls.urlpatterns]
     views = [each.callback.view_class for each in addresses if hasattr(each.callback, "view_class")]
     named = {name for view in views for name in view.methods.values()}
-    required = {*method_scopes.AT_ONCE, *method_scopes.LATER, *method_scopes.PUBLIC}
+    required = {*method_scopes.SCOPES_OF_ADDRESS, *method_scopes.SCOPES_OF_FACTS, *method_scopes.PUBLIC_METHODS}
 
     assert named - required == set()
     assert schemas.SCHEMAS.keys() - named == set()

@@ -62,7 +62,7 @@ def test_a_box_says_what_became_of_its_step():
 
     drawn = picture(run)
 
-    assert box(drawn, "charge").word == "Completed" and box(drawn, "ship").status == "ACTIVE"
+    assert box(drawn, "charge").status_text == "Completed" and box(drawn, "ship").status == "ACTIVE"
     assert box(drawn, "charge").label == "charge, SIMPLE, Completed"
 
 
@@ -109,13 +109,13 @@ def test_tasks_at_hand_can_be_laid_over_a_definition_too():
     class Played:
         ref, status, iteration = "a", "FAILED", 0
 
-    assert StepMarks.of([Played, Played]).get("a") == StepMark("FAILED", 2)
+    assert StepMarks.from_tasks([Played, Played]).get("a") == StepMark("FAILED", 2)
 
 
 def test_a_plan_may_say_what_will_become_of_a_step_in_its_own_words():
-    drawn = diagram({"tasks": [step("a")]}, StepMarks({"a": StepMark("COMPLETED", word="will run again")}))
+    drawn = diagram({"tasks": [step("a")]}, StepMarks({"a": StepMark("COMPLETED", status_text="will run again")}))
 
-    assert drawn.nodes[0].word == "will run again"
+    assert drawn.nodes[0].status_text == "will run again"
 
 
 def test_of_many_branches_those_that_went_wrong_are_drawn():

@@ -6,7 +6,7 @@ from django.test.utils import CaptureQueriesContext
 
 from conductor_app.engine.standalone import tasks
 from conductor_app.insight.search import RUNS, TASKS, Search, SearchQuery
-from conductor_app.insight.search.tasks import attempts_of_runs
+from conductor_app.insight.search.tasks import searchable_attempts
 from conductor_app.models import Attempt, Run
 from conductor_app.store.statements import fetch
 
@@ -33,7 +33,7 @@ def searched(asked):
     things, _, query = asked.partition(": ")
     word = query.partition("freeText=")[2]
     if things == "tasks":
-        return Search(attempts_of_runs(), SearchQuery(TASKS, query)).page(0, 100)
+        return Search(searchable_attempts(), SearchQuery(TASKS, query)).page(0, 100)
     return Search(Run.objects.all(), SearchQuery(RUNS, "" if word else query, word)).page(0, 100)
 
 
@@ -67,14 +67,14 @@ def test_tasks_that_stand_alone_are_not_found(clock):
 
 
 def test_failures_of_a_task_are_found_however_old_and_other_ends_in_the_newest():
-    assert SearchQuery(TASKS, "taskDefName = pay AND status IN (FAILED, CANCELED)").reach is None
-    assert SearchQuery(TASKS, "taskDefName = pay AND status = COMPLETED").reach is not None
-    assert SearchQuery(TASKS, "workerId = w AND status = FAILED").reach is not None
+    assert SearchQuery(TASKS, "taskDefName = pay AND status IN (FAILED, CANCELED)").scan_limit is None
+    assert SearchQuery(TASKS, "taskDefName = pay AND status = COMPLETED").scan_limit is not None
+    assert SearchQuery(TASKS, "workerId = w AND status = FAILED").scan_limit is not None
 
 
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite always goes row by row")
 def test_what_tasks_are_joined_with_is_looked_up_by_its_key_while_they_are_counted():
-    search = Search(attempts_of_runs(), SearchQuery(TASKS, "referenceTaskName = pay"))
+    search = Search(searchable_attempts(), SearchQuery(TASKS, "referenceTaskName = pay"))
     with CaptureQueriesContext(connection) as asked:
         search.count(0)
 

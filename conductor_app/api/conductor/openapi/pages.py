@@ -13,22 +13,22 @@ from .... import conf
 from ..replies import Json
 from ..view import ConductorRequest, ConductorView
 
-ABOUT = {
+API_INFO = {
     "TITLE": "Conductor workflows and tasks",
     "DESCRIPTION": "Durable workflows and tasks for your workers, as Conductor's clients speak to them.",
     "VERSION": "1",
 }
-PAGE = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
-SCRIPT = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
+PAGE_TEMPLATE = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+PAGE_SCRIPT = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
 
 
 @cache
-def document() -> dict[str, Any]:
+def build_document() -> dict[str, Any]:
     """The document, drawn once. What draws it takes 5 MB and a quarter of a second, and is seldom needed."""
     from drf_spectacular.generators import SchemaGenerator
     from drf_spectacular.settings import patched_settings
 
-    with patched_settings(ABOUT):
+    with patched_settings(API_INFO):
         return SchemaGenerator().get_schema(public=True)
 
 
@@ -38,18 +38,18 @@ class OpenApiDocument(ConductorView):
     schema = None
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json(document())
+        return Json(build_document())
 
 
-def page(request: HttpRequest) -> HttpResponse:
+def docs_page(request: HttpRequest) -> HttpResponse:
     """GET /api/docs: the same to read and to try; a browser that is logged in to the admin sends its own login."""
     if conf.api_access != "open" and not request.user.is_staff:
         return redirect_to_login(request.get_full_path(), reverse("admin:login"))
     files = static("drf_spectacular_sidecar/swagger-ui-dist/x").removesuffix("x")
     addresses = {"document": reverse("openapi"), "script": reverse("openapi-script"), "files": files}
-    return HttpResponse(PAGE.format(title=ABOUT["TITLE"], **addresses))
+    return HttpResponse(PAGE_TEMPLATE.format(title=API_INFO["TITLE"], **addresses))
 
 
-def script(request: HttpRequest) -> HttpResponse:
+def docs_script(request: HttpRequest) -> HttpResponse:
     """GET /api/docs.js: what brings the page to life; a file of its own, for pages may not carry scripts."""
-    return HttpResponse(SCRIPT, content_type="text/javascript; charset=utf-8")
+    return HttpResponse(PAGE_SCRIPT, content_type="text/javascript; charset=utf-8")

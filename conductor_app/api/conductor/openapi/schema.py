@@ -6,11 +6,11 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
-from .operations import EMPTY, NOTHING, OPERATIONS, TEXT, Many, ManyByKey
-from .shapes import schema, shape
+from .operations import EMPTY_REPLY, NO_CONTENT, OPERATIONS, PLAIN_TEXT, ArrayOf, ArraysByKey
+from .shapes import schema_of, serializer_of
 from .tables import ERROR
 
-ERRORS = {
+ERROR_DESCRIPTIONS = {
     400: "The request cannot be understood, or the document in it is faulty.",
     401: "A token is missing, not valid, or expired.",
     403: "The caller may not do this.",
@@ -55,34 +55,37 @@ class ConductorSchema(AutoSchema):
         return {"application/json": shape} if isinstance(shape, dict) else shape
 
     def map_parsers(self) -> list[str]:
-        return ["text/plain" if self.operation.body == TEXT else "application/json"]
+        return ["text/plain" if self.operation.body == PLAIN_TEXT else "application/json"]
 
     def get_response_serializers(self) -> Any:
-        return {**good_replies(self.operation), **error_replies()}
+        return {**success_replies(self.operation), **error_replies()}
 
 
-def good_replies(operation: Any) -> dict[Any, Any]:
+def success_replies(operation: Any) -> dict[Any, Any]:
     """The replies where all went well, by status and type."""
     nothing = {204: OpenApiResponse(description="There is nothing.")}
-    if operation.reply == NOTHING:
+    if operation.reply == NO_CONTENT:
         return nothing
-    if operation.reply == EMPTY:
+    if operation.reply == EMPTY_REPLY:
         return {200: OpenApiResponse(description="Done.")}
-    kind = "text/plain" if operation.reply == TEXT else "application/json"
-    return {(operation.status, kind): to_spectacular(operation.reply)} | (nothing if operation.may_be_nothing else {})
+    kind = "text/plain" if operation.reply == PLAIN_TEXT else "application/json"
+    return {(operation.status, kind): to_spectacular(operation.reply)} | (nothing if operation.can_be_empty else {})
 
 
 def error_replies() -> dict[Any, Any]:
     """The errors that any operation may answer with."""
-    return {(status, "application/json"): OpenApiResponse(shape(ERROR), said) for status, said in ERRORS.items()}
+    return {
+        (status, "application/json"): OpenApiResponse(serializer_of(ERROR), description)
+        for status, description in ERROR_DESCRIPTIONS.items()
+    }
 
 
-def to_spectacular(what: Any) -> Any:
+def to_spectacular(shape: Any) -> Any:
     """A shape as drf-spectacular takes it."""
-    if what == TEXT:
+    if shape == PLAIN_TEXT:
         return OpenApiTypes.STR
-    if isinstance(what, Many):
-        return shape(what.table)(many=True)
-    if isinstance(what, ManyByKey):
+    if isinstance(shape, ArrayOf):
+        return serializer_of(shape.table)(many=True)
+    if isinstance(shape, ArraysByKey):
         return {"type": "object", "additionalProperties": {"type": "array", "items": {}}}
-    return shape(what) if isinstance(what, tuple) else schema(what)
+    return serializer_of(shape) if isinstance(shape, tuple) else schema_of(shape)

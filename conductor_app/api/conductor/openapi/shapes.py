@@ -17,46 +17,46 @@ from ....core.document.checks.values import (
     read_boolean,
     read_mapping,
 )
-from .tables import NAMED
+from .tables import TABLE_BY_NAME
 
-STEP = {"$ref": "#/components/schemas/WorkflowTask"}
-PLAIN: dict[Reader, dict[str, Any]] = {
-    read_step: STEP,
+STEP_REFERENCE = {"$ref": "#/components/schemas/WorkflowTask"}
+SCHEMA_BY_READER: dict[Reader, dict[str, Any]] = {
+    read_step: STEP_REFERENCE,
     read_any: {},
     read_boolean: {"type": "boolean"},
     read_mapping: {"type": "object", "additionalProperties": {}},
     read_sub_workflow: {},
 }
-IN_STEPS = (WORKFLOW_TASK, CATCH_CASE)
+STEP_TABLES = (WORKFLOW_TASK, CATCH_CASE)
 """Tables that steps are made of: they name a step, since they cannot hold the whole of one."""
-_made: dict[int, type[serializers.Serializer]] = {}
+_serializers: dict[int, type[serializers.Serializer]] = {}
 
 
-def shape(table: FieldTable) -> type[serializers.Serializer]:
+def serializer_of(table: FieldTable) -> type[serializers.Serializer]:
     """The serializer of a table that has a name; always the same one."""
-    if id(table) not in _made:
-        name = next(name for name, named in NAMED.items() if named is table)
-        fields = {field.name: _field(table, field.read) for field in table}
-        _made[id(table)] = type(f"{name}Serializer", (serializers.Serializer,), fields)
-    return _made[id(table)]
+    if id(table) not in _serializers:
+        name = next(name for name, known_table in TABLE_BY_NAME.items() if known_table is table)
+        fields = {field.name: _field_of(table, field.read) for field in table}
+        _serializers[id(table)] = type(f"{name}Serializer", (serializers.Serializer,), fields)
+    return _serializers[id(table)]
 
 
-def _field(table: FieldTable, reader: Reader) -> serializers.Field:
+def _field_of(table: FieldTable, reader: Reader) -> serializers.Field:
     if isinstance(reader, ObjectOf):
-        return shape(reader.table)(required=False)
+        return serializer_of(reader.table)(required=False)
     item = reader.item if isinstance(reader, ListOf) else None
     if isinstance(item, ObjectOf):
-        return shape(item.table)(many=True, required=False)
-    if item is read_step and not any(table is inner for inner in IN_STEPS):
-        return shape(WORKFLOW_TASK)(many=True, required=False)
-    return _serializer_field(schema(reader))(required=False)
+        return serializer_of(item.table)(many=True, required=False)
+    if item is read_step and not any(table is inner for inner in STEP_TABLES):
+        return serializer_of(WORKFLOW_TASK)(many=True, required=False)
+    return _serializer_field(schema_of(reader))(required=False)
 
 
 def _serializer_field(schema: dict[str, Any]) -> type[serializers.Field]:
     return extend_schema_field(schema)(type("Drawn", (serializers.JSONField,), {}))
 
 
-def schema(reader: Reader) -> dict[str, Any]:
+def schema_of(reader: Reader) -> dict[str, Any]:
     """The JSON schema of what a reader reads."""
     if isinstance(reader, IntegerOf):
         return {"type": "integer", "format": f"int{reader.bits}"}
@@ -64,9 +64,9 @@ def schema(reader: Reader) -> dict[str, Any]:
         # Wrapped, or the drawing would give each enumeration a name of its own and stumble over equal field names.
         return {"anyOf": [{"type": "string", "enum": list(reader.names)}]}
     if isinstance(reader, ListOf):
-        return {"type": "array", "items": schema(reader.item)}
+        return {"type": "array", "items": schema_of(reader.item)}
     if isinstance(reader, MapOf):
-        return {"type": "object", "additionalProperties": schema(reader.item)}
+        return {"type": "object", "additionalProperties": schema_of(reader.item)}
     if isinstance(reader, ObjectOf):
-        return {"type": "object", "properties": {field.name: schema(field.read) for field in reader.table}}
-    return PLAIN.get(reader, {"type": "string"})
+        return {"type": "object", "properties": {field.name: schema_of(field.read) for field in reader.table}}
+    return SCHEMA_BY_READER.get(reader, {"type": "string"})

@@ -28,12 +28,12 @@ from ....core.document.checks.values import (
 from ....core.document.checks.webhook import WEBHOOK
 from ....core.form_templates import FORM_TEMPLATE
 from ....insight.human_tasks import STATES as HUMAN_STATES
-from ..serializers.files import NEW_FILE, PARTS
+from ..serializers.files import NEW_FILE, PART_TAGS
 from ..serializers.human_tasks import ASSIGNMENT as HUMAN_ASSIGNMENT
 from ..serializers.human_tasks import SEARCH as HUMAN_SEARCH
 from ..serializers.human_tasks import USER as HUMAN_USER
 from ..serializers.reruns import RERUN_REQUEST
-from ..serializers.schedules import CRON_ENTRY, EXECUTION, SHOWN
+from ..serializers.schedules import CRON_ENTRY, EXECUTION, SCHEDULE_REPLY
 from ..serializers.simulations import TEST_REQUEST
 from ..serializers.skip_jump import CORRELATION, SKIP_REQUEST, STATE_UPDATE, UPGRADE
 from ..serializers.tags import TAG
@@ -47,71 +47,75 @@ TASK_STATUS = ChoiceOf(
 WORKFLOW_STATUS = ChoiceOf("RUNNING", "PAUSED", "COMPLETED", "FAILED", "TIMED_OUT", "TERMINATED")
 
 
-def fields(reader: object, *names: str) -> FieldTable:
+def fields_of_type(reader: object, *names: str) -> FieldTable:
     """Fields of one type."""
     return tuple(FieldSpec(name, reader) for name in names)
 
 
 TASK: FieldTable = (
     FieldSpec("status", TASK_STATUS),
-    *fields(read_text, "taskId", "taskType", "taskDefName", "referenceTaskName", "workflowInstanceId", "workflowType",
+    *fields_of_type(read_text, "taskId", "taskType", "taskDefName", "referenceTaskName", "workflowInstanceId",
+                    "workflowType",
             "correlationId", "retriedTaskId", "reasonForIncompletion", "workerId", "domain", "isolationGroupId",
             "executionNameSpace", "subWorkflowId", "externalInputPayloadStoragePath",
             "externalOutputPayloadStoragePath"),
-    *fields(read_mapping, "inputData", "outputData"),
-    *fields(IntegerOf(), "retryCount", "seq", "pollCount", "startDelayInSeconds", "iteration", "workflowPriority",
+    *fields_of_type(read_mapping, "inputData", "outputData"),
+    *fields_of_type(IntegerOf(), "retryCount", "seq", "pollCount", "startDelayInSeconds", "iteration",
+                    "workflowPriority",
             "rateLimitPerFrequency", "rateLimitFrequencyInSeconds"),
-    *fields(IntegerOf(64), "scheduledTime", "startTime", "endTime", "updateTime", "firstStartTime", "queueWaitTime",
+    *fields_of_type(IntegerOf(64), "scheduledTime", "startTime", "endTime", "updateTime", "firstStartTime",
+                    "queueWaitTime",
             "responseTimeoutSeconds", "callbackAfterSeconds"),
-    *fields(read_boolean, "retried", "executed", "subworkflowChanged", "callbackFromWorker", "loopOverTask"),
+    *fields_of_type(read_boolean, "retried", "executed", "subworkflowChanged", "callbackFromWorker", "loopOverTask"),
     FieldSpec("workflowTask", ObjectOf(WORKFLOW_TASK)),
     FieldSpec("taskDefinition", ObjectOf(TASK_DEFINITION)),
     FieldSpec("runtimeMetadata", MapOf(read_text)),
 )  # fmt: skip
 
 HUMAN_TASK: FieldTable = (
-    *fields(read_text, "taskId", "taskRefName", "workflowId", "workflowName", "definitionName", "displayName",
+    *fields_of_type(read_text, "taskId", "taskRefName", "workflowId", "workflowName", "definitionName", "displayName",
            "createdBy",
             "updatedBy"),
     FieldSpec("state", ChoiceOf(*HUMAN_STATES)),
     FieldSpec("assignee", ObjectOf(HUMAN_USER)),
     FieldSpec("claimant", ObjectOf(HUMAN_USER)),
-    *fields(read_mapping, "humanTaskDef", "input", "output"),
-    *fields(IntegerOf(64), "createdOn", "updatedOn"),
+    *fields_of_type(read_mapping, "humanTaskDef", "input", "output"),
+    *fields_of_type(IntegerOf(64), "createdOn", "updatedOn"),
 )  # fmt: skip
 HUMAN_TASK_PAGE: FieldTable = (
-    *fields(IntegerOf(64), "totalHits", "searchedSince"),
-    *fields(IntegerOf(), "start", "hits", "pageSizeLimit"),
+    *fields_of_type(IntegerOf(64), "totalHits", "searchedSince"),
+    *fields_of_type(IntegerOf(), "start", "hits", "pageSizeLimit"),
     FieldSpec("totalHitsIsLowerBound", read_boolean),
     FieldSpec("results", ListOf(ObjectOf(HUMAN_TASK))),
 )
 CREATED_FILE: FieldTable = (
-    *fields(read_text, "fileHandleId", "fileName", "contentType", "storageType", "uploadStatus", "uploadUrl"),
-    *fields(IntegerOf(64), "uploadUrlExpiresAt", "createdAt"),
+    *fields_of_type(read_text, "fileHandleId", "fileName", "contentType", "storageType", "uploadStatus", "uploadUrl"),
+    *fields_of_type(IntegerOf(64), "uploadUrlExpiresAt", "createdAt"),
 )
 FILE: FieldTable = (
-    *fields(read_text, "fileHandleId", "fileName", "contentType", "contentHash", "storageType", "uploadStatus",
+    *fields_of_type(read_text, "fileHandleId", "fileName", "contentType", "contentHash", "storageType", "uploadStatus",
             "workflowId", "taskId"),
-    *fields(IntegerOf(64), "fileSize", "createdAt", "updatedAt"),
+    *fields_of_type(IntegerOf(64), "fileSize", "createdAt", "updatedAt"),
 )  # fmt: skip
 FILE_ADDRESS: FieldTable = (
-    *fields(read_text, "fileHandleId", "uploadUrl", "downloadUrl"),
+    *fields_of_type(read_text, "fileHandleId", "uploadUrl", "downloadUrl"),
     FieldSpec("expiresAt", IntegerOf(64)),
 )
-FINISHED_FILE: FieldTable = fields(read_text, "fileHandleId", "uploadStatus", "contentHash")
-FILE_UPLOAD: FieldTable = fields(read_text, "fileHandleId", "uploadId")
+FINISHED_FILE: FieldTable = fields_of_type(read_text, "fileHandleId", "uploadStatus", "contentHash")
+FILE_UPLOAD: FieldTable = fields_of_type(read_text, "fileHandleId", "uploadId")
 
 WORKFLOW: FieldTable = (
     *AUDIT,
     FieldSpec("status", WORKFLOW_STATUS),
-    *fields(read_text, "workflowId", "workflowName", "parentWorkflowId", "parentWorkflowTaskId", "correlationId",
+    *fields_of_type(read_text, "workflowId", "workflowName", "parentWorkflowId", "parentWorkflowTaskId",
+                    "correlationId",
             "reasonForIncompletion", "event", "idempotencyKey", "rateLimitKey",
             "externalInputPayloadStoragePath", "externalOutputPayloadStoragePath"),
-    *fields(IntegerOf(), "workflowVersion", "priority"),
-    *fields(IntegerOf(64), "startTime", "endTime", "lastRetriedTime"),
-    *fields(read_mapping, "input", "output", "variables"),
+    *fields_of_type(IntegerOf(), "workflowVersion", "priority"),
+    *fields_of_type(IntegerOf(64), "startTime", "endTime", "lastRetriedTime"),
+    *fields_of_type(read_mapping, "input", "output", "variables"),
     FieldSpec("taskToDomain", MapOf(read_text)),
-    *fields(texts, "failedReferenceTaskNames", "failedTaskNames"),
+    *fields_of_type(texts, "failedReferenceTaskNames", "failedTaskNames"),
     FieldSpec("workflowDefinition", ObjectOf(WORKFLOW_DEFINITION)),
     FieldSpec("tasks", ListOf(ObjectOf(TASK))),
     FieldSpec("history", ListOf(read_mapping)),
@@ -121,25 +125,25 @@ WORKFLOW: FieldTable = (
 SIGNAL_RESPONSE: FieldTable = (
     FieldSpec("responseType", ChoiceOf("TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING_TASK_INPUT")),
     FieldSpec("targetWorkflowStatus", WORKFLOW_STATUS),
-    *fields(read_text, "targetWorkflowId", "requestId", "workflowId", "correlationId", "status", "createdBy",
+    *fields_of_type(read_text, "targetWorkflowId", "requestId", "workflowId", "correlationId", "status", "createdBy",
            "taskType",
             "taskId", "referenceTaskName", "taskDefName", "retriedTaskId", "workflowType", "reasonForIncompletion"),
-    *fields(read_mapping, "input", "output", "variables"),
-    *fields(IntegerOf(), "priority", "retryCount"),
-    *fields(IntegerOf(64), "createTime", "updateTime"),
+    *fields_of_type(read_mapping, "input", "output", "variables"),
+    *fields_of_type(IntegerOf(), "priority", "retryCount"),
+    *fields_of_type(IntegerOf(64), "createTime", "updateTime"),
     FieldSpec("tasks", ListOf(ObjectOf(TASK))),
     FieldSpec("signalTimeout", read_boolean),
 )  # fmt: skip
 
-LOCATION: FieldTable = fields(read_text, "uri", "path")
+LOCATION: FieldTable = fields_of_type(read_text, "uri", "path")
 FINDING: FieldTable = (
     FieldSpec("severity", ChoiceOf("error", "warning", "hint")),
-    *fields(read_text, "kind", "path", "message"),
+    *fields_of_type(read_text, "kind", "path", "message"),
 )
 FINDINGS: FieldTable = (FieldSpec("findings", ListOf(ObjectOf(FINDING))),)
 STATUS: FieldTable = (
-    *fields(read_text, "workflowId", "correlationId"),
-    *fields(read_mapping, "output", "variables"),
+    *fields_of_type(read_text, "workflowId", "correlationId"),
+    *fields_of_type(read_mapping, "output", "variables"),
     FieldSpec("status", WORKFLOW_STATUS),
 )
 TASK_PAGE: FieldTable = (FieldSpec("totalHits", IntegerOf(64)), FieldSpec("results", ListOf(ObjectOf(TASK))))
@@ -150,12 +154,12 @@ PAGE: FieldTable = (
 )
 WORKFLOW_PAGE: FieldTable = (*PAGE, FieldSpec("results", ListOf(ObjectOf(WORKFLOW))))
 WORKFLOW_SUMMARY: FieldTable = (
-    *fields(read_text, "workflowId", "workflowType", "correlationId", "startTime", "updateTime",
+    *fields_of_type(read_text, "workflowId", "workflowType", "correlationId", "startTime", "updateTime",
            "endTime", "input",
             "output", "reasonForIncompletion", "event", "failedReferenceTaskNames", "createdBy", "idempotencyKey",
             "parentWorkflowId", "classifier", "externalInputPayloadStoragePath",
             "externalOutputPayloadStoragePath"),
-    *fields(IntegerOf(), "version", "priority", "inputSize", "outputSize"),
+    *fields_of_type(IntegerOf(), "version", "priority", "inputSize", "outputSize"),
     FieldSpec("status", WORKFLOW_STATUS),
     FieldSpec("executionTime", IntegerOf(64)),
     FieldSpec("failedTaskNames", texts),
@@ -167,11 +171,12 @@ WORKFLOW_SUMMARY_PAGE: FieldTable = (
     FieldSpec("results", ListOf(ObjectOf(WORKFLOW_SUMMARY))),
 )
 TASK_SUMMARY: FieldTable = (
-    *fields(read_text, "workflowId", "workflowType", "correlationId", "scheduledTime", "startTime", "updateTime",
+    *fields_of_type(read_text, "workflowId", "workflowType", "correlationId", "scheduledTime", "startTime",
+                    "updateTime",
            "endTime",
             "reasonForIncompletion", "taskDefName", "taskType", "input", "output", "taskId", "domain",
             "externalInputPayloadStoragePath", "externalOutputPayloadStoragePath"),
-    *fields(IntegerOf(64), "executionTime", "queueWaitTime"),
+    *fields_of_type(IntegerOf(64), "executionTime", "queueWaitTime"),
     FieldSpec("workflowPriority", IntegerOf()),
     FieldSpec("status", TASK_STATUS),
 )  # fmt: skip
@@ -179,7 +184,7 @@ TASK_SUMMARY_PAGE: FieldTable = (*PAGE, FieldSpec("results", ListOf(ObjectOf(TAS
 DEFINITION_SUMMARY: FieldTable = (
     FieldSpec("name", read_text),
     FieldSpec("version", IntegerOf()),
-    *fields(IntegerOf(64), "createTime", "updateTime"),
+    *fields_of_type(IntegerOf(64), "createTime", "updateTime"),
 )
 BULK: FieldTable = (FieldSpec("bulkErrorResults", MapOf(read_text)), FieldSpec("bulkSuccessfulResults", texts))
 BULK_WORKFLOWS: FieldTable = (
@@ -187,23 +192,23 @@ BULK_WORKFLOWS: FieldTable = (
     FieldSpec("bulkSuccessfulResults", ListOf(ObjectOf(WORKFLOW))),
 )
 POLL_DATA: FieldTable = (
-    *fields(read_text, "queueName", "domain", "workerId"),
+    *fields_of_type(read_text, "queueName", "domain", "workerId"),
     FieldSpec("lastPollTime", IntegerOf(64)),
 )
 SENT_LOG: FieldTable = (*LOG, FieldSpec("taskId", read_text))
 SCHEDULE: FieldTable = tuple(
-    FieldSpec("tags", ListOf(ObjectOf(TAG))) if field.name == "tags" else field for field in SHOWN
+    FieldSpec("tags", ListOf(ObjectOf(TAG))) if field.name == "tags" else field for field in SCHEDULE_REPLY
 )
 SCHEDULE_PAGE: FieldTable = (FieldSpec("totalHits", IntegerOf(64)), FieldSpec("results", ListOf(ObjectOf(SCHEDULE))))
 EXECUTION_PAGE: FieldTable = (FieldSpec("totalHits", IntegerOf(64)), FieldSpec("results", ListOf(ObjectOf(EXECUTION))))
 EVENT_EXECUTION: FieldTable = (
-    *fields(read_text, "id", "messageId", "name", "event", "action", "statusDescription"),
+    *fields_of_type(read_text, "id", "messageId", "name", "event", "action", "statusDescription"),
     FieldSpec("status", ChoiceOf("IN_PROGRESS", "COMPLETED", "FAILED", "SKIPPED")),
     FieldSpec("created", IntegerOf(64)),
-    *fields(read_mapping, "output", "fullMessagePayload"),
+    *fields_of_type(read_mapping, "output", "fullMessagePayload"),
 )
 EVENT_MESSAGE: FieldTable = (
-    *fields(read_text, "id", "eventTarget"),
+    *fields_of_type(read_text, "id", "eventTarget"),
     FieldSpec("createdAt", IntegerOf(64)),
     FieldSpec("eventType", ChoiceOf("WEBHOOK", "MESSAGE")),
     FieldSpec("fullPayload", read_mapping),
@@ -211,43 +216,46 @@ EVENT_MESSAGE: FieldTable = (
     FieldSpec("eventExecutions", ListOf(ObjectOf(EVENT_EXECUTION))),
 )
 HANDLED_EVENT: FieldTable = (
-    *fields(read_text, "name", "event"),
+    *fields_of_type(read_text, "name", "event"),
     FieldSpec("active", read_boolean),
-    *fields(IntegerOf(), "numberOfMessages", "numberOfActions"),
+    *fields_of_type(IntegerOf(), "numberOfMessages", "numberOfActions"),
 )
 HANDLED_EVENT_PAGE: FieldTable = (
     FieldSpec("totalHits", IntegerOf(64)),
     FieldSpec("results", ListOf(ObjectOf(HANDLED_EVENT))),
 )
 BACKFILL: FieldTable = (FieldSpec("slots", IntegerOf()),)
-SECRET: FieldTable = (*fields(read_text, "name", "partial"), *fields(IntegerOf(64), "created_at", "updated_at"))
+SECRET: FieldTable = (
+    *fields_of_type(read_text, "name", "partial"),
+    *fields_of_type(IntegerOf(64), "created_at", "updated_at"),
+)
 SECRET_WITH_TAGS: FieldTable = (FieldSpec("name", read_text), FieldSpec("tags", ListOf(ObjectOf(TAG))))
-VARIABLE: FieldTable = fields(read_text, "name", "value")
-CREDENTIALS: FieldTable = fields(read_text, "keyId", "keySecret")
-TOKEN: FieldTable = fields(read_text, "token")
-PERMISSION: FieldTable = fields(read_text, "name")
+VARIABLE: FieldTable = fields_of_type(read_text, "name", "value")
+CREDENTIALS: FieldTable = fields_of_type(read_text, "keyId", "keySecret")
+TOKEN: FieldTable = fields_of_type(read_text, "token")
+PERMISSION: FieldTable = fields_of_type(read_text, "name")
 ROLE: FieldTable = (FieldSpec("name", read_text), FieldSpec("permissions", ListOf(ObjectOf(PERMISSION))))
 GROUP: FieldTable = (
-    *fields(read_text, "id", "description"),
+    *fields_of_type(read_text, "id", "description"),
     FieldSpec("roles", ListOf(ObjectOf(ROLE))),
     FieldSpec("defaultAccess", MapOf(texts)),
     FieldSpec("contactInformation", MapOf(read_text)),
 )
 USER: FieldTable = (
-    *fields(read_text, "id", "name", "uuid", "encryptedIdDisplayValue"),
+    *fields_of_type(read_text, "id", "name", "uuid", "encryptedIdDisplayValue"),
     FieldSpec("roles", ListOf(ObjectOf(ROLE))),
     FieldSpec("groups", ListOf(ObjectOf(GROUP))),
-    *fields(read_boolean, "applicationUser", "encryptedId"),
+    *fields_of_type(read_boolean, "applicationUser", "encryptedId"),
     FieldSpec("contactInformation", MapOf(read_text)),
 )
 APPLICATION: FieldTable = (
-    *fields(read_text, "id", "name", "createdBy", "updatedBy"),
-    *fields(IntegerOf(64), "createTime", "updateTime"),
+    *fields_of_type(read_text, "id", "name", "createdBy", "updatedBy"),
+    *fields_of_type(IntegerOf(64), "createTime", "updateTime"),
 )
-NEW_APPLICATION: FieldTable = fields(read_text, "name")
+NEW_APPLICATION: FieldTable = fields_of_type(read_text, "name")
 NEW_USER: FieldTable = (
     FieldSpec("name", read_text),
-    *fields(texts, "roles", "groups"),
+    *fields_of_type(texts, "roles", "groups"),
     FieldSpec("contactInformation", MapOf(read_text)),
 )
 NEW_GROUP: FieldTable = (
@@ -256,9 +264,9 @@ NEW_GROUP: FieldTable = (
     FieldSpec("defaultAccess", MapOf(texts)),
 )
 NEW_ROLE: FieldTable = (FieldSpec("name", read_text), FieldSpec("permissions", texts))
-ACCESS_KEY: FieldTable = (*fields(read_text, "id", "status"), FieldSpec("createdAt", IntegerOf(64)))
-CREATED_KEY: FieldTable = fields(read_text, "id", "secret")
-REFERENCE: FieldTable = fields(read_text, "type", "id")
+ACCESS_KEY: FieldTable = (*fields_of_type(read_text, "id", "status"), FieldSpec("createdAt", IntegerOf(64)))
+CREATED_KEY: FieldTable = fields_of_type(read_text, "id", "secret")
+REFERENCE: FieldTable = fields_of_type(read_text, "type", "id")
 AUTHORIZATION: FieldTable = (
     FieldSpec("subject", ObjectOf(REFERENCE)),
     FieldSpec("target", ObjectOf(REFERENCE)),
@@ -266,16 +274,16 @@ AUTHORIZATION: FieldTable = (
 )
 GRANT: FieldTable = (FieldSpec("target", ObjectOf(REFERENCE)), FieldSpec("access", texts))
 GRANTED: FieldTable = (FieldSpec("grantedAccess", ListOf(ObjectOf(GRANT))),)
-CONFIGURATION: FieldTable = fields(read_text, "version", "apiAccess", "ownerEmailMandatory")
-COMPLAINT: FieldTable = fields(read_text, "path", "message", "invalidValue")
+CONFIGURATION: FieldTable = fields_of_type(read_text, "version", "apiAccess", "ownerEmailMandatory")
+COMPLAINT: FieldTable = fields_of_type(read_text, "path", "message", "invalidValue")
 ERROR: FieldTable = (
     FieldSpec("status", IntegerOf()),
-    *fields(read_text, "message", "instance", "error"),
+    *fields_of_type(read_text, "message", "instance", "error"),
     FieldSpec("retryable", read_boolean),
     FieldSpec("validationErrors", ListOf(ObjectOf(COMPLAINT))),
 )
 
-NAMED: dict[str, FieldTable] = {
+TABLE_BY_NAME: dict[str, FieldTable] = {
     "TaskDef": TASK_DEFINITION,
     "HumanTaskTemplate": FORM_TEMPLATE,
     "HumanTaskUser": HUMAN_USER,
@@ -333,7 +341,7 @@ NAMED: dict[str, FieldTable] = {
     "FileAddress": FILE_ADDRESS,
     "FinishedFile": FINISHED_FILE,
     "FileUpload": FILE_UPLOAD,
-    "FilePartTags": PARTS,
+    "FilePartTags": PART_TAGS,
     "Task": TASK,
     "SearchResultTask": TASK_PAGE,
     "SearchResultWorkflow": WORKFLOW_PAGE,

@@ -7,40 +7,40 @@ from ....core.document.lint import LintFinding
 from ....models import SchemaDefinition, TaskDefinition, WorkflowDefinition
 
 
-def workflow_definition(row: WorkflowDefinition) -> dict[str, Any]:
+def workflow_definition_document(row: WorkflowDefinition) -> dict[str, Any]:
     """A WorkflowDef."""
-    return {**normalize_workflow(row.document), "name": row.name, "version": row.version, **_audit(row)}
+    return {**normalize_workflow(row.document), "name": row.name, "version": row.version, **_audit_fields(row)}
 
 
-def task_definition(row: TaskDefinition) -> dict[str, Any]:
+def task_definition_document(row: TaskDefinition) -> dict[str, Any]:
     """A TaskDef."""
-    return {**normalize_task(row.document), "name": row.name, **_audit(row)}
+    return {**normalize_task(row.document), "name": row.name, **_audit_fields(row)}
 
 
-def schema(row: SchemaDefinition) -> dict[str, Any]:
+def schema_document(row: SchemaDefinition) -> dict[str, Any]:
     """A SchemaDef."""
-    return {**row.document, "name": row.name, "version": row.version, **_audit(row)}
+    return {**row.document, "name": row.name, "version": row.version, **_audit_fields(row)}
 
 
-def short_schema(row: SchemaDefinition) -> dict[str, Any]:
+def short_schema_document(row: SchemaDefinition) -> dict[str, Any]:
     """Return a SchemaDef without its data, for lists."""
-    return {name: value for name, value in schema(row).items() if name != "data"}
+    return {name: value for name, value in schema_document(row).items() if name != "data"}
 
 
-def _audit(row: WorkflowDefinition | TaskDefinition | SchemaDefinition) -> dict[str, Any]:
+def _audit_fields(row: WorkflowDefinition | TaskDefinition | SchemaDefinition) -> dict[str, Any]:
     """Who made it and when: what the server knows, whatever the document says."""
     people = {"createdBy": row.created_by, "updatedBy": row.updated_by if row.updated_at else ""}
-    moments = {"createTime": row.created_at, "updateTime": row.updated_at}
-    return moments | {name: person for name, person in people.items() if person}
+    times = {"createTime": row.created_at, "updateTime": row.updated_at}
+    return times | {name: person for name, person in people.items() if person}
 
 
 def definition_summary(row: WorkflowDefinition) -> dict[str, Any]:
     """A WorkflowDefSummary."""
-    moments = {"createTime": row.created_at, "updateTime": row.updated_at}
-    return {"name": row.name, "version": row.version} | {name: at for name, at in moments.items() if at}
+    times = {"createTime": row.created_at, "updateTime": row.updated_at}
+    return {"name": row.name, "version": row.version} | {name: at for name, at in times.items() if at}
 
 
-def classifier(document: dict[str, Any]) -> str:
+def classifier_of(document: dict[str, Any]) -> str:
     """What a definition is tagged as: `workflow` where it is not tagged (api §1.5)."""
     metadata = document.get("metadata")
     if not isinstance(metadata, dict):

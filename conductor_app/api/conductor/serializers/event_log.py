@@ -8,10 +8,10 @@ from ....models.events import MATCHED
 Document = dict[str, Any]
 
 
-def event_execution(row: EventAction) -> Document:
+def event_execution_document(row: EventAction) -> Document:
     """One action of a handler for one event."""
     return {
-        **_handler_number(row.delivery, row.handler),
+        **_event_fields(row.delivery, row.handler),
         "id": f"{row.delivery.message_id}_{row.position}",
         "created": row.created_at,
         "action": row.action,
@@ -21,10 +21,10 @@ def event_execution(row: EventAction) -> Document:
     }
 
 
-def skipped_event(row: HandlerEvaluation) -> Document:
+def skipped_event_document(row: HandlerEvaluation) -> Document:
     """An event that a handler's condition did not let pass."""
     return {
-        **_handler_number(row.delivery, row.handler),
+        **_event_fields(row.delivery, row.handler),
         "id": row.delivery.message_id,
         "created": row.at,
         "status": "SKIPPED",
@@ -33,15 +33,15 @@ def skipped_event(row: HandlerEvaluation) -> Document:
     }
 
 
-def _handler_number(delivery: EventDelivery, handler: str) -> Document:
+def _event_fields(delivery: EventDelivery, handler: str) -> Document:
     payload = delivery.payload if isinstance(delivery.payload, dict) else {"value": delivery.payload}
     return {"messageId": delivery.message_id, "name": handler, "event": delivery.event, "fullMessagePayload": payload}
 
 
-def event_message(row: EventDelivery) -> Document:
+def event_message_document(row: EventDelivery) -> Document:
     """One event, with what each handler made of it; its actions and verdicts are at hand."""
     verdicts, actions = row.verdicts.all(), row.actions.all()
-    left_alone = [skipped_event(verdict) for verdict in verdicts if verdict.outcome != MATCHED]
+    skipped = [skipped_event_document(verdict) for verdict in verdicts if verdict.outcome != MATCHED]
     return {
         "id": row.message_id,
         "createdAt": row.received_at,
@@ -49,11 +49,13 @@ def event_message(row: EventDelivery) -> Document:
         "eventType": "WEBHOOK" if row.source.startswith("webhook") else "MESSAGE",
         "fullPayload": row.payload if isinstance(row.payload, dict) else {"value": row.payload},
         "status": "HANDLED" if actions else "REJECTED" if verdicts else "RECEIVED",
-        "eventExecutions": [*map(event_execution, actions), *left_alone],
+        "eventExecutions": [*map(event_execution_document, actions), *skipped],
     }
 
 
-def handled_events(handlers: list[EventHandler], messages: dict[str, int], actions: dict[str, int]) -> Document:
+def handled_events_document(
+    handlers: list[EventHandler], messages: dict[str, int], actions: dict[str, int]
+) -> Document:
     """The handlers, each with the numbers of events that it saw and of actions that it took."""
     found = [
         {

@@ -10,38 +10,40 @@ from ....models import EventHandler, Webhook
 Document = dict[str, Any]
 
 
-def new_handlers(given: Any) -> list[Document]:
+def parse_new_handlers(body: Any) -> list[Document]:
     """One handler, or the list of them that the JavaScript client sends; raises Invalid and ValidationFailed."""
-    documents = given if isinstance(given, list) else [given]
+    documents = body if isinstance(body, list) else [body]
     if not documents or not all(isinstance(each, dict) for each in documents):
         raise Invalid("The request body must be an event handler, or a list of them.")
     path = "addEventHandler.eventHandler"
-    return [_read(each, f"{path}[{n}]" if isinstance(given, list) else path) for n, each in enumerate(documents)]
+    return [
+        _parse_handler(each, f"{path}[{n}]" if isinstance(body, list) else path) for n, each in enumerate(documents)
+    ]
 
 
-def changed_handler(document: Document) -> Document:
+def parse_changed_handler(document: Document) -> Document:
     """A handler; raises ValidationFailed."""
-    return _read(document, "updateEventHandler.eventHandler")
+    return _parse_handler(document, "updateEventHandler.eventHandler")
 
 
-def _read(document: Document, path: str) -> Document:
-    read, complaints = read_handler(document)
+def _parse_handler(document: Document, path: str) -> Document:
+    parsed, complaints = read_handler(document)
     if complaints:
         raise ValidationFailed(
             [ValidationError(f"{path}.{each.path}", each.message, each.value) for each in complaints]
         )
-    return read
+    return parsed
 
 
-def event_handler(row: EventHandler, tags: Sequence[Document] = ()) -> Document:
+def event_handler_document(row: EventHandler, tags: Sequence[Document] = ()) -> Document:
     """Return an EventHandler; `tags` only where it has some, as Orkes's clients read them."""
-    shown = {**read_handler(row.document)[0], "name": row.name, "event": row.event, "active": row.is_active}
+    document = {**read_handler(row.document)[0], "name": row.name, "event": row.event, "active": row.is_active}
     # A client that sends back what it has read sends tags, which are kept elsewhere.
-    shown.pop("tags", None)
-    return shown | ({"tags": list(tags)} if tags else {})
+    document.pop("tags", None)
+    return document | ({"tags": list(tags)} if tags else {})
 
 
-def webhook(row: Webhook) -> Document:
+def webhook_document(row: Webhook) -> Document:
     """A WebhookConfig; of its secrets it says only that there are some."""
     audit = {"createdBy": row.created_by, "createTime": row.created_at, "updateTime": row.updated_at}
     return {**row.document, "id": row.id, "name": row.name, "url": f"/api/webhook/{row.id}", **audit}

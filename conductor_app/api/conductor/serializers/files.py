@@ -16,29 +16,34 @@ NEW_FILE: FieldTable = (
     FieldSpec("contentType", read_name, "application/octet-stream"),
     FieldSpec("taskId", read_text, ""),
 )
-PARTS: FieldTable = (FieldSpec("partETags", ListOf(read_text), list),)
+PART_TAGS: FieldTable = (FieldSpec("partETags", ListOf(read_text), list),)
 
 
-def new_file(document: dict[str, Any]) -> tuple[str, str, str, str]:
+def parse_new_file(document: dict[str, Any]) -> tuple[str, str, str, str]:
     """The run, the attempt, the name and the type of a file that is to come; raises ValidationFailed and Invalid."""
-    read = read_request(document, NEW_FILE, "createFile.request", _check)
-    if not (read["contentType"].isascii() and read["contentType"].isprintable()):
+    fields = read_request(document, NEW_FILE, "createFile.request", _check_new_file)
+    if not (fields["contentType"].isascii() and fields["contentType"].isprintable()):
         raise Invalid("The contentType of a file is none.")
-    return read["workflowId"], read["taskId"], read["fileName"], read["contentType"] or "application/octet-stream"
+    return (
+        fields["workflowId"],
+        fields["taskId"],
+        fields["fileName"],
+        fields["contentType"] or "application/octet-stream",
+    )
 
 
-def _check(read: dict[str, Any], place: DocumentPosition) -> None:
-    if not read["workflowId"]:
-        place.at("workflowId").add_missing("Workflow Id cannot be null or empty")
+def _check_new_file(fields: dict[str, Any], position: DocumentPosition) -> None:
+    if not fields["workflowId"]:
+        position.at("workflowId").add_missing("Workflow Id cannot be null or empty")
 
 
-def part_tags(document: dict[str, Any]) -> list[str]:
+def parse_part_tags(document: dict[str, Any]) -> list[str]:
     """The tags of the parts in their order, without the quotes that a header has round them."""
-    read = read_request(document, PARTS, "completeMultipart.request", lambda read, place: None)
-    return [tag.strip().removeprefix("W/").strip('"') for tag in read["partETags"]]
+    fields = read_request(document, PART_TAGS, "completeMultipart.request", lambda fields, position: None)
+    return [tag.strip().removeprefix("W/").strip('"') for tag in fields["partETags"]]
 
 
-def handle_of(row: FileHandle) -> str:
+def file_handle_id(row: FileHandle) -> str:
     """What inputs and outputs call the file."""
     return f"{SCHEME}{row.id}"
 
@@ -47,7 +52,7 @@ def created_document(row: FileHandle, origin: str) -> dict[str, Any]:
     """A handle that was just made, with where its content is sent."""
     address, expires = file_address(row.run_id, row.id, "PUT")
     return {
-        "fileHandleId": handle_of(row),
+        "fileHandleId": file_handle_id(row),
         "fileName": row.name,
         "contentType": row.content_type,
         "storageType": "CONDUCTOR",
@@ -60,8 +65,8 @@ def created_document(row: FileHandle, origin: str) -> dict[str, Any]:
 
 def file_document(row: FileHandle) -> dict[str, Any]:
     """A file, without its content."""
-    whole = {
-        "fileHandleId": handle_of(row),
+    document = {
+        "fileHandleId": file_handle_id(row),
         "fileName": row.name,
         "contentType": row.content_type,
         "storageType": "CONDUCTOR",
@@ -70,17 +75,17 @@ def file_document(row: FileHandle) -> dict[str, Any]:
         "createdAt": row.created_at,
         "updatedAt": row.updated_at,
     }
-    known = {"fileSize": row.size, "contentHash": row.digest or None, "taskId": row.attempt_id or None}
-    return whole | {name: value for name, value in known.items() if value is not None}
+    optional_fields = {"fileSize": row.size, "contentHash": row.digest or None, "taskId": row.attempt_id or None}
+    return document | {name: value for name, value in optional_fields.items() if value is not None}
 
 
 def address_document(row: FileHandle, run_id: str, operation: str, origin: str, part: str = "") -> dict[str, Any]:
     """Where the content of a file, or a part of it, is sent or fetched from. `run_id`: whose member asks."""
     address, expires = file_address(run_id, row.id, operation, part)
     name = "uploadUrl" if operation == "PUT" else "downloadUrl"
-    return {"fileHandleId": handle_of(row), name: origin + address, "expiresAt": expires}
+    return {"fileHandleId": file_handle_id(row), name: origin + address, "expiresAt": expires}
 
 
 def finished_document(row: FileHandle) -> dict[str, Any]:
     """A file all of which has come."""
-    return {"fileHandleId": handle_of(row), "uploadStatus": row.status, "contentHash": row.digest}
+    return {"fileHandleId": file_handle_id(row), "uploadStatus": row.status, "contentHash": row.digest}

@@ -43,9 +43,9 @@ SEARCH: FieldTable = (
     FieldSpec("start", IntegerOf(), 0),
     FieldSpec("size", IntegerOf(), DEFAULT_SIZE),
 )
-LISTS = ("states", "assignees", "claimants", "definitionNames", "displayNames", "taskRefNames", "workflowNames",
+LIST_FILTERS = ("states", "assignees", "claimants", "definitionNames", "displayNames", "taskRefNames", "workflowNames",
          "workflowIds")  # fmt: skip
-PLACE = "searchHumanTasks.search"
+SEARCH_PATH = "searchHumanTasks.search"
 
 
 def parse_search(document: Mapping[str, Any], inbox: InboxFilter) -> tuple[HumanTaskFilter, int, int]:
@@ -55,49 +55,49 @@ def parse_search(document: Mapping[str, Any], inbox: InboxFilter) -> tuple[Human
         ValidationFailed: with every complaint.
     """
     # Clients send empty texts and nulls for filters that are not set.
-    given = {name: value for name, value in document.items() if value not in (None, "")}
-    read = read_request(given, SEARCH, PLACE, _check)
-    asked = HumanTaskFilter(
-        states=tuple(dict.fromkeys(read["states"])),
-        assignees=parse_users(read["assignees"]),
-        claimants=parse_users(read["claimants"]),
-        definition_names=parse_names(read["definitionNames"]),
-        display_names=parse_names(read["displayNames"]),
-        refs=parse_names(read["taskRefNames"]),
-        workflow_names=parse_names(read["workflowNames"]),
-        workflow_ids=parse_names(read["workflowIds"]),
-        input_query=read["taskInputQuery"].strip(),
-        output_query=read["taskOutputQuery"].strip(),
-        words=read["fullTextQuery"].strip(),
-        updated_from=read["updateStartTime"],
-        updated_to=read["updateEndTime"],
-        inbox=inbox if read["searchType"] == INBOX else None,
+    set_filters = {name: value for name, value in document.items() if value not in (None, "")}
+    fields = read_request(set_filters, SEARCH, SEARCH_PATH, _check_search)
+    filters = HumanTaskFilter(
+        states=tuple(dict.fromkeys(fields["states"])),
+        assignees=parse_users(fields["assignees"]),
+        claimants=parse_users(fields["claimants"]),
+        definition_names=parse_names(fields["definitionNames"]),
+        display_names=parse_names(fields["displayNames"]),
+        refs=parse_names(fields["taskRefNames"]),
+        workflow_names=parse_names(fields["workflowNames"]),
+        workflow_ids=parse_names(fields["workflowIds"]),
+        input_query=fields["taskInputQuery"].strip(),
+        output_query=fields["taskOutputQuery"].strip(),
+        words=fields["fullTextQuery"].strip(),
+        updated_from=fields["updateStartTime"],
+        updated_to=fields["updateEndTime"],
+        inbox=inbox if fields["searchType"] == INBOX else None,
     )
-    return asked, read["start"], min(read["size"], MOST_SHOWN)
+    return filters, fields["start"], min(fields["size"], MOST_SHOWN)
 
 
-def _check(read: dict[str, Any], place: DocumentPosition) -> None:
-    for name in LISTS:
-        if len(read.get(name) or ()) > MOST_VALUES:
-            place.at(name).add_error(f"must have at most {MOST_VALUES} values")
+def _check_search(fields: dict[str, Any], position: DocumentPosition) -> None:
+    for name in LIST_FILTERS:
+        if len(fields.get(name) or ()) > MOST_VALUES:
+            position.at(name).add_error(f"must have at most {MOST_VALUES} values")
     for name in ("assignees", "claimants"):
-        for number, each in enumerate(read.get(name) or ()):
+        for number, each in enumerate(fields.get(name) or ()):
             if each and each["userType"] not in ("", *USER_TYPES):
-                place.at(f"{name}[{number}].userType").add_error(f"must be one of {', '.join(USER_TYPES)}")
-    if not 0 <= read.get("start", 0) <= LOOKED_AT * len(STATES):
-        place.at("start").add_error("must not be negative or past the end of what is searched", read["start"])
-    if read.get("size", 0) < 0:
-        place.at("size").add_error("must not be negative", read["size"])
+                position.at(f"{name}[{number}].userType").add_error(f"must be one of {', '.join(USER_TYPES)}")
+    if not 0 <= fields.get("start", 0) <= LOOKED_AT * len(STATES):
+        position.at("start").add_error("must not be negative or past the end of what is searched", fields["start"])
+    if fields.get("size", 0) < 0:
+        position.at("size").add_error("must not be negative", fields["size"])
 
 
-def parse_users(read: Iterable[Mapping[str, str]]) -> tuple[UserFilter, ...]:
+def parse_users(fields: Iterable[Mapping[str, str]]) -> tuple[UserFilter, ...]:
     """Return the users that are searched for; one without a name and a type is none."""
-    return tuple(UserFilter(each["user"], each["userType"]) for each in read if each["user"] or each["userType"])
+    return tuple(UserFilter(each["user"], each["userType"]) for each in fields if each["user"] or each["userType"])
 
 
-def parse_names(read: Iterable[str]) -> tuple[str, ...]:
+def parse_names(fields: Iterable[str]) -> tuple[str, ...]:
     """Return the names that are searched for, without empty ones."""
-    return tuple(dict.fromkeys(name for name in read if name))
+    return tuple(dict.fromkeys(name for name in fields if name))
 
 
 def parse_assignments(documents: Iterable[Mapping[str, Any]]) -> list[Assignee]:
@@ -109,38 +109,38 @@ def parse_assignments(documents: Iterable[Mapping[str, Any]]) -> list[Assignee]:
     found, complaints = [], []
     for number, document in enumerate(documents):
         path = f"reassignTask.assignments[{number}]"
-        read = read_request(dict(document), ASSIGNMENT, path, lambda read, place: None)
-        to = read.get("assignee") or {}
+        fields = read_request(dict(document), ASSIGNMENT, path, lambda fields, position: None)
+        to = fields.get("assignee") or {}
         kind, who = to.get("userType", ""), to.get("user", "").strip()
         if kind not in USER_TYPES:
-            said = f"must be one of {', '.join(USER_TYPES)}"
-            complaints.append(ValidationError(f"{path}.assignee.userType", said, kind))
+            message = f"must be one of {', '.join(USER_TYPES)}"
+            complaints.append(ValidationError(f"{path}.assignee.userType", message, kind))
         if not who or len(who) > 255:
             complaints.append(ValidationError(f"{path}.assignee.user", "must have from 1 to 255 characters", who))
-        if read["slaMinutes"] < 0:
-            complaints.append(ValidationError(f"{path}.slaMinutes", "must not be negative", read["slaMinutes"]))
+        if fields["slaMinutes"] < 0:
+            complaints.append(ValidationError(f"{path}.slaMinutes", "must not be negative", fields["slaMinutes"]))
         is_group, is_external = kind.endswith("GROUP"), kind.startswith("EXTERNAL")
-        found.append(Assignee(who, is_group, read["slaMinutes"], is_external))
+        found.append(Assignee(who, is_group, fields["slaMinutes"], is_external))
     if complaints:
         raise ValidationFailed(complaints)
     return found
 
 
-def human_task(
+def human_task_document(
     entry: HumanTaskEntry, input: Mapping[str, Any], output: Mapping[str, Any], template: FormTemplate | None = None
 ) -> dict[str, Any]:
     """Return a HumanTaskEntry. `template`: shown as `fullTemplate`."""
-    ask, attempt = entry.ask, entry.ask.attempt
+    task_view, attempt = entry.task_view, entry.task_view.attempt
     definition = dict(human_task_definition(input))
-    if ask.line:
-        definition["assignments"] = format_assignees(ask.line)
+    if task_view.assignees:
+        definition["assignments"] = format_assignees(task_view.assignees)
     if template is not None:
-        definition["fullTemplate"] = form_template(template)
+        definition["fullTemplate"] = form_template_document(template)
     document: dict[str, Any] = {
         "taskId": attempt.pk,
         "taskRefName": str(attempt.task),
         "definitionName": attempt.task.name,
-        "displayName": ask.title,
+        "displayName": task_view.title,
         "workflowId": attempt.run_id,
         "workflowName": attempt.run.name,
         "state": entry.state,
@@ -152,15 +152,15 @@ def human_task(
         "updatedBy": entry.updated_by,
         "updatedOn": entry.updated_at,
     }
-    if to := ask.standing.assignee:
+    if to := task_view.assignment.assignee:
         document["assignee"] = {"userType": to.user_type, "user": to.who}
-    if ask.taken_by:
-        kind = "EXTERNAL_USER" if ask.is_taker_external else "CONDUCTOR_USER"
-        document["claimant"] = {"userType": kind, "user": ask.taken_by}
+    if task_view.taken_by:
+        kind = "EXTERNAL_USER" if task_view.is_taker_external else "CONDUCTOR_USER"
+        document["claimant"] = {"userType": kind, "user": task_view.taken_by}
     return document
 
 
-def search_result(found: HumanTaskPage, results: list[dict[str, Any]], start: int) -> dict[str, Any]:
+def search_result_document(found: HumanTaskPage, results: list[dict[str, Any]], start: int) -> dict[str, Any]:
     """Return a HumanTaskSearchResult; what goes beyond it is said only where there is something to say."""
     document: dict[str, Any] = {
         "totalHits": found.total,
@@ -176,9 +176,9 @@ def search_result(found: HumanTaskPage, results: list[dict[str, Any]], start: in
     return document
 
 
-def form_template(row: FormTemplate) -> dict[str, Any]:
+def form_template_document(row: FormTemplate) -> dict[str, Any]:
     """Return a HumanTaskTemplate."""
     people = {"createdBy": row.created_by, "updatedBy": row.updated_by if row.updated_at else ""}
-    moments = {"createTime": row.created_at, "updateTime": row.updated_at}
-    facts = {name: value for name, value in {**people, **moments}.items() if value}
+    times = {"createTime": row.created_at, "updateTime": row.updated_at}
+    facts = {name: value for name, value in {**people, **times}.items() if value}
     return {**row.document, "name": row.name, "version": row.version, **facts}

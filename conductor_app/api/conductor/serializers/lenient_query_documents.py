@@ -7,7 +7,7 @@ from typing import Any
 
 from ....core.errors import Invalid
 
-LONGEST = 65_536
+MAX_LENGTH = 65_536
 GO_REQUEST = re.compile(r"\{map\[.*\] map\[.*\]\}", re.DOTALL)
 GO_ENTRY = re.compile(r"(?:^| )([^\s:\[\]]+):")
 GO_WORDS = {"true": True, "false": False, "<nil>": None}
@@ -16,54 +16,56 @@ GO_WORDS = {"true": True, "false": False, "<nil>": None}
 def parse_query_document(text: str) -> dict[str, Any]:
     """The request that a text spells; raises Invalid."""
     text = text.strip()
-    if len(text) > LONGEST:
-        raise Invalid(f"skipTaskRequest may have at most {LONGEST} characters: send it as the JSON body.")
+    if len(text) > MAX_LENGTH:
+        raise Invalid(f"skipTaskRequest may have at most {MAX_LENGTH} characters: send it as the JSON body.")
     if text in ("", "{}", "None", "null", "{map[] map[]}"):
         return {}
     if GO_REQUEST.fullmatch(text):
-        return _as_go_prints(text)
+        return _parse_go_request(text)
     try:
         # Through JSON and back: keys become texts, and what JSON does not know is refused.
-        read = json.loads(json.dumps(_value(text), allow_nan=False))
+        parsed = json.loads(json.dumps(_parse_python_value(text), allow_nan=False))
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         raise Invalid("skipTaskRequest cannot be read: send it as the JSON body.") from None
-    if not isinstance(read, dict):
+    if not isinstance(parsed, dict):
         raise Invalid("skipTaskRequest must be an object with taskInput and taskOutput.")
-    return read
+    return parsed
 
 
-def _value(text: str) -> Any:
+def _parse_python_value(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
         return ast.literal_eval(text)
 
 
-def _as_go_prints(text: str) -> dict[str, Any]:
+def _parse_go_request(text: str) -> dict[str, Any]:
     """`{map[a:1] map[b:two words]}`: input and output. Types are guessed, for they are not printed."""
-    first, place = _parse_brackets(text, text.find("["))
-    second, _ = _parse_brackets(text, text.find("[", place))
-    return {"taskInput": _go_map(first), "taskOutput": _go_map(second)}
+    first, position = _parse_brackets(text, text.find("["))
+    second, _ = _parse_brackets(text, text.find("[", position))
+    return {"taskInput": _parse_go_map(first), "taskOutput": _parse_go_map(second)}
 
 
 def _parse_brackets(text: str, start: int) -> tuple[str, int]:
     """What stands between the bracket at `start` and the one that closes it; and the place behind that."""
     depth = 0
-    for place in range(start, len(text)) if start >= 0 else ():
-        depth += {"[": 1, "]": -1}.get(text[place], 0)
+    for position in range(start, len(text)) if start >= 0 else ():
+        depth += {"[": 1, "]": -1}.get(text[position], 0)
         if depth == 0:
-            return text[start + 1 : place], place + 1
+            return text[start + 1 : position], position + 1
     raise Invalid("skipTaskRequest cannot be read: its brackets are not balanced. Send it as the JSON body.")
 
 
-def _go_map(inner: str, level: int = 0) -> dict[str, Any]:
-    depths = _depths(inner)
+def _parse_go_map(inner: str, level: int = 0) -> dict[str, Any]:
+    depths = _bracket_depths(inner)
     entries = [found for found in GO_ENTRY.finditer(inner) if depths[found.start(1)] == 0]
     ends = [*(found.start() for found in entries), len(inner)][1:]
-    return {found[1]: _go_value(inner[found.end() : end], level) for found, end in zip(entries, ends, strict=True)}
+    return {
+        found[1]: _parse_go_value(inner[found.end() : end], level) for found, end in zip(entries, ends, strict=True)
+    }
 
 
-def _depths(text: str) -> list[int]:
+def _bracket_depths(text: str) -> list[int]:
     depths, depth = [], 0
     for letter in text:
         depth += {"[": 1, "]": -1}.get(letter, 0)
@@ -71,11 +73,11 @@ def _depths(text: str) -> list[int]:
     return depths
 
 
-def _go_value(text: str, level: int) -> Any:
+def _parse_go_value(text: str, level: int) -> Any:
     if text.startswith("map[") and text.endswith("]") and level < 50:
-        return _go_map(text[4:-1], level + 1)
+        return _parse_go_map(text[4:-1], level + 1)
     if text.startswith("[") and text.endswith("]") and "[" not in text[1:]:
-        return [_go_value(each, level) for each in text[1:-1].split(" ") if each]
+        return [_parse_go_value(each, level) for each in text[1:-1].split(" ") if each]
     if text in GO_WORDS:
         return GO_WORDS[text]
     try:

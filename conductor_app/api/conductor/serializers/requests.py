@@ -13,12 +13,12 @@ def read_request(
     document: dict[str, Any], table: FieldTable, path: str, check: Callable[[dict, DocumentPosition], None]
 ) -> dict[str, Any]:
     """The document with every field as its type; raises ValidationFailed with paths that begin with `path`."""
-    place = DocumentPosition(path)
-    read = read_document(document, table, place)
-    check(read, place)
-    if place.complaints:
-        raise ValidationFailed(place.complaints)
-    return read
+    position = DocumentPosition(path)
+    fields = read_document(document, table, position)
+    check(fields, position)
+    if position.complaints:
+        raise ValidationFailed(position.complaints)
+    return fields
 
 
 @contextmanager

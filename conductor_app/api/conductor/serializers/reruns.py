@@ -17,15 +17,15 @@ RERUN_REQUEST: FieldTable = (
 """The workflow's id is ignored: the address names it."""
 
 
-def rerun_request(document: dict[str, Any]) -> dict[str, Any]:
+def parse_rerun_request(document: dict[str, Any]) -> dict[str, Any]:
     """What the engine is asked for; raises ValidationFailed, and Invalid where the id of the task can be none."""
-    read = read_request(document, RERUN_REQUEST, "rerunWorkflow.request", lambda _read, _place: None)
-    if document.get("reRunFromTaskId") and not read["reRunFromTaskId"]:
+    fields = read_request(document, RERUN_REQUEST, "rerunWorkflow.request", lambda _read, _place: None)
+    if document.get("reRunFromTaskId") and not fields["reRunFromTaskId"]:
         # Without its NULs nothing is left of it: no task was meant, but not the whole workflow either.
         raise Invalid("reRunFromTaskId names no task.")
     return {
-        "attempt_id": read["reRunFromTaskId"],
-        "task_input": read.get("taskInput"),
-        "input": read.get("workflowInput"),
-        "correlation_id": read.get("correlationId"),
+        "attempt_id": fields["reRunFromTaskId"],
+        "task_input": fields.get("taskInput"),
+        "input": fields.get("workflowInput"),
+        "correlation_id": fields.get("correlationId"),
     }

@@ -19,10 +19,10 @@ from ....core.document.checks.values import (
 from ....core.timetable import MOST_JITTER_SECONDS
 from ....models import Schedule, ScheduleExecution
 from .requests import errors_under, read_request
-from .tags import tags
-from .workflows import START_REQUEST, start_request
+from .tags import parse_tags
+from .workflows import START_REQUEST, parse_start_request
 
-PATH = "saveSchedule.workflowSchedule"
+SCHEDULE_PATH = "saveSchedule.workflowSchedule"
 OVERLAP = ChoiceOf("ALLOW", "SKIP", "QUEUE", "TERMINATE_OTHER")
 CRON_ENTRY: FieldTable = (FieldSpec("cronExpression", read_text, ""), FieldSpec("zoneId", read_text, "UTC"))
 SCHEDULE: FieldTable = (
@@ -44,53 +44,53 @@ SCHEDULE: FieldTable = (
     FieldSpec("updatedBy", read_text),
     FieldSpec("tags", read_any),
 )
-SHOWN: FieldTable = (
+SCHEDULE_REPLY: FieldTable = (
     *SCHEDULE,
     *(FieldSpec(name, IntegerOf(64)) for name in ("createTime", "updatedTime", "nextRunTime")),
 )
 
 
-def schedule_document(document: dict[str, Any]) -> dict[str, Any]:
-    read = read_request(document, SCHEDULE, PATH, _check)
-    with errors_under(f"{PATH}.startWorkflowRequest"):
-        read["startWorkflowRequest"] = _request(read["startWorkflowRequest"])
-    return read
+def parse_schedule(document: dict[str, Any]) -> dict[str, Any]:
+    fields = read_request(document, SCHEDULE, SCHEDULE_PATH, _check_schedule)
+    with errors_under(f"{SCHEDULE_PATH}.startWorkflowRequest"):
+        fields["startWorkflowRequest"] = _parse_start_request(fields["startWorkflowRequest"])
+    return fields
 
 
-def _check(read: dict[str, Any], place: DocumentPosition) -> None:
-    if not (read.get("name") or "").strip():
-        place.at("name").add_missing("Schedule name cannot be null or empty")
-    if "startWorkflowRequest" not in read:
-        place.at("startWorkflowRequest").add_missing("startWorkflowRequest cannot be null")
-    if not read["cronSchedules"] and not read.get("cronExpression"):
-        place.at("cronExpression").add_missing("Invalid cron expression: cronExpression or cronSchedules is needed")
-    if None in read["cronSchedules"]:
-        place.at("cronSchedules").add_missing("cronSchedules must be a list of objects")
-    if read.get("catchupWindowSeconds", 0) < 0:
-        place.at("catchupWindowSeconds").add_error("catchupWindowSeconds must not be negative")
-    if not 0 <= read.get("jitterSeconds", 0) <= MOST_JITTER_SECONDS:
-        place.at("jitterSeconds").add_error(f"jitterSeconds must be between 0 and {MOST_JITTER_SECONDS}")
-    start, end = read.get("scheduleStartTime"), read.get("scheduleEndTime")
+def _check_schedule(fields: dict[str, Any], position: DocumentPosition) -> None:
+    if not (fields.get("name") or "").strip():
+        position.at("name").add_missing("Schedule name cannot be null or empty")
+    if "startWorkflowRequest" not in fields:
+        position.at("startWorkflowRequest").add_missing("startWorkflowRequest cannot be null")
+    if not fields["cronSchedules"] and not fields.get("cronExpression"):
+        position.at("cronExpression").add_missing("Invalid cron expression: cronExpression or cronSchedules is needed")
+    if None in fields["cronSchedules"]:
+        position.at("cronSchedules").add_missing("cronSchedules must be a list of objects")
+    if fields.get("catchupWindowSeconds", 0) < 0:
+        position.at("catchupWindowSeconds").add_error("catchupWindowSeconds must not be negative")
+    if not 0 <= fields.get("jitterSeconds", 0) <= MOST_JITTER_SECONDS:
+        position.at("jitterSeconds").add_error(f"jitterSeconds must be between 0 and {MOST_JITTER_SECONDS}")
+    start, end = fields.get("scheduleStartTime"), fields.get("scheduleEndTime")
     if start and end and start > end:
-        place.at("scheduleEndTime").add_error("scheduleEndTime must not be before scheduleStartTime", end)
-    if "tags" in read:
-        read["tags"] = tags(read["tags"], place.at("tags"))
+        position.at("scheduleEndTime").add_error("scheduleEndTime must not be before scheduleStartTime", end)
+    if "tags" in fields:
+        fields["tags"] = parse_tags(fields["tags"], position.at("tags"))
 
 
-def _request(given: dict[str, Any]) -> dict[str, Any]:
+def _parse_start_request(start_document: dict[str, Any]) -> dict[str, Any]:
     """The request as it will be made at every slot, checked as one that is made now."""
-    start_request(given)
-    read = read_request(given, START_REQUEST, "", lambda read, place: None)
-    if "workflowDef" in read:
-        read["workflowDef"] = coerce_workflow(read["workflowDef"])
-    return read
+    parse_start_request(start_document)
+    fields = read_request(start_document, START_REQUEST, "", lambda fields, position: None)
+    if "workflowDef" in fields:
+        fields["workflowDef"] = coerce_workflow(fields["workflowDef"])
+    return fields
 
 
 def wire_schedule(row: Schedule) -> dict[str, Any]:
     """A WorkflowSchedule."""
-    moments = {"createTime": row.created_at, "updatedTime": row.updated_at, "nextRunTime": row.next_run_at}
+    times = {"createTime": row.created_at, "updatedTime": row.updated_at, "nextRunTime": row.next_run_at}
     words = {"pausedReason": row.paused_reason, "createdBy": row.created_by, "updatedBy": row.updated_by}
-    facts = {name: value for name, value in {**moments, **words}.items() if value}
+    facts = {name: value for name, value in {**times, **words}.items() if value}
     return {**row.document, "name": row.name, "paused": row.is_paused, "tags": row.tags, **facts}
 
 

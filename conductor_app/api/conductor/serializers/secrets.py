@@ -7,12 +7,12 @@ import orjson
 from ....core.errors import Invalid
 from ....models import Secret
 
-HIDDEN = "***"
+REDACTED = "***"
 
 
 def wire_secret(row: Secret) -> dict[str, Any]:
     """What there is to know of a secret: nothing of its value."""
-    return {"name": row.name, "partial": HIDDEN, "created_at": row.created_at, "updated_at": row.updated_at}
+    return {"name": row.name, "partial": REDACTED, "created_at": row.created_at, "updated_at": row.updated_at}
 
 
 def wire_secret_with_tags(row: Secret) -> dict[str, Any]:
@@ -20,16 +20,16 @@ def wire_secret_with_tags(row: Secret) -> dict[str, Any]:
     return {"name": row.name, "tags": row.tags}
 
 
-def sent_text(sent: bytes) -> str:
+def decode_text(body: bytes) -> str:
     """A value as it was meant: most clients send it as it is, one as a JSON string (api §8.3). Raises Invalid."""
     try:
-        value = orjson.loads(sent)
+        value = orjson.loads(body)
     except ValueError:
         value = None
     if isinstance(value, str):
         return value
     try:
-        return sent.decode()
+        return body.decode()
     except UnicodeDecodeError:
         # The bytes themselves may be secret: they are not repeated.
         raise Invalid("The value must be text in UTF-8.") from None

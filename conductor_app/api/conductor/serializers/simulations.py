@@ -7,20 +7,20 @@ from ....core.document.checks.values import ChoiceOf, DocumentPosition, ListOf, 
 from ....core.simulation import SimulationScript, TaskMock
 from ....engine.runs import StartRequest
 from .requests import read_request
-from .tasks import OUTCOMES
-from .workflows import START_REQUEST, start_request
+from .tasks import OUTCOME_BY_STATUS
+from .workflows import START_REQUEST, parse_start_request
 
-MOCKED = {**OUTCOMES, "TIMED_OUT": "TIMED_OUT"}
+MOCK_OUTCOME_BY_STATUS = {**OUTCOME_BY_STATUS, "TIMED_OUT": "TIMED_OUT"}
 """What a task may be written to come to."""
-PATH = "testWorkflow.request"
+TEST_PATH = "testWorkflow.request"
 
 MOCK: FieldTable = (
-    FieldSpec("status", ChoiceOf(*MOCKED), "COMPLETED"),
+    FieldSpec("status", ChoiceOf(*MOCK_OUTCOME_BY_STATUS), "COMPLETED"),
     FieldSpec("output", read_mapping, dict),
     FieldSpec("executionTime", seconds, 0),
     FieldSpec("queueWaitTime", seconds, 0),
 )
-SPELLED_BY_PYTHON = {
+PYTHON_SDK_NAMES = {
     "_status": "status",
     "_output": "output",
     "_execution_time": "executionTime",
@@ -29,47 +29,50 @@ SPELLED_BY_PYTHON = {
 """The Python SDK sends its private names, and for a field that was not given the text of a Python object."""
 
 
-def read_mock(value: Any, place: DocumentPosition) -> dict[str, Any]:
+def read_mock(value: Any, position: DocumentPosition) -> dict[str, Any]:
     """One TaskMock, in either spelling."""
-    given = {SPELLED_BY_PYTHON.get(name, name): each for name, each in read_mapping(value, place).items()}
-    given = {
+    renamed = {PYTHON_SDK_NAMES.get(name, name): each for name, each in read_mapping(value, position).items()}
+    renamed = {
         name: each
-        for name, each in given.items()
+        for name, each in renamed.items()
         if not (isinstance(each, str) and each.startswith("<property object"))
     }
-    return ObjectOf(MOCK)(given, place)
+    return ObjectOf(MOCK)(renamed, position)
 
 
-def test_parts(mock: Reader) -> FieldTable:
+def script_fields(mock: Reader) -> FieldTable:
     """What a test says beside the start."""
     mocks = FieldSpec("taskRefToMockOutput", MapOf(ListOf(mock)), dict)
     return (mocks, FieldSpec("subWorkflowTestRequest", MapOf(read_mapping), dict))
 
 
-PARTS = test_parts(read_mock)
-TEST_REQUEST: FieldTable = (*START_REQUEST, *test_parts(ObjectOf(MOCK)))
+SCRIPT_FIELDS = script_fields(read_mock)
+TEST_REQUEST: FieldTable = (*START_REQUEST, *script_fields(ObjectOf(MOCK)))
 
 
 def parse_test_request(document: dict[str, Any]) -> tuple[StartRequest, SimulationScript]:
     """A WorkflowTestRequest; raises ValidationFailed."""
-    return start_request(document), parse_script(document, PATH)
+    return parse_start_request(document), parse_script(document, TEST_PATH)
 
 
 def parse_script(document: dict[str, Any], path: str) -> SimulationScript:
     """What is written for one workflow, and for those that it starts."""
-    read = read_request(document, PARTS, path, _nothing_more)
-    mocks = {ref: tuple(map(parse_mock, each)) for ref, each in read["taskRefToMockOutput"].items() if each}
-    inner = read["subWorkflowTestRequest"]
+    fields = read_request(document, SCRIPT_FIELDS, path, _no_check)
+    mocks = {ref: tuple(map(parse_mock, each)) for ref, each in fields["taskRefToMockOutput"].items() if each}
+    inner = fields["subWorkflowTestRequest"]
     children = {ref: parse_script(each, f"{path}.subWorkflowTestRequest[{ref}]") for ref, each in inner.items() if each}
     return SimulationScript(mocks, children)
 
 
-def parse_mock(read: dict[str, Any]) -> TaskMock:
+def parse_mock(fields: dict[str, Any]) -> TaskMock:
     """What one attempt comes to."""
     return TaskMock(
-        MOCKED[read["status"]], read["output"], max(read["queueWaitTime"], 0), max(read["executionTime"], 0)
+        MOCK_OUTCOME_BY_STATUS[fields["status"]],
+        fields["output"],
+        max(fields["queueWaitTime"], 0),
+        max(fields["executionTime"], 0),
     )
 
 
-def _nothing_more(read: dict[str, Any], place: DocumentPosition) -> None:
+def _no_check(fields: dict[str, Any], position: DocumentPosition) -> None:
     """The fields are all that is checked."""

@@ -11,17 +11,17 @@ from ....insight.search.summaries import AttemptLine, RunLine
 from ....models.fields import loads
 
 
-def workflow_summary(run: RunLine) -> dict[str, Any]:
+def workflow_summary_document(run: RunLine) -> dict[str, Any]:
     """A run as WorkflowSummary."""
     summary = {
         "workflowType": run.name,
         "version": run.version,
         "workflowId": run.id,
-        "startTime": moment_text(run.created_at),
-        "updateTime": moment_text(run.updated_at),
+        "startTime": format_time(run.created_at),
+        "updateTime": format_time(run.updated_at),
         "status": run.status,
-        "input": payload_text(run.input),
-        "output": payload_text(run.output),
+        "input": format_payload(run.input),
+        "output": format_payload(run.output),
         "executionTime": max(run.ended_at - run.created_at, 0) if run.ended_at else 0,
         "failedReferenceTaskNames": ",".join(run.failed_refs),
         "failedTaskNames": run.failed_names,
@@ -32,8 +32,8 @@ def workflow_summary(run: RunLine) -> dict[str, Any]:
         "inputSize": run.input_size,
         "outputSize": run.output_size,
     }
-    return summary | with_values(
-        endTime=moment_text(run.ended_at) if run.ended_at else None,
+    return summary | drop_empty(
+        endTime=format_time(run.ended_at) if run.ended_at else None,
         correlationId=run.correlation_id,
         reasonForIncompletion=run.reason,
         event=run.event,
@@ -44,28 +44,28 @@ def workflow_summary(run: RunLine) -> dict[str, Any]:
     )
 
 
-def task_summary(attempt: AttemptLine) -> dict[str, Any]:
+def task_summary_document(attempt: AttemptLine) -> dict[str, Any]:
     """An attempt as TaskSummary."""
     is_newest = attempt.id == attempt.task_attempt_id
     kind = attempt.name if attempt.task_type == "DYNAMIC" else conductor_task_type(attempt.task_type, attempt.name)
     summary = {
         "workflowId": attempt.run_id,
         "workflowType": attempt.run_name,
-        "scheduledTime": moment_text(attempt.scheduled_at),
-        "startTime": moment_text(attempt.started_at),
-        "updateTime": moment_text(attempt.updated_at),
-        "endTime": moment_text(attempt.ended_at),
+        "scheduledTime": format_time(attempt.scheduled_at),
+        "startTime": format_time(attempt.started_at),
+        "updateTime": format_time(attempt.updated_at),
+        "endTime": format_time(attempt.ended_at),
         "status": conductor_status(attempt.status, attempt.task_status if is_newest else ""),
-        "executionTime": span(attempt.started_at, attempt.ended_at),
-        "queueWaitTime": span(attempt.scheduled_at, attempt.started_at),
+        "executionTime": duration_between(attempt.started_at, attempt.ended_at),
+        "queueWaitTime": duration_between(attempt.scheduled_at, attempt.started_at),
         "taskDefName": kind if kind in NAMED_BY_TYPE else attempt.name or kind,
         "taskType": kind,
-        "input": payload_text(attempt.input),
-        "output": payload_text(attempt.output),
+        "input": format_payload(attempt.input),
+        "output": format_payload(attempt.output),
         "taskId": attempt.id,
         "workflowPriority": attempt.run_priority,
     }
-    return summary | with_values(
+    return summary | drop_empty(
         correlationId=attempt.run_correlation_id,
         reasonForIncompletion=attempt.reason[:500],
         domain=attempt.domain,
@@ -74,21 +74,21 @@ def task_summary(attempt: AttemptLine) -> dict[str, Any]:
     )
 
 
-def with_values(**fields: Any) -> dict[str, Any]:
+def drop_empty(**fields: Any) -> dict[str, Any]:
     """The fields that have a value."""
     return {name: value for name, value in fields.items() if value}
 
 
-def moment_text(moment: int | None) -> str:
+def format_time(time_ms: int | None) -> str:
     """A moment as the summaries spell it; the epoch where there is none yet."""
-    at = datetime.fromtimestamp((moment or 0) / 1000, UTC)
-    return f"{at:%Y-%m-%dT%H:%M:%S}.{(moment or 0) % 1000:03d}Z"
+    at = datetime.fromtimestamp((time_ms or 0) / 1000, UTC)
+    return f"{at:%Y-%m-%dT%H:%M:%S}.{(time_ms or 0) % 1000:03d}Z"
 
 
-def span(start: int | None, end: int | None) -> int:
+def duration_between(start: int | None, end: int | None) -> int:
     return max(end - start, 0) if start and end else 0
 
 
-def payload_text(shown: str) -> str:
+def format_payload(excerpt: str) -> str:
     """A payload as the original prints it, `{total=5}`; of a long one the beginning of its JSON."""
-    return f"{redact_text(shown[1:])}…" if shown.startswith("…") else java_text(loads(shown))
+    return f"{redact_text(excerpt[1:])}…" if excerpt.startswith("…") else java_text(loads(excerpt))

@@ -14,35 +14,35 @@ TAG: FieldTable = (
     FieldSpec("value", read_text, ""),
     FieldSpec("type", read_text, "METADATA"),
 )
-MOST = 1_000
+MAX_TAGS = 1_000
 
 
-def tags(given: Any, place: DocumentPosition) -> list[dict[str, Any]]:
+def parse_tags(value: Any, position: DocumentPosition) -> list[dict[str, Any]]:
     """Tags, each once."""
-    if not isinstance(given, list) or len(given) > MOST or not all(isinstance(each, dict) for each in given):
-        place.add_error(f"tags must be a list of at most {MOST} objects with a key and a value")
+    if not isinstance(value, list) or len(value) > MAX_TAGS or not all(isinstance(each, dict) for each in value):
+        position.add_error(f"tags must be a list of at most {MAX_TAGS} objects with a key and a value")
         return []
-    read = [_tag(each, place.at(f"[{number}]")) for number, each in enumerate(given)]
-    return list({(tag["key"], tag["value"]): tag for tag in read}.values())
+    parsed = [_parse_tag(each, position.at(f"[{number}]")) for number, each in enumerate(value)]
+    return list({(tag["key"], tag["value"]): tag for tag in parsed}.values())
 
 
-def _tag(given: dict[str, Any], place: DocumentPosition) -> dict[str, Any]:
-    read = read_document(given, TAG, place)
-    if not read.get("key"):
-        place.at("key").add_missing("A tag needs a key")
-    return {name: read.get(name, "") for name in ("key", "value", "type")}
+def _parse_tag(value: dict[str, Any], position: DocumentPosition) -> dict[str, Any]:
+    parsed = read_document(value, TAG, position)
+    if not parsed.get("key"):
+        position.at("key").add_missing("A tag needs a key")
+    return {name: parsed.get(name, "") for name in ("key", "value", "type")}
 
 
-def sent_tags(request: HttpRequest) -> list[dict[str, Any]]:
+def read_tags(request: HttpRequest) -> list[dict[str, Any]]:
     """The tags in a request's body: a list, or a single one. Raises ValidationFailed."""
-    given, place = request_body.read_json(request), DocumentPosition("tags")
-    read = tags([given] if isinstance(given, dict) else given, place)
-    if place.complaints:
-        raise ValidationFailed(place.complaints)
-    return read
+    value, position = request_body.read_json(request), DocumentPosition("tags")
+    parsed = parse_tags([value] if isinstance(value, dict) else value, position)
+    if position.complaints:
+        raise ValidationFailed(position.complaints)
+    return parsed
 
 
-def without(kept: list[dict[str, Any]], removed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def subtract_tags(existing: list[dict[str, Any]], removed: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The tags without those with the same key and value."""
-    gone = {(tag["key"], tag["value"]) for tag in removed}
-    return [tag for tag in kept if (tag["key"], tag["value"]) not in gone]
+    removed_keys = {(tag["key"], tag["value"]) for tag in removed}
+    return [tag for tag in existing if (tag["key"], tag["value"]) not in removed_keys]

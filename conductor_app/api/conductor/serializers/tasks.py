@@ -23,7 +23,7 @@ from ....insight.execution import wire_task_and_definition
 from ....models import Attempt
 from .requests import read_request
 
-OUTCOMES = {
+OUTCOME_BY_STATUS = {
     "IN_PROGRESS": "IN_PROGRESS",
     "COMPLETED": "COMPLETED",
     "FAILED": "FAILED",
@@ -36,7 +36,7 @@ LOG: FieldTable = (FieldSpec("log", read_text), FieldSpec("createdTime", Integer
 TASK_RESULT: FieldTable = (
     FieldSpec("workflowInstanceId", read_text, ""),
     FieldSpec("taskId", read_text, ""),
-    FieldSpec("status", ChoiceOf(*OUTCOMES)),
+    FieldSpec("status", ChoiceOf(*OUTCOME_BY_STATUS)),
     FieldSpec("outputData", read_mapping, dict),
     FieldSpec("reasonForIncompletion", read_text, ""),
     FieldSpec("callbackAfterSeconds", seconds, 0),
@@ -63,43 +63,43 @@ class TaskResult:
         return self.report is not None and self.report.outcome != "IN_PROGRESS"
 
 
-def task_result(document: dict[str, Any]) -> TaskResult:
+def parse_task_result(document: dict[str, Any]) -> TaskResult:
     """A TaskResult; raises ValidationFailed."""
-    read = read_request(document, TASK_RESULT, "updateTask.taskResult", _check)
-    report = None if read["extendLease"] else report_of(read)
-    logs = tuple((line.get("log") or "", line["createdTime"]) for line in read["logs"] if line)
-    path = read["externalOutputPayloadStoragePath"]
-    return TaskResult(read["workflowInstanceId"], read["taskId"], report, read["workerId"], logs, path)
+    fields = read_request(document, TASK_RESULT, "updateTask.taskResult", _check_task_result)
+    report = None if fields["extendLease"] else build_report(fields)
+    logs = tuple((line.get("log") or "", line["createdTime"]) for line in fields["logs"] if line)
+    path = fields["externalOutputPayloadStoragePath"]
+    return TaskResult(fields["workflowInstanceId"], fields["taskId"], report, fields["workerId"], logs, path)
 
 
-def report_of(read: dict[str, Any]) -> Report:
+def build_report(fields: dict[str, Any]) -> Report:
     """What a TaskResult says, once its fields have been read."""
     return Report(
-        outcome=OUTCOMES[read["status"]],
-        output=read["outputData"],
-        reason=read["reasonForIncompletion"][:500],
-        callback_seconds=read["callbackAfterSeconds"],
-        worker=read["workerId"],
+        outcome=OUTCOME_BY_STATUS[fields["status"]],
+        output=fields["outputData"],
+        reason=fields["reasonForIncompletion"][:500],
+        callback_seconds=fields["callbackAfterSeconds"],
+        worker=fields["workerId"],
     )
 
 
-def _check(read: dict[str, Any], place: DocumentPosition) -> None:
-    if not read["workflowInstanceId"]:
-        place.at("workflowInstanceId").add_missing("Workflow Id cannot be null or empty")
-    if not read["taskId"]:
-        place.at("taskId").add_missing("Task ID cannot be null or empty")
-    if "status" not in read and not read["extendLease"]:
-        place.at("status").add_missing("Task status cannot be null or empty")
+def _check_task_result(fields: dict[str, Any], position: DocumentPosition) -> None:
+    if not fields["workflowInstanceId"]:
+        position.at("workflowInstanceId").add_missing("Workflow Id cannot be null or empty")
+    if not fields["taskId"]:
+        position.at("taskId").add_missing("Task ID cannot be null or empty")
+    if "status" not in fields and not fields["extendLease"]:
+        position.at("status").add_missing("Task status cannot be null or empty")
 
 
-def outcome(status: str) -> str:
+def parse_outcome(status: str) -> str:
     """What a status in an address means; raises Invalid."""
-    if status not in OUTCOMES:
-        raise Invalid(f"Invalid task status: {status[:100]}; it must be one of {', '.join(OUTCOMES)}")
-    return OUTCOMES[status]
+    if status not in OUTCOME_BY_STATUS:
+        raise Invalid(f"Invalid task status: {status[:100]}; it must be one of {', '.join(OUTCOME_BY_STATUS)}")
+    return OUTCOME_BY_STATUS[status]
 
 
-def handed_out(attempt: Attempt) -> dict[str, Any]:
+def claimed_task_document(attempt: Attempt) -> dict[str, Any]:
     """A Task as the worker gets it: with its secrets put in, which are shown nowhere else."""
     task, definition = wire_task_and_definition(attempt)
     if any("workflow.secrets" in each for each in texts_in(attempt.input)):
@@ -109,6 +109,6 @@ def handed_out(attempt: Attempt) -> dict[str, Any]:
     return task
 
 
-def all_handed_out(attempts: Iterable[Attempt]) -> list[dict[str, Any]]:
+def claimed_task_documents(attempts: Iterable[Attempt]) -> list[dict[str, Any]]:
     """Tasks as a worker gets them."""
-    return [handed_out(attempt) for attempt in attempts]
+    return [claimed_task_document(attempt) for attempt in attempts]

@@ -24,17 +24,17 @@ from ....models import Run
 from ..query_parameters import QueryParameters
 from .requests import read_request
 
-MOST_OF_DOMAIN = 128
-STRATEGIES = ("FAIL", "RETURN_EXISTING", "FAIL_ON_RUNNING")
+MAX_DOMAIN_LENGTH = 128
+IDEMPOTENCY_STRATEGIES = ("FAIL", "RETURN_EXISTING", "FAIL_ON_RUNNING")
 KEY_HEADER, STRATEGY_HEADER = "X-Idempotency-Key", "X-On-Conflict"
 
 
-def domains(value: Any, place: DocumentPosition) -> str:
+def read_domains(value: Any, position: DocumentPosition) -> str:
     """A comma-separated list of domains, each as long as a queue's name can hold."""
-    given = read_text(value, place).replace("\0", "")
-    if any(len(domain.strip()) > MOST_OF_DOMAIN for domain in given.split(",")):
-        raise ValueRefused(f"must name domains of at most {MOST_OF_DOMAIN} characters")
-    return given
+    text = read_text(value, position).replace("\0", "")
+    if any(len(domain.strip()) > MAX_DOMAIN_LENGTH for domain in text.split(",")):
+        raise ValueRefused(f"must name domains of at most {MAX_DOMAIN_LENGTH} characters")
+    return text
 
 
 START_REQUEST: FieldTable = (
@@ -43,54 +43,54 @@ START_REQUEST: FieldTable = (
     FieldSpec("correlationId", read_text, ""),
     FieldSpec("externalInputPayloadStoragePath", read_text),
     FieldSpec("input", read_mapping, dict),
-    FieldSpec("taskToDomain", MapOf(domains), dict),
+    FieldSpec("taskToDomain", MapOf(read_domains), dict),
     FieldSpec("workflowDef", read_any),
     FieldSpec("priority", IntegerOf(), 0),
     FieldSpec("idempotencyKey", read_name),
-    FieldSpec("idempotencyStrategy", ChoiceOf(*STRATEGIES), "FAIL"),
+    FieldSpec("idempotencyStrategy", ChoiceOf(*IDEMPOTENCY_STRATEGIES), "FAIL"),
     FieldSpec("labels", texts),
     FieldSpec("startAt", IntegerOf(64)),
 )
 
 
-def start_request(document: dict[str, Any]) -> StartRequest:
+def parse_start_request(document: dict[str, Any]) -> StartRequest:
     """A StartWorkflowRequest; raises ValidationFailed, and Invalid where the input is null."""
-    read = read_request(document, START_REQUEST, "startWorkflow.startWorkflowRequest", _check)
-    if "input" in document and document["input"] is None and not read.get("externalInputPayloadStoragePath"):
+    fields = read_request(document, START_REQUEST, "startWorkflow.startWorkflowRequest", _check_start_request)
+    if "input" in document and document["input"] is None and not fields.get("externalInputPayloadStoragePath"):
         raise Invalid("The input of a workflow cannot be null: send {} where there is none.")
-    if not read["name"].strip():
+    if not fields["name"].strip():
         raise Invalid("Workflow name cannot be blank.")
     return StartRequest(
-        name=read["name"],
-        version=read.get("version"),
-        input=read["input"],
-        correlation_id=read["correlationId"],
-        priority=read["priority"],
-        domains=read["taskToDomain"],
-        document=coerce_workflow(read["workflowDef"]) if "workflowDef" in read else None,
-        idempotency_key=(read.get("idempotencyKey") or "").replace("\0", "") or None,
-        idempotency_strategy=read["idempotencyStrategy"],
-        input_path=read.get("externalInputPayloadStoragePath") or "",
-        labels=tuple(read.get("labels") or ()),
-        starts_at=read.get("startAt") or 0,
+        name=fields["name"],
+        version=fields.get("version"),
+        input=fields["input"],
+        correlation_id=fields["correlationId"],
+        priority=fields["priority"],
+        domains=fields["taskToDomain"],
+        document=coerce_workflow(fields["workflowDef"]) if "workflowDef" in fields else None,
+        idempotency_key=(fields.get("idempotencyKey") or "").replace("\0", "") or None,
+        idempotency_strategy=fields["idempotencyStrategy"],
+        input_path=fields.get("externalInputPayloadStoragePath") or "",
+        labels=tuple(fields.get("labels") or ()),
+        starts_at=fields.get("startAt") or 0,
     )
 
 
-def _check(read: dict[str, Any], place: DocumentPosition) -> None:
-    if "name" not in read:
-        place.at("name").add_missing("Workflow name cannot be null or empty")
-    check_priority(read["priority"], place.at("priority"))
+def _check_start_request(fields: dict[str, Any], position: DocumentPosition) -> None:
+    if "name" not in fields:
+        position.at("name").add_missing("Workflow name cannot be null or empty")
+    check_priority(fields["priority"], position.at("priority"))
 
 
-def check_priority(priority: int, place: DocumentPosition) -> None:
+def check_priority(priority: int, position: DocumentPosition) -> None:
     """A priority is a number from 0 to 99."""
     if priority < 0:
-        place.add_error(f"priority: {priority} should be minimum 0", priority)
+        position.add_error(f"priority: {priority} should be minimum 0", priority)
     if priority > 99:
-        place.add_error(f"priority: {priority} should be maximum 99", priority)
+        position.add_error(f"priority: {priority} should be maximum 99", priority)
 
 
-def workflow_status(run: Run, *, with_output: bool, with_variables: bool) -> dict[str, Any]:
+def workflow_status_document(run: Run, *, with_output: bool, with_variables: bool) -> dict[str, Any]:
     """A run as WorkflowStatus."""
     status: dict[str, Any] = {"workflowId": run.id, "status": run.status}
     if run.correlation_id:
@@ -102,16 +102,16 @@ def workflow_status(run: Run, *, with_output: bool, with_variables: bool) -> dic
     return status
 
 
-def start_by_name(
+def parse_start_by_name(
     name: str, query: QueryParameters, input: dict[str, Any], headers: Mapping[str, str] | None = None
 ) -> StartRequest:
     """The same from an address, its query and headers; the body is the input alone."""
-    priority, place = query.whole("priority", 0), DocumentPosition("startWorkflow")
-    check_priority(priority, place.at("priority"))
-    if place.complaints:
-        raise ValidationFailed(place.complaints)
-    version = query.whole("version", 0) if query.text("version") else None
-    key, strategy = idempotency(headers or {})
+    priority, position = query.integer("priority", 0), DocumentPosition("startWorkflow")
+    check_priority(priority, position.at("priority"))
+    if position.complaints:
+        raise ValidationFailed(position.complaints)
+    version = query.integer("version", 0) if query.text("version") else None
+    key, strategy = parse_idempotency(headers or {})
     return StartRequest(
         name=name,
         version=version,
@@ -123,11 +123,13 @@ def start_by_name(
     )
 
 
-def idempotency(headers: Mapping[str, str]) -> tuple[str | None, str]:
+def parse_idempotency(headers: Mapping[str, str]) -> tuple[str | None, str]:
     """Key and strategy where the body has no room for them: in headers. Raises ValidationFailed."""
-    place = DocumentPosition("startWorkflow")
-    key = read_at(place.at(KEY_HEADER), read_name, headers.get(KEY_HEADER) or None)
-    strategy = read_at(place.at(STRATEGY_HEADER), ChoiceOf(*STRATEGIES), headers.get(STRATEGY_HEADER) or None)
-    if place.complaints:
-        raise ValidationFailed(place.complaints)
+    position = DocumentPosition("startWorkflow")
+    key = read_at(position.at(KEY_HEADER), read_name, headers.get(KEY_HEADER) or None)
+    strategy = read_at(
+        position.at(STRATEGY_HEADER), ChoiceOf(*IDEMPOTENCY_STRATEGIES), headers.get(STRATEGY_HEADER) or None
+    )
+    if position.complaints:
+        raise ValidationFailed(position.complaints)
     return key, strategy or "FAIL"

@@ -7,9 +7,9 @@ from ....insight.execution import wire_task
 from ....models import Attempt
 from ..replies import Json, PlainText
 from ..view import ConductorRequest, ConductorView
-from .queues import sizes
+from .queues import queue_sizes
 
-MOST = 1000
+MAX_TASKS = 1000
 """Tasks that one page may have."""
 
 
@@ -17,10 +17,10 @@ class OpenTasks(ConductorView):
     """GET /api/admin/task/{taskDefName}: a page of the open tasks of one name, the oldest first."""
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        start, count = max(request.query.whole("start", 0), 0), request.query.whole("count", 100)
+        start, count = max(request.query.integer("start", 0), 0), request.query.integer("count", 100)
         found = Attempt.objects.of_runs().open().filter(name=name).order_by("scheduled_at", "id")
         found = found.select_related("task", "run").defer("run__input", "run__output", "run__variables")
-        return Json([wire_task(attempt) for attempt in found[start : start + min(max(count, 0), MOST)]])
+        return Json([wire_task(attempt) for attempt in found[start : start + min(max(count, 0), MAX_TASKS)]])
 
 
 class Requeue(ConductorView):
@@ -51,4 +51,4 @@ class AdminQueues(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         request.query.flag("verbose", False)
-        return Json({"conductor": sizes()})
+        return Json({"conductor": queue_sizes()})

@@ -9,7 +9,7 @@ from ....engine.access import applications
 from ....models import AccessKey, Application
 from .. import request_body
 from ..replies import EmptyOk, Json
-from ..serializers.access import access_key, application, read_text
+from ..serializers.access import access_key_document, application_document, read_text
 from ..view import ConductorRequest, ConductorView
 
 
@@ -18,23 +18,23 @@ class Applications(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = filter_readable(request.actor, Application.objects.order_by("name", "id"), APPLICATION, "id")
-        return Json([application(row) for row in rows])
+        return Json([application_document(row) for row in rows])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         made = applications.create_application(read_text(request_body.read_object(request), "name"), request.actor.name)
-        request.makes = [(APPLICATION, made.id)]
-        return Json(application(made))
+        request.created_targets = [(APPLICATION, made.id)]
+        return Json(application_document(made))
 
 
 class ApplicationOne(ConductorView):
     """GET, PUT, DELETE /api/applications/{id}: one application."""
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
-        return Json(application(applications.find_application(id)))
+        return Json(application_document(applications.find_application(id)))
 
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
         name = read_text(request_body.read_object(request), "name")
-        return Json(application(applications.rename_application(id, name, request.actor.name)))
+        return Json(application_document(applications.rename_application(id, name, request.actor.name)))
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
         applications.delete_application(id, request.actor.name)
@@ -48,7 +48,7 @@ class ApplicationOfKey(ConductorView):
         key = AccessKey.objects.select_related("application").filter(pk=key_id).first()
         if key is None:
             raise NotFound(f"There is no key {key_id}.")
-        return Json(application(key.application))
+        return Json(application_document(key.application))
 
 
 class AccessKeys(ConductorView):
@@ -56,7 +56,7 @@ class AccessKeys(ConductorView):
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         keys = applications.find_application(id).keys.order_by("created_at", "id")
-        return Json([access_key(key) for key in keys])
+        return Json([access_key_document(key) for key in keys])
 
     def post(self, request: ConductorRequest, id: str) -> HttpResponse:
         key_id, secret = applications.create_key(id, request.actor.name)
@@ -75,7 +75,7 @@ class AccessKeyStatus(ConductorView):
     """POST /api/applications/{applicationId}/accessKeys/{keyId}/status: withdraw a key, or let it be used again."""
 
     def post(self, request: ConductorRequest, id: str, key_id: str) -> HttpResponse:
-        return Json(access_key(applications.toggle_key(id, key_id, request.actor.name)))
+        return Json(access_key_document(applications.toggle_key(id, key_id, request.actor.name)))
 
 
 class ApplicationRole(ConductorView):

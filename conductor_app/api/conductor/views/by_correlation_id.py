@@ -14,7 +14,7 @@ from ..serializers.requests import read_request
 from ..serializers.skip_jump import CORRELATION, no_check
 from ..view import ConductorRequest, ConductorView
 
-AT_ONCE = 500
+CHUNK_SIZE = 500
 """Correlation ids that one query looks for."""
 
 
@@ -33,20 +33,20 @@ class CorrelatedMany(ConductorView):
 
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         # One client asks so, and repeats the ids in the query or sends them as a body.
-        asked = request.query.texts("correlationIds") or request.query.texts("correlationId")
-        if not asked and request_body.read_bytes(request):
-            asked = request_body.read_texts(request)
-        return Json(running_by_correlation_id(request, [workflow], asked))
+        requested = request.query.texts("correlationIds") or request.query.texts("correlationId")
+        if not requested and request_body.read_bytes(request):
+            requested = request_body.read_texts(request)
+        return Json(running_by_correlation_id(request, [workflow], requested))
 
 
 class CorrelatedBatch(ConductorView):
     """POST /api/workflow/correlated/batch: the same for several names."""
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        asked = read_request(
+        requested = read_request(
             request_body.read_object(request), CORRELATION, "getWorkflows.correlationIdsSearchRequest", no_check
         )
-        return Json(running_by_correlation_id(request, asked["workflowNames"], asked["correlationIds"]))
+        return Json(running_by_correlation_id(request, requested["workflowNames"], requested["correlationIds"]))
 
 
 def running_by_correlation_id(
@@ -61,8 +61,8 @@ def running_by_correlation_id(
         runs = runs.filter(status="RUNNING")
     with_tasks = request.query.flag("includeTasks", False)
     found: dict[str, list[dict[str, Any]]] = {id: [] for id in ids}
-    left = iter(filter(None, found))
-    while some := list(islice(left, AT_ONCE)):
-        for run in wire_runs(runs.filter(correlation_id__in=some).order_by("created_at", "id"), with_tasks):
+    remaining = iter(filter(None, found))
+    while chunk := list(islice(remaining, CHUNK_SIZE)):
+        for run in wire_runs(runs.filter(correlation_id__in=chunk).order_by("created_at", "id"), with_tasks):
             found[run["correlationId"]].append(run)
     return found

@@ -7,7 +7,7 @@ from ....engine import secrets_and_variables
 from ....models import Variable
 from .. import request_body
 from ..replies import EmptyOk, Json, PlainText
-from ..serializers.secrets import sent_text
+from ..serializers.secrets import decode_text
 from ..view import ConductorRequest, ConductorView
 from .tags import NamedTags
 
@@ -16,14 +16,16 @@ class EnvironmentVariables(ConductorView):
     """GET /api/environment: all variables with their values."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        shown = (
-            (name, value) for name, value in secrets_and_variables.list_variables().items() if may_read(request, name)
+        variables = (
+            (name, value)
+            for name, value in secrets_and_variables.list_variables().items()
+            if can_read_variable(request, name)
         )
-        return Json([{"name": name, "value": value} for name, value in shown])
+        return Json([{"name": name, "value": value} for name, value in variables])
 
 
-def may_read(request: ConductorRequest, name: str) -> bool:
-    return request.actor.powers.over(READ, VARIABLE, name)
+def can_read_variable(request: ConductorRequest, name: str) -> bool:
+    return request.actor.permissions.allows(READ, VARIABLE, name)
 
 
 class EnvironmentVariable(ConductorView):
@@ -33,7 +35,7 @@ class EnvironmentVariable(ConductorView):
         return PlainText(secrets_and_variables.list_variables().get(key, ""))
 
     def put(self, request: ConductorRequest, key: str) -> HttpResponse:
-        secrets_and_variables.put_variable(key, sent_text(request_body.read_bytes(request)), request.actor.name)
+        secrets_and_variables.put_variable(key, decode_text(request_body.read_bytes(request)), request.actor.name)
         return EmptyOk()
 
     def delete(self, request: ConductorRequest, key: str) -> HttpResponse:

@@ -8,11 +8,16 @@ from ....core.errors import NotFound
 from ....models import EventAction, EventDelivery, EventHandler, HandlerEvaluation
 from ....models.events import MATCHED
 from ..replies import Json
-from ..serializers.event_log import event_execution, event_message, handled_events, skipped_event
+from ..serializers.event_log import (
+    event_execution_document,
+    event_message_document,
+    handled_events_document,
+    skipped_event_document,
+)
 from ..view import ConductorRequest, ConductorView
 from .tags import WorkflowTags
 
-MOST = 100
+MAX_ROWS = 100
 """Newest rows of a list that are shown."""
 
 
@@ -20,23 +25,23 @@ class ActiveEventHandlers(ConductorView):
     """GET /api/event/execution: the handlers that listen, and how much they have had to do."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json(_with_numbers(EventHandler.objects.filter(is_active=True), 0))
+        return Json(_handlers_with_counts(EventHandler.objects.filter(is_active=True), 0))
 
 
 class EventHandlerNumbers(ConductorView):
     """GET /api/event/message?from=: all handlers, and how much they have had to do since then (epoch milliseconds)."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json(_with_numbers(EventHandler.objects.all(), request.query.whole("from", 0, 64)))
+        return Json(_handlers_with_counts(EventHandler.objects.all(), request.query.integer("from", 0, 64)))
 
 
-def _with_numbers(handlers: QuerySet[EventHandler], since: int) -> dict:
+def _handlers_with_counts(handlers: QuerySet[EventHandler], since: int) -> dict:
     def numbers(rows: QuerySet) -> dict[str, int]:
         return dict(rows.values_list("handler").annotate(number=Count("pk")).order_by())
 
     messages = numbers(HandlerEvaluation.objects.filter(at__gte=since))
     actions = numbers(EventAction.objects.filter(created_at__gte=since))
-    return handled_events(list(handlers.order_by("name")), messages, actions)
+    return handled_events_document(list(handlers.order_by("name")), messages, actions)
 
 
 class EventExecutions(ConductorView):
@@ -45,26 +50,26 @@ class EventExecutions(ConductorView):
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         if not EventHandler.objects.filter(name=name).exists():
             raise NotFound(f"EventHandler with name {name} not found!")
-        since = request.query.whole("from", 0, 64)
+        since = request.query.integer("from", 0, 64)
         done = EventAction.objects.filter(handler=name, created_at__gte=since).order_by("-created_at", "-pk")
-        left = (
+        skipped = (
             HandlerEvaluation.objects.filter(handler=name, at__gte=since)
             .exclude(outcome=MATCHED)
             .order_by("-at", "-pk")
         )
-        shown = [event_execution(row) for row in done.select_related("delivery")[:MOST]]
-        shown += [skipped_event(row) for row in left.select_related("delivery")[:MOST]]
-        return Json(sorted(shown, key=lambda one: -one["created"])[:MOST])
+        documents = [event_execution_document(row) for row in done.select_related("delivery")[:MAX_ROWS]]
+        documents += [skipped_event_document(row) for row in skipped.select_related("delivery")[:MAX_ROWS]]
+        return Json(sorted(documents, key=lambda one: -one["created"])[:MAX_ROWS])
 
 
 class EventMessages(ConductorView):
     """GET /api/event/message/{event}?from=: the events of this name that came lately, newest first."""
 
     def get(self, request: ConductorRequest, event: str) -> HttpResponse:
-        since = request.query.whole("from", 0, 64)
+        since = request.query.integer("from", 0, 64)
         rows = EventDelivery.objects.filter(event=event, received_at__gte=since).order_by("-received_at", "-pk")
         whole = rows.prefetch_related("verdicts__delivery", "actions__delivery")
-        return Json([event_message(row) for row in whole[:MOST]])
+        return Json([event_message_document(row) for row in whole[:MAX_ROWS]])
 
 
 class EventTags(ConductorView):

@@ -8,35 +8,35 @@ from ....engine.tasks import report_by_ref, report_task
 from ....insight.execution import find_run
 from .. import request_body
 from ..replies import EmptyOk, Json
-from ..serializers.tasks import outcome
+from ..serializers.tasks import parse_outcome
 from ..view import ConductorRequest, ConductorView
 
-SERVED = ("COMPLETED", "FAILED")
+QUEUE_STATUSES = ("COMPLETED", "FAILED")
 """The statuses for which there is a queue."""
-NAME = "conductor:{}"
+QUEUE_NAME_FORMAT = "conductor:{}"
 
 
 class EventQueueSizes(ConductorView):
     """GET /api/queue/size: how much each queue holds: nothing, since it is heard at once."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json({NAME.format(status): 0 for status in SERVED})
+        return Json({QUEUE_NAME_FORMAT.format(status): 0 for status in QUEUE_STATUSES})
 
 
 class EventQueues(ConductorView):
     """GET /api/queue/: the queue of each status."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json({status: NAME.format(status) for status in SERVED})
+        return Json({status: QUEUE_NAME_FORMAT.format(status) for status in QUEUE_STATUSES})
 
 
 class EventForReference(ConductorView):
     """POST /api/queue/update/{workflowId}/{taskRef}/{status}: end the open task with this reference name."""
 
     def post(self, request: ConductorRequest, workflow: str, ref: str, status: str) -> HttpResponse:
-        said = parse_message(request, status)
+        report = parse_message(request, status)
         find_run(workflow)
-        report_by_ref(workflow, ref, said, request.actor.name)
+        report_by_ref(workflow, ref, report, request.actor.name)
         return EmptyOk()
 
 
@@ -50,7 +50,9 @@ class EventForTask(ConductorView):
 
 def parse_message(request: ConductorRequest, status: str) -> Report:
     """What the message says; raises Invalid where no queue serves the status."""
-    if status not in SERVED:
-        raise Invalid(f"There is no queue for the status {status[:100]}; there are queues for {', '.join(SERVED)}.")
+    if status not in QUEUE_STATUSES:
+        raise Invalid(
+            f"There is no queue for the status {status[:100]}; there are queues for {', '.join(QUEUE_STATUSES)}."
+        )
     output = request_body.read_object(request) if request_body.read_bytes(request) else {}
-    return Report(outcome=outcome(status), output=output, merges=True)
+    return Report(outcome=parse_outcome(status), output=output, merges=True)

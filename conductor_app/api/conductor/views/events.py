@@ -12,7 +12,7 @@ from ....engine.tags import tags_by_name
 from ....models import EventHandler
 from .. import request_body
 from ..replies import EmptyOk, Json
-from ..serializers.events import Document, changed_handler, event_handler, new_handlers
+from ..serializers.events import Document, event_handler_document, parse_changed_handler, parse_new_handlers
 from ..view import ConductorRequest, ConductorView
 
 
@@ -20,7 +20,7 @@ def add_tags(handlers: Iterable[EventHandler]) -> list[Document]:
     """Return EventHandlers with the tags of each."""
     rows = list(handlers)
     tags = tags_by_name(EVENT_HANDLER, [row.name for row in rows])
-    return [event_handler(row, tags.get(row.name, ())) for row in rows]
+    return [event_handler_document(row, tags.get(row.name, ())) for row in rows]
 
 
 class EventHandlers(ConductorView):
@@ -30,11 +30,11 @@ class EventHandlers(ConductorView):
         return Json(add_tags(EventHandler.objects.order_by("name")))
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        event_handlers.create_handlers(new_handlers(request_body.read_json(request)), request.actor.name)
+        event_handlers.create_handlers(parse_new_handlers(request_body.read_json(request)), request.actor.name)
         return EmptyOk()
 
     def put(self, request: ConductorRequest) -> HttpResponse:
-        event_handlers.update_handler(changed_handler(request_body.read_object(request)), request.actor.name)
+        event_handlers.update_handler(parse_changed_handler(request_body.read_object(request)), request.actor.name)
         return EmptyOk()
 
 

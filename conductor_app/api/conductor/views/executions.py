@@ -12,8 +12,16 @@ from .. import request_body
 from ..query_parameters import QueryParameters, parse_integer
 from ..replies import Json
 from ..serializers.requests import errors_under
-from ..serializers.waits import DEFAULT_SECONDS, Wish, parse_given, refs_in, request_id, signal_response, strategy
-from ..serializers.workflows import start_by_name, start_request
+from ..serializers.waits import (
+    DEFAULT_SECONDS,
+    WaitRequest,
+    none_to_empty,
+    parse_refs,
+    parse_request_id,
+    parse_return_strategy,
+    signal_response,
+)
+from ..serializers.workflows import parse_start_by_name, parse_start_request
 from ..view import ConductorRequest, ConductorView
 
 
@@ -24,8 +32,8 @@ class Execution(ConductorView):
     """
 
     def post(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
-        wish = parse_wait(request.query)
-        asked = start_request(
+        wait_request = parse_wait(request.query)
+        start_request = parse_start_request(
             {
                 **request_body.read_object(request),
                 "name": name,
@@ -33,8 +41,10 @@ class Execution(ConductorView):
             }
         )
         with errors_under("executeWorkflow.startWorkflowRequest.workflowDef"):
-            run_id = runs.start(replace(asked, request_id=wish.request_id or None), request.actor.name)
-        return Json(signal_response(run_id, wait_for_run(run_id, wish.seconds, wish.refs), wish))
+            run_id = runs.start(replace(start_request, request_id=wait_request.request_id or None), request.actor.name)
+        return Json(
+            signal_response(run_id, wait_for_run(run_id, wait_request.seconds, wait_request.refs), wait_request)
+        )
 
 
 class ExecutionByName(ConductorView):
@@ -52,13 +62,13 @@ class ExecutionByName(ConductorView):
         return start_and_wait(request, name, {})
 
 
-def parse_wait(query: QueryParameters) -> Wish:
+def parse_wait(query: QueryParameters) -> WaitRequest:
     """What the query says of the wait; 0 seconds stand for ten (api §1.2)."""
-    return Wish(
-        seconds=parse_seconds(parse_given(query.text("waitForSeconds"))),
-        refs=tuple(ref for text in query.values.get("waitUntilTaskRef", ()) for ref in refs_in(text)),
-        strategy=strategy(query.text("returnStrategy")),
-        request_id=request_id(query.text("requestId")),
+    return WaitRequest(
+        seconds=parse_seconds(none_to_empty(query.text("waitForSeconds"))),
+        refs=tuple(ref for text in query.values.get("waitUntilTaskRef", ()) for ref in parse_refs(text)),
+        strategy=parse_return_strategy(query.text("returnStrategy")),
+        request_id=parse_request_id(query.text("requestId")),
     )
 
 
@@ -69,13 +79,14 @@ def parse_seconds(text: str) -> int:
 
 def start_and_wait(request: ConductorRequest, name: str, input: dict) -> HttpResponse:
     """Start a workflow with this input and wait; its output, and in headers which it is and how it stands."""
-    said = request.headers
-    asked = replace(
-        start_by_name(name, request.query, input, said), request_id=request_id(said.get("requestId", "")) or None
+    headers = request.headers
+    start_request = replace(
+        parse_start_by_name(name, request.query, input, headers),
+        request_id=parse_request_id(headers.get("requestId", "")) or None,
     )
-    run_id = runs.start(asked, request.actor.name)
-    seconds = parse_seconds(parse_given(said.get("waitForSeconds", "")))
-    stop = wait_for_run(run_id, seconds, refs_in(said.get("waitUntilTaskRef", "")))
+    run_id = runs.start(start_request, request.actor.name)
+    seconds = parse_seconds(none_to_empty(headers.get("waitForSeconds", "")))
+    stop = wait_for_run(run_id, seconds, parse_refs(headers.get("waitUntilTaskRef", "")))
     run = find_run(run_id, ["output"])
     reply = Json(load_payload(run.output_path) if run.output_path else run.output)
     reply.headers["X-Workflow-Id"], reply.headers["X-Workflow-Status"] = run.id, run.status

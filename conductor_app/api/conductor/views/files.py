@@ -14,19 +14,19 @@ from ..serializers.files import (
     address_document,
     created_document,
     file_document,
+    file_handle_id,
     finished_document,
-    handle_of,
-    new_file,
-    part_tags,
+    parse_new_file,
+    parse_part_tags,
 )
 from ..uploads import receive_body
 from ..view import ConductorRequest, ConductorView
 
-SHUT_IN = "default-src 'none'; sandbox"
+SANDBOX_POLICY = "default-src 'none'; sandbox"
 """What somebody has brought may be a page: it must not act for whoever looks at it."""
 
 
-def origin(request: ConductorRequest) -> str:
+def server_origin(request: ConductorRequest) -> str:
     """What the addresses of this server begin with, as the caller knows it."""
     return request.build_absolute_uri("/").rstrip("/")
 
@@ -36,7 +36,10 @@ class Files(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         return Json(
-            created_document(handles.create_handle(*new_file(request_body.read_object(request))), origin(request)), 201
+            created_document(
+                handles.create_handle(*parse_new_file(request_body.read_object(request))), server_origin(request)
+            ),
+            201,
         )
 
 
@@ -51,14 +54,14 @@ class FileUploadAddress(ConductorView):
     """GET /api/files/{workflow}/{file}/upload-url: where the content is sent."""
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        return Json(address_document(handles.find_unfinished(workflow, file), workflow, "PUT", origin(request)))
+        return Json(address_document(handles.find_unfinished(workflow, file), workflow, "PUT", server_origin(request)))
 
 
 class FileDownloadAddress(ConductorView):
     """GET /api/files/{workflow}/{file}/download-url: where the content is fetched from."""
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        return Json(address_document(contents.find_uploaded(workflow, file), workflow, "GET", origin(request)))
+        return Json(address_document(contents.find_uploaded(workflow, file), workflow, "GET", server_origin(request)))
 
 
 class FileContent(ConductorView):
@@ -74,7 +77,7 @@ class FileContent(ConductorView):
         handles.find_unfinished(workflow, file)
         with receive_body(request, conf.file_max_bytes) as upload:
             if part:
-                contents.store_part(workflow, file, *upload_and_number(part), upload, upload.digest)
+                contents.store_part(workflow, file, *parse_part(part), upload, upload.digest)
             else:
                 contents.store_content(workflow, file, upload, upload.digest)
         reply = NoContent()
@@ -87,7 +90,7 @@ class FileContent(ConductorView):
         headers = {
             "Content-Length": str(row.size),
             "Content-Disposition": f"attachment; filename*=UTF-8''{quote(row.name or row.id, safe='')}",
-            "Content-Security-Policy": SHUT_IN,
+            "Content-Security-Policy": SANDBOX_POLICY,
             "Cache-Control": "private, max-age=0",
             "ETag": f'"{row.digest}"',
         }
@@ -96,13 +99,13 @@ class FileContent(ConductorView):
 
 def verify_address(request: ConductorRequest, workflow: str, file: str, operation: str) -> str:
     """The part that is asked for, or nothing; raises Forbidden where an address was not handed out for this."""
-    part, said = request.query.text("part"), {name: request.query.text(name) for name in ("exp", "sig")}
-    if said["sig"]:
-        verify_file_link(file_path(workflow, file, part), operation, said)
+    part, link_query = request.query.text("part"), {name: request.query.text(name) for name in ("exp", "sig")}
+    if link_query["sig"]:
+        verify_file_link(file_path(workflow, file, part), operation, link_query)
     return part
 
 
-def upload_and_number(part: str) -> tuple[str, int]:
+def parse_part(part: str) -> tuple[str, int]:
     """The upload and the number that `upload/number` names."""
     upload, _, number = part.partition("/")
     return upload, parse_integer(number, "The number of a part", 32)
@@ -120,7 +123,7 @@ class FileParts(ConductorView):
 
     def post(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         row = contents.begin_multipart(workflow, file)
-        return Json({"fileHandleId": handle_of(row), "uploadId": row.upload_id})
+        return Json({"fileHandleId": file_handle_id(row), "uploadId": row.upload_id})
 
 
 class FilePart(ConductorView):
@@ -128,7 +131,7 @@ class FilePart(ConductorView):
 
     def get(self, request: ConductorRequest, workflow: str, file: str, upload: str, number: str) -> HttpResponse:
         row = contents.find_part(workflow, file, upload, parse_integer(number, "The number of a part", 32))
-        return Json(address_document(row, workflow, "PUT", origin(request), f"{upload}/{int(number)}"))
+        return Json(address_document(row, workflow, "PUT", server_origin(request), f"{upload}/{int(number)}"))
 
 
 class FilePartsComplete(ConductorView):
@@ -137,7 +140,7 @@ class FilePartsComplete(ConductorView):
     def post(self, request: ConductorRequest, workflow: str, file: str, upload: str) -> HttpResponse:
         return Json(
             finished_document(
-                contents.complete_multipart(workflow, file, upload, part_tags(request_body.read_object(request)))
+                contents.complete_multipart(workflow, file, upload, parse_part_tags(request_body.read_object(request)))
             )
         )
 

@@ -11,12 +11,12 @@ from ....models import FormTemplate
 from .. import request_body
 from ..query_parameters import parse_integer
 from ..replies import EmptyOk, Json
-from ..serializers.human_tasks import form_template
+from ..serializers.human_tasks import form_template_document
 from ..serializers.requests import errors_under
 from ..view import ConductorRequest, ConductorView
 from .human_tasks import find_human_task as find_task
 
-MOST_LISTED = 1_000
+MAX_TEMPLATES = 1_000
 
 
 class FormTemplates(ConductorView):
@@ -26,15 +26,17 @@ class FormTemplates(ConductorView):
         rows = filter_readable(request.actor, FormTemplate.objects.order_by("name", "version"), FORM_TEMPLATE)
         if name := request.query.text("name"):
             rows = rows.filter(name=name)
-        if version := request.query.whole("version", 0):
+        if version := request.query.integer("version", 0):
             rows = rows.filter(version=version)
-        return Json([form_template(row) for row in rows[:MOST_LISTED]])
+        return Json([form_template_document(row) for row in rows[:MAX_TEMPLATES]])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = request_body.read_object(request)
         with errors_under("saveTemplate.template"):
-            saved = form_templates.save_templates([document], request.actor.name, new_version=is_new(request))
-        return Json(form_template(saved[0]))
+            saved = form_templates.save_templates(
+                [document], request.actor.name, new_version=wants_new_version(request)
+            )
+        return Json(form_template_document(saved[0]))
 
 
 class FormTemplatesBulk(ConductorView):
@@ -43,8 +45,8 @@ class FormTemplatesBulk(ConductorView):
     def post(self, request: ConductorRequest) -> HttpResponse:
         documents = request_body.read_objects(request)
         with errors_under("saveTemplates.templates"):
-            saved = form_templates.save_templates(documents, request.actor.name, new_version=is_new(request))
-        return Json([form_template(row) for row in saved])
+            saved = form_templates.save_templates(documents, request.actor.name, new_version=wants_new_version(request))
+        return Json([form_template_document(row) for row in saved])
 
 
 class FormTemplateNamed(ConductorView):
@@ -54,7 +56,7 @@ class FormTemplateNamed(ConductorView):
         row = template_of(human_tasks.load_input(find_task(name)))
         if row is None:
             raise NotFound(f"The human task {name} names no form template that is stored here.")
-        return Json(form_template(row))
+        return Json(form_template_document(row))
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         form_templates.delete_template(name, None, request.actor.name)
@@ -65,13 +67,13 @@ class FormTemplateOne(ConductorView):
     """GET, DELETE /api/human/template/{name}/{version}: one version; 0 is the newest."""
 
     def get(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
-        return Json(form_template(find_template(name, parse_integer(version, "version"))))
+        return Json(form_template_document(find_template(name, parse_integer(version, "version"))))
 
     def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
         form_templates.delete_template(name, parse_integer(version, "version"), request.actor.name)
         return EmptyOk()
 
 
-def is_new(request: ConductorRequest) -> bool:
+def wants_new_version(request: ConductorRequest) -> bool:
     """Whether what is saved becomes a version of its own."""
     return request.query.flag("newVersion", default=False)

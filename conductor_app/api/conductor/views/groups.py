@@ -17,25 +17,25 @@ class Groups(ConductorView):
     """GET /api/groups: all groups."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([wire.group(row) for row in all_groups().select_related("facts").order_by("name")])
+        return Json([wire.group_document(row) for row in all_groups().select_related("facts").order_by("name")])
 
 
 class GroupOne(ConductorView):
     """GET, PUT, DELETE /api/groups/{id}: one group; PUT makes one that is not there."""
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
-        return Json(wire.group(find_group(id)))
+        return Json(wire.group_document(find_group(id)))
 
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
         document = request_body.read_object(request)
-        said = groups.GroupSettings(
-            description=wire.read_text(document, "description", most=10_000, default=""),
+        settings = groups.GroupSettings(
+            description=wire.read_text(document, "description", max_length=10_000, default=""),
             roles=wire.read_texts(document, "roles"),
             default_access=wire.read_default_access(document),
             contact=wire.read_text_map(document, "contactInformation"),
         )
-        groups.upsert_group(id, said, request.actor.name)
-        return Json(wire.group(find_group(id)))
+        groups.upsert_group(id, settings, request.actor.name)
+        return Json(wire.group_document(find_group(id)))
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
         groups.delete_group(id, request.actor.name)
@@ -47,7 +47,7 @@ class GroupPermissions(ConductorView):
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         grants = Grant.objects.filter(group=find_group(id))
-        return Json(wire.granted_access(grants.values_list("target_type", "target_id", "access")))
+        return Json(wire.granted_access_document(grants.values_list("target_type", "target_id", "access")))
 
 
 class GroupUsers(ConductorView):
@@ -55,7 +55,7 @@ class GroupUsers(ConductorView):
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         members = wire.prefetch_groups(User.objects.filter(groups=find_group(id)).order_by("username"))
-        return Json([wire.user(row) for row in members])
+        return Json([wire.user_document(row) for row in members])
 
     def post(self, request: ConductorRequest, id: str) -> HttpResponse:
         groups.add_users(id, wire.read_text_list(request_body.read_json(request), "users"), request.actor.name)

@@ -24,7 +24,13 @@ from ....insight.human_tasks import (
 from ....models import Attempt, HumanTask
 from .. import request_body
 from ..replies import EmptyOk, Json
-from ..serializers.human_tasks import INBOX, human_task, parse_assignments, parse_search, search_result
+from ..serializers.human_tasks import (
+    INBOX,
+    human_task_document,
+    parse_assignments,
+    parse_search,
+    search_result_document,
+)
 from ..view import ConductorRequest, ConductorView
 
 
@@ -49,7 +55,7 @@ def load_entry(attempt: Attempt) -> tuple[HumanTaskEntry, Any]:
     return human_task_entry(attempt, input, HumanTask.objects.filter(pk=attempt.task_id).first(), clock.now()), input
 
 
-def find_open(task_id: str) -> Attempt:
+def find_open_human_task(task_id: str) -> Attempt:
     """Return the attempt at a HUMAN task that waits for a person. Raises NotFound, and Conflict where it is over."""
     attempt = find_human_task(task_id)
     found, _ = load_entry(attempt)
@@ -63,23 +69,23 @@ def entry_response(task_id: str, with_template: bool) -> HttpResponse:
     attempt = find_human_task(task_id)
     found, input = load_entry(attempt)
     template = template_of(input) if with_template else None
-    return Json(human_task(found, input, human_tasks.load_output(attempt), template))
+    return Json(human_task_document(found, input, human_tasks.load_output(attempt), template))
 
 
 class HumanTaskSearch(ConductorView):
     """POST /api/human/tasks/search: the tasks that the caller may see, the newest first."""
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        asked, start, size = parse_search(request_body.read_object(request), inbox_of(request.actor))
+        filters, start, size = parse_search(request_body.read_object(request), inbox_of(request.actor))
         found = search_human_tasks(
-            visible_human_tasks(request.actor, Attempt.objects.of_runs()), asked, start, size, clock.now()
+            visible_human_tasks(request.actor, Attempt.objects.of_runs()), filters, start, size, clock.now()
         )
-        return Json(search_result(found, [_search_result(each) for each in found.entries], start))
+        return Json(search_result_document(found, [_search_result(each) for each in found.entries], start))
 
 
 def _search_result(found: HumanTaskEntry) -> dict[str, Any]:
-    attempt = found.ask.attempt
-    return human_task(found, human_tasks.load_input(attempt), human_tasks.load_output(attempt))
+    attempt = found.task_view.attempt
+    return human_task_document(found, human_tasks.load_input(attempt), human_tasks.load_output(attempt))
 
 
 class HumanTaskDisplayNames(ConductorView):
@@ -111,7 +117,9 @@ class HumanTaskClaim(ConductorView):
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         overrides = request.query.flag("overrideAssignment", default=False)
         inbox = inbox_of(request.actor)
-        human_tasks.claim_task(find_open(task_id).task_id, request.actor.name, groups=inbox.groups, overrides=overrides)
+        human_tasks.claim_task(
+            find_open_human_task(task_id).task_id, request.actor.name, groups=inbox.groups, overrides=overrides
+        )
         return entry_response(task_id, request.query.flag("withTemplate", default=False))
 
 
@@ -122,7 +130,7 @@ class HumanTaskExternalClaim(ConductorView):
         if not user_id.strip() or len(user_id) > 255:
             raise Invalid("The id of an external user has from 1 to 255 characters.")
         overrides = request.query.flag("overrideAssignment", default=False)
-        task = find_open(task_id).task_id
+        task = find_open_human_task(task_id).task_id
         human_tasks.claim_task(task, request.actor.name, external_user=user_id, overrides=overrides)
         return entry_response(task_id, request.query.flag("withTemplate", default=False))
 
@@ -131,7 +139,7 @@ class HumanTaskRelease(ConductorView):
     """POST /api/human/tasks/{taskId}/release: a claimed task waits for its assignee again."""
 
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
-        human_tasks.release_task(find_open(task_id).task_id, request.actor.name)
+        human_tasks.release_task(find_open_human_task(task_id).task_id, request.actor.name)
         return EmptyOk()
 
 
@@ -140,7 +148,7 @@ class HumanTaskReassign(ConductorView):
 
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         assignees = parse_assignments(request_body.read_objects(request))
-        human_tasks.reassign_task(find_open(task_id).task_id, assignees, request.actor.name)
+        human_tasks.reassign_task(find_open_human_task(task_id).task_id, assignees, request.actor.name)
         return EmptyOk()
 
 
@@ -148,7 +156,9 @@ class HumanTaskSkip(ConductorView):
     """POST /api/human/tasks/{taskId}/skip: the next of the assignments."""
 
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
-        human_tasks.skip_assignment(find_open(task_id).task_id, request.actor.name, request.query.text("reason")[:500])
+        human_tasks.skip_assignment(
+            find_open_human_task(task_id).task_id, request.actor.name, request.query.text("reason")[:500]
+        )
         return EmptyOk()
 
 
@@ -156,7 +166,7 @@ class HumanTaskUpdate(ConductorView):
     """POST /api/human/tasks/{taskId}/update: save an output, and complete the task where `complete` is true."""
 
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
-        return update_output(request, find_open(task_id))
+        return update_output(request, find_open_human_task(task_id))
 
 
 class HumanTaskUpdateByReference(ConductorView):
@@ -164,9 +174,9 @@ class HumanTaskUpdateByReference(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         run_id, ref = request.query.required("workflowId"), request.query.required("taskRefName")
-        iteration = request.query.whole("iteration", 0)
+        iteration = request.query.integer("iteration", 0)
         task = human_tasks.find_open_task_by_ref(run_id, f"{ref}__{iteration}" if iteration else ref)
-        return update_output(request, find_open(task.attempt_id))
+        return update_output(request, find_open_human_task(task.attempt_id))
 
 
 def update_output(request: ConductorRequest, attempt: Attempt) -> HttpResponse:

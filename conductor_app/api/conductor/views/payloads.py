@@ -12,13 +12,13 @@ from ..replies import EmptyOk, Json
 from ..uploads import receive_body
 from ..view import ConductorRequest, ConductorView
 
-KINDS = {
+PATH_BY_PAYLOAD_TYPE = {
     "WORKFLOW_INPUT": "workflow/input",
     "WORKFLOW_OUTPUT": "workflow/output",
     "TASK_INPUT": "task/input",
     "TASK_OUTPUT": "task/output",
 }
-OPERATIONS = {"READ": "GET", "WRITE": "PUT"}
+METHOD_BY_OPERATION = {"READ": "GET", "WRITE": "PUT"}
 
 
 class PayloadLocation(ConductorView):
@@ -29,12 +29,15 @@ class PayloadLocation(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
-        path, operation = query.required("path"), parse_choice("operation", query.required("operation"), OPERATIONS)
-        kind = parse_choice("payloadType", query.required("payloadType"), KINDS)
+        path, operation = (
+            query.required("path"),
+            parse_choice("operation", query.required("operation"), METHOD_BY_OPERATION),
+        )
+        kind = parse_choice("payloadType", query.required("payloadType"), PATH_BY_PAYLOAD_TYPE)
         if not blob_storage.is_storage_configured():
             return Json({"path": path})
         if operation == "WRITE":
-            path = payloads.reserve_path(KINDS[kind])
+            path = payloads.reserve_path(PATH_BY_PAYLOAD_TYPE[kind])
         address = f"/api/payloads/{quote(path)}?{urlencode(sign_link(path, operation))}"
         return Json({"uri": request.build_absolute_uri(address), "path": path})
 
@@ -59,11 +62,11 @@ class PayloadContent(ConductorView):
         return StreamingHttpResponse(chunks, content_type="application/json", headers=headers)
 
 
-def parse_choice(name: str, given: str, choices: dict[str, str]) -> str:
+def parse_choice(name: str, choice: str, choices: dict[str, str]) -> str:
     """One of a few words, in any case; raises Invalid."""
-    if given.upper() not in choices:
-        raise Invalid(f"{name} must be one of {', '.join(choices)}; it is '{given[:100]}'.")
-    return given.upper()
+    if choice.upper() not in choices:
+        raise Invalid(f"{name} must be one of {', '.join(choices)}; it is '{choice[:100]}'.")
+    return choice.upper()
 
 
 def verify_address(request: ConductorRequest, path: str, operation: str) -> None:

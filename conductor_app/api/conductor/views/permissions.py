@@ -3,7 +3,7 @@
 from django.contrib.auth.models import Group
 from django.http import HttpResponse
 
-from ....access.access_types import BY_NAME, SYSTEM_ROLES
+from ....access.access_types import RIGHT_BY_NAME, SYSTEM_ROLES
 from ....access.creator_access import creator_accesses
 from ....access.roles import role_group
 from ....engine.access import grants, roles
@@ -55,13 +55,13 @@ class RoleList(ConductorView):
     """GET, POST /api/roles: all roles, a new one."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([wire.role(row) for row in all_roles()])
+        return Json([wire.role_document(row) for row in all_roles()])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = request_body.read_object(request)
         name = wire.read_text(document, "name")
         roles.create_role(name, wire.read_texts(document, "permissions") or [], request.actor.name)
-        return Json(wire.role(role_group(name)))
+        return Json(wire.role_document(role_group(name)))
 
 
 class SystemRoles(ConductorView):
@@ -69,14 +69,14 @@ class SystemRoles(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = all_roles().filter(facts__role__in=SYSTEM_ROLES)
-        return Json({row.facts.role: wire.role(row) for row in rows})
+        return Json({row.facts.role: wire.role_document(row) for row in rows})
 
 
 class CustomRoles(ConductorView):
     """GET /api/roles/custom: the roles that were made here."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([wire.role(row) for row in all_roles().exclude(facts__role__in=SYSTEM_ROLES)])
+        return Json([wire.role_document(row) for row in all_roles().exclude(facts__role__in=SYSTEM_ROLES)])
 
 
 class AvailablePermissions(ConductorView):
@@ -84,7 +84,7 @@ class AvailablePermissions(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json({
-            name: {"name": name, "access": access, "target": target} for name, (access, target) in BY_NAME.items()
+            name: {"name": name, "access": access, "target": target} for name, (access, target) in RIGHT_BY_NAME.items()
         })  # fmt: skip
 
 
@@ -92,12 +92,12 @@ class RoleOne(ConductorView):
     """GET, PUT, DELETE /api/roles/{name}: one role."""
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        return Json(wire.role(role_group(name)))
+        return Json(wire.role_document(role_group(name)))
 
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
         permissions = wire.read_texts(request_body.read_object(request), "permissions") or []
         roles.update_role(name, permissions, request.actor.name)
-        return Json(wire.role(role_group(name)))
+        return Json(wire.role_document(role_group(name)))
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         roles.delete_role(name, request.actor.name)

@@ -14,19 +14,19 @@ from ..replies import Json
 from ..view import ConductorRequest, ConductorView
 
 
-def sizes() -> dict[str, int]:
+def queue_sizes() -> dict[str, int]:
     """How many attempts wait in each queue that is not empty."""
     counted = Attempt.objects.of_runs().pending().values_list("queue").annotate(Count("id")).order_by("queue")
     return dict(counted)
 
 
-def readable_sizes(actor: Actor) -> dict[str, int]:
+def readable_queue_sizes(actor: Actor) -> dict[str, int]:
     """The same of those queues whose task type the actor may read."""
-    return {queue: size for queue, size in sizes().items() if sees_type(actor, queue.rpartition(":")[2])}
+    return {queue: size for queue, size in queue_sizes().items() if can_view_type(actor, queue.rpartition(":")[2])}
 
 
-def sees_type(actor: Actor, task_type: str) -> bool:
-    return actor.powers.over(READ, TASK_DEF, task_type)
+def can_view_type(actor: Actor, task_type: str) -> bool:
+    return actor.permissions.allows(READ, TASK_DEF, task_type)
 
 
 class QueueSizes(ConductorView):
@@ -34,8 +34,8 @@ class QueueSizes(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         request.query.required("taskType")
-        known = sizes()
-        return Json({name: known.get(name, 0) for name in request.query.texts("taskType")})
+        size_by_queue = queue_sizes()
+        return Json({name: size_by_queue.get(name, 0) for name in request.query.texts("taskType")})
 
 
 class QueueSize(ConductorView):
@@ -43,15 +43,15 @@ class QueueSize(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
-        places = (query.text(name) for name in ("domain", "executionNamespace", "isolationGroupId"))
-        return Json(Attempt.objects.of_runs().pending(queue_name(query.required("taskType"), *places)).count())
+        queue_parts = (query.text(name) for name in ("domain", "executionNamespace", "isolationGroupId"))
+        return Json(Attempt.objects.of_runs().pending(queue_name(query.required("taskType"), *queue_parts)).count())
 
 
 class AllQueues(ConductorView):
     """GET /api/tasks/queue/all: how much waits in each queue."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json(readable_sizes(request.actor))
+        return Json(readable_queue_sizes(request.actor))
 
 
 class AllQueuesInDetail(ConductorView):
@@ -59,7 +59,7 @@ class AllQueuesInDetail(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(
-            {queue: {"a": {"size": size, "uacked": 0}} for queue, size in readable_sizes(request.actor).items()}
+            {queue: {"a": {"size": size, "uacked": 0}} for queue, size in readable_queue_sizes(request.actor).items()}
         )
 
 

@@ -8,7 +8,7 @@ from ....engine import runs
 from ....insight.execution import find_run
 from .. import request_body
 from ..replies import NoContent, PlainText
-from ..serializers.reruns import rerun_request
+from ..serializers.reruns import parse_rerun_request
 from ..view import ConductorRequest, ConductorView
 
 
@@ -35,8 +35,8 @@ class RerunWorkflow(ConductorView):
     """POST /api/workflow/{workflowId}/rerun: go on from one of the tasks, or from the start."""
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        asked = rerun_request(request_body.read_object(request))
-        runs.rerun(workflow, request.actor.name, **asked)
+        rerun_request = parse_rerun_request(request_body.read_object(request))
+        runs.rerun(workflow, request.actor.name, **rerun_request)
         return PlainText(workflow)
 
 

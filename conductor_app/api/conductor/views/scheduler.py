@@ -14,10 +14,10 @@ from ..serializers.schedules import wire_execution
 from ..view import ConductorRequest, ConductorView
 from .schedules import parse_page
 
-MOST_MOMENTS = 5
-SORTABLE = {"scheduledTime": "slot_at", "executionTime": "executed_at", "scheduleName": "schedule_name",
+MAX_TIMES = 5
+SORT_COLUMNS = {"scheduledTime": "slot_at", "executionTime": "executed_at", "scheduleName": "schedule_name",
             "workflowName": "workflow_name", "state": "state"}  # fmt: skip
-DONE = {"status": "done"}
+DONE_REPLY = {"status": "done"}
 
 
 class NextFewSchedules(ConductorView):
@@ -25,19 +25,19 @@ class NextFewSchedules(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
-        moments = schedules.next_times(
+        times = schedules.next_times(
             query.required("cronExpression"),
             query.text("zoneId", "UTC"),
             starts_at=parse_time(query, "scheduleStartTime"),
             ends_at=parse_time(query, "scheduleEndTime"),
-            limit=min(query.whole("limit", MOST_MOMENTS), MOST_MOMENTS),
+            limit=min(query.integer("limit", MAX_TIMES), MAX_TIMES),
         )
-        return Json(moments)
+        return Json(times)
 
 
 def parse_time(query: QueryParameters, name: str) -> int | None:
     """A moment, None where none is given."""
-    return query.whole(name, 0, bits=64) or None
+    return query.integer(name, 0, bits=64) or None
 
 
 class ScheduleRun(ConductorView):
@@ -52,7 +52,7 @@ class ScheduleBackfill(ConductorView):
 
     def post(self, request: ConductorRequest, name: str) -> HttpResponse:
         query = request.query
-        first, last = query.whole("startTime", -1, bits=64), query.whole("endTime", clock.now(), bits=64)
+        first, last = query.integer("startTime", -1, bits=64), query.integer("endTime", clock.now(), bits=64)
         if first < 0:
             raise Invalid("Required query parameter 'startTime' is missing.")
         slots = schedules.backfill(name, first, last, request.actor.name, query.text("reason"))
@@ -65,8 +65,8 @@ class ExecutionSearch(ConductorView):
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
         rows = filter_readable(request.actor, find_executions(query.text("query")), SCHEDULE, "schedule_name")
-        listed = order_rows(rows, query.text("sort"), SORTABLE, ("-slot_at",))[parse_page(query)]
-        return Json({"totalHits": rows.count(), "results": [wire_execution(row) for row in listed]})
+        page_rows = order_rows(rows, query.text("sort"), SORT_COLUMNS, ("-slot_at",))[parse_page(query)]
+        return Json({"totalHits": rows.count(), "results": [wire_execution(row) for row in page_rows]})
 
 
 class SchedulerPause(ConductorView):
@@ -74,7 +74,7 @@ class SchedulerPause(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         schedules.pause_all(request.actor.name)
-        return Json(DONE)
+        return Json(DONE_REPLY)
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         return self.get(request)
@@ -85,7 +85,7 @@ class SchedulerResume(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         schedules.resume_all(request.actor.name)
-        return Json(DONE)
+        return Json(DONE_REPLY)
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         return self.get(request)

@@ -12,13 +12,14 @@ from .. import request_body
 from ..query_parameters import QueryParameters
 from ..replies import EmptyOk, Json
 from ..schedule_search import order_rows
-from ..serializers.schedules import schedule_document, wire_schedule
-from ..serializers.tags import sent_tags, without
+from ..serializers.schedules import parse_schedule, wire_schedule
+from ..serializers.tags import read_tags, subtract_tags
 from ..view import ConductorRequest, ConductorView
 
-SORTABLE = {"name": "name", "workflowName": "workflow_name", "createTime": "created_at", "updatedTime": "updated_at",
+SORT_COLUMNS = {"name": "name", "workflowName": "workflow_name", "createTime": "created_at",
+                "updatedTime": "updated_at",
             "nextRunTime": "next_run_at", "paused": "is_paused"}  # fmt: skip
-MOST_ON_A_PAGE = 5_000
+MAX_PAGE_SIZE = 5_000
 
 
 def find_schedule(name: str) -> Schedule:
@@ -36,8 +37,8 @@ def readable_schedules(request: ConductorRequest) -> QuerySet[Schedule]:
 
 def parse_page(query: QueryParameters) -> slice:
     """Which rows are asked for."""
-    start, size = max(query.whole("start", 0), 0), max(query.whole("size", 100), 0)
-    return slice(start, start + min(size, MOST_ON_A_PAGE))
+    start, size = max(query.integer("start", 0), 0), max(query.integer("size", 100), 0)
+    return slice(start, start + min(size, MAX_PAGE_SIZE))
 
 
 class Schedules(ConductorView):
@@ -50,7 +51,7 @@ class Schedules(ConductorView):
     def post(self, request: ConductorRequest) -> HttpResponse:
         return Json(
             wire_schedule(
-                schedules.save_schedule(schedule_document(request_body.read_object(request)), request.actor.name)
+                schedules.save_schedule(parse_schedule(request_body.read_object(request)), request.actor.name)
             )
         )
 
@@ -66,8 +67,8 @@ class ScheduleSearch(ConductorView):
             rows = rows.filter(name__icontains=name)
         if query.text("paused"):
             rows = rows.filter(is_paused=query.flag("paused", False))
-        listed = order_rows(rows, query.text("sort"), SORTABLE, ("name",))[parse_page(query)]
-        return Json({"totalHits": rows.count(), "results": [wire_schedule(row) for row in listed]})
+        page_rows = order_rows(rows, query.text("sort"), SORT_COLUMNS, ("name",))[parse_page(query)]
+        return Json({"totalHits": rows.count(), "results": [wire_schedule(row) for row in page_rows]})
 
 
 class ScheduleOne(ConductorView):
@@ -144,11 +145,11 @@ class ScheduleTags(ConductorView):
         return Json(find_schedule(name).tags)
 
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
-        schedules.set_tags(name, sent_tags(request), request.actor.name)
+        schedules.set_tags(name, read_tags(request), request.actor.name)
         return EmptyOk()
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
-        schedules.set_tags(name, without(find_schedule(name).tags, sent_tags(request)), request.actor.name)
+        schedules.set_tags(name, subtract_tags(find_schedule(name).tags, read_tags(request)), request.actor.name)
         return EmptyOk()
 
 

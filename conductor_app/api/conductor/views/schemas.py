@@ -10,7 +10,7 @@ from ....models import SchemaDefinition
 from .. import request_body
 from ..query_parameters import parse_integer
 from ..replies import EmptyOk, Json
-from ..serializers.definitions import schema, short_schema
+from ..serializers.definitions import schema_document, short_schema_document
 from ..serializers.requests import errors_under
 from ..view import ConductorRequest, ConductorView
 
@@ -24,7 +24,7 @@ class Schemas(ConductorView):
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = filter_readable(request.actor, SchemaDefinition.objects.order_by("name", "version"), SCHEMA)
         is_short = request.query.flag("short", default=False)
-        return Json([short_schema(row) if is_short else schema(row) for row in rows])
+        return Json([short_schema_document(row) if is_short else schema_document(row) for row in rows])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         sent = request_body.read_json(request)
@@ -44,7 +44,7 @@ class SchemaNewest(ConductorView):
     """GET, DELETE /api/schema/{name}: the newest version shown, all versions forgotten."""
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
-        return Json(schema(schemas.find_schema(name)))
+        return Json(schema_document(schemas.find_schema(name)))
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         schemas.delete_schema(name, None, request.actor.name)
@@ -55,7 +55,7 @@ class SchemaOne(ConductorView):
     """GET, DELETE /api/schema/{name}/{version}: one version."""
 
     def get(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
-        return Json(schema(schemas.find_schema(name, parse_integer(version, "version"))))
+        return Json(schema_document(schemas.find_schema(name, parse_integer(version, "version"))))
 
     def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
         schemas.delete_schema(name, parse_integer(version, "version"), request.actor.name)

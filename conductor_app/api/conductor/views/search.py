@@ -8,8 +8,8 @@ from ....insight.search.summaries import attempt_lines, run_lines
 from ....models import Run
 from ....models.snapshots import read_snapshot
 from ..replies import Json
-from ..search import task_search, workflow_search
-from ..serializers.summaries import task_summary, workflow_summary
+from ..search import parse_task_search, parse_workflow_search
+from ..serializers.summaries import task_summary_document, workflow_summary_document
 from ..view import ConductorRequest, ConductorView
 
 
@@ -18,9 +18,9 @@ class WorkflowSearch(ConductorView):
 
     @read_snapshot()
     def get(self, request: ConductorRequest) -> HttpResponse:
-        asked = workflow_search(request.query, request.actor)
-        page = asked.page()
-        return Json(asked.reply(page, [workflow_summary(run) for run in run_lines(page.ids)]))
+        search_request = parse_workflow_search(request.query, request.actor)
+        page = search_request.page()
+        return Json(search_request.reply(page, [workflow_summary_document(run) for run in run_lines(page.ids)]))
 
 
 class WorkflowSearchV2(ConductorView):
@@ -28,9 +28,9 @@ class WorkflowSearchV2(ConductorView):
 
     @read_snapshot()
     def get(self, request: ConductorRequest) -> HttpResponse:
-        asked = workflow_search(request.query, request.actor)
-        page = asked.page()
-        return Json(asked.reply(page, load_workflows(page.ids)))
+        search_request = parse_workflow_search(request.query, request.actor)
+        page = search_request.page()
+        return Json(search_request.reply(page, load_workflows(page.ids)))
 
 
 class WorkflowSearchByTasks(ConductorView):
@@ -38,9 +38,9 @@ class WorkflowSearchByTasks(ConductorView):
 
     @read_snapshot()
     def get(self, request: ConductorRequest) -> HttpResponse:
-        asked = task_search(request.query, request.actor, shown="run_id")
-        page = runs_of_tasks(asked.search, asked.start, asked.size)
-        return Json(asked.reply(page, [workflow_summary(run) for run in run_lines(page.ids)]))
+        search_request = parse_task_search(request.query, request.actor, hit_field="run_id")
+        page = runs_of_tasks(search_request.search, search_request.start, search_request.size)
+        return Json(search_request.reply(page, [workflow_summary_document(run) for run in run_lines(page.ids)]))
 
 
 class WorkflowSearchByTasksV2(ConductorView):
@@ -48,9 +48,9 @@ class WorkflowSearchByTasksV2(ConductorView):
 
     @read_snapshot()
     def get(self, request: ConductorRequest) -> HttpResponse:
-        asked = task_search(request.query, request.actor, shown="run_id")
-        page = runs_of_tasks(asked.search, asked.start, asked.size)
-        return Json(asked.reply(page, load_workflows(page.ids)))
+        search_request = parse_task_search(request.query, request.actor, hit_field="run_id")
+        page = runs_of_tasks(search_request.search, search_request.start, search_request.size)
+        return Json(search_request.reply(page, load_workflows(page.ids)))
 
 
 class TaskSearch(ConductorView):
@@ -58,9 +58,9 @@ class TaskSearch(ConductorView):
 
     @read_snapshot()
     def get(self, request: ConductorRequest) -> HttpResponse:
-        asked = task_search(request.query, request.actor)
-        page = asked.page()
-        return Json(asked.reply(page, [task_summary(attempt) for attempt in attempt_lines(page.ids)]))
+        search_request = parse_task_search(request.query, request.actor)
+        page = search_request.page()
+        return Json(search_request.reply(page, [task_summary_document(attempt) for attempt in attempt_lines(page.ids)]))
 
 
 class TaskSearchV2(ConductorView):
@@ -68,9 +68,9 @@ class TaskSearchV2(ConductorView):
 
     @read_snapshot()
     def get(self, request: ConductorRequest) -> HttpResponse:
-        asked = task_search(request.query, request.actor)
-        page = asked.page()
-        return Json(asked.reply(page, wire_tasks(page.ids)))
+        search_request = parse_task_search(request.query, request.actor)
+        page = search_request.page()
+        return Json(search_request.reply(page, wire_tasks(page.ids)))
 
 
 def load_workflows(ids: list[str]) -> list[dict]:

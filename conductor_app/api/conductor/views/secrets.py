@@ -9,11 +9,11 @@ from ....engine import secrets_and_variables
 from ....models import Secret
 from .. import request_body
 from ..replies import EmptyOk, Json, PlainText
-from ..serializers.secrets import sent_text, wire_secret, wire_secret_with_tags
+from ..serializers.secrets import decode_text, wire_secret, wire_secret_with_tags
 from ..view import ConductorRequest, ConductorView
 from .tags import NamedTags
 
-TAKE_FALSE_FOR_TRUE = ("node", "undici")
+FALSE_READS_AS_TRUE = ("node", "undici")
 """How the JavaScript SDK's clients introduce themselves: any answer but null means to them that the secret is there."""
 
 
@@ -22,7 +22,11 @@ class Secrets(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(
-            [name for name in secrets_and_variables.secret_names() if request.actor.powers.over(READ, SECRET, name)]
+            [
+                name
+                for name in secrets_and_variables.secret_names()
+                if request.actor.permissions.allows(READ, SECRET, name)
+            ]
         )
 
     def post(self, request: ConductorRequest) -> HttpResponse:
@@ -55,7 +59,7 @@ class SecretOne(ConductorView):
         return PlainText(secrets_and_variables.read_secret(key, request.actor.name))
 
     def put(self, request: ConductorRequest, key: str) -> HttpResponse:
-        secrets_and_variables.put_secret(key, sent_text(request_body.read_bytes(request)), request.actor.name)
+        secrets_and_variables.put_secret(key, decode_text(request_body.read_bytes(request)), request.actor.name)
         return EmptyOk()
 
     def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
@@ -69,7 +73,7 @@ class SecretExists(ConductorView):
     def get(self, request: ConductorRequest, key: str) -> HttpResponse:
         exists = secrets_and_variables.secret_exists(key)
         agent = request.META.get("HTTP_USER_AGENT", "").lower()
-        return Json(None if not exists and agent.startswith(TAKE_FALSE_FOR_TRUE) else exists)
+        return Json(None if not exists and agent.startswith(FALSE_READS_AS_TRUE) else exists)
 
 
 class SecretTags(NamedTags):

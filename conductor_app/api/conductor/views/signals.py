@@ -7,11 +7,11 @@ from ....core.reports import Report
 from ....engine.run_waits import signal_run, wait_for_run
 from .. import request_body
 from ..replies import EmptyOk, Json
-from ..serializers.tasks import outcome
-from ..serializers.waits import Wish, signal_response, strategy
+from ..serializers.tasks import parse_outcome
+from ..serializers.waits import WaitRequest, parse_return_strategy, signal_response
 from ..view import ConductorRequest, ConductorView
 
-DEFAULT_MS = 5000
+DEFAULT_WAIT_MS = 5000
 
 
 class Signal(ConductorView):
@@ -27,14 +27,18 @@ class SignalAndWait(ConductorView):
 
     def post(self, request: ConductorRequest, workflow_id: str, status: str) -> HttpResponse:
         query = request.query
-        seconds = max(query.whole("timeoutMillis", DEFAULT_MS, bits=64), 0) / 1000
-        wish = Wish(seconds=seconds, refs=(), strategy=strategy(query.text("returnStrategy")))
+        seconds = max(query.integer("timeoutMillis", DEFAULT_WAIT_MS, bits=64), 0) / 1000
+        wait_request = WaitRequest(
+            seconds=seconds, refs=(), strategy=parse_return_strategy(query.text("returnStrategy"))
+        )
         if send_signal(request, workflow_id, status) is None:
             raise NotFound(f"No task of workflow {workflow_id} waits for a signal.")
-        return Json(signal_response(workflow_id, wait_for_run(workflow_id, wish.seconds), wish))
+        return Json(signal_response(workflow_id, wait_for_run(workflow_id, wait_request.seconds), wait_request))
 
 
 def send_signal(request: ConductorRequest, workflow_id: str, status: str) -> str | None:
     """Lay the body over the output of the first open WAIT and report its outcome; the task's id."""
     output = request_body.read_object(request) if request_body.read_bytes(request) else {}
-    return signal_run(workflow_id, Report(outcome=outcome(status), output=output, merges=True), request.actor.name)
+    return signal_run(
+        workflow_id, Report(outcome=parse_outcome(status), output=output, merges=True), request.actor.name
+    )

@@ -18,6 +18,6 @@ class TestWorkflow(ConductorView):
     """
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        asked, script = parse_test_request(request_body.read_object(request))
+        start_request, script = parse_test_request(request_body.read_object(request))
         with errors_under("testWorkflow.request.workflowDef"):
-            return Json(test_workflow(asked, script, request.actor.name))
+            return Json(test_workflow(start_request, script, request.actor.name))

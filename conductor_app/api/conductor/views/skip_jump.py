@@ -8,8 +8,8 @@ from ....insight.execution import wire_run
 from .. import request_body
 from ..replies import EmptyOk, Json, NoContent
 from ..serializers.requests import read_request
-from ..serializers.skip_jump import UPGRADE, check_upgrade, skip_request, state_update, step_reference
-from ..serializers.waits import parse_given, signal_response
+from ..serializers.skip_jump import UPGRADE, check_upgrade, parse_skip_request, parse_state_update, step_reference
+from ..serializers.waits import none_to_empty, signal_response
 from ..view import ConductorRequest, ConductorView
 from .executions import parse_wait
 
@@ -22,7 +22,7 @@ class Skip(ConductorView):
     """
 
     def put(self, request: ConductorRequest, workflow: str, ref: str) -> HttpResponse:
-        input, output = skip_request(request, request.query)
+        input, output = parse_skip_request(request, request.query)
         skip_and_jump.skip_step(
             workflow, step_reference(ref, request.query), request.actor.name, input=input, output=output
         )
@@ -57,13 +57,21 @@ class State(ConductorView):
     """
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        told, by, wish = state_update(request_body.read_object(request)), request.actor.name, parse_wait(request.query)
-        skip_and_jump.update_state(workflow, told.variables, told.report, by, ref=told.ref, attempt_id=told.attempt_id)
-        asks_to_wait = parse_given(request.query.text("waitUntilTaskRef")) or parse_given(
+        update, by, wait_request = (
+            parse_state_update(request_body.read_object(request)),
+            request.actor.name,
+            parse_wait(request.query),
+        )
+        skip_and_jump.update_state(
+            workflow, update.variables, update.report, by, ref=update.ref, attempt_id=update.attempt_id
+        )
+        wants_to_wait = none_to_empty(request.query.text("waitUntilTaskRef")) or none_to_empty(
             request.query.text("waitForSeconds")
         )
-        stop = wait_for_run(workflow, wish.seconds, wish.refs) if asks_to_wait else WaitOutcome(workflow)
-        return Json(signal_response(workflow, stop, wish))
+        stop = (
+            wait_for_run(workflow, wait_request.seconds, wait_request.refs) if wants_to_wait else WaitOutcome(workflow)
+        )
+        return Json(signal_response(workflow, stop, wait_request))
 
 
 class Upgrade(ConductorView):
@@ -74,16 +82,16 @@ class Upgrade(ConductorView):
     """
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        asked = read_request(
+        upgrade = read_request(
             request_body.read_object(request), UPGRADE, "upgradeRunningWorkflow.upgradeRequest", check_upgrade
         )
         skip_and_jump.upgrade_run(
             workflow,
-            asked["name"],
-            asked.get("version") or None,
+            upgrade["name"],
+            upgrade.get("version") or None,
             request.actor.name,
-            outputs=asked["taskOutput"],
-            input=asked["workflowInput"],
+            outputs=upgrade["taskOutput"],
+            input=upgrade["workflowInput"],
         )
         return EmptyOk()
 

@@ -11,7 +11,7 @@ from ....models import Secret, Variable
 from .. import request_body
 from ..replies import EmptyOk, Json
 from ..serializers.requests import errors_under, read_request
-from ..serializers.tags import sent_tags, without
+from ..serializers.tags import read_tags, subtract_tags
 from ..view import ConductorRequest, ConductorView
 
 
@@ -31,15 +31,15 @@ class WorkflowTags(ConductorView):
         return Json(tags.list_tags(self.target, name))
 
     def post(self, request: ConductorRequest, name: str) -> HttpResponse:
-        tags.add_tags(self.target, name, sent_tags(request), request.actor.name)
+        tags.add_tags(self.target, name, read_tags(request), request.actor.name)
         return EmptyOk()
 
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
-        tags.set_tags(self.target, name, sent_tags(request), request.actor.name)
+        tags.set_tags(self.target, name, read_tags(request), request.actor.name)
         return EmptyOk()
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
-        tags.remove_tags(self.target, name, sent_tags(request), request.actor.name)
+        tags.remove_tags(self.target, name, read_tags(request), request.actor.name)
         return EmptyOk()
 
 
@@ -58,11 +58,11 @@ class ApplicationTags(ConductorView):
         return Json(tags.metadata_tags(APPLICATION, find_application(id).id))
 
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
-        tags.add_tags(APPLICATION, find_application(id).id, sent_tags(request), request.actor.name)
+        tags.add_tags(APPLICATION, find_application(id).id, read_tags(request), request.actor.name)
         return EmptyOk()
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
-        tags.remove_tags(APPLICATION, find_application(id).id, sent_tags(request), request.actor.name)
+        tags.remove_tags(APPLICATION, find_application(id).id, read_tags(request), request.actor.name)
         return EmptyOk()
 
 
@@ -75,13 +75,15 @@ class NamedTags(ConductorView):
         return Json(secrets_and_variables.tags_of(self.model, key))
 
     def put(self, request: ConductorRequest, key: str) -> HttpResponse:
-        tags = sent_tags(request)
+        tags = read_tags(request)
         secrets_and_variables.change_tags(self.model, key, lambda _: tags, request.actor.name)
         return EmptyOk()
 
     def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
-        tags = sent_tags(request)
-        secrets_and_variables.change_tags(self.model, key, lambda kept: without(kept, tags), request.actor.name)
+        tags = read_tags(request)
+        secrets_and_variables.change_tags(
+            self.model, key, lambda existing: subtract_tags(existing, tags), request.actor.name
+        )
         return EmptyOk()
 
 
@@ -95,7 +97,7 @@ class WorkflowRateLimit(ConductorView):
 
     def put(self, request: ConductorRequest, name: str) -> HttpResponse:
         config = read_request(
-            request_body.read_object(request), RATE_LIMIT, "rateLimitConfig", lambda read, place: None
+            request_body.read_object(request), RATE_LIMIT, "rateLimitConfig", lambda fields, position: None
         )
         with errors_under("rateLimitConfig"):
             tags.set_rate_limit(

@@ -10,7 +10,7 @@ from ....engine import definitions
 from ....models import TaskDefinition
 from .. import request_body
 from ..replies import EmptyOk, Json
-from ..serializers.definitions import task_definition
+from ..serializers.definitions import task_definition_document
 from ..serializers.requests import errors_under
 from ..view import ConductorRequest, ConductorView
 
@@ -20,7 +20,7 @@ class TaskDefinitions(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = filter_readable(request.actor, TaskDefinition.objects.order_by("name"), TASK_DEF)
-        return Json([task_definition(row) for row in rows])
+        return Json([task_definition_document(row) for row in rows])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         documents = request_body.read_objects(request)
@@ -44,7 +44,7 @@ class TaskDefinitionOne(ConductorView):
         row = TaskDefinition.objects.filter(name=name).first()
         if row is None:
             raise NotFound(f"No such taskType found by name: {name}")
-        return Json(task_definition(row))
+        return Json(task_definition_document(row))
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
         definitions.delete_task(name, request.actor.name)

@@ -14,9 +14,9 @@ from ....insight.execution import find_attempt, find_run, wire_runs, wire_task
 from ....models import Attempt, Run
 from ...disconnect_check import disconnect_check
 from .. import request_body
-from ..permissions import ANSWERS_TASK, WORKS
+from ..permissions import TASK_REPORT_RIGHTS, WORKER_RIGHTS
 from ..replies import EmptyOk, Json, NoContent, PlainText
-from ..serializers.tasks import TaskResult, handed_out, outcome, task_result
+from ..serializers.tasks import TaskResult, claimed_task_document, parse_outcome, parse_task_result
 from ..view import ConductorRequest, ConductorView
 
 
@@ -38,15 +38,15 @@ def _run_of_task(result: TaskResult, actor: Actor) -> str | None:
 
     None where the caller may not report on both, or where one of the two does not exist.
     """
-    named = Run.objects.filter(pk=result.run_id).values_list("name", flat=True).first()
+    run_name = Run.objects.filter(pk=result.run_id).values_list("name", flat=True).first()
     task = (
         Attempt.objects.of_runs().filter(pk=result.attempt_id).values_list("run_id", "queue", "domain", "name").first()
     )
-    if named is None or task is None or task[0] == result.run_id:
+    if run_name is None or task is None or task[0] == result.run_id:
         return None
     run_id, queue, domain, name = task
     may_report = report_guard(actor) is None or is_allowed(
-        actor, ANSWERS_TASK, task_target(queue, domain, name, result.run_id, named)
+        actor, TASK_REPORT_RIGHTS, task_target(queue, domain, name, result.run_id, run_name)
     )
     return run_id if may_report else None
 
@@ -56,18 +56,18 @@ def _report_result(result: TaskResult, actor: Actor) -> bool:
     if result.report is None:
         renew_lease(result.run_id, result.attempt_id, actor.name, guard, result.worker)
         return False
-    is_heard = report_task(
+    is_accepted = report_task(
         result.run_id, result.attempt_id, result.report, actor.name, result.logs, result.output_path, guard
     )
-    return not is_heard or result.is_final
+    return not is_accepted or result.is_final
 
 
 def report_guard(actor: Actor) -> Guard | None:
     """What asks whether the actor may report on a task; nothing to ask where it may on all."""
     return (
         None
-        if actor.powers.over_all((EXECUTE, TASK_DEF))
-        else lambda thing: require_permission(actor, ANSWERS_TASK, [thing])
+        if actor.permissions.allows_all((EXECUTE, TASK_DEF))
+        else lambda target: require_permission(actor, TASK_REPORT_RIGHTS, [target])
     )
 
 
@@ -75,7 +75,7 @@ class TaskUpdates(ConductorView):
     """POST /api/tasks: a worker reports on its attempt, or asks for more time."""
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        result = task_result(request_body.read_object(request))
+        result = parse_task_result(request_body.read_object(request))
         report_result(result, request.actor)
         return PlainText(result.attempt_id)
 
@@ -84,17 +84,19 @@ class TaskUpdatesWithNext(ConductorView):
     """POST /api/tasks/update-v2: a worker reports on its attempt, and is given the next one of the same queue."""
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        result = task_result(request_body.read_object(request))
+        result = parse_task_result(request_body.read_object(request))
         # Read before: a loop that keeps its last turns only may forget the task as soon as it has ended.
         reported = Attempt.objects.of_runs().filter(pk=result.attempt_id)
         queue, domain = reported.values_list("queue", "domain").first() or ("", "")
         is_over = report_result(result, request.actor)
-        thing = task_target(queue, domain, "", "", "")
+        target = task_target(queue, domain, "", "", "")
         # Whoever answered as the workflow's operator is no worker of the queue.
-        if not (is_over and queue and is_allowed(request.actor, WORKS, thing)):
+        if not (is_over and queue and is_allowed(request.actor, WORKER_RIGHTS, target)):
             return NoContent()
-        attempts = claim_tasks(thing[TASK_DEF], worker=result.worker, domain=domain, has_left=disconnect_check(request))
-        return Json(handed_out(attempts[0])) if attempts else NoContent()
+        attempts = claim_tasks(
+            target[TASK_DEF], worker=result.worker, domain=domain, has_left=disconnect_check(request)
+        )
+        return Json(claimed_task_document(attempts[0])) if attempts else NoContent()
 
 
 class TaskOne(ConductorView):
@@ -108,7 +110,7 @@ class TaskByReference(ConductorView):
     """POST /api/tasks/{workflowId}/{taskRef}/{status}: end the open task with this reference name."""
 
     def post(self, request: ConductorRequest, workflow_id: str, ref: str, status: str) -> HttpResponse:
-        attempt_id = end_by_reference(request, workflow_id, ref, status)
+        attempt_id = resolve_by_reference(request, workflow_id, ref, status)
         return PlainText(attempt_id) if attempt_id else EmptyOk()
 
 
@@ -117,13 +119,13 @@ class TaskByReferenceAndWorkflow(ConductorView):
 
     def post(self, request: ConductorRequest, workflow_id: str, ref: str, status: str) -> HttpResponse:
         find_run(workflow_id)
-        if end_by_reference(request, workflow_id, ref, status) is None:
+        if resolve_by_reference(request, workflow_id, ref, status) is None:
             raise NotFound(f"Found no running task {ref} of workflow {workflow_id} to update")
         return Json(wire_runs(Run.objects.filter(pk=workflow_id))[0])
 
 
-def end_by_reference(request: ConductorRequest, workflow_id: str, ref: str, status: str) -> str | None:
+def resolve_by_reference(request: ConductorRequest, workflow_id: str, ref: str, status: str) -> str | None:
     """Lay the body over the output of the open task with this reference and report its outcome; the task's id."""
     output = request_body.read_object(request) if request_body.read_bytes(request) else {}
-    said = Report(outcome=outcome(status), output=output, worker=request.query.text("workerid"), merges=True)
-    return report_by_ref(workflow_id, ref, said, request.actor.name)
+    report = Report(outcome=parse_outcome(status), output=output, worker=request.query.text("workerid"), merges=True)
+    return report_by_ref(workflow_id, ref, report, request.actor.name)

@@ -3,7 +3,7 @@
 from django.contrib.auth.models import User
 from django.http import HttpResponse
 
-from ....access.access_keys import PREFIX
+from ....access.access_keys import APPLICATION_USER_PREFIX
 from ....access.access_types import ACCESSES
 from ....access.permission_cache import effective_groups, read_permission_set
 from ....engine.access import users
@@ -21,8 +21,8 @@ class Users(ConductorView):
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = User.objects.order_by("username")
         if not request.query.flag("apps", False):
-            rows = rows.exclude(username__startswith=PREFIX)
-        return Json([wire.user(row) for row in wire.prefetch_groups(rows)])
+            rows = rows.exclude(username__startswith=APPLICATION_USER_PREFIX)
+        return Json([wire.user_document(row) for row in wire.prefetch_groups(rows)])
 
 
 class UserOne(ConductorView):
@@ -33,13 +33,13 @@ class UserOne(ConductorView):
 
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
         document = request_body.read_object(request)
-        said = users.UserSettings(
-            name=wire.read_text(document, "name", most=150),
+        settings = users.UserSettings(
+            name=wire.read_text(document, "name", max_length=150),
             roles=wire.read_texts(document, "roles"),
             groups=wire.read_texts(document, "groups"),
             contact=wire.read_text_map(document, "contactInformation"),
         )
-        return Json(user_response(users.upsert_user(id, said, request.actor.name)))
+        return Json(user_response(users.upsert_user(id, settings, request.actor.name)))
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
         users.delete_user(id, request.actor.name)
@@ -52,19 +52,19 @@ class UserPermissions(ConductorView):
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         user = find_user(id)
         grants = Grant.objects.filter(user=user) | Grant.objects.filter(group__in=dict(effective_groups(user.pk)))
-        return Json(wire.granted_access(grants.values_list("target_type", "target_id", "access")))
+        return Json(wire.granted_access_document(grants.values_list("target_type", "target_id", "access")))
 
 
 class PermissionCheck(ConductorView):
     """GET /api/users/{userId}/checkPermissions: what a user may do to one thing, by whatever way."""
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
-        asked = {name: request.query.required(name) for name in ("type", "id")}
-        kind, name = wire.read_target(asked)
-        powers = read_permission_set(find_user(id).pk)
-        return Json({access: powers.over(access, kind, name) for access in ACCESSES})
+        target = {name: request.query.required(name) for name in ("type", "id")}
+        kind, name = wire.read_target(target)
+        permissions = read_permission_set(find_user(id).pk)
+        return Json({access: permissions.allows(access, kind, name) for access in ACCESSES})
 
 
 def user_response(user: User) -> dict:
     """A user as it is in its tables now."""
-    return wire.user(wire.prefetch_groups(User.objects.filter(pk=user.pk)).get())
+    return wire.user_document(wire.prefetch_groups(User.objects.filter(pk=user.pk)).get())

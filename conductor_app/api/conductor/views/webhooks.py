@@ -9,7 +9,7 @@ from ....engine import webhooks
 from ....models import Webhook
 from .. import request_body
 from ..replies import EmptyOk, Json, PlainText
-from ..serializers.events import webhook
+from ..serializers.events import webhook_document
 from ..serializers.requests import errors_under
 from ..view import ConductorRequest, ConductorView
 from .tags import WorkflowTags
@@ -19,22 +19,26 @@ class Webhooks(ConductorView):
     """GET, POST /api/metadata/webhook: all webhooks, a new one."""
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([webhook(row) for row in Webhook.objects.order_by("name")])
+        return Json([webhook_document(row) for row in Webhook.objects.order_by("name")])
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         with errors_under("createWebhook.webhookConfig"):
-            return Json(webhook(webhooks.create_webhook(request_body.read_object(request), request.actor.name)))
+            return Json(
+                webhook_document(webhooks.create_webhook(request_body.read_object(request), request.actor.name))
+            )
 
 
 class WebhookOne(ConductorView):
     """GET, PUT, DELETE /api/metadata/webhook/{id}: one webhook."""
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
-        return Json(webhook(webhooks.find_webhook(id)))
+        return Json(webhook_document(webhooks.find_webhook(id)))
 
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
         with errors_under("updateWebhook.webhookConfig"):
-            return Json(webhook(webhooks.update_webhook(id, request_body.read_object(request), request.actor.name)))
+            return Json(
+                webhook_document(webhooks.update_webhook(id, request_body.read_object(request), request.actor.name))
+            )
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
         webhooks.delete_webhook(id, request.actor.name)

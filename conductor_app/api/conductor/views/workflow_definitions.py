@@ -15,7 +15,7 @@ from ....models import WorkflowDefinition
 from .. import request_body
 from ..query_parameters import parse_integer
 from ..replies import EmptyOk, Json
-from ..serializers.definitions import classifier, definition_summary, finding_document, workflow_definition
+from ..serializers.definitions import classifier_of, definition_summary, finding_document, workflow_definition_document
 from ..serializers.requests import errors_under
 from ..view import ConductorRequest, ConductorView
 
@@ -25,7 +25,9 @@ class WorkflowDefinitions(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         wanted, rows = request.query.text("classifier").lower(), definitions_in_order(request.actor)
-        return Json([workflow_definition(row) for row in rows if not wanted or classifier(row.document) == wanted])
+        return Json(
+            [workflow_definition_document(row) for row in rows if not wanted or classifier_of(row.document) == wanted]
+        )
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         overwrite = request.query.flag("overwrite", False)
@@ -62,13 +64,13 @@ class WorkflowDefinitionOne(ConductorView):
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         rows = WorkflowDefinition.objects.filter(name=name).order_by("-version")
         if request.query.text("version"):
-            rows = rows.filter(version=request.query.whole("version", 1))
+            rows = rows.filter(version=request.query.integer("version", 1))
         row = rows.first()
         if row is None:
             raise NotFound(
                 f"No such workflow found by name: {name}, version: {request.query.text('version') or 'null'}"
             )
-        return Json(workflow_definition(row))
+        return Json(workflow_definition_document(row))
 
 
 class WorkflowDefinitionVersion(ConductorView):
@@ -84,7 +86,7 @@ class LatestVersions(ConductorView):
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         newest = {row.name: row for row in definitions_in_order(request.actor)}
-        return Json([workflow_definition(row) for row in newest.values()])
+        return Json([workflow_definition_document(row) for row in newest.values()])
 
 
 class WorkflowNames(ConductorView):

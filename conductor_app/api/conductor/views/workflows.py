@@ -12,7 +12,7 @@ from .. import request_body
 from ..query_parameters import parse_integer
 from ..replies import EmptyOk, Json, PlainText
 from ..serializers.requests import errors_under
-from ..serializers.workflows import start_by_name, start_request, workflow_status
+from ..serializers.workflows import parse_start_by_name, parse_start_request, workflow_status_document
 from ..view import ConductorRequest, ConductorView
 
 
@@ -20,27 +20,29 @@ class Workflows(ConductorView):
     """POST /api/workflow: start a workflow."""
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        asked = start_request(request_body.read_object(request))
+        start_request = parse_start_request(request_body.read_object(request))
         with errors_under("startWorkflow.startWorkflowRequest.workflowDef"):
-            return PlainText(runs.start(asked, request.actor.name))
+            return PlainText(runs.start(start_request, request.actor.name))
 
 
 class StartVersion(ConductorView):
     """POST /api/workflow/start/{name}/{version}: start this version of a workflow; 0 is the newest."""
 
     def post(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
-        given = request_body.read_object(request) if request_body.read_bytes(request) else {}
-        asked = start_request({**given, "name": name, "version": parse_integer(version, "The version") or None})
+        body = request_body.read_object(request) if request_body.read_bytes(request) else {}
+        start_request = parse_start_request(
+            {**body, "name": name, "version": parse_integer(version, "The version") or None}
+        )
         with errors_under("startWorkflow.startWorkflowRequest.workflowDef"):
-            return PlainText(runs.start(asked, request.actor.name))
+            return PlainText(runs.start(start_request, request.actor.name))
 
 
 class WorkflowOne(ConductorView):
     """POST /api/workflow/{name}: start a workflow. GET, DELETE /api/workflow/{workflowId}: show it, stop it."""
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        asked = start_by_name(workflow, request.query, request_body.read_object(request), request.headers)
-        return PlainText(runs.start(asked, request.actor.name))
+        start_request = parse_start_by_name(workflow, request.query, request_body.read_object(request), request.headers)
+        return PlainText(runs.start(start_request, request.actor.name))
 
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         with_tasks = request.query.flag("includeTasks", True)
@@ -62,7 +64,7 @@ class WorkflowStatus(ConductorView):
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         with_output, with_variables = (request.query.flag(f"include{part}", False) for part in ("Output", "Variables"))
         run = find_run(workflow, ["output"] * with_output + ["variables"] * with_variables)
-        return Json(workflow_status(run, with_output=with_output, with_variables=with_variables))
+        return Json(workflow_status_document(run, with_output=with_output, with_variables=with_variables))
 
 
 class WorkflowTasks(ConductorView):
@@ -71,10 +73,10 @@ class WorkflowTasks(ConductorView):
     @read_snapshot()
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         run, query = find_run(workflow), request.query
-        start, count = max(query.whole("start", 0), 0), max(query.whole("count", 15), 0)
-        wanted = {status.strip().upper() for status in query.texts("status")}
+        start, count = max(query.integer("start", 0), 0), max(query.integer("count", 15), 0)
+        wanted_statuses = {status.strip().upper() for status in query.texts("status")}
         tasks = task_documents(load_rows(attempts_of([run.id])), run_facts_of(run), is_wire=True)
-        found = [task for task in tasks if not wanted or task["status"] in wanted]
+        found = [task for task in tasks if not wanted_statuses or task["status"] in wanted_statuses]
         return Json({"totalHits": len(found), "results": found[start : start + count]})
 
 
@@ -82,8 +84,8 @@ class Running(ConductorView):
     """GET /api/workflow/running/{name}: ids of open workflows, or of all that were started between two moments."""
 
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        version, query = request.query.whole("version", 1), request.query
-        start, end = query.whole("startTime", 0, bits=64), query.whole("endTime", 0, bits=64)
+        version, query = request.query.integer("version", 1), request.query
+        start, end = query.integer("startTime", 0, bits=64), query.integer("endTime", 0, bits=64)
         found = Run.objects.of_definition(workflow)
         if start and end:
             found = found.filter(version=version, created_at__gte=start, created_at__lte=end)

@@ -5,24 +5,24 @@ from typing import Any
 from django.http import HttpRequest
 
 from .... import clock
-from ....access.signed_links import FETCH, SEND, SEND_MS, artifact_address
+from ....access.signed_links import DOWNLOAD, UPLOAD, UPLOAD_VALID_MS, artifact_address
 from ....core.standalone.artifacts import ERROR, REFERENCE, ArtifactValue
 from ....insight.standalone import format_timestamp
 from ....models import Artifact as Row
 from ..timestamps import parse_timestamp
 
 UNKNOWN_TYPE = "application/binary"
-DETAILS = {REFERENCE: ("url",), "link": ("artifact",), ERROR: ("reason", "message")}
+DETAIL_FIELDS = {REFERENCE: ("url",), "link": ("artifact",), ERROR: ("reason", "message")}
 
 
-def new_artifact(document: dict[str, Any]) -> ArtifactValue:
+def parse_artifact(document: dict[str, Any]) -> ArtifactValue:
     """What a document asks for."""
     kind = document["storageType"]
     return ArtifactValue(
         kind,
         document.get("contentType", UNKNOWN_TYPE),
         parse_timestamp(document["expires"], "expires"),
-        {name: document[name] for name in DETAILS.get(kind, ())},
+        {name: document[name] for name in DETAIL_FIELDS.get(kind, ())},
         document.get("contentLength"),
     )
 
@@ -31,8 +31,8 @@ def upload_reply(request: HttpRequest, row: Row) -> dict[str, Any]:
     """The reply to a worker that is going to send the content."""
     return {
         "storageType": row.kind,
-        "putUrl": content_address(request, row, SEND),
-        "expires": format_timestamp(clock.now() + SEND_MS),
+        "putUrl": content_address(request, row, UPLOAD),
+        "expires": format_timestamp(clock.now() + UPLOAD_VALID_MS),
         "contentType": row.content_type,
     }
 
@@ -44,4 +44,4 @@ def content_address(request: HttpRequest, row: Row, purpose: str) -> str:
 
 def download_url(request: HttpRequest, row: Row) -> str:
     """Where the content is: here, or where a reference leads."""
-    return row.details["url"] if row.kind == REFERENCE else content_address(request, row, FETCH)
+    return row.details["url"] if row.kind == REFERENCE else content_address(request, row, DOWNLOAD)

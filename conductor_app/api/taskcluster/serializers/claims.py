@@ -30,6 +30,6 @@ def reclaim_reply(claimed: ClaimedTask) -> dict[str, Any]:
 
 def _credentials(standalone: StandaloneTask, attempt: Attempt, scopes: list[str], ends_at: int) -> dict[str, str]:
     run = f"{standalone.id}/{attempt.number}"
-    own = [f"queue:{right}:{run}" for right in ("reclaim-task", "resolve-task", "create-artifact")]
+    attempt_scopes = [f"queue:{right}:{run}" for right in ("reclaim-task", "resolve-task", "create-artifact")]
     client_id = f"task-client/{run}/on/{attempt.worker}/until/{ends_at // 1000}"
-    return task_credentials(client_id, [*own, *scopes], ends_at)
+    return task_credentials(client_id, [*attempt_scopes, *scopes], ends_at)

@@ -6,7 +6,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from .... import clock
-from ....access.signed_links import FETCH, FETCH_MS, SEND, SEND_MS
+from ....access.signed_links import DOWNLOAD, DOWNLOAD_VALID_MS, UPLOAD, UPLOAD_VALID_MS
 from ....core.errors import NotFound
 from ....insight.standalone import format_timestamp, worker_facts
 from ....models import Artifact, Attempt
@@ -14,7 +14,7 @@ from ..method_scopes import task_credentials
 from .artifacts import content_address
 
 HOUR_MS = 3_600_000
-NAME = re.compile(r"t/([A-Za-z0-9_-]{22})/([0-9]{1,9})/(.{1,1024})")
+OBJECT_NAME_PATTERN = re.compile(r"t/([A-Za-z0-9_-]{22})/([0-9]{1,9})/(.{1,1024})")
 
 
 def object_name(row: Artifact) -> str:
@@ -24,7 +24,7 @@ def object_name(row: Artifact) -> str:
 
 def parse_object_name(name: str) -> tuple[str, int, str]:
     """The artifact that the Object service calls so; raises NotFound."""
-    found = NAME.fullmatch(name)
+    found = OBJECT_NAME_PATTERN.fullmatch(name)
     if found is None:
         raise NotFound("There is no such object: this server keeps artifacts, as t/<taskId>/<runId>/<name>.")
     return found[1], int(found[2]), found[3]
@@ -50,11 +50,11 @@ def download_reply(row: Artifact) -> dict[str, Any]:
     """How the content is had through the Object service."""
     name = object_name(row)
     client_id = f"artifact-download/{row.task_id}/{row.number}"
-    held = [f"object:download:{name}"]
+    granted_scopes = [f"object:download:{name}"]
     return {
         "storageType": row.kind,
         "name": name,
-        "credentials": task_credentials(client_id, held, clock.now() + HOUR_MS),
+        "credentials": task_credentials(client_id, granted_scopes, clock.now() + HOUR_MS),
     }
 
 
@@ -63,14 +63,19 @@ def upload_method(request: HttpRequest, row: Artifact, proposed: dict[str, Any])
     if "putUrl" not in proposed:
         return {}
     headers = {"Content-Type": row.content_type, "Content-Length": str(proposed["putUrl"]["contentLength"])}
-    url, expires = content_address(request, row, SEND), format_timestamp(clock.now() + SEND_MS)
+    url, expires = content_address(request, row, UPLOAD), format_timestamp(clock.now() + UPLOAD_VALID_MS)
     return {"putUrl": {"url": url, "expires": expires, "headers": headers}}
 
 
 def download_method(request: HttpRequest, row: Artifact, accepted: dict[str, Any]) -> dict[str, Any] | None:
     """Where the content is to be fetched, in a way that the client knows; None if there is none."""
-    url = content_address(request, row, FETCH)
+    url = content_address(request, row, DOWNLOAD)
     if accepted.get("getUrl"):
         hashes = row.details.get("hashes", {})
-        return {"method": "getUrl", "url": url, "expires": format_timestamp(clock.now() + FETCH_MS), "hashes": hashes}
+        return {
+            "method": "getUrl",
+            "url": url,
+            "expires": format_timestamp(clock.now() + DOWNLOAD_VALID_MS),
+            "hashes": hashes,
+        }
     return {"method": "simple", "url": url} if accepted.get("simple") else None

@@ -6,28 +6,28 @@ from ....core.errors import Invalid
 from ....engine.standalone.tasks import NewTask
 from ....insight.standalone import NAMES_OF_PRIORITIES, PRIORITIES, format_timestamp, queue_facts, status_document
 from ....models import StandaloneTask
-from ..timestamps import a_year_later, parse_timestamp
+from ..timestamps import add_one_year, parse_timestamp
 
 MINUTE_MS, DAY_MS = 60_000, 86_400_000
-DRIFT_MS = 15 * MINUTE_MS
-LONGEST_MS = 5 * DAY_MS
+MAX_SKEW_MS = 15 * MINUTE_MS
+MAX_LIFETIME_MS = 5 * DAY_MS
 
 
-def new_task(task_id: str, document: dict[str, Any], now: int) -> NewTask:
+def parse_task(task_id: str, document: dict[str, Any], now: int) -> NewTask:
     """What a definition asks for; raises Invalid where it does not make sense (taskcluster §1.6)."""
     queue = queue_name(document)
     created, deadline = (parse_timestamp(document[name], name) for name in ("created", "deadline"))
-    expires = parse_timestamp(document["expires"], "expires") if "expires" in document else a_year_later(deadline)
+    expires = parse_timestamp(document["expires"], "expires") if "expires" in document else add_one_year(deadline)
     _check_times(created, deadline, expires, now)
     if any(scope.endswith("**") for scope in document["scopes"]):
         raise Invalid("Scopes may not end in '**'.")
     group_id = document.get("taskGroupId", task_id)
-    moments = {
+    times = {
         "created": format_timestamp(created),
         "deadline": format_timestamp(deadline),
         "expires": format_timestamp(expires),
     }
-    whole = {**document, **queue_facts(queue), "taskGroupId": group_id, **moments}
+    full_document = {**document, **queue_facts(queue), "taskGroupId": group_id, **times}
     return NewTask(
         id=task_id,
         group_id=group_id,
@@ -43,7 +43,7 @@ def new_task(task_id: str, document: dict[str, Any], now: int) -> NewTask:
         tags=document["tags"],
         routes=document["routes"],
         name=document["metadata"]["name"],
-        definition={name: value for name, value in whole.items() if name != "priority"},
+        definition={name: value for name, value in full_document.items() if name != "priority"},
     )
 
 
@@ -59,10 +59,10 @@ def queue_name(document: dict[str, Any]) -> str:
 
 def _check_times(created: int, deadline: int, expires: int, now: int) -> None:
     rules = {
-        "Created timestamp must be within 15 minutes of now.": abs(created - now) <= DRIFT_MS,
+        "Created timestamp must be within 15 minutes of now.": abs(created - now) <= MAX_SKEW_MS,
         "Deadline must not be before created.": created <= deadline,
         "Deadline must not be in the past.": deadline >= now,
-        "Deadline must be within 5 days of now.": deadline <= now + LONGEST_MS + DRIFT_MS,
+        "Deadline must be within 5 days of now.": deadline <= now + MAX_LIFETIME_MS + MAX_SKEW_MS,
         "Expires must not be before deadline.": expires >= deadline,
     }
     if broken := [sentence for sentence, holds in rules.items() if not holds]:

@@ -10,9 +10,9 @@ from ....engine.standalone import tasks
 from ....models import Artifact as Row
 from ....models import Attempt
 from ....models.snapshots import read_snapshot
-from ..pagination import PAGED, parse_page
-from ..replies import Empty, Json
-from ..serializers.artifacts import download_url, new_artifact, upload_reply
+from ..pagination import PAGE_QUERY_OPTIONS, parse_page
+from ..replies import Json, NoContent
+from ..serializers.artifacts import download_url, parse_artifact, upload_reply
 from ..serializers.objects import creation_reply, download_reply
 from ..view import TaskclusterRequest, TaskclusterView
 
@@ -22,7 +22,7 @@ TYPE_HEADER = "x-taskcluster-artifact-storage-type"
 class NamedArtifact(TaskclusterView):
     """One artifact of the run that the address names, or of the latest one."""
 
-    def number(self, request: TaskclusterRequest) -> int:
+    def run_number(self, request: TaskclusterRequest) -> int:
         if "runId" in request.params:
             return int(request.params["runId"])
         attempts = Attempt.objects.filter(task_id=request.params["taskId"], run__isnull=True)
@@ -31,12 +31,12 @@ class NamedArtifact(TaskclusterView):
             raise NotFound(f"Task {request.params['taskId']} does not exist, or has no runs.")
         return latest
 
-    def followed(self, request: TaskclusterRequest) -> Row:
+    def resolve_links(self, request: TaskclusterRequest) -> Row:
         """The artifact, behind all links; the caller is asked for each name on the way. Raises Forbidden and more."""
-        number, names = self.number(request), [request.params["name"]]
+        run_number, names = self.run_number(request), [request.params["name"]]
         while True:
             request.require(ids=names)
-            row = entries.find(request.params["taskId"], number, names[-1])
+            row = entries.find(request.params["taskId"], run_number, names[-1])
             if not row.is_present:
                 raise NotFound(f"Artifact {row.name} has not been finished.")
             if row.expires_at < clock.now():
@@ -47,9 +47,9 @@ class NamedArtifact(TaskclusterView):
             if names[-1] in names[:-1]:
                 raise Invalid(f"The links from {names[0]} lead in a circle.")
 
-    def redirect(self, request: TaskclusterRequest) -> HttpResponse:
+    def redirect_reply(self, request: TaskclusterRequest) -> HttpResponse:
         """Where the artifact is."""
-        row = self.followed(request)
+        row = self.resolve_links(request)
         if row.kind == ERROR:
             reply = Json(row.details, 424)
         else:
@@ -59,30 +59,30 @@ class NamedArtifact(TaskclusterView):
         reply.headers[TYPE_HEADER] = row.kind
         return reply
 
-    def described(self, request: TaskclusterRequest) -> HttpResponse:
+    def content_reply(self, request: TaskclusterRequest) -> HttpResponse:
         """How the artifact is to be had."""
-        row = self.followed(request)
+        row = self.resolve_links(request)
         if row.kind == OBJECT:
             return Json(download_reply(row))
-        how = row.details if row.kind == ERROR else {"url": download_url(request, row)}
-        return Json({"storageType": row.kind, **how})
+        location = row.details if row.kind == ERROR else {"url": download_url(request, row)}
+        return Json({"storageType": row.kind, **location})
 
-    def shown(self, request: TaskclusterRequest) -> HttpResponse:
+    def info_reply(self, request: TaskclusterRequest) -> HttpResponse:
         """What the artifact is; a link is shown as a link."""
-        row = entries.find(request.params["taskId"], self.number(request), request.params["name"])
+        row = entries.find(request.params["taskId"], self.run_number(request), request.params["name"])
         if not row.is_present:
             raise NotFound(f"Artifact {row.name} has not been finished.")
         return Json(entries.artifact_document(row))
 
     @read_snapshot()
-    def listed(self, request: TaskclusterRequest) -> HttpResponse:
+    def list_reply(self, request: TaskclusterRequest) -> HttpResponse:
         """All artifacts of the run."""
-        asked, task_id = parse_page(request.options, str), request.params["taskId"]
-        task, number = tasks.find_task(task_id), self.number(request)
-        if number >= len(task.attempts):
-            raise NotFound(f"Task {task_id} has no run {number}.")
-        rows = Row.objects.of(task_id, number).starting_after(asked.after)[: asked.size + 1]
-        return Json(asked.reply("artifacts", list(rows), lambda row: [row.name], entries.artifact_document))
+        page, task_id = parse_page(request.options, str), request.params["taskId"]
+        task, run_number = tasks.find_task(task_id), self.run_number(request)
+        if run_number >= len(task.attempts):
+            raise NotFound(f"Task {task_id} has no run {run_number}.")
+        rows = Row.objects.of(task_id, run_number).starting_after(page.after)[: page.size + 1]
+        return Json(page.reply("artifacts", list(rows), lambda row: [row.name], entries.artifact_document))
 
 
 class ArtifactOne(NamedArtifact):
@@ -91,66 +91,66 @@ class ArtifactOne(NamedArtifact):
     methods = {"POST": "createArtifact", "PUT": "finishArtifact", "GET": "getArtifact"}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        new = new_artifact(request.document)
-        row = entries.create(request.params["taskId"], self.number(request), request.params["name"], new)
+        new = parse_artifact(request.document)
+        row = entries.create(request.params["taskId"], self.run_number(request), request.params["name"], new)
         if row.kind == OBJECT:
             return Json(creation_reply(row))
         return Json(upload_reply(request, row) if row.kind == S3 else {"storageType": row.kind})
 
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         upload_id = request.document["uploadId"]
-        entries.finish(request.params["taskId"], self.number(request), request.params["name"], upload_id)
-        return Empty()
+        entries.finish(request.params["taskId"], self.run_number(request), request.params["name"], upload_id)
+        return NoContent()
 
-    get = NamedArtifact.redirect
+    get = NamedArtifact.redirect_reply
 
 
 class LatestArtifact(NamedArtifact):
     """/task/{taskId}/artifacts/{name}: fetched from the latest run."""
 
     methods = {"GET": "getLatestArtifact"}
-    get = NamedArtifact.redirect
+    get = NamedArtifact.redirect_reply
 
 
 class ArtifactContent(NamedArtifact):
     """/task/{taskId}/runs/{runId}/artifact-content/{name}: how it is to be had."""
 
     methods = {"GET": "artifact"}
-    get = NamedArtifact.described
+    get = NamedArtifact.content_reply
 
 
 class LatestArtifactContent(NamedArtifact):
     """/task/{taskId}/artifact-content/{name}: how it is to be had from the latest run."""
 
     methods = {"GET": "latestArtifact"}
-    get = NamedArtifact.described
+    get = NamedArtifact.content_reply
 
 
 class ArtifactInfo(NamedArtifact):
     """/task/{taskId}/runs/{runId}/artifact-info/{name}: what it is."""
 
     methods = {"GET": "artifactInfo"}
-    get = NamedArtifact.shown
+    get = NamedArtifact.info_reply
 
 
 class LatestArtifactInfo(NamedArtifact):
     """/task/{taskId}/artifact-info/{name}: what it is in the latest run."""
 
     methods = {"GET": "latestArtifactInfo"}
-    get = NamedArtifact.shown
+    get = NamedArtifact.info_reply
 
 
 class Artifacts(NamedArtifact):
     """/task/{taskId}/runs/{runId}/artifacts: all of a run."""
 
     methods = {"GET": "listArtifacts"}
-    options_known = PAGED
-    get = NamedArtifact.listed
+    known_options = PAGE_QUERY_OPTIONS
+    get = NamedArtifact.list_reply
 
 
 class LatestArtifacts(NamedArtifact):
     """/task/{taskId}/artifacts: all of the latest run."""
 
     methods = {"GET": "listLatestArtifacts"}
-    options_known = PAGED
-    get = NamedArtifact.listed
+    known_options = PAGE_QUERY_OPTIONS
+    get = NamedArtifact.list_reply

@@ -9,30 +9,30 @@ from ....access.clients import expand_scopes
 from ....access.scopes import scope_set
 from ....engine.access import clients
 from ....models import Client
-from ..pagination import PAGED, parse_page
-from ..replies import Empty, Json
+from ..pagination import PAGE_QUERY_OPTIONS, parse_page
+from ..replies import Json, NoContent
 from ..serializers.access import client_document, client_with_token, parse_client
 from ..view import TaskclusterRequest, TaskclusterView
 
 
-class Clients(TaskclusterView):
+class ClientList(TaskclusterView):
     """/clients: those whose ids begin so."""
 
     methods = {"GET": "listClients"}
-    options_known = ("prefix", *PAGED)
+    known_options = ("prefix", *PAGE_QUERY_OPTIONS)
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        asked, prefix = parse_page(request.options, str), request.options.get("prefix", "")
+        page, prefix = parse_page(request.options, str), request.options.get("prefix", "")
         rows = Client.objects.order_by("id")
         if prefix:
             # Not `startswith`, for which SQLite takes capital letters and small ones to be the same.
             rows = rows.filter(Exact(Left(F("id"), len(prefix)), prefix))
-        if asked.after:
-            rows = rows.filter(id__gt=asked.after[0])
-        return Json(asked.reply("clients", list(rows[: asked.size + 1]), lambda row: [row.id], client_document))
+        if page.after:
+            rows = rows.filter(id__gt=page.after[0])
+        return Json(page.reply("clients", list(rows[: page.size + 1]), lambda row: [row.id], client_document))
 
 
-class OneClient(TaskclusterView):
+class ClientOne(TaskclusterView):
     """/clients/{clientId}: shown, made, changed, deleted."""
 
     methods = {"GET": "client", "PUT": "createClient", "POST": "updateClient", "DELETE": "deleteClient"}
@@ -56,16 +56,16 @@ class OneClient(TaskclusterView):
 
     def delete(self, request: TaskclusterRequest) -> HttpResponse:
         clients.delete_client(request.params["clientId"], request.caller.client_id)
-        return Empty()
+        return NoContent()
 
 
-def added_scopes(scopes: list[str], before: list[str]) -> list[str]:
+def added_scopes(scopes: list[str], previous: list[str]) -> list[str]:
     """The scopes that were not there before, in whatever way."""
-    held = scope_set(expand_scopes(before))
-    return [scope for scope in scopes if scope not in held]
+    previous_scopes = scope_set(expand_scopes(previous))
+    return [scope for scope in scopes if scope not in previous_scopes]
 
 
-class Reset(TaskclusterView):
+class ResetAccessToken(TaskclusterView):
     """/clients/{clientId}/reset: another access token."""
 
     methods = {"POST": "resetAccessToken"}
@@ -74,7 +74,7 @@ class Reset(TaskclusterView):
         return Json(client_with_token(*clients.reset_token(request.params["clientId"], request.caller.client_id)))
 
 
-class Enable(TaskclusterView):
+class EnableClient(TaskclusterView):
     """/clients/{clientId}/enable: it may be used again."""
 
     methods = {"POST": "enableClient"}
@@ -83,7 +83,7 @@ class Enable(TaskclusterView):
         return Json(client_document(clients.set_disabled(request.params["clientId"], False, request.caller.client_id)))
 
 
-class Disable(TaskclusterView):
+class DisableClient(TaskclusterView):
     """/clients/{clientId}/disable: nobody may use it."""
 
     methods = {"POST": "disableClient"}

@@ -7,7 +7,7 @@ from django.utils.decorators import classonlymethod
 from django.views import View
 
 from .... import conf
-from ....access.signed_links import FETCH, SEND, artifact_path, verify_link
+from ....access.signed_links import DOWNLOAD, UPLOAD, artifact_path, verify_link
 from ....core.errors import Busy, Invalid
 from ....engine.artifacts import contents
 from ....models import Artifact
@@ -16,12 +16,12 @@ from ..errors import error_response
 from ..identifier_patterns import check_params
 from ..uploads import receive_upload
 
-SHUT_IN = "default-src 'none'; img-src 'self' data:; media-src 'self'; style-src 'unsafe-inline'; sandbox"
+SANDBOX_POLICY = "default-src 'none'; img-src 'self' data:; media-src 'self'; style-src 'unsafe-inline'; sandbox"
 """What a worker has brought may be a page: it must not act for whoever looks at it."""
-LONGEST_ENCODING = 64
+MAX_ENCODING_LENGTH = 64
 
 
-class Content(View):
+class ArtifactBytes(View):
     """/api/artifacts/v1/{taskId}/{runId}/{name}: the bytes of an artifact, with its type and its encoding."""
 
     http_method_names = ("get", "head", "put")
@@ -41,20 +41,20 @@ class Content(View):
             return error_response(error, request, method, params, None)
 
     def put(self, request: HttpRequest, *key: Any) -> HttpResponse:
-        verify_link(artifact_path(*key), SEND, request.GET.dict())
+        verify_link(artifact_path(*key), UPLOAD, request.GET.dict())
         encoding = request.headers.get("Content-Encoding", "")
-        if len(encoding) > LONGEST_ENCODING or not encoding.isascii() or not encoding.isprintable():
+        if len(encoding) > MAX_ENCODING_LENGTH or not encoding.isascii() or not encoding.isprintable():
             raise Invalid("The Content-Encoding of the upload is none.")
         upload = receive_upload(request, conf.artifact_max_bytes)
         try:
             contents.store_content(*key, upload, encoding)
         except Busy as away:
             # A storage says of a body that could not be read that itself is out of reach.
-            raise upload.body.fault or away from None
+            raise upload.body.read_error or away from None
         return HttpResponse(status=200)
 
     def get(self, request: HttpRequest, *key: Any) -> HttpResponse:
-        verify_link(artifact_path(*key), FETCH, request.GET.dict())
+        verify_link(artifact_path(*key), DOWNLOAD, request.GET.dict())
         row = contents.find_present(*key)
         part = requested_range(request, row)
         if part is not None and not part:
@@ -80,16 +80,16 @@ def entity_tag(row: Artifact) -> str:
 
 def content_headers(row: Artifact, part: range | None) -> dict[str, str]:
     """What is said of the content, beside its type."""
-    said = {
+    headers = {
         "Content-Length": str(row.size if part is None else len(part)),
         "Accept-Ranges": "bytes",
         "ETag": entity_tag(row),
         "Cache-Control": "private, max-age=0",
-        "Content-Security-Policy": SHUT_IN,
+        "Content-Security-Policy": SANDBOX_POLICY,
         "Access-Control-Allow-Origin": "*",
     }
     if row.content_encoding:
-        said["Content-Encoding"] = row.content_encoding
+        headers["Content-Encoding"] = row.content_encoding
     if part is not None:
-        said["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{row.size}"
-    return said
+        headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{row.size}"
+    return headers

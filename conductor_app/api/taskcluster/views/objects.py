@@ -22,18 +22,18 @@ class ObjectUpload(TaskclusterView):
     methods = {"PUT": "createUpload"}
 
     def put(self, request: TaskclusterRequest) -> HttpResponse:
-        said, key = request.document, parse_object_name(request.params["objectName"])
-        request.require(projectId=said["projectId"])
-        row = objects.begin_upload(key, said["uploadId"], said["projectId"], said.get("hashes", {}))
-        proposed = said["proposedUploadMethods"]
+        document, key = request.document, parse_object_name(request.params["objectName"])
+        request.require(projectId=document["projectId"])
+        row = objects.begin_upload(key, document["uploadId"], document["projectId"], document.get("hashes", {}))
+        proposed = document["proposedUploadMethods"]
         if "dataInline" in proposed:
             contents.store_content(*key, ContentFile(decode_content(proposed["dataInline"]["objectData"])))
             method = {"dataInline": True}
         else:
             method = upload_method(request, row, proposed)
         facts = {
-            "projectId": said["projectId"],
-            "uploadId": said["uploadId"],
+            "projectId": document["projectId"],
+            "uploadId": document["uploadId"],
             "expires": format_timestamp(row.expires_at),
         }
         return Json({**facts, "uploadMethod": method})
@@ -53,52 +53,52 @@ class FinishUpload(TaskclusterView):
     methods = {"POST": "finishUpload"}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        said, key = request.document, parse_object_name(request.params["objectName"])
-        request.require(projectId=said["projectId"])
-        objects.finish_upload(key, said["uploadId"], said["projectId"], said.get("hashes", {}))
+        document, key = request.document, parse_object_name(request.params["objectName"])
+        request.require(projectId=document["projectId"])
+        objects.finish_upload(key, document["uploadId"], document["projectId"], document.get("hashes", {}))
         return Json({})
 
 
-class Finished(TaskclusterView):
+class FinishedObject(TaskclusterView):
     """An object that has come."""
 
-    def found(self, request: TaskclusterRequest) -> Artifact:
+    def find_finished(self, request: TaskclusterRequest) -> Artifact:
         row = objects.find_object(parse_object_name(request.params["objectName"]))
         if not row.details.get("isFinished"):
             raise NotFound("The upload of this object is not finished.")
         return row
 
 
-class StartDownload(Finished):
+class StartDownload(FinishedObject):
     """/start-download/{name}: where its content is."""
 
     methods = {"PUT": "startDownload"}
 
     def put(self, request: TaskclusterRequest) -> HttpResponse:
-        method = download_method(request, self.found(request), request.document["acceptDownloadMethods"])
+        method = download_method(request, self.find_finished(request), request.document["acceptDownloadMethods"])
         if method is None:
             raise NoMatchingMethod
         return Json(method)
 
 
-class Download(Finished):
+class ObjectDownload(FinishedObject):
     """/download/{name}: the way to its content."""
 
     methods = {"GET": "download"}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        url = (download_method(request, self.found(request), {"simple": True}) or {})["url"]
+        url = (download_method(request, self.find_finished(request), {"simple": True}) or {})["url"]
         reply = Json({"url": url}, 303)
         reply.headers["Location"] = url
         return reply
 
 
-class Metadata(Finished):
+class ObjectMetadata(FinishedObject):
     """/metadata/{name}: what it is."""
 
     methods = {"GET": "object"}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        row = self.found(request)
+        row = self.find_finished(request)
         facts = {"projectId": row.details["projectId"], "expires": format_timestamp(row.expires_at)}
         return Json({**facts, "hashes": row.details.get("hashes", {})})

@@ -19,11 +19,11 @@ class ClaimWork(TaskclusterView):
     methods = {"POST": "claimWork"}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        asked, queue = request.document, request.params["taskQueueId"]
-        group, name = asked["workerGroup"], asked["workerId"]
+        document, queue = request.document, request.params["taskQueueId"]
+        group, name = document["workerGroup"], document["workerId"]
         request.require(workerGroup=group, workerId=name)
-        taken = claims.claim_tasks(queue, group, name, int(asked["tasks"]), disconnect_check(request))
-        return Json({"tasks": [claim_reply(each) for each in taken]})
+        claimed = claims.claim_tasks(queue, group, name, int(document["tasks"]), disconnect_check(request))
+        return Json({"tasks": [claim_reply(each) for each in claimed]})
 
 
 class ClaimTask(TaskclusterView):
@@ -32,21 +32,23 @@ class ClaimTask(TaskclusterView):
     methods = {"POST": "claimTask"}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        asked, task_id = request.document, request.params["taskId"]
-        request.require(**asked, **queue_facts(tasks.find_task(task_id).queue))
-        return Json(claim_reply(claims.claim_one(task_id, number(request), asked["workerGroup"], asked["workerId"])))
+        document, task_id = request.document, request.params["taskId"]
+        request.require(**document, **queue_facts(tasks.find_task(task_id).queue))
+        return Json(
+            claim_reply(claims.claim_one(task_id, run_number(request), document["workerGroup"], document["workerId"]))
+        )
 
 
-class Reclaim(TaskclusterView):
+class ReclaimTask(TaskclusterView):
     """/task/{taskId}/runs/{runId}/reclaim: go on."""
 
     methods = {"POST": "reclaimTask"}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(reclaim_reply(tasks.renew_lease(request.params["taskId"], number(request))))
+        return Json(reclaim_reply(tasks.renew_lease(request.params["taskId"], run_number(request))))
 
 
-class Completed(TaskclusterView):
+class ReportCompleted(TaskclusterView):
     """/task/{taskId}/runs/{runId}/completed: it is done. An older body could say that it is not."""
 
     methods = {"POST": "reportCompleted"}
@@ -55,7 +57,7 @@ class Completed(TaskclusterView):
         return resolve_run(request, COMPLETED if parse_success(request) else FAILED)
 
 
-class Failed(TaskclusterView):
+class ReportFailed(TaskclusterView):
     """/task/{taskId}/runs/{runId}/failed: it has failed, and would fail again."""
 
     methods = {"POST": "reportFailed"}
@@ -64,7 +66,7 @@ class Failed(TaskclusterView):
         return resolve_run(request, FAILED)
 
 
-class Unable(TaskclusterView):
+class ReportException(TaskclusterView):
     """/task/{taskId}/runs/{runId}/exception: it could not be done, for one of a few reasons."""
 
     methods = {"POST": "reportException"}
@@ -75,9 +77,9 @@ class Unable(TaskclusterView):
 
 def resolve_run(request: TaskclusterRequest, reason: str) -> HttpResponse:
     """The end of a run, and the task's state after it."""
-    return Json(status_reply(tasks.report_task(request.params["taskId"], number(request), reason)))
+    return Json(status_reply(tasks.report_task(request.params["taskId"], run_number(request), reason)))
 
 
-def number(request: TaskclusterRequest) -> int:
+def run_number(request: TaskclusterRequest) -> int:
     """The number of the run that the address names."""
     return int(request.params["runId"])

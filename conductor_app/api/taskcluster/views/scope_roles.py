@@ -4,17 +4,17 @@ from django.http import HttpResponse
 
 from ....engine.access import scope_roles
 from ....models import ScopeRole
-from ..pagination import PAGED, PageOptions, parse_page
-from ..replies import Empty, Json
+from ..pagination import PAGE_QUERY_OPTIONS, PageOptions, parse_page
+from ..replies import Json, NoContent
 from ..serializers.access import role_document
 from ..view import TaskclusterRequest, TaskclusterView
 from .clients import added_scopes
 
 
-def roles_of_page(asked: PageOptions):
+def roles_of_page(page: PageOptions):
     """The roles of a page, and one more if there is one."""
     rows = ScopeRole.objects.order_by("id")
-    return list((rows.filter(id__gt=asked.after[0]) if asked.after else rows)[: asked.size + 1])
+    return list((rows.filter(id__gt=page.after[0]) if page.after else rows)[: page.size + 1])
 
 
 class ScopeRoleList(TaskclusterView):
@@ -26,29 +26,29 @@ class ScopeRoleList(TaskclusterView):
         return Json([role_document(row) for row in ScopeRole.objects.order_by("id")])
 
 
-class RolesInPages(TaskclusterView):
+class ScopeRolePages(TaskclusterView):
     """/roles2: the same in pages."""
 
     methods = {"GET": "listRoles2"}
-    options_known = PAGED
+    known_options = PAGE_QUERY_OPTIONS
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        asked = parse_page(request.options, str)
-        return Json(asked.reply("roles", roles_of_page(asked), lambda row: [row.id], role_document))
+        page = parse_page(request.options, str)
+        return Json(page.reply("roles", roles_of_page(page), lambda row: [row.id], role_document))
 
 
-class RoleIds(TaskclusterView):
+class ScopeRoleIds(TaskclusterView):
     """/roleids: their ids."""
 
     methods = {"GET": "listRoleIds"}
-    options_known = PAGED
+    known_options = PAGE_QUERY_OPTIONS
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        asked = parse_page(request.options, str)
-        return Json(asked.reply("roleIds", roles_of_page(asked), lambda row: [row.id], lambda row: row.id))
+        page = parse_page(request.options, str)
+        return Json(page.reply("roleIds", roles_of_page(page), lambda row: [row.id], lambda row: row.id))
 
 
-class OneRole(TaskclusterView):
+class ScopeRoleOne(TaskclusterView):
     """/roles/{roleId}: shown, made, changed, deleted."""
 
     methods = {"GET": "role", "PUT": "createRole", "POST": "updateRole", "DELETE": "deleteRole"}
@@ -59,17 +59,17 @@ class OneRole(TaskclusterView):
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         scopes = request.document["scopes"]
         request.require(scopes=scope_roles.expand_role_scopes(request.params["roleId"], scopes))
-        return self._written(request, scope_roles.create_role)
+        return self._save_and_reply(request, scope_roles.create_role)
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         row, scopes = scope_roles.find_role(request.params["roleId"]), request.document["scopes"]
         request.require(scopes=scope_roles.expand_role_scopes(row.id, added_scopes(scopes, row.scopes)))
-        return self._written(request, scope_roles.update_role)
+        return self._save_and_reply(request, scope_roles.update_role)
 
-    def _written(self, request: TaskclusterRequest, write) -> HttpResponse:
-        said, by = request.document, request.caller.client_id
-        return Json(role_document(write(request.params["roleId"], said["scopes"], said["description"], by)))
+    def _save_and_reply(self, request: TaskclusterRequest, write) -> HttpResponse:
+        document, by = request.document, request.caller.client_id
+        return Json(role_document(write(request.params["roleId"], document["scopes"], document["description"], by)))
 
     def delete(self, request: TaskclusterRequest) -> HttpResponse:
         scope_roles.delete_role(request.params["roleId"], request.caller.client_id)
-        return Empty()
+        return NoContent()

@@ -11,7 +11,7 @@ from ..replies import Json
 from ..view import TaskclusterRequest, TaskclusterView
 
 
-class Expand(TaskclusterView):
+class ExpandScopes(TaskclusterView):
     """/scopes/expand: the scopes with all that their roles imply."""
 
     methods = {"POST": "expandScopes"}
@@ -20,13 +20,13 @@ class Expand(TaskclusterView):
         return Json({"scopes": expand_scopes(request.document["scopes"])})
 
 
-class Current(TaskclusterView):
+class CurrentScopes(TaskclusterView):
     """/scopes/current: what the caller holds."""
 
     methods = {"GET": "currentScopes"}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json({"scopes": list(request.caller.listed)})
+        return Json({"scopes": list(request.caller.scope_list)})
 
 
 class AuthenticateHawk(TaskclusterView):
@@ -35,14 +35,14 @@ class AuthenticateHawk(TaskclusterView):
     methods = {"POST": "authenticateHawk"}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        said = request.document
-        asked = HawkRequest(said["method"], said["resource"], said["host"], str(said["port"]))
+        document = request.document
+        hawk_request = HawkRequest(document["method"], document["resource"], document["host"], str(document["port"]))
         try:
-            caller = identify_caller(asked, said.get("authorization", ""))
+            caller = identify_caller(hawk_request, document.get("authorization", ""))
         except Unauthenticated as refused:
             return Json({"status": "auth-failed", "message": refused.message})
-        if caller.signed is None:
-            return Json({"status": "no-auth", "scheme": "none", "scopes": list(caller.listed)})
-        found = {"status": "auth-success", "scheme": "hawk", "clientId": caller.client_id}
-        found |= {"scopes": list(caller.listed), "expires": format_timestamp(caller.expires_at or 0)}
-        return Json(found | ({"hash": caller.signed.hash} if caller.signed.hash else {}))
+        if caller.signature is None:
+            return Json({"status": "no-auth", "scheme": "none", "scopes": list(caller.scope_list)})
+        reply = {"status": "auth-success", "scheme": "hawk", "clientId": caller.client_id}
+        reply |= {"scopes": list(caller.scope_list), "expires": format_timestamp(caller.expires_at or 0)}
+        return Json(reply | ({"hash": caller.signature.hash} if caller.signature.hash else {}))

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from ..replies import Json
 from ..view import TaskclusterRequest, TaskclusterView
 
-BEGAN = monotonic()
+STARTED_AT = monotonic()
 
 
 class Ping(TaskclusterView):
@@ -17,7 +17,7 @@ class Ping(TaskclusterView):
     methods = {"GET": "ping"}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json({"alive": True, "uptime": monotonic() - BEGAN})
+        return Json({"alive": True, "uptime": monotonic() - STARTED_AT})
 
 
 class TaskclusterVersion(TaskclusterView):

@@ -9,7 +9,7 @@ from ....insight.standalone import PRIORITIES, group_document
 from ....insight.standalone_queues import group_rows
 from ....models import StandaloneTask
 from ....models.snapshots import read_snapshot
-from ..pagination import PAGED, parse_page
+from ..pagination import PAGE_QUERY_OPTIONS, parse_page
 from ..replies import Json
 from ..serializers.tasks import list_entry
 from ..view import TaskclusterRequest, TaskclusterView
@@ -28,13 +28,13 @@ class TaskGroupList(TaskclusterView):
     """/task-group/{taskGroupId}/list: a group and its tasks."""
 
     methods = {"GET": "listTaskGroup"}
-    options_known = PAGED
+    known_options = PAGE_QUERY_OPTIONS
 
     @read_snapshot()
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        group, asked = find_group(request.params["taskGroupId"]), parse_page(request.options, str)
-        rows = list(group_rows(group.id).starting_after(asked.after)[: asked.size + 1])
-        return Json({**group_document(group), **asked.reply("tasks", rows, lambda row: [row.pk], list_entry)})
+        group, page = find_group(request.params["taskGroupId"]), parse_page(request.options, str)
+        rows = list(group_rows(group.id).starting_after(page.after)[: page.size + 1])
+        return Json({**group_document(group), **page.reply("tasks", rows, lambda row: [row.pk], list_entry)})
 
 
 class SealTaskGroup(TaskclusterView):
@@ -69,8 +69,8 @@ class TaskGroupPriority(TaskclusterView):
     methods = {"POST": "changeTaskGroupPriority"}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        found, wanted = find_group(request.params["taskGroupId"]), request.document["newPriority"]
+        found, new_priority = find_group(request.params["taskGroupId"]), request.document["newPriority"]
         request.require(schedulerId=found.scheduler_id)
-        group, ids = group_commands.prioritize_group(found.id, PRIORITIES[wanted], request.caller.client_id)
-        facts = {"newPriority": wanted, "tasksAffected": len(ids), "taskIds": ids}
+        group, ids = group_commands.prioritize_group(found.id, PRIORITIES[new_priority], request.caller.client_id)
+        facts = {"newPriority": new_priority, "tasksAffected": len(ids), "taskIds": ids}
         return Json({"taskGroupId": group.id, "schedulerId": group.scheduler_id, **facts})

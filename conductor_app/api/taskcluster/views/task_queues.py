@@ -8,9 +8,9 @@ from .... import clock
 from ....core.errors import NotFound
 from ....insight import standalone_queues
 from ....models import Queue
-from ..pagination import PAGED, parse_page
+from ..pagination import PAGE_QUERY_OPTIONS, parse_page
 from ..replies import Json
-from ..serializers import task_queues as shown
+from ..serializers import task_queues as wire
 from ..view import TaskclusterRequest, TaskclusterView
 
 
@@ -21,20 +21,20 @@ class PendingCount(TaskclusterView):
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         queue = request.params["taskQueueId"]
-        return Json(shown.counts(queue, standalone_queues.pending_attempts([queue], clock.now()).count()))
+        return Json(wire.queue_counts_document(queue, standalone_queues.pending_attempts([queue], clock.now()).count()))
 
 
-class Counts(TaskclusterView):
+class QueueCounts(TaskclusterView):
     """/task-queues/{taskQueueId}/counts: how much waits, and how much is claimed."""
 
     methods = {"GET": "taskQueueCounts"}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         [row] = standalone_queues.queue_counts([request.params["taskQueueId"]], clock.now())
-        return Json(shown.counts(*row))
+        return Json(wire.queue_counts_document(*row))
 
 
-class ManyCounts(TaskclusterView):
+class QueueCountsBatch(TaskclusterView):
     """/task-queues/counts: the same of many queues."""
 
     methods = {"POST": "taskQueueCountsBatch"}
@@ -43,71 +43,75 @@ class ManyCounts(TaskclusterView):
         queues = request.document["taskQueueIds"]
         request.require(ids=queues)
         return Json(
-            {"taskQueueCounts": [shown.counts(*row) for row in standalone_queues.queue_counts(queues, clock.now())]}
+            {
+                "taskQueueCounts": [
+                    wire.queue_counts_document(*row) for row in standalone_queues.queue_counts(queues, clock.now())
+                ]
+            }
         )
 
 
-class Pending(TaskclusterView):
+class PendingTasks(TaskclusterView):
     """/task-queues/{taskQueueId}/pending: what waits, the oldest first."""
 
     methods = {"GET": "listPendingTasks"}
-    options_known = PAGED
+    known_options = PAGE_QUERY_OPTIONS
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         rows = standalone_queues.pending_attempts([request.params["taskQueueId"]], clock.now())
-        return oldest_first(request, rows, "scheduled_at", shown.pending_task)
+        return oldest_first_reply(request, rows, "scheduled_at", wire.pending_task_document)
 
 
-class Claimed(TaskclusterView):
+class ClaimedTasks(TaskclusterView):
     """/task-queues/{taskQueueId}/claimed: what is claimed, the oldest claim first."""
 
     methods = {"GET": "listClaimedTasks"}
-    options_known = PAGED
+    known_options = PAGE_QUERY_OPTIONS
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         rows = standalone_queues.standalone_attempts("LEASED", [request.params["taskQueueId"]])
-        return oldest_first(request, rows, "claimed_at", shown.claimed_task)
+        return oldest_first_reply(request, rows, "claimed_at", wire.claimed_task_document)
 
 
-def oldest_first(request: TaskclusterRequest, rows, moment: str, show: Callable) -> HttpResponse:
+def oldest_first_reply(request: TaskclusterRequest, rows, time_field: str, show: Callable) -> HttpResponse:
     """A page of attempts in the order of a moment."""
-    asked = parse_page(request.options, int, str)
-    found = standalone_queues.oldest_first(rows, moment, asked.after, asked.size + 1)
-    return Json(asked.reply("tasks", found, lambda attempt: [getattr(attempt, moment), attempt.id], show))
+    page = parse_page(request.options, int, str)
+    found = standalone_queues.oldest_first(rows, time_field, page.after, page.size + 1)
+    return Json(page.reply("tasks", found, lambda attempt: [getattr(attempt, time_field), attempt.id], show))
 
 
-class TaskQueues(TaskclusterView):
+class TaskQueueList(TaskclusterView):
     """/task-queues: all queues that workers have asked."""
 
     methods = {"GET": "listTaskQueues"}
-    options_known = PAGED
+    known_options = PAGE_QUERY_OPTIONS
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        return queues(request, Queue.objects.all(), "taskQueues", shown.task_queue)
+        return queue_list_reply(request, Queue.objects.all(), "taskQueues", wire.task_queue_document)
 
 
-class TaskQueue(TaskclusterView):
+class TaskQueueOne(TaskclusterView):
     """/task-queues/{taskQueueId}: one of them."""
 
     methods = {"GET": "getTaskQueue"}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(shown.task_queue(standalone_queues.find_queue(request.params["taskQueueId"])))
+        return Json(wire.task_queue_document(standalone_queues.find_queue(request.params["taskQueueId"])))
 
 
-class Provisioners(TaskclusterView):
+class ProvisionerList(TaskclusterView):
     """/provisioners: what the names of queues begin with."""
 
     methods = {"GET": "listProvisioners"}
-    options_known = PAGED
+    known_options = PAGE_QUERY_OPTIONS
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        asked = parse_page(request.options, str)
-        rows = list(standalone_queues.provisioners(asked.after)[: asked.size + 1])
-        return Json(asked.reply("provisioners", rows, lambda row: row[:1], shown.provisioner))
+        page = parse_page(request.options, str)
+        rows = list(standalone_queues.provisioners(page.after)[: page.size + 1])
+        return Json(page.reply("provisioners", rows, lambda row: row[:1], wire.provisioner_document))
 
 
-class Provisioner(TaskclusterView):
+class ProvisionerOne(TaskclusterView):
     """/provisioners/{provisionerId}: one of them."""
 
     methods = {"GET": "getProvisioner"}
@@ -115,39 +119,39 @@ class Provisioner(TaskclusterView):
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         name = request.params["provisionerId"]
         for row in standalone_queues.provisioners(only=name):
-            return Json(shown.provisioner(row))
+            return Json(wire.provisioner_document(row))
         raise NotFound(f"Provisioner {name} does not exist.")
 
 
-class WorkerTypes(TaskclusterView):
+class WorkerTypeList(TaskclusterView):
     """/provisioners/{provisionerId}/worker-types: its queues."""
 
     methods = {"GET": "listWorkerTypes"}
-    options_known = PAGED
+    known_options = PAGE_QUERY_OPTIONS
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         rows = standalone_queues.queues_of(request.params["provisionerId"])
-        return queues(request, rows, "workerTypes", shown.worker_type)
+        return queue_list_reply(request, rows, "workerTypes", wire.worker_type_document)
 
 
-class WorkerType(TaskclusterView):
+class WorkerTypeOne(TaskclusterView):
     """/provisioners/{provisionerId}/worker-types/{workerType}: one of them."""
 
     methods = {"GET": "getWorkerType"}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(shown.worker_type(standalone_queues.find_queue(queue_of(request))))
+        return Json(wire.worker_type_document(standalone_queues.find_queue(queue_in_address(request))))
 
 
-def queues(request: TaskclusterRequest, rows, name: str, show: Callable) -> HttpResponse:
+def queue_list_reply(request: TaskclusterRequest, rows, name: str, show: Callable) -> HttpResponse:
     """A page of queues in the order of their names."""
-    asked = parse_page(request.options, str)
-    if asked.after:
-        rows = rows.filter(name__gt=asked.after[0])
-    found = list(rows.order_by("name")[: asked.size + 1])
-    return Json(asked.reply(name, found, lambda queue: [queue.name], show))
+    page = parse_page(request.options, str)
+    if page.after:
+        rows = rows.filter(name__gt=page.after[0])
+    found = list(rows.order_by("name")[: page.size + 1])
+    return Json(page.reply(name, found, lambda queue: [queue.name], show))
 
 
-def queue_of(request: TaskclusterRequest) -> str:
+def queue_in_address(request: TaskclusterRequest) -> str:
     """The queue that the address names by its two parts."""
     return f"{request.params['provisionerId']}/{request.params['workerType']}"

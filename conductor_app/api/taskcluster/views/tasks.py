@@ -12,13 +12,13 @@ from ....engine.standalone.task_actions import PRIORITIZE, apply_action
 from ....insight.standalone import NAMES_OF_PRIORITIES, PRIORITIES, queue_facts
 from ....models import StandaloneTask
 from ....models.snapshots import read_snapshot
-from ..pagination import PAGED, parse_page
+from ..pagination import PAGE_QUERY_OPTIONS, parse_page
 from ..replies import Json
-from ..serializers.tasks import list_entry, new_task, queue_name, status_reply, task_document
+from ..serializers.tasks import list_entry, parse_task, queue_name, status_reply, task_document
 from ..view import TaskclusterRequest, TaskclusterView
 
 
-def _one(rows, task_id: str) -> StandaloneTask:
+def _find_task(rows, task_id: str) -> StandaloneTask:
     found = rows.filter(pk=task_id).first()
     if found is None:
         raise NotFound(f"Task {task_id} does not exist.")
@@ -31,21 +31,21 @@ class TaskDocument(TaskclusterView):
     methods = {"GET": "task", "PUT": "createTask"}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(task_document(_one(StandaloneTask.objects, request.params["taskId"])))
+        return Json(task_document(_find_task(StandaloneTask.objects, request.params["taskId"])))
 
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         document = request.document
-        priorities = priorities_from(PRIORITIES[document["priority"]])
+        priorities = priorities_at_least(PRIORITIES[document["priority"]])
         request.require(**{**document, **queue_facts(queue_name(document)), "priorities": priorities})
-        return Json(status_reply(tasks.create_task(new_task(request.params["taskId"], document, clock.now()))))
+        return Json(status_reply(tasks.create_task(parse_task(request.params["taskId"], document, clock.now()))))
 
 
-def priorities_from(least: int) -> list[str]:
+def priorities_at_least(lowest: int) -> list[str]:
     """The names of this priority and of all that are higher: the right to create with one is a right to all below."""
-    return [name for number, name in sorted(NAMES_OF_PRIORITIES.items()) if number >= least]
+    return [name for number, name in sorted(NAMES_OF_PRIORITIES.items()) if number >= lowest]
 
 
-class Status(TaskclusterView):
+class TaskStatusOne(TaskclusterView):
     """/task/{taskId}/status: a task's state, with its runs."""
 
     methods = {"GET": "status"}
@@ -54,65 +54,65 @@ class Status(TaskclusterView):
         return Json(status_reply(tasks.find_task(request.params["taskId"])))
 
 
-class Tasks(TaskclusterView):
+class TaskBatch(TaskclusterView):
     """/tasks: many definitions."""
 
     methods = {"POST": "tasks"}
-    options_known = PAGED
+    known_options = PAGE_QUERY_OPTIONS
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        return _many(
+        return _task_list_reply(
             request, "tasks", StandaloneTask.objects.all(), lambda row: {"taskId": row.id, "task": task_document(row)}
         )
 
 
-class Statuses(TaskclusterView):
+class TaskStatusBatch(TaskclusterView):
     """/tasks/status: many states."""
 
     methods = {"POST": "statuses"}
-    options_known = PAGED
+    known_options = PAGE_QUERY_OPTIONS
 
     @read_snapshot()
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         rows = StandaloneTask.objects.defer_payloads().with_attempts()
-        return _many(request, "statuses", rows, lambda row: {"taskId": row.id, **status_reply(row)})
+        return _task_list_reply(request, "statuses", rows, lambda row: {"taskId": row.id, **status_reply(row)})
 
 
-def _many(request: TaskclusterRequest, name: str, rows, show: Callable) -> HttpResponse:
-    asked, ids = parse_page(request.options, str), sorted(set(request.document["taskIds"]))
+def _task_list_reply(request: TaskclusterRequest, name: str, rows, show: Callable) -> HttpResponse:
+    page, ids = parse_page(request.options, str), sorted(set(request.document["taskIds"]))
     request.require(ids=ids)
-    left: Sequence[str] = [id for id in ids if not asked.after or id > asked.after[0]][: asked.size + 1]
-    found = {row.pk: row for row in rows.filter(pk__in=[id for id in left if "\0" not in id])}
-    reply = asked.reply(name, left, lambda id: [id], lambda id: show(found[id]) if id in found else None)
+    remaining: Sequence[str] = [id for id in ids if not page.after or id > page.after[0]][: page.size + 1]
+    found = {row.pk: row for row in rows.filter(pk__in=[id for id in remaining if "\0" not in id])}
+    reply = page.reply(name, remaining, lambda id: [id], lambda id: show(found[id]) if id in found else None)
     return Json({**reply, name: [each for each in reply[name] if each is not None]})
 
 
-class Dependents(TaskclusterView):
+class DependentTasks(TaskclusterView):
     """/task/{taskId}/dependents: the tasks that wait, or have waited, for this one."""
 
     methods = {"GET": "listDependentTasks"}
-    options_known = PAGED
+    known_options = PAGE_QUERY_OPTIONS
 
     @read_snapshot()
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        task_id, asked = request.params["taskId"], parse_page(request.options, str)
-        _one(StandaloneTask.objects.only("pk"), task_id)
-        rows = StandaloneTask.objects.with_attempts().starting_after(asked.after).waiting_for(task_id)[: asked.size + 1]
-        reply = asked.reply("tasks", list(rows), lambda row: [row.pk], list_entry)
+        task_id, page = request.params["taskId"], parse_page(request.options, str)
+        _find_task(StandaloneTask.objects.only("pk"), task_id)
+        rows = StandaloneTask.objects.with_attempts().starting_after(page.after).waiting_for(task_id)[: page.size + 1]
+        reply = page.reply("tasks", list(rows), lambda row: [row.pk], list_entry)
         return Json({"taskId": task_id, **reply})
 
 
-class Steering(TaskclusterView):
+class TaskActionView(TaskclusterView):
     """What steers one task: find it, ask whether that is allowed, do it."""
 
-    verb: str
+    action: str
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        require_steering(request, tasks.find_task(request.params["taskId"]))
-        return Json(status_reply(apply_action(self.verb, request.params["taskId"], request.caller.client_id)))
+        require_task_action(request, tasks.find_task(request.params["taskId"]))
+        return Json(status_reply(apply_action(self.action, request.params["taskId"], request.caller.client_id)))
 
 
-def require_steering(request: TaskclusterRequest, standalone: OneTask) -> None:
+def require_task_action(request: TaskclusterRequest, standalone: OneTask) -> None:
     """Raise Forbidden unless the caller may steer this task."""
     request.require(
         schedulerId=standalone.scheduler_id,
@@ -122,33 +122,33 @@ def require_steering(request: TaskclusterRequest, standalone: OneTask) -> None:
     )
 
 
-class ScheduleTask(Steering):
+class ScheduleTask(TaskActionView):
     """/task/{taskId}/schedule: let it be handed out, whatever it depends on."""
 
     methods = {"POST": "scheduleTask"}
-    verb = "schedule"
+    action = "schedule"
 
 
-class RerunTask(Steering):
+class RerunTask(TaskActionView):
     """/task/{taskId}/rerun: try it once more."""
 
     methods = {"POST": "rerunTask"}
-    verb = "rerun"
+    action = "rerun"
 
 
-class Cancel(Steering):
+class CancelTask(TaskActionView):
     """/task/{taskId}/cancel: stop it."""
 
     methods = {"POST": "cancelTask"}
-    verb = "cancel"
+    action = "cancel"
 
 
-class Priority(TaskclusterView):
+class ChangeTaskPriority(TaskclusterView):
     """/task/{taskId}/priority: give it another one."""
 
     methods = {"POST": "changeTaskPriority"}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        require_steering(request, tasks.find_task(request.params["taskId"]))
+        require_task_action(request, tasks.find_task(request.params["taskId"]))
         task_id, priority = request.params["taskId"], PRIORITIES[request.document["newPriority"]]
         return Json(status_reply(apply_action(PRIORITIZE, task_id, request.caller.client_id, priority=priority)))

@@ -6,34 +6,37 @@ from django.http import HttpResponse
 from .... import clock
 from ....engine.standalone import rows
 from ....insight import standalone_queues
-from ..pagination import PAGED, parse_page
+from ..pagination import PAGE_QUERY_OPTIONS, parse_page
 from ..replies import Json
-from ..serializers import task_queues as shown
+from ..serializers import task_queues as wire
 from ..timestamps import parse_timestamp
 from ..view import TaskclusterRequest, TaskclusterView
-from .task_queues import queue_of
+from .task_queues import queue_in_address
 
 
-class Workers(TaskclusterView):
+class WorkerList(TaskclusterView):
     """…/worker-types/{workerType}/workers: the workers of a queue."""
 
     methods = {"GET": "listWorkers"}
-    options_known = (*PAGED, "quarantined")
+    known_options = (*PAGE_QUERY_OPTIONS, "quarantined")
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        asked, now = parse_page(request.options, str, str), clock.now()
-        found = standalone_queues.workers(queue_of(request), now)
-        if wanted := request.options.get("quarantined"):
-            is_kept_out = Q(quarantine_until__gt=now)
-            found = found.filter(is_kept_out if wanted == "true" else ~is_kept_out)
-        if asked.after:
-            group, name = asked.after
+        page, now = parse_page(request.options, str, str), clock.now()
+        found = standalone_queues.workers(queue_in_address(request), now)
+        if quarantined := request.options.get("quarantined"):
+            is_quarantined = Q(quarantine_until__gt=now)
+            found = found.filter(is_quarantined if quarantined == "true" else ~is_quarantined)
+        if page.after:
+            group, name = page.after
             found = found.filter(Q(group__gt=group) | Q(group=group, name__gt=name))
-        workers = list(found.order_by("group", "name")[: asked.size + 1])
+        workers = list(found.order_by("group", "name")[: page.size + 1])
         latest = standalone_queues.latest_of(workers)
         return Json(
-            asked.reply(
-                "workers", workers, lambda row: [row.group, row.name], lambda row: shown.listed_worker(row, latest, now)
+            page.reply(
+                "workers",
+                workers,
+                lambda row: [row.group, row.name],
+                lambda row: wire.worker_list_entry(row, latest, now),
             )
         )
 
@@ -44,13 +47,13 @@ class WorkerOne(TaskclusterView):
     methods = {"GET": "getWorker", "PUT": "quarantineWorker"}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        return the_worker(request)
+        return worker_reply(request)
 
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         until = parse_timestamp(request.document["quarantineUntil"], "quarantineUntil")
-        why = request.document.get("quarantineInfo") or "[unspecified]"
-        rows.quarantine(queue_of(request), *names(request), until, why, request.caller.client_id)
-        return the_worker(request)
+        reason = request.document.get("quarantineInfo") or "[unspecified]"
+        rows.quarantine(queue_in_address(request), *worker_names(request), until, reason, request.caller.client_id)
+        return worker_reply(request)
 
 
 class DeclaredWorker(TaskclusterView):
@@ -61,14 +64,18 @@ class DeclaredWorker(TaskclusterView):
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         request.require(properties=sorted(request.document))
         until = parse_timestamp(request.document["expires"], "expires")
-        return Json(shown.worker(rows.declare_worker(queue_of(request), *names(request), until)))
+        return Json(wire.worker_document(rows.declare_worker(queue_in_address(request), *worker_names(request), until)))
 
 
-def names(request: TaskclusterRequest) -> tuple[str, str]:
+def worker_names(request: TaskclusterRequest) -> tuple[str, str]:
     """The worker's two names."""
     return request.params["workerGroup"], request.params["workerId"]
 
 
-def the_worker(request: TaskclusterRequest) -> HttpResponse:
+def worker_reply(request: TaskclusterRequest) -> HttpResponse:
     """The worker as it is now."""
-    return Json(shown.worker(standalone_queues.find_worker(queue_of(request), *names(request), clock.now())))
+    return Json(
+        wire.worker_document(
+            standalone_queues.find_worker(queue_in_address(request), *worker_names(request), clock.now())
+        )
+    )
