@@ -50,7 +50,7 @@ def _cached_output(task: Task, ctx: DecisionContext, now: int) -> CreateTask:
     digest = _cache_key_digest(task.step.document, dict(task.attempt.input), ctx, *sorted(masked))
     if not digest:
         return CreateTask(task)
-    output = ctx.ask(CachedTaskOutput(cached_name_of(task), digest))
+    output = ctx.require(CachedTaskOutput(cached_name_of(task), digest))
     if output is None:
         return CreateTask(fast_replace(task, step_state={**task.step_state, CACHE_DIGEST_KEY: digest}))
     facts: dict[str, Any] = {"queue": "", "domain": "", "due_at": NEVER, "started_at": now, "ended_at": now}
@@ -84,7 +84,7 @@ def find_cached_output(run: Run, ctx: DecisionContext) -> tuple[str, dict[str, A
     """The run that had the same key and followed the same plan, with its output, if that is still kept."""
     if not cache_seconds(run.definition.document) or not (digest := _run_cache_key_digest(run.definition, ctx)):
         return None
-    return ctx.ask(CachedRunOutput(run.definition.name, digest))
+    return ctx.require(CachedRunOutput(run.definition.name, digest))
 
 
 def cache_run_output(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:

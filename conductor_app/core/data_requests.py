@@ -286,6 +286,6 @@ class ScriptResult:
 class DataRequired(Exception):
     """Raised where a decision cannot go on without answers."""
 
-    def __init__(self, questions: set[DataRequest] | frozenset[DataRequest]) -> None:
-        self.questions = frozenset(questions)
-        super().__init__(self.questions)
+    def __init__(self, data_requests: set[DataRequest] | frozenset[DataRequest]) -> None:
+        self.data_requests = frozenset(data_requests)
+        super().__init__(self.data_requests)

@@ -26,7 +26,7 @@ class Decision:
 
     effects: tuple[Effect, ...]
     after: Run
-    questions: frozenset[DataRequest] = frozenset()
+    data_requests: frozenset[DataRequest] = frozenset()
 
 
 def no_command(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
@@ -35,67 +35,67 @@ def no_command(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
 
 
 def apply_command(
-    run: Run, command: Command, answers: Mapping[DataRequest, Any], now: int, in_slices: bool = False
+    run: Run, command: Command, data: Mapping[DataRequest, Any], now: int, saves_partially: bool = False
 ) -> Decision:
     """What a command asks for and all that follows from it. What has run out of time before it, comes before it.
 
-    `in_slices`: where only scripts have to be answered, what was decided so far is handed out beside the questions,
+    `saves_partially`: if only scripts are missing, return the effects so far together with the requests,
     to be saved and gone on from: a loop that needs no worker would else be decided from its start in each turn.
     """
     try:
-        return _apply(run, command, answers, now, in_slices)
-    except DataRequired as asked:
-        return Decision((), run, asked.questions)
+        return _apply(run, command, data, now, saves_partially)
+    except DataRequired as missing:
+        return Decision((), run, missing.data_requests)
 
 
-def _apply(run: Run, command: Command, answers: Mapping[DataRequest, Any], now: int, in_slices: bool) -> Decision:
+def _apply(run: Run, command: Command, data: Mapping[DataRequest, Any], now: int, saves_partially: bool) -> Decision:
     effects: list[Effect] = []
-    before = _run_rules(run, answers, now, effects) if _is_anything_due(run, now) else run
-    command_effects = list(command(before, DecisionContext(before, answers), now))
+    before = _run_rules(run, data, now, effects) if _is_anything_due(run, now) else run
+    command_effects = list(command(before, DecisionContext(before, data), now))
     effects += command_effects
     after = apply_effects(before, command_effects)
     try:
-        after = _run_rules(after, answers, now, effects)
-    except DataRequired as asked:
-        if not (in_slices and _can_save_partially(effects, asked)):
+        after = _run_rules(after, data, now, effects)
+    except DataRequired as missing:
+        if not (saves_partially and _can_save_partially(effects, missing)):
             raise
         after = fast_replace(apply_effects(run, effects), wake_at=now)
-        return Decision(_with_listener_events(run, effects, after, answers, now), after, asked.questions)
-    return Decision(_with_listener_events(run, effects, after, answers, now), _set_wake_up(after, now, len(effects)))
+        return Decision(_with_listener_events(run, effects, after, data, now), after, missing.data_requests)
+    return Decision(_with_listener_events(run, effects, after, data, now), _set_wake_up(after, now, len(effects)))
 
 
 def _with_listener_events(
-    run: Run, effects: list[Effect], after: Run, answers: Mapping[DataRequest, Any], now: int
+    run: Run, effects: list[Effect], after: Run, data: Mapping[DataRequest, Any], now: int
 ) -> tuple[Effect, ...]:
     """The effects, and the messages that go out because of them."""
     if not run.definition.publishes_listener_events:
         return tuple(effects)
-    return (*effects, *listener_events(run, effects, DecisionContext(after, answers), now))
+    return (*effects, *listener_events(run, effects, DecisionContext(after, data), now))
 
 
-def _can_save_partially(effects: list[Effect], asked: DataRequired) -> bool:
+def _can_save_partially(effects: list[Effect], missing: DataRequired) -> bool:
     """Whether what was decided stands by itself: a dynamic fork does not, before its branches are entered."""
     is_open_fork = any(isinstance(effect, CreateTask) and "forked" in effect.task.step_state for effect in effects)
     return (
         bool(effects)
         and not is_open_fork
-        and all(isinstance(question, ScriptEvaluation) for question in asked.questions)
+        and all(isinstance(request, ScriptEvaluation) for request in missing.data_requests)
     )
 
 
-def decide(run: Run, answers: Mapping[DataRequest, Any], now: int) -> Decision:
+def decide(run: Run, data: Mapping[DataRequest, Any], now: int) -> Decision:
     """Everything that must happen next."""
-    return apply_command(run, no_command, answers, now)
+    return apply_command(run, no_command, data, now)
 
 
 def _is_anything_due(run: Run, now: int) -> bool:
     return run.is_open and (run_ends_at(run) <= now or any(is_due(task, now) for task in run.tasks.values()))
 
 
-def _run_rules(run: Run, answers: Mapping[DataRequest, Any], now: int, effects: list[Effect]) -> Run:
+def _run_rules(run: Run, data: Mapping[DataRequest, Any], now: int, effects: list[Effect]) -> Run:
     """The snapshot after a fixpoint over the rules; what they say is added to `effects`."""
     while run.is_open and len(effects) < BUDGET:
-        new_effects = _first_firing_rule(run, answers, now)
+        new_effects = _first_firing_rule(run, data, now)
         if not new_effects:
             break
         effects += new_effects
@@ -103,8 +103,8 @@ def _run_rules(run: Run, answers: Mapping[DataRequest, Any], now: int, effects: 
     return run
 
 
-def _first_firing_rule(run: Run, answers: Mapping[DataRequest, Any], now: int) -> list[Effect]:
-    ctx = DecisionContext(run, answers)
+def _first_firing_rule(run: Run, data: Mapping[DataRequest, Any], now: int) -> list[Effect]:
+    ctx = DecisionContext(run, data)
     rests = run.status == PAUSED or run.begins_later(now)
     for rule in RULES_WHILE_RESTING if rests else RULES:
         new_effects = list(rule(run, ctx, now))

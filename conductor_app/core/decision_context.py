@@ -34,9 +34,9 @@ RUN_PAYLOADS = ("input", "output", "variables")
 class DecisionContext:
     """The answers known for one snapshot; asking for what is not known raises Asked."""
 
-    def __init__(self, run: Run, answers: DataCache, given: Mapping[Key, dict[str, Any]] | None = None) -> None:
+    def __init__(self, run: Run, data: DataCache, given: Mapping[Key, dict[str, Any]] | None = None) -> None:
         """`given`: inputs that an operator gave to tasks which are entered now."""
-        self.run, self.answers, self.given = run, answers, given or {}
+        self.run, self.data, self.given = run, data, given or {}
         self._sorted = TaskIndex(run)
         self._iteration_path: tuple[int, ...] = ()
         self._loops: list[Step | None] = []
@@ -57,38 +57,38 @@ class DecisionContext:
         """The known tasks that stand in this loop, in any of its turns; not those of loops in it."""
         return self._sorted.by_loop.get(loop, ())
 
-    def ask(self, question: DataRequest) -> Any:
+    def require(self, request: DataRequest) -> Any:
         """The answer, or Asked."""
         try:
-            return self.answers[question]
+            return self.data[request]
         except KeyError:
-            raise DataRequired({question}) from None
+            raise DataRequired({request}) from None
 
     @property
     def knows_open_tasks(self) -> bool:
         """Whether an answer has told that a task is open that the snapshot does not hold."""
         return any(
             answer is None
-            for question, answer in self.answers.items()
-            if isinstance(question, JoinedOutcomes | IterationOutcomes)
+            for request, answer in self.data.items()
+            if isinstance(request, JoinedOutcomes | IterationOutcomes)
         )
 
     def resolve(self, template: Any, own: Mapping[str, Any] | None = None) -> Any:
         """The template with each expression replaced by its value; `own` are names such as CPEWF_TASK_ID."""
         known = own or {}
         pairs = (pair for pair in needed_references(template) if pair[0] not in known)
-        unanswered = {q for pair in pairs if (q := self._request_for(*pair)) and q not in self.answers}
+        unanswered = {q for pair in pairs if (q := self._request_for(*pair)) and q not in self.data}
         if unanswered:
             raise DataRequired(unanswered)
         return resolve_template(template, lambda root, key: self._value(root, key, known))
 
     def script(self, language: str, source: str, inputs: Mapping[str, Any]) -> ScriptResult:
         """What the script came to."""
-        return self.ask(ScriptEvaluation(language, source, json.dumps(inputs, default=str)))
+        return self.require(ScriptEvaluation(language, source, json.dumps(inputs, default=str)))
 
     def definition(self, name: str, version: int | None) -> Definition | None:
         """The definition with this name; the newest if no version is given."""
-        return self.ask(DefinitionByName(name, version))
+        return self.require(DefinitionByName(name, version))
 
     def input(self) -> dict[str, Any]:
         """The run's input."""
@@ -105,7 +105,7 @@ class DecisionContext:
     def attempt_payload(self, task: Task, part: str) -> Any:
         """The input or output of a task's newest attempt."""
         value = getattr(task.attempt, part)
-        return self.ask(AttemptPayload(task.attempt.id, part)) if value is UNKNOWN else value
+        return self.require(AttemptPayload(task.attempt.id, part)) if value is UNKNOWN else value
 
     def input_override(self, key: Key) -> dict[str, Any] | None:
         """The input that an operator gave to this task, now or when it was made."""
@@ -119,13 +119,13 @@ class DecisionContext:
         if not names:
             return ""
         real = [name for name in names if name.upper() != "NO_DOMAIN"]
-        active = self.ask(ActiveDomains(task_type)) if len(names) > 1 else frozenset()
+        active = self.require(ActiveDomains(task_type)) if len(names) > 1 else frozenset()
         chosen = next((name for name in real if name in active), names[-1])
         return "" if chosen.upper() == "NO_DOMAIN" else chosen
 
     def _run_payload(self, part: str) -> Any:
         value = getattr(self.run, part)
-        return self.ask(RunPayload(part)) if value is UNKNOWN else value
+        return self.require(RunPayload(part)) if value is UNKNOWN else value
 
     def _request_for(self, root: str, key: str) -> DataRequest | None:
         """What must be asked before this pair can be read; None if it is at hand."""
@@ -182,16 +182,16 @@ class DecisionContext:
             return self._environment(root)
         task = self._sorted.newest(*self._resolve_reference(root))
         if task is None:
-            question = self._request_for(root, key)
-            return self._loaded_part(question, key) if question else MISSING
+            request = self._request_for(root, key)
+            return self._loaded_part(request, key) if request else MISSING
         return self._task_value(task, key)
 
     def _environment(self, name: str) -> Any:
-        value = self.ask(Environment("")).get(name) if name else None
+        value = self.require(Environment("")).get(name) if name else None
         return MISSING if value is None else value
 
-    def _loaded_part(self, question: DataRequest, key: str) -> Any:
-        value = self.ask(question)
+    def _loaded_part(self, request: DataRequest, key: str) -> Any:
+        value = self.require(request)
         if value is None:
             return MISSING
         return value if key in ("input", "output") else value.get(key, MISSING)
@@ -200,7 +200,7 @@ class DecisionContext:
         if key in RUN_PAYLOADS:
             return self._run_payload(key)
         if key == "env":
-            return self.ask(Environment(""))
+            return self.require(Environment(""))
         return RUN_FACTS[key](self.run) if key in RUN_FACTS else MISSING
 
     def _task_value(self, task: Task, key: str) -> Any:
@@ -216,14 +216,14 @@ def _payload_part(key: str) -> str:
 def gather_values(thunks: Iterable[Callable[[], Any]]) -> list[Any]:
     """The values of all, or Asked with everything that any of them asked."""
     values: list[Any] = []
-    asked: set[DataRequest] = set()
+    missing: set[DataRequest] = set()
     for thunk in thunks:
         try:
             values.append(thunk())
-        except DataRequired as question:
-            asked |= question.questions
-    if asked:
-        raise DataRequired(asked)
+        except DataRequired as request:
+            missing |= request.data_requests
+    if missing:
+        raise DataRequired(missing)
     return values
 
 

@@ -31,9 +31,9 @@ class DecisionLoop(ABC):
             if decision is None:
                 continue
             self.effects += decision.effects
-            if not decision.questions or (decision.effects and not self.continue_after_partial_save()):
+            if not decision.data_requests or (decision.effects and not self.continue_after_partial_save()):
                 return self.effects
-            self.load(decision.questions)
+            self.load(decision.data_requests)
         return self.on_exhausted()
 
     @abstractmethod

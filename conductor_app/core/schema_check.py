@@ -23,7 +23,7 @@ def schema_violation(schema: Schema | None, value: Any, what: str, ctx: Decision
         return ""
     if not schema.text:
         return f"{what} cannot be checked: there is no schema {schema.name}."
-    found = ctx.ask(schema_question(schema, value))
+    found = ctx.require(schema_question(schema, value))
     return violation_sentence(found, schema, what) if found else ""
 
 

@@ -110,7 +110,7 @@ def _change_or_fail(request: RunCommand) -> tuple[Effect, ...]:
 
 def _end_after_payload_error(request: RunCommand, reason: str) -> tuple[Effect, ...]:
     """Fail the run because of a payload. The worker's report is kept, unless its payload is the cause."""
-    with_report = FailUndecidableRun(reason, with_failure=True, heard=request.command)
+    with_report = FailUndecidableRun(reason, with_failure=True, report=request.command)
     try:
         return change_run(replace(request, command=with_report, reason=reason, attempts=None))
     except AlreadyResolved:
@@ -135,7 +135,7 @@ class ChangeLoop(TransactionLoop):
             before = store.load_for_update(request.run_id, request.attempts)
             _require_revision(before, request.expected_revision)
             decision = decide_from_rows(before, request.command, self.data, now, saves_partially)
-            if decision.questions and not decision.effects:
+            if decision.data_requests and not decision.effects:
                 return decision
             if request.consumes is not None and not Message.objects.filter(pk=request.consumes).delete()[0]:
                 # Another process has delivered the message.
@@ -161,7 +161,7 @@ class ChangeLoop(TransactionLoop):
 
     def on_stale(self) -> None:
         self.stale_attempts += 1
-        self.data.forget_passing()
+        self.data.forget_transient()
         if self.stale_attempts >= MAX_STALE_ATTEMPTS:
             raise Busy(run=self.request.run_id) from None
 

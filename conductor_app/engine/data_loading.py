@@ -49,101 +49,101 @@ class LoadedData(dict[DataRequest, Any]):
     def __init__(self, named: Mapping[tuple[str, str], str] | None = None) -> None:
         super().__init__()
         self.contents: dict[str, Any] = {}
-        self.kept: dict[str, str] = {}
+        self.stored_paths: dict[str, str] = {}
         self.named = named or {}
 
-    def forget_passing(self) -> None:
+    def forget_transient(self) -> None:
         """Keep only what stays true when others change the run."""
-        for question in [question for question in self if not question.is_lasting]:
-            del self[question]
+        for request in [request for request in self if not request.is_lasting]:
+            del self[request]
 
-    def learn_from_rows(self, run: Run, questions: Iterable[DataRequest], now: int) -> None:
+    def learn_from_rows(self, run: Run, requests: Iterable[DataRequest], now: int) -> None:
         """Answer what rows can answer; raises Missing."""
-        questions = list(questions)
-        found = from_rows.load_requested(run, questions, now)
+        requests = list(requests)
+        found = from_rows.load_requested(run, requests, now)
         if missing := {each.path for each in _external_payload_paths(found.values()) if each.path not in self.contents}:
             raise PayloadsNotLoaded(missing)
-        self |= {question: self._answer(question, answer) for question, answer in found.items()}
-        for question in questions:
-            if isinstance(question, DefinitionByName):
-                self[question] = self.definition_named(question, now)
-            elif isinstance(question, InlineDefinition):
-                self[question] = self.definition_written(question, now)
-            elif isinstance(question, SchemaCheck):
-                self[question] = check_against_schema(question)
-            elif isinstance(question, TaskDefinitionByName):
-                self[question] = resolved_definitions.task_document(question.name)
+        self |= {request: self._substitute(request, value) for request, value in found.items()}
+        for request in requests:
+            if isinstance(request, DefinitionByName):
+                self[request] = self.definition_by_name(request, now)
+            elif isinstance(request, InlineDefinition):
+                self[request] = self.inline_definition(request, now)
+            elif isinstance(request, SchemaCheck):
+                self[request] = check_against_schema(request)
+            elif isinstance(request, TaskDefinitionByName):
+                self[request] = resolved_definitions.task_document(request.name)
 
-    def _answer(self, question: DataRequest, answer: Any) -> Any:
-        if isinstance(question, ListItem) and isinstance(answer, ExternalPayload | MaskedPayload):
-            item_lists.keep(question.attempt_id, self._whole(answer)["items"])
-            return item_lists.item(question.attempt_id, question.index)
-        return self._whole(answer)
+    def _substitute(self, request: DataRequest, value: Any) -> Any:
+        if isinstance(request, ListItem) and isinstance(value, ExternalPayload | MaskedPayload):
+            item_lists.keep(request.attempt_id, self._load_external(value)["items"])
+            return item_lists.item(request.attempt_id, request.index)
+        return self._load_external(value)
 
-    def _whole(self, answer: Any) -> Any:
+    def _load_external(self, value: Any) -> Any:
         """The answer with the payloads put in that are kept elsewhere, and those opened that were sealed."""
-        match answer:
+        match value:
             case ExternalPayload():
-                return self.contents[answer.path]
+                return self.contents[value.path]
             case MaskedPayload():
-                return decrypt_masked(answer.value)
+                return decrypt_masked(value.value)
             case TaskOutcome(output=ExternalPayload() | MaskedPayload()):
-                return replace(answer, output=self._whole(answer.output))
+                return replace(value, output=self._load_external(value.output))
             case [TaskOutcome(), *_]:
-                return [self._whole(outcome) for outcome in answer]
+                return [self._load_external(outcome) for outcome in value]
             case (seq, (ExternalPayload() | MaskedPayload()) as output):
-                return (seq, self._whole(output))
-        return answer
+                return (seq, self._load_external(output))
+        return value
 
-    def definition_named(self, question: DefinitionByName, now: int) -> Definition | None:
+    def definition_by_name(self, request: DefinitionByName, now: int) -> Definition | None:
         """The plan of a definition that is found by its name."""
-        return resolved_definitions.resolve_by_name(question.name, question.version, now)
+        return resolved_definitions.resolve_by_name(request.name, request.version, now)
 
-    def definition_written(self, question: InlineDefinition, now: int) -> Definition | str:
+    def inline_definition(self, request: InlineDefinition, now: int) -> Definition | str:
         """The plan of a definition that is given in place, or the complaint about it."""
-        return resolved_definitions.resolve_inline(question.document, now)
+        return resolved_definitions.resolve_inline(request.document, now)
 
-    def learn_from_scripts(self, questions: Iterable[DataRequest]) -> None:
+    def learn_from_scripts(self, requests: Iterable[DataRequest]) -> None:
         """Run the scripts that are asked for, and read the payloads that are kept elsewhere: what takes its time."""
-        for question in questions:
-            if isinstance(question, ScriptEvaluation):
-                self[question] = run_script(question)
-            elif isinstance(question, StoredPayloadContent):
-                value = self.contents[question.path] = payloads.load_unmasked_payload(question.path)
+        for request in requests:
+            if isinstance(request, ScriptEvaluation):
+                self[request] = run_script(request)
+            elif isinstance(request, StoredPayloadContent):
+                value = self.contents[request.path] = payloads.load_unmasked_payload(request.path)
                 # Written down again, as the input of another task, it need not be kept twice.
-                self.kept[digest_value(value)] = question.path
+                self.stored_paths[digest_value(value)] = request.path
 
     def keep(self, texts: Mapping[str, str]) -> None:
         """Keep payloads elsewhere that are too large for rows."""
         for name, text in texts.items():
-            self.kept[name] = payloads.store_payload("engine", text)
+            self.stored_paths[name] = payloads.store_payload("engine", text)
 
 
-def _external_payload_paths(answers: Iterable[Any]) -> Iterator[ExternalPayload]:
-    for answer in answers:
-        match answer:
+def _external_payload_paths(values: Iterable[Any]) -> Iterator[ExternalPayload]:
+    for value in values:
+        match value:
             case ExternalPayload():
-                yield answer
+                yield value
             case TaskOutcome(output=ExternalPayload() as output) | (_, ExternalPayload() as output):
                 yield output
             case [TaskOutcome(), *_]:
-                yield from _external_payload_paths(answer)
+                yield from _external_payload_paths(value)
 
 
-def run_script(question: ScriptEvaluation) -> ScriptResult:
+def run_script(request: ScriptEvaluation) -> ScriptResult:
     """What the script comes to, in a helper process."""
     try:
-        answer = _evaluate_script(question)
+        result = _evaluate_script(request)
     except ScriptsUnavailable as busy:
         raise Busy(str(busy)) from busy
-    return ScriptResult(answer.value, answer.error or "", answer.timed_out)
+    return ScriptResult(result.value, result.error or "", result.timed_out)
 
 
-def _evaluate_script(question: ScriptEvaluation) -> EvaluationResult:
+def _evaluate_script(request: ScriptEvaluation) -> EvaluationResult:
     return evaluate(
-        question.language,
-        question.source,
-        json.loads(question.inputs),
+        request.language,
+        request.source,
+        json.loads(request.inputs),
         limit_seconds=conf.script_seconds,
         pool_size=conf.script_pool_size,
     )

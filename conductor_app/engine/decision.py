@@ -29,22 +29,24 @@ class DecisionFailed(Exception):
         super().__init__(f"{type(cause).__name__}: {cause}")
 
 
-def decide_from_rows(before: Run, command: Command, answers: LoadedData, now: int, in_slices: bool = False) -> Decision:
+def decide_from_rows(
+    before: Run, command: Command, data: LoadedData, now: int, saves_partially: bool = False
+) -> Decision:
     """What the core makes of it; the questions left are those that no row can answer. Raises Undecidable."""
     while True:
-        decision = _call_core(before, command, answers, now, in_slices)
-        here = {question for question in decision.questions if not isinstance(question, ScriptEvaluation | WholeRun)}
-        if not here or len(here) < len(decision.questions):
+        decision = _call_core(before, command, data, now, saves_partially)
+        here = {request for request in decision.data_requests if not isinstance(request, ScriptEvaluation | WholeRun)}
+        if not here or len(here) < len(decision.data_requests):
             return decision
         try:
-            answers.learn_from_rows(before, here, now)
+            data.learn_from_rows(before, here, now)
         except PayloadsNotLoaded as missing:
             return Decision((), before, frozenset(map(StoredPayloadContent, missing.paths)))
 
 
-def _call_core(before: Run, command: Command, answers: LoadedData, now: int, in_slices: bool) -> Decision:
+def _call_core(before: Run, command: Command, data: LoadedData, now: int, saves_partially: bool) -> Decision:
     try:
-        return apply_command(before, command, answers, now, in_slices)
+        return apply_command(before, command, data, now, saves_partially)
     except RequestRefused:
         raise
     except Exception as fault:
@@ -52,9 +54,9 @@ def _call_core(before: Run, command: Command, answers: LoadedData, now: int, in_
         raise DecisionFailed(fault, is_final=isinstance(command, FailUndecidableRun)) from fault
 
 
-def new_batch(answers: LoadedData) -> StatementBatch:
+def new_batch(data: LoadedData) -> StatementBatch:
     """Statements for what was decided with these answers; payloads that are kept elsewhere stay there."""
-    return StatementBatch(new_placement(answers.kept, answers.named))
+    return StatementBatch(new_placement(data.stored_paths, data.named))
 
 
 def save_decision(before: Run, decision: Decision, now: int, by: str, reason: str, writes: StatementBatch) -> None:
@@ -63,11 +65,11 @@ def save_decision(before: Run, decision: Decision, now: int, by: str, reason: st
     Raises Stale, and TooLarge where payloads have to be kept elsewhere first.
     """
     # Delivering a message is a change of another run, which is decided and written here.
-    told = run_writer.save_run(writes, before, decision.effects, decision.after, now, by, reason)
+    result = run_writer.save_run(writes, before, decision.effects, decision.after, now, by, reason)
     transaction.on_commit(partial(count_decision, before, decision))
     # Nobody is told of a run that nobody waits for; the mark was read with the run.
-    news = [notifications.broadcast_topic(before.watched_as)] if before.watched_until > now else []
-    if told.queues or news:
-        transaction.on_commit(partial(notifications.announce, [*told.queues, *news]))
-    if told.messages:
-        transaction.on_commit(partial(deliver_after_commit, told.messages))
+    topics = [notifications.broadcast_topic(before.watched_as)] if before.watched_until > now else []
+    if result.queues or topics:
+        transaction.on_commit(partial(notifications.announce, [*result.queues, *topics]))
+    if result.messages:
+        transaction.on_commit(partial(deliver_after_commit, result.messages))

@@ -13,10 +13,10 @@ MOST_COMPLAINTS = 50
 LONGEST = 300
 
 
-def check_against_schema(question: SchemaCheck) -> tuple[tuple[str, str], ...]:
+def check_against_schema(request: SchemaCheck) -> tuple[tuple[str, str], ...]:
     """Everything in which the value is not as the schema wants it: pairs of place and sentence."""
     try:
-        errors = list(islice(_validator(question.schema).iter_errors(json.loads(question.value)), MOST_COMPLAINTS))
+        errors = list(islice(_validator(request.schema).iter_errors(json.loads(request.value)), MOST_COMPLAINTS))
     except ValueError as fault:
         return (("", f"the schema cannot be used: {_first_error_line(fault)}"),)
     return tuple((_format_path(error.instance_path), error.message[:LONGEST]) for error in errors)

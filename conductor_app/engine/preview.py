@@ -57,10 +57,10 @@ def preview(run_id: str, command: Command) -> Preview:
 class PreviewData(LoadedData):
     """Answers that keep nothing: the plan of a definition that nobody follows yet is read, not written down."""
 
-    def definition_named(self, question: DefinitionByName, now: int) -> Definition | None:
+    def definition_by_name(self, question: DefinitionByName, now: int) -> Definition | None:
         return resolved_definitions.read_unsaved(question.name, question.version)
 
-    def definition_written(self, question: InlineDefinition, now: int) -> Definition | str:
+    def inline_definition(self, question: InlineDefinition, now: int) -> Definition | str:
         return resolved_definitions.resolve_inline(question.document)
 
 

@@ -132,7 +132,7 @@ class StartLoop(TransactionLoop):
             # A run that starts later is counted by its limit when its time has come.
             run = run if run.begins_later(now) else _apply_rate_limit(run)
             decision = decide_from_rows(run, no_command, self.data, now, saves_partially)
-            if not decision.questions or decision.effects:
+            if not decision.data_requests or decision.effects:
                 self._save(run, decision, now)
             return decision
 

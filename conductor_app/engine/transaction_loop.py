@@ -33,10 +33,10 @@ class TransactionLoop(DecisionLoop):
             self.on_stale()
         except PayloadsTooLarge as found:
             # Stored now, they are found by their digests: the next attempt writes their paths.
-            self.data.forget_passing()
+            self.data.forget_transient()
             self.data.keep(found.texts)
         return None
 
     def load(self, requests: Iterable[DataRequest]) -> None:
-        self.data.forget_passing()
+        self.data.forget_transient()
         self.data.learn_from_scripts(requests)

@@ -46,16 +46,16 @@ from .runs import TASK_SQL, load_tasks, load_tasks_at
 from .statements import fetch, placeholders
 
 
-def load_requested(run: Run, questions: Iterable[DataRequest], now: int) -> dict[DataRequest, Any]:
+def load_requested(run: Run, requests: Iterable[DataRequest], now: int) -> dict[DataRequest, Any]:
     """The answers to all questions that rows can answer; payloads of one kind in one query."""
-    answers: dict[DataRequest, Any] = {}
+    data: dict[DataRequest, Any] = {}
     by_type: dict[type, list[Any]] = {}
-    for request in questions:
+    for request in requests:
         by_type.setdefault(type(request), []).append(request)
-    for kind, requests in by_type.items():
+    for kind, of_kind in by_type.items():
         if kind in LOADERS:
-            answers |= LOADERS[kind](run, requests, now)
-    return answers
+            data |= LOADERS[kind](run, of_kind, now)
+    return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,24 +92,24 @@ PATHS = {"input": "input_path", "output": "output_path"}
 
 
 def _attempt_payloads(run: Run, requests: list[AttemptPayload], now: int) -> dict[DataRequest, Any]:
-    answers: dict[DataRequest, Any] = {}
+    data: dict[DataRequest, Any] = {}
     for part in ("input", "output"):
         ids = [request.attempt_id for request in requests if request.part == part]
         for start in range(0, len(ids), 500):
             some = ids[start : start + 500]
             sql = f"SELECT id, {part}, {PATHS[part]} FROM conductor_attempt WHERE id IN ({placeholders(some)})"
-            answers |= {AttemptPayload(id, part): read_payload(text, path) for id, text, path in fetch(sql, some)}
-    return answers
+            data |= {AttemptPayload(id, part): read_payload(text, path) for id, text, path in fetch(sql, some)}
+    return data
 
 
 def _task_parts(run: Run, requests: list[TaskPart], now: int) -> dict[DataRequest, Any]:
-    answers: dict[DataRequest, Any] = {}
+    data: dict[DataRequest, Any] = {}
     by_place: dict[tuple, list[TaskPart]] = {}
     for request in requests:
         by_place.setdefault((request.within, request.is_deep), []).append(request)
     for place, together in by_place.items():
-        answers |= _newest_parts(run, *place, together, now)
-    return answers
+        data |= _newest_parts(run, *place, together, now)
+    return data
 
 
 def _newest_parts(
@@ -195,11 +195,11 @@ def _load_iteration_outcomes(run: Run, request: IterationOutcomes) -> list[TaskO
 
 
 def _step_outcomes(run: Run, requests: list[StepOutcomes], now: int) -> dict[DataRequest, Any]:
-    answers: dict[DataRequest, Any] = {}
+    data: dict[DataRequest, Any] = {}
     for request in requests:
         here, begins = _iteration_condition("t", request.loop.iteration_path)
-        answers[request] = _load_outcomes(run, f"t.ref = %s{here}", [request.ref, *begins], request.known)
-    return answers
+        data[request] = _load_outcomes(run, f"t.ref = %s{here}", [request.ref, *begins], request.known)
+    return data
 
 
 def _open_tasks_inside(run: Run, requests: list[OpenTaskInside], now: int) -> dict[DataRequest, Any]:
@@ -219,16 +219,16 @@ def _list_items(run: Run, requests: list[ListItem], now: int) -> dict[DataReques
     """Items of lists; a list that this process does not know yet is read as the payload that it is."""
     unknown = sorted({request.attempt_id for request in requests} - item_lists.keys())
     found = _attempt_payloads(run, [AttemptPayload(id, "input") for id in unknown], now) if unknown else {}
-    answers: dict[DataRequest, Any] = {}
+    data: dict[DataRequest, Any] = {}
     for request in requests:
         payload = found.get(AttemptPayload(request.attempt_id, "input"))
         if isinstance(payload, ExternalPayload | MaskedPayload):
-            answers[request] = payload
+            data[request] = payload
         else:
             if payload is not None:
                 item_lists.keep(request.attempt_id, payload["items"])
-            answers[request] = item_lists.item(request.attempt_id, request.index)
-    return answers
+            data[request] = item_lists.item(request.attempt_id, request.index)
+    return data
 
 
 def _is_any_open(run: Run, where: str, params: list[str], known: frozenset[Key]) -> bool:
@@ -312,14 +312,14 @@ def _used_references(run: Run, request: ReferencesInUse) -> Iterator[str]:
 
 def _active_domains(run: Run, requests: list[ActiveDomains], now: int) -> dict[DataRequest, Any]:
     since = now - conf.active_worker_seconds * 1000
-    answers: dict[DataRequest, Any] = {}
+    data: dict[DataRequest, Any] = {}
     for request in requests:
         rows = fetch(
             "SELECT DISTINCT domain FROM conductor_poller WHERE task_type = %s AND polled_at >= %s",
             [request.task_type, since],
         )
-        answers[request] = frozenset(domain for (domain,) in rows)
-    return answers
+        data[request] = frozenset(domain for (domain,) in rows)
+    return data
 
 
 def _inbox_batches(run: Run, requests: list[InboxMessages], now: int) -> dict[DataRequest, Any]:
@@ -337,15 +337,15 @@ def _cached_run_outputs(run: Run, requests: list[CachedRunOutput], now: int) -> 
 
 
 def _idempotency_holders(run: Run, requests: list[IdempotencyLookup], now: int) -> dict[DataRequest, Any]:
-    answers: dict[DataRequest, Any] = dict.fromkeys(requests)
+    data: dict[DataRequest, Any] = dict.fromkeys(requests)
     sql = (
         "SELECT r.id, r.status, r.parent_id, a.task_id, a.status FROM conductor_run r "
         "LEFT JOIN conductor_attempt a ON a.id = r.parent_attempt_id WHERE r.name = %s AND r.idempotency_key = %s"
     )
     for request in requests:
         for id, status, parent_id, task_id, waits in fetch(sql, [request.name, request.key]):
-            answers[request] = IdempotencyKeyHolder(id, status, parent_id, task_id or "", waits in ATTEMPT.open)
-    return answers
+            data[request] = IdempotencyKeyHolder(id, status, parent_id, task_id or "", waits in ATTEMPT.open)
+    return data
 
 
 def _environment_variables(run: Run, requests: list[Environment], now: int) -> dict[DataRequest, Any]:

@@ -57,17 +57,19 @@ class RunInMemory:
         self.effects += decision.effects
         self.run = replace(decision.after, revision=self.run.revision + 1)
         again = decide(self.run, self._answers, self.now * 1000)
-        assert again.effects == () and not again.questions, f"the law is broken: {again.effects or again.questions}"
+        assert again.effects == () and not again.data_requests, (
+            f"the law is broken: {again.effects or again.data_requests}"
+        )
         return decision.effects
 
     def _answered(self, command: Command):
         self._answers: dict[DataRequest, Any] = {}
         while True:
             decision = apply_command(self.run, command, self._answers, self.now * 1000)
-            if not decision.questions:
+            if not decision.data_requests:
                 assert apply_effects(self.run, decision.effects).tasks == decision.after.tasks
                 return decision
-            self._answers |= {question: self._answer(question) for question in decision.questions}
+            self._answers |= {question: self._answer(question) for question in decision.data_requests}
 
     def _answer(self, question: DataRequest) -> Any:
         match question:

@@ -28,7 +28,7 @@ def asked(*steps, **fields) -> set:
     decision = decide(run, {}, 0)
     assert decision.effects == ()
     assert decision.after is run
-    return set(decision.questions)
+    return set(decision.data_requests)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_what_a_first_step_needs_is_asked_for(steps, question):
 def test_a_step_that_needs_nothing_asks_nothing():
     run = Run("run", plan(step("a", inputs={"n": 1, "id": "${workflow.workflowId}"})), "RUNNING", 0)
 
-    assert decide(run, {}, 0).questions == frozenset()
+    assert decide(run, {}, 0).data_requests == frozenset()
 
 
 def test_the_questions_of_all_branches_come_together():
@@ -69,7 +69,7 @@ def test_the_payload_of_a_task_that_is_known_by_its_row_is_asked_for():
     with pytest.raises(DataRequired) as found:
         ctx.resolve("${a.output.n}")
 
-    assert found.value.questions == {AttemptPayload(life.task("a").attempt.id, "output")}
+    assert found.value.data_requests == {AttemptPayload(life.task("a").attempt.id, "output")}
 
 
 def _forgotten(task):
@@ -83,7 +83,7 @@ def test_a_task_that_was_not_read_is_asked_for_by_its_reference():
     assert ctx.resolve({"n": "${a.output.n}", "none": "${b.output.n}"}) == {"n": 7, "none": None}
     with pytest.raises(DataRequired) as found:
         ctx.resolve("${a.status} ${b.input.x}")
-    assert found.value.questions == {TaskPart("a", "facts"), TaskPart("b", "input")}
+    assert found.value.data_requests == {TaskPart("a", "facts"), TaskPart("b", "input")}
 
 
 def test_a_task_that_no_whole_run_has_is_nothing():

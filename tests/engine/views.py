@@ -15,18 +15,18 @@ from conductor_app.store import runs as store
 
 def decide_command(run_id: str, near: list[str] | None, command: Command) -> tuple[Decision, bool]:
     """What would happen, nothing saved; and whether the whole run was read for it."""
-    answers, run = LoadedData(), store.load_for_update(run_id, near)
+    data, run = LoadedData(), store.load_for_update(run_id, near)
     while True:
-        decision = apply_command(run, command, answers, clock.now())
-        if not decision.questions:
+        decision = apply_command(run, command, data, clock.now())
+        if not decision.data_requests:
             return decision, run.is_whole
-        if WholeRun() in decision.questions and not run.is_whole:
+        if WholeRun() in decision.data_requests and not run.is_whole:
             run = store.load_for_update(run_id)
-            answers.clear()
+            data.clear()
             continue
-        scripts = {question for question in decision.questions if isinstance(question, ScriptEvaluation)}
-        answers.learn_from_scripts(scripts)
-        answers.learn_from_rows(run, decision.questions - scripts - {WholeRun()}, clock.now())
+        scripts = {question for question in decision.data_requests if isinstance(question, ScriptEvaluation)}
+        data.learn_from_scripts(scripts)
+        data.learn_from_rows(run, decision.data_requests - scripts - {WholeRun()}, clock.now())
 
 
 def normalized_decision(decision: Decision) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class JumpBuilder:
         self.effects: list[Effect] = []
         self.iteration_path: tuple[int, ...] = ()
 
-    def ask(self, effects: Iterable[Effect]) -> None:
+    def apply(self, effects: Iterable[Effect]) -> None:
         new_effects = list(effects)
         self.effects += new_effects
         self.run = apply_effects(self.run, new_effects)
@@ -79,11 +79,11 @@ class JumpBuilder:
     def _skip_step(self, ref: str) -> None:
         step, waiting = self.step(ref), [task for task in self.run.open_tasks if self._is_within(task, ref)]
         for task in sorted(waiting, key=lambda task: task.seq, reverse=True):
-            self.ask(abandon_task(task, self.now, REASON.format(self.target)))
+            self.apply(abandon_task(task, self.now, REASON.format(self.target)))
         for each in (step, *steps_skipped_together(self.run, step, None, but=self.target)):
             if self.task(each.ref) is None and each.ref != self.target:
                 key = Key(each.ref, self.iteration_path)
-                self.ask(
+                self.apply(
                     [
                         skipped_task(
                             each,
@@ -130,12 +130,12 @@ class JumpBuilder:
     def _enter_container_step(self, step: Step) -> None:
         key = Key(step.ref, self.iteration_path)
         try:
-            self.ask(step_type_of(step.type).enter(step, key, self._context_at(step, key), self.now))
+            self.apply(step_type_of(step.type).enter(step, key, self._context_at(step, key), self.now))
         except StepRefused as refused:
             raise Invalid(f"{step.ref} cannot be entered: {refused.message}") from refused
 
     def _context_at(self, step: Step, key: Key) -> DecisionContext:
-        return DecisionContext(self.run, self.ctx.answers).at(step, key)
+        return DecisionContext(self.run, self.ctx.data).at(step, key)
 
     def _iteration_path(self, ref: str, task: Task | None) -> None:
         if task is None:
@@ -164,15 +164,15 @@ class JumpBuilder:
                 if t.key.iteration_path[: len(self.iteration_path)] == self.iteration_path
             ]:
                 if definition_step_of(self.run, other) in others:
-                    self.ask(abandon_task(other, self.now, REASON.format(self.target)))
-            self.ask([UpdateTask(task.key, {"step_state": {**task.step_state, "head": head}})])
+                    self.apply(abandon_task(other, self.now, REASON.format(self.target)))
+            self.apply([UpdateTask(task.key, {"step_state": {**task.step_state, "head": head}})])
             return
         step, key = self.step(ref), Key(ref, self.iteration_path)
         case = next((name for name, first in step.cases.items() if first == head), "default")
         inputs = resolve_inputs(step, self._context_at(step, key), key, self.run, self.now)
         shown: dict[str, Any] = {"input": {**inputs, "case": case, "hasChildren": "true"}}
         output = {"evaluationResult": [case], "selectedCase": case}
-        self.ask([completed_task(step, key, self.run, self.now, step_state={"head": head}, output=output, **shown)])
+        self.apply([completed_task(step, key, self.run, self.now, step_state={"head": head}, output=output, **shown)])
 
     def _inside_case(self, inner: StepLevel) -> set[str]:
         refs = (*inner.before, inner.ref, *inner.after)
@@ -185,7 +185,7 @@ class JumpBuilder:
         step = override_inputs(self.step(self.target), given)
         self._enter_container_step(step)
         if given and (task := self.task(self.target)):
-            self.ask([UpdateTask(task.key, {"step_state": {**task.step_state, INPUT_OVERRIDE_KEY: given}})])
+            self.apply([UpdateTask(task.key, {"step_state": {**task.step_state, INPUT_OVERRIDE_KEY: given}})])
 
 
 def abandon_task(task: Task, now: int, reason: str) -> Iterator[Effect]:

@@ -54,23 +54,23 @@ def terminate_if_open(reason: str):
 class FailUndecidableRun:
     """The command that ends a run which cannot be decided or written: it fails, and its output is not evaluated.
 
-    `heard`: the command over which it could not go on; what that says of its own is kept.
+    `report`: the command that could not be decided to its end; its own effects are kept.
     """
 
-    def __init__(self, reason: str, with_failure: bool = False, heard: Command | None = None) -> None:
-        self.reason, self.with_failure, self.heard = reason, with_failure, heard
+    def __init__(self, reason: str, with_failure: bool = False, report: Command | None = None) -> None:
+        self.reason, self.with_failure, self.report = reason, with_failure, report
 
     def __call__(self, run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        if self.heard is not None:
-            said = self._heard(self.heard, run, ctx, now)
+        if self.report is not None:
+            said = self._report_effects(self.report, run, ctx, now)
             yield from said
             run = apply_effects(run, said)
-            ctx = DecisionContext(run, ctx.answers)
+            ctx = DecisionContext(run, ctx.data)
         if run.is_open:
             event = "terminate" if run.status == PAUSED else "fail"
             yield from end_run(run, ctx, now, event, self.reason, output={}, with_failure=self.with_failure)
 
-    def _heard(self, command: Command, run: Run, ctx: DecisionContext, now: int) -> list[Effect]:
+    def _report_effects(self, command: Command, run: Run, ctx: DecisionContext, now: int) -> list[Effect]:
         """What the command asks for; a task whose attempt is over because of it has ended as that has."""
         require_whole_run(run)
         said = list(command(run, ctx, now))

@@ -83,11 +83,11 @@ class Rerun:
         effects: list[Effect] = [TransitionRun("rerun", now, facts), *delete_tasks(run, plan.gone)]
         # What a loop reads when it is opened again is what the run will know, its new input for one.
         after = apply_effects(run, effects)
-        effects += reopen_tasks(after, plan.waiting, DecisionContext(after, ctx.answers), now, resumes=True)
+        effects += reopen_tasks(after, plan.waiting, DecisionContext(after, ctx.data), now, resumes=True)
         yield from effects
         given = {} if self.task_input is None else {key: self.task_input}
         after = fast_replace(apply_effects(run, effects), identities=identities)
-        yield from reenter_steps(run, after, plan.again, DecisionContext(after, ctx.answers, given), now)
+        yield from reenter_steps(run, after, plan.again, DecisionContext(after, ctx.data, given), now)
 
 
 def task_identity(task: Task) -> Identity:

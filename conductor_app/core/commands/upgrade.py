@@ -298,4 +298,4 @@ def _start_over(before: Run, after: Run, ctx: DecisionContext, now: int) -> list
     first = after.definition.first
     if not first or Key(first) in after.tasks or any(after.definition.step(key.ref) for key in before.tasks):
         return []
-    return enter_step(Key(first), None, DecisionContext(after, ctx.answers), now)
+    return enter_step(Key(first), None, DecisionContext(after, ctx.data), now)

@@ -26,7 +26,7 @@ def advance(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     wanted = {key: source for key, source in pending_entries(run) if key not in run.tasks}
     if run.last_retried_at and not run.is_whole:
         # A task that is tried again after its run had ended may have been followed already, as a permissive one is.
-        seen = gather_values(partial(ctx.ask, TaskAt(key)) for key in wanted)
+        seen = gather_values(partial(ctx.require, TaskAt(key)) for key in wanted)
         wanted = {key: source for (key, source), task in zip(wanted.items(), seen, strict=True) if task is None}
     placed = enumerate(wanted.items())
     yield from enter_together(partial(enter_step, key, source, ctx, now, place) for place, (key, source) in placed)

@@ -34,7 +34,7 @@ def _cancel_siblings(
 ) -> Iterator[Effect]:
     """What goes on beside the failed task is canceled. Most often nothing does, and the whole run need not be read."""
     stops = None if step_type_of(scope.step.type).stops_all_iterations else iteration
-    if not run.is_whole and (stops is None or ctx.ask(_open_task_inside(run, scope, stops))):
+    if not run.is_whole and (stops is None or ctx.require(_open_task_inside(run, scope, stops))):
         raise DataRequired({WholeRun()})
     for other in run.open_tasks:
         if is_inside_scope(other, scope.key, stops):

@@ -59,7 +59,7 @@ def _complete_when_done(run: Run, ctx: DecisionContext, now: int) -> Iterator[Ef
     waiting = run.open_tasks
     if run.is_held or ctx.knows_open_tasks or any(not step_type_of(task.step.type).waits_for_tasks for task in waiting):
         return
-    rest = RemainingSummary() if run.is_whole else ctx.ask(RemainingTasks(frozenset(run.tasks)))
+    rest = RemainingSummary() if run.is_whole else ctx.require(RemainingTasks(frozenset(run.tasks)))
     if rest.is_at_work:
         return
     if waiting or rest.is_open:

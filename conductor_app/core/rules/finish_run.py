@@ -90,7 +90,7 @@ def run_output(run: Run, ctx: DecisionContext) -> dict[str, Any]:
         return dict(ctx.attempt_payload(last, "output") or {})
     if last is None and (run.is_whole or not run.has_begun):
         return {}
-    seq, output = ctx.ask(LastOutput(frozenset(run.tasks)))
+    seq, output = ctx.require(LastOutput(frozenset(run.tasks)))
     if last is not None and last.attempt.seq > seq:
         output = ctx.attempt_payload(last, "output")
     return dict(output or {})

@@ -198,7 +198,7 @@ class SimulationLoop(DecisionLoop):
 
     def attempt(self, saves_partially: bool) -> Decision:
         decision = self.simulation.decide(self.part.run, self.command, saves_partially)
-        if decision.effects or not decision.questions:
+        if decision.effects or not decision.data_requests:
             self.simulation.save_decision(self.part, decision)
             self.command = no_command
         return decision

@@ -15,7 +15,7 @@ def definition_of(param: Mapping[str, Any], ctx: DecisionContext) -> Definition:
     """The definition of the child: written in place, or found by name and version."""
     written = param.get("workflowDefinition")
     if isinstance(written, dict):
-        found = ctx.ask(InlineDefinition(json.dumps(written, sort_keys=True)))
+        found = ctx.require(InlineDefinition(json.dumps(written, sort_keys=True)))
         if isinstance(found, str):
             raise StepRefused(f"The workflow definition given in place is refused: {found}")
         return found

@@ -58,4 +58,4 @@ def find_run_task(ctx: DecisionContext, key: Key) -> Task | None:
     """The task with this key, asked for if it is not in the snapshot."""
     if key in ctx.run.tasks or ctx.run.is_whole:
         return ctx.run.tasks.get(key)
-    return ctx.ask(TaskAt(key))
+    return ctx.require(TaskAt(key))

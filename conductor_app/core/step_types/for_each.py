@@ -175,7 +175,7 @@ def outcomes_of_items(task: Task, ctx: DecisionContext, gone: set[int]) -> list[
     """What the items came to whose tasks are kept, in their order."""
     known = {item.key: item for item in ctx.inside(task.key)}
     here = gather_values(partial(outcome_of, item, ctx) for item in known.values())
-    others = [] if ctx.run.is_whole else ctx.ask(StepOutcomes(task.key, task.step.heads[0], frozenset(known)))
+    others = [] if ctx.run.is_whole else ctx.require(StepOutcomes(task.key, task.step.heads[0], frozenset(known)))
     found = (outcome for outcome in (*here, *others) if outcome.key.iteration_path[-1] not in gone)
     return sorted(found, key=lambda outcome: outcome.key.iteration_path)
 

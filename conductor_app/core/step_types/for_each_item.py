@@ -24,7 +24,7 @@ class ForEachItem(StepType):
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         each, index = ctx.run.tasks[Key(step.loops[-1], key.iteration_path[:-1])], key.iteration_path[-1] - 1
         known = each.attempt.input
-        item = ctx.ask(ListItem(each.attempt.id, index)) if known is UNKNOWN else known["items"][index]
+        item = ctx.require(ListItem(each.attempt.id, index)) if known is UNKNOWN else known["items"][index]
         shown = {"item": item, "index": index}
         step_state = {"goes_on": each.step_state["goes_on"]}
         yield engine_held_task(step, key, ctx.run, now, iteration=1, step_state=step_state, input=shown, output=shown)

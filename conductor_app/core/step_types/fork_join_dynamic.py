@@ -66,7 +66,7 @@ def has_forked(step: Step, ctx: DecisionContext) -> bool:
         return False
     # What a fork has made may fork too; the one that made it stands in the definition.
     refs = frozenset(other.ref for other in run.definition.steps.values() if other.type == step.type)
-    return bool(ctx.ask(ReferencesInUse(refs)))
+    return bool(ctx.require(ReferencesInUse(refs)))
 
 
 def references_in_use(refs: Collection[str], step: Step, key: Key, ctx: DecisionContext) -> list[str]:
@@ -74,7 +74,7 @@ def references_in_use(refs: Collection[str], step: Step, key: Key, ctx: Decision
     run = ctx.run
     used = {ref for ref in refs if ref in run.definition.steps or Key(ref, key.iteration_path) in run.tasks}
     if not used and not run.is_whole and may_have_forked(step, run):
-        used = ctx.ask(ReferencesInUse(frozenset(refs), key.iteration_path))
+        used = ctx.require(ReferencesInUse(frozenset(refs), key.iteration_path))
     return [ref for ref in refs if ref in used]
 
 
@@ -86,7 +86,9 @@ def fork_parameters(step: Step) -> set[str]:
 def add_policies(documents: list[dict[str, Any]], ctx: DecisionContext) -> list[dict[str, Any]]:
     """The documents with the task definitions that are registered for them."""
     names = sorted({document["name"] for document in documents if not document.get("taskDefinition")})
-    found = dict(zip(names, gather_values(partial(ctx.ask, TaskDefinitionByName(name)) for name in names), strict=True))
+    found = dict(
+        zip(names, gather_values(partial(ctx.require, TaskDefinitionByName(name)) for name in names), strict=True)
+    )
     return [
         document
         if document.get("taskDefinition") or not found.get(document["name"])

@@ -33,7 +33,7 @@ def claim_key(param: Mapping[str, Any], definition: Definition, ctx: DecisionCon
         raise StepRefused(f"The idempotency key is longer than {LONGEST} characters.")
     if strategy not in STRATEGIES:
         raise StepRefused(f"idempotencyStrategy must be one of {', '.join(STRATEGIES)}; it is {strategy!r}.")
-    holder = ctx.ask(IdempotencyLookup(definition.name, key))
+    holder = ctx.require(IdempotencyLookup(definition.name, key))
     if holder is None:
         return KeyClaim(key)
     has_ended = holder.status in RUN.final

@@ -16,7 +16,7 @@ def outcomes_of_iteration(task: Task, ctx: DecisionContext) -> list[TaskOutcome]
     known = {t.key: t for t in ctx.inside(task.key) if t.key.iteration_path == iteration_path}
     if any(t.is_open for t in known.values()) or not ctx.run.has_changes_for(task, known):
         return None
-    others = [] if ctx.run.is_whole else ctx.ask(IterationOutcomes(task.key, task.iteration, frozenset(known)))
+    others = [] if ctx.run.is_whole else ctx.require(IterationOutcomes(task.key, task.iteration, frozenset(known)))
     if others is None:
         return None
     return sorted([*(outcome_of(t, ctx) for t in known.values()), *others], key=lambda outcome: outcome.seq)

@@ -48,7 +48,7 @@ class Join(StepType):
         elif missing > 0 and shares_tasks(task, ctx.run):
             raise DataRequired({WholeRun()})
         else:
-            outcomes = ctx.ask(JoinedOutcomes(task.key, frozenset(known), missing)) if missing > 0 else []
+            outcomes = ctx.require(JoinedOutcomes(task.key, frozenset(known), missing)) if missing > 0 else []
         if outcomes in (None, ABSENT):
             return
         yield from join_result(task, [*(outcome_of(t, ctx) for t in known.values()), *outcomes], now)

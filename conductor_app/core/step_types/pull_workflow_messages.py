@@ -37,7 +37,7 @@ class PullWorkflowMessages(StepType):
         first = min(run.tasks_of_type(self.type), key=lambda other: other.seq)
         if first.key != task.key:
             return
-        taken = ctx.ask(InboxMessages(task.step_state["takes"], run.inbox_taken))
+        taken = ctx.require(InboxMessages(task.step_state["takes"], run.inbox_taken))
         yield ConsumeMessages(taken.up_to, taken.left)
         if taken.messages:
             messages = [dict(message) for message in taken.messages]
