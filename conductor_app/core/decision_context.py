@@ -23,9 +23,9 @@ from .definition import Definition, Key, Step
 from .expressions import MISSING, needed_references, resolve_template
 from .frozen import fast_replace
 from .snapshot import UNKNOWN, Run, Task
+from .step_structure import STEP_STRUCTURES, structure_of
 from .task_index import TaskIndex
 
-FOR_EACH = "FOR_EACH"
 DataCache = Mapping[DataRequest, Any]
 LONGEST_DOMAIN = 128
 RUN_PAYLOADS = ("input", "output", "variables")
@@ -152,7 +152,7 @@ class DecisionContext:
         """
         for depth in range(len(self._loops), 0, -1):
             around = self._loops[depth - 1]
-            if around is None or around.type != FOR_EACH:
+            if around is None or not structure_of(around.type).item_type:
                 continue
             if root == around.ref:
                 return around.heads[0], self._iteration_path[:depth]
@@ -258,9 +258,8 @@ def conductor_status(attempt_status: str, task_status: str) -> str:
 
 def conductor_task_type(step_type: str, name: str) -> str:
     """The taskType of a row (execution §1.5)."""
-    if step_type == "SIMPLE":
-        return name
-    return "FORK" if step_type in ("FORK_JOIN", "FORK_JOIN_DYNAMIC") else step_type
+    structure = STEP_STRUCTURES.get(step_type)
+    return structure.conductor_type(name) if structure else step_type
 
 
 TASK_FACTS: dict[str, Callable[[Run, Task], Any]] = {

@@ -64,10 +64,10 @@ class Step:
     policy: Policy
     inputs: Mapping[str, Any] = field(default_factory=dict)
     follower: str | None = None
+    bodies: Mapping[str, str | None] = field(default_factory=dict)
+    """The reference of the first step of each body, by the name of the body; None if it is empty."""
     heads: tuple[str, ...] = ()
-    parts: Mapping[str, str] = field(default_factory=dict)  # the heads of the named parts of its body
-    cases: Mapping[str, str | None] = field(default_factory=dict)
-    default_case: str | None = None
+    """Those of the bodies that are not empty."""
     loops: tuple[str, ...] = ()
     inside: frozenset[str] = frozenset()
     joins: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from .definition import Definition, Key, Step
+from .step_structure import Flow, structure_of
 
 StepLookup = Callable[[str], Step | None]
 
@@ -39,8 +40,8 @@ def dependents_among(find: StepLookup, ref: str) -> frozenset[str]:
 
 def _next_steps(step: Step, begins: bool) -> Iterable[str]:
     """Where control goes from a step; a loop that has begun already only passes it on."""
-    heads = step.heads if begins else ()
-    return filter(None, (*heads, *step.cases.values(), step.default_case, step.follower))
+    heads = step.heads if begins or structure_of(step.type).flow is Flow.CHOICE else ()
+    return filter(None, (*heads, step.follower))
 
 
 def dependent_keys(refs: Iterable[str], find: StepLookup, iteration_path: tuple[int, ...]) -> Iterable[Key]:

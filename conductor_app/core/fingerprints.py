@@ -5,8 +5,6 @@ from hashlib import blake2b
 
 LONGEST = 1000
 """Characters of a message that are looked at."""
-SECONDHAND = frozenset(("JOIN", "EXCLUSIVE_JOIN", "DO_WHILE", "FORK_JOIN", "FORK_JOIN_DYNAMIC"))
-"""Types that fail because something else has: that is the failure."""
 
 _BUILD = re.compile(r"^(?P<name>.+)@(?P<build>v?\d[\w.+-]*|[0-9a-f]{7,40})$")
 _WORDS = r"(?:http|https|status|code|error|returned|response)"

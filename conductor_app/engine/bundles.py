@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..core.document.lint.step_positions import all_steps
 from ..core.document.semantic_diff import SemanticChange, semantic_changes
 from ..core.errors import Invalid, NotFound, RequestRefused, ValidationError, ValidationFailed
+from ..core.step_tree import walk
 from ..insight.definition_context import named_workflows
 from ..insight.form_templates import find_template, named_templates
 from ..models import FormTemplate, TaskDefinition, WorkflowDefinition
@@ -42,11 +42,11 @@ def export_bundle(names: Iterable[str], *, with_templates: bool = True) -> dict[
     while left:
         found = {row.name: row.document for row in _newest_versions(left)}
         workflows |= found
-        steps = [spot.step for document in found.values() for spot in all_steps(document.get("tasks"))]
+        steps = [spot.step for document in found.values() for spot in walk(document.get("tasks"))]
         left = sorted({name for step in steps for name in named_workflows(step)} - workflows.keys())
         if not found:
             break
-    tasks = {spot.name for document in workflows.values() for spot in all_steps(document.get("tasks"))}
+    tasks = {spot.name for document in workflows.values() for spot in walk(document.get("tasks"))}
     rows = TaskDefinition.objects.filter(name__in=tasks).order_by("name")
     given = {"format": FORMAT, "workflows": list(workflows.values()), "tasks": [row.document for row in rows]}
     templates = _templates(workflows.values()) if with_templates else []

@@ -22,6 +22,7 @@ from ..core.human_task import MINUTE_MS, Assignee, format_assignees
 from ..core.reports import Report
 from ..core.schema_check import schema_question, violation_sentence
 from ..core.snapshot import NEVER, Run
+from ..core.step_types.human import Human
 from ..core.timers import next_timer
 from ..insight.form_templates import template_of
 from ..insight.waiting_for_people import HumanTaskView, human_task_view, step_of
@@ -140,7 +141,7 @@ def _output_schemas(attempt: Attempt) -> Iterator[Schema]:
     step = step_of(attempt)
     if step and step.policy.output_schema and step.policy.output_schema.text:
         yield step.policy.output_schema
-    if attempt.task.type != "HUMAN":
+    if attempt.task.type != Human.type:
         return
     input = load_input(attempt)
     own, template = human_task.answer_schema(input), None
@@ -344,7 +345,7 @@ def find_open_task_by_ref(run_id: str, ref: str) -> Task:
         NotFound: where there is none.
     """
     task = find_open_task(run_id, ref)
-    if task is None or task.type != "HUMAN":
+    if task is None or task.type != Human.type:
         raise NotFound(f"Found no open human task {ref} of workflow {run_id}")
     return task
 
@@ -359,7 +360,7 @@ def _lock_human_task(task_id: str) -> tuple[Task, HumanTask]:
 
 
 def _find_open_task(task_id: str, read: Callable[[Any], Any] = lambda rows: rows) -> Task:
-    rows = read(Task.objects.filter(pk=task_id, type="HUMAN", status="ACTIVE"))
+    rows = read(Task.objects.filter(pk=task_id, type=Human.type, status="ACTIVE"))
     task = rows.defer("step_state").first()
     if task is None:
         raise NotFound(NOT_WAITING)

@@ -10,13 +10,13 @@ from django.db import transaction
 from ..core.definition import Definition
 from ..core.document.checks import workflow_errors
 from ..core.errors import NotFound, RequestRefused, ValidationFailed
+from ..core.step_structure import type_of
+from ..core.step_tree import map_bodies
+from ..core.step_types.sub_workflow import SubWorkflow
 from ..models import TaskDefinition, WorkflowDefinition
 from ..store import definitions
 from ..store.rows import strip_nul
 from .schemas import fill_in_schemas, fill_in_schemas_of_all
-
-SEQUENCES = ("defaultCase", "loopOver", "tryTasks", "catchDefault", "finallyTasks")
-"""The fields of a step that hold a list of steps."""
 
 
 class DefinitionCache:
@@ -130,30 +130,14 @@ def names_in(document: Any) -> set[str]:
 
 
 def _fill_in_step(step: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    complete = {**step, **_fill_in_nested_steps(step, found)}
+    complete = map_bodies(step, lambda steps: [_fill_in_step(each, found) for each in steps])
     if not step.get("taskDefinition") and step.get("name") in found:
         complete["taskDefinition"] = found[step["name"]]
     elif isinstance(own := step.get("taskDefinition"), dict):
         complete["taskDefinition"] = fill_in_schemas(own)
-    if step.get("type") == "SUB_WORKFLOW":
+    if type_of(step) == SubWorkflow.type:
         complete["subWorkflowParam"] = _pin_sub_workflow_version(step.get("subWorkflowParam") or {})
     return complete
-
-
-def _fill_in_nested_steps(step: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a step that hold further steps, those steps completed."""
-
-    def many(tasks: Any) -> list[dict[str, Any]]:
-        return [_fill_in_step(task, found) for task in tasks or ()]
-
-    inside: dict[str, Any] = {name: many(step[name]) for name in SEQUENCES if step.get(name)}
-    if step.get("decisionCases"):
-        inside["decisionCases"] = {case: many(tasks) for case, tasks in step["decisionCases"].items()}
-    if step.get("forkTasks"):
-        inside["forkTasks"] = [many(branch) for branch in step["forkTasks"]]
-    if step.get("catchCases"):
-        inside["catchCases"] = [{**case, "tasks": many(case.get("tasks"))} for case in step["catchCases"]]
-    return inside
 
 
 def _pin_sub_workflow_version(param: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from django.db.models import Max
 from .. import clock
 from ..core.document.checks.schema import read_schema
 from ..core.document.lint import UNUSABLE_SCHEMA, WARNING, LintFinding
-from ..core.document.lint.step_positions import all_steps
 from ..core.errors import Conflict, NotFound, ValidationError, ValidationFailed
+from ..core.step_tree import walk
 from ..models import SchemaDefinition
 from ..store.rows import strip_nul
 from . import json_schema
@@ -46,7 +46,7 @@ def schema_findings(definition: Any) -> list[LintFinding]:
     if not isinstance(definition, dict):
         return []
     found = _unusable_schemas(definition, "")
-    for spot in all_steps(definition.get("tasks")):
+    for spot in walk(definition.get("tasks")):
         own = spot.step.get("taskDefinition")
         if isinstance(own, dict):
             found += _unusable_schemas(own, f"{spot.path}.taskDefinition.")

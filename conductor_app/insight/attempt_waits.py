@@ -7,20 +7,24 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ..core.snapshot import NEVER
+from ..core.step_structure import types_where
+from ..core.step_types.do_while import DoWhile
+from ..core.step_types.exclusive_join import ExclusiveJoin
+from ..core.step_types.for_each import ForEach
+from ..core.step_types.for_each_item import ForEachItem
+from ..core.step_types.human import Human
+from ..core.step_types.join import Join
+from ..core.step_types.pull_workflow_messages import PullWorkflowMessages
+from ..core.step_types.sub_workflow import SubWorkflow
+from ..core.step_types.try_catch import TryCatch
+from ..core.step_types.wait import Wait
+from ..core.step_types.wait_for_webhook import WaitForWebhook
+from ..core.step_types.yield_ import Yield
 from ..models import Attempt
 from .durations import format_duration
 from .gate_verdicts import GateVerdict, closed_gates
 
-CONTAINER_STEP_TYPES = (
-    "JOIN",
-    "EXCLUSIVE_JOIN",
-    "DO_WHILE",
-    "FOR_EACH",
-    "FOR_EACH_ITEM",
-    "TRY_CATCH",
-    "FORK_JOIN",
-    "FORK_JOIN_DYNAMIC",
-)
+CONTAINER_STEP_TYPES = types_where("waits_for_tasks") | types_where("forks")
 """Steps that only wait for other tasks of the same run: what those wait for says more."""
 
 
@@ -120,18 +124,18 @@ PHASES = {
 
 
 ENGINE_WAITS: dict[str, Callable[[Attempt, int], str]] = {
-    "HUMAN": _sentence(gettext_lazy("`%(task)s` waits for a person since %(since)s")),
-    "WAIT": _describe_timer,
-    "YIELD": _sentence(gettext_lazy("`%(task)s` has been waiting for a signal for %(since)s")),
-    "WAIT_FOR_WEBHOOK": _sentence(gettext_lazy("`%(task)s` has been waiting for a webhook event for %(since)s")),
-    "PULL_WORKFLOW_MESSAGES": _sentence(gettext_lazy("`%(task)s` waits for a message to the workflow")),
-    "SUB_WORKFLOW": _sentence(gettext_lazy("`%(task)s` waits for its sub-workflow")),
-    "JOIN": _sentence(gettext_lazy("`%(task)s` waits for the branches that it joins")),
-    "EXCLUSIVE_JOIN": _sentence(gettext_lazy("`%(task)s` waits for the first of its branches")),
-    "DO_WHILE": _sentence(gettext_lazy("`%(task)s` is in turn %(turn)s")),
-    "FOR_EACH": _sentence(gettext_lazy("`%(task)s` waits for its items; %(turn)s have begun")),
-    "FOR_EACH_ITEM": _sentence(gettext_lazy("`%(task)s` waits for what is done for its item")),
-    "TRY_CATCH": _describe_phase,
+    Human.type: _sentence(gettext_lazy("`%(task)s` waits for a person since %(since)s")),
+    Wait.type: _describe_timer,
+    Yield.type: _sentence(gettext_lazy("`%(task)s` has been waiting for a signal for %(since)s")),
+    WaitForWebhook.type: _sentence(gettext_lazy("`%(task)s` has been waiting for a webhook event for %(since)s")),
+    PullWorkflowMessages.type: _sentence(gettext_lazy("`%(task)s` waits for a message to the workflow")),
+    SubWorkflow.type: _sentence(gettext_lazy("`%(task)s` waits for its sub-workflow")),
+    Join.type: _sentence(gettext_lazy("`%(task)s` waits for the branches that it joins")),
+    ExclusiveJoin.type: _sentence(gettext_lazy("`%(task)s` waits for the first of its branches")),
+    DoWhile.type: _sentence(gettext_lazy("`%(task)s` is in turn %(turn)s")),
+    ForEach.type: _sentence(gettext_lazy("`%(task)s` waits for its items; %(turn)s have begun")),
+    ForEachItem.type: _sentence(gettext_lazy("`%(task)s` waits for what is done for its item")),
+    TryCatch.type: _describe_phase,
 }
 
 

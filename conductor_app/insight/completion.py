@@ -15,9 +15,8 @@ from ..core.document.checks.field_specs import (
 from ..core.document.checks.fields import FieldTable
 from ..core.document.lint import LintContext, PayloadShape
 from ..core.document.lint.output_shapes import step_output_shape, workflow_input_shape
-from ..core.document.lint.step_positions import StepSpot, all_steps
-from ..core.document.parts import type_of
-from ..core.document.policy import BUILT_IN_TYPES
+from ..core.step_structure import type_of
+from ..core.step_tree import StepSpot, walk
 from ..core.step_types import STEP_TYPES
 from ..models import WorkflowDefinition
 
@@ -42,12 +41,12 @@ CHOICES = {
     "method": ["GET", "POST", "PUT", "PATCH", "DELETE"],
     "action": list(ACTIONS),
 }
-STEP_TYPES = sorted({*STEP_TYPES, *BUILT_IN_TYPES})
+STEP_TYPE_NAMES = sorted(STEP_TYPES)
 
 
 def complete_workflow(document: Mapping[str, Any], known: LintContext) -> dict[str, Any]:
     """Everything that completion chooses from in this workflow definition."""
-    found = {spot.ref: spot for spot in all_steps(document.get("tasks")) if spot.ref}
+    found = {spot.ref: spot for spot in walk(document.get("tasks")) if spot.ref}
     variables = document.get("variables")
     return {
         **_common_choices(known),
@@ -85,7 +84,7 @@ def complete_handler() -> dict[str, Any]:
 def _common_choices(known: LintContext) -> dict[str, Any]:
     return {
         "choices": CHOICES,
-        "stepTypes": STEP_TYPES,
+        "stepTypes": STEP_TYPE_NAMES,
         "tasks": sorted(known.tasks or ()),
         "workflows": sorted(known.workflows or ()),
         "taskParts": ["output", "input", *TASK_FACTS],

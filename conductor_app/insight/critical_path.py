@@ -7,7 +7,8 @@ from typing import Any
 
 from django.db.models import OuterRef, Subquery
 
-from ..core.nesting import step_sequences
+from ..core.step_structure import DEFAULT_TYPE, Flow, structure_of_step
+from ..core.step_tree import bodies_of
 from ..models import Attempt, Run, Task
 from .attempt_waits import CONTAINER_STEP_TYPES
 from .parsed_definitions import parsed_definition
@@ -27,7 +28,7 @@ class TaskSpan:
     begin: int
     end: int
     seq: int
-    type: str = "SIMPLE"
+    type: str = DEFAULT_TYPE
     iteration_path: tuple[str, ...] = ()
     branch_head: str = ""
     status: str = "COMPLETED"
@@ -44,17 +45,13 @@ def enclosing_branches(
     """Of each step, the branches of forks that it lies in, the outermost first."""
     found: dict[str, tuple[Branch, ...]] = {}
     for task in tasks:
-        ref, kind = str(task.get("taskReferenceName")), task.get("type")
+        ref, structure = str(task.get("taskReferenceName")), structure_of_step(task)
         found[ref] = above
-        deeper = loops + ITERATION_LEVELS.get(str(kind), 0)
-        for number, inner in enumerate(step_sequences(task)):
-            place = (*above, (ref, loops, number)) if kind == "FORK_JOIN" else above
-            found |= enclosing_branches(inner, place, deeper)
+        deeper = loops + structure.iterates + bool(structure.item_type)
+        for number, body in enumerate(bodies_of(task)):
+            place = (*above, (ref, loops, number)) if structure.flow is Flow.FORK else above
+            found |= enclosing_branches(body.steps, place, deeper)
     return found
-
-
-ITERATION_LEVELS = {"DO_WHILE": 1, "FOR_EACH": 2}
-"""How many turns a step adds to the names of those inside it."""
 
 
 def critical_path(

@@ -5,8 +5,9 @@ from typing import Any
 
 from ..core.document.lint import LintContext, PayloadShape
 from ..core.document.lint.output_shapes import merge_shapes, task_output_shape, value_shape, workflow_output_shape
-from ..core.document.lint.step_positions import all_steps
-from ..core.document.parts import type_of
+from ..core.step_structure import type_of
+from ..core.step_tree import walk
+from ..core.step_types.wait_for_webhook import WaitForWebhook
 from ..models import Attempt, Poller, Run, TaskDefinition, Webhook, WorkflowDefinition
 
 LARGEST_EXAMPLE = 64_000
@@ -20,7 +21,7 @@ def definition_context(documents: Iterable[Mapping[str, Any]], *, with_examples:
     `with_examples`: also what the newest runs of them have given.
     """
     documents = list(documents)
-    found = [spot for document in documents for spot in all_steps(document.get("tasks"))]
+    found = [spot for document in documents for spot in walk(document.get("tasks"))]
     subs = {name for spot in found for name in named_workflows(spot.step)}
     workflows = _versions_by_name()
     outputs = _example_shapes(documents) if with_examples else {}
@@ -30,7 +31,7 @@ def definition_context(documents: Iterable[Mapping[str, Any]], *, with_examples:
         outputs=outputs,
         workflow_outputs=_output_shapes(subs & workflows.keys()),
         worked=frozenset(Poller.objects.order_by().values_list("task_type", flat=True).distinct()),
-        received=_received_events() if any(type_of(spot.step) == "WAIT_FOR_WEBHOOK" for spot in found) else None,
+        received=_received_events() if any(type_of(spot.step) == WaitForWebhook.type for spot in found) else None,
     )
 
 

@@ -2,7 +2,7 @@
 
 from django.db.models import OuterRef, Subquery
 
-from ..core.document.lint.step_positions import all_steps
+from ..core.step_tree import walk
 from ..models import WorkflowDefinition
 
 MOST = 50
@@ -17,4 +17,4 @@ def newest_definitions():
 def workflows_using_task(name: str) -> list[WorkflowDefinition]:
     """The workflows whose steps name this task: their text says it first, their steps decide."""
     rows = newest_definitions().filter(document__contains=name).order_by("name")[: 4 * MOST]
-    return [row for row in rows if any(spot.name == name for spot in all_steps(row.document.get("tasks")))][:MOST]
+    return [row for row in rows if any(spot.name == name for spot in walk(row.document.get("tasks")))][:MOST]

@@ -5,6 +5,7 @@ from typing import Any
 
 from ..core.errors import NotFound
 from ..core.human_task import named_template
+from ..core.step_types.human import Human
 from ..models import FormTemplate
 
 
@@ -42,7 +43,7 @@ def named_templates(definition: Any) -> set[tuple[str, int]]:
             left += value
         elif isinstance(value, Mapping):
             given = value.get("inputParameters")
-            if value.get("type") == "HUMAN" and isinstance(given, Mapping) and (named := named_template(given)):
+            if value.get("type") == Human.type and isinstance(given, Mapping) and (named := named_template(given)):
                 found.add(named)
             left += value.values()
     return found

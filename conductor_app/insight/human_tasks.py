@@ -15,6 +15,7 @@ from django.db.models.functions import Coalesce, Greatest
 from django.db.models.lookups import Exact
 
 from ..core.errors import Invalid
+from ..core.step_types.human import Human
 from ..models import Attempt, HumanTask, Task
 from .search.documents import STEP, DocumentCondition, parse_document_path
 from .search.sql import contains_words
@@ -160,7 +161,7 @@ def display_names(rows: QuerySet[Attempt], task_filter: HumanTaskFilter, now: in
 
 def _newest_window(task_filter: HumanTaskFilter) -> tuple[QuerySet[Task], int | None]:
     """The newest tasks for people of the statuses asked for, and since when, if that is not all of them."""
-    tasks = Task.objects.filter(type="HUMAN")
+    tasks = Task.objects.filter(type=Human.type)
     statuses = _statuses(task_filter.states)
     if task_filter.workflow_ids:
         return tasks.filter(run__in=task_filter.workflow_ids, status__in=statuses), None

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.document.lint.step_positions import all_steps
-from ..core.document.parts import type_of
 from ..core.simulation.outcomes import INSIDE
+from ..core.step_structure import type_of
+from ..core.step_tree import walk
+from ..core.step_types.sub_workflow import SubWorkflow
 from ..models import WorkflowDefinition
 from .recorded_outputs import recorded_outputs
 
@@ -42,9 +43,9 @@ def _named_sub_workflows(
     document: Mapping[str, Any],
 ) -> Iterator[tuple[str, tuple[str, Any], Mapping[str, Any] | None]]:
     """The sub-workflows that a definition names or holds."""
-    for spot in all_steps(document.get("tasks")):
+    for spot in walk(document.get("tasks")):
         param = spot.step.get("subWorkflowParam")
-        if type_of(spot.step) != "SUB_WORKFLOW" or not spot.ref or not isinstance(param, Mapping):
+        if type_of(spot.step) != SubWorkflow.type or not spot.ref or not isinstance(param, Mapping):
             continue
         inline_document = param.get("workflowDefinition")
         if isinstance(inline_document, Mapping):

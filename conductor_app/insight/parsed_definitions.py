@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from ..core.definition import Definition
 from ..core.document import read_definition
-from ..core.nesting import path_to_step
+from ..core.step_tree import path_to_step
 from ..models import ResolvedDefinition, Task
 
 

@@ -5,8 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..core.document.lint.step_positions import all_steps
 from ..core.simulation.outcomes import INSIDE
+from ..core.step_structure import types_where
+from ..core.step_tree import walk
+from ..core.step_types.join import Join
+from ..core.step_types.sub_workflow import SubWorkflow
 from .diagram import StepMark, StepMarks
 
 STATUS_WORDS = {
@@ -14,7 +17,7 @@ STATUS_WORDS = {
     "IN_PROGRESS": "ACTIVE",
     "FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD",
 }
-CONTAINER_TYPES = frozenset(("JOIN", "EXCLUSIVE_JOIN", "DO_WHILE", "FOR_EACH", "TRY_CATCH", "SUB_WORKFLOW"))
+CONTAINER_TYPES = types_where("waits_for_tasks") | {SubWorkflow.type}
 """Types that are open as long as others are."""
 MOST_SHOWN = 300
 MOST_NAMED = 10
@@ -87,7 +90,7 @@ def simulation_report(
         attempts=_simulated_attempts(tasks, started_at, children or {}),
         count=len(tasks),
         until=until,
-        unreached=[spot.ref for spot in all_steps(document.get("tasks")) if spot.ref and spot.ref not in reached],
+        unreached=[spot.ref for spot in walk(document.get("tasks")) if spot.ref and spot.ref not in reached],
         step_marks=_marks_of(tasks[:until]),
         inner={path: _marks_of(inside) for path, inside in _tasks_by_path(tasks[:until], children or {}).items()},
     )
@@ -119,7 +122,9 @@ def _marks_of(tasks: Sequence[dict[str, Any]]) -> StepMarks:
 def _joined_statuses(tasks: Sequence[dict[str, Any]]) -> dict[str, Counter[str]]:
     """How the tasks are for which a join waits, of all turns; only that of a dynamic fork is ever asked for."""
     statuses = [(_ref(task), _status_word(task["status"])) for task in tasks]
-    joins = [(_ref(task), (task.get("inputData") or {}).get("joinOn") or ()) for task in tasks if _type(task) == "JOIN"]
+    joins = [
+        (_ref(task), (task.get("inputData") or {}).get("joinOn") or ()) for task in tasks if _type(task) == Join.type
+    ]
     joined: dict[str, set[str]] = {}
     for join, names in joins:
         joined.setdefault(join, set()).update(name.split("__")[0] for name in names)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from django.utils.translation import gettext as _
 
-from ..core.document.lint.step_positions import all_steps
-from ..core.document.policy import BUILT_IN_TYPES
+from ..core.step_structure import structure_of
+from ..core.step_tree import walk
 from ..models import Poller, TaskDefinition
 from .definition_usage import newest_definitions
 from .task_policy import policy_of, time_limits
@@ -38,13 +38,13 @@ def _count_users(names: set[str]) -> tuple[dict[str, int], bool]:
     counts = dict.fromkeys(names, 0)
     documents = list(newest_definitions().order_by("name").values_list("document", flat=True)[: MOST_WORKFLOWS + 1])
     for document in documents[:MOST_WORKFLOWS]:
-        for name in {spot.name for spot in all_steps(document.get("tasks"))} & names:
+        for name in {spot.name for spot in walk(document.get("tasks"))} & names:
             counts[name] += 1
     return counts, len(documents) > MOST_WORKFLOWS
 
 
 def _find_flags(row: TaskDefinition, users: int, is_worked: bool, is_cut: bool) -> Iterator[tuple[str, str]]:
-    if users and not is_worked and row.name not in BUILT_IN_TYPES:
+    if users and not is_worked and not structure_of(row.name).is_built_in:
         yield "no worker", _("No worker has ever polled for it.")
     if not time_limits(policy_of(row.document)):
         yield "no timeout", _("No time limit at all: if a worker falls silent, the run waits for ever.")

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy
 from ..core.definition import TIME_OUT_RUN, Policy
 from ..core.document import read_policy
 from ..core.retry_backoff import delay_seconds
+from ..core.step_structure import DEFAULT_TYPE
 from .durations import SECOND, format_duration
 
 MOST_DRAWN = 9
@@ -68,7 +69,9 @@ class TimeLimit:
 
 def policy_of(document: Mapping[str, Any]) -> Policy:
     """The policy that a task definition gives to the tasks of its name."""
-    return read_policy({"type": "SIMPLE", "name": str(document.get("name") or ""), "taskDefinition": dict(document)})
+    return read_policy(
+        {"type": DEFAULT_TYPE, "name": str(document.get("name") or ""), "taskDefinition": dict(document)}
+    )
 
 
 def retry_schedule(policy: Policy) -> RetrySchedule:

@@ -18,12 +18,13 @@ from ..core.human_task import (
     parse_assignees,
     parse_question,
 )
+from ..core.step_types.human import Human
 from ..models import Attempt, AuditEntry, HumanTask, Task
 from ..models.fields import dumps
 from .form_templates import template_of
 from .parsed_definitions import parsed_definition
 
-OPEN_HUMAN_TASKS = Task.objects.filter(type="HUMAN", status="ACTIVE")
+OPEN_HUMAN_TASKS = Task.objects.filter(type=Human.type, status="ACTIVE")
 MOST = 500
 """So many are looked at, those that have waited longest."""
 LARGEST_READ = 32 * 1024

@@ -8,7 +8,9 @@ from django.utils.translation import gettext as _
 
 from ..core.document.lint import BROKEN, LintContext, lint_definition
 from ..core.document.lint.findings import NO_TIMEOUT, NO_WORKER
-from ..core.document.lint.step_positions import all_steps
+from ..core.step_tree import walk
+from ..core.step_types.start_workflow import StartWorkflow
+from ..core.step_types.sub_workflow import SubWorkflow
 from ..models import AuditEntry, Run, Schedule, WorkflowDefinition
 from .definition_context import definition_context, named_workflows
 from .definition_usage import newest_definitions
@@ -62,11 +64,11 @@ def _health_by_name(names: Iterable[str], now: int) -> tuple[dict[str, VersionHe
 def _count_callers(names: set[str]) -> dict[str, int]:
     """How many workflows and schedules start each of these."""
     counts = dict.fromkeys(names, 0)
-    callers = newest_definitions().filter(document__contains="SUB_WORKFLOW") | newest_definitions().filter(
-        document__contains="START_WORKFLOW"
+    callers = newest_definitions().filter(document__contains=SubWorkflow.type) | newest_definitions().filter(
+        document__contains=StartWorkflow.type
     )
     for caller in callers[:MOST_USERS]:
-        called = {name for spot in all_steps(caller.document.get("tasks")) for name in named_workflows(spot.step)}
+        called = {name for spot in walk(caller.document.get("tasks")) for name in named_workflows(spot.step)}
         for name in called & names - {caller.name}:
             counts[name] += 1
     for name in Schedule.objects.filter(workflow_name__in=list(names)).values_list("workflow_name", flat=True):

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..core.fingerprints import LONGEST, SECONDHAND, build_of, fingerprint, normalize_message, telling_line
+from ..core.fingerprints import LONGEST, build_of, fingerprint, normalize_message, telling_line
 from ..core.snapshot import Attempt, Run, Task
 from ..core.standalone.snapshot import StandaloneTask
 from ..core.states import EXPIRED, FAILED, FAILED_FOR_GOOD, RUN
+from ..core.step_types import step_type_of
 from ..models import Failure
 from . import rows
 from .statement_batch import StatementBatch
@@ -42,7 +43,7 @@ def _is_new_failure(attempt: Attempt, seen: Attempt | None) -> bool:
 
 def _is_consequence(attempt: Attempt, task: Task) -> bool:
     """Whether something else has failed before it, and is noted itself."""
-    return task.step.type in SECONDHAND or bool(attempt.child_id)
+    return step_type_of(task.step.type).forwards_failures or bool(attempt.child_id)
 
 
 def _attempt_failure(attempt: Attempt, task: Task, after: Run, now: int) -> list[Any]:

@@ -6,10 +6,11 @@ from typing import Any
 from .. import conf
 from ..core.data_requests import InboxBatch, InboxMessages
 from ..core.snapshot import Run
+from ..core.step_types.pull_workflow_messages import PullWorkflowMessages
 from ..models.fields import loads_decrypted
 from .statements import execute, fetch
 
-WAITING_TYPE = "PULL_WORKFLOW_MESSAGES"
+WAITING_TYPE = PullWorkflowMessages.type
 MESSAGE_LIFETIME_MS = 86_400_000
 """How long a message waits to be taken (execution §10.8)."""
 

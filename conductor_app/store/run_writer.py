@@ -10,6 +10,7 @@ from ..core.effects import CreateTask, DeleteTasks, Effect, PruneIteration, Snap
 from ..core.frozen import fast_replace
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
 from ..core.states import SKIPPED
+from ..core.step_types.event import EventStep
 from ..models import Attempt as AttemptRow
 from ..models import HistoryEntry
 from ..models import Task as TaskRow
@@ -21,7 +22,7 @@ from .child_runs_and_messages import attach_children, insert_messages, insert_st
 from .statement_batch import StaleRow, StatementBatch
 from .statements import CHUNK, placeholders
 
-EVENT_QUEUE = "EVENT"
+EVENT_QUEUE = EventStep.type
 
 
 @dataclass(frozen=True, slots=True)

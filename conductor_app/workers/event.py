@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..core.events import event_name
+from ..core.step_types.event import EventStep
 from ..models import Attempt
 from .sinks import SinkFailed, publish
 from .worker import BuiltInWorker, WorkResult
@@ -11,7 +12,7 @@ from .worker import BuiltInWorker, WorkResult
 class EventWorker(BuiltInWorker):
     """Publishes the task's input to its sink, once (execution §8.15)."""
 
-    type = "EVENT"
+    type = EventStep.type
 
     def inputs_of(self, attempt: Attempt) -> dict[str, Any]:
         """The event. What is told becomes the task's output, so it holds no secrets."""

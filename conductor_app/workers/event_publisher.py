@@ -7,6 +7,7 @@ from django.core.mail import send_mail
 from django.urls import reverse
 
 from .. import clock, conf
+from ..core.step_types.http import HttpStep
 from ..engine import outbox
 from ..models import Message
 from ..models.outbox import ALERT, LISTENER, TASK_LISTENER
@@ -86,7 +87,7 @@ def _page_link(payload: dict) -> str:
 def _post(url: str, facts: dict) -> None:
     """As an HTTP task would do it: past the same guard, within the same limits."""
     wait = LISTENER_TIMEOUT_SECONDS * 1000
-    outcome = WORKERS["HTTP"].perform(
+    outcome = WORKERS[HttpStep.type].perform(
         {
             "uri": url,
             "method": "POST",

@@ -1,5 +1,6 @@
 """HTTP tasks: one request to another system, and its answer as the task's output."""
 
+from conductor_app.core.step_types.http import HttpStep
 from conductor_app.workers.http_exchange import HttpLimits, HttpTransport, RequestFailed, configured_limits
 from conductor_app.workers.worker import BuiltInWorker, WorkResult
 
@@ -9,7 +10,7 @@ __all__ = ["Http", "HttpLimits"]
 class Http(BuiltInWorker):
     """Makes the request that the input describes, unless the guard refuses the address."""
 
-    type = "HTTP"
+    type = HttpStep.type
 
     def __init__(self, limits=configured_limits):
         self._transport = HttpTransport(limits)

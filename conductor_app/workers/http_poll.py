@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conductor_app import conf
+from conductor_app.core.step_types.http_poll import HttpPollStep
 from conductor_app.scripts.pool import ScriptsUnavailable, evaluate
 from conductor_app.workers.http_exchange import HttpTransport, RequestFailed, configured_limits
 from conductor_app.workers.worker import BuiltInWorker, WorkResult
@@ -26,7 +27,7 @@ class InvalidPollInput(Exception):
 class HttpPoll(BuiltInWorker):
     """Asks, and hands its attempt back until the next time: no thread waits, and the task's own timeout ends it."""
 
-    type = "HTTP_POLL"
+    type = HttpPollStep.type
 
     def __init__(self, limits=configured_limits) -> None:
         self._transport = HttpTransport(limits)

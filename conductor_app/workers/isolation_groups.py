@@ -8,7 +8,7 @@ from time import sleep
 from django.db import connections
 
 from .. import conf, notifications
-from ..core.document.policy import ISOLATED_TYPES
+from ..core.step_structure import types_where
 from ..engine.tasks import release_connection
 from . import runner
 
@@ -24,7 +24,7 @@ FINISHING_SECONDS = 2.0
 def queues_of_groups(groups: Iterable[str]) -> list[str]:
     """The queues of these groups; one is written as it stands in a queue's name: `group`, `@space`, `@space-group`."""
     endings = [group if group.startswith("@") else f"-{group}" for group in groups]
-    return [f"{task_type}{ending}" for ending in endings for task_type in sorted(ISOLATED_TYPES)]
+    return [f"{task_type}{ending}" for ending in endings for task_type in sorted(types_where("is_isolated"))]
 
 
 class QueueServer:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conductor_app import conf
+from conductor_app.core.step_types.jdbc import JdbcStep
 from conductor_app.workers.sql import postgresql, sqlite
 from conductor_app.workers.sql.statement import InvalidStatement, SqlLimits, StatementFailed, parse_statement
 from conductor_app.workers.worker import BuiltInWorker, WorkResult
@@ -37,7 +38,7 @@ class Jdbc(BuiltInWorker):
     Each task has a connection of its own: nothing that a statement sets outlives it.
     """
 
-    type = "JDBC"
+    type = JdbcStep.type
 
     def __init__(self, site: Callable[[], JdbcSettings] = configured_connections) -> None:
         self._settings = site

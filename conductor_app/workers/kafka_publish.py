@@ -5,6 +5,7 @@ import socket
 from typing import Any
 
 from .. import conf
+from ..core.step_types.kafka_publish import KafkaPublishStep
 from .network_guard import AddressRefused, Guard
 from .sinks import PROVIDERS, SinkFailed
 from .sinks.kafka import send_message
@@ -20,7 +21,7 @@ class InvalidKafkaRequest(Exception):
 class KafkaPublish(BuiltInWorker):
     """Puts `kafka_request.value` into a topic (execution §8.22)."""
 
-    type = "KAFKA_PUBLISH"
+    type = KafkaPublishStep.type
 
     def __init__(self) -> None:
         self._guard = Guard(lambda: conf.http_task_allowed_networks)

@@ -1,5 +1,7 @@
 """What the editor shows for a new definition: the smallest that works, with what most people fill in."""
 
+from ...core.step_structure import DEFAULT_TYPE
+
 NEW_WORKFLOW = {
     "name": "my_workflow",
     "version": 1,
@@ -9,7 +11,7 @@ NEW_WORKFLOW = {
         {
             "name": "my_task",
             "taskReferenceName": "first",
-            "type": "SIMPLE",
+            "type": DEFAULT_TYPE,
             "inputParameters": {"order": "${workflow.input.order}"},
         }
     ],

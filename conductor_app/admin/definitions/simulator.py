@@ -8,9 +8,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
-from ...core.document.lint.step_positions import all_steps
 from ...core.errors import RequestRefused, ValidationFailed
 from ...core.samples import sample_from_schema
+from ...core.step_tree import walk
 from ...engine import drafts, simulation_cases
 from ...insight.diagram import Diagram
 from ...insight.inner_workflows import inner_workflows
@@ -171,7 +171,7 @@ def _case_saved_message(name: str, row: WorkflowDefinition) -> str:
 
 
 def _all_steps(document: dict[str, Any]) -> list[dict[str, Any]]:
-    return [dict(spot.step) for spot in all_steps(document.get("tasks"))]
+    return [dict(spot.step) for spot in walk(document.get("tasks"))]
 
 
 def _suggest_input(request: HttpRequest, row: WorkflowDefinition, document: dict[str, Any]) -> Any:

@@ -8,7 +8,6 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...core.document.parts import GROWS, shape_of, type_of
 from ...core.samples import sample_from_schema
 from ...core.simulation.outcomes import (
     FAILS,
@@ -22,6 +21,7 @@ from ...core.simulation.outcomes import (
     SimulatedOutcome,
     steps_needing_outcome,
 )
+from ...core.step_structure import Flow, structure_of_step, type_of
 from ...insight.inner_workflows import InnerWorkflow
 from ..form_parsing import parse_json_value
 from ..json_editor import format_json
@@ -131,7 +131,7 @@ def _step_choices(
 ) -> Iterator[StepChoice]:
     for spot in steps_needing_outcome(document):
         ref, output = f"{way}{spot.ref}", _default_choice(spot.ref, tasks.get(spot.name) or {}, recorded)
-        if shape_of(spot.step) == GROWS:
+        if structure_of_step(spot.step).flow is Flow.DYNAMIC_FORK:
             output = {}, _("each of its branches")
         found = inner.get(ref)
         how = SIMULATED_TYPES if found is not None and spot.ref not in recorded else GIVES

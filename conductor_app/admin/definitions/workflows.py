@@ -11,10 +11,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.document.lint import LintFinding
-from ...core.document.lint.step_positions import all_steps
-from ...core.document.parts import type_of
 from ...core.document.semantic_diff import HOLDS_STEPS
 from ...core.errors import RequestRefused
+from ...core.step_structure import type_of
+from ...core.step_tree import walk
 from ...engine import definitions, simulation_cases
 from ...insight.definition_context import definition_context
 from ...insight.version_history import SAMPLE, open_runs, version_history
@@ -138,7 +138,7 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
 
 def _step_context(document: dict[str, Any], ref: str) -> dict[str, Any] | None:
     """One step as the page shows it beside the picture."""
-    spot = next((spot for spot in all_steps(document.get("tasks")) if spot.ref == ref), None)
+    spot = next((spot for spot in walk(document.get("tasks")) if spot.ref == ref), None)
     if spot is None:
         return None
     facts = [(_("Type"), type_of(spot.step)), (_("Task"), spot.name), (_("Place"), spot.path)]

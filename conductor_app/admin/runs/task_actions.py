@@ -8,6 +8,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.states import ATTEMPT, RUN
+from ...core.step_types.wait import Wait
+from ...core.step_types.wait_for_webhook import WaitForWebhook
+from ...core.step_types.yield_ import Yield
 from ...engine import human_tasks, queues
 from ...insight.parsed_definitions import step_after
 from ...models import Attempt
@@ -41,7 +44,7 @@ class TaskAction:
         return list(OUTCOME_LABELS.items())
 
 
-ANSWERABLE_TYPES = ("WAIT", "YIELD", "WAIT_FOR_WEBHOOK")
+ANSWERABLE_TYPES = (Wait.type, Yield.type, WaitForWebhook.type)
 
 
 def _is_queued(attempt: Attempt, now: int) -> bool:

@@ -9,6 +9,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from ...core.step_types.human import Human
 from ...insight.attempt_waits import first_line
 from ...insight.durations import format_duration
 from ...insight.failures import shared_group_of
@@ -89,7 +90,7 @@ class TaskPanel:
     @property
     def is_for_people(self) -> bool:
         """Whether it waits for a person's answer."""
-        return self.attempt is not None and self.attempt.task.type == "HUMAN" and self.attempt.ended_at is None
+        return self.attempt is not None and self.attempt.task.type == Human.type and self.attempt.ended_at is None
 
 
 def task_panel(run: Run, task: Task, query: RunPageQuery, known: KnownVerdicts, now: int) -> TaskPanel:

@@ -90,6 +90,6 @@ def next_keys(step: Step, key: Key, task: Task | None) -> Iterator[Key]:
     """Where control may go from a step in the same turn of its loops; the body of a loop has turns of its own."""
     heads = () if step.inside else step.heads
     forked = task.step_state.get("forked", ()) if task else ()
-    for ref in (*heads, *forked, *step.cases.values(), step.default_case, step.follower):
+    for ref in (*heads, *forked, step.follower):
         if ref:
             yield Key(ref, key.iteration_path)

@@ -9,13 +9,15 @@ from ..definition import Key, Step
 from ..effects import CONTROL_REMOVED, Effect, ResolveTask, SendMessage, TransitionAttempt, UpdateTask, apply_effects
 from ..errors import Conflict, Invalid, NotFound, StepRefused
 from ..input_overrides import INPUT_OVERRIDE_KEY, override_inputs
-from ..nesting import StepLevel, path_to_step, references_inside
 from ..snapshot import Run, Task
 from ..states import SKIPPED
+from ..step_structure import Flow, structure_of
+from ..step_tree import StepLevel, path_to_step, references_inside
 from ..step_types import step_type_of
 from ..step_types.base import completed_task, resolve_inputs
+from ..step_types.cases import case_of_head
 from .skip import skipped_task
-from .step_lookup import JOINS, require_running, steps_skipped_together
+from .step_lookup import is_join, require_running, steps_skipped_together
 
 REASON = "Passed over by a jump to {}."
 
@@ -73,7 +75,7 @@ class JumpBuilder:
 
     def _is_join_of(self, level: StepLevel, task: Task) -> bool:
         """The join of the fork that the target lies in: it waits from the moment on that the fork begins."""
-        is_next = task.key.ref == level.after[0] and task.step.type in JOINS
+        is_next = task.key.ref == level.after[0] and is_join(task.step)
         return is_next and task.is_open and self.task(level.ref) is not None and level.ref != self.target
 
     def _skip_step(self, ref: str) -> None:
@@ -107,22 +109,21 @@ class JumpBuilder:
     def _dynamic_join_of(self, ref: str) -> str | None:
         """The join by which the branches of a dynamic fork are known."""
         step = self.step(ref)
-        return step.follower if step.type == "FORK_JOIN_DYNAMIC" else None
+        return step.follower if structure_of(step.type).flow is Flow.DYNAMIC_FORK else None
 
     def enter_container(self, ref: str, inner: StepLevel) -> None:
         """Enter the fork, switch or loop that the target lies in, if control has not."""
         task = self.task(ref)
         if task is not None and task.status == SKIPPED:
             raise Conflict(f"{self.target} lies in {task.key}, which was skipped.")
-        if self.step(ref).type == "DO_WHILE":
+        structure = structure_of(self.step(ref).type)
+        if structure.iterates:
             self._iteration_path(ref, task)
-        elif self.step(ref).type == "FOR_EACH":
-            self._iteration_path(ref, task)
-            self._iteration_path(self.step(ref).heads[0], self.task(self.step(ref).heads[0]))
-        elif step_type_of(self.step(ref).type).handles_failures:
-            self._iteration_path(ref, task)
-            self._refuse_another_part(ref, inner)
-        elif self.step(ref).type in ("SWITCH", "DECISION"):
+            if structure.item_type:
+                self._iteration_path(self.step(ref).heads[0], self.task(self.step(ref).heads[0]))
+            if structure.flow is Flow.PHASES:
+                self._refuse_another_part(ref, inner)
+        elif structure.flow is Flow.CHOICE:
             self._choose(ref, task, inner)
         elif task is None:
             self._enter_container_step(self.step(ref))
@@ -168,7 +169,7 @@ class JumpBuilder:
             self.apply([UpdateTask(task.key, {"step_state": {**task.step_state, "head": head}})])
             return
         step, key = self.step(ref), Key(ref, self.iteration_path)
-        case = next((name for name, first in step.cases.items() if first == head), "default")
+        case = case_of_head(step, head)
         inputs = resolve_inputs(step, self._context_at(step, key), key, self.run, self.now)
         shown: dict[str, Any] = {"input": {**inputs, "case": case, "hasChildren": "true"}}
         output = {"evaluationResult": [case], "selectedCase": case}

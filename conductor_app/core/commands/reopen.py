@@ -9,6 +9,7 @@ from ..definition import Key
 from ..effects import DeleteTasks, Effect, SendMessage
 from ..snapshot import NEVER, Run, Task
 from ..states import CANCELED, FAILED, TIMED_OUT
+from ..step_structure import structure_of
 from ..step_types import step_type_of
 from .downstream import Downstream, tasks_after_iteration, tasks_by_loop
 
@@ -55,7 +56,9 @@ def failed_tasks(run: Run) -> list[Task]:
 
 def _enclosing_items(run: Run, task: Task) -> tuple[int, ...]:
     loops = zip(task.step.loops, task.key.iteration_path, strict=True)
-    return tuple(iteration for ref, iteration in loops if (step := run.step(ref, task)) and step.type == "FOR_EACH")
+    return tuple(
+        iteration for ref, iteration in loops if (step := run.step(ref, task)) and structure_of(step.type).item_type
+    )
 
 
 def creation_order(task: Task) -> int:

@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 from ..definition import Key, Step
 from ..errors import Busy, Conflict, NotAllowedInState, NotFound
-from ..nesting import phase_in, references_inside
 from ..snapshot import Run, Task
 from ..states import RUNNING
+from ..step_structure import Flow, structure_of
+from ..step_tree import phase_of, references_inside
 from ..step_types import step_type_of
 
-JOINS = ("JOIN", "EXCLUSIVE_JOIN")
 ITERATION_SUFFIX = re.compile(r"(.+)__(\d{1,9})", re.DOTALL)
 
 
@@ -85,7 +85,7 @@ def current_iteration_path(run: Run, step: Step) -> tuple[int, ...]:
 def _phase_for(run: Run, step: Step, ref: str, loop: Task | None) -> int | None:
     """The turn of a step with parts in which it does what is inside it."""
     around = run.step(ref, loop)
-    return phase_in(around.document, step.ref) if around else None
+    return phase_of(around.document, step.ref) if around else None
 
 
 def _check_iterations(run: Run, step: Step, iteration_path: tuple[int, ...]) -> tuple[int, ...]:
@@ -118,6 +118,11 @@ def steps_skipped_together(run: Run, step: Step, source: Task | None, but: str =
 
 
 def _joins_only(join: Step, step: Step, refs: tuple[str, ...]) -> bool:
-    if join.type not in JOINS:
+    if not is_join(join):
         return False
-    return step.type in ("FORK_JOIN", "FORK_JOIN_DYNAMIC") or (bool(join.joins) and set(join.joins) <= set(refs))
+    return structure_of(step.type).forks or (bool(join.joins) and set(join.joins) <= set(refs))
+
+
+def is_join(step: Step) -> bool:
+    """Return True if the step waits for other steps that it names."""
+    return structure_of(step.type).flow is Flow.JOIN

@@ -11,16 +11,15 @@ from ..errors import Conflict, Invalid
 from ..frozen import fast_replace
 from ..input_overrides import INPUT_OVERRIDE_KEY, override_inputs
 from ..masking import masked_names, restore_named
-from ..nesting import StepLevel, part_with, path_to_step, phase_in, references_inside
 from ..rules.advance import enter_step
 from ..snapshot import Run, Task
 from ..states import SKIPPED
+from ..step_structure import Flow, structure_of
+from ..step_tree import StepLevel, path_to_step, phase_of, references_inside
 from ..step_types import step_type_of
 from .jump import abandon_task, definition_step_of
 from .skip import skipped_task
-from .step_lookup import JOINS, require_running, steps_skipped_together
-
-SWITCHES = ("SWITCH", "DECISION")
+from .step_lookup import is_join, require_running, steps_skipped_together
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +108,17 @@ def _upgrade_problems(run: Run, definition: Definition, kept: list[Task], levels
             yield f"{task.key.ref} stands in other loops there."
         elif step.type != task.step.type and (task.is_open or _holds_steps(step) or _holds_steps(task.step)):
             yield f"{task.key.ref} is {task.step.type} here and {step.type} there."
-        elif step.type == "FORK_JOIN_DYNAMIC" and step.follower != task.step.follower:
+        elif structure_of(step.type).flow is Flow.DYNAMIC_FORK and step.follower != task.step.follower:
             yield f"What {task.key.ref} has forked is joined by {task.step.follower} here, by {step.follower} there."
         for ref, iteration in zip(step.loops, task.key.iteration_path, strict=False):
-            if phase_in(definition.steps[ref].document, task.key.ref) not in (None, iteration):
+            if phase_of(definition.steps[ref].document, task.key.ref) not in (None, iteration):
                 yield f"{task.key.ref} stands in another part of {ref} there."
     for task in open_tasks:
         yield from _position_problems(run, definition, task, open_tasks, levels[task.key])
 
 
 def _holds_steps(step: Step) -> bool:
-    return bool(step.heads or step.cases or step.default_case or step.type == "FORK_JOIN_DYNAMIC")
+    return bool(step.heads) or structure_of(step.type).flow is Flow.DYNAMIC_FORK
 
 
 def _position_problems(
@@ -131,8 +130,8 @@ def _position_problems(
             yield f"{task.key.ref} lies in {level.ref} there, which this run has not entered."
     for number, level in enumerate(path):
         iteration_path = task.key.iteration_path[: len(definition.steps[level.ref].loops)]
-        is_join = number == len(path) - 1 and task.step.type in JOINS
-        for ref in level.before[:-1] if is_join else level.before:
+        is_own_join = number == len(path) - 1 and is_join(task.step)
+        for ref in level.before[:-1] if is_own_join else level.before:
             within = {ref, *references_inside(definition.steps[ref].document)}
             if early := next(
                 (
@@ -183,7 +182,7 @@ def _upgrade_effects(
         for key in plan.completed
     ]
     after = apply_effects(after, made)
-    rest = [*_update_switch_heads(run, after), *_update_handlers(after), *_stop_successors(run, after, plan)]
+    rest = [*_update_states(run, after), *_stop_successors(run, after, plan)]
     after = apply_effects(after, rest)
     return [*effects, *made, *rest, *_start_over(run, after, ctx, now)]
 
@@ -204,30 +203,14 @@ def _output_for(outputs: Mapping[str, Any], key: Key) -> dict[str, Any]:
     return given if isinstance(given, dict) else {} if given is None else {"result": given}
 
 
-def _update_switch_heads(before: Run, after: Run) -> Iterator[Effect]:
-    """A switch that has chosen goes on with what its case begins with now."""
+def _update_states(before: Run, after: Run) -> Iterator[Effect]:
+    """Adapt what tasks keep for their steps to the steps of the other version."""
     for task in after.tasks.values():
-        old = before.tasks.get(task.key)
-        if task.step.type not in SWITCHES or old is None or task.branch_head or not task.step_state.get("head"):
+        if task.branch_head:
             continue
-        head = task.step_state["head"]
-        case = next((name for name, first in old.step.cases.items() if first == head), None)
-        fresh = task.step.default_case if case is None else task.step.cases.get(case, task.step.default_case)
-        if fresh != head:
-            yield UpdateTask(task.key, {"step_state": {**task.step_state, "head": fresh}})
-
-
-def _update_handlers(after: Run) -> Iterator[Effect]:
-    """A failure is handled where the tasks of its handler stand now."""
-    for task in after.tasks.values():
-        if (handler := task.step_state.get("handler")) is None or task.branch_head:
-            continue
-        depth = len(task.key.iteration_path)
-        tasks = (each for each in after.tasks.values() if task.key.ref in each.step.loops[depth : depth + 1])
-        refs = [each.key.ref for each in tasks if each.key.iteration_path[: depth + 1] == (*task.key.iteration_path, 2)]
-        part = next(filter(None, (part_with(task.step.document, ref) for ref in refs)), handler)
-        if part != handler:
-            yield UpdateTask(task.key, {"step_state": {**task.step_state, "handler": part}})
+        state = step_type_of(task.step.type).upgraded_state(task, before.tasks.get(task.key), after)
+        if state != task.step_state:
+            yield UpdateTask(task.key, {"step_state": state})
 
 
 def _stop_successors(before: Run, after: Run, plan: UpgradePlan) -> Iterator[Effect]:
@@ -249,14 +232,14 @@ def _stop_successors(before: Run, after: Run, plan: UpgradePlan) -> Iterator[Eff
 
 def _is_waited_for(before: Run, after: Run, task: Task) -> bool:
     """Whether the task is a fork whose join still waits, or the end of a branch of such a fork."""
-    if task.step.type in ("FORK_JOIN", "FORK_JOIN_DYNAMIC"):
+    if structure_of(task.step.type).forks:
         return _is_open(after, task.step.follower, task.key.iteration_path)
     if any(step_type_of(task.step.type).successors(before.tasks[task.key])):
         return False
     steps = after.definition.steps
     path = path_to_step(after.definition.document.get("tasks") or (), task.key.ref)
     around = [steps[level.ref] for level in path[:-1] if steps[level.ref].loops == task.step.loops]
-    forks = [step for step in around if step.type == "FORK_JOIN"]
+    forks = [step for step in around if structure_of(step.type).flow is Flow.FORK]
     return bool(forks) and _is_open(after, forks[-1].follower, task.key.iteration_path)
 
 

@@ -7,6 +7,8 @@ takes the definitions out first.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..step_structure import Flow, structure_of_step
+
 PARAM, DEFINITION = "subWorkflowParam", "workflowDefinition"
 Path = tuple[Any, ...]
 
@@ -38,7 +40,8 @@ def inputs_without_definitions(step: Mapping[str, Any]) -> Any:
     Only a dynamic fork makes steps of its inputs; in the inputs of other steps a definition is data like any other.
     """
     inputs = step.get("inputParameters")
-    return extract_definitions(inputs)[0] if step.get("type") == "FORK_JOIN_DYNAMIC" else inputs
+    makes_steps = structure_of_step(step).flow is Flow.DYNAMIC_FORK
+    return extract_definitions(inputs)[0] if makes_steps else inputs
 
 
 def param_without_definition(step: Mapping[str, Any]) -> Any:

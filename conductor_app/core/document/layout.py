@@ -8,10 +8,9 @@ from typing import Any
 from ..definition import Policy, Step
 from ..errors import ValidationError, ValidationFailed
 from ..frozen import fast_replace
+from ..step_structure import Flow, structure_of, type_of
+from ..step_tree import MAX_DEPTH
 from .policy import read_policy, read_whole_number
-
-DEEPEST = 60
-"""How deep steps may be nested in one another."""
 
 Document = Mapping[str, Any]
 
@@ -24,15 +23,6 @@ def _named_secrets(task: Document) -> frozenset[str]:
     template = (task.get("taskDefinition") or {}).get("inputTemplate") or {}
     written = json.dumps([task.get("inputParameters") or {}, template], default=str)
     return frozenset(SECRET.findall(written))
-
-
-def try_catch_parts(task: Document) -> Iterator[tuple[str, Sequence[Document]]]:
-    """The lists of steps in a TRY_CATCH, by the names of its parts."""
-    yield "try", task.get("tryTasks") or ()
-    for index, case in enumerate(task.get("catchCases") or ()):
-        yield f"catch {index}", case.get("tasks") or ()
-    yield "catch default", task.get("catchDefault") or ()
-    yield "finally", task.get("finallyTasks") or ()
 
 
 def item_reference(ref: str) -> str:
@@ -49,8 +39,8 @@ class LayoutBuilder:
 
     def sequence(self, tasks: Sequence[Document], after: str | None, loops: tuple[str, ...], depth: int) -> str | None:
         """Lay out steps that follow one another; `after` follows the last. Returns the reference of the first."""
-        if depth > DEEPEST:
-            raise ValidationFailed([ValidationError("tasks", f"Tasks are nested more than {DEEPEST} levels deep.")])
+        if depth > MAX_DEPTH:
+            raise ValidationFailed([ValidationError("tasks", f"Tasks are nested more than {MAX_DEPTH} levels deep.")])
         if not tasks:
             return after
         refs = [str(task.get("taskReferenceName")) for task in tasks]
@@ -62,11 +52,10 @@ class LayoutBuilder:
         ref = str(task.get("taskReferenceName"))
         if ref in self.steps:
             raise ValidationFailed([ValidationError("tasks", f"taskReferenceName: {ref} is used twice.")])
-        kind = str(task.get("type") or "SIMPLE")
         step = Step(
             ref=ref,
             name=str(task.get("name") or ref),
-            type=kind,
+            type=type_of(task),
             document=task,
             follower=follower,
             loops=loops,
@@ -83,49 +72,25 @@ class LayoutBuilder:
         self.steps[ref] = fast_replace(step, **self._nested_fields(task, step, depth))
 
     def _nested_fields(self, task: Document, step: Step, depth: int) -> dict[str, Any]:
-        """The fields of a step that has steps inside."""
-        if step.type in ("SWITCH", "DECISION"):
-            return self._case_fields(task, step, depth)
-        if step.type == "FORK_JOIN":
-            heads = (self.sequence(branch, None, step.loops, depth + 1) for branch in task.get("forkTasks") or ())
-            return {"heads": tuple(head for head in heads if head)}
-        if step.type == "DO_WHILE":
-            known = set(self.steps)
-            head = self.sequence(task.get("loopOver") or (), None, (*step.loops, step.ref), depth + 1)
-            return {"heads": (head,) if head else (), "inside": frozenset(set(self.steps) - known)}
-        if step.type == "FOR_EACH":
-            return self._for_each_fields(task, step, depth)
-        if step.type == "TRY_CATCH":
-            return self._try_catch_fields(task, step, depth)
-        return {}
-
-    def _for_each_fields(self, task: Document, step: Step, depth: int) -> dict[str, Any]:
-        """The body, in a step that stands for one item."""
-        if not task.get("loopOver"):
+        """Lay out the bodies of a step, and return the fields that refer to them."""
+        structure = structure_of(step.type)
+        bodies = tuple(structure.bodies(task))
+        if not bodies:
             return {}
-        known, item, loops = set(self.steps), item_reference(step.ref), (*step.loops, step.ref)
-        head = self.sequence(task["loopOver"], None, (*loops, item), depth + 1)
-        body = frozenset(set(self.steps) - known)
-        self.steps[item] = Step(
-            item, step.name, "FOR_EACH_ITEM", {}, Policy(), loops=loops, inside=body, heads=(head or "",)
-        )
-        return {"heads": (item,), "inside": body | {item}}
-
-    def _try_catch_fields(self, task: Document, step: Step, depth: int) -> dict[str, Any]:
-        known, loops = set(self.steps), (*step.loops, step.ref)
-        heads = {name: self.sequence(tasks, None, loops, depth + 1) for name, tasks in try_catch_parts(task)}
-        parts = {name: head for name, head in heads.items() if head}
-        return {"parts": parts, "heads": tuple(parts.values()), "inside": frozenset(set(self.steps) - known)}
-
-    def _case_fields(self, task: Document, step: Step, depth: int) -> dict[str, Any]:
-        cases = {
-            case: self._layout_case(tasks, step, depth) for case, tasks in (task.get("decisionCases") or {}).items()
+        known = set(self.steps) if structure.iterates else set()
+        loops = (*step.loops, step.ref) if structure.iterates else step.loops
+        item = item_reference(step.ref) if structure.item_type else ""
+        after = step.follower if structure.flow is Flow.CHOICE else None
+        around = (*loops, item) if item else loops
+        heads = {
+            body.name: self.sequence(body.steps, after, around, depth + 1) if body.steps else None for body in bodies
         }
-        return {"cases": cases, "default_case": self._layout_case(task.get("defaultCase"), step, depth)}
-
-    def _layout_case(self, tasks: Sequence[Document] | None, step: Step, depth: int) -> str | None:
-        """The head of a case; its last step is followed by what follows the switch. None: the case is empty."""
-        return self.sequence(tasks, step.follower, step.loops, depth + 1) if tasks else None
+        inside = frozenset(set(self.steps) - known) if structure.iterates else frozenset()
+        fields: dict[str, Any] = {"bodies": heads, "heads": tuple(filter(None, heads.values())), "inside": inside}
+        if not item:
+            return fields
+        self.steps[item] = Step(item, step.name, structure.item_type, {}, Policy(), loops=loops, **fields)
+        return {"bodies": {item: item}, "heads": (item,), "inside": inside | {item}}
 
 
 def layout_steps(tasks: Sequence[Document], *, loops: tuple[str, ...] = (), is_ad_hoc: bool = True) -> dict[str, Step]:
@@ -145,8 +110,8 @@ def layout_branch(steps: dict[str, Step], head: str, join: str | None) -> dict[s
 
 def _last_steps_of_cases(steps: Mapping[str, Step], switch: Step) -> Iterator[str]:
     """The last steps of the cases of a switch with which a branch ends."""
-    for ref in {*switch.cases.values(), switch.default_case} - {None}:
-        step = steps[str(ref)]
+    for ref in set(switch.heads if structure_of(switch.type).flow is Flow.CHOICE else ()):
+        step = steps[ref]
         while step.follower:
             step = steps[step.follower]
         yield step.ref
@@ -157,7 +122,7 @@ def add_joins(steps: dict[str, Step]) -> dict[str, Step]:
     """The steps, each with the joins that wait for it."""
     joined_by: dict[str, list[str]] = {}
     for join in steps.values():
-        if join.type in ("JOIN", "EXCLUSIVE_JOIN"):
+        if structure_of(join.type).flow is Flow.JOIN:
             for ref in {*join.joins, *(join.document.get("defaultExclusiveJoinTask") or ())}:
                 joined_by.setdefault(ref, []).append(join.ref)
     for ref, joins in joined_by.items():

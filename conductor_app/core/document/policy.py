@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..definition import FIXED, TIME_OUT_RUN, Policy
+from ..step_structure import DEFAULT_TYPE, structure_of_step, type_of
 from .schemas import enforced_schemas
 
 BUILT_IN_LEASE_SECONDS = 120
 """How long a built-in worker may be silent: longer than the longest time that one of them may take for a task."""
-BUILT_IN_TYPES = frozenset(("HTTP", "HTTP_POLL", "JDBC", "EVENT", "KAFKA_PUBLISH"))
-ISOLATED_TYPES = BUILT_IN_TYPES - {"EVENT"}
-"""Those whose tasks wait in the queue of their isolation group and name space (execution §5.2)."""
 LARGEST = 2**31 - 1
 """No span, count or limit is larger: in seconds it is 68 years."""
 AD_HOC = {"retryCount": 3, "retryDelaySeconds": 60, "responseTimeoutSeconds": 3600}
@@ -23,12 +21,12 @@ def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True) -> Policy:
     `is_ad_hoc`: a SIMPLE step without a task definition gets the defaults of one.
     """
     document = task.get("taskDefinition") or {}
-    is_simple = task.get("type", "SIMPLE") == "SIMPLE"
+    structure = structure_of_step(task)
+    is_simple = type_of(task) == DEFAULT_TYPE
     defaults = AD_HOC if document or (is_ad_hoc and is_simple) else {}
     retries = task.get("retryCount")
     lease = read_whole_number(document, "responseTimeoutSeconds", defaults.get("responseTimeoutSeconds", 0))
-    is_built_in = task.get("type") in BUILT_IN_TYPES
-    is_isolated = task.get("type") in ISOLATED_TYPES
+    is_built_in, is_isolated = structure.is_built_in, structure.is_isolated
     return Policy(
         name=document.get("name") or task.get("name") or "",
         retries=read_whole_number(document, "retryCount", defaults.get("retryCount", 0))

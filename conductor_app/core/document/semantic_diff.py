@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .lint.step_positions import StepSpot, all_steps
-from .parts import type_of
+from ..step_structure import type_of
+from ..step_tree import StepSpot, walk
 
 ADDED, REMOVED, CHANGED, MOVED = "added", "removed", "changed", "moved"
 QUIET = frozenset(("createTime", "updateTime", "createdBy", "updatedBy", "version", "ownerApp"))
@@ -65,7 +65,7 @@ def semantic_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Sem
 
 
 def _spots_by_reference(document: Mapping[str, Any]) -> dict[str, StepSpot]:
-    return {spot.ref: spot for spot in all_steps(document.get("tasks")) if spot.ref}
+    return {spot.ref: spot for spot in walk(document.get("tasks")) if spot.ref}
 
 
 def _added_step(spot: StepSpot, document: Mapping[str, Any]) -> SemanticChange:
@@ -92,7 +92,7 @@ def _describe_position(spot: StepSpot, document: Mapping[str, Any]) -> str:
 
 def _enclosing_reference(spot: StepSpot, document: Mapping[str, Any]) -> str:
     """The reference of the step that this one stands inside."""
-    steps = [other for other in all_steps(document.get("tasks")) if spot.path.startswith(f"{other.path}.")]
+    steps = [other for other in walk(document.get("tasks")) if spot.path.startswith(f"{other.path}.")]
     return steps[-1].ref if steps else ""
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..definition import TIME_OUT_RUN, Definition
+from ..definition import TIME_OUT_RUN, Definition, Step
+from ..step_structure import Flow, structure_of
 from .layout import layout_steps
 from .policy import read_whole_number
 from .schemas import enforced_schemas
@@ -25,9 +26,14 @@ def read_definition(document: Mapping[str, Any], *, hash: str = "", publishes_ta
         **enforced_schemas(document, by_default=True),
         output_parameters=document.get("outputParameters") or {},
         # What a dynamic fork makes may be permissive too; only its input says so.
-        has_permissive=any(step.permissive or step.type == "FORK_JOIN_DYNAMIC" for step in steps.values()),
+        has_permissive=any(step.permissive or makes_branches(step) for step in steps.values()),
         publishes_task_events=publishes_task_events,
         publishes_listener_events=publishes_task_events
         or bool(document.get("workflowStatusListenerEnabled"))
-        or any(step.document.get("onStateChange") or step.type == "FORK_JOIN_DYNAMIC" for step in steps.values()),
+        or any(step.document.get("onStateChange") or makes_branches(step) for step in steps.values()),
     )
+
+
+def makes_branches(step: Step) -> bool:
+    """Return True if tasks of the step bring steps of their own, which the definition does not show."""
+    return structure_of(step.type).flow is Flow.DYNAMIC_FORK

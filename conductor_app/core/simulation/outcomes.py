@@ -3,10 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..document.lint.step_positions import StepSpot, all_steps
-from ..document.parts import GROWS, shape_of, type_of
-from ..document.policy import BUILT_IN_TYPES
-from ..step_types import STEP_TYPES
+from ..step_structure import structure_of_step
+from ..step_tree import StepSpot, walk
 from .simulated_run import SimulationScript, TaskMock
 
 GIVES, FAILS, FAILS_FOR_GOOD, TIMES_OUT, STAYS = "gives", "fails", "fails_for_good", "times_out", "stays"
@@ -23,9 +21,6 @@ INSIDE = ">"
 """Stands between a sub-workflow's step and a step of that sub-workflow."""
 ENOUGH = 300
 """Attempts of one step that something is said for: loops take one each turn."""
-WORKED = frozenset(
-    ("SIMPLE", "DYNAMIC", "EVENT", "HUMAN", "PULL_WORKFLOW_MESSAGES", "SUB_WORKFLOW", "WAIT_FOR_WEBHOOK", "YIELD")
-)
 
 
 class SimulatedOutcome(NamedTuple):
@@ -38,19 +33,9 @@ class SimulatedOutcome(NamedTuple):
 
 def steps_needing_outcome(document: Mapping[str, Any]) -> Iterator[StepSpot]:
     """The steps that somebody outside ends, so that a try must be told how; a dynamic fork stands for its branches."""
-    for spot in all_steps(document.get("tasks")):
-        kind = type_of(spot.step)
-        is_work = kind in WORKED or kind in BUILT_IN_TYPES or kind not in STEP_TYPES
-        is_told = (is_work and shape_of(spot.step) == "leaf") or shape_of(spot.step) == GROWS
-        if spot.ref and (is_told or waits_without_end(spot.step)):
+    for spot in walk(document.get("tasks")):
+        if spot.ref and structure_of_step(spot.step).needs_simulated_result(spot.step):
             yield spot
-
-
-def waits_without_end(step: Mapping[str, Any]) -> bool:
-    """Whether a WAIT names no end of its own."""
-    given = step.get("inputParameters")
-    inputs = given if isinstance(given, Mapping) else {}
-    return type_of(step) == "WAIT" and not (inputs.get("duration") or inputs.get("until"))
 
 
 def build_script(outcomes: Mapping[str, SimulatedOutcome]) -> SimulationScript:

@@ -1,5 +1,6 @@
-"""The kinds of steps: one module a type, one table that finds it."""
+"""Step types: one module each, and the table that finds them."""
 
+from ..step_structure import DEFAULT_TYPE, STEP_STRUCTURES
 from .base import StepType
 from .decision import DecisionStep
 from .do_while import DoWhile
@@ -10,10 +11,14 @@ from .for_each import ForEach
 from .for_each_item import ForEachItem
 from .fork_join import ForkJoin
 from .fork_join_dynamic import ForkJoinDynamic
+from .http import HttpStep
+from .http_poll import HttpPollStep
 from .human import Human
 from .inline import Inline
+from .jdbc import JdbcStep
 from .join import Join
 from .json_jq_transform import JsonJqTransform
+from .kafka_publish import KafkaPublishStep
 from .lambda_ import Lambda
 from .noop import Noop
 from .pull_workflow_messages import PullWorkflowMessages
@@ -28,12 +33,10 @@ from .wait import Wait
 from .wait_for_webhook import WaitForWebhook
 from .yield_ import Yield
 
-SIMPLE = Simple()
-
 STEP_TYPES: dict[str, StepType] = {
-    kind.type: kind
-    for kind in (
-        SIMPLE,
+    step_type.type: step_type
+    for step_type in (
+        Simple(),
         Dynamic(),
         Switch(),
         DecisionStep(),
@@ -59,10 +62,16 @@ STEP_TYPES: dict[str, StepType] = {
         Lambda(),
         JsonJqTransform(),
         Noop(),
+        HttpStep(),
+        HttpPollStep(),
+        JdbcStep(),
+        KafkaPublishStep(),
     )
 }
+"""All step types by name. A new type is one module in this package and one line here."""
+STEP_STRUCTURES.update(STEP_TYPES)
 
 
-def step_type_of(step_type: str) -> StepType:
-    """The kind of a step type; a type that is not in the table is work for a worker of that name."""
-    return STEP_TYPES.get(step_type, SIMPLE)
+def step_type_of(type: str) -> StepType:
+    """Return the step type of this name; workers execute the tasks of a type that is not registered."""
+    return STEP_TYPES.get(type) or STEP_TYPES[DEFAULT_TYPE]

@@ -11,16 +11,16 @@ from ..frozen import fast_replace
 from ..ids import derived_id
 from ..snapshot import FIRST_NUMBER, FORMER_WORKERS, NEVER, Attempt, Run, Task
 from ..states import ACTIVE, ATTEMPT, COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED
+from ..step_structure import StepStructure
 from ..timers import next_timer, set_due_at
 
 TASK_END = {COMPLETED: COMPLETED, FAILED: ACTIVE, FAILED_FOR_GOOD: ACTIVE}
 """The status of a task whose attempt is created with this status: a failed one is left to the retry rule."""
 
 
-class StepType:
-    """How one type of step behaves. A kind knows no other kind."""
+class StepType(StepStructure):
+    """How one type of step behaves. A type knows no other type."""
 
-    type = ""
     is_queued = False  # its attempts wait in a queue for a worker
     waits_for_tasks = False  # it is open until other tasks of the run have ended
     is_retried = True  # a failed attempt may be tried again (execution §3)
@@ -59,6 +59,13 @@ class StepType:
     def failed_iteration(self, task: Task) -> int | None:
         """The turn with which it failed, where it went on to others before its end; a further try begins there."""
         return None
+
+    def upgraded_state(self, task: Task, old: Task | None, run: Run) -> Mapping[str, Any]:
+        """Return the state of a task whose run has moved to another version of its definition.
+
+        `task`: with its step in the other version. `old`: the task before the move. `run`: after the move.
+        """
+        return task.step_state
 
     def reopen(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
         """The effects that open the same attempt again, its clocks anew; a step with turns goes on in this one."""

@@ -1,10 +1,13 @@
 """What the steps with cases share: how a value names a case, and where control goes from the step."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..definition import Key
+from ..definition import Key, Step
 from ..snapshot import Task
+from ..step_structure import Body, Document, Flow, as_steps, body_at, structure_of
+
+DEFAULT_CASE = "defaultCase"
 
 
 def case_text(value: Any) -> str:
@@ -16,6 +19,36 @@ def case_text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
+
+
+def case_bodies(step: Document) -> Iterator[Body]:
+    """Yield the bodies of the cases, and last the one for every other value."""
+    cases = step.get("decisionCases")
+    for case, steps in cases.items() if isinstance(cases, dict) else ():
+        place = f"decisionCases[{case}]"
+        yield Body(place, ("decisionCases", case), place, as_steps(steps), str(case))
+    yield body_at(step, DEFAULT_CASE, label="otherwise")
+
+
+def is_choice(step: Step) -> bool:
+    """Return True if the step leads to one of several cases."""
+    return structure_of(step.type).flow is Flow.CHOICE
+
+
+def case_of_head(step: Step, head: str) -> str:
+    """Return the name of the case that begins with this step."""
+    names = (name for name, first in step.bodies.items() if first == head and name != DEFAULT_CASE)
+    return next((name[len("decisionCases[") : -1] for name in names), "default")
+
+
+def upgraded_head(task: Task, old: Task | None) -> Mapping[str, Any]:
+    """Return the state in which a step that has chosen leads to what its case begins with now."""
+    head = task.step_state.get("head")
+    if old is None or not head:
+        return task.step_state
+    bodies, default = task.step.bodies, task.step.bodies.get(DEFAULT_CASE)
+    case = next((name for name, first in old.step.bodies.items() if first == head and name != DEFAULT_CASE), None)
+    return {**task.step_state, "head": default if case is None else bodies.get(case, default)}
 
 
 def case_inputs(case: str, head: str | None) -> dict[str, str]:

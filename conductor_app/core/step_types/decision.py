@@ -1,15 +1,16 @@
 """DECISION: control goes to one of several cases; SWITCH in its older form."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
 from ..errors import StepRefused
-from ..snapshot import Task
+from ..snapshot import Run, Task
+from ..step_structure import Body, Document, Flow
 from .base import StepType, completed_task, resolve_inputs
-from .cases import case_inputs, case_successor, case_text
+from .cases import DEFAULT_CASE, case_bodies, case_inputs, case_successor, case_text, upgraded_head
 from .evaluation import value_of
 
 
@@ -17,11 +18,15 @@ class DecisionStep(StepType):
     """Over as soon as the case is known; an empty or a missing case gives way to the default (execution §8.4)."""
 
     type = "DECISION"
+    flow = Flow.CHOICE
+    required_fields = ("decisionCases",)
+    output_members = {"caseOutput": None}
+    script_field = "caseExpression"
     is_retried = False
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         case = case_of(step, resolve_inputs(step, ctx, key, ctx.run, now), ctx)
-        head = step.cases.get(case) or step.default_case
+        head = step.bodies.get(f"decisionCases[{case}]") or step.bodies.get(DEFAULT_CASE)
         yield completed_task(
             step,
             key,
@@ -31,6 +36,17 @@ class DecisionStep(StepType):
             step_state={"head": head},
             output={"caseOutput": [case]},
         )
+
+    def bodies(self, step: Document) -> Iterator[Body]:
+        return case_bodies(step)
+
+    def check(self, step: Document, template: Document) -> Iterator[str]:
+        if step.get("caseValueParam") is None and step.get("caseExpression") is None:
+            yield "caseValueParam"
+        yield from super().check(step, template)
+
+    def upgraded_state(self, task: Task, old: Task | None, run: Run) -> Mapping[str, Any]:
+        return upgraded_head(task, old)
 
     def successors(self, task: Task) -> Iterator[Key]:
         return case_successor(task)

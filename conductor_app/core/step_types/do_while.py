@@ -1,5 +1,6 @@
 """DO_WHILE: its body again and again, as long as a condition holds or a list has items."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,18 +10,48 @@ from ..definition import Key, Step
 from ..effects import Effect, PruneIteration, UpdateTask
 from ..errors import StepRefused
 from ..snapshot import Task
+from ..step_structure import Body, Document, Flow, body_at
+from ..step_tree import references_inside
 from .base import StepType, complete_task, completed_task, engine_held_task, fail_task, resolve_inputs
 from .iterations import first_failure, items_of, kept_iterations, outcomes_of_iteration, outputs_by_ref
+
+ITERATION_LIMIT = re.compile(r"iteration['\"]?\]?\s*<(=?)\s*(\d{1,9})\b")
+"""A comparison of the iteration with a number in a loop condition."""
 
 
 class DoWhile(StepType):
     """Active while it turns; leads to the head of its body in the present turn (execution §8.9)."""
 
     type = "DO_WHILE"
+    flow = Flow.LOOP
+    required_fields = ("loopOver",)
+    script_field = "loopCondition"
+    allows_python = True
+    checks_bodies = False
+    forwards_failures = True
     waits_for_tasks = True
     is_retried = False
     is_reopened = True
     counts_iterations = True
+
+    def bodies(self, step: Document) -> Iterator[Body]:
+        if step.get("loopOver"):
+            yield body_at(step, "loopOver")
+
+    def check(self, step: Document, template: Document) -> Iterator[str]:
+        # An empty condition passes: then the list of items alone decides.
+        if step.get("loopCondition") is None:
+            yield "loopCondition"
+        yield from super().check(step, template)
+
+    def script_inputs(self, step: Document) -> set[str]:
+        own = step.get("taskReferenceName")
+        names = {own} if isinstance(own, str) else set()
+        return {"loopIndex", "loopItem", *names, *references_inside(step)}
+
+    def max_iterations(self, step: Document) -> int:
+        found = ITERATION_LIMIT.search(str(step.get("loopCondition") or ""))
+        return int(found[2]) + bool(found[1]) if found else 0
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if not step.heads:

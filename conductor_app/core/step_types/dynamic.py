@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 from ..decision_context import DecisionContext
 from ..definition import Key, Step
-from ..document.policy import BUILT_IN_LEASE_SECONDS, BUILT_IN_TYPES
+from ..document.policy import BUILT_IN_LEASE_SECONDS
 from ..effects import Effect
 from ..errors import StepRefused
 from ..frozen import fast_replace
+from ..step_structure import structure_of
 from .base import StepType, resolve_inputs
 from .queued import async_marker, queued_task
 
@@ -19,6 +20,8 @@ class Dynamic(StepType):
     """A worker's task whose name is the value of the input that `dynamicTaskNameParam` names (execution §8.2)."""
 
     type = "DYNAMIC"
+    required_fields = ("dynamicTaskNameParam",)
+    result_comes_from_outside = True
     is_queued = True
     is_completed_externally = True
 
@@ -32,7 +35,7 @@ class Dynamic(StepType):
             )
         if len(name) > LONGEST_NAME or "\0" in name:
             raise StepRefused(f"The task to run is named by at most {LONGEST_NAME} characters; NUL is none of them.")
-        if name not in BUILT_IN_TYPES:
+        if not structure_of(name).is_built_in:
             yield queued_task(step, key, ctx, now, name, ctx.domain(name), inputs)
             return
         # The server's own workers do it, as they would if the type stood in the definition.

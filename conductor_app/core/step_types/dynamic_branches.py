@@ -9,33 +9,11 @@ from ..document.checks.normalization import coerce_step
 from ..errors import RunCannotContinue, StepRefused
 from ..masking import redact_for_listeners
 from ..snapshot import Run
+from ..step_structure import DEFAULT_TYPE, structure_of
+from .sub_workflow import SubWorkflow
 
 LONGEST_NAME = 255
 LONGEST_EXCERPT = 500
-NO_JOIN = {
-    "FORK_JOIN": "Fork task definition is not followed by a join task.  Check the blueprint",
-    "FORK_JOIN_DYNAMIC": "Dynamic join definition is not followed by a join task.  Check the workflow definition.",
-}
-SYSTEM_TYPES = frozenset(
-    (
-        "HTTP",
-        "HTTP_POLL",
-        "JDBC",
-        "SUB_WORKFLOW",
-        "WAIT",
-        "WAIT_FOR_WEBHOOK",
-        "YIELD",
-        "HUMAN",
-        "INLINE",
-        "SET_VARIABLE",
-        "START_WORKFLOW",
-        "NOOP",
-        "EVENT",
-        "KAFKA_PUBLISH",
-        "JSON_JQ_TRANSFORM",
-        "LAMBDA",
-    )
-)
 
 
 def branch_documents(
@@ -60,8 +38,8 @@ def branch_documents(
 def _from_element_list(step: Step, inputs: dict[str, Any], has_forked: Callable[[], bool]) -> list[dict[str, Any]]:
     """One task for each element of `forkTaskInputs`."""
     workflow = inputs.get("forkTaskWorkflow")
-    kind = "SUB_WORKFLOW" if workflow else str(inputs.get("forkTaskType") or "SIMPLE")
-    name = str(inputs.get("forkTaskName") or workflow or (kind if kind in SYSTEM_TYPES else step.ref))
+    kind = SubWorkflow.type if workflow else str(inputs.get("forkTaskType") or DEFAULT_TYPE)
+    name = str(inputs.get("forkTaskName") or workflow or (kind if structure_of(kind).is_forked_by_type else step.ref))
     prefix = f"_{step.ref}_{name}" if has_forked() else f"_{name}"
     return [
         _element_document(step, inputs, element, index, kind, name, f"{prefix}_{index}")
@@ -78,7 +56,7 @@ def _element_document(step: Step, inputs: dict[str, Any], element: Any, index: i
         "optional": step.optional,
         "inputParameters": {**given, "__index": index},
     }
-    if kind == "SUB_WORKFLOW":
+    if kind == SubWorkflow.type:
         document["subWorkflowParam"] = _sub_workflow_param(inputs, given)
     return document
 
@@ -150,7 +128,7 @@ def _from_legacy_parameter(step: Step, inputs: dict[str, Any], definition: Defin
         {
             "name": task.get("taskName"),
             "taskReferenceName": task.get("referenceName"),
-            "type": task.get("type") or "SIMPLE",
+            "type": task.get("type") or DEFAULT_TYPE,
             "inputParameters": task.get("input") or {},
         }
         for task in tasks
@@ -183,6 +161,6 @@ def require_join(fork: Step, run: Run) -> None:
     """Raise RunCannotContinue unless a JOIN follows the fork; the wording is the original's."""
     follower = run.definition.steps.get(fork.follower or "")
     # What follows a fork inside a dynamic branch is not part of the definition, and is laid out with its join.
-    if (follower is not None and follower.type == "JOIN") or fork.ref not in run.definition.steps:
+    if (follower is not None and structure_of(follower.type).ends_forks) or fork.ref not in run.definition.steps:
         return
-    raise RunCannotContinue(NO_JOIN[fork.type])
+    raise RunCannotContinue(structure_of(fork.type).missing_join)

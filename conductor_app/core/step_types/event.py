@@ -18,6 +18,10 @@ class EventStep(StepType):
     """
 
     type = "EVENT"
+    required_fields = ("sink",)
+    is_built_in = True
+    is_forked_by_type = True
+    result_comes_from_outside = True
     is_queued = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:

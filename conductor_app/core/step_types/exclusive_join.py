@@ -9,6 +9,7 @@ from ..definition import Key, Step
 from ..effects import Effect
 from ..snapshot import Task
 from ..states import SKIPPED
+from ..step_structure import Flow
 from .base import StepType, complete_task, engine_held_task, fail_task, resolve_inputs
 
 
@@ -16,6 +17,8 @@ class ExclusiveJoin(StepType):
     """Ends with the first joined task that has ended, else with the first of its default tasks (execution §8.8)."""
 
     type = "EXCLUSIVE_JOIN"
+    flow = Flow.JOIN
+    forwards_failures = True
     waits_for_tasks = True
     is_retried = False
     is_reopened = True

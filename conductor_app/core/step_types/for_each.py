@@ -27,7 +27,10 @@ from ..definition import Key, Step
 from ..effects import Effect, PruneIteration, TransitionAttempt, UpdateTask
 from ..errors import StepRefused
 from ..snapshot import Task
+from ..step_structure import Body, Document, Flow, body_at
 from .base import StepType, complete_task, completed_task, engine_held_task, resolve_inputs
+from .field_checks import is_expression, is_whole_number, unknown_word_message
+from .for_each_item import ForEachItem
 from .iterations import COUNTED, ENDS_AS, items_of, kept_iterations
 from .outcomes import outcome_of
 
@@ -42,12 +45,31 @@ class ForEach(StepType):
     """
 
     type = "FOR_EACH"
+    flow = Flow.LOOP
+    item_type = ForEachItem.type
+    required_fields = ("loopOver",)
     waits_for_tasks = True
     is_retried = False
     is_reopened = True
     counts_iterations = True
     handles_failures = True
     stops_all_iterations = True
+
+    def bodies(self, step: Document) -> Iterator[Body]:
+        if step.get("loopOver"):
+            yield body_at(step, "loopOver")
+
+    def check(self, step: Document, template: Document) -> Iterator[str]:
+        yield from super().check(step, template)
+        given, name = {**template, **step["inputParameters"]}, step.get("name", "")
+        if step.get("items") in (None, "") and "_items" not in given:
+            yield f"items field is required for taskType: {self.type} taskName: {name}"
+        for field, least in (("parallel", 1), ("keepLastN", 0)):
+            if not is_whole_number(given.get(field), least):
+                yield f"{field} of taskName: {name} must be a whole number from {least} on, or an expression"
+        policy = given.get("onItemFailure")
+        if policy not in (None, "", FAIL, CONTINUE) and not is_expression(policy):
+            yield f"onItemFailure of taskName: {name}: {unknown_word_message(str(policy), (FAIL, CONTINUE))}"
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if not step.heads:

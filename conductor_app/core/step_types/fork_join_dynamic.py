@@ -11,7 +11,9 @@ from ..document.layout import layout_branch, layout_steps
 from ..effects import Effect
 from ..errors import StepRefused, ValidationFailed
 from ..snapshot import Run, Task
+from ..step_structure import Document, Flow
 from .base import StepType, completed_task, resolve_inputs
+from .cases import is_choice
 from .dynamic_branches import branch_documents, require_join
 
 FILLED_BY_FORK = ("dynamicForkTasksParam", "dynamicForkTasksInputParamName")
@@ -21,6 +23,11 @@ class ForkJoinDynamic(StepType):
     """Makes one branch of each task that the input lists, then leads to its join (execution §8.6)."""
 
     type = "FORK_JOIN_DYNAMIC"
+    flow = Flow.DYNAMIC_FORK
+    forwards_failures = True
+    shows_isolation_group = True
+    result_comes_from_outside = True
+    missing_join = "Dynamic join definition is not followed by a join task.  Check the workflow definition."
     is_retried = False
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -32,7 +39,7 @@ class ForkJoinDynamic(StepType):
         refs = [document["taskReferenceName"] for document in documents]
         if used := references_in_use(branch_steps.keys(), step, key, ctx):
             raise StepRefused(f"The forked reference '{used[0]}' is in use already: give each forked task its own.")
-        has_cases = {"has_cases": True} if any(branch_steps[ref].cases for ref in refs) else {}
+        has_cases = {"has_cases": True} if any(is_choice(branch_steps[ref]) for ref in refs) else {}
         shown = {name: value for name, value in inputs.items() if name not in fork_parameters(step)}
         yield completed_task(
             step,
@@ -44,6 +51,18 @@ class ForkJoinDynamic(StepType):
             branch_steps=branch_steps,
             input={**shown, "forkedTasks": refs, "forkedTaskDefs": documents},
         )
+
+    def check(self, step: Document, template: Document) -> Iterator[str]:
+        if "forkTaskInputs" in step["inputParameters"]:
+            return
+        pair = ("dynamicForkTasksParam", "dynamicForkTasksInputParamName")
+        if step.get("dynamicForkJoinTasksParam") is None:
+            yield from (name for name in pair if not step.get(name))
+        elif any(step.get(name) is not None for name in pair):
+            yield (
+                "dynamicForkJoinTasksParam or combination of dynamicForkTasksInputParamName and dynamicForkTasksParam "
+                f"cannot be used together for taskType: {self.type} taskName: {step.get('name', '')}"
+            )
 
     def successors(self, task: Task) -> Iterator[Key]:
         for ref in (*task.step_state.get("forked", ()), task.step.follower):

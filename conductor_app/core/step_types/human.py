@@ -16,6 +16,8 @@ class Human(StepType):
     """Stays open until somebody reports on it (execution §8.14)."""
 
     type = "HUMAN"
+    is_forked_by_type = True
+    result_comes_from_outside = True
     is_completed_externally = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:

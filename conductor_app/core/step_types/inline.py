@@ -14,6 +14,11 @@ class Inline(StepType):
     """Over at once, with the value as `result` (execution §8.17)."""
 
     type = "INLINE"
+    output_members = {"result": None, "error": None}
+    script_field = "inputParameters.expression"
+    allows_python = True
+    shows_isolation_group = True
+    is_forked_by_type = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)

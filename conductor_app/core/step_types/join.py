@@ -9,7 +9,9 @@ from ..definition import Key, Step
 from ..effects import Effect, ResolveTask, TransitionAttempt
 from ..snapshot import Run, Task
 from ..states import CANCELED, COMPLETED_WITH_ERRORS
+from ..step_structure import Flow
 from .base import StepType, complete_task, engine_held_task, fail_task, resolve_inputs
+from .cases import is_choice
 from .outcomes import outcome_of
 
 
@@ -17,6 +19,10 @@ class Join(StepType):
     """Ends with the outputs of what it joined, by reference (execution §8.7)."""
 
     type = "JOIN"
+    flow = Flow.JOIN
+    ends_forks = True
+    forwards_failures = True
+    shows_isolation_group = True
     waits_for_tasks = True
     is_retried = False
     is_reopened = True
@@ -41,7 +47,7 @@ class Join(StepType):
             if not ctx.run.is_whole:
                 raise DataRequired({WholeRun()})
             # A dynamic branch that is a switch goes on in the case that was chosen, unless that is empty.
-            missing += sum(bool(t.step.cases and t.step_state.get("head")) for t in known.values())
+            missing += sum(bool(is_choice(t.step) and t.step_state.get("head")) for t in known.values())
         outcomes: Any
         if ctx.run.is_whole:
             outcomes = [] if missing <= 0 else None

@@ -14,6 +14,10 @@ class JsonJqTransform(StepType):
     """Over at once, with the program's first value as `result` and all of them as `resultList` (execution §8.19)."""
 
     type = "JSON_JQ_TRANSFORM"
+    required_inputs = ("queryExpression",)
+    output_members = {"result": None, "resultList": None, "error": None}
+    shows_isolation_group = True
+    is_forked_by_type = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)

@@ -14,6 +14,9 @@ class Lambda(StepType):
     """Over at once, with what the script returns as `result`; one that fails leaves none (execution §8.18)."""
 
     type = "LAMBDA"
+    output_members = {"result": None, "error": None}
+    script_field = "inputParameters.scriptExpression"
+    is_forked_by_type = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)

@@ -12,6 +12,7 @@ class Noop(StepType):
     """Over at once, with neither input nor output (execution §8.21)."""
 
     type = "NOOP"
+    is_forked_by_type = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         yield completed_task(step, key, ctx.run, now, input={}, output={})

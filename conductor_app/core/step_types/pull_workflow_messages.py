@@ -20,6 +20,7 @@ class PullWorkflowMessages(StepType):
     """
 
     type = "PULL_WORKFLOW_MESSAGES"
+    result_comes_from_outside = True
     is_completed_externally = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:

@@ -17,6 +17,8 @@ class StartWorkflow(StepType):
     """Over as soon as the other run is created (execution §8.11)."""
 
     type = "START_WORKFLOW"
+    output_members = {"workflowId": None}
+    is_forked_by_type = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)

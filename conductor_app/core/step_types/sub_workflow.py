@@ -21,6 +21,9 @@ class SubWorkflow(StepType):
     """Starts a run of its own and ends as that run ends (execution §8.10)."""
 
     type = "SUB_WORKFLOW"
+    required_fields = ("subWorkflowParam",)
+    is_forked_by_type = True
+    result_comes_from_outside = True
     is_completed_externally = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:

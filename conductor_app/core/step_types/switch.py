@@ -1,15 +1,17 @@
 """SWITCH: control goes to one of several cases."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
 from ..expressions import java_text
-from ..snapshot import Task
+from ..snapshot import Run, Task
 from ..states import FAILED
+from ..step_structure import Body, Document, Flow
 from .base import StepType, completed_task, resolve_inputs
-from .cases import case_inputs, case_successor, case_text
+from .cases import DEFAULT_CASE, case_bodies, case_inputs, case_successor, case_text, upgraded_head
 from .evaluation import value_of
 
 
@@ -17,6 +19,11 @@ class Switch(StepType):
     """Over as soon as the case is known; leads to the head of that case (execution §8.3)."""
 
     type = "SWITCH"
+    flow = Flow.CHOICE
+    required_fields = ("evaluatorType", "expression", "decisionCases")
+    output_members = {"evaluationResult": None, "selectedCase": None}
+    script_field = "expression"
+    allows_python = True
     is_retried = False
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -28,7 +35,7 @@ class Switch(StepType):
             return
         # Python tells 1 from 1.0, so the case is named as Conductor prints it.
         case = java_text(answer.value) if language == "python" else case_text(answer.value)
-        head = step.cases.get(case, step.default_case)
+        head = step.bodies.get(f"decisionCases[{case}]", step.bodies.get(DEFAULT_CASE))
         yield completed_task(
             step,
             key,
@@ -38,6 +45,12 @@ class Switch(StepType):
             step_state={"head": head},
             output={"evaluationResult": [case], "selectedCase": case},
         )
+
+    def bodies(self, step: Document) -> Iterator[Body]:
+        return case_bodies(step)
+
+    def upgraded_state(self, task: Task, old: Task | None, run: Run) -> Mapping[str, Any]:
+        return upgraded_head(task, old)
 
     def successors(self, task: Task) -> Iterator[Key]:
         return case_successor(task)

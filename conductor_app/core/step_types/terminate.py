@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
+from ..snapshot import Task
 from ..states import FAILED
+from ..step_structure import Document, Flow
 from .base import StepType, completed_task, resolve_inputs
 
 ENDS = {"COMPLETED": "complete", "FAILED": "fail", "TERMINATED": "terminate"}
@@ -16,6 +18,7 @@ class Terminate(StepType):
     """Ends the run and cancels what is still open (execution §8.12)."""
 
     type = "TERMINATE"
+    flow = Flow.END
     is_retried = False
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -30,5 +33,14 @@ class Terminate(StepType):
         step_state = {"ends": event, "reason": str(inputs.get("terminationReason") or "")}
         yield completed_task(step, key, ctx.run, now, input=inputs, output=output, step_state=step_state)
 
-    def successors(self, task):
+    def successors(self, task: Task) -> Iterator[Key]:
         return iter(())
+
+    def check(self, step: Document, template: Document) -> Iterator[str]:
+        if step["optional"]:
+            yield f"terminate task cannot be optional, taskName: {step.get('name', '')}"
+        if step["inputParameters"].get("terminationStatus") not in ENDS:
+            yield (
+                "terminate task must have an terminationStatus parameter and must be set to COMPLETED, FAILED or "
+                f"TERMINATED, taskName: {step.get('name', '')}"
+            )

@@ -27,22 +27,40 @@ from typing import Any
 from ..data_requests import DataRequired, WholeRun
 from ..decision_context import DecisionContext, conductor_status, conductor_task_type
 from ..definition import Key, Step
+from ..document.checks.field_specs import STEPS
+from ..document.checks.fields import FieldSpec, ObjectOf
+from ..document.checks.values import ListOf, read_mapping
 from ..effects import Effect, TransitionAttempt, UpdateTask
 from ..errors import StepRefused
-from ..expressions.patterns import PatternTooSlow, full_match
-from ..snapshot import Task
+from ..expressions.patterns import BadPattern, PatternTooSlow, compile_pattern, full_match
+from ..snapshot import Run, Task
+from ..step_structure import Body, Document, Flow, as_steps, body_at
+from ..step_tree import body_with, walk
 from .base import StepType, complete_task, engine_held_task, resolve_inputs
+from .field_checks import unknown_word_message
 from .iterations import ENDS_AS, first_failure, outcomes_of_iteration, outputs_by_ref
 
 TRY, CATCH, FINALLY = 1, 2, 3
 """Its phases, as turns: what is in them is told apart like the turns of a loop."""
 NAMES = {TRY: "try", CATCH: "catch", FINALLY: "finally"}
+CATCH_DEFAULT = "catch default"
+MATCHED = ("status", "reason", "taskRef", "taskType")
+FAILED_STATUSES = ("FAILED", "FAILED_WITH_TERMINAL_ERROR", "TIMED_OUT", "CANCELED")
+FIELDS = (
+    FieldSpec("tryTasks", STEPS),
+    FieldSpec("catchCases", ListOf(ObjectOf((FieldSpec("match", read_mapping), FieldSpec("tasks", STEPS))))),
+    FieldSpec("catchDefault", STEPS),
+    FieldSpec("finallyTasks", STEPS),
+)
 
 
 class TryCatch(StepType):
     """Active while its body, its handler or its end goes on; `iteration` is the phase."""
 
     type = "TRY_CATCH"
+    flow = Flow.PHASES
+    fields = FIELDS
+    required_fields = ("tryTasks",)
     waits_for_tasks = True
     is_retried = False
     is_reopened = True
@@ -50,8 +68,31 @@ class TryCatch(StepType):
     handles_failures = True
     has_phases = True
 
+    def bodies(self, step: Document) -> Iterator[Body]:
+        yield body_at(step, "tryTasks", name=NAMES[TRY], label="try", phase=TRY)
+        for number, case in enumerate(as_steps(step.get("catchCases"))):
+            steps = as_steps(case.get("tasks")) if isinstance(case, dict) else []
+            place = f"catchCases[{number}].tasks"
+            label = _handler_label(case, number)
+            yield Body(f"catch {number}", ("catchCases", number, "tasks"), place, steps, label, CATCH)
+        if step.get("catchDefault"):
+            yield body_at(step, "catchDefault", name=CATCH_DEFAULT, label="catch all else", phase=CATCH)
+        if step.get("finallyTasks"):
+            last = body_at(step, "finallyTasks", name=NAMES[FINALLY], label="finally", phase=FINALLY)
+            yield last._replace(is_final=True)
+
+    def check(self, step: Document, template: Document) -> Iterator[str]:
+        yield from super().check(step, template)
+        cases, name = step.get("catchCases") or (), step.get("name", "")
+        if not (cases or step.get("catchDefault") or step.get("finallyTasks")):
+            yield f"taskType: {self.type} taskName: {name} needs catchCases, catchDefault or finallyTasks"
+        refs = {spot.ref for spot in walk(step.get("tryTasks"))}
+        for index, case in enumerate(cases):
+            for problem in match_errors((case or {}).get("match") or {}, refs):
+                yield f"catchCases[{index}].match of taskName: {name}: {problem}"
+
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        if "try" not in step.parts:
+        if not step.bodies.get(NAMES[TRY]):
             raise StepRefused(f"There is nothing to try in {step.ref}: its 'tryTasks' is empty.")
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         yield engine_held_task(step, key, ctx.run, now, iteration=TRY, input=inputs, output={})
@@ -78,7 +119,7 @@ class TryCatch(StepType):
             yield from end_phase(task, task.iteration, output, step_state, now)
             return
         output, step_state = {**output, "caughtBy": name}, {**task.step_state, "handler": name}
-        if name in task.step.parts:
+        if task.step.bodies.get(name):
             yield enter_phase(task, CATCH, output, step_state, now)
         else:
             yield from end_phase(task, CATCH, output, step_state, now)
@@ -92,6 +133,16 @@ class TryCatch(StepType):
     def failed_iteration(self, task: Task) -> int | None:
         return task.step_state.get("failed_in")
 
+    def upgraded_state(self, task: Task, old: Task | None, run: Run) -> Mapping[str, Any]:
+        if (handler := task.step_state.get("handler")) is None:
+            return task.step_state
+        # The failure is handled where the tasks of its handler stand now.
+        depth, catch = len(task.key.iteration_path), (*task.key.iteration_path, CATCH)
+        tasks = (each for each in run.tasks.values() if task.key.ref in each.step.loops[depth : depth + 1])
+        refs = (each.key.ref for each in tasks if each.key.iteration_path[: depth + 1] == catch)
+        bodies = (body_with(task.step.document, ref) for ref in refs)
+        return {**task.step_state, "handler": next((body.name for body in bodies if body), handler)}
+
     def reopen(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
         yield from super().reopen(task, ctx, now)
         if iteration is not None:
@@ -102,12 +153,12 @@ class TryCatch(StepType):
 def head_of_phase(task: Task) -> str | None:
     """Where the present phase begins; None after a move to another definition, where that has no such part."""
     part = task.step_state["handler"] if task.iteration == CATCH else NAMES[task.iteration]
-    return task.step.parts.get(part)
+    return task.step.bodies.get(part)
 
 
 def end_phase(task: Task, phase: int, output: dict[str, Any], step_state: dict[str, Any], now: int) -> Iterator[Effect]:
     """A phase is over: the last one begins, or the step ends as all of it went."""
-    if phase != FINALLY and "finally" in task.step.parts:
+    if phase != FINALLY and task.step.bodies.get(NAMES[FINALLY]):
         yield enter_phase(task, FINALLY, output, step_state, now)
     elif "failed_in" not in step_state:
         yield from complete_task(task, now, output)
@@ -152,7 +203,7 @@ def handler_for(step: Step, error: Mapping[str, Any]) -> str | None:
     for index, case in enumerate(step.document.get("catchCases") or ()):
         if matches_failure(case.get("match") or {}, error):
             return f"catch {index}"
-    return "catch default" if "catch default" in step.parts else None
+    return CATCH_DEFAULT if step.bodies.get(CATCH_DEFAULT) else None
 
 
 def matches_failure(match: Mapping[str, Any], error: Mapping[str, Any]) -> bool:
@@ -170,3 +221,34 @@ def _is_in(pattern: str, reason: str) -> bool:
         return full_match(f".*(?:{pattern}).*", reason, "s")
     except (PatternTooSlow, ValueError):
         return False
+
+
+def match_errors(match: Mapping[str, Any], refs: set[str]) -> Iterator[str]:
+    """Yield what is wrong with the `match` of a handler. `refs`: the steps whose failures it can handle."""
+    for field, value in match.items():
+        if value is None:
+            continue
+        values = value if isinstance(value, list) else [value]
+        if field not in MATCHED:
+            yield unknown_word_message(field, MATCHED)
+        elif not all(isinstance(each, str) for each in values) or (field == "reason" and len(values) != 1):
+            yield f"{field} must be text" + ("" if field == "reason" else ", or a list of texts")
+        elif field == "reason":
+            yield from _pattern_errors(values[0])
+        elif field in ("status", "taskRef"):
+            known = FAILED_STATUSES if field == "status" else refs
+            yield from (unknown_word_message(each, known) for each in values if each not in known)
+
+
+def _pattern_errors(pattern: str) -> Iterator[str]:
+    try:
+        compile_pattern(pattern)
+    except BadPattern as problem:
+        yield f"reason {pattern[:100]!r} cannot be used: {problem}"
+
+
+def _handler_label(case: Any, number: int) -> str:
+    """Return what a handler matches, in a few words."""
+    match = case.get("match") if isinstance(case, dict) else None
+    words = [str(value) for value in match.values() if isinstance(value, str)] if isinstance(match, dict) else []
+    return f"catch {' '.join(words)}" if words else f"catch {number + 1}"

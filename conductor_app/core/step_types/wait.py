@@ -1,7 +1,7 @@
 """WAIT: until a moment has come, or somebody reports on it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -10,7 +10,9 @@ from ..definition import Key, Step
 from ..effects import Effect
 from ..errors import StepRefused
 from ..snapshot import NEVER, Run, Task
+from ..step_structure import Document
 from .base import StepType, complete_task, engine_held_task, resolve_inputs
+from .field_checks import is_expression
 
 SPAN = re.compile(
     r"^\s*(?:(\d+)\s*(?:days|day|d))?\s*(?:(\d+)\s*(?:hours|hour|hrs|hr|h))?\s*(?:(\d+)\s*(?:minutes|minute|mins|min|m))?"
@@ -45,6 +47,8 @@ class Wait(StepType):
     """Completes at its moment, or when it is reported on before (execution §8.13)."""
 
     type = "WAIT"
+    shows_isolation_group = True
+    is_forked_by_type = True
     is_completed_externally = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -57,6 +61,22 @@ class Wait(StepType):
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if task.attempt.ends_at <= now:
             yield from complete_task(task, now, {})
+
+    def check(self, step: Document, template: Document) -> Iterator[str]:
+        duration, until = (step["inputParameters"].get(name) or "" for name in ("duration", "until"))
+        if duration and until:
+            yield "Both 'duration' and 'until' specified. Please provide only one input"
+        for value, parse in ((duration, parse_duration), (until, parse_timestamp)):
+            try:
+                if value and not is_expression(value):
+                    parse(value)
+            except StepRefused as refused:
+                yield refused.message
+
+    def needs_simulated_result(self, step: Document) -> bool:
+        given = step.get("inputParameters")
+        inputs = given if isinstance(given, Mapping) else {}
+        return not (inputs.get("duration") or inputs.get("until"))
 
 
 def _previous_end(run: Run, key: Key) -> int | None:

@@ -17,6 +17,8 @@ class WaitForWebhook(StepType):
     """
 
     type = "WAIT_FOR_WEBHOOK"
+    is_forked_by_type = True
+    result_comes_from_outside = True
     is_completed_externally = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:

@@ -12,6 +12,8 @@ class Yield(StepType):
     """Stay open until a signal or a task update completes it (Orkes' step type)."""
 
     type = "YIELD"
+    is_forked_by_type = True
+    result_comes_from_outside = True
     is_completed_externally = True
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:

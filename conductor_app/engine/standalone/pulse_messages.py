@@ -8,6 +8,7 @@ from ...core.snapshot import NEVER, Attempt
 from ...core.standalone.effects import Effect, PublishMessage
 from ...core.standalone.resolutions import DEADLINE
 from ...core.standalone.snapshot import StandaloneTask
+from ...core.step_types.event import EventStep
 from ...insight.standalone import (
     NAMES_OF_PRIORITIES,
     format_timestamp,
@@ -19,7 +20,7 @@ from ...insight.standalone import (
 from ...models import PulseMessage, TaskGroup
 from ...store.pulse_messages import NewPulseMessage
 
-PUBLISHERS = "EVENT"
+PUBLISHERS = EventStep.type
 """The queue of the built-in worker that also tells other systems what waits for them."""
 NOBODY = "_"
 ARTIFACT_CREATED = "artifact-created"

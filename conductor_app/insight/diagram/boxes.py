@@ -3,7 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ...core.document.parts import max_iterations, shape_of, type_of
+from ...core.step_structure import Flow, structure_of_step, type_of
+from ...core.step_types.human import Human
+from ...core.step_types.sub_workflow import SubWorkflow
+from ...core.step_types.wait import Wait
+from ...core.step_types.wait_for_webhook import WaitForWebhook
+from ...core.step_types.yield_ import Yield
 from .canvas import BOX_HEIGHT, BOX_WIDTH, ROW_GAP, Canvas, DiagramNode
 from .marks import StepMark
 
@@ -27,7 +32,7 @@ class StepBox:
         self.node.is_chosen = bool(ref) and ref == canvas.chosen
         self.node.note = _node_note(step, mark)
         self.was_entered, self.was_exited = mark is not None, mark is not None and mark.has_passed
-        self.has_exit = kind != "TERMINATE"
+        self.has_exit = structure_of_step(step).flow is not Flow.END
 
     def draw(self, canvas: Canvas, axis: int, top: int) -> None:
         self.node.x, self.node.y = axis - self.left, top
@@ -36,17 +41,33 @@ class StepBox:
 
 def _node_shape(step: Mapping[str, Any]) -> str:
     """What kind of thing the box stands for, told by its outline."""
-    kind = type_of(step)
-    if kind in ("YIELD", "WAIT_FOR_WEBHOOK"):
-        return "wait"
-    return kind.lower() if kind in ("SUB_WORKFLOW", "TERMINATE", "JOIN", "WAIT", "HUMAN") else shape_of(step)
+    return SHAPE_BY_TYPE.get(type_of(step)) or SHAPE_BY_FLOW[structure_of_step(step).flow]
+
+
+SHAPE_BY_FLOW = {
+    Flow.LEAF: "leaf",
+    Flow.CHOICE: "split",
+    Flow.FORK: "split",
+    Flow.DYNAMIC_FORK: "grows",
+    Flow.JOIN: "join",
+    Flow.LOOP: "loop",
+    Flow.PHASES: "guard",
+    Flow.END: "terminate",
+}
+SHAPE_BY_TYPE = {
+    SubWorkflow.type: "sub_workflow",
+    Human.type: "human",
+    Wait.type: "wait",
+    WaitForWebhook.type: "wait",
+    Yield.type: "wait",
+}
 
 
 def _node_note(step: Mapping[str, Any], mark: StepMark | None) -> str:
     """What a run, or else the definition, says of this type of step."""
-    kind = type_of(step)
-    if kind in ("DO_WHILE", "FOR_EACH"):
-        total = mark.total if mark and mark.total else max_iterations(step)
+    structure = structure_of_step(step)
+    if structure.flow is Flow.LOOP:
+        total = mark.total if mark and mark.total else structure.max_iterations(step)
         if mark and mark.last_iteration:
             return (
                 f"turn {mark.last_iteration} of {total}"
@@ -54,7 +75,7 @@ def _node_note(step: Mapping[str, Any], mark: StepMark | None) -> str:
                 else f"turn {mark.last_iteration}"
             )
         return f"up to {total} turns" if total else ""
-    if kind == "SUB_WORKFLOW" and mark is None:
+    if structure.type == SubWorkflow.type and mark is None:
         param = step.get("subWorkflowParam")
         name, version = (param.get("name"), param.get("version")) if isinstance(param, Mapping) else ("", "")
         return " ".join(filter(None, (str(name or ""), f"v{version}" if version else "")))

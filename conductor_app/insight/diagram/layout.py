@@ -7,17 +7,8 @@ proportion to the number of steps.
 from collections.abc import Mapping
 from typing import Any
 
-from ...core.document.parts import (
-    GROWS,
-    GUARD,
-    LOOP,
-    SPLIT,
-    NestedSequence,
-    finally_sequence,
-    nested_sequences,
-    shape_of,
-    type_of,
-)
+from ...core.step_structure import Body, Flow, structure_of_step
+from ...core.step_tree import bodies_of
 from .boxes import DynamicForkBox, StepBox, remaining_branches_box
 from .canvas import BOX_HEIGHT, GAP, ROW_GAP, Block, Canvas, EdgeLabel, shorten
 from .frames import GuardedBlock, LoopBlock
@@ -105,23 +96,24 @@ def layout_sequence(steps: Any, path: str, canvas: Canvas, depth: int = 0, label
 
 
 def _layout_step(step: Mapping[str, Any], path: str, follower: Any, canvas: Canvas, depth: int) -> Block:
-    shape = shape_of(step) if depth < MAX_DEPTH else ""
+    flow = structure_of_step(step).flow if depth < MAX_DEPTH else Flow.LEAF
     box = StepBox(step, path, canvas)
-    if shape == SPLIT:
+    if flow in (Flow.CHOICE, Flow.FORK):
         return _layout_split(step, path, box, canvas, depth)
-    if shape == GROWS:
+    if flow is Flow.DYNAMIC_FORK:
         return DynamicForkBox(box, _branches_by_status(follower, canvas), canvas)
-    if shape in (LOOP, GUARD):
-        inner = [(part.label, _layout_part(part, canvas, depth)) for part in nested_sequences(step, path)]
-        if shape == LOOP:
-            return LoopBlock(box, inner[0][1] if inner else SequenceBlock([]))
-        last = finally_sequence(step, path)
-        return GuardedBlock(box, inner, _layout_part(last, canvas, depth) if last else None)
+    if flow is Flow.LOOP:
+        inner = [_layout_body(body, path, canvas, depth) for body in bodies_of(step)]
+        return LoopBlock(box, inner[0] if inner else SequenceBlock([]))
+    if flow is Flow.PHASES:
+        parts = [(body, _layout_body(body, path, canvas, depth)) for body in bodies_of(step)]
+        last = next((block for body, block in parts if body.is_final), None)
+        return GuardedBlock(box, [(body.label, block) for body, block in parts if not body.is_final], last)
     return box
 
 
-def _layout_part(part: NestedSequence, canvas: Canvas, depth: int) -> SequenceBlock:
-    return layout_sequence(part.steps, part.path, canvas, depth + 1, part.label)
+def _layout_body(body: Body, path: str, canvas: Canvas, depth: int) -> SequenceBlock:
+    return layout_sequence(body.steps, f"{path}.{body.place}", canvas, depth + 1, body.label)
 
 
 def _branches_by_status(follower: Any, canvas: Canvas) -> Mapping[str, int]:
@@ -131,20 +123,20 @@ def _branches_by_status(follower: Any, canvas: Canvas) -> Mapping[str, int]:
 
 
 def _layout_split(step: Mapping[str, Any], path: str, box: StepBox, canvas: Canvas, depth: int) -> SplitBlock:
-    parts = nested_sequences(step, path)
+    parts = list(bodies_of(step))
     shown = _visible_parts(parts, canvas)
-    branches = [(part.label, _layout_part(part, canvas, depth)) for part in shown]
+    branches = [(part.label, _layout_body(part, path, canvas, depth)) for part in shown]
     more = len(parts) - len(shown)
     if more:
         branches.append(("", SequenceBlock([remaining_branches_box(more, path, canvas)])))
     split = SplitBlock(box, branches)
-    if type_of(step) == "FORK_JOIN":
+    if structure_of_step(step).flow is Flow.FORK:
         passed = sum(branch.was_exited for _label, branch in branches)
         box.node.note = f"{passed} of {len(parts)} done" if box.was_entered else f"{len(parts)} branches"
     return split
 
 
-def _visible_parts(parts: list[NestedSequence], canvas: Canvas) -> list[NestedSequence]:
+def _visible_parts(parts: list[Body], canvas: Canvas) -> list[Body]:
     """The branches that are drawn, in their order: those that a run has touched before those that it has not."""
     if len(parts) <= MOST_BRANCHES:
         return parts
@@ -152,7 +144,7 @@ def _visible_parts(parts: list[NestedSequence], canvas: Canvas) -> list[NestedSe
     return [parts[place] for place in sorted(ranked[:MOST_BRANCHES])]
 
 
-def _is_touched(part: NestedSequence, canvas: Canvas) -> bool:
+def _is_touched(part: Body, canvas: Canvas) -> bool:
     """Whether the head of the branch is in a state that somebody wants to see: anything but untouched or done."""
     head = part.steps[0] if part.steps and isinstance(part.steps[0], Mapping) else {}
     mark = canvas.step_marks.get(str(head.get("taskReferenceName")))

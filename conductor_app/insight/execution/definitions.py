@@ -5,21 +5,13 @@ from typing import Any
 
 import orjson
 
-from ...core.document.checks.normalization import inner_steps, normalize_step, normalize_task, normalize_workflow
-from ...core.document.policy import ISOLATED_TYPES
+from ...core.document.checks.normalization import normalize_step, normalize_task, normalize_workflow
+from ...core.step_structure import DEFAULT_TYPE, structure_of_step
+from ...core.step_tree import bodies_of
 from ...models import ResolvedDefinition
 from ...models.fields import dumps
 
 Document = dict[str, Any]
-TYPES_WITH_ISOLATION_GROUP = ISOLATED_TYPES | {
-    "WAIT",
-    "JOIN",
-    "FORK_JOIN",
-    "FORK_JOIN_DYNAMIC",
-    "INLINE",
-    "JSON_JQ_TRANSFORM",
-}
-"""Types whose tasks bear the isolation group of their definition; those that no queue holds heed none."""
 
 
 class StepDocument:
@@ -41,14 +33,17 @@ class StepDocument:
     def has_rate_limit(self) -> bool:
         """Of a step: whether its tasks have a rate window, as those have that have a task definition, or a worker."""
         document = self.document or {}
-        return document.get("type") == "SIMPLE" or document.get("taskDefinition") is not default_definition(document)
+        return document.get("type") == DEFAULT_TYPE or document.get("taskDefinition") is not default_definition(
+            document
+        )
 
     @cached_property
     def isolation_fields(self) -> tuple[tuple[str, str], ...]:
         """Of a step: the isolation group and the name space that its tasks bear."""
-        kind, definition = (self.document or {}).get("type"), self.task_definition.document or {}
-        group = definition.get("isolationGroupId") if kind in TYPES_WITH_ISOLATION_GROUP else None
-        name_space = definition.get("executionNameSpace") if kind in ISOLATED_TYPES else None
+        structure, definition = structure_of_step(self.document or {}), self.task_definition.document or {}
+        has_group = structure.is_isolated or structure.shows_isolation_group
+        group = definition.get("isolationGroupId") if has_group else None
+        name_space = definition.get("executionNameSpace") if structure.is_isolated else None
         return (("isolationGroupId", group or ""), ("executionNameSpace", name_space or ""))
 
 
@@ -84,7 +79,7 @@ def steps_within(steps: list[Document]) -> Steps:
             if not step.get("taskDefinition"):
                 step["taskDefinition"] = default_definition(step)
             found[step.get("taskReferenceName") or ""] = StepDocument(step)
-            waiting.extend(each for _place, inside in inner_steps(step) for each in inside)
+            waiting.extend(each for body in bodies_of(step) for each in body.steps)
     return found
 
 
@@ -95,7 +90,7 @@ def unknown_step(ref: str, name: str) -> StepDocument:
 
 def default_definition(step: Document) -> Document:
     """Return what the original shows as the task definition of a step that has none."""
-    return _default_definition(step.get("name") or "", step.get("type") == "SIMPLE")
+    return _default_definition(step.get("name") or "", step.get("type") == DEFAULT_TYPE)
 
 
 @lru_cache(maxsize=5_000)

@@ -10,6 +10,12 @@ from ...core.decision_context import conductor_status, conductor_task_type
 from ...core.masking import redact_text
 from ...core.retry_backoff import LONGEST_SECONDS
 from ...core.states import COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED
+from ...core.step_structure import FORK
+from ...core.step_types.decision import DecisionStep
+from ...core.step_types.join import Join
+from ...core.step_types.sub_workflow import SubWorkflow
+from ...core.step_types.switch import Switch
+from ...core.step_types.wait import Wait
 from ...models import Attempt
 from ...models.fields import loads
 from . import definitions
@@ -20,7 +26,7 @@ EXECUTED_STATUSES = frozenset((COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED))
 """The statuses of tasks that their run has moved on from; the original calls these tasks executed."""
 NO_METADATA = {"additionalContext": {}, "additionalContextMap": {}, "empty": True}
 """The `executionMetadata` of every task: no worker of this server adds any."""
-NAMED_BY_TYPE = frozenset(("JOIN", "SWITCH", "DECISION", "FORK"))
+NAMED_BY_TYPE = frozenset((Join.type, Switch.type, DecisionStep.type, FORK))
 """Types whose rows bear the type as the name of their definition (execution §1.5)."""
 
 
@@ -93,8 +99,7 @@ def task_fields(
     is_newest = row.id == row.task_attempt_id
     iterations = row.task_iteration_path.split(".") if row.task_iteration_path else []
     iteration = int(iterations[-1]) if iterations else row.task_iteration
-    # What a DYNAMIC step came to is work for a worker of that name.
-    kind = row.name if row.task_type == "DYNAMIC" else conductor_task_type(row.task_type, row.name)
+    kind = conductor_task_type(row.task_type, row.name)
     document = {
         "taskType": kind,
         "status": conductor_status(row.status, row.task_status if is_newest else ""),
@@ -138,13 +143,13 @@ def task_fields(
 
 def poll_count(row: Row) -> int:
     """Return how often the task was polled; the original polls SUB_WORKFLOW once, and WAIT when its time is over."""
-    is_polled = row.task_type == "SUB_WORKFLOW" or (row.task_type == "WAIT" and _ended_by_timer(row))
+    is_polled = row.task_type == SubWorkflow.type or (row.task_type == Wait.type and _ended_by_timer(row))
     return max(row.poll_count, is_polled)
 
 
 def callback_seconds(row: Row) -> int:
     """Return after how many seconds the task is looked at again; of a WAIT that is open, or was, its duration."""
-    if row.task_type != "WAIT":
+    if row.task_type != Wait.type:
         return row.callback_ms // 1000
     if row.status == COMPLETED and not _ended_by_timer(row):
         return 0

@@ -47,7 +47,7 @@ def workflow_summary_document(run: RunLine) -> dict[str, Any]:
 def task_summary_document(attempt: AttemptLine) -> dict[str, Any]:
     """An attempt as TaskSummary."""
     is_newest = attempt.id == attempt.task_attempt_id
-    kind = attempt.name if attempt.task_type == "DYNAMIC" else conductor_task_type(attempt.task_type, attempt.name)
+    kind = conductor_task_type(attempt.task_type, attempt.name)
     summary = {
         "workflowId": attempt.run_id,
         "workflowType": attempt.run_name,

@@ -9,6 +9,7 @@ from .... import clock
 from ....access.conductor_auth import Actor
 from ....access.human_tasks import visible_human_tasks
 from ....core.errors import Conflict, Invalid, NotFound
+from ....core.step_types.human import Human
 from ....engine import human_tasks
 from ....insight.execution import wire_task
 from ....insight.form_templates import template_of
@@ -42,7 +43,7 @@ def inbox_of(actor: Actor) -> InboxFilter:
 
 def find_human_task(task_id: str) -> Attempt:
     """Return the attempt at a HUMAN task, with its task and run. Raises NotFound."""
-    rows = Attempt.objects.of_runs().filter(pk=task_id, task__type="HUMAN").select_related("task", "run")
+    rows = Attempt.objects.of_runs().filter(pk=task_id, task__type=Human.type).select_related("task", "run")
     attempt = rows.defer("task__step_state", "run__input", "run__output", "run__variables").first()
     if attempt is None:
         raise NotFound(f"Human task not found for taskId: {task_id}")

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from ...step_structure import DEFAULT_TYPE, structure_of
+from ...step_tree import MAX_DEPTH
 from .fields import FieldSpec, FieldTable, ObjectOf, read_document
 from .values import (
     ChoiceOf,
@@ -24,13 +26,15 @@ from .values import (
 
 def read_step(value: Any, place: DocumentPosition) -> dict[str, Any]:
     """A step with the steps inside it; `workflowTaskType` is another spelling of `type`."""
-    if place.depth > DEEPEST:
-        raise ValueRefused(f"is nested more than {DEEPEST} levels deep")
+    if place.depth > MAX_DEPTH:
+        raise ValueRefused(f"is nested more than {MAX_DEPTH} levels deep")
     given = dict(read_mapping(value, place))
     spelled = given.pop("workflowTaskType", None)
     if spelled is not None:
         given.setdefault("type", spelled)
-    return read_document(given, WORKFLOW_TASK, place.nested())
+    given_type = given.get("type")
+    own = structure_of(given_type).fields if isinstance(given_type, str) else ()
+    return read_document(given, (*WORKFLOW_TASK, *own), place.nested())
 
 
 def read_sub_workflow(value: Any, place: DocumentPosition) -> Any:
@@ -38,9 +42,6 @@ def read_sub_workflow(value: Any, place: DocumentPosition) -> Any:
         return value
     raise ValueRefused("must be a workflow definition, or an expression that gives one: ${…}")
 
-
-DEEPEST = 60
-"""How deep steps may be nested in one another; the layout of a definition stops there too."""
 
 AUDIT: FieldTable = (
     FieldSpec("ownerApp", read_text),
@@ -107,8 +108,6 @@ STATE_CHANGE: FieldTable = (FieldSpec("type", read_text), FieldSpec("payload", r
 
 STEPS: Reader = ListOf(read_step)
 
-CATCH_CASE: FieldTable = (FieldSpec("match", read_mapping), FieldSpec("tasks", STEPS))
-
 WORKFLOW_TASK: FieldTable = (
     FieldSpec("name", read_name),
     FieldSpec("taskReferenceName", read_name),
@@ -126,16 +125,12 @@ WORKFLOW_TASK: FieldTable = (
     FieldSpec("evaluatorType", read_text),
     FieldSpec("expression", read_text),
     FieldSpec("joinStatus", read_text),
-    FieldSpec("type", read_name, "SIMPLE"),
+    FieldSpec("type", read_name, DEFAULT_TYPE),
     FieldSpec("inputParameters", read_mapping, dict),
     FieldSpec("metadata", read_mapping, dict),
     FieldSpec("decisionCases", MapOf(STEPS), dict),
     FieldSpec("defaultCase", STEPS, list),
     FieldSpec("loopOver", STEPS, list),
-    FieldSpec("tryTasks", STEPS),
-    FieldSpec("catchCases", ListOf(ObjectOf(CATCH_CASE))),
-    FieldSpec("catchDefault", STEPS),
-    FieldSpec("finallyTasks", STEPS),
     FieldSpec("forkTasks", ListOf(STEPS), list),
     FieldSpec("joinOn", texts, list),
     FieldSpec("defaultExclusiveJoinTask", texts, list),

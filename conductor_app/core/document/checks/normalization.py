@@ -1,6 +1,5 @@
 """Definitions as they are shown: every field as its type, defaults filled in, unknown fields kept."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from ...errors import ValidationError
@@ -46,17 +45,3 @@ def _normalize(reader: Reader, document: Any, place: DocumentPosition | None) ->
     if document is None:
         place.add_error("The document must be an object")
     return read if isinstance(read, dict) else {}
-
-
-def inner_steps(step: dict[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The lists of steps inside a step, each with where it stands."""
-    for case, steps in step["decisionCases"].items():
-        yield f"decisionCases[{case}]", steps or []
-    yield "defaultCase", step["defaultCase"]
-    for index, steps in enumerate(step["forkTasks"]):
-        yield f"forkTasks[{index}]", steps or []
-    yield "loopOver", step["loopOver"]
-    for index, case in enumerate(step.get("catchCases") or ()):
-        yield f"catchCases[{index}].tasks", (case or {}).get("tasks") or []
-    for name in ("tryTasks", "catchDefault", "finallyTasks"):
-        yield name, step.get(name) or []

@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ...step_structure import structure_of_step
+from ...step_tree import bodies_of
 from ..layout import item_reference
 from .expressions import check_expressions
-from .normalization import inner_steps, normalize_workflow
+from .normalization import normalize_workflow
 from .step_types import check_step_type
 from .task_definition import check_policy
 from .values import DocumentPosition, ValidationError
@@ -62,9 +64,9 @@ def _check_steps(
         if not in_loop:
             # What a loop repeats is not looked at by type: clients rely on that (api §3.4).
             check_step_type(step, here, templates.get(step.get("name") or "") or {})
-        for name, inner in inner_steps(step):
-            is_repeated = name == "loopOver" and step["type"] == "DO_WHILE"
-            _check_steps(inner, here.at(name), templates, in_loop or is_repeated)
+        structure = structure_of_step(step)
+        for body in structure.bodies(step):
+            _check_steps(body.steps, here.at(body.place), templates, in_loop or not structure.checks_bodies)
 
 
 def _check_step(step: Document, place: DocumentPosition) -> None:
@@ -96,7 +98,7 @@ def document_references(steps: list[Document]) -> Iterator[str]:
     for step in filter(None, steps):
         if step.get("taskReferenceName"):
             yield step["taskReferenceName"]
-            if step.get("type") == "FOR_EACH":
+            if structure_of_step(step).item_type:
                 yield item_reference(step["taskReferenceName"])
-        for _name, inner in inner_steps(step):
-            yield from document_references(inner)
+        for body in bodies_of(step):
+            yield from document_references(body.steps)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...errors import ValidationError
+from ...step_tree import StepSpot, walk
 from ..inline_definitions import DEFINITION, PARAM, extract_definitions
 from .control_flow import lint_control_flow
 from .findings import (
@@ -23,7 +24,6 @@ from .findings import (
 from .names import lint_names
 from .references import ReferenceLinter
 from .scripts import reads_as_javascript, returns_nothing
-from .step_positions import StepSpot, all_steps
 from .webhooks import lint_webhooks
 
 __all__ = [
@@ -57,7 +57,7 @@ def lint_definition(
     if not isinstance(document, dict):
         return [LintFinding(ERROR, REFUSED, "", "A definition is a JSON object.")]
     known = known or LintContext()
-    found = list(all_steps(document.get("tasks")))
+    found = list(walk(document.get("tasks")))
     said = [
         *lint_control_flow(found),
         *ReferenceLinter(document, found, known).findings(),

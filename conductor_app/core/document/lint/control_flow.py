@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..parts import SPLIT, finally_sequence, nested_sequences, shape_of, type_of
+from ...step_structure import Flow, structure_of_step
+from ...step_tree import MAX_DEPTH, StepSpot, bodies_of, references_inside
 from .findings import (
     ERROR,
-    JOIN,
     NAME_CLASH,
     NO_RESULT,
+    UNJOINED,
     UNKNOWN_INPUT,
     UNREACHABLE,
     UNREADABLE,
@@ -18,17 +19,6 @@ from .findings import (
     did_you_mean,
 )
 from .scripts import names_read, reads_as_javascript, returns_nothing
-from .step_positions import DEEPEST, StepSpot, all_steps
-
-JOINS = ("JOIN", "EXCLUSIVE_JOIN")
-FORKS = ("FORK_JOIN", "FORK_JOIN_DYNAMIC")
-SCRIPTS = {
-    "INLINE": "inputParameters.expression",
-    "LAMBDA": "inputParameters.scriptExpression",
-    "SWITCH": "expression",
-    "DECISION": "caseExpression",
-    "DO_WHILE": "loopCondition",
-}
 
 
 def lint_control_flow(found: list[StepSpot]) -> Iterator[LintFinding]:
@@ -39,7 +29,7 @@ def lint_control_flow(found: list[StepSpot]) -> Iterator[LintFinding]:
         yield from _lint_name_clash(spot, by_ref)
         yield from _lint_script(spot)
     for spot in found:
-        if type_of(spot.step) in JOINS:
+        if structure_of_step(spot.step).flow is Flow.JOIN:
             yield from _lint_join(spot, by_ref)
     yield from _lint_unjoined_forks(found)
 
@@ -48,12 +38,11 @@ def never_continues(step: Any) -> bool:
     """Whether control never passes a step: it ends the run, in each of its cases."""
     if not isinstance(step, Mapping):
         return False
-    if type_of(step) == "TERMINATE":
-        return True
-    if shape_of(step) == SPLIT and type_of(step) != "FORK_JOIN":
-        parts = nested_sequences(step, "")
-        return bool(parts) and all(any(map(never_continues, part.steps)) for part in parts)
-    return False
+    structure = structure_of_step(step)
+    if structure.flow is Flow.CHOICE:
+        bodies = list(structure.bodies(step))
+        return bool(bodies) and all(any(map(never_continues, body.steps)) for body in bodies)
+    return structure.flow is Flow.END
 
 
 def _lint_unreachable(spot: StepSpot) -> Iterator[LintFinding]:
@@ -81,22 +70,23 @@ def _lint_join(spot: StepSpot, by_ref: Mapping[str, StepSpot]) -> Iterator[LintF
         if isinstance(ref, str) and ref not in by_ref and "${" not in ref:
             near = closest_name(ref, by_ref)
             message = f"There is no step `{ref}` to wait for.{did_you_mean(near)}"
-            yield LintFinding(WARNING, JOIN, f"{spot.path}.joinOn[{place}]", message, ref, near)
+            yield LintFinding(WARNING, UNJOINED, f"{spot.path}.joinOn[{place}]", message, ref, near)
     fork = spot.follows
-    if not isinstance(fork, Mapping) or type_of(fork) not in FORKS:
-        if type_of(spot.step) == "JOIN" and not joined:
+    flow = structure_of_step(fork).flow if isinstance(fork, Mapping) else Flow.LEAF
+    if not isinstance(fork, Mapping) or flow not in (Flow.FORK, Flow.DYNAMIC_FORK):
+        if structure_of_step(spot.step).ends_forks and not joined:
             message = "This join stands behind no fork and names nothing to wait for."
-            yield LintFinding(WARNING, JOIN, spot.path, message)
-    elif type_of(fork) == "FORK_JOIN":
+            yield LintFinding(WARNING, UNJOINED, spot.path, message)
+    elif flow is Flow.FORK:
         yield from _compare_with_fork(spot, fork, joined)
 
 
 def _lint_unjoined_forks(found: list[StepSpot]) -> Iterator[LintFinding]:
-    top = [spot.step for spot in found if len(spot.way) == 1]
+    top = [spot.step for spot in found if len(spot.levels) == 1]
     for spot, follower in zip(found, _followers(top, None), strict=True):
-        if type_of(spot.step) in FORKS and (follower is None or type_of(follower) != "JOIN"):
+        if structure_of_step(spot.step).forks and (follower is None or not structure_of_step(follower).ends_forks):
             message = f"No JOIN follows `{spot.ref}`: a run fails when it reaches this fork. Add a JOIN right after it."
-            yield LintFinding(WARNING, JOIN, spot.path, message)
+            yield LintFinding(WARNING, UNJOINED, spot.path, message)
 
 
 def _followers(steps: list[Any], after: Mapping[str, Any] | None, depth: int = 0) -> Iterator[Mapping[str, Any] | None]:
@@ -107,24 +97,23 @@ def _followers(steps: list[Any], after: Mapping[str, Any] | None, depth: int = 0
     known = [step for step in steps if isinstance(step, Mapping)]
     for step, follower in zip(known, [*known[1:], after], strict=False):
         yield follower
-        if depth < DEEPEST:
-            last = finally_sequence(step, "")
-            is_case = type_of(step) in ("SWITCH", "DECISION")
-            for part in [*nested_sequences(step, ""), *([last] if last else [])]:
-                yield from _followers(part.steps, follower if is_case else None, depth + 1)
+        if depth < MAX_DEPTH:
+            structure = structure_of_step(step)
+            after_bodies = follower if structure.flow is Flow.CHOICE else None
+            for body in structure.bodies(step):
+                yield from _followers(body.steps, after_bodies, depth + 1)
 
 
 def _compare_with_fork(spot: StepSpot, fork: Mapping[str, Any], joined: Any) -> Iterator[LintFinding]:
     """What a join says, and what its fork has."""
-    ends = [part.steps[-1].get("taskReferenceName") for part in nested_sequences(fork, "") if _is_step(part.steps[-1:])]
+    ends = [body.steps[-1].get("taskReferenceName") for body in bodies_of(fork) if _is_step(body.steps[-1:])]
     named = set(joined) if isinstance(joined, list) and all(isinstance(ref, str) for ref in joined) else set()
-    inner = {inner.ref for part in nested_sequences(fork, "") for inner in all_steps(part.steps)}
     if not named:
         message = f"This join names nothing to wait for. The branches end with {', '.join(f'`{ref}`' for ref in ends)}."
-        yield LintFinding(WARNING, JOIN, f"{spot.path}.joinOn", message)
-    elif not named & inner:
+        yield LintFinding(WARNING, UNJOINED, f"{spot.path}.joinOn", message)
+    elif not named & set(references_inside(fork)):
         message = f"This join waits for nothing of the fork `{fork.get('taskReferenceName')}` before it."
-        yield LintFinding(WARNING, JOIN, f"{spot.path}.joinOn", message)
+        yield LintFinding(WARNING, UNJOINED, f"{spot.path}.joinOn", message)
 
 
 def _is_step(steps: list[Any]) -> bool:
@@ -133,28 +122,24 @@ def _is_step(steps: list[Any]) -> bool:
 
 def _lint_script(spot: StepSpot) -> Iterator[LintFinding]:
     """Names that a script reads, and that its step does not give it."""
-    kind, step = type_of(spot.step), spot.step
-    field = SCRIPTS.get(kind)
+    step, structure = spot.step, structure_of_step(spot.step)
+    field = structure.script_field
     given = step.get("inputParameters")
     inputs = given if isinstance(given, Mapping) else {}
-    script = (inputs if field and field.startswith("input") else step).get(field.rpartition(".")[2]) if field else None
-    if not isinstance(script, str) or field is None:
+    holder = inputs if field.startswith("inputParameters.") else step
+    script = holder.get(field.rpartition(".")[2]) if field else None
+    if not isinstance(script, str):
         return
-    if _is_python(kind, inputs if kind == "INLINE" else step):
+    if structure.allows_python and holder.get("evaluatorType") == "python":
         yield from _lint_python_script(f"{spot.path}.{field}", script)
         return
-    known = {*map(str, inputs), *_loop_condition_names(spot)}
-    is_name = kind == "SWITCH" and step.get("evaluatorType") == "value-param"
+    known = {*map(str, inputs), *structure.script_inputs(step)}
+    is_name = structure.allows_python and holder.get("evaluatorType") == "value-param"
     read = {script} if is_name else names_read(script)
     for name in sorted(read - known):
         near = closest_name(name, known)
         message = f"`{name}` is read here, but inputParameters do not give it.{did_you_mean(near)}"
         yield LintFinding(WARNING, UNKNOWN_INPUT, f"{spot.path}.{field}", message, name, near)
-
-
-def _is_python(kind: str, holder: Mapping[str, Any]) -> bool:
-    """Whether the script is in Python: DECISION and LAMBDA have one language, which the field does not change."""
-    return kind in ("INLINE", "SWITCH", "DO_WHILE") and holder.get("evaluatorType") == "python"
 
 
 def _lint_python_script(path: str, script: str) -> Iterator[LintFinding]:
@@ -165,11 +150,3 @@ def _lint_python_script(path: str, script: str) -> Iterator[LintFinding]:
     if returns_nothing(script):
         message = "This script has no `return`, so its value is null: in Python the value is what is returned."
         yield LintFinding(WARNING, NO_RESULT, path, message)
-
-
-def _loop_condition_names(spot: StepSpot) -> set[str]:
-    """What the condition of a loop sees beside its inputs."""
-    if type_of(spot.step) != "DO_WHILE":
-        return set()
-    inner = {inner.ref for part in nested_sequences(spot.step, "") for inner in all_steps(part.steps)}
-    return {spot.ref, "loopIndex", "loopItem", *inner}

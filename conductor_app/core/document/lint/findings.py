@@ -13,7 +13,7 @@ UNKNOWN_INPUT = "unknown input"
 UNKNOWN_NAME = "unknown name"
 TOO_EARLY = "not there yet"
 UNREACHABLE = "unreachable"
-JOIN = "join"
+UNJOINED = "join"
 NO_TIMEOUT = "no timeout"
 NO_DEFINITION = "no task definition"
 NO_WORKER = "no worker"
@@ -23,7 +23,7 @@ REFUSED = "refused"
 NO_RESULT = "no result"
 UNUSABLE_SCHEMA = "unusable schema"
 
-BROKEN = frozenset((UNKNOWN_REFERENCE, UNKNOWN_NAME, NAME_CLASH, UNREADABLE, REFUSED, JOIN))
+BROKEN = frozenset((UNKNOWN_REFERENCE, UNKNOWN_NAME, NAME_CLASH, UNREADABLE, REFUSED, UNJOINED))
 """What makes a definition one that cannot do what it says."""
 
 

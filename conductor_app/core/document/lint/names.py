@@ -3,7 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..parts import type_of
+from ...step_structure import DEFAULT_TYPE, type_of
+from ...step_tree import StepSpot
+from ...step_types.start_workflow import StartWorkflow
+from ...step_types.sub_workflow import SubWorkflow
 from .findings import (
     HINT,
     NO_DEFINITION,
@@ -16,7 +19,6 @@ from .findings import (
     closest_name,
     did_you_mean,
 )
-from .step_positions import StepSpot
 
 LIMITS = ("timeoutSeconds", "responseTimeoutSeconds", "totalTimeoutSeconds")
 
@@ -27,10 +29,10 @@ def lint_names(document: Mapping[str, Any], found: list[StepSpot], known: LintCo
     said: set[str] = set()
     for spot in found:
         kind = type_of(spot.step)
-        if kind == "SIMPLE" and spot.name not in said:
+        if kind == DEFAULT_TYPE and spot.name not in said:
             said.add(spot.name)
             yield from _lint_task_name(spot, known)
-        elif kind in ("SUB_WORKFLOW", "START_WORKFLOW"):
+        elif kind in (SubWorkflow.type, StartWorkflow.type):
             yield from _lint_sub_workflow(spot, document, known)
 
 
@@ -58,7 +60,7 @@ def _seconds(definition: Mapping[str, Any], name: str) -> bool:
 
 
 def _lint_sub_workflow(spot: StepSpot, document: Mapping[str, Any], known: LintContext) -> Iterator[LintFinding]:
-    if type_of(spot.step) == "SUB_WORKFLOW":
+    if type_of(spot.step) == SubWorkflow.type:
         param, place = spot.step.get("subWorkflowParam"), f"{spot.path}.subWorkflowParam.name"
     else:
         given = spot.step.get("inputParameters")
@@ -66,7 +68,7 @@ def _lint_sub_workflow(spot: StepSpot, document: Mapping[str, Any], known: LintC
         place = f"{spot.path}.inputParameters.startWorkflow.name"
     if not isinstance(param, Mapping) or param.get("workflowDefinition"):
         return
-    if param.get("name") == document.get("name") and len(spot.way) == 1 and type_of(spot.step) == "SUB_WORKFLOW":
+    if param.get("name") == document.get("name") and len(spot.levels) == 1 and type_of(spot.step) == SubWorkflow.type:
         message = f"`{param.get('name')}` starts itself here, in every run: that never ends."
         yield LintFinding(WARNING, UNKNOWN_NAME, place, message, str(param.get("name")))
     else:

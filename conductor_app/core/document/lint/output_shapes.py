@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ...step_structure import structure_of, type_of
+from ...step_tree import StepSpot
+from ...step_types.sub_workflow import SubWorkflow
 from ..inline_definitions import DEFINITION, PARAM
 from .findings import ANYTHING, LintContext, PayloadShape
-from .step_positions import StepSpot
 
 DEEPEST = 12
 
@@ -58,25 +60,19 @@ def task_output_shape(definition: Mapping[str, Any] | None) -> PayloadShape:
     return found
 
 
-RESPONSE = members_shape(("headers", "statusCode", "body", "reasonPhrase"), "what HTTP tasks give")
-FIXED: Mapping[str, PayloadShape] = {
-    "HTTP": PayloadShape({"response": RESPONSE}, "what HTTP tasks give"),
-    "HTTP_POLL": PayloadShape({"response": RESPONSE}, "what HTTP tasks give"),
-    "INLINE": members_shape(("result", "error"), "what INLINE tasks give"),
-    "LAMBDA": members_shape(("result", "error"), "what LAMBDA tasks give"),
-    "JSON_JQ_TRANSFORM": members_shape(("result", "resultList", "error"), "what jq tasks give"),
-    "SWITCH": members_shape(("evaluationResult", "selectedCase"), "what switches give"),
-    "DECISION": members_shape(("caseOutput",), "what decisions give"),
-    "START_WORKFLOW": members_shape(("workflowId",), "what START_WORKFLOW gives"),
-}
+def fixed_shape(members: Mapping[str, Any] | None, source: str) -> PayloadShape:
+    """Return the shape of an output whose members a step type fixes."""
+    if members is None:
+        return ANYTHING
+    return PayloadShape({name: fixed_shape(inner, source) for name, inner in members.items()}, source)
 
 
 def step_output_shape(spot: StepSpot, known: LintContext) -> PayloadShape:
     """What a step gives: by its type, by its task definition's word, or by what it gave lately."""
-    kind = spot.step.get("type") or "SIMPLE"
-    if kind in FIXED:
-        return FIXED[kind]
-    if kind == "SUB_WORKFLOW":
+    kind = type_of(spot.step)
+    if members := structure_of(kind).output_members:
+        return fixed_shape(members, f"the output of {kind}")
+    if kind == SubWorkflow.type:
         return _sub_workflow_shape(spot, known)
     own = spot.step.get("taskDefinition")
     definition = own if isinstance(own, Mapping) else (known.tasks or {}).get(spot.name)

@@ -8,6 +8,7 @@ from ...expressions.json_walk import expression_texts_by_path
 from ...expressions.jsonpath.segments import Property
 from ...expressions.parsing import parse_template
 from ...expressions.references import Reference
+from ...step_tree import StepSpot
 from ..inline_definitions import PARAM, inputs_without_definitions, param_without_definition
 from .findings import (
     ERROR,
@@ -25,7 +26,7 @@ from .findings import (
     did_you_mean,
 )
 from .output_shapes import step_output_shape, workflow_input_shape
-from .step_positions import BEFORE, BESIDE, SELF, StepSpot, compare_order
+from .step_positions import BEFORE, BESIDE, SELF, compare_order
 
 READ_FROM = ("inputParameters", PARAM, "items", "sink")
 OF_A_TASK = frozenset(("input", "output", *TASK_FACTS))
@@ -48,7 +49,7 @@ class ReferenceLinter:
             for field in READ_FROM:
                 for path, text in texts_by_path(_without_inline_definitions(spot.step, field), f"{spot.path}.{field}"):
                     # What stands at the top is refused when it is saved; further in, the run would find nothing.
-                    is_top = len(spot.way) == 1 and field == "inputParameters"
+                    is_top = len(spot.levels) == 1 and field == "inputParameters"
                     yield from self._check_text(text, path, spot, ERROR if is_top else WARNING)
         for path, text in texts_by_path(self.document.get("outputParameters"), "outputParameters"):
             yield from self._check_text(text, path, None, WARNING)

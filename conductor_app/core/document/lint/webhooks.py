@@ -3,16 +3,17 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ...step_structure import type_of
+from ...step_tree import StepSpot
+from ...step_types.wait_for_webhook import WaitForWebhook
 from ...webhook_matches import parse_matches, path_error
-from ..parts import type_of
 from .findings import UNKNOWN_NAME, UNREADABLE, WARNING, LintContext, LintFinding
-from .step_positions import StepSpot
 
 
 def lint_webhooks(document: Mapping[str, Any], found: Iterable[StepSpot], known: LintContext) -> Iterator[LintFinding]:
     """Yield a warning for each condition that cannot be read, and for each step that no webhook can complete."""
     for spot in found:
-        if type_of(spot.step) != "WAIT_FOR_WEBHOOK":
+        if type_of(spot.step) != WaitForWebhook.type:
             continue
         given = spot.step.get("inputParameters")
         yield from _lint_condition(given if isinstance(given, Mapping) else {}, f"{spot.path}.inputParameters.matches")

@@ -1,0 +1,166 @@
+"""Describe what a step type says about documents: the bodies of a step, its fields, and how control flows through it.
+
+A step type states all of this in its own module, without a run. Validation, layout, lint, diagrams and commands read it
+from here, so they know a new type as soon as it is registered.
+"""
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Any, ClassVar, NamedTuple
+
+Document = Mapping[str, Any]
+
+
+class Flow(StrEnum):
+    """How control flows through a step."""
+
+    LEAF = "leaf"
+    """The step contains no steps."""
+    CHOICE = "choice"
+    """Control enters one body. The last step of the body continues with what follows the step."""
+    FORK = "fork"
+    """Control enters all bodies at once. A join follows the step."""
+    DYNAMIC_FORK = "dynamic fork"
+    """As a fork, with bodies that the input of the task lists."""
+    JOIN = "join"
+    """The step waits for other steps outside it."""
+    LOOP = "loop"
+    """Control enters the body once in each iteration. The step is open until the last one has ended."""
+    PHASES = "phases"
+    """Control enters one body after another; the iteration is the number of the phase."""
+    END = "end"
+    """Control ends with the step."""
+
+
+class Body(NamedTuple):
+    """One sequence of steps inside a step.
+
+    `name`: unique within the step. `path`: the keys and indexes that lead to it in the document. `place`: the path as
+    error messages spell it. `label`: for diagrams. `phase`: of a step with phases, the one that it belongs to.
+    `is_final`: control enters it last, however the other bodies ended.
+    """
+
+    name: str
+    path: tuple[str | int, ...]
+    place: str
+    steps: list[Any]
+    label: str = ""
+    phase: int | None = None
+    is_final: bool = False
+
+
+class StepStructure:
+    """The part of a step type that concerns documents."""
+
+    type: ClassVar[str] = ""
+    flow: ClassVar[Flow] = Flow.LEAF
+    item_type: ClassVar[str] = ""
+    """The type of the step that stands between this one and its body, one for each iteration; made by the engine."""
+    fields: ClassVar[tuple[Any, ...]] = ()
+    """Specifications of fields that only this type has (`FieldSpec`)."""
+    required_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields of the step that must not be empty."""
+    required_inputs: ClassVar[tuple[str, ...]] = ()
+    """Inputs of which at least one must be given."""
+    output_members: ClassVar[Mapping[str, Any]] = {}
+    """The members of the output, if the type fixes them: nested mappings, None for any value."""
+    script_field: ClassVar[str] = ""
+    """Where the step's script stands: a field, or `inputParameters.` and the name of an input."""
+    allows_python: ClassVar[bool] = False
+    """Whether `evaluatorType`, beside the script, may select Python."""
+    is_built_in: ClassVar[bool] = False
+    """Whether a worker of this server executes it."""
+    is_isolated: ClassVar[bool] = False
+    """Whether its tasks wait in the queue of their isolation group and name space (execution §5.2)."""
+    shows_isolation_group: ClassVar[bool] = False
+    """Whether its tasks show the isolation group of their definition, without heeding it."""
+    is_forked_by_type: ClassVar[bool] = False
+    """Whether a dynamic fork names the tasks that it makes by this type, if the input gives no name."""
+    checks_bodies: ClassVar[bool] = True
+    """Whether the steps inside it are validated by their types (api §3.4: clients rely on that they are not)."""
+    ends_forks: ClassVar[bool] = False
+    """Whether it is the join that a fork requires."""
+    missing_join: ClassVar[str] = ""
+    """Why a run fails that reaches the step if no join follows it; the wording is the original's."""
+    forwards_failures: ClassVar[bool] = False
+    """Whether it fails only because another step did: the failure to show is that one's."""
+    result_comes_from_outside: ClassVar[bool] = False
+    """Whether a simulation must be told what its tasks return."""
+
+    @property
+    def iterates(self) -> bool:
+        """Return True if each step inside belongs to an iteration of this one."""
+        return self.flow in (Flow.LOOP, Flow.PHASES)
+
+    @property
+    def forks(self) -> bool:
+        """Return True if branches begin at the step, so that a join must follow it."""
+        return self.flow in (Flow.FORK, Flow.DYNAMIC_FORK)
+
+    def bodies(self, step: Document) -> Iterator[Body]:
+        """Yield the bodies in the order of the document, empty ones included. Tolerates malformed documents."""
+        return iter(())
+
+    def check(self, step: Document, template: Document) -> Iterator[str]:
+        """Yield what is wrong with a step: names of missing fields, or whole sentences.
+
+        `step`: normalized. `template`: the input template under the step's inputs.
+        """
+        yield from (name for name in self.required_fields if not step.get(name))
+        given = (step["inputParameters"], template)
+        if self.required_inputs and not any(name in inputs for name in self.required_inputs for inputs in given):
+            yield f"inputParameters.{self.required_inputs[0]}"
+
+    def script_inputs(self, step: Document) -> set[str]:
+        """Return the names that the script can read besides the step's inputs."""
+        return set()
+
+    def max_iterations(self, step: Document) -> int:
+        """Return the number of iterations that the document allows; 0 if it does not say."""
+        return 0
+
+    def conductor_type(self, name: str) -> str:
+        """Return the `taskType` of a task of this type and this name (execution §1.5)."""
+        return FORK if self.forks else self.type
+
+    def needs_simulated_result(self, step: Document) -> bool:
+        """Return True if a simulation must be told what the step returns."""
+        return self.result_comes_from_outside
+
+
+def as_steps(value: Any) -> list[Any]:
+    """Return the value if it is a list, otherwise an empty list."""
+    return value if isinstance(value, list) else []
+
+
+def body_at(step: Document, field: str, *, name: str = "", label: str = "", phase: int | None = None) -> Body:
+    """Return the body in a field that holds a list of steps."""
+    return Body(name or field, (field,), field, as_steps(step.get(field)), label, phase)
+
+
+STEP_STRUCTURES: dict[str, StepStructure] = {}
+"""The registered types by name."""
+FORK = "FORK"
+"""The `taskType` of tasks of every fork."""
+DEFAULT_TYPE = "SIMPLE"
+"""The type of a step that names none."""
+
+
+def structure_of(type: str) -> StepStructure:
+    """Return the structure of a step type; a type that is not registered is executed by workers of that name."""
+    return STEP_STRUCTURES.get(type) or STEP_STRUCTURES[DEFAULT_TYPE]
+
+
+def type_of(step: Document) -> str:
+    """Return the type of a step's document."""
+    return str(step.get("type") or DEFAULT_TYPE)
+
+
+def structure_of_step(step: Document) -> StepStructure:
+    """Return the structure that a step's document has by its type."""
+    return structure_of(type_of(step))
+
+
+def types_where(flag: str) -> frozenset[str]:
+    """Return the registered types for which an attribute is true."""
+    return frozenset(type for type, structure in STEP_STRUCTURES.items() if getattr(structure, flag))

@@ -1,0 +1,25 @@
+"""Checks of single fields that several step types share."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+
+def is_expression(value: Any) -> bool:
+    """Return True if only a run knows the value."""
+    return isinstance(value, str) and "${" in value
+
+
+def is_whole_number(value: Any, least: int) -> bool:
+    """Return True if the value is a whole number of at least `least`, is left out, or is an expression."""
+    if value in (None, "") or is_expression(value):
+        return True
+    text = str(value)
+    return not isinstance(value, bool) and text.isascii() and text.isdigit() and int(text[:18]) >= least
+
+
+def unknown_word_message(given: str, known: Iterable[str]) -> str:
+    """Say that a word is not known, and suggest a similar one."""
+    similar = get_close_matches(given, sorted(known), 1)
+    meant = f"; did you mean {similar[0]}?" if similar else f": use one of {', '.join(sorted(known)[:20])}."
+    return f"{given[:100]!r} is not known{meant}"

@@ -1,0 +1,11 @@
+"""HTTP_POLL: repeat an HTTP request until its response meets a condition."""
+
+from .built_in import RESPONSE, BuiltIn
+
+
+class HttpPollStep(BuiltIn):
+    """Executed by a built-in worker."""
+
+    type = "HTTP_POLL"
+    required_inputs = ("http_request", "uri", "method")
+    output_members = {"response": RESPONSE}

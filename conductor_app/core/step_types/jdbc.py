@@ -1,0 +1,10 @@
+"""JDBC: run an SQL statement."""
+
+from .built_in import BuiltIn
+
+
+class JdbcStep(BuiltIn):
+    """Executed by a built-in worker."""
+
+    type = "JDBC"
+    required_inputs = ("statement",)

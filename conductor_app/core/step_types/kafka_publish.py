@@ -1,0 +1,10 @@
+"""KAFKA_PUBLISH: publish a message to Kafka."""
+
+from .built_in import BuiltIn
+
+
+class KafkaPublishStep(BuiltIn):
+    """Executed by a built-in worker."""
+
+    type = "KAFKA_PUBLISH"
+    required_inputs = ("kafka_request",)
