@@ -77,7 +77,7 @@ def cache_task_result(task: Task, now: int) -> Iterator[Effect]:
 
 def cached_name_of(task: Task) -> str:
     """The name of the task's definition, under which results are kept."""
-    return str(task.step_state.get("name", task.step.name))
+    return task.resolved_name
 
 
 def find_cached_output(run: Run, ctx: DecisionContext) -> tuple[str, dict[str, Any]] | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from .data_requests import DataRequest, DataRequired, ScriptEvaluation
 from .decision_context import DecisionContext
+from .document.workflow import makes_branches
 from .effects import CreateTask, Effect, apply_effects
 from .frozen import fast_replace
 from .listener_events import listener_events
@@ -75,7 +76,7 @@ def _with_listener_events(
 
 def _can_save_partially(effects: list[Effect], missing: DataRequired) -> bool:
     """Whether what was decided stands by itself: a dynamic fork does not, before its branches are entered."""
-    is_open_fork = any(isinstance(effect, CreateTask) and "forked" in effect.task.step_state for effect in effects)
+    is_open_fork = any(isinstance(effect, CreateTask) and makes_branches(effect.task.step) for effect in effects)
     return (
         bool(effects)
         and not is_open_fork

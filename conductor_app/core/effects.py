@@ -6,7 +6,7 @@ from typing import Any
 
 from .definition import Definition, Key, Step
 from .frozen import fast_replace
-from .snapshot import NEVER, UNKNOWN, Attempt, Run, Task
+from .snapshot import CONTROL_REMOVED, NEVER, UNKNOWN, Attempt, Run, Task
 from .states import ATTEMPT, FAILED, FAILED_FOR_GOOD, RUN, SKIPPED, TASK
 
 
@@ -239,16 +239,10 @@ class SwitchDefinition(Effect):
     def _rebind_task(self, task: Task, step: Step) -> Task:
         if task.key.ref not in self.definition.steps:
             return fast_replace(task, step=step, joined_by="", step_state={**task.step_state, CONTROL_REMOVED: True})
-        expected = {"expected": len(set(step.joins))} if "expected" in task.step_state and step.joins else {}
-        joined_by = step.joined_by[0] if step.joined_by else ""
-        return fast_replace(task, step=step, joined_by=joined_by, step_state={**task.step_state, **expected})
+        return fast_replace(task, step=step, joined_by=step.joined_by[0] if step.joined_by else "")
 
     def to_history(self) -> dict[str, Any]:
         return {"effect": "SwitchDefinition", "definition": self.definition.name, "version": self.definition.version}
-
-
-CONTROL_REMOVED = "is_left"
-"""In the memo of a task: control was taken away from it, so it does not go on to what follows."""
 
 
 @dataclass(frozen=True, slots=True)

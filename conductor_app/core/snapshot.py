@@ -18,6 +18,7 @@ from .states import (
     SKIPPED,
     TIMED_OUT,
 )
+from .step_state import StepState
 
 
 class Unknown:
@@ -92,7 +93,7 @@ class Task:
     created_at: int
     attempt: Attempt
     iteration: int = 0
-    step_state: Mapping[str, Any] = field(default_factory=dict)
+    step_state: StepState = field(default_factory=dict)
     joined_by: str = ""
     branch_head: Key | None = None  # of a step that a dynamic fork made: the head of its branch
     branch_steps: Mapping[str, Step] = field(default_factory=dict)  # the steps of that branch, or of that fork
@@ -113,6 +114,26 @@ class Task:
     @property
     def failed_fatally(self) -> bool:
         return self.status in (FAILED, TIMED_OUT, CANCELED) and not self.lets_control_pass
+
+    @property
+    def resolved_name(self) -> str:
+        """The name of the task, which a DYNAMIC step resolves when control enters it."""
+        return str(self.step_state.get("name", self.step.name))
+
+    @property
+    def resolved_type(self) -> str:
+        """The type of the task, which a DYNAMIC step resolves when control enters it."""
+        return str(self.step_state.get("type", self.step.type))
+
+    @property
+    def secret_names(self) -> tuple[str, ...]:
+        """The secrets whose values its worker is given."""
+        return tuple(self.step_state.get("secrets", ()))
+
+    @property
+    def is_control_removed(self) -> bool:
+        """Return True if control does not leave the task, because an operator has taken it elsewhere."""
+        return bool(self.step_state.get(CONTROL_REMOVED))
 
     @property
     def former_workers(self) -> tuple[str, ...]:
@@ -137,6 +158,7 @@ class Task:
         return Key(self.step.loops[-1], self.key.iteration_path[:-1]) if self.step.loops else None
 
 
+CONTROL_REMOVED = "is_left"
 FORMER_WORKERS = "former_workers"
 """Where a task's memo keeps them, by the id of the attempt."""
 FIRST_NUMBER = "first_number"

@@ -11,6 +11,7 @@ from ..core.definition import Definition, Key
 from ..core.errors import Conflict, Invalid, NotFound
 from ..core.masking import HIDDEN, restore_masked
 from ..core.states import RUN
+from ..core.step_types.sub_workflow import SubWorkflow
 from ..models import Attempt, Run, Task
 from ..models.fields import dumps
 from ..store.rows import parse_iteration_path
@@ -183,7 +184,7 @@ def _deepest_failed_run(run_id: str) -> str:
     while True:
         bad = Task.objects.filter(run_id=run_id, status__in=BAD_ENDS).values("type", "attempt_id", "status")
         failed = min(bad.order_by("seq"), key=lambda task: task["status"] == "CANCELED", default=None)
-        if failed is None or failed["type"] != "SUB_WORKFLOW":
+        if failed is None or failed["type"] != SubWorkflow.type:
             return run_id
         child = Attempt.objects.filter(pk=failed["attempt_id"]).values_list("child_id", flat=True).get()
         if not Run.objects.filter(pk=child, status__in=("FAILED", "TIMED_OUT", "TERMINATED")).exists():

@@ -247,7 +247,7 @@ def authorize_first(command: Command, attempt_id: str, guard: Guard | None) -> C
 
     def asked(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
         task = reports.require_open_task(run, attempt_id)
-        name = task.step_state.get("name", task.step.name)
+        name = task.resolved_name
         guard(task_target(task.attempt.queue, task.attempt.domain, name, run.id, run.definition.name))
         return command(run, ctx, now)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from ..definition import Key, Step
 from ..snapshot import Run, Task
-from ..step_types import step_type_of
+from ..step_types import forked_references, step_type_of
 
 TasksByLoop = Mapping[Key, list[Key]]
 
@@ -89,7 +89,7 @@ def tasks_after_iteration(inside: TasksByLoop, loop: Task, iteration: int) -> li
 def next_keys(step: Step, key: Key, task: Task | None) -> Iterator[Key]:
     """Where control may go from a step in the same turn of its loops; the body of a loop has turns of its own."""
     heads = () if step.inside else step.heads
-    forked = task.step_state.get("forked", ()) if task else ()
+    forked = forked_references(task) if task else ()
     for ref in (*heads, *forked, step.follower):
         if ref:
             yield Key(ref, key.iteration_path)

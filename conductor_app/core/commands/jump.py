@@ -6,16 +6,16 @@ from typing import Any
 
 from ..decision_context import DecisionContext
 from ..definition import Key, Step
-from ..effects import CONTROL_REMOVED, Effect, ResolveTask, SendMessage, TransitionAttempt, UpdateTask, apply_effects
+from ..effects import Effect, ResolveTask, SendMessage, TransitionAttempt, UpdateTask, apply_effects
 from ..errors import Conflict, Invalid, NotFound, StepRefused
 from ..input_overrides import INPUT_OVERRIDE_KEY, override_inputs
-from ..snapshot import Run, Task
+from ..snapshot import CONTROL_REMOVED, Run, Task
 from ..states import SKIPPED
 from ..step_structure import Flow, structure_of
 from ..step_tree import StepLevel, path_to_step, references_inside
 from ..step_types import step_type_of
 from ..step_types.base import completed_task, resolve_inputs
-from ..step_types.cases import case_of_head
+from ..step_types.cases import ChoiceState, case_of_head
 from .skip import skipped_task
 from .step_lookup import is_join, require_running, steps_skipped_together
 
@@ -166,14 +166,17 @@ class JumpBuilder:
             ]:
                 if definition_step_of(self.run, other) in others:
                     self.apply(abandon_task(other, self.now, REASON.format(self.target)))
-            self.apply([UpdateTask(task.key, {"step_state": {**task.step_state, "head": head}})])
+            state = step_type_of(task.step.type).enter_case(task, head)
+            self.apply([UpdateTask(task.key, {"step_state": state})])
             return
         step, key = self.step(ref), Key(ref, self.iteration_path)
         case = case_of_head(step, head)
         inputs = resolve_inputs(step, self._context_at(step, key), key, self.run, self.now)
         shown: dict[str, Any] = {"input": {**inputs, "case": case, "hasChildren": "true"}}
         output = {"evaluationResult": [case], "selectedCase": case}
-        self.apply([completed_task(step, key, self.run, self.now, step_state={"head": head}, output=output, **shown)])
+        self.apply(
+            [completed_task(step, key, self.run, self.now, step_state=ChoiceState(head=head), output=output, **shown)]
+        )
 
     def _inside_case(self, inner: StepLevel) -> set[str]:
         refs = (*inner.before, inner.ref, *inner.after)

@@ -10,7 +10,7 @@ from ..effects import DeleteTasks, Effect, SendMessage
 from ..snapshot import NEVER, Run, Task
 from ..states import CANCELED, FAILED, TIMED_OUT
 from ..step_structure import structure_of
-from ..step_types import step_type_of
+from ..step_types import run_ending, step_type_of
 from .downstream import Downstream, tasks_after_iteration, tasks_by_loop
 
 RESUME = "resume_child"
@@ -68,7 +68,7 @@ def creation_order(task: Task) -> int:
 
 def terminate_tasks(run: Run) -> list[Task]:
     """The TERMINATE tasks by which the run has ended: as long as they stand it would end again at once."""
-    return [task for task in run.tasks.values() if "ends" in task.step_state and task.succeeded]
+    return [task for task in run.tasks.values() if run_ending(task)]
 
 
 def find_restart_point(run: Run, end: Task, spared: Key | None = None) -> Task:

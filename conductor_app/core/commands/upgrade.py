@@ -6,13 +6,13 @@ from typing import Any
 
 from ..decision_context import DecisionContext
 from ..definition import Definition, Key, Step
-from ..effects import CONTROL_REMOVED, Effect, SwitchDefinition, UpdateRun, UpdateTask, apply_effects
+from ..effects import Effect, SwitchDefinition, UpdateRun, UpdateTask, apply_effects
 from ..errors import Conflict, Invalid
 from ..frozen import fast_replace
 from ..input_overrides import INPUT_OVERRIDE_KEY, override_inputs
 from ..masking import masked_names, restore_named
 from ..rules.advance import enter_step
-from ..snapshot import Run, Task
+from ..snapshot import CONTROL_REMOVED, Run, Task
 from ..states import SKIPPED
 from ..step_structure import Flow, structure_of
 from ..step_tree import StepLevel, path_to_step, phase_of, references_inside
@@ -144,11 +144,7 @@ def _position_problems(
                 yield f"{early.key.ref} and {task.key.ref} are both open, and follow one another there."
         for ref in level.after:
             late = run.tasks.get(Key(ref, iteration_path))
-            if (
-                late is not None
-                and not late.is_open
-                and (late.status != SKIPPED or late.step_state.get(CONTROL_REMOVED))
-            ):
+            if late is not None and not late.is_open and (late.status != SKIPPED or late.is_control_removed):
                 yield f"{ref} is over, and follows {task.key.ref} there, which is open."
 
 
@@ -217,13 +213,7 @@ def _stop_successors(before: Run, after: Run, plan: UpgradePlan) -> Iterator[Eff
     """Tasks that have handed control on do not hand it on again, to a step that the other version has after them."""
     freed = _freed_tasks(after, _predecessors(before, plan))
     for task in after.tasks.values():
-        if (
-            task.is_open
-            or task.status == SKIPPED
-            or task.step_state.get(CONTROL_REMOVED)
-            or task.branch_head
-            or task.key in freed
-        ):
+        if task.is_open or task.status == SKIPPED or task.is_control_removed or task.branch_head or task.key in freed:
             continue
         leads = [key for key in step_type_of(task.step.type).successors(task) if key not in after.tasks]
         if leads and not _is_waited_for(before, after, task):

@@ -7,13 +7,13 @@ from ..caching import apply_cached_result
 from ..data_requests import TaskAt
 from ..decision_context import DecisionContext, gather_values
 from ..definition import Key
-from ..effects import CONTROL_REMOVED, CreateTask, Effect, TransitionRun
+from ..effects import CreateTask, Effect, TransitionRun
 from ..errors import RunCannotContinue, StepRefused
 from ..failure_scopes import has_failure_handler
 from ..frozen import fast_replace
 from ..snapshot import NEVER, Run, Task
 from ..states import FAILED_FOR_GOOD, SKIPPED
-from ..step_types import step_type_of
+from ..step_types import forked_references, step_type_of
 from ..step_types.base import completed_task
 from .finish_run import end_run
 from .validate_input import validate_inputs
@@ -45,7 +45,7 @@ def pending_entries(run: Run) -> Iterator[tuple[Key, Task | None]]:
     if not run.has_begun and run.definition.first:
         yield from _skip_completed(run, Key(run.definition.first), None)
     for source in sorted(run.sources, key=lambda task: task.seq):
-        if source.status == SKIPPED or source.step_state.get(CONTROL_REMOVED):
+        if source.status == SKIPPED or source.is_control_removed:
             continue
         for key in step_type_of(source.step.type).successors(source):
             yield from _skip_completed(run, key, source)
@@ -55,7 +55,7 @@ def _skip_completed(run: Run, key: Key, source: Task | None) -> Iterator[tuple[K
     """The key itself, or what follows it where its task was skipped before control came."""
     while key in run.tasks and run.tasks[key].status == SKIPPED:
         task = run.tasks[key]
-        if not task.step.follower or task.step_state.get(CONTROL_REMOVED):
+        if not task.step.follower or task.is_control_removed:
             return
         key = Key(task.step.follower, key.iteration_path)
     yield key, source
@@ -95,7 +95,7 @@ def assign_branch(effect: CreateTask, source: Task) -> CreateTask:
     task = effect.task
     # Thousands of branches share the steps of their fork: a copy for each would be millions of entries.
     branch_steps = {**source.branch_steps, **task.branch_steps} if task.branch_steps else source.branch_steps
-    if source.branch_head and task.key.ref not in source.step_state.get("forked", ()):
+    if source.branch_head and task.key.ref not in forked_references(source):
         return CreateTask(fast_replace(task, branch_head=source.branch_head, branch_steps=branch_steps))
     step_state = {**task.step_state, "document": dict(task.step.document), "loops": list(task.step.loops)}
     return CreateTask(fast_replace(task, branch_head=task.key, step_state=step_state, branch_steps=branch_steps))

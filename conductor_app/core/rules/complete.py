@@ -8,7 +8,7 @@ from ..effects import Effect
 from ..failure_scopes import has_failure_handler
 from ..snapshot import Run, Task
 from ..states import CANCELED, TIMED_OUT
-from ..step_types import step_type_of
+from ..step_types import run_ending, step_type_of
 from ..step_types.base import fail_task
 from .finish_run import end_run
 
@@ -19,7 +19,7 @@ STATUS_OF_RUN = {TIMED_OUT: "TIMED_OUT", CANCELED: "TERMINATED"}
 
 def abort(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """The run ends by a TERMINATE, or by a failure that nothing forgives; what else goes on is not looked at."""
-    if ending := _first_created(task for task in run.tasks.values() if "ends" in task.step_state and task.succeeded):
+    if ending := _first_created(task for task in run.tasks.values() if run_ending(task)):
         yield from _end_by_terminate(run, ctx, now, ending)
     elif failed := _first_created(
         task for task in run.tasks.values() if task.failed_fatally and not has_failure_handler(run, task)
@@ -38,9 +38,12 @@ def _first_created(tasks: Iterable[Task]) -> Task | None:
 
 
 def _end_by_terminate(run: Run, ctx: DecisionContext, now: int, task: Task) -> Iterator[Effect]:
-    event = task.step_state["ends"]
+    ending = run_ending(task)
+    if ending is None:
+        return
+    event = ending.event
     status = {"complete": "COMPLETED", "fail": "FAILED"}.get(event, "TERMINATED")
-    reason = task.step_state.get("reason") or f"Workflow is {status} by TERMINATE task: {task.attempt.id}"
+    reason = ending.reason or f"Workflow is {status} by TERMINATE task: {task.attempt.id}"
     failed = None if event == "complete" else task
     yield from end_run(run, ctx, now, event, reason, failed, output=dict(ctx.attempt_payload(task, "output")))
 

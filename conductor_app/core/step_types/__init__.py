@@ -1,7 +1,8 @@
 """Step types: one module each, and the table that finds them."""
 
+from ..snapshot import Task
 from ..step_structure import DEFAULT_TYPE, STEP_STRUCTURES
-from .base import StepType
+from .base import RunEnding, StepType
 from .decision import DecisionStep
 from .do_while import DoWhile
 from .dynamic import Dynamic
@@ -33,45 +34,61 @@ from .wait import Wait
 from .wait_for_webhook import WaitForWebhook
 from .yield_ import Yield
 
-STEP_TYPES: dict[str, StepType] = {
-    step_type.type: step_type
-    for step_type in (
-        Simple(),
-        Dynamic(),
-        Switch(),
-        DecisionStep(),
-        ForkJoin(),
-        ForkJoinDynamic(),
-        Join(),
-        ExclusiveJoin(),
-        DoWhile(),
-        EventStep(),
-        ForEach(),
-        ForEachItem(),
-        TryCatch(),
-        SubWorkflow(),
-        StartWorkflow(),
-        Terminate(),
-        Wait(),
-        WaitForWebhook(),
-        Yield(),
-        Human(),
-        PullWorkflowMessages(),
-        SetVariable(),
-        Inline(),
-        Lambda(),
-        JsonJqTransform(),
-        Noop(),
-        HttpStep(),
-        HttpPollStep(),
-        JdbcStep(),
-        KafkaPublishStep(),
-    )
-}
-"""All step types by name. A new type is one module in this package and one line here."""
-STEP_STRUCTURES.update(STEP_TYPES)
+STEP_TYPES: dict[str, StepType] = {}
+"""All step types by name."""
+
+
+def run_ending(task: Task) -> RunEnding | None:
+    """Return how a task ends its run, if it does."""
+    return step_type_of(task.step.type).run_ending(task)
+
+
+def forked_references(task: Task) -> tuple[str, ...]:
+    """Return the references of the dynamic branches that a task has made."""
+    return step_type_of(task.step.type).forked_references(task)
+
+
+def register(step_type: StepType) -> None:
+    """Make a step type known under its name."""
+    STEP_TYPES[step_type.type] = step_type
+    STEP_STRUCTURES[step_type.type] = step_type
 
 
 def step_type_of(type: str) -> StepType:
     """Return the step type of this name; workers execute the tasks of a type that is not registered."""
     return STEP_TYPES.get(type) or STEP_TYPES[DEFAULT_TYPE]
+
+
+for step_type in (
+    Simple(),
+    Dynamic(),
+    Switch(),
+    DecisionStep(),
+    ForkJoin(),
+    ForkJoinDynamic(),
+    Join(),
+    ExclusiveJoin(),
+    DoWhile(),
+    EventStep(),
+    ForEach(),
+    ForEachItem(),
+    TryCatch(),
+    SubWorkflow(),
+    StartWorkflow(),
+    Terminate(),
+    Wait(),
+    WaitForWebhook(),
+    Yield(),
+    Human(),
+    PullWorkflowMessages(),
+    SetVariable(),
+    Inline(),
+    Lambda(),
+    JsonJqTransform(),
+    Noop(),
+    HttpStep(),
+    HttpPollStep(),
+    JdbcStep(),
+    KafkaPublishStep(),
+):
+    register(step_type)

@@ -1,7 +1,7 @@
 """The shape of a step type: how control enters it, when it is finished, and where control goes from it."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..decision_context import DecisionContext
 from ..definition import Key, Step
@@ -11,11 +11,19 @@ from ..frozen import fast_replace
 from ..ids import derived_id
 from ..snapshot import FIRST_NUMBER, FORMER_WORKERS, NEVER, Attempt, Run, Task
 from ..states import ACTIVE, ATTEMPT, COMPLETED, FAILED, FAILED_FOR_GOOD, LEASED
+from ..step_state import StepState, TaskState
 from ..step_structure import StepStructure
 from ..timers import next_timer, set_due_at
 
 TASK_END = {COMPLETED: COMPLETED, FAILED: ACTIVE, FAILED_FOR_GOOD: ACTIVE}
 """The status of a task whose attempt is created with this status: a failed one is left to the retry rule."""
+
+
+class RunEnding(NamedTuple):
+    """How a step ends its run: an event of the run's state machine, and a reason, which may be empty."""
+
+    event: str
+    reason: str
 
 
 class StepType(StepStructure):
@@ -52,6 +60,18 @@ class StepType(StepStructure):
         """A task inside has failed: where the step goes from here, if it takes failures."""
         raise NotImplementedError
 
+    def run_ending(self, task: Task) -> RunEnding | None:
+        """Return how the task ends its run, if it does."""
+        return None
+
+    def forked_references(self, task: Task) -> tuple[str, ...]:
+        """Return the references of the branches that the task has made."""
+        return ()
+
+    def enter_case(self, task: Task, head: str) -> StepState:
+        """Return the state in which the task leads to the body with this head. Raises TypeError without choice."""
+        raise TypeError(f"{self.type} does not choose between bodies.")
+
     def iterations_are_sequential(self, task: Task) -> bool:
         """Whether each turn comes after the one before; else they go on side by side."""
         return True
@@ -60,7 +80,7 @@ class StepType(StepStructure):
         """The turn with which it failed, where it went on to others before its end; a further try begins there."""
         return None
 
-    def upgraded_state(self, task: Task, old: Task | None, run: Run) -> Mapping[str, Any]:
+    def upgraded_state(self, task: Task, old: Task | None, run: Run) -> StepState:
         """Return the state of a task whose run has moved to another version of its definition.
 
         `task`: with its step in the other version. `old`: the task before the move. `run`: after the move.
@@ -95,7 +115,7 @@ def new_task(
     now: int,
     *,
     status: str,
-    step_state: dict[str, Any] | None = None,
+    step_state: TaskState | None = None,
     iteration: int = 0,
     branch_steps: Mapping[str, Step] | None = None,
     **facts: Any,

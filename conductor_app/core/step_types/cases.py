@@ -1,13 +1,20 @@
 """What the steps with cases share: how a value names a case, and where control goes from the step."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, cast
 
 from ..definition import Key, Step
 from ..snapshot import Task
+from ..step_state import StepState, TaskState
 from ..step_structure import Body, Document, Flow, as_steps, body_at, structure_of
 
 DEFAULT_CASE = "defaultCase"
+
+
+class ChoiceState(TaskState, total=False):
+    """`head`: the first step of the chosen case, None if the case is empty."""
+
+    head: str | None
 
 
 def case_text(value: Any) -> str:
@@ -41,7 +48,7 @@ def case_of_head(step: Step, head: str) -> str:
     return next((name[len("decisionCases[") : -1] for name in names), "default")
 
 
-def upgraded_head(task: Task, old: Task | None) -> Mapping[str, Any]:
+def upgraded_head(task: Task, old: Task | None) -> StepState:
     """Return the state in which a step that has chosen leads to what its case begins with now."""
     head = task.step_state.get("head")
     if old is None or not head:
@@ -58,6 +65,6 @@ def case_inputs(case: str, head: str | None) -> dict[str, str]:
 
 def case_successor(task: Task) -> Iterator[Key]:
     """The head of the chosen case, or what follows the step where that case is empty."""
-    target = task.step_state.get("head") or task.step.follower
+    target = cast(ChoiceState, task.step_state).get("head") or task.step.follower
     if target and task.lets_control_pass:
         yield Key(target, task.key.iteration_path)

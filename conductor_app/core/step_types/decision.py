@@ -1,6 +1,6 @@
 """DECISION: control goes to one of several cases; SWITCH in its older form."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from ..decision_context import DecisionContext
@@ -8,9 +8,10 @@ from ..definition import Key, Step
 from ..effects import Effect
 from ..errors import StepRefused
 from ..snapshot import Run, Task
+from ..step_state import StepState
 from ..step_structure import Body, Document, Flow
 from .base import StepType, completed_task, resolve_inputs
-from .cases import DEFAULT_CASE, case_bodies, case_inputs, case_successor, case_text, upgraded_head
+from .cases import DEFAULT_CASE, ChoiceState, case_bodies, case_inputs, case_successor, case_text, upgraded_head
 from .evaluation import value_of
 
 
@@ -33,7 +34,7 @@ class DecisionStep(StepType):
             ctx.run,
             now,
             input=case_inputs(case, head),
-            step_state={"head": head},
+            step_state=ChoiceState(head=head),
             output={"caseOutput": [case]},
         )
 
@@ -45,8 +46,11 @@ class DecisionStep(StepType):
             yield "caseValueParam"
         yield from super().check(step, template)
 
-    def upgraded_state(self, task: Task, old: Task | None, run: Run) -> Mapping[str, Any]:
+    def upgraded_state(self, task: Task, old: Task | None, run: Run) -> StepState:
         return upgraded_head(task, old)
+
+    def enter_case(self, task: Task, head: str) -> StepState:
+        return {**task.step_state, "head": head}
 
     def successors(self, task: Task) -> Iterator[Key]:
         return case_successor(task)

@@ -19,7 +19,7 @@ their results; the others are null.
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from ..data_requests import StepOutcomes, TaskOutcome
 from ..decision_context import DecisionContext, gather_values
@@ -27,6 +27,7 @@ from ..definition import Key, Step
 from ..effects import Effect, PruneIteration, TransitionAttempt, UpdateTask
 from ..errors import StepRefused
 from ..snapshot import Task
+from ..step_state import TaskState
 from ..step_structure import Body, Document, Flow, body_at
 from .base import StepType, complete_task, completed_task, engine_held_task, resolve_inputs
 from .field_checks import is_expression, is_whole_number, unknown_word_message
@@ -37,12 +38,28 @@ from .outcomes import outcome_of
 CONTINUE, FAIL = "CONTINUE", "FAIL"
 
 
-class ForEach(StepType):
-    """Active while items are left; leads to the tasks of the items that begin. `iteration`: how many have begun.
+class ForEachState(TaskState, total=False):
+    """The progress of the items.
 
-    Its memo: the `count` of items, how many may be open (`most`), have begun (`to`; `since`: with the last change) and
-    ended; of how many the tasks were `forgotten`, and the turns that are `kept`.
+    `count`: of all items. `most`: how many may be open at once. `keep`: how many ended ones keep tasks, 0 for all.
+    `ended`: how many have ended. `since`, `to`: the first and the last item that began with the latest change.
+    `goes_on`: whether the failure of an item leaves the others alone. `kept`: ended items whose tasks are there.
+    `forgotten`: how many ended items have lost theirs.
     """
+
+    count: int
+    most: int
+    keep: int
+    ended: int
+    since: int
+    to: int
+    goes_on: bool
+    kept: list[int]
+    forgotten: int
+
+
+class ForEach(StepType):
+    """Active while items are left; leads to the tasks of the items that begin. `iteration`: how many have begun."""
 
     type = "FOR_EACH"
     flow = Flow.LOOP
@@ -82,15 +99,14 @@ class ForEach(StepType):
         if not items:
             yield completed_task(step, key, ctx.run, now, input=shown, output=combine_results(0, []))
             return
-        step_state = {
+        most = max_parallel_items(step, inputs)
+        step_state: ForEachState = {
             "count": len(items),
-            "most": max_parallel_items(step, inputs),
+            "most": most,
             "keep": kept_iterations(step, inputs),
             "ended": 0,
-        }
-        step_state |= {
             "since": 1,
-            "to": min(step_state["most"], step_state["count"]),
+            "to": min(most, len(items)),
             "goes_on": continues_on_item_failure(step, inputs),
         }
         output = {"count": len(items)}
@@ -103,10 +119,10 @@ class ForEach(StepType):
         fresh = sorted(
             (item for item in over if COUNTED not in item.step_state), key=lambda item: item.key.iteration_path
         )
-        step_state = dict(task.step_state)
+        step_state = copy_state(task)
         if ctx.run.is_whole:
             # Commands that open an ended run again may have taken items back: all are counted anew.
-            step_state |= count_ended(step_state, over)
+            count_ended(step_state, over)
         if not fresh and step_state == task.step_state:
             return
         for item in fresh:
@@ -139,9 +155,9 @@ class ForEach(StepType):
 
     def reopen(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
         yield from super().reopen(task, ctx, now)
-        step_state = dict(task.step_state)
+        step_state = copy_state(task)
         if iteration is not None and self.iterations_are_sequential(task):
-            step_state |= {"since": iteration, "to": iteration}
+            step_state["since"] = step_state["to"] = iteration
         yield UpdateTask(
             task.key,
             {"step_state": step_state, "iteration": step_state["to"]},
@@ -169,27 +185,30 @@ def continues_on_item_failure(step: Step, inputs: dict[str, Any]) -> bool:
     return value == CONTINUE
 
 
-def count_ended(step_state: dict[str, Any], over: Sequence[Task]) -> dict[str, Any]:
-    """What the memo says of ended items, by the tasks that are there."""
+def copy_state(task: Task) -> ForEachState:
+    """Return the state of a FOR_EACH, to be changed."""
+    return cast(ForEachState, dict(task.step_state))
+
+
+def count_ended(step_state: ForEachState, over: Sequence[Task]) -> None:
+    """Count the ended items by the tasks that are there."""
     iterations = {item.key.iteration_path[-1] for item in over if COUNTED in item.step_state}
-    found: dict[str, Any] = {"ended": step_state.get("forgotten", 0) + len(iterations)}
-    return found | (
-        {"kept": [iteration for iteration in step_state["kept"] if iteration in iterations]}
-        if "kept" in step_state
-        else {}
-    )
+    step_state["ended"] = step_state.get("forgotten", 0) + len(iterations)
+    if "kept" in step_state:
+        step_state["kept"] = [iteration for iteration in step_state["kept"] if iteration in iterations]
 
 
-def record_ended_items(step_state: dict[str, Any], iterations: list[int]) -> list[int]:
+def record_ended_items(step_state: ForEachState, iterations: list[int]) -> list[int]:
     """Note in the memo that these items have ended, and which begin; returns those whose tasks are kept no longer."""
     gone: list[int] = []
     step_state["ended"] += len(iterations)
     if step_state["keep"]:
         kept = [*step_state.get("kept", ()), *iterations]
         gone = kept[: -step_state["keep"]]
-        step_state |= {"kept": kept[-step_state["keep"] :], "forgotten": step_state.get("forgotten", 0) + len(gone)}
+        step_state["kept"] = kept[-step_state["keep"] :]
+        step_state["forgotten"] = step_state.get("forgotten", 0) + len(gone)
     begun = max(step_state["to"], min(step_state["count"], step_state["ended"] + step_state["most"]))
-    step_state |= {"since": step_state["to"] + 1, "to": begun}
+    step_state["since"], step_state["to"] = step_state["to"] + 1, begun
     return gone
 
 

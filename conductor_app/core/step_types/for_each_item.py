@@ -1,15 +1,23 @@
 """FOR_EACH_ITEM: what a FOR_EACH does for one item of its list. Made by the engine; nobody writes it down."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from ..data_requests import ListItem
 from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect, ResolveTask, TransitionAttempt, UpdateTask
 from ..snapshot import UNKNOWN, Task
+from ..step_state import TaskState
 from .base import StepType, complete_task, engine_held_task
 from .iterations import COUNTED, ENDS_AS, first_failure, outcomes_of_iteration, outputs_by_ref
+
+
+class ForEachItemState(TaskState, total=False):
+    """`goes_on`: whether other items continue after a failure. `is_counted`: the FOR_EACH knows that it has ended."""
+
+    goes_on: bool
+    is_counted: bool
 
 
 class ForEachItem(StepType):
@@ -26,7 +34,7 @@ class ForEachItem(StepType):
         known = each.attempt.input
         item = ctx.require(ListItem(each.attempt.id, index)) if known is UNKNOWN else known["items"][index]
         shown = {"item": item, "index": index}
-        step_state = {"goes_on": each.step_state["goes_on"]}
+        step_state = ForEachItemState(goes_on=each.step_state["goes_on"])
         yield engine_held_task(step, key, ctx.run, now, iteration=1, step_state=step_state, input=shown, output=shown)
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -56,5 +64,5 @@ def fail_item(task: Task, status: str, reason: str, now: int) -> Iterator[Effect
     """The item ends as a task of it did; where the others go on, it has ended with errors only."""
     facts: dict[str, Any] = {"reason": reason, "output": {}}
     yield TransitionAttempt(task.key, ENDS_AS.get(status, "fail"), now, facts)
-    if task.step_state["goes_on"]:
+    if cast(ForEachItemState, task.step_state)["goes_on"]:
         yield ResolveTask(task.key, "complete_with_errors")

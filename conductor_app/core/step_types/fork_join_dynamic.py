@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from ..data_requests import ReferencesInUse, TaskDefinitionByName
 from ..decision_context import DecisionContext, gather_values
@@ -11,12 +11,20 @@ from ..document.layout import layout_branch, layout_steps
 from ..effects import Effect
 from ..errors import StepRefused, ValidationFailed
 from ..snapshot import Run, Task
+from ..step_state import TaskState
 from ..step_structure import Document, Flow
 from .base import StepType, completed_task, resolve_inputs
 from .cases import is_choice
 from .dynamic_branches import branch_documents, require_join
 
 FILLED_BY_FORK = ("dynamicForkTasksParam", "dynamicForkTasksInputParamName")
+
+
+class DynamicForkState(TaskState, total=False):
+    """`forked`: the references of the branches. `has_cases`: whether one of them is a step with cases."""
+
+    forked: list[str]
+    has_cases: bool
 
 
 class ForkJoinDynamic(StepType):
@@ -39,7 +47,9 @@ class ForkJoinDynamic(StepType):
         refs = [document["taskReferenceName"] for document in documents]
         if used := references_in_use(branch_steps.keys(), step, key, ctx):
             raise StepRefused(f"The forked reference '{used[0]}' is in use already: give each forked task its own.")
-        has_cases = {"has_cases": True} if any(is_choice(branch_steps[ref]) for ref in refs) else {}
+        state: DynamicForkState = {"forked": refs}
+        if any(is_choice(branch_steps[ref]) for ref in refs):
+            state["has_cases"] = True
         shown = {name: value for name, value in inputs.items() if name not in fork_parameters(step)}
         yield completed_task(
             step,
@@ -47,7 +57,7 @@ class ForkJoinDynamic(StepType):
             ctx.run,
             now,
             output={},
-            step_state={"forked": refs, **has_cases},
+            step_state=state,
             branch_steps=branch_steps,
             input={**shown, "forkedTasks": refs, "forkedTaskDefs": documents},
         )
@@ -64,8 +74,11 @@ class ForkJoinDynamic(StepType):
                 f"cannot be used together for taskType: {self.type} taskName: {step.get('name', '')}"
             )
 
+    def forked_references(self, task: Task) -> tuple[str, ...]:
+        return tuple(cast(DynamicForkState, task.step_state).get("forked", ()))
+
     def successors(self, task: Task) -> Iterator[Key]:
-        for ref in (*task.step_state.get("forked", ()), task.step.follower):
+        for ref in (*self.forked_references(task), task.step.follower):
             if ref:
                 yield Key(ref, task.key.iteration_path)
 

@@ -1,7 +1,7 @@
 """JOIN: waits until every task that it joins has ended."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from ..data_requests import ABSENT, DataRequired, JoinedOutcomes, TaskOutcome, WholeRun
 from ..decision_context import DecisionContext
@@ -9,10 +9,18 @@ from ..definition import Key, Step
 from ..effects import Effect, ResolveTask, TransitionAttempt
 from ..snapshot import Run, Task
 from ..states import CANCELED, COMPLETED_WITH_ERRORS
+from ..step_state import StepState, TaskState
 from ..step_structure import Flow
 from .base import StepType, complete_task, engine_held_task, fail_task, resolve_inputs
 from .cases import is_choice
 from .outcomes import outcome_of
+
+
+class JoinState(TaskState, total=False):
+    """`expected`: how many tasks it joins. `has_cases`: whether one of them is a step with cases."""
+
+    expected: int
+    has_cases: bool
 
 
 class Join(StepType):
@@ -31,7 +39,7 @@ class Join(StepType):
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         fork = fork_of(ctx.run, step, key)
         refs = list(step.joins) if fork is None else list(fork.step_state["forked"])
-        step_state: dict[str, Any] = {"expected": len(set(refs))}
+        step_state: JoinState = {"expected": len(set(refs))}
         if fork is not None and fork.step_state.get("has_cases"):
             step_state["has_cases"] = True
         yield engine_held_task(
@@ -42,8 +50,9 @@ class Join(StepType):
         known = {t.key: t for t in ctx.run.tasks.values() if is_joined(t, task)}
         if any(t.is_open for t in known.values()) or not ctx.run.has_changes_for(task, known):
             return
-        missing = task.step_state.get("expected", len(set(task.step.joins))) - len(known)
-        if task.step_state.get("has_cases"):
+        state = cast(JoinState, task.step_state)
+        missing = state.get("expected", len(set(task.step.joins))) - len(known)
+        if state.get("has_cases"):
             if not ctx.run.is_whole:
                 raise DataRequired({WholeRun()})
             # A dynamic branch that is a switch goes on in the case that was chosen, unless that is empty.
@@ -58,6 +67,11 @@ class Join(StepType):
         if outcomes in (None, ABSENT):
             return
         yield from join_result(task, [*(outcome_of(t, ctx) for t in known.values()), *outcomes], now)
+
+    def upgraded_state(self, task: Task, old: Task | None, run: Run) -> StepState:
+        if "expected" not in task.step_state or not task.step.joins:
+            return task.step_state
+        return {**task.step_state, "expected": len(set(task.step.joins))}
 
 
 def shares_tasks(join: Task, run: Run) -> bool:

@@ -1,16 +1,24 @@
 """PULL_WORKFLOW_MESSAGES: takes what clients have sent to the run."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from ..data_requests import InboxMessages
 from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import ConsumeMessages, Effect
 from ..snapshot import Task
+from ..step_state import TaskState
 from .base import StepType, complete_task, engine_held_task, resolve_inputs
 
 MOST_AT_ONCE = 100
+
+
+class PullState(TaskState, total=False):
+    """`takes`: at most so many messages. `blocks`: whether it waits for a message if there is none."""
+
+    takes: int
+    blocks: bool
 
 
 class PullWorkflowMessages(StepType):
@@ -26,19 +34,19 @@ class PullWorkflowMessages(StepType):
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         blocks = str(inputs.get("blocking", True)).lower() != "false"
-        step_state = {"takes": batch_size(inputs.get("batchSize")), "blocks": blocks}
+        step_state: PullState = {"takes": batch_size(inputs.get("batchSize")), "blocks": blocks}
         yield engine_held_task(step, key, ctx.run, now, input=inputs, output={}, step_state=step_state)
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        run = ctx.run
+        run, state = ctx.run, cast(PullState, task.step_state)
         if not run.inbox:
-            if not task.step_state["blocks"]:
+            if not state["blocks"]:
                 yield from complete_task(task, now, {"messages": [], "count": 0})
             return
         first = min(run.tasks_of_type(self.type), key=lambda other: other.seq)
         if first.key != task.key:
             return
-        taken = ctx.require(InboxMessages(task.step_state["takes"], run.inbox_taken))
+        taken = ctx.require(InboxMessages(state["takes"], run.inbox_taken))
         yield ConsumeMessages(taken.up_to, taken.left)
         if taken.messages:
             messages = [dict(message) for message in taken.messages]

@@ -1,7 +1,6 @@
 """SWITCH: control goes to one of several cases."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from ..decision_context import DecisionContext
 from ..definition import Key, Step
@@ -9,9 +8,10 @@ from ..effects import Effect
 from ..expressions import java_text
 from ..snapshot import Run, Task
 from ..states import FAILED
+from ..step_state import StepState
 from ..step_structure import Body, Document, Flow
 from .base import StepType, completed_task, resolve_inputs
-from .cases import DEFAULT_CASE, case_bodies, case_inputs, case_successor, case_text, upgraded_head
+from .cases import DEFAULT_CASE, ChoiceState, case_bodies, case_inputs, case_successor, case_text, upgraded_head
 from .evaluation import value_of
 
 
@@ -42,15 +42,18 @@ class Switch(StepType):
             ctx.run,
             now,
             input=inputs | case_inputs(case, head),
-            step_state={"head": head},
+            step_state=ChoiceState(head=head),
             output={"evaluationResult": [case], "selectedCase": case},
         )
 
     def bodies(self, step: Document) -> Iterator[Body]:
         return case_bodies(step)
 
-    def upgraded_state(self, task: Task, old: Task | None, run: Run) -> Mapping[str, Any]:
+    def upgraded_state(self, task: Task, old: Task | None, run: Run) -> StepState:
         return upgraded_head(task, old)
+
+    def enter_case(self, task: Task, head: str) -> StepState:
+        return {**task.step_state, "head": head}
 
     def successors(self, task: Task) -> Iterator[Key]:
         return case_successor(task)

@@ -1,17 +1,26 @@
 """TERMINATE: the run ends here, in the way that the step says."""
 
 from collections.abc import Iterator
+from typing import cast
 
 from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
 from ..snapshot import Task
 from ..states import FAILED
+from ..step_state import TaskState
 from ..step_structure import Document, Flow
-from .base import StepType, completed_task, resolve_inputs
+from .base import RunEnding, StepType, completed_task, resolve_inputs
 
 ENDS = {"COMPLETED": "complete", "FAILED": "fail", "TERMINATED": "terminate"}
 """The `terminationStatus` values, and the event of the run that each stands for."""
+
+
+class TerminateState(TaskState, total=False):
+    """`ends`: the event by which the run ends. `reason`: the one that the step gives, or empty."""
+
+    ends: str
+    reason: str
 
 
 class Terminate(StepType):
@@ -30,8 +39,12 @@ class Terminate(StepType):
             return
         given = inputs.get("workflowOutput")
         output = given if isinstance(given, dict) else {} if given is None else {"output": given}
-        step_state = {"ends": event, "reason": str(inputs.get("terminationReason") or "")}
+        step_state: TerminateState = {"ends": event, "reason": str(inputs.get("terminationReason") or "")}
         yield completed_task(step, key, ctx.run, now, input=inputs, output=output, step_state=step_state)
+
+    def run_ending(self, task: Task) -> RunEnding | None:
+        state = cast(TerminateState, task.step_state)
+        return RunEnding(state["ends"], state["reason"]) if task.succeeded and "ends" in state else None
 
     def successors(self, task: Task) -> Iterator[Key]:
         return iter(())

@@ -22,7 +22,7 @@ time limit of the workflow, end the run all the same; a task's `timeoutPolicy` T
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from ..data_requests import DataRequired, WholeRun
 from ..decision_context import DecisionContext, conductor_status, conductor_task_type
@@ -34,6 +34,7 @@ from ..effects import Effect, TransitionAttempt, UpdateTask
 from ..errors import StepRefused
 from ..expressions.patterns import BadPattern, PatternTooSlow, compile_pattern, full_match
 from ..snapshot import Run, Task
+from ..step_state import StepState, TaskState
 from ..step_structure import Body, Document, Flow, as_steps, body_at
 from ..step_tree import body_with, walk
 from .base import StepType, complete_task, engine_held_task, resolve_inputs
@@ -52,6 +53,14 @@ FIELDS = (
     FieldSpec("catchDefault", STEPS),
     FieldSpec("finallyTasks", STEPS),
 )
+
+
+class TryCatchState(TaskState, total=False):
+    """`handler`: the body that handles the failure. `failed_in`, `failure`: the phase and the failure it ends with."""
+
+    handler: str
+    failed_in: int
+    failure: dict[str, Any]
 
 
 class TryCatch(StepType):
@@ -131,9 +140,9 @@ class TryCatch(StepType):
             yield Key(head, (*task.key.iteration_path, task.iteration))
 
     def failed_iteration(self, task: Task) -> int | None:
-        return task.step_state.get("failed_in")
+        return cast(TryCatchState, task.step_state).get("failed_in")
 
-    def upgraded_state(self, task: Task, old: Task | None, run: Run) -> Mapping[str, Any]:
+    def upgraded_state(self, task: Task, old: Task | None, run: Run) -> StepState:
         if (handler := task.step_state.get("handler")) is None:
             return task.step_state
         # The failure is handled where the tasks of its handler stand now.
@@ -152,7 +161,7 @@ class TryCatch(StepType):
 
 def head_of_phase(task: Task) -> str | None:
     """Where the present phase begins; None after a move to another definition, where that has no such part."""
-    part = task.step_state["handler"] if task.iteration == CATCH else NAMES[task.iteration]
+    part = cast(TryCatchState, task.step_state)["handler"] if task.iteration == CATCH else NAMES[task.iteration]
     return task.step.bodies.get(part)
 
 
@@ -187,10 +196,10 @@ def enter_phase(task: Task, phase: int, output: dict[str, Any], step_state: dict
 
 def describe_failure(failed: Task) -> dict[str, Any]:
     """A failure as handlers read it."""
-    name = failed.step_state.get("name", failed.step.name)
+    name = failed.resolved_name
     return {
         "taskRef": failed.key.ref,
-        "taskType": conductor_task_type(failed.step_state.get("type", failed.step.type), name),
+        "taskType": conductor_task_type(failed.resolved_type, name),
         "taskId": failed.attempt.id,
         "status": conductor_status(failed.attempt.status, failed.status),
         "reason": failed.attempt.reason,

@@ -40,7 +40,7 @@ def _attempt_row(attempt: Attempt, task: Task, run: Run) -> Row:
     )
     policy = task.step.policy
     others: dict[str, Any] = {
-        "name": task.step_state.get("name", task.step.name),
+        "name": task.resolved_name,
         "run_id": run.id,
         "rate_count": policy.rate_count,
         "rate_seconds": policy.rate_seconds,

@@ -9,6 +9,7 @@ from django.db.models import BooleanField, F, Func, Q, QuerySet
 from ...core.decision_context import WIRE_STATUS
 from ...core.ids import derived_id
 from ...core.states import ATTEMPT
+from ...core.step_structure import FORK
 from ...core.step_types import STEP_TYPES
 from ...core.step_types.fork_join import ForkJoin
 from ...core.step_types.fork_join_dynamic import ForkJoinDynamic
@@ -30,7 +31,7 @@ FAILED_STATUSES = tuple(sorted(ATTEMPT.final - {"COMPLETED"}))
 OPEN_STATUSES = tuple(sorted(ATTEMPT.open))
 OWN_STATUS = {WIRE_STATUS.get(status, status): status for status in sorted(ATTEMPT.statuses)}
 TASK_NAME_FIELDS = frozenset(["taskDefName", "taskType"])
-SPELLED_TYPES = {"FORK": (ForkJoin.type, ForkJoinDynamic.type)}
+SPELLED_TYPES = {FORK: (ForkJoin.type, ForkJoinDynamic.type)}
 
 
 def searchable_attempts() -> QuerySet:

@@ -1,0 +1,97 @@
+"""Step types are known by their modules alone: no other module names one, and no other reads what its tasks keep."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from conductor_app.core.step_types import STEP_TYPES
+from tests.architecture.test_imports import APP, modules
+
+HOMONYMS = {
+    ("core/step_structure.py", "SIMPLE"),  # the type of a step that names none
+    ("core/human_task.py", "TERMINATE"),  # a completion strategy of assignments
+    ("models/runs.py", "HUMAN"),  # in an index; tables import no core
+}
+"""Literals that are spelled like a step type."""
+TASK_STATE_READERS = {"core/snapshot.py", "core/masking.py"}
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(APP))
+
+
+def other_modules() -> Iterator[tuple[str, ast.Module]]:
+    """The modules that define no step type."""
+    for path, tree in modules():
+        name = relative(path)
+        if not name.startswith(("core/step_types/", "migrations/", "demo/")):
+            yield name, tree
+
+
+def test_no_other_module_names_a_step_type():
+    found = [
+        (name, node.value)
+        for name, tree in other_modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in STEP_TYPES
+    ]
+
+    assert len(STEP_TYPES) > 25
+    assert set(found) == HOMONYMS
+
+
+def test_each_step_type_stands_in_a_module_of_its_own():
+    types: dict[str, list[str]] = {}
+    for path in (APP / "core" / "step_types").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                types.setdefault(path.stem, []).extend(_declared_types(node))
+
+    declared = {stem: found for stem, found in types.items() if found}
+    assert all(len(found) == 1 for found in declared.values())
+    assert len(declared) == len(STEP_TYPES)
+
+
+def _declared_types(node: ast.ClassDef) -> Iterator[str]:
+    for each in node.body:
+        if isinstance(each, ast.Assign) and [ast.unparse(target) for target in each.targets] == ["type"]:
+            yield ast.unparse(each.value)
+
+
+def test_only_step_types_read_the_state_of_a_type():
+    own_keys = _keys_of_step_types()
+    broken = [
+        f"{name}:{node.lineno}: {node.value}"
+        for name, tree in other_modules()
+        if name.startswith(("core/", "store/", "engine/")) and name not in TASK_STATE_READERS
+        for holder in ast.walk(tree)
+        for node in _keys_of_state(holder)
+        if node.value in own_keys
+    ]
+
+    assert {"head", "forked", "ends"} <= own_keys
+    assert broken == []
+
+
+def _keys_of_step_types() -> set[str]:
+    """The keys that the states of single step types declare."""
+    return {
+        each.target.id
+        for path in (APP / "core" / "step_types").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and any("TaskState" in ast.unparse(base) for base in node.bases)
+        for each in node.body
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+    }
+
+
+def _keys_of_state(node: ast.AST) -> Iterator[ast.Constant]:
+    """The constants by which `….step_state` is read: in brackets, by `get`, or by `in`."""
+    keys: list[ast.expr] = []
+    if isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("step_state"):
+        keys = [node.slice]
+    elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("step_state.get"):
+        keys = node.args[:1]
+    elif isinstance(node, ast.Compare) and ast.unparse(node.comparators[0]).endswith("step_state"):
+        keys = [node.left]
+    yield from (key for key in keys if isinstance(key, ast.Constant))
