@@ -10,9 +10,9 @@ from ..core.document.checks.field_specs import (
     SUB_WORKFLOW,
     TASK_DEFINITION,
     WORKFLOW_DEFINITION,
-    WORKFLOW_TASK,
 )
 from ..core.document.checks.fields import FieldTable
+from ..core.document.checks.step_fields import STEP_FIELDS
 from ..core.document.lint import LintContext, PayloadShape
 from ..core.document.lint.output_shapes import step_output_shape, workflow_input_shape
 from ..core.step_structure import type_of
@@ -24,7 +24,7 @@ MAX_DEPTH = 5
 MOST_NAMES = 500
 TABLES: dict[str, FieldTable] = {
     "workflow": WORKFLOW_DEFINITION,
-    "step": WORKFLOW_TASK,
+    "step": STEP_FIELDS,
     "subWorkflowParam": SUB_WORKFLOW,
     "taskDefinition": TASK_DEFINITION,
     "rateLimitConfig": RATE_LIMIT,

@@ -47,9 +47,10 @@ NAMES = {TRY: "try", CATCH: "catch", FINALLY: "finally"}
 CATCH_DEFAULT = "catch default"
 MATCHED = ("status", "reason", "taskRef", "taskType")
 FAILED_STATUSES = ("FAILED", "FAILED_WITH_TERMINAL_ERROR", "TIMED_OUT", "CANCELED")
+CATCH_CASE = (FieldSpec("match", read_mapping), FieldSpec("tasks", STEPS))
 FIELDS = (
     FieldSpec("tryTasks", STEPS),
-    FieldSpec("catchCases", ListOf(ObjectOf((FieldSpec("match", read_mapping), FieldSpec("tasks", STEPS))))),
+    FieldSpec("catchCases", ListOf(ObjectOf(CATCH_CASE))),
     FieldSpec("catchDefault", STEPS),
     FieldSpec("finallyTasks", STEPS),
 )

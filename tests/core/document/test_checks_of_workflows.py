@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core.document.checks import coerce_workflow, normalize_workflow, workflow_errors
-from conductor_app.core.document.checks.field_specs import WORKFLOW_DEFINITION, WORKFLOW_TASK
+from conductor_app.core.document.checks.field_specs import WORKFLOW_DEFINITION
+from conductor_app.core.document.checks.step_fields import STEP_FIELDS
 
 
 def step(ref, kind="SIMPLE", **fields):
@@ -269,7 +270,7 @@ def test_defaults_are_filled_in_and_unknown_fields_survive_at_every_level():
     assert "retryCount" not in task
 
 
-NAMES = st.sampled_from([field.name for field in (*WORKFLOW_DEFINITION, *WORKFLOW_TASK)])
+NAMES = st.sampled_from([field.name for field in (*WORKFLOW_DEFINITION, *STEP_FIELDS)])
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.just("SWITCH"),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES | st.text(max_size=5), inner, max_size=6),

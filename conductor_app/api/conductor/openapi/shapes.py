@@ -5,8 +5,9 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from ....core.document.checks.field_specs import CATCH_CASE, WORKFLOW_TASK, read_step, read_sub_workflow
+from ....core.document.checks.field_specs import read_step, read_sub_workflow
 from ....core.document.checks.fields import FieldTable, ObjectOf
+from ....core.document.checks.step_fields import STEP_FIELDS
 from ....core.document.checks.values import (
     ChoiceOf,
     IntegerOf,
@@ -17,6 +18,7 @@ from ....core.document.checks.values import (
     read_boolean,
     read_mapping,
 )
+from ....core.step_types.try_catch import CATCH_CASE
 from .tables import TABLE_BY_NAME
 
 STEP_REFERENCE = {"$ref": "#/components/schemas/WorkflowTask"}
@@ -27,7 +29,7 @@ SCHEMA_BY_READER: dict[Reader, dict[str, Any]] = {
     read_mapping: {"type": "object", "additionalProperties": {}},
     read_sub_workflow: {},
 }
-STEP_TABLES = (WORKFLOW_TASK, CATCH_CASE)
+STEP_TABLES = (STEP_FIELDS, CATCH_CASE)
 """Tables that steps are made of: they name a step, since they cannot hold the whole of one."""
 _serializers: dict[int, type[serializers.Serializer]] = {}
 
@@ -48,7 +50,7 @@ def _field_of(table: FieldTable, reader: Reader) -> serializers.Field:
     if isinstance(item, ObjectOf):
         return serializer_of(item.table)(many=True, required=False)
     if item is read_step and not any(table is inner for inner in STEP_TABLES):
-        return serializer_of(WORKFLOW_TASK)(many=True, required=False)
+        return serializer_of(STEP_FIELDS)(many=True, required=False)
     return _serializer_field(schema_of(reader))(required=False)
 
 

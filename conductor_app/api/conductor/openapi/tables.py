@@ -4,16 +4,15 @@ from ....core.document.checks.event_handler import ACTION, EVENT_HANDLER, REPORT
 from ....core.document.checks.field_specs import (
     AUDIT,
     CACHE,
-    CATCH_CASE,
     RATE_LIMIT,
     SCHEMA,
     STATE_CHANGE,
     SUB_WORKFLOW,
     TASK_DEFINITION,
     WORKFLOW_DEFINITION,
-    WORKFLOW_TASK,
 )
 from ....core.document.checks.fields import FieldSpec, FieldTable, ObjectOf
+from ....core.document.checks.step_fields import STEP_FIELDS
 from ....core.document.checks.values import (
     ChoiceOf,
     IntegerOf,
@@ -27,6 +26,7 @@ from ....core.document.checks.values import (
 )
 from ....core.document.checks.webhook import WEBHOOK
 from ....core.form_templates import FORM_TEMPLATE
+from ....core.step_types.try_catch import CATCH_CASE
 from ....insight.human_tasks import STATES as HUMAN_STATES
 from ..serializers.files import NEW_FILE, PART_TAGS
 from ..serializers.human_tasks import ASSIGNMENT as HUMAN_ASSIGNMENT
@@ -67,7 +67,7 @@ TASK: FieldTable = (
                     "queueWaitTime",
             "responseTimeoutSeconds", "callbackAfterSeconds"),
     *fields_of_type(read_boolean, "retried", "executed", "subworkflowChanged", "callbackFromWorker", "loopOverTask"),
-    FieldSpec("workflowTask", ObjectOf(WORKFLOW_TASK)),
+    FieldSpec("workflowTask", ObjectOf(STEP_FIELDS)),
     FieldSpec("taskDefinition", ObjectOf(TASK_DEFINITION)),
     FieldSpec("runtimeMetadata", MapOf(read_text)),
 )  # fmt: skip
@@ -292,7 +292,7 @@ TABLE_BY_NAME: dict[str, FieldTable] = {
     "HumanTaskEntry": HUMAN_TASK,
     "HumanTaskSearchResult": HUMAN_TASK_PAGE,
     "WorkflowDef": WORKFLOW_DEFINITION,
-    "WorkflowTask": WORKFLOW_TASK,
+    "WorkflowTask": STEP_FIELDS,
     "SubWorkflowParams": SUB_WORKFLOW,
     "StateChangeEvent": STATE_CHANGE,
     "Permission": PERMISSION,
