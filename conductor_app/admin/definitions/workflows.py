@@ -1,4 +1,4 @@
-"""Workflow definitions: saving makes a new version, unless it is asked to overwrite the old one."""
+"""Workflow definitions. Saving creates a new version unless the user chooses to overwrite."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -41,7 +41,7 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
     kind, sample, page_template = "workflow", NEW_WORKFLOW, "workflow"
     new_title, saved_message = (
         gettext_lazy("New workflow definition"),
-        gettext_lazy("The workflow definition is saved."),
+        gettext_lazy("Workflow definition saved."),
     )
     list_display = (
         "shelf",
@@ -137,11 +137,11 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
 
 
 def _step_context(document: dict[str, Any], ref: str) -> dict[str, Any] | None:
-    """One step as the page shows it beside the picture."""
+    """Return the facts of one step beside the diagram."""
     spot = next((spot for spot in all_steps(document.get("tasks")) if spot.ref == ref), None)
     if spot is None:
         return None
-    facts = [(_("Type"), type_of(spot.step)), (_("Task"), spot.name), (_("Place"), spot.path)]
+    facts = [(_("Type"), type_of(spot.step)), (_("Task"), spot.name), (_("Path"), spot.path)]
     return {
         "ref": ref,
         "facts": facts,
@@ -150,8 +150,12 @@ def _step_context(document: dict[str, Any], ref: str) -> dict[str, Any] | None:
 
 
 def next_version(name: str) -> int:
-    """The version after the newest one."""
+    """Return the number of the next version of a workflow.
+
+    Raises:
+        RequestRefused: when the workflow no longer exists.
+    """
     newest = WorkflowDefinition.objects.filter(name=name).aggregate(newest=Max("version"))["newest"]
     if newest is None:
-        raise RequestRefused(_("%(name)s has been deleted meanwhile.") % {"name": name})
+        raise RequestRefused(_("%(name)s has been deleted in the meantime.") % {"name": name})
     return newest + 1
