@@ -40,9 +40,9 @@ STATUS_ICONS = {"TIMED_OUT": "late", "EXPIRED": "late", "COMPLETED_WITH_ERRORS":
 STATUS_LABELS = {
     "RUNNING": gettext_lazy("Running"),
     "ACTIVE": gettext_lazy("Active"),
-    "LEASED": gettext_lazy("Leased"),
+    "LEASED": gettext_lazy("Running"),
     "PENDING": gettext_lazy("Pending"),
-    "BLOCKED": gettext_lazy("Blocked"),
+    "BLOCKED": gettext_lazy("Unscheduled"),
     "COMPLETED": gettext_lazy("Completed"),
     "COMPLETED_WITH_ERRORS": gettext_lazy("Completed with errors"),
     "FAILED": gettext_lazy("Failed"),

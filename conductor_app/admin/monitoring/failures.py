@@ -61,7 +61,9 @@ TRANSITIONS = (
         gettext_lazy("The cause is fixed. If it fails again, the group becomes regressed."),
     ),
     GroupTransition(
-        "ignore", gettext_lazy("Ignore"), gettext_lazy("New failures are counted, but the group is not listed as open.")
+        "ignore",
+        gettext_lazy("Ignore"),
+        gettext_lazy("New failures are counted, but the group is not listed as open."),
     ),
     GroupTransition("reopen", gettext_lazy("Reopen"), gettext_lazy("The group is listed as open again.")),
 )

@@ -192,7 +192,7 @@ def _delivery_text(firing: AlertFiring):
 
 
 def _recipients_text(alert: Alert, may_act: bool) -> str:
-    """Return the recipients. Users who may not change alerts see only the host of a webhook: its address is a secret."""
+    """Return the recipients. Users who may not change alerts see only the host of a webhook, whose URL is a secret."""
     if may_act or not alert.webhook:
         return f"{alert.webhook} {alert.mail}".strip()
     scheme, _slash, host, *_path = alert.webhook.split("/")

@@ -1,4 +1,4 @@
-"""Two runs compared: what differs between good and bad?"""
+"""Comparison of two runs: version, input, tasks, times and results."""
 
 from dataclasses import asdict
 from typing import Any
@@ -22,11 +22,11 @@ CANDIDATE_LABELS = {
     "last failure": gettext_lazy("last failure"),
     "previous": gettext_lazy("previous"),
 }
-"""The runs that are worth comparing with, as the page calls them."""
+"""The suggested runs to compare with."""
 
 
 class ComparePage(ObjectPage):
-    """One run beside another."""
+    """Page that compares two runs."""
 
     name, template, permission = "compare", "ops/compare.html", "conductor.view_run"
     route = "runs/<str:run_id>/compare/"
@@ -59,7 +59,7 @@ class ComparePage(ObjectPage):
 
 
 def _comparison_file(found: RunComparison) -> dict[str, Any]:
-    """What was compared, in the words of machines."""
+    """Return the comparison as JSON."""
     return {
         "one": _run_document(found.one),
         "other": _run_document(found.other),
@@ -88,7 +88,7 @@ def _run_document(run: Run) -> dict[str, Any]:
 
 
 def _difference_document(each: Difference) -> dict[str, Any]:
-    """One place; a side that has nothing there is left out."""
+    """Return one difference. A side without a value is left out."""
     sides = {"one": each.before, "other": each.after}
     return {"place": each.path} | {name: value for name, value in sides.items() if value is not MISSING}
 
@@ -113,7 +113,7 @@ def _result_context(found: RunComparison, only: bool) -> dict[str, Any]:
 
 
 def _versions_address(found: RunComparison) -> str:
-    """Where their definitions are compared, if both versions are kept."""
+    """Return the address that compares the definitions, if both versions are stored."""
     if not found.have_same_definition or found.one.version == found.other.version:
         return ""
     versions = (found.one.version, found.other.version)
@@ -139,11 +139,11 @@ def _row_context(row: ComparedRow, longest: int) -> dict[str, Any]:
 
 
 def _duration_text(run: Run) -> str:
-    return format_duration(run.ended_at - run.created_at) if run.ended_at else _("still open")
+    return format_duration(run.ended_at - run.created_at) if run.ended_at else _("still running")
 
 
 def _find_run(run_id: str) -> Run:
     run = Run.objects.filter(pk=run_id).first()
     if run is None:
-        raise NotFound(_("There is no run %(id)s.") % {"id": run_id[:64]})
+        raise NotFound(_("No such run: %(id)s.") % {"id": run_id[:64]})
     return run

@@ -1,4 +1,4 @@
-"""How far a group is, as a bar: what went well, what did not, what is worked on."""
+"""Progress bar of a group: completed, failed and running tasks."""
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -11,7 +11,7 @@ WAITING_TONE = "waiting"
 
 
 def progress_bar(tally: GroupProgress) -> SafeString:
-    """The shares of the states that are more than waiting, one behind the other."""
+    """Return the bar with the shares of all states except waiting."""
     parts, left = [], 0.0
     for tone, count in _tone_shares(tally):
         width = 100 * count / tally.total
@@ -31,7 +31,7 @@ def progress_bar(tally: GroupProgress) -> SafeString:
 
 
 def _tone_shares(tally: GroupProgress) -> list[tuple[str, int]]:
-    """The counts by the colours of their states; where those are not known, what is resolved."""
+    """Return the number of tasks per color. Without counts per state, return the number of resolved tasks."""
     if not tally.states:
         return [(SUCCEEDED, tally.resolved)] if tally.total else []
     toned: dict[str, int] = {}
