@@ -142,10 +142,10 @@ def _draw_plan(plan: OperationPlan, run: Run) -> Diagram | None:
     return picture
 
 
-def _branch_marks(fates: Iterable[TaskImpact]) -> dict[str, dict[str, int]]:
+def _branch_marks(impacts: Iterable[TaskImpact]) -> dict[str, dict[str, int]]:
     """Return the number of branches per impact for each join of a dynamic fork, highest rank first."""
     found: dict[str, dict[str, int]] = {}
-    for impact in sorted((each for each in fates if each.joined_by), key=lambda each: IMPACT_RANK[each.name]):
+    for impact in sorted((each for each in impacts if each.joined_by), key=lambda each: IMPACT_RANK[each.name]):
         counts = found.setdefault(impact.joined_by, {})
         counts[impact.name] = counts.get(impact.name, 0) + 1
     return found
@@ -158,9 +158,9 @@ def _step_mark(impact: TaskImpact, count: int) -> StepMark:
     )
 
 
-def _impacts_by_step(fates: Iterable[TaskImpact]) -> dict[str, tuple[TaskImpact, int]]:
+def _impacts_by_step(impacts: Iterable[TaskImpact]) -> dict[str, tuple[TaskImpact, int]]:
     found: dict[str, tuple[TaskImpact, int]] = {}
-    for impact in fates:
+    for impact in impacts:
         best, count = found.get(impact.key.ref, (impact, 0))
         found[impact.key.ref] = (min(best, impact, key=lambda each: IMPACT_RANK[each.name]), count + 1)
     return found

@@ -71,7 +71,7 @@ class TaskForm(forms.Form):
     rateLimitFrequencyInSeconds = integer_field(gettext_lazy("Rate limit window (s)"), least=1)
 
     def document(self, before: dict[str, Any]) -> dict[str, Any]:
-        """Return the document with the typed values, without empty fields and without defaults that nobody selected."""
+        """Return the document with the typed values, without empty fields and unchanged defaults."""
         values = {name: value for name, value in self.cleaned_data.items() if value not in (None, "")}
         kept = {name: values.pop(name, before[name]) for name in before if name in values or name not in self.fields}
         return kept | {name: value for name, value in values.items() if CHOICE_DEFAULTS.get(name) != value}

@@ -10,7 +10,7 @@ from ...insight.task_groups.graph import build_graph
 from ...insight.task_groups.members import URGENCY
 from ...insight.task_groups.picture import GroupBox, draw_group
 from ...insight.timeline import zoom_scale
-from ..badges import STATUS_ICONS, format_count, render_badge, status_tone
+from ..badges import STATUS_ICONS, format_count, format_status, render_badge, status_tone
 from ..zoom import zoom_links
 from .addresses import standalone_task_address
 from .group_view_model import GroupViewModel, filter_context
@@ -127,6 +127,6 @@ def _style_box(box: GroupBox, view_model: GroupViewModel) -> None:
 def box_subtitle(box: GroupBox) -> str:
     """Return the second line of a box: the status, or the number of tasks per status."""
     if box.total == 1:
-        return box.state.replace("_", " ").capitalize()
+        return format_status(box.state)
     counts = [(state, box.counts[state]) for state in URGENCY if state in box.counts]
-    return ", ".join(f"{format_count(count)} {state.replace('_', ' ').lower()}" for state, count in counts)
+    return ", ".join(f"{format_count(count)} {format_status(state).lower()}" for state, count in counts)
