@@ -54,8 +54,8 @@ def _filter_chips(query: QueryDict) -> Iterator[tuple[str, str, str]]:
         "handler": _("Handler"),
         "outcome": _("Outcome"),
         "source": _("Source"),
-        "since": _("After"),
-        "until": _("Before"),
+        "since": _("Received after"),
+        "until": _("Received before"),
     }
     labels = {"outcome": OUTCOME_LABELS, "source": SOURCE_LABELS}
     for name in FILTER_FIELDS:

@@ -105,8 +105,8 @@ def _time_filter(moment: str, since: int, before: int) -> dict[str, str]:
 
 
 def _hour_text(begin: int, now: int, week_ago: int) -> str:
-    named = {"moment": exact_time(begin), "now": format_count(now), "then": format_count(week_ago)}
-    return _("Hour from %(time)s: %(now)s, last week %(then)s") % named
+    facts = {"time": exact_time(begin), "now": format_count(now), "then": format_count(week_ago)}
+    return _("Hour from %(time)s: %(now)s, last week %(then)s") % facts
 
 
 def _slow_definitions_context(now: int) -> dict[str, Any]:

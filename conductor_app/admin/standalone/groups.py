@@ -118,7 +118,7 @@ class GroupAdmin(ReadOnlyAdmin):
         return (
             relative_time(group.sealed_at)
             if group.sealed_at
-            else format_html('<span class="quiet">{}</span>', _("open"))
+            else format_html('<span class="quiet">{}</span>', _("Open"))
         )
 
     @admin.display(description=gettext_lazy("created"))
