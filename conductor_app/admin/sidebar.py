@@ -100,13 +100,13 @@ def page_name(opts: Any) -> str:
     return str(model_label(opts.model) or capfirst(opts.verbose_name_plural))
 
 
-def build_sections(known: Mapping[Any, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the sections in the form of Django's app list. `known`: what the user may open, by model or page name."""
+def build_sections(available: Mapping[Any, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the sections in the form of Django's app list. `available`: entries by model or page name."""
     visible = {
         name: [
-            known[entry.target] | {"name": entry.label, "icon": entry.icon}
+            available[entry.target] | {"name": entry.label, "icon": entry.icon}
             for entry in entries
-            if entry.target in known
+            if entry.target in available
         ]
         for name, entries in SECTIONS.items()
     }

@@ -193,11 +193,11 @@ class OperatorsSite(AdminSite):
         apps = super().get_app_list(request, app_label)
         if app_label is not None:
             return apps
-        known: dict[Any, dict] = {model["model"]: model for app in apps for model in app["models"]}
-        known |= {page.name: page.sidebar_entry() for page in PAGES if page.is_open_to(request)}
-        if known.keys() - UNRESTRICTED_PAGES:
-            known["index"] = {"object_name": "index", "admin_url": reverse("admin:index"), "is_exact": True}
-        return build_sections(known)
+        available: dict[Any, dict] = {model["model"]: model for app in apps for model in app["models"]}
+        available |= {page.name: page.sidebar_entry() for page in PAGES if page.is_open_to(request)}
+        if available.keys() - UNRESTRICTED_PAGES:
+            available["index"] = {"object_name": "index", "admin_url": reverse("admin:index"), "is_exact": True}
+        return build_sections(available)
 
     def app_index(self, request: HttpRequest, app_label: str, extra_context: Any = None) -> HttpResponse:
         """Redirect Django's page of one app to the overview, because the sidebar does not list apps."""

@@ -40,14 +40,14 @@ def language_of(request: HttpRequest) -> str:
 
 def chosen_language(request: HttpRequest) -> str:
     """Return the language that the user has chosen. Empty if the browser decides."""
-    chosen = saved_preferences(request).get("language", "")
-    return chosen if chosen in dict(settings.LANGUAGES) else ""
+    preference = saved_preferences(request).get("language", "")
+    return preference if preference in dict(settings.LANGUAGES) else ""
 
 
 def zone_of(request: HttpRequest) -> str:
     """Return the name of the user's time zone."""
-    chosen = saved_preferences(request).get("zone", UTC)
-    return chosen if chosen in all_zones() else UTC
+    preference = saved_preferences(request).get("zone", UTC)
+    return preference if preference in all_zones() else UTC
 
 
 @cache

@@ -6,13 +6,13 @@ from typing import Any
 from ..insight.timeline import TimeScale
 
 
-def zoom_links(scale: TimeScale, whole: TimeScale, address: Callable[..., str]) -> dict[str, Any]:
+def zoom_links(scale: TimeScale, full_scale: TimeScale, address: Callable[..., str]) -> dict[str, Any]:
     """Return the links to zoom in, out and fit, and the range that a drag over the axis needs.
 
     `address`: builds the address of the page with other `from` and `to` parameters, in milliseconds since the start of
     the whole.
     """
-    begin, end = scale.begin - whole.begin, scale.end - whole.begin
+    begin, end = scale.begin - full_scale.begin, scale.end - full_scale.begin
     quarter = (end - begin) // 4
     return {
         "begin": begin,

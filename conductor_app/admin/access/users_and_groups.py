@@ -95,9 +95,9 @@ def _permission_name(permission: Permission) -> str:
 
 def _deduplicate_options(options: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Keep one checkbox per label: some permissions belong to two tables, and either one grants access."""
-    held = {option["permission"] for option in options if option["selected"]}
-    named = {option["permission"]: option for option in options}
-    return [option | {"selected": name in held} for name, option in named.items()]
+    selected = {option["permission"] for option in options if option["selected"]}
+    by_permission = {option["permission"]: option for option in options}
+    return [option | {"selected": name in selected} for name, option in by_permission.items()]
 
 
 def _option_group(name: str, options: list[dict[str, Any]]) -> dict[str, Any]:
@@ -119,10 +119,10 @@ class CheckboxAdmin:
 
     def save_related(self, request: HttpRequest, form: Any, *args: Any) -> None:
         """Keep the permissions that the form does not show."""
-        held = getattr(form.instance, self.permission_field)
-        unseen = list(held.exclude(pk__in=_required_permissions()))
+        permissions = getattr(form.instance, self.permission_field)
+        unseen = list(permissions.exclude(pk__in=_required_permissions()))
         super().save_related(request, form, *args)  # type: ignore[misc]
-        held.add(*unseen)
+        permissions.add(*unseen)
 
 
 def _required_permissions() -> QuerySet[Permission]:

@@ -103,9 +103,9 @@ def _refuse_constant(name: str) -> None:
 
 
 def _check_workflow(document: dict[str, Any], text: str) -> CheckResult:
-    known = definition_context([document])
-    findings = definitions.lint_workflow(document, known, definitions.validate_workflow(document))
-    return CheckResult(document, place_findings(findings, text), completion.complete_workflow(document, known))
+    context = definition_context([document])
+    findings = definitions.lint_workflow(document, context, definitions.validate_workflow(document))
+    return CheckResult(document, place_findings(findings, text), completion.complete_workflow(document, context))
 
 
 def _check_task(document: dict[str, Any], text: str) -> CheckResult:

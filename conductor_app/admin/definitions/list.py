@@ -30,7 +30,7 @@ FLAG_ICONS = {"broken reference": "failed", "unused": "skipped"}
 
 
 class CatalogList(BoundedChangeList):
-    """A page of workflow definitions whose catalog entries are loaded in one query per figure."""
+    """A page of workflow definitions with their catalog entries, which are loaded together."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)

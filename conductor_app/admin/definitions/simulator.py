@@ -150,9 +150,9 @@ def _inner_pictures(trial: SimulationForm, report: SimulationReport | None) -> l
     if report is None:
         return []
     return [
-        (way, str(inner.document.get("name") or way), draw_definition(inner.document, report.inner[way]))
-        for way, inner in trial.inner.items()
-        if way in report.inner
+        (prefix, str(inner.document.get("name") or prefix), draw_definition(inner.document, report.inner[prefix]))
+        for prefix, inner in trial.inner.items()
+        if prefix in report.inner
     ]
 
 

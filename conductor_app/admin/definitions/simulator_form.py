@@ -131,10 +131,10 @@ def _step_choices(
     recorded: Mapping[str, Any],
     tasks: Mapping[str, Mapping[str, Any]],
     inner: Mapping[str, InnerWorkflow],
-    way: str,
+    prefix: str,
 ) -> Iterator[StepChoice]:
     for spot in steps_needing_outcome(document):
-        ref, output = f"{way}{spot.ref}", _default_choice(spot.ref, tasks.get(spot.name) or {}, recorded)
+        ref, output = f"{prefix}{spot.ref}", _default_choice(spot.ref, tasks.get(spot.name) or {}, recorded)
         if shape_of(spot.step) == GROWS:
             output = {}, _("for each branch")
         found = inner.get(ref)

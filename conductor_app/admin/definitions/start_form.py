@@ -129,5 +129,5 @@ def _blank_input(row: WorkflowDefinition) -> dict[str, Any]:
     """Return the input names of a definition without schema, with empty values or those of its input template."""
     names = row.document.get("inputParameters")
     template = row.document.get("inputTemplate")
-    known = template if isinstance(template, Mapping) else {}
-    return {str(name): known.get(name, "") for name in names} if isinstance(names, list) else {}
+    defaults = template if isinstance(template, Mapping) else {}
+    return {str(name): defaults.get(name, "") for name in names} if isinstance(names, list) else {}

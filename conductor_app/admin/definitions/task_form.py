@@ -73,8 +73,10 @@ class TaskForm(forms.Form):
     def document(self, before: dict[str, Any]) -> dict[str, Any]:
         """Return the document with the typed values, without empty fields and unchanged defaults."""
         values = {name: value for name, value in self.cleaned_data.items() if value not in (None, "")}
-        kept = {name: values.pop(name, before[name]) for name in before if name in values or name not in self.fields}
-        return kept | {name: value for name, value in values.items() if CHOICE_DEFAULTS.get(name) != value}
+        unchanged = {
+            name: values.pop(name, before[name]) for name in before if name in values or name not in self.fields
+        }
+        return unchanged | {name: value for name, value in values.items() if CHOICE_DEFAULTS.get(name) != value}
 
     def field_groups(self) -> list[tuple[str, list[Any]]]:
         """Return the fields in the groups of the page."""

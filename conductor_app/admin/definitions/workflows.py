@@ -71,15 +71,15 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
         ]
 
     def get_extra_context(self, request: HttpRequest, row: WorkflowDefinition) -> dict[str, Any]:
-        chosen, versions = request.GET.get("step", ""), version_history(row.name)
+        selected_ref, versions = request.GET.get("step", ""), version_history(row.name)
         newest = versions[0].row if versions else row
         others = [version for version in versions if version.row.version < row.version]
         return {
             "picture": draw_definition(
-                row.document, chosen=chosen, link=lambda ref, path: f"?{urlencode({'step': ref})}#step"
+                row.document, chosen=selected_ref, link=lambda ref, path: f"?{urlencode({'step': ref})}#step"
             ),
             "checked": CheckResult(row.document, place_findings(*self._lint(row))),
-            "step": _step_context(row.document, chosen) if chosen else None,
+            "step": _step_context(row.document, selected_ref) if selected_ref else None,
             "ledger": versions,
             "sample": SAMPLE,
             "newest": newest,
@@ -104,11 +104,11 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
     def get_impact(self, row: WorkflowDefinition | None, document: dict[str, Any]) -> dict[str, Any]:
         if row is None:
             return {}
-        kept = SimulationCase.objects.filter(workflow=row.name).order_by("name")[: simulation_cases.MOST_AT_ONCE]
-        tried = simulation_cases.run_cases({**document, "name": row.name}, kept)
+        cases = SimulationCase.objects.filter(workflow=row.name).order_by("name")[: simulation_cases.MOST_AT_ONCE]
+        verdicts = simulation_cases.run_cases({**document, "name": row.name}, cases)
         holds = SaveRequirement.objects.filter(workflow=row.name, holds=True).exists()
-        is_held = holds and any(verdict.differs for verdict in tried)
-        return {"open_runs": open_runs(row.name).get(row.version, 0), "cases": tried, "is_held": is_held}
+        is_held = holds and any(verdict.differs for verdict in verdicts)
+        return {"open_runs": open_runs(row.name).get(row.version, 0), "cases": verdicts, "is_held": is_held}
 
     def get_edit_form(self, row: WorkflowDefinition | None, data: Any, editing_start: EditingStart) -> DefinitionForm:
         if row is None:

@@ -84,7 +84,7 @@ class _WebhookFormPage(ObjectPage):
         if not generated_secret:
             messages.success(request, _("Webhook saved."))
             return HttpResponseRedirect(reverse("admin:webhook", args=[row.pk]))
-        # Browsers do not cache the response to a POST.
+        # This answers a POST, so browsers do not cache the secret.
         form = WebhookForm(initial=initial_values(row.name, row.document))
         return self._page_context(request, row, form) | {"drawn": generated_secret}
 

@@ -28,12 +28,12 @@ class RetentionPage(Page):
     permission = "conductor.view_retentionpolicy"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        now, known = clock.now(), retention_policies()
+        now, policies = clock.now(), retention_policies()
         selected = request.GET.get("preview")
-        previewed = [each for each in known if selected is None or each.definition == selected][:MAX_PREVIEWS]
-        next_up = {each.definition: preview_removal(each, known, now) for each in previewed}
+        previewed = [each for each in policies if selected is None or each.definition == selected][:MAX_PREVIEWS]
+        next_up = {each.definition: preview_removal(each, policies, now) for each in previewed}
         return {
-            "policies": [(policy, next_up.get(policy.definition)) for policy in known],
+            "policies": [(policy, next_up.get(policy.definition)) for policy in policies],
             "growth": growth_by_definition(now),
             "course": database_growth(),
             "may_act": request.user.has_perm(PERMISSION),

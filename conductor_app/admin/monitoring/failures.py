@@ -187,9 +187,9 @@ def _transition_handler(event: str) -> Callable[[FailureGroup, Mapping[str, str]
         version, build = form_data.get("version", "").strip(), form_data.get("build", "").strip()
         if version and (not version.isdecimal() or len(version) > 9):
             raise Invalid(_("Not a valid version: %(text)s.") % {"text": repr(version[:40])})
-        known = {"version": int(version) if version else None, "build": build[:255]}
-        moved = failures.transition_group(group.pk, event, by, form_data.get("reason", "").strip(), **known)
-        return _("State of the group: %(state)s.") % {"state": STATE_PILLS[moved.state][2]}
+        options = {"version": int(version) if version else None, "build": build[:255]}
+        changed = failures.transition_group(group.pk, event, by, form_data.get("reason", "").strip(), **options)
+        return _("State of the group: %(state)s.") % {"state": STATE_PILLS[changed.state][2]}
 
     return act
 

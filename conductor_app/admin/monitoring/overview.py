@@ -109,9 +109,9 @@ def _pending_operations() -> dict[str, Any]:
 def _failure_section(now: int, numbers: dict[str, Any]) -> dict[str, Any]:
     """Return the open failure groups, or single failed runs until the first group exists."""
     groups = FailureGroup.objects.own().filter(state__in=sorted(FAILURE.open)).order_by("-last_at")[:MAX_FAILURES]
-    shown = [{"group": group, "at": relative_time(group.last_at, now)} for group in groups]
+    group_rows = [{"group": group, "at": relative_time(group.last_at, now)} for group in groups]
     is_none = any(count["status"] == "FAILED" and not count["count"] for count in numbers.get("counts", ()))
-    return {"groups": shown, "runs": [] if shown or is_none else _failed_run_rows(now)}
+    return {"groups": group_rows, "runs": [] if group_rows or is_none else _failed_run_rows(now)}
 
 
 def _failed_run_rows(now: int) -> list[dict[str, Any]]:

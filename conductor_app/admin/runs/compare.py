@@ -35,26 +35,26 @@ class ComparePage(ObjectPage):
         one = _find_run(url_kwargs["run_id"])
         found = comparison_candidates(one)
         requested = request.GET.get("with", "").strip().replace("\0", "")
-        chosen = found.get(requested, requested) or next(iter(found.values()), "")
+        other_id = found.get(requested, requested) or next(iter(found.values()), "")
         only = "all" not in request.GET
         context: dict[str, Any] = {
             "title": _("Compare %(name)s v%(version)s") % {"name": one.name, "version": one.version},
             "one": one,
             "one_badge": render_badge(one.status),
-            "with": chosen,
-            "candidates": [(CANDIDATE_LABELS[name], id, id == chosen) for name, id in found.items()],
+            "with": other_id,
+            "candidates": [(CANDIDATE_LABELS[name], id, id == other_id) for name, id in found.items()],
             "only": only,
             "address": reverse("admin:compare", args=[one.pk]),
         }
-        if not chosen:
+        if not other_id:
             return context
-        other = Run.objects.filter(pk=chosen).first()
+        other = Run.objects.filter(pk=other_id).first()
         if other is None:
-            return context | {"missing": chosen[:64]}
+            return context | {"missing": other_id[:64]}
         found = compare_runs(one, other)
         if request.GET.get("format") == "json":
             return json_file_response(_comparison_file(found), f"{one.pk}-{other.pk}")
-        context["export"] = reverse("admin:compare", args=[one.pk], query={"with": chosen, "format": "json"})
+        context["export"] = reverse("admin:compare", args=[one.pk], query={"with": other_id, "format": "json"})
         return context | _result_context(found, only)
 
 

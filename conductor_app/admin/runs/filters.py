@@ -208,10 +208,10 @@ def definition_choices(selected: str) -> list[str]:
 
 def filter_bar(query: QueryDict) -> Mapping[str, Any]:
     """Return the context of the filter bar."""
-    chosen = parse_statuses(query)
+    statuses = parse_statuses(query)
     return {
         "q": query.get("q", ""),
-        "statuses": [(status, status in chosen) for status in STATUSES if status in RUN.statuses],
+        "statuses": [(status, status in statuses) for status in STATUSES if status in RUN.statuses],
         "definition": query.get("name", ""),
         "definitions": definition_choices(query.get("name", "")),
         "started": query.get("started", ""),

@@ -58,10 +58,10 @@ def parse_log_request(query: RunPageQuery) -> LogRequest:
 
     Parameters: `log=before.<place>` or `log=after.<place>`, `line=<place>`, `find=<text>`.
     """
-    way, _, place = query["log"].partition(".")
-    ways = {"before": None, "after": None} | {way: LogPosition.parse(place)}
+    direction, _, place = query["log"].partition(".")
+    positions = {"before": None, "after": None} | {direction: LogPosition.parse(place)}
     find = query["find"].strip().replace("\0", "")[:200]
-    return LogRequest(ways["before"], ways["after"], LogPosition.parse(query["line"]), find)
+    return LogRequest(positions["before"], positions["after"], LogPosition.parse(query["line"]), find)
 
 
 def log_view(attempt: Attempt, query: RunPageQuery) -> LogView:

@@ -139,14 +139,14 @@ def alternative_actions(run_id: str, has_permission: Callable[[str], bool]) -> l
     if run is None:
         return []
     planner = reverse("admin:plan", args=[run_id])
-    ways = [
+    alternatives = [
         (str(action.label), f"{planner}?do={action.name}" if action.is_planned else f"#act-{action.name}")
         for action in available_actions(run.status, has_permission)["actions"]
     ]
     if run.definition_pk and has_permission(START_PERMISSION):
         start = reverse("admin:start_run", args=[run.definition_pk], query={"like": run_id})
-        ways.append((_("Start a similar run"), start))
-    return ways
+        alternatives.append((_("Start a similar run"), start))
+    return alternatives
 
 
 def _find_run(request: HttpRequest, run_id: str) -> Run:

@@ -31,7 +31,7 @@ class RunTab:
 
     name: str
     label: Any
-    shown: Callable[[RunViewModel], dict[str, Any]]
+    build_context: Callable[[RunViewModel], dict[str, Any]]
     permission: str = ""
 
     @property
@@ -43,12 +43,12 @@ def diagram_tab(view_model: RunViewModel) -> dict[str, Any]:
     """Return the diagram of the version that ran, with the status of each step."""
     plan = ResolvedDefinition.objects.filter(pk=view_model.run.plan_id).first()
     ref = view_model.task.ref if view_model.task else ""
-    drawn = (
+    picture = (
         draw_definition(plan.document, marks_of_run(view_model.run), chosen=ref, link=_step_address(view_model))
         if plan
         else None
     )
-    return {"picture": drawn, "name": f"{view_model.run.name} v{view_model.run.version}"}
+    return {"picture": picture, "name": f"{view_model.run.name} v{view_model.run.version}"}
 
 
 def _step_address(view_model: RunViewModel) -> Callable[[str, str], str]:
@@ -58,12 +58,12 @@ def _step_address(view_model: RunViewModel) -> Callable[[str, str], str]:
 def tasks_tab(view_model: RunViewModel) -> dict[str, Any]:
     """Return all tasks as a table. Similar tasks of a large run are grouped."""
     window = task_window(view_model.run, requested_tasks(view_model))
-    drawn = task_rows(
+    rows = task_rows(
         window.tasks, window.attempts, run_span(view_model.run, view_model.now), view_model.now, view_model.usual
     )
     return {
         "window": window,
-        "rows": [_task_row(row, view_model) for row in drawn],
+        "rows": [_task_row(row, view_model) for row in rows],
         "groups": [_group_row(group, view_model) for group in window.groups],
         **timeline_filters(window, view_model),
     }
@@ -143,7 +143,7 @@ TABS: dict[str, RunTab] = {
 
 
 def selected_tab(view_model: RunViewModel, request: HttpRequest) -> RunTab:
-    """Return the tab in the address if it exists and the user may see it, otherwise the first one."""
+    """Return the tab in the address if it exists and the user may see it, otherwise the timeline."""
     found = TABS.get(view_model.query["tab"], TABS["timeline"])
     return found if is_tab_allowed(found, request) else TABS["timeline"]
 
@@ -155,10 +155,10 @@ def is_tab_allowed(tab: RunTab, request: HttpRequest) -> bool:
 
 def tabs_context(view_model: RunViewModel, request: HttpRequest) -> dict[str, Any]:
     """Return the tabs and the context of the selected one. All links keep the selected task."""
-    chosen = selected_tab(view_model, request)
+    selected = selected_tab(view_model, request)
     line = [
-        {"word": tab.label, "address": view_model.query.address(tab=tab.name, page=None), "is_chosen": tab is chosen}
+        {"word": tab.label, "address": view_model.query.address(tab=tab.name, page=None), "is_chosen": tab is selected}
         for tab in TABS.values()
         if is_tab_allowed(tab, request)
     ]
-    return {"tabs": line, "tab_template": chosen.template, **chosen.shown(view_model)}
+    return {"tabs": line, "tab_template": selected.template, **selected.build_context(view_model)}

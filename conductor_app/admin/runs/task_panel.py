@@ -107,16 +107,16 @@ def task_panel(run: Run, task: Task, query: RunPageQuery, known: KnownVerdicts, 
 
 def attempts_of(task: Task, number: int | None) -> list[Attempt]:
     """Return all attempts of a task in one query. The selected one has its small payloads."""
-    chosen = Q(pk=task.attempt_id) if number is None else Q(number=number - 1)
+    is_requested = Q(pk=task.attempt_id) if number is None else Q(number=number - 1)
     found = Attempt.objects.defer_payloads().filter(task_id=task.pk).order_by("number")
     small = {
         f"small_{name}": Case(
-            When(chosen & Q(**{f"{name}_size__lte": MAX_INLINE_BYTES}), then=F(name)),
+            When(is_requested & Q(**{f"{name}_size__lte": MAX_INLINE_BYTES}), then=F(name)),
             output_field=DocumentField(null=True),
         )
         for name in DOCUMENTS
     }
-    is_chosen = Case(When(chosen, then=Value(True)), default=Value(False), output_field=BooleanField())
+    is_chosen = Case(When(is_requested, then=Value(True)), default=Value(False), output_field=BooleanField())
     return list(found.annotate(is_chosen=is_chosen, **small))
 
 

@@ -58,27 +58,27 @@ def requested_tasks(view_model: RunViewModel) -> TaskRequest:
 
 def timeline_tab(view_model: RunViewModel) -> dict[str, Any]:
     """Return the context of the tab."""
-    whole = run_span(view_model.run, view_model.now)
-    scale = zoom_scale(whole, view_model.query.number("from"), view_model.query.number("to"))
+    full_scale = run_span(view_model.run, view_model.now)
+    scale = zoom_scale(full_scale, view_model.query.number("from"), view_model.query.number("to"))
     window = task_window(view_model.run, requested_tasks(view_model))
-    drawn = task_rows(window.tasks, window.attempts, scale, view_model.now, view_model.usual)
+    rows = task_rows(window.tasks, window.attempts, scale, view_model.now, view_model.usual)
     lines = [
-        *(_task_line(row, view_model) for row in drawn),
+        *(_task_line(row, view_model) for row in rows),
         *(_group_line(group, scale, view_model) for group in window.groups),
     ]
     lines.sort(key=lambda line: line.seq)
-    has_children = any(row.last and row.last.child_id for row in drawn)
+    has_children = any(row.last and row.last.child_id for row in rows)
     path = critical_path_of(view_model.run, view_model.now) if view_model.query["critical"] else None
     if path:
         lines = _mark_critical(lines, path)
     if view_model.query["children"] and has_children:
-        lines = _insert_children(lines, drawn, scale, view_model)
+        lines = _insert_children(lines, rows, scale, view_model)
     return {
         "window": window,
         "lines": lines,
-        "ticks": scale.ticks(whole.begin),
-        "is_zoomed": scale != whole,
-        "zoom": zoom_links(scale, whole, view_model.query.address),
+        "ticks": scale.ticks(full_scale.begin),
+        "is_zoomed": scale != full_scale,
+        "zoom": zoom_links(scale, full_scale, view_model.query.address),
         "has_children": has_children,
         "children_address": view_model.query.address(children="" if view_model.query["children"] else "1"),
         "shows_children": bool(view_model.query["children"]),
@@ -167,10 +167,10 @@ def _alike_text(count: int) -> str:
 
 
 def _insert_children(
-    lines: list[TimelineLine], drawn: list[TaskRow], scale: TimeScale, view_model: RunViewModel
+    lines: list[TimelineLine], rows: list[TaskRow], scale: TimeScale, view_model: RunViewModel
 ) -> list[TimelineLine]:
     """Return the lines with the tasks of sub-workflows after the tasks that started them."""
-    children = {row.last.child_id: row.task.seq for row in drawn if row.last and row.last.child_id}
+    children = {row.last.child_id: row.task.seq for row in rows if row.last and row.last.child_id}
     some = dict(list(children.items())[:MAX_CHILDREN])
     tasks = list(
         Task.objects.filter(run_id__in=some)
@@ -178,9 +178,9 @@ def _insert_children(
         .order_by("run_id", "seq")[: MAX_CHILDREN * MAX_CHILD_TASKS]
     )
     below: dict[int, list[TimelineLine]] = {}
-    drawn = task_rows(tasks, attempts_of(tasks), scale, view_model.now)
-    on_path = paths_below(drawn, {line.seq for line in lines if line.is_critical}, some, view_model.now)
-    for row in drawn:
+    rows = task_rows(tasks, attempts_of(tasks), scale, view_model.now)
+    on_path = paths_below(rows, {line.seq for line in lines if line.is_critical}, some, view_model.now)
+    for row in rows:
         child_lines = below.setdefault(some[row.task.run_id], [])
         if len(child_lines) < MAX_CHILD_TASKS:
             child_lines.append(replace(_child_line(row, view_model), is_critical=row.task.pk in on_path))

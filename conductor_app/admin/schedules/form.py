@@ -113,8 +113,8 @@ class ScheduleForm(forms.Form):
         }
         start |= {"version": cleaned["version"], "correlationId": cleaned["correlation_id"] or None}
         hidden = ("cronExpression", "zoneId", "cronSchedules")
-        kept = {name: value for name, value in before.items() if name not in hidden}
-        return kept | {
+        unchanged = {name: value for name, value in before.items() if name not in hidden}
+        return unchanged | {
             "name": cleaned["name"],
             **(clocks[0] if len(clocks) == 1 else {"cronSchedules": clocks}),
             "startWorkflowRequest": {name: value for name, value in start.items() if value is not None},

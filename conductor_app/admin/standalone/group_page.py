@@ -103,8 +103,8 @@ def _page_context(group: TaskGroup, request: HttpRequest) -> dict[str, Any]:
     """Return the context for the tab and the filters in the address."""
     view_model: GroupViewModel = group_view_model(group, request.GET)
     may_act = request.user.has_perm(CHANGE_PERMISSION)
-    held = pending_approvals(group.pk, request.user.get_username())
-    acts = {"may_act": may_act, "verbs": group_actions() if may_act else [], "held": held}
+    approvals = pending_approvals(group.pk, request.user.get_username())
+    acts = {"may_act": may_act, "verbs": group_actions() if may_act else [], "held": approvals}
     return {**head_context(view_model), **tabs_context(view_model, request), **acts}
 
 
@@ -116,8 +116,8 @@ def _find_group(request: HttpRequest, group_id: str) -> TaskGroup:
     """Return the group. Raises GroupExpired if it has expired, Http404 if no such group is known."""
     if not request.user.has_perm("conductor.view_taskgroup"):
         raise PermissionDenied("conductor.view_taskgroup")
-    known = group_id.replace("\0", "")[:64]
-    group = TaskGroup.objects.filter(pk=known).first()
+    clean_id = group_id.replace("\0", "")[:64]
+    group = TaskGroup.objects.filter(pk=clean_id).first()
     if group is not None and group.expires_at > clock.now():
         return group
     if group is not None:
@@ -125,6 +125,6 @@ def _find_group(request: HttpRequest, group_id: str) -> TaskGroup:
             _("The group expired at %(time)s. Its tasks are deleted within an hour.")
             % {"time": exact_time(group.expires_at)}
         )
-    if AuditEntry.objects.filter(object_type="task_group", object_id=known).exists():
+    if AuditEntry.objects.filter(object_type="task_group", object_id=clean_id).exists():
         raise GroupExpired(_("The group has expired and was deleted with its tasks. The audit log has its history."))
-    raise Http404(_("No such task group: %(id)s. It may have expired and been deleted.") % {"id": known})
+    raise Http404(_("No such task group: %(id)s. It may have expired and been deleted.") % {"id": clean_id})

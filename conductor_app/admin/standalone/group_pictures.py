@@ -38,15 +38,15 @@ def chain_context(view_model: GroupViewModel) -> dict[str, Any]:
 
 def timeline_tab(view_model: GroupViewModel) -> dict[str, Any]:
     """Return one row per task, or one row for similar tasks."""
-    whole = group_span(view_model.members, view_model.now)
-    scale = zoom_scale(whole, view_model.query.number("from"), view_model.query.number("to"))
+    full_scale = group_span(view_model.members, view_model.now)
+    scale = zoom_scale(full_scale, view_model.query.number("from"), view_model.query.number("to"))
     page, pages, visible = _page_of_members(view_model)
-    drawn = timeline_rows(visible, frozenset(view_model.chain.ids), scale, view_model.now)
+    rows = timeline_rows(visible, frozenset(view_model.chain.ids), scale, view_model.now)
     return {
-        "lines": [_timeline_line(row, view_model) for row in drawn],
-        "ticks": scale.ticks(whole.begin),
-        "is_zoomed": scale != whole,
-        "zoom": zoom_links(scale, whole, view_model.query.address),
+        "lines": [_timeline_line(row, view_model) for row in rows],
+        "ticks": scale.ticks(full_scale.begin),
+        "is_zoomed": scale != full_scale,
+        "zoom": zoom_links(scale, full_scale, view_model.query.address),
         "earlier": view_model.query.address(page=page - 1) if page > 1 else "",
         "later": view_model.query.address(page=page + 1) if page < pages else "",
         **filter_context(view_model),
@@ -105,10 +105,10 @@ def diagram_tab(view_model: GroupViewModel) -> dict[str, Any]:
     if len(visible) < len(view_model.members):
         visible_ids = {each.id for each in visible}
         graph = build_graph([each.id for each in visible], _edges_among(view_model, visible_ids))
-    drawn = draw_group(visible, graph, view_model.chain)
-    for box in drawn.boxes:
+    picture = draw_group(visible, graph, view_model.chain)
+    for box in picture.boxes:
         _style_box(box, view_model)
-    return {"picture": drawn, **filter_context(view_model), **chain_context(view_model)}
+    return {"picture": picture, **filter_context(view_model), **chain_context(view_model)}
 
 
 def _edges_among(view_model: GroupViewModel, visible_ids: set[str]) -> list[tuple[str, str]]:

@@ -27,7 +27,7 @@ class GroupTab:
 
     name: str
     label: Any
-    shown: Callable[[GroupViewModel], dict[str, Any]]
+    build_context: Callable[[GroupViewModel], dict[str, Any]]
     permission: str = ""
 
     @property
@@ -83,6 +83,6 @@ TABS: Mapping[str, GroupTab] = {
 def tabs_context(view_model: GroupViewModel, request: HttpRequest) -> dict[str, Any]:
     """Return the tabs and the context of the selected one. All links keep the filter."""
     is_open = [tab for tab in TABS.values() if not tab.permission or request.user.has_perm(tab.permission)]
-    chosen = next((tab for tab in is_open if tab.name == view_model.query["tab"]), TABS["tasks"])
-    line = [(tab.label, view_model.query.address(tab=tab.name), tab is chosen) for tab in is_open]
-    return {"tabs": line, "tab_template": chosen.template, "tab": chosen.name, **chosen.shown(view_model)}
+    selected = next((tab for tab in is_open if tab.name == view_model.query["tab"]), TABS["tasks"])
+    line = [(tab.label, view_model.query.address(tab=tab.name), tab is selected) for tab in is_open]
+    return {"tabs": line, "tab_template": selected.template, "tab": selected.name, **selected.build_context(view_model)}

@@ -22,7 +22,7 @@ from .progress import progress_bar
 
 
 class GroupList(BoundedChangeList):
-    """A page of groups whose tasks are counted in one query."""
+    """A page of groups with their progress, which is counted for all of them together."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)

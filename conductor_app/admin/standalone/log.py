@@ -26,8 +26,8 @@ LOG_NAMES = ("public/logs/live_backing.log", "public/logs/live.log", "public/log
 def select_log(view_model: TaskViewModel) -> Artifact | None:
     """Return the artifact in the address, otherwise the one that is most likely the log."""
     by_name = {row.name: row for row in view_model.artifacts}
-    if wanted := by_name.get(view_model.query.get("artifact", "")):
-        return wanted
+    if requested := by_name.get(view_model.query.get("artifact", "")):
+        return requested
     found = [by_name[name] for name in LOG_NAMES if name in by_name]
     found += [row for row in view_model.artifacts if row.name.endswith(".log")]
     readable = [row for row in found if is_text(row)]

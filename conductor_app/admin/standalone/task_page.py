@@ -66,16 +66,16 @@ def task_fragment(request: HttpRequest, task_id: str) -> HttpResponse:
 def log_fragment(request: HttpRequest, task_id: str) -> HttpResponse:
     """Return the end of the log, or 204 if nothing was added."""
     view_model = _load_view_model(request, task_id)
-    chosen = select_log(view_model)
-    revision = log_revision(view_model, chosen)
+    artifact = select_log(view_model)
+    revision = log_revision(view_model, artifact)
     if request.GET.get("rev") == revision:
         return HttpResponse(status=204)
-    html = render_to_string(LOG_TEMPLATE, {"log": log_context(view_model, chosen, request.user)}, request)
+    html = render_to_string(LOG_TEMPLATE, {"log": log_context(view_model, artifact, request.user)}, request)
     return HttpResponse(html, headers={"X-Revision": revision, "Cache-Control": "no-store"})
 
 
 def artifact_redirect(request: HttpRequest, task_id: str) -> HttpResponse:
-    """Redirect to the content of an artifact. The link does not expire, other than the signed address that it leads to.
+    """Redirect to the content of an artifact. This link does not expire, unlike the signed address.
 
     Raises:
         Http404: when there is no such artifact.
@@ -96,12 +96,12 @@ def _page_context(view_model: TaskViewModel, request: HttpRequest) -> dict[str, 
 
 def _log_section(view_model: TaskViewModel, request: HttpRequest) -> dict[str, Any]:
     """Return the log, and the address that polls its end."""
-    chosen = select_log(view_model)
-    context = {"log": log_context(view_model, chosen, request.user)}
-    query = {"attempt": view_model.number, "artifact": chosen.name if chosen else ""}
+    artifact = select_log(view_model)
+    context = {"log": log_context(view_model, artifact, request.user)}
+    query = {"attempt": view_model.number, "artifact": artifact.name if artifact else ""}
     html = render_to_string(LOG_TEMPLATE, context, request)
     live = reverse("admin:standalone_log", args=[view_model.standalone.pk], query=query)
-    return {**context, "log_html": html, "log_live": live, "log_revision": log_revision(view_model, chosen)}
+    return {**context, "log_html": html, "log_live": live, "log_revision": log_revision(view_model, artifact)}
 
 
 def _static_context(view_model: TaskViewModel, request: HttpRequest) -> dict[str, Any]:

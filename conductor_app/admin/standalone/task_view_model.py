@@ -60,8 +60,8 @@ class TaskViewModel:
     def number(self) -> int:
         """Return the number of the selected attempt: the one in the address, otherwise the last one."""
         query = self.query.get("attempt", "")
-        wanted = int(query) if query.isascii() and query.isdecimal() and len(query) < 4 else len(self.attempts)
-        return min(wanted, max(len(self.attempts) - 1, 0))
+        requested = int(query) if query.isascii() and query.isdecimal() and len(query) < 4 else len(self.attempts)
+        return min(requested, max(len(self.attempts) - 1, 0))
 
     @property
     def attempt(self) -> Attempt | None:

@@ -34,8 +34,10 @@ class TaskStateFilter(admin.SimpleListFilter):
         ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
-        chosen = {"open": sorted(TASK.open), "blocked": ["BLOCKED"], "over": sorted(TASK.final)}.get(self.value() or "")
-        return queryset.filter(task__status__in=chosen) if chosen else queryset
+        statuses = {"open": sorted(TASK.open), "blocked": ["BLOCKED"], "over": sorted(TASK.final)}.get(
+            self.value() or ""
+        )
+        return queryset.filter(task__status__in=statuses) if statuses else queryset
 
 
 class StandaloneTaskAdmin(ReadOnlyAdmin):
