@@ -20,7 +20,7 @@ RELAXED_PATHS = ("/api/docs",)
 def content_security_policy(
     get_response: Callable[[HttpRequest], HttpResponse],
 ) -> Callable[[HttpRequest], HttpResponse]:
-    """Middleware that adds the policy to every response that does not have one."""
+    """Add the policy to every response that does not have one (middleware)."""
 
     def handle_request(request: HttpRequest) -> HttpResponse:
         request.csp_nonce = SimpleLazyObject(lambda: secrets.token_urlsafe(16))

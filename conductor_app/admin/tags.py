@@ -1,4 +1,4 @@
-"""Template tags and filters that are built in: `{% icon "queues" %}`, `{{ time|ago }}`, `{{ status|badge }}` …"""
+"""Built-in template tags and filters, such as `{% icon "queues" %}`, `{{ time|ago }}` and `{{ status|badge }}`."""
 
 from typing import Any
 

@@ -19,7 +19,7 @@ ResponseHandler = Callable[[HttpRequest], HttpResponse]
 
 
 def user_locale_middleware(get_response: ResponseHandler) -> ResponseHandler:
-    """Middleware that activates the language and the time zone of the user on the operators' pages."""
+    """Activate the language and the time zone of the user on the operators' pages (middleware)."""
 
     def handle_request(request: HttpRequest) -> HttpResponse:
         if not request.path.startswith("/admin/"):

@@ -90,7 +90,7 @@ class StartInput(DocumentForm):
     def __init__(
         self, row: WorkflowDefinition, submitted: Mapping[str, str] | None, initial: Mapping[str, Any]
     ) -> None:
-        """`initial`: initial values such as `input` and `correlation_id`. `mode`: `form` or `json`."""
+        """Create the form. `initial`: values such as `input` and `correlation_id`, and `mode` (`form` or `json`)."""
         schema = row.document.get("inputSchema")
         super().__init__(
             "input",

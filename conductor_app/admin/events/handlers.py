@@ -87,6 +87,11 @@ class EventHandlerAdmin(DefinitionAdmin):
         }
 
     def save_document(self, form: Form, row: EventHandler | None, by: str) -> None:
+        """Save the handler.
+
+        Raises:
+            ValidationFailed: when the document is invalid.
+        """
         document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]
         read, complaints = read_handler(document)
         if complaints:

@@ -145,7 +145,7 @@ def running(clock) -> Story:
 
 def test_a_jump_is_planned_and_done(operator, running):
     page = page_text(operator.get(address(running), {"do": "jump", "ref": "ship"}))
-    assert "1 will be cancelled" in page or "pay" in page
+    assert "1 will be canceled" in page or "pay" in page
 
     operator.post(
         address(running),
