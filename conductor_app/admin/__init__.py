@@ -1,24 +1,24 @@
-"""The operators' pages: a screen a module, a family of screens a folder, everything inside one AdminSite (`site.py`).
+"""The operators' pages: one module per screen, one folder per group of screens, all in one AdminSite (`site.py`).
 
     runs/          list, page, tabs, timeline, task panel, comparison
-    fixing/        planner, one action on many runs, bulk operations
+    bulk/          planner, one action on selected runs, bulk operations
     definitions/   list, editor, versions, bundles, simulator, start form
-    schedules/     what starts by the clock                      events/     what came in, handlers, replays, webhooks
-    watching/      overview, queues, workers, failures, views
-    alone/         Taskcluster's groups, tasks, artifacts         access/     people, applications, clients, secrets
-    upkeep/        audit, retention, sweeps, system
+    schedules/     schedules, calendar, periodic tasks           events/     events, handlers, replays, webhooks
+    monitoring/    overview, queues, workers, failures, views, alerts, human tasks
+    standalone/    Taskcluster's groups, tasks, artifacts        access/     users, applications, clients, secrets
+    maintenance/   audit log, retention, sweeps, system
 
-What screens share stands here:
+Modules that several screens share:
 
-    sidebar.py      what stands at the side, in order            pages.py        a page that is no list of one table
-    read_only.py    lists that nobody types into                 fragments.py    parts that follow what they show (204)
-    palette.py      Ctrl-K: a table of sources                   refusals.py     the missing permission, a way out
-    documents.py    JSON as a tree, large JSON as a file         preferences.py choices.py   what the reader has chosen
-    not_shown.py    a whole page that is not there, not open, or broke
-    reader.py       the reader's language and zone: every text of a page goes through gettext, see `make messages`
-    marks.py tags.py   {{ status|badge }} {{ moment|ago }} {{ begin|lasting:end }} {{ ms|span }} {% icon "queues" %} …
+    sidebar.py        sections and entries of the sidebar       pages.py object_pages.py   base classes of pages
+    read_only.py      lists of rows that the engine writes      fragments.py      parts that refresh (204 if unchanged)
+    palette.py        command palette (Ctrl-K) and its sources  error_messages.py missing permissions, rejected requests
+    documents.py      JSON as a tree, large JSON as a file      preferences.py choices.py  preferences of a user
+    error_pages.py    pages for the statuses 400, 403, 404, 500
+    user_locale.py    language and time zone of the user; all page texts go through gettext, see `make messages`
+    badges.py tags.py   {{ status|badge }} {{ time|ago }} {{ begin|lasting:end }} {{ ms|span }} {% icon "queues" %} …
 
-    templates/ops/states/   empty · filtered · error · forbidden · gone: what a panel says when it has nothing to show
-    static/ops/ops.css      colours, words, cards, tables, buttons, lists; a screen may have its own file
-    static/ops/live.js      data-live, data-load, data-select: see its head      page.js   counting times, keys, palette
+    templates/ops/states/   empty · filtered · error · forbidden · gone: what a panel shows when it has no content
+    static/ops/ops.css      colors, text, cards, tables, buttons, lists; a screen may have its own file
+    static/ops/live.js      data-live, data-load, data-select: see its header    page.js   relative times, keys, palette
 """

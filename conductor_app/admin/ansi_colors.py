@@ -1,4 +1,4 @@
-"""Colours of terminals in what workers have written, as marks of ours: none of their text is ever taken for HTML."""
+"""Convert the terminal colors of worker logs to HTML. The text itself is always escaped."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,34 +7,34 @@ from django.utils.html import conditional_escape, escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 CONTROL_SEQUENCE = re.compile(
-    r"\x1b\[([0-9;:]*)m"  # a colour or a weight
-    r"|\x1b\[[0-?]*[ -/]*[@-~]"  # any other movement of a terminal: left out
-    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles, links, what terminals are told
-    r"|\x1b[ -/]*[0-Z\\`-~]?"  # sets of characters, and what is cut off
+    r"\x1b\[([0-9;:]*)m"  # a color or a style
+    r"|\x1b\[[0-?]*[ -/]*[@-~]"  # any other control sequence: dropped
+    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles, links and other strings for the terminal
+    r"|\x1b[ -/]*[0-Z\\`-~]?"  # character sets and truncated sequences
     r"|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
-"""What is drawn as a look of ours, or left out: what turns the direction of text makes a line say what it does not."""
+"""Sequences that become a style or are dropped. Bidirectional marks are dropped: they can reorder what a line shows."""
 COLORS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 TEXT_STYLES = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 9: "struck"}
 STYLE_RESETS = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 29: ("struck",)}
 
 
 StyledPiece = tuple[str, tuple[str, ...]]
-"""A stretch of text, and the names of its looks."""
+"""A piece of text and its CSS classes."""
 
 
 def to_html(text: str, find: str = "") -> SafeString:
-    """The text with its colours, and what was looked for marked in it."""
+    """Return the text as HTML with its colors, and with matches of `find` highlighted."""
     return mark_safe("".join(render_piece(part, style_names, find) for part, style_names in styled_pieces(text)))
 
 
 def strip_colors(text: str) -> str:
-    """The text without them."""
+    """Return the text without control sequences."""
     return "".join(part for part, _ in styled_pieces(text))
 
 
 def split_lines(text: str) -> Iterator[list[StyledPiece]]:
-    """Its lines; a colour holds until it is changed, over their ends too."""
+    """Yield the lines of the text. A color continues on the next line until a sequence changes it."""
     line: list[StyledPiece] = []
     for part, style_names in styled_pieces(text):
         first, *others = part.split("\n")
@@ -46,7 +46,7 @@ def split_lines(text: str) -> Iterator[list[StyledPiece]]:
 
 
 def styled_pieces(text: str) -> Iterator[StyledPiece]:
-    """Stretches of the text, each with the names of its looks. What a progress bar has overwritten is left out."""
+    """Yield pieces of the text with their CSS classes. Text that a progress bar has overwritten is left out."""
     styles: dict[str, str] = {}
     begin = 0
     text = "\n".join(line.rsplit("\r", 1)[-1] for line in text.replace("\r\n", "\n").rstrip("\r\n").split("\n"))
@@ -61,7 +61,7 @@ def styled_pieces(text: str) -> Iterator[StyledPiece]:
 
 
 def _apply_codes(styles: dict[str, str], codes: Iterable[str]) -> dict[str, str]:
-    """How it looks after these codes; those that we do not draw change nothing."""
+    """Return the styles after these codes. Unsupported codes change nothing."""
     styles, remaining_codes = dict(styles), [int(code[:4] or 0) for code in codes]
     while remaining_codes:
         code = remaining_codes.pop(0)
@@ -89,7 +89,7 @@ def _apply_color(styles: dict[str, str], layer: str, number: int | None) -> None
 
 
 def _palette_color(remaining_codes: list[int]) -> int | None:
-    """Of a palette of 256 the first sixteen, which are ours too; takes the codes that belong to it."""
+    """Remove the arguments of a 38 or 48 code and return its color. Only the first 16 of 256 colors are supported."""
     kind = remaining_codes.pop(0) if remaining_codes else 0
     arguments, remaining_codes[:] = (
         remaining_codes[: {5: 1, 2: 3}.get(kind, 0)],
@@ -99,7 +99,7 @@ def _palette_color(remaining_codes: list[int]) -> int | None:
 
 
 def render_piece(part: str, style_names: tuple[str, ...], find: str = "") -> str:
-    """A piece as HTML, with what was looked for marked in it."""
+    """Return a piece as HTML, with matches of `find` highlighted."""
     inner = _mark_matches(part, find) if find else escape(part)
     return format_html('<span class="{}">{}</span>', " ".join(style_names), inner) if style_names else inner
 

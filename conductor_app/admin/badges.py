@@ -1,4 +1,4 @@
-"""Small marks that every page uses: a status, a moment, a span, a sentence with names in it."""
+"""Small elements that every page uses: statuses, times, durations, and sentences with names in them."""
 
 import re
 from datetime import UTC, datetime
@@ -32,21 +32,21 @@ STATUS_TONES = {
     "SKIPPED": STOPPED,
     "PAUSED": PAUSED,
 }
-"""The display group of every status of a run, a task or an attempt: it gives the colour."""
+"""The display group of each status of a run, a task or an attempt. It determines the color."""
 STATUS_ICONS = {"TIMED_OUT": "late", "EXPIRED": "late", "COMPLETED_WITH_ERRORS": "warning", "SKIPPED": "skipped"}
-"""Statuses with an icon of their own; the others have their group's."""
+"""Icons of statuses that do not use the icon of their display group."""
 
 
 STATUS_LABELS = {
     "RUNNING": gettext_lazy("Running"),
     "ACTIVE": gettext_lazy("Active"),
-    "LEASED": gettext_lazy("Leased"),
+    "LEASED": gettext_lazy("Running"),
     "PENDING": gettext_lazy("Pending"),
-    "BLOCKED": gettext_lazy("Blocked"),
+    "BLOCKED": gettext_lazy("Unscheduled"),
     "COMPLETED": gettext_lazy("Completed"),
     "COMPLETED_WITH_ERRORS": gettext_lazy("Completed with errors"),
     "FAILED": gettext_lazy("Failed"),
-    "FAILED_FOR_GOOD": gettext_lazy("Failed for good"),
+    "FAILED_FOR_GOOD": gettext_lazy("Failed (terminal)"),
     "TIMED_OUT": gettext_lazy("Timed out"),
     "EXPIRED": gettext_lazy("Expired"),
     "TERMINATED": gettext_lazy("Terminated"),
@@ -54,59 +54,59 @@ STATUS_LABELS = {
     "SKIPPED": gettext_lazy("Skipped"),
     "PAUSED": gettext_lazy("Paused"),
 }
-"""Every status as pages say it; copies and exports keep the machine's word."""
+"""The label of each status on pages. Copies and exports use the status itself."""
 
 
 def format_status(status: str) -> str:
-    """A status as pages say it."""
+    """Return the label of a status on pages."""
     return str(STATUS_LABELS.get(status) or status.replace("_", " ").capitalize())
 
 
 def status_tone(status: str) -> str:
-    """The display group; what nobody has named yet is shown as waiting."""
+    """Return the display group of a status. Unknown statuses are displayed as waiting."""
     return STATUS_TONES.get(status, WAITING)
 
 
 @lru_cache(maxsize=256)
 def render_icon(name: str) -> SafeString:
-    """An icon of the sprite; it says nothing that the word beside it does not say."""
+    """Return an icon of the sprite. It is hidden from screen readers because a text always stands beside it."""
     return format_html(
         '<svg class="icon" aria-hidden="true"><use href="{}#{}"></use></svg>', static("ops/icons.svg"), name
     )
 
 
 def render_badge(status: str) -> SafeString:
-    """A status as icon, word and colour."""
+    """Return a status as icon, label and color."""
     group = status_tone(status)
     return render_pill(group, format_status(status), STATUS_ICONS.get(status, group))
 
 
-def render_pill(group: str, word: str, symbol: str = "") -> SafeString:
-    """A word in the colour of a display group, with the group's icon or one of its own."""
-    return format_html('<span class="badge {}">{}{}</span>', group, render_icon(symbol or group), word)
+def render_pill(group: str, label: str, symbol: str = "") -> SafeString:
+    """Return a label in the color of a display group, with the group's icon or another one."""
+    return format_html('<span class="badge {}">{}{}</span>', group, render_icon(symbol or group), label)
 
 
 def exact_time(moment: int | None) -> str:
-    """A moment in the reader's zone, with its offset."""
+    """Return a time in the user's time zone, with its UTC offset. Empty for None or 0."""
     return "" if moment is None else durations.format_timestamp(moment)
 
 
 def machine_time(moment: int | None) -> str:
-    """A moment for programs: in UTC, to the millisecond."""
+    """Return a time for programs: UTC, in milliseconds."""
     return "" if moment is None else _to_utc(moment).isoformat(timespec="milliseconds")
 
 
 def relative_time(moment: int | None, now: int | None = None) -> SafeString:
-    """How long ago a moment was: it goes on counting in the browser, the moment itself in both zones in the tooltip."""
+    """Return how long ago a time was. The browser keeps counting; the tooltip has the time in both zones."""
     if not moment:
         return mark_safe('<span class="quiet">–</span>')
     elapsed = (clock.now() if now is None else now) - moment
-    words = _("%(span)s ago") if elapsed >= 0 else _("in %(span)s")
-    return _render_time(moment, words % {"span": format_elapsed(abs(elapsed))}, "ago")
+    text = _("%(span)s ago") if elapsed >= 0 else _("in %(span)s")
+    return _render_time(moment, text % {"span": format_elapsed(abs(elapsed))}, "ago")
 
 
 def running_time(begin: int | None, end: int | None = None) -> SafeString:
-    """How long something has lasted; without an end it goes on counting in the browser."""
+    """Return a duration. Without an end, the browser keeps counting."""
     if begin is None:
         return mark_safe('<span class="quiet">–</span>')
     if end is None:
@@ -115,30 +115,30 @@ def running_time(begin: int | None, end: int | None = None) -> SafeString:
 
 
 def format_count(count: int) -> str:
-    """A count with its thousands apart."""
+    """Return a count with separated thousands."""
     return f"{count:,}".replace(",", pgettext("between thousands", ","))
 
 
 def format_lower_bound(count: int, is_more: bool) -> str:
-    """A count that stopped somewhere: `10,000+`."""
+    """Return a count; one that stopped at its limit has a plus sign: `10,000+`."""
     return f"{format_count(count)}+" if is_more else format_count(count)
 
 
-def _render_time(moment: int, words: str, counting: str) -> SafeString:
+def _render_time(moment: int, text: str, counting: str) -> SafeString:
     title, utc = exact_time(moment), durations.format_with_offset(_to_utc(moment))
     title = title if title == utc else f"{title}\n{utc}"
     return format_html(
-        '<time datetime="{}" title="{}" data-counts="{}">{}</time>', machine_time(moment), title, counting, words
+        '<time datetime="{}" title="{}" data-counts="{}">{}</time>', machine_time(moment), title, counting, text
     )
 
 
 def mark_names(sentence: str) -> SafeString:
-    """A sentence in which names stand between backticks."""
+    """Return a sentence as HTML in which names between backticks become code."""
     return mark_safe(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(sentence)))
 
 
 def format_size(number: int) -> str:
-    """A number of bytes in a unit that fits."""
+    """Return a number of bytes in a suitable unit."""
     for unit, least in (("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)):
         if number >= least:
             return f"{format_decimal(number / least)} {unit}"

@@ -1,4 +1,4 @@
-"""Small charts: bars as SVG, whose geometry stands in attributes."""
+"""Small bar charts as SVG. Geometry is set in attributes because the content security policy forbids inline styles."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 
 def sparkline(values: Sequence[int], label: str, css_class: str = "") -> SafeString:
-    """A bar for each value, the highest as high as the picture."""
+    """Return one bar per value, scaled to the highest value."""
     highest = max([*values, 1])
     bars = [
         (css_class if value else "faint", place * 10, 100 - height, height)
@@ -25,7 +25,7 @@ def sparkline(values: Sequence[int], label: str, css_class: str = "") -> SafeStr
 
 
 def stacked_bars(rows: Sequence[tuple[str, Sequence[int]]], label: str) -> SafeString:
-    """Groups of bars side by side, one of each row for each moment."""
+    """Return groups of bars, one bar per row at each time."""
     highest = max([value for __, values in rows for value in values] or [0]) or 1
     width = len(rows) * 4 + 2
     bars = [
@@ -40,13 +40,16 @@ def stacked_bars(rows: Sequence[tuple[str, Sequence[int]]], label: str) -> SafeS
     return format_html(
         '<svg class="chart" viewBox="0 0 {} 100" preserveAspectRatio="none" role="img" aria-label="{}">{}</svg>',
         count * width,
-        _("%(chart)s; the highest bar is %(highest)s") % {"chart": label, "highest": highest},
+        _("%(chart)s; highest bar: %(highest)s") % {"chart": label, "highest": highest},
         rects,
     )
 
 
 def comparison_bars(hours: Sequence[tuple[str, str, int, int]], label: str, css_class: str = "") -> SafeString:
-    """A bar for each hour (its name, its address, the count, the count before) on what was there a week before."""
+    """Return one bar per hour in front of the bar of the same hour one week before.
+
+    `hours`: label, link, count, and count of one week before.
+    """
     highest = max([*(max(now, then) for *__, now, then in hours), 1])
     rects = format_html_join(
         "",

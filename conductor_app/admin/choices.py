@@ -1,4 +1,4 @@
-"""What the reader has chosen: read at sign-in, kept in the session and, for the next one, in the database."""
+"""Preferences of a user: stored in the database, copied into the session at login."""
 
 from typing import Any
 
@@ -14,19 +14,19 @@ SESSION_KEY = "ops_choices"
 
 @receiver(user_logged_in)
 def restore_preferences(request: HttpRequest, user: AbstractBaseUser, **_: Any) -> None:
-    """Bring what the person has chosen into the new session."""
+    """Copy the user's preferences into the new session."""
     row = Preference.objects.filter(pk=user.pk).first()
     if row is not None:
         request.session[SESSION_KEY] = row.choices
 
 
 def saved_preferences(request: HttpRequest) -> dict[str, Any]:
-    """What the person has chosen so far, by name."""
+    """Return the user's preferences by name."""
     return request.session.get(SESSION_KEY, {})
 
 
-def save_preference(request: HttpRequest, **chosen: Any) -> None:
-    """Keep a choice, for this session and those to come."""
-    preferences = {**saved_preferences(request), **chosen}
+def save_preference(request: HttpRequest, **changes: Any) -> None:
+    """Store preferences for this session and later ones."""
+    preferences = {**saved_preferences(request), **changes}
     Preference.objects.update_or_create(user_id=request.user.pk, defaults={"choices": preferences})
     request.session[SESSION_KEY] = preferences

@@ -1,4 +1,4 @@
-"""A JSON document that is typed on a page: field by field as its schema draws them, or as JSON."""
+"""A JSON document that a user edits: as form fields derived from its schema, or as JSON text."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ AS_FORM, AS_JSON = "form", "json"
 
 
 class JsonForm(forms.Form):
-    """The whole document as JSON."""
+    """Form with the whole document as JSON text."""
 
-    def __init__(self, name: str, label: str, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, name: str, label: str, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self.fields[name] = JsonDocumentField(label=label, required=False)
 
 
 @dataclass(slots=True)
 class RenderedField:
-    """One field as the template shows it: what stands in it, and what is wrong with it."""
+    """One field as the template renders it, with its text and its errors."""
 
     field: SchemaField
     text: str
@@ -48,8 +48,11 @@ class DocumentForm:
         blank: Mapping[str, Any] | None = None,
         mode: str = AS_FORM,
     ) -> None:
-        """`name`: how the names of its fields begin. `submitted`: what was sent. `given`: what it begins with, else the
-        defaults of the schema, else `blank`."""
+        """Create the form.
+
+        `name`: prefix of the field names. `submitted`: the posted values. `given`: the initial document; without it the
+        defaults of the schema, otherwise `blank`.
+        """
         self.submitted, self.fields = submitted, build_form(schema, name)
         self.name, self.document = name, given or (_default_values(self.fields) if self.fields else blank or {})
         requested_mode = submitted.get("mode", AS_FORM) if submitted is not None else mode
@@ -64,7 +67,7 @@ class DocumentForm:
         self.errors_by_field: dict[str, list[str]] = {}
 
     def is_valid(self) -> bool:
-        """Whether what was typed is a document."""
+        """Parse the submitted values. Return True if they form a document."""
         if self.mode == AS_FORM:
             self.document, errors_by_field = parse_form(self.fields, self.submitted or {})
             self.errors_by_field = {name: [message] for name, message in errors_by_field.items()}
@@ -74,7 +77,7 @@ class DocumentForm:
         return fits
 
     def add_error(self, path: str, message: str) -> None:
-        """Show a complaint at the field that it speaks of, or above all fields."""
+        """Add an error to the field with this path, or to the whole form if no field has it."""
         names = {each.field.name for each in _flatten_fields(self.rendered_fields())} if self.mode == AS_FORM else set()
         name = path
         while name and name not in names:
@@ -82,13 +85,13 @@ class DocumentForm:
         self.errors_by_field.setdefault(name, []).append(message if name == path else f"{path}: {message}")
 
     def rendered_fields(self) -> list[RenderedField]:
-        """The fields of the document."""
+        """Return the fields of the document."""
         texts = self.submitted if self.submitted is not None else split_document(self.fields, self.document)
         return [self._render_field(field, texts) for field in self.fields]
 
     @property
     def form_errors(self) -> list[str]:
-        """What is wrong with no field of its own."""
+        """Return the errors that belong to no field."""
         return self.errors_by_field.get("", [])
 
     def _render_field(self, field: SchemaField, texts: Mapping[str, str]) -> RenderedField:

@@ -1,4 +1,4 @@
-"""Payloads on a page: small ones as trees, large ones as files to open."""
+"""Payloads on a page: small ones as trees, large ones as links to files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from .badges import format_size
 from .json_tree import render_tree
 
 MAX_INLINE_BYTES = 64_000
-"""Payloads above this many bytes are not read for a page."""
+"""Payloads larger than this number of bytes are not loaded for a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class PayloadDocument:
 
     @property
     def label(self) -> str:
-        """Its name as a page says it."""
+        """Return the label of the payload."""
         return payload_label(self.name)
 
 
@@ -40,12 +40,12 @@ PAYLOAD_LABELS = {
 
 
 def payload_label(name: str) -> str:
-    """A payload's name as a page says it."""
+    """Return the label of a payload on pages."""
     return str(PAYLOAD_LABELS.get(name, name.capitalize()))
 
 
 def annotate_documents(rows: QuerySet, names: Sequence[str]) -> QuerySet:
-    """The rows with those payloads that are small, read in the same query."""
+    """Annotate rows with their small payloads, so that one query loads both."""
     return rows.annotate(**{f"small_{name}": _inline_value(name) for name in names})
 
 
@@ -54,7 +54,7 @@ def _inline_value(name: str) -> Case:
 
 
 def payload_documents(row: Model, names: Sequence[str]) -> list[PayloadDocument]:
-    """The payloads of a row that was read with them."""
+    """Return the payloads of a row that `annotate_documents` has prepared."""
     return [_build_document(name, getattr(row, f"{name}_size"), getattr(row, f"small_{name}")) for name in names]
 
 
@@ -66,7 +66,7 @@ def _build_document(name: str, bytes: int, value: Any) -> PayloadDocument:
 
 
 def json_file_response(document: Any, name: str) -> HttpResponse:
-    """A JSON value to be kept."""
+    """Return a JSON value as a file to download."""
     safe = "".join(character if character.isalnum() or character in "-_." else "_" for character in name)
     headers = {"Content-Disposition": f'attachment; filename="{safe}.json"'}
     return HttpResponse(dumps(document), content_type="application/json", headers=headers)

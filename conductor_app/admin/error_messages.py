@@ -1,4 +1,4 @@
-"""Refusals on pages: which permission is missing and who gives it, which rule forbids, and the way out."""
+"""Messages for rejected requests: the missing permission, or the reason why the engine rejected a command."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -15,17 +15,25 @@ from ..core.errors import RequestRefused
 
 
 def require_permission(request: HttpRequest, permission: str) -> None:
-    """Raise unless the person has the permission; the page that answers names it."""
+    """Require a permission. The 403 page names it.
+
+    Raises:
+        PermissionDenied: when the user does not have the permission.
+    """
     if not request.user.has_perm(permission):
         raise PermissionDenied(permission)
 
 
 VIEW_PERMISSIONS = {"add_view": "add", "delete_view": "delete"}
-"""What the views of Django's lists and forms ask for; the others ask to be allowed to look."""
+"""The action that each of Django's own views requires. All other views require `view`."""
 
 
 def name_missing_permission(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """The view of a list or a form of Django's, which says by itself that something is missing, but not what."""
+    """Wrap a view of a ModelAdmin so that PermissionDenied names the permission, which Django's own views leave out.
+
+    Raises:
+        PermissionDenied: when the view raises it.
+    """
     owner = getattr(view, "__self__", None)
     if not isinstance(owner, ModelAdmin):
         return view
@@ -44,6 +52,6 @@ def name_missing_permission(view: Callable[..., HttpResponse]) -> Callable[..., 
 
 
 def show_refusal(request: HttpRequest, refused: RequestRefused, *ways_out: tuple[str, str]) -> None:
-    """Say on the next page why the engine refused, with links (label, address) to what can be done instead."""
+    """Show on the next page why the engine rejected a request. `ways_out`: links (label, address) to alternatives."""
     links = format_html_join("", ' <a href="{1}">{0}</a>', ways_out)
     messages.error(request, format_html("{}{}", refused.message, links))

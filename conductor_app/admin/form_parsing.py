@@ -1,4 +1,4 @@
-"""What is typed into a form: a JSON object or a number, or a refusal that says what is wrong with it; never a NUL."""
+"""Parse form values: JSON documents and numbers. NUL characters are removed everywhere."""
 
 import json
 from collections.abc import Callable
@@ -12,13 +12,18 @@ from ..core.errors import Invalid
 
 
 def parse_json_value(text: str, **options: Any) -> Any:
-    """The value that a JSON text spells, less NUL. Raises ValueError, for half a character too, and RecursionError."""
+    """Parse a JSON text and remove NUL characters.
+
+    Raises:
+        ValueError: when the text is not JSON, or holds a lone surrogate.
+        RecursionError: when the value is nested too deeply.
+    """
     value = json.loads(text, **options)
     if "\\ud" in text.lower():
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            raise ValueError(_("it holds half of a character, which no database keeps")) from None
+            raise ValueError(_("it contains a lone surrogate (half of a character), which cannot be stored")) from None
     return _strip_nul_within(value) if "\\u0000" in text else value
 
 
@@ -32,30 +37,42 @@ def _strip_nul_within(value: Any) -> Any:
 
 
 def parse_json_object(text: str, name: str) -> dict[str, Any]:
-    """The JSON object in the text; nothing typed is an empty one. `name`: what the page calls it. Raises Invalid."""
+    """Parse a JSON object. Empty text is an empty object. `name`: the label of the field in error messages.
+
+    Raises:
+        Invalid: when the text is not JSON, is not an object, or is nested too deeply.
+    """
     if not text.strip():
         return {}
     try:
         value = parse_json_value(text)
     except RecursionError:
         raise Invalid(_("The %(name)s is nested too deeply.") % {"name": name}) from None
-    except ValueError as wrong:
-        raise Invalid(_("The %(name)s is no JSON: %(wrong)s.") % {"name": name, "wrong": wrong}) from wrong
+    except ValueError as error:
+        raise Invalid(_("The %(name)s is not valid JSON: %(error)s.") % {"name": name, "error": error}) from error
     if not isinstance(value, dict):
         raise Invalid(_("The %(name)s must be a JSON object.") % {"name": name})
     return value
 
 
 def parse_number(text: str, name: str, digits: int = 9) -> int:
-    """The whole number in the text. Raises Invalid."""
-    given = text.strip()
-    if not (given.isascii() and given.isdecimal()) or len(given) > digits:
-        raise Invalid(_("%(given)r is no %(name)s.") % {"given": given[:40], "name": name})
-    return int(given)
+    """Parse a whole number. `name`: the label of the field in error messages.
+
+    Raises:
+        Invalid: when the text is not a number of at most `digits` digits.
+    """
+    number_text = text.strip()
+    if not (number_text.isascii() and number_text.isdecimal()) or len(number_text) > digits:
+        raise Invalid(_("Not a valid %(name)s: %(value)r.") % {"value": number_text[:40], "name": name})
+    return int(number_text)
 
 
 def strip_nul_from_request(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """The view, told of no NUL in address, query and form: PostgreSQL keeps none in text, not even to look for it."""
+    """Wrap a view so that address, query and form contain no NUL. PostgreSQL rejects NUL in text, even in a search.
+
+    Raises:
+        Http404: when a part of the address consists only of NUL.
+    """
 
     @wraps(view)
     def wrapper(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -74,10 +91,10 @@ def _strip_nul(value: Any) -> Any:
     return value.replace("\0", "") if isinstance(value, str) else value
 
 
-def _strip_nul_from_query(given: QueryDict) -> QueryDict:
-    if not any("\0" in value for values in given.lists() for value in (values[0], *values[1])):
-        return given
-    clean = QueryDict(mutable=True, encoding=given.encoding)
-    for name, values in given.lists():
+def _strip_nul_from_query(query: QueryDict) -> QueryDict:
+    if not any("\0" in value for values in query.lists() for value in (values[0], *values[1])):
+        return query
+    clean = QueryDict(mutable=True, encoding=query.encoding)
+    for name, values in query.lists():
         clean.setlist(_strip_nul(name), [_strip_nul(value) for value in values])
     return clean

@@ -1,4 +1,4 @@
-"""Fragments: the parts of a page that are asked for again and again while somebody looks at it."""
+"""Fragments: the parts of a page that the browser polls while the page is open."""
 
 import re
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
 VOLATILE_HTML = re.compile(r"<time\b[^>]*data-counts[^>]*>[^<]*</time>|name=\"csrfmiddlewaretoken\" value=\"[^\"]*\"")
-"""What differs with each look without saying anything new: the browser counts on by itself."""
+"""Parts of a fragment that change without new content: relative times, which the browser updates itself, and tokens."""
 
 
 def fragment_response(request: HttpRequest, template: str, context: Mapping[str, Any]) -> HttpResponse:
-    """The fragment with its revision; 204 where the poll names the revision that it would bring."""
+    """Return the fragment with its revision, or 204 if the poll already names this revision."""
     html = render_to_string(template, dict(context), request)
     revision = html_revision(html)
     if request.GET.get("rev") == revision:
@@ -22,13 +22,13 @@ def fragment_response(request: HttpRequest, template: str, context: Mapping[str,
 
 
 def html_revision(html: str) -> str:
-    """A short name of what the fragment says, the same for as long as it says the same."""
+    """Return a hash of the fragment's content, without its volatile parts."""
     return blake2s(
         VOLATILE_HTML.sub(lambda found: _strip_relative_time(found.group()), html).encode(), digest_size=8
     ).hexdigest()
 
 
 def _strip_relative_time(time: str) -> str:
-    """The moment of a counting time, without its words."""
+    """Return the time of a relative time element, without its text."""
     moment = re.search(r'datetime="([^"]*)"', time)
     return moment.group(1) if moment else ""

@@ -1,4 +1,4 @@
-"""A field for a JSON document: kept as it was typed, refused with line and column."""
+"""Form field for a JSON document. It keeps the text as typed and reports errors with line and column."""
 
 import json
 from typing import Any
@@ -7,12 +7,12 @@ from django import forms
 
 from .form_parsing import parse_json_value
 
-NOT_JSON = "This is not JSON: {message} at line {line}, column {column}."
-UNREADABLE = "This cannot be read as JSON: {error}."
+NOT_JSON = "Invalid JSON: {message} at line {line}, column {column}."
+UNREADABLE = "Invalid JSON: {error}."
 
 
 class JsonEditor(forms.Textarea):
-    """A textarea that a script makes an editor of. Works without it."""
+    """A textarea that a script turns into an editor. It works without the script."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -41,7 +41,11 @@ class JsonDocumentField(forms.CharField):
 
 
 def parse_json_document(text: str) -> dict[str, Any]:
-    """The JSON object in the text; raises ValidationError with the place of the first fault."""
+    """Parse a JSON object.
+
+    Raises:
+        ValidationError: when the text is not a JSON object; `params` has the line of the error.
+    """
     try:
         document = parse_json_value(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
@@ -52,7 +56,7 @@ def parse_json_document(text: str) -> dict[str, Any]:
     except ValueError as error:
         raise forms.ValidationError(UNREADABLE.format(error=error)) from None
     if not isinstance(document, dict):
-        raise forms.ValidationError("A definition is a JSON object: it begins with { and ends with }.")
+        raise forms.ValidationError("A definition must be a JSON object ({…}).")
     return document
 
 
@@ -61,5 +65,5 @@ def _refuse_constant(name: str) -> None:
 
 
 def format_json(document: Any) -> str:
-    """A document as it is offered for editing: keys in their order, two spaces a level."""
+    """Return a document for editing: indented by two spaces, with the keys in their order."""
     return json.dumps(document, indent=2, ensure_ascii=False)

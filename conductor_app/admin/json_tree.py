@@ -1,4 +1,4 @@
-"""A JSON value as a tree of `<details>`, two levels open, bounded in every direction."""
+"""Render a JSON value as a tree of `<details>`: two levels open, with limits on depth, nodes and text length."""
 
 import json
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ MAX_DEPTH = 30
 
 
 def render_tree(value: Any) -> SafeString:
-    """The value as HTML."""
+    """Return the value as HTML."""
     return mark_safe(f'<div class="json">{"".join(_TreeRenderer().render_node(value, "", 0))}</div>')
 
 
 class _TreeRenderer:
-    """One drawing, with what is left of its budget."""
+    """Renderer of one tree, with the number of nodes that it may still render."""
 
     def __init__(self) -> None:
         self.remaining_nodes = MAX_NODES
@@ -66,5 +66,5 @@ def _shorten(text: str) -> str:
     return f"{text[:MAX_CHARACTERS]}… ({len(text) - MAX_CHARACTERS:,} more characters)"
 
 
-def _render_more(what: str) -> str:
-    return f'<div class="leaf quiet">… {what}; open the raw document to see all</div>'
+def _render_more(content: str) -> str:
+    return f'<div class="leaf quiet">… {content}; open the raw document to see everything</div>'

@@ -1,4 +1,4 @@
-"""The shape of a page about one thing: a group of failures, an operation, a queue. Its address names the thing."""
+"""Base class of a page about one object, such as a failure group, a bulk operation or a queue."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,15 +20,23 @@ class ObjectPage(Page):
     route = ""
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
-        """Return the context of the template, including the title. Raises NotFound."""
+        """Return the context of the template, including the title.
+
+        Raises:
+            NotFound: when there is no such object.
+        """
         raise NotImplementedError
 
     def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
-        """Handle a form of the page. Return a response, or the context to render the page again. Raises NotFound."""
+        """Handle a form of the page. Return a response, or the context to render the page again.
+
+        Raises:
+            NotFound: when there is no such object.
+        """
         return HttpResponseNotAllowed(["GET"])
 
     def sidebar_entry(self) -> dict[str, Any]:
-        """Return an empty entry: people reach the page from the list of its objects."""
+        """Return an empty entry: users reach the page from the list of its objects."""
         return {"object_name": self.name, "admin_url": ""}
 
     def urls(self, site: AdminSite) -> list[URLPattern]:
@@ -57,7 +65,11 @@ class ObjectPage(Page):
 
 
 def get_or_404(find: Callable[..., Any], *args: Any, **url_kwargs: Any) -> Any:
-    """The answer; where there is no such thing, the page says so."""
+    """Call `find` and return its result.
+
+    Raises:
+        Http404: when `find` raises NotFound.
+    """
     try:
         return find(*args, **url_kwargs)
     except NotFound as missing:

@@ -1,11 +1,11 @@
-"""The shape of a page that is not a list of one table: overview, queues, sweeps.
+"""Base class of a page that is not a list of one table, such as the overview or the queues.
 
-A page says its address, its title, its template and the permission that opens it, and answers `context`. With a
-`live_template` the page follows what it shows: its template holds
+A page declares its name in the address, its title, its template and the permission that it requires, and implements
+`get_context`. A page with a `live_template` refreshes itself. Its template contains
 
     <div data-live="{{ live_address }}" data-rev="{{ live_revision }}">{% include page.live_template %}</div>
 
-and `static/ops/live.js` asks that address again, which answers 204 while nothing has changed.
+and `static/ops/live.js` polls that address, which answers 204 while nothing has changed.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ from .fragments import fragment_response, html_revision
 
 
 class Page:
-    """One page: its name in the address, its title, its template, and the permission that opens it."""
+    """One page: its name in the address, its title, its template, and the permission that it requires."""
 
     name = ""
     title = ""
@@ -30,18 +30,22 @@ class Page:
     live_template = ""
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        """What the template shows."""
+        """Return the context of the template.
+
+        Raises:
+            NotImplementedError: when the subclass does not implement it.
+        """
         raise NotImplementedError
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """A form of the page was sent."""
+        """Handle a form of the page."""
         return HttpResponseNotAllowed(["GET"])
 
     def is_open_to(self, request: HttpRequest) -> bool:
         return request.user.has_perm(self.permission)
 
     def urls(self, site: AdminSite) -> list[URLPattern]:
-        """The page's lines among the site's addresses."""
+        """Return the URL patterns of the page."""
 
         def view(request: HttpRequest) -> HttpResponse:
             self._require_access(request)
@@ -67,6 +71,6 @@ class Page:
             require_permission(request, self.permission)
 
     def sidebar_entry(self) -> dict[str, Any]:
-        """The page as the sidebar lists models."""
+        """Return the page in the form in which Django's sidebar lists models."""
         address = reverse(f"admin:{self.name}")
         return {"name": self.title, "object_name": self.name, "admin_url": address, "add_url": None, "view_only": True}

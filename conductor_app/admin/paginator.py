@@ -1,4 +1,4 @@
-"""Pages of long tables: counting stops early, because nobody needs to know whether it is 900,000 rows or 901,000."""
+"""Pagination of large tables: counting stops at a limit, because an exact count of many rows is slow and of no use."""
 
 from functools import cached_property
 
@@ -8,7 +8,7 @@ MOST_COUNTED = 10_000
 
 
 class CappedPaginator(Paginator):
-    """Counts up to a bound; `is_capped` says that there is more."""
+    """Paginator that counts up to a limit. `is_capped` is True if there are more rows."""
 
     @cached_property
     def count(self) -> int:

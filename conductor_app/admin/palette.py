@@ -1,7 +1,7 @@
-"""The palette (Ctrl-K): pages, runs, definitions and actions by a few letters.
+"""The command palette (Ctrl-K): finds pages, runs, definitions and actions.
 
-Each source takes the request and what was typed and yields hits; `SOURCES` is asked in order. To make something
-findable, write a source and put it into the table.
+Each source takes the request and the search term and yields hits. `SOURCES` lists the sources in order. To make
+something searchable, write a source and add it to the list.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,15 +27,15 @@ from .standalone.search import find_by_id
 
 MAX_PER_SOURCE, MAX_HITS = 6, 30
 MAX_SCANNED_REASONS = 2_000
-"""How many of the newest runs with a reason are looked through for an error's text."""
+"""Number of the newest runs with a reason that a search for an error text scans."""
 LAST_ID_SUFFIX = "z" * 8
 QUEUE_ACTIONS = {gettext_noop("Pause"): "act-pause", gettext_noop("Resume"): "act-resume"}
-"""What can be begun from the palette with a queue: the word, and where on the queue's page it is done."""
+"""Queue actions of the palette: the verb and the anchor of its form on the page of the queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaletteHit:
-    """One line: what kind of thing, its name, where it is, and a quiet word beside it."""
+    """One hit: its kind, its name, its address, and a secondary text."""
 
     kind: str
     name: str
@@ -59,18 +59,18 @@ def find_pages(site: AdminSite, request: HttpRequest, term: str) -> Iterator[Pal
 
 
 def find_statuses(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
-    """Lists of runs by status: `failed`, `paused runs`."""
+    """Yield lists of runs by status: `failed`, `paused runs`."""
     if not request.user.has_perm("conductor.view_run"):
         return
     for status in ("RUNNING", "PAUSED", "FAILED", "TIMED_OUT", "TERMINATED", "COMPLETED"):
-        words = _("%(status)s runs") % {"status": format_status(status)}
-        if any(name.lower().startswith(term.lower()) for name in (words, status.replace("_", " "))):
+        label = _("%(status)s runs") % {"status": format_status(status)}
+        if any(name.lower().startswith(term.lower()) for name in (label, status.replace("_", " "))):
             address = reverse("admin:conductor_run_changelist", query={"status": status})
-            yield PaletteHit(_("List"), words, address, STATUS_TONES[status])
+            yield PaletteHit(_("List"), label, address, STATUS_TONES[status])
 
 
 def find_runs(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
-    """Runs by the beginning of an id, or by a whole correlation id or idempotency key."""
+    """Yield runs by the start of an id, or by a whole correlation id or idempotency key."""
     if not request.user.has_perm("conductor.view_run") or len(term) < 4:
         return
     conditions = [~Q(correlation_id="") & Q(correlation_id=term), Q(idempotency_key=term)]
@@ -87,7 +87,7 @@ def find_runs(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
 
 
 def find_errors(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
-    """Runs by words of their reason, among the newest that have one."""
+    """Yield runs whose reason contains the term, among the newest that have a reason."""
     if not request.user.has_perm("conductor.view_run") or len(term) < 4:
         return
     newest = Run.objects.exclude(reason="").order_by("-created_at").values("pk")[:MAX_SCANNED_REASONS]
@@ -97,7 +97,7 @@ def find_errors(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
 
 
 def find_definitions(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
-    """Definitions of workflows and tasks by a part of their names, and the runs of a workflow."""
+    """Yield definitions of workflows and tasks whose name contains the term."""
     if request.user.has_perm("conductor.view_workflowdefinition"):
         for row in WorkflowDefinition.objects.filter(name__icontains=term).only("id", "name", "version")[
             :MAX_PER_SOURCE
@@ -111,13 +111,13 @@ def find_definitions(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
 
 
 def find_standalone_tasks(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
-    """Stand-alone tasks and their groups by whole ids."""
+    """Yield standalone tasks and task groups by whole ids."""
     for kind, name, address, note in find_by_id(request, term):
         yield PaletteHit(kind, name, address, "tasks", note)
 
 
 def find_queues(request: HttpRequest, term: str) -> Iterator[PaletteHit]:
-    """Queues by a part of their names; after `pause` or `resume`, what would be done with them."""
+    """Yield queues whose name contains the term. After `pause` or `resume`, yield the action on these queues."""
     if not request.user.has_perm("conductor.view_attempt"):
         return
     verb, _blank, name = term.partition(" ")
@@ -146,7 +146,7 @@ SOURCES: list[Source] = [
 
 
 class PalettePage(Page):
-    """One field for everything; with JavaScript it is a dialog over any page."""
+    """Search page for everything. With JavaScript it is a dialog over any page."""
 
     name, title, template = "find", gettext_lazy("Find"), "ops/find.html"
 
@@ -174,7 +174,7 @@ class PalettePage(Page):
 
 
 def could_be_id_prefix(term: str) -> bool:
-    """Whether an id could begin so."""
+    """Return True if an id could start with the term."""
     return all(character in "0123456789abcdefABCDEF-" for character in term)
 
 

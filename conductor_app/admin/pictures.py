@@ -1,4 +1,4 @@
-"""Pictures of definitions as the template `ops/diagram.html` shows them: every status with its colour and its sign."""
+"""Diagrams of definitions as the template `ops/diagram.html` renders them, with a color and an icon for each status."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from .badges import STATUS_ICONS, status_tone
 
 
 def draw_definition(document: Mapping[str, Any], step_marks: StepMarks | None = None, **options: Any) -> Diagram:
-    """The picture of a workflow document; `step_marks` and the options as of `insight.diagram`."""
+    """Return the diagram of a workflow document. `step_marks` and the options are those of `insight.diagram`."""
     picture = diagram(document, **({"step_marks": step_marks} if step_marks else {}), **options)
     for node in picture.nodes:
         if node.status:

@@ -1,4 +1,4 @@
-"""The reader's own choices: the zone in which moments are said, the language that the pages speak."""
+"""Preferences of the user: time zone and language."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ BROWSER_DEFAULT = ""
 
 
 class PreferencesPage(Page):
-    """The reader's own choices."""
+    """Page with the user's preferences."""
 
     name, title, template = "preferences", gettext_lazy("Preferences"), "ops/preferences.html"
 
@@ -41,18 +41,18 @@ class PreferencesPage(Page):
 
 def _use_language(request: HttpRequest, language: str) -> None:
     if language not in {BROWSER_DEFAULT, *dict(settings.LANGUAGES)}:
-        messages.error(request, _("There is no language %(code)r here.") % {"code": language[:20]})
+        messages.error(request, _("Unsupported language: %(code)r.") % {"code": language[:20]})
     elif language != chosen_language(request):
         save_preference(request, language=language)
-        # What is said from here on is said in the new language.
+        # The message below must already be in the new language.
         translation.activate(language_of(request))
-        messages.success(request, _("The pages speak English."))
+        messages.success(request, _("Language changed to English."))
 
 
 def _use_time_zone(request: HttpRequest, zone: str) -> None:
     if zone in all_zones():
         save_preference(request, zone=zone)
-        messages.success(request, _("Moments are shown in %(zone)s.") % {"zone": zone})
+        messages.success(request, _("Times are now shown in %(zone)s.") % {"zone": zone})
     else:
-        wrong = {"zone": repr(zone[:80])}
-        messages.error(request, _("There is no time zone %(zone)s; they are called like Europe/Berlin.") % wrong)
+        unknown = {"zone": repr(zone[:80])}
+        messages.error(request, _("Unknown time zone: %(zone)s. Use a name such as Europe/Berlin.") % unknown)

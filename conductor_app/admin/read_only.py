@@ -1,4 +1,4 @@
-"""The shape of an admin of tables that the engine owns: looked at, never typed into."""
+"""Base class of admins for tables that only the engine writes."""
 
 from typing import Any
 
@@ -11,21 +11,21 @@ from .paginator import CappedPaginator
 
 
 class ServerAwareChangeList(ChangeList):
-    """A list that knows the server's own address, for what it says while it is empty of how it is filled."""
+    """A list that knows the server's base URL, which its empty state shows in sample commands."""
 
     def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         self.server = f"{request.scheme}://{request.get_host()}"
         super().__init__(request, *args, **kwargs)
 
     def unfiltered_paginator(self) -> CappedPaginator:
-        """What counts all rows there are: somebody learns it who has filtered all of them away."""
+        """Return a paginator over all rows, which counts them when a filter hides every row."""
         return CappedPaginator(self.root_queryset.order_by("pk"), self.list_per_page)
 
 
 class BoundedChangeList(ServerAwareChangeList):
-    """A list that always asks for one page of rows.
+    """A list that always reads at most one page of rows.
 
-    Django asks for all rows when it has counted less than a page of them; databases then plan to read the table.
+    Django reads all rows when it has counted fewer than a page of them; databases then plan a scan of the table.
     """
 
     def get_results(self, request: HttpRequest) -> None:
@@ -35,7 +35,7 @@ class BoundedChangeList(ServerAwareChangeList):
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):
-    """No row is added, changed or deleted here; what can be done is done by asking the engine."""
+    """Admin that adds, changes and deletes no row itself. Actions are commands to the engine."""
 
     actions = None
     empty_value_display = ""

@@ -1,4 +1,4 @@
-"""The content security policy: pages load only what this server serves, and run nothing that stands inside them."""
+"""The content security policy: pages load only files of this server and run no inline scripts."""
 
 import secrets
 from collections.abc import Callable
@@ -10,7 +10,7 @@ STRICT_POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 )
-# The OpenAPI page is drawn by somebody else's code, which starts from a script inside the page.
+# The OpenAPI page is a third-party library that starts from an inline script.
 RELAXED_POLICY = STRICT_POLICY.replace("script-src 'self'", "script-src 'self' 'unsafe-inline'").replace(
     "style-src 'self'", "style-src 'self' 'unsafe-inline'"
 )
@@ -20,14 +20,14 @@ RELAXED_PATHS = ("/api/docs",)
 def content_security_policy(
     get_response: Callable[[HttpRequest], HttpResponse],
 ) -> Callable[[HttpRequest], HttpResponse]:
-    """Middleware that sends the policy with every answer that does not bring its own."""
+    """Add the policy to every response that does not have one (middleware)."""
 
     def handle_request(request: HttpRequest) -> HttpResponse:
         request.csp_nonce = SimpleLazyObject(lambda: secrets.token_urlsafe(16))
         response = get_response(request)
         policy = policy_for(request.path)
         if request.csp_nonce._wrapped is not empty:
-            # A page that has asked for the nonce brings a script that makes styles: those with it may stay.
+            # The page has read the nonce: it has a script that inserts styles, and those styles carry the nonce.
             policy = policy.replace("style-src 'self'", f"style-src 'self' 'nonce-{request.csp_nonce}'")
         response.headers.setdefault("Content-Security-Policy", policy)
         return response
@@ -36,5 +36,5 @@ def content_security_policy(
 
 
 def policy_for(path: str) -> str:
-    """The policy for one address."""
+    """Return the policy for a path."""
     return RELAXED_POLICY if path.rstrip("/") in RELAXED_PATHS else STRICT_POLICY

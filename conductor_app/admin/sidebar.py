@@ -1,6 +1,7 @@
-"""The sidebar: what there is to see, in the order of the operators' work.
+"""The sidebar: sections and entries, in the order of the operators' work.
 
-A model stands here by its class, a page by its name. What somebody may not see is left out; an empty section too.
+An entry refers to a model by its class and to a page by its name. Entries that the user may not open, and sections
+without entries, are left out.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,6 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
 from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 
 from ..models import (
@@ -36,47 +36,47 @@ from ..models import (
 
 @dataclass(frozen=True, slots=True)
 class SidebarEntry:
-    """One line: whose page it is, its word, its icon."""
+    """One entry: its model or page, its label, its icon."""
 
     target: Any
     label: Any
     icon: str
 
 
-SECTION_NAMES = {"operate": _("Operate"), "design": _("Design"), "record": _("Record"), "system": _("System")}
+SECTION_NAMES = {"operate": _("Operate"), "design": _("Design"), "record": _("History"), "system": _("System")}
 SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
     "operate": (
         SidebarEntry("index", _("Overview"), "overview"),
         SidebarEntry(Run, _("Runs"), "runs"),
         SidebarEntry("failures", _("Failures"), "failures"),
-        SidebarEntry("views", _("Views"), "views"),
-        SidebarEntry("bulk", _("Operations"), "do-retry"),
-        SidebarEntry(Attempt, _("Attempts"), "attempts"),
-        SidebarEntry("waiting", pgettext_lazy("the inbox of people", "Waiting"), "inbox"),
+        SidebarEntry("views", _("Saved views"), "views"),
+        SidebarEntry("bulk", _("Bulk operations"), "do-retry"),
+        SidebarEntry(Attempt, _("Task executions"), "attempts"),
+        SidebarEntry("waiting", _("Human tasks"), "inbox"),
         SidebarEntry(TaskGroup, _("Task groups"), "columns"),
-        SidebarEntry(StandaloneTask, _("Stand-alone tasks"), "todo"),
+        SidebarEntry(StandaloneTask, _("Taskcluster tasks"), "todo"),
         SidebarEntry("queues", _("Queues"), "queues"),
         SidebarEntry("workers", _("Workers"), "workers"),
     ),
     "design": (
         SidebarEntry(WorkflowDefinition, _("Workflows"), "workflows"),
-        SidebarEntry(TaskDefinition, _("Tasks"), "tasks"),
+        SidebarEntry(TaskDefinition, _("Task definitions"), "tasks"),
         SidebarEntry("form_templates", _("Form templates"), "inbox"),
         SidebarEntry(Schedule, _("Schedules"), "schedules"),
         SidebarEntry("events", _("Events"), "events"),
     ),
     "record": (
         SidebarEntry(ScheduleExecution, _("Scheduled starts"), "starts"),
-        SidebarEntry(AuditEntry, _("Audit"), "audit"),
+        SidebarEntry(AuditEntry, _("Audit log"), "audit"),
         SidebarEntry(Artifact, _("Artifacts"), "box"),
     ),
     "system": (
         SidebarEntry("system", _("System"), "server"),
         SidebarEntry("retention", _("Retention"), "archive"),
-        SidebarEntry("sweeps", _("Sweeps"), "sweeps"),
-        SidebarEntry(PeriodicTask, _("Beats"), "beats"),
-        SidebarEntry(IntervalSchedule, _("Intervals"), "waiting"),
-        SidebarEntry(CrontabSchedule, _("Crontabs"), "schedules"),
+        SidebarEntry("sweeps", _("Background jobs"), "sweeps"),
+        SidebarEntry(PeriodicTask, _("Periodic tasks"), "beats"),
+        SidebarEntry(IntervalSchedule, _("Interval schedules"), "waiting"),
+        SidebarEntry(CrontabSchedule, _("Crontab schedules"), "schedules"),
         SidebarEntry(Secret, _("Secrets"), "secrets"),
         SidebarEntry(Variable, _("Variables"), "variables"),
         SidebarEntry(Application, _("Applications"), "applications"),
@@ -91,22 +91,22 @@ SECTIONS: dict[str, tuple[SidebarEntry, ...]] = {
 
 
 def model_label(model: Any) -> Any:
-    """By which word its page is known; nothing where it has none here."""
+    """Return the label of a model or page in the sidebar, or None if it is not there."""
     return next((entry.label for entries in SECTIONS.values() for entry in entries if entry.target is model), None)
 
 
 def page_name(opts: Any) -> str:
-    """What the list of a model is called: as it stands here, or else by its own name."""
+    """Return the title of a model's list: its label in the sidebar, otherwise its verbose name."""
     return str(model_label(opts.model) or capfirst(opts.verbose_name_plural))
 
 
-def build_sections(known: Mapping[Any, dict[str, Any]]) -> list[dict[str, Any]]:
-    """The sections as Django's templates know apps, of what this person may see: `known`, by model or page name."""
+def build_sections(available: Mapping[Any, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the sections in the form of Django's app list. `available`: entries by model or page name."""
     visible = {
         name: [
-            known[entry.target] | {"name": entry.label, "icon": entry.icon}
+            available[entry.target] | {"name": entry.label, "icon": entry.icon}
             for entry in entries
-            if entry.target in known
+            if entry.target in available
         ]
         for name, entries in SECTIONS.items()
     }

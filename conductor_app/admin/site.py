@@ -1,4 +1,4 @@
-"""Our AdminSite: what is registered, and what every page shows around its own."""
+"""The AdminSite of the operators: registered models and pages, and the context that every page shares."""
 
 from collections.abc import Callable
 from typing import Any
@@ -150,11 +150,11 @@ MODEL_ADMINS = {
 
 
 UNRESTRICTED_PAGES = {page.name for page in PAGES if not page.permission}
-"""Pages that are open to whoever may sign in."""
+"""Pages that every user who may log in can open."""
 
 
 FORMER_ADDRESSES = {"conductor/standalonetask/": "conductor/solo/", "conductor/taskgroup/": "conductor/group/"}
-"""Addresses of models that had another name in version 0.1: bookmarks and links in messages stay valid."""
+"""Paths of models that were renamed since version 0.1. The old paths stay, so that bookmarks and links keep working."""
 
 
 def _keep_former_address(line: URLPattern | URLResolver) -> URLPattern | URLResolver:
@@ -163,7 +163,7 @@ def _keep_former_address(line: URLPattern | URLResolver) -> URLPattern | URLReso
 
 
 class OperatorsSite(AdminSite):
-    """Everything that a person sees in the browser."""
+    """The admin site with all operator pages."""
 
     site_header = "Conductor"
     site_title = "Conductor"
@@ -178,7 +178,7 @@ class OperatorsSite(AdminSite):
         return super().admin_view(in_read_snapshot(strip_nul_from_request(name_missing_permission(view))), cacheable)
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        """What stands around every page: sidebar, environment, how the engine is, the reader's zone."""
+        """Return the context that every page shares: sidebar, environment, engine health, time zone."""
         context = super().each_context(request)
         if context["has_permission"]:
             context |= {
@@ -189,18 +189,18 @@ class OperatorsSite(AdminSite):
         return context | {"environment": (conf.environment_name, conf.environment_colour)}
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:
-        """The sidebar in the order of the operators' work."""
+        """Return the sections of the sidebar."""
         apps = super().get_app_list(request, app_label)
         if app_label is not None:
             return apps
-        known: dict[Any, dict] = {model["model"]: model for app in apps for model in app["models"]}
-        known |= {page.name: page.sidebar_entry() for page in PAGES if page.is_open_to(request)}
-        if known.keys() - UNRESTRICTED_PAGES:
-            known["index"] = {"object_name": "index", "admin_url": reverse("admin:index"), "is_exact": True}
-        return build_sections(known)
+        available: dict[Any, dict] = {model["model"]: model for app in apps for model in app["models"]}
+        available |= {page.name: page.sidebar_entry() for page in PAGES if page.is_open_to(request)}
+        if available.keys() - UNRESTRICTED_PAGES:
+            available["index"] = {"object_name": "index", "admin_url": reverse("admin:index"), "is_exact": True}
+        return build_sections(available)
 
     def app_index(self, request: HttpRequest, app_label: str, extra_context: Any = None) -> HttpResponse:
-        """Django's page of one app: what there is stands in the sidebar, whatever app it is of."""
+        """Redirect Django's page of one app to the overview, because the sidebar does not list apps."""
         return HttpResponseRedirect(reverse("admin:index"))
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:

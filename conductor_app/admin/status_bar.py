@@ -1,4 +1,4 @@
-"""The status strip that stands on every page, asked for again while a page is open."""
+"""The status bar that is on every page and refreshes while the page is open."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from .pages import Page
 
 
 class StatusBarPage(Page):
-    """How the engine is, in words from measured lag; whoever may sign in may know."""
+    """Fragment with the engine's health, computed from measured lag. Open to every user who may log in."""
 
     name = "strip"
 

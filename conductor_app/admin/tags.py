@@ -1,4 +1,4 @@
-"""What templates may say without loading anything: `{% icon "queues" %}`, `{{ moment|ago }}`, `{{ status|badge }}` …"""
+"""Built-in template tags and filters, such as `{% icon "queues" %}`, `{{ time|ago }}` and `{{ status|badge }}`."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ MAX_VALUE_LENGTH = 300
 
 register = template.Library()
 EMPTY_CELLS = ("", "-", "–")
-"""What a cell shows that has nothing to show."""
+"""Texts of a cell without content."""
 
 register.simple_tag(badges.render_icon, name="icon")
 register.simple_tag(badges.render_pill, name="pill")
@@ -36,33 +36,33 @@ register.filter("page_name", page_name)
 
 @register.filter
 def waiting(queue: QueueState) -> str:
-    """How many attempts wait in a queue, as far as they are counted."""
+    """Return the number of pending attempts of a queue, with a plus sign if counting stopped at its limit."""
     return badges.format_lower_bound(queue.counted, queue.has_more)
 
 
 @register.filter("span")
 def span_or_dash(milliseconds: int | str | None) -> str:
-    """A span in words; a dash where there is none, or nothing that could have one."""
+    """Return a duration as text, or a dash if there is none."""
     return "–" if milliseconds in (None, "") else format_duration(milliseconds)
 
 
 @register.filter
 def with_words(cells: list[SafeString], headers: list[dict[str, Any]]) -> SafeString:
-    """The cells of a row, each with the word of its column: a narrow page, which has no columns, says it beside."""
-    words = (escape(strip_tags(header["text"])) for header in headers)
-    return mark_safe("".join(_label_cell(cell, word) for cell, word in zip(cells, words, strict=False)))
+    """Return the cells of a row with the labels of their columns, which a narrow page shows beside each value."""
+    labels = (escape(strip_tags(header["text"])) for header in headers)
+    return mark_safe("".join(_label_cell(cell, label) for cell, label in zip(cells, labels, strict=False)))
 
 
-def _label_cell(cell: SafeString, word: str) -> str:
-    """The cell with its word, and whether a narrow page does without it."""
+def _label_cell(cell: SafeString, label: str) -> str:
+    """Return the cell with its label, and marked if it is empty, so that a narrow page can hide it."""
     is_drawn = any(mark in cell for mark in ("<img", "<svg", "<input"))
     none = "" if is_drawn or strip_tags(cell).strip() not in EMPTY_CELLS else "data-none "
-    return cell.replace("<td ", f'<td {none}data-word="{word}" ', 1)
+    return cell.replace("<td ", f'<td {none}data-word="{label}" ', 1)
 
 
 @register.filter
 def json_cut(value: Any) -> SafeString | str:
-    """A JSON value in one short line; a dash where there is none."""
+    """Return a JSON value on one line, shortened. A dash if there is no value."""
     if value is MISSING:
         return mark_safe('<span class="quiet">–</span>')
     text = dumps(value) or "null"
@@ -71,5 +71,5 @@ def json_cut(value: Any) -> SafeString | str:
 
 @register.filter
 def lasting(begin: int | None, end: int | None = None) -> SafeString | str:
-    """How long something has gone on: it goes on counting in the browser while it has no end."""
+    """Return how long something has lasted. Without an end, the browser keeps counting."""
     return badges.running_time(begin, end)

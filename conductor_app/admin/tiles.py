@@ -1,4 +1,4 @@
-"""Tiles: parts of a page of which each may fail by itself; what stands beside it stays."""
+"""Tiles: parts of a page that may fail without affecting the other parts."""
 
 import logging
 from collections.abc import Callable
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OverviewTile:
-    """One part: its name for people, the template that shows it, and what it shows."""
+    """One tile: its label, its template and the context of the template."""
 
     name: str
     template: str
@@ -23,7 +23,7 @@ class OverviewTile:
 
 
 def build_tile(name: str, template: str, build_context: Callable[[], dict[str, Any]]) -> OverviewTile:
-    """The tile; one that cannot be made says so, with the id under which the log says why."""
+    """Return the tile. If its context cannot be built, the tile shows an error with the request id."""
     try:
         return OverviewTile(name, template, build_context())
     except Exception:

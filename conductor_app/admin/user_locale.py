@@ -1,6 +1,6 @@
-"""Who reads the operators' pages: in which language, and moments in which zone.
+"""Language and time zone of the user who reads a page.
 
-Only pages have a reader. What the API answers, what is written into rows and what is exported stays English.
+Only pages are translated. API responses, stored rows and exports are English.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ ResponseHandler = Callable[[HttpRequest], HttpResponse]
 
 
 def user_locale_middleware(get_response: ResponseHandler) -> ResponseHandler:
-    """Middleware: the operators' pages speak the language and say moments in the zone that their reader has chosen."""
+    """Activate the language and the time zone of the user on the operators' pages (middleware)."""
 
     def handle_request(request: HttpRequest) -> HttpResponse:
         if not request.path.startswith("/admin/"):
@@ -34,23 +34,23 @@ def user_locale_middleware(get_response: ResponseHandler) -> ResponseHandler:
 
 
 def language_of(request: HttpRequest) -> str:
-    """The code of the reader's language: what was chosen, else what the browser asks for."""
+    """Return the code of the user's language: the chosen one, otherwise the browser's."""
     return chosen_language(request) or translation.get_language_from_request(request)
 
 
 def chosen_language(request: HttpRequest) -> str:
-    """The language that the reader has chosen; empty where the browser's is taken."""
-    chosen = saved_preferences(request).get("language", "")
-    return chosen if chosen in dict(settings.LANGUAGES) else ""
+    """Return the language that the user has chosen. Empty if the browser decides."""
+    preference = saved_preferences(request).get("language", "")
+    return preference if preference in dict(settings.LANGUAGES) else ""
 
 
 def zone_of(request: HttpRequest) -> str:
-    """The name of the reader's zone."""
-    chosen = saved_preferences(request).get("zone", UTC)
-    return chosen if chosen in all_zones() else UTC
+    """Return the name of the user's time zone."""
+    preference = saved_preferences(request).get("zone", UTC)
+    return preference if preference in all_zones() else UTC
 
 
 @cache
 def all_zones() -> frozenset[str]:
-    """The names of all zones; kept, since the system's files are looked through for them."""
+    """Return the names of all time zones. Cached, because reading them searches the system's files."""
     return frozenset(available_timezones())

@@ -1,4 +1,4 @@
-"""Closer and wider looks at a timeline."""
+"""Zoom links of a timeline."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,12 +6,13 @@ from typing import Any
 from ..insight.timeline import TimeScale
 
 
-def zoom_links(scale: TimeScale, whole: TimeScale, address: Callable[..., str]) -> dict[str, Any]:
-    """The ways to a closer and a wider look, and what a drag over the axis needs to know.
+def zoom_links(scale: TimeScale, full_scale: TimeScale, address: Callable[..., str]) -> dict[str, Any]:
+    """Return the links to zoom in, out and fit, and the range that a drag over the axis needs.
 
-    `address`: the same page with another `from` and `to`, in milliseconds since the whole began.
+    `address`: builds the address of the page with other `from` and `to` parameters, in milliseconds since the start of
+    the whole.
     """
-    begin, end = scale.begin - whole.begin, scale.end - whole.begin
+    begin, end = scale.begin - full_scale.begin, scale.end - full_scale.begin
     quarter = (end - begin) // 4
     return {
         "begin": begin,

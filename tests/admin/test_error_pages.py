@@ -19,7 +19,7 @@ def test_a_page_that_is_not_there_says_so_beside_the_ways_on(operator):
     shown = page(operator.get(NOWHERE), 404)
 
     assert SIDEBAR in shown
-    assert "There is no run no-such-run." in shown
+    assert "No such run: no-such-run." in shown
 
 
 def test_an_address_that_nobody_knows_shows_none_of_the_frameworks_words(operator):

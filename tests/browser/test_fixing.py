@@ -23,8 +23,8 @@ def work(queue: str, outcome: str = "COMPLETED", reason: str = "") -> None:
 
 
 def again(page) -> set[str]:
-    """The tasks that the plan says will run again."""
-    rows = page.locator("#result tbody tr").filter(has_text="will run again")
+    """The tasks that the plan says will rerun."""
+    rows = page.locator("#result tbody tr").filter(has_text="will rerun")
     return {row.split()[0] for row in rows.all_inner_texts()}
 
 
@@ -92,7 +92,7 @@ def test_failures_of_three_causes_are_three_groups_and_one_is_retried_with_a_can
     page.locator("#act-stop summary").click()
     page.get_by_role("button", name="Stop it").click()
     expect(page.locator("main h1")).to_contain_text("Stopped")
-    page.get_by_role("link", name=re.compile("^done")).click()
+    page.get_by_role("link", name=re.compile("^Applied")).click()
     expect(page.locator("[data-rows] tr")).to_have_count(done)
     assert_accessible(page)
     assert BulkItem.objects.filter(outcome="DONE").count() == Run.objects.filter(status="RUNNING").count() == done

@@ -83,7 +83,7 @@ def test_ticked_tasks_are_rerun_by_keys_alone_after_a_look(page, build):
     page.locator("#reason").fill("the network was away")
     page.get_by_role("button", name="Rerun: 1").click()
 
-    expect(page.locator(".messagelist")).to_contain_text("1 task was asked for it.")
+    expect(page.locator(".messagelist")).to_contain_text("Requested for 1 task.")
     assert Task.objects.get(pk=ids["test 3"]).status == "ACTIVE"
     assert AuditEntry.objects.filter(object_id=ids["test 3"], reason="the network was away").exists()
 

@@ -65,7 +65,7 @@ def test_the_page_follows_the_run_without_being_loaded_again_and_leaves_an_open_
     assert page.evaluate("window.stays")
     expect(page.locator("#act-pause input[name=reason]")).to_have_value("stock count")
     page.locator("#act-pause button").click()
-    expect(page.locator(".messagelist")).to_contain_text("The run is paused.")
+    expect(page.locator(".messagelist")).to_contain_text("Paused.")
 
 
 def test_a_drag_over_the_axis_looks_closer(page, failed):

@@ -1,4 +1,4 @@
-"""Applications, and what is granted to whom: edited as Django edits rows, written by the engine."""
+"""Applications and grants: edited on Django's forms, written by the engine."""
 
 from typing import Any
 
@@ -21,14 +21,14 @@ from ..read_only import ReadOnlyAdmin
 
 
 class ApplicationAdmin(ReadOnlyAdmin):
-    """Programs that use the API; their keys have a page of their own, their roles are groups of their user."""
+    """Programs that use the API. Their keys have their own page; their roles are the groups of their user."""
 
     list_display = ("name", "id", "roles", "keys_in_use", "made")
     ordering = ("name", "id")
     fields: Any = ("name",)
     readonly_fields = ("id", "roles", "user_link", "made")
     search_fields = ("name", "id")
-    search_help_text = gettext_lazy("Part of a name or of an id")
+    search_help_text = gettext_lazy("Part of a name or id")
 
     has_add_permission = admin.ModelAdmin.has_add_permission
     has_change_permission = admin.ModelAdmin.has_change_permission
@@ -59,23 +59,21 @@ class ApplicationAdmin(ReadOnlyAdmin):
     def keys_in_use(self, row: Application) -> int:
         return sum(key.is_active for key in row.keys.all())
 
-    @admin.display(description=gettext_lazy("its user"))
+    @admin.display(description=gettext_lazy("user"))
     def user_link(self, row: Application) -> SafeString:
         address = reverse("admin:auth_user_change", args=[row.user_id])
-        return format_html('<a href="{}">{}</a>: {}', address, row.user, _("its groups are its roles"))
+        return format_html('<a href="{}">{}</a>: {}', address, row.user, _("roles are set as its groups"))
 
-    @admin.display(description=gettext_lazy("made"))
+    @admin.display(description=gettext_lazy("created"))
     def made(self, row: Application) -> SafeString:
         return relative_time(row.created_at)
 
 
 class GrantForm(forms.ModelForm):
-    """Whose, on what, which access."""
+    """A user or group, a target and the accesses to it."""
 
     target_type = forms.ChoiceField(choices=[(each, each) for each in sorted(GRANTABLE_TARGET_TYPES)])
-    target_id = forms.CharField(
-        max_length=512, help_text=gettext_lazy("A name, the beginning of names as order_*, or for a TAG key:value.")
-    )
+    target_id = forms.CharField(max_length=512, help_text=gettext_lazy("Name, prefix (order_*), or key:value for TAG"))
     access = forms.ChoiceField(choices=[(each, each) for each in ACCESSES])
 
     class Meta:
@@ -83,16 +81,21 @@ class GrantForm(forms.ModelForm):
         fields = ("user", "group", "target_type", "target_id", "access")
 
     def clean(self) -> dict[str, Any]:
+        """Validate the subject and the target.
+
+        Raises:
+            ValidationError: when the form names both a user and a group, or neither.
+        """
         cleaned = super().clean() or {}
         if bool(cleaned.get("user")) == bool(cleaned.get("group")):
-            raise forms.ValidationError(_("Choose a user or a group, and not both."))
+            raise forms.ValidationError(_("Choose either a user or a group."))
         if cleaned.get("target_type") == "TAG" and ":" not in cleaned.get("target_id", ""):
-            self.add_error("target_id", _("A tag is written as key:value."))
+            self.add_error("target_id", _("Enter a tag as key:value."))
         return cleaned
 
 
 class GrantAdmin(ReadOnlyAdmin):
-    """Permissions on single things; those on all things of a type come with roles."""
+    """Grants on single targets. Roles grant access to all targets of a type."""
 
     form = GrantForm
     list_display = ("subject", "access", "target_type", "target_id", "granted_since", "granted_by")
@@ -101,7 +104,7 @@ class GrantAdmin(ReadOnlyAdmin):
     list_select_related = ("user", "group")
     ordering = ("target_type", "target_id", "id")
     search_fields = ("target_id", "=user__username", "=group__name")
-    search_help_text = gettext_lazy("Part of a name, or a user or group, exactly")
+    search_help_text = gettext_lazy("Part of a name, or the exact name of a user or group")
     fields: Any = ("user", "group", "target_type", "target_id", "access")
     autocomplete_fields = ("user", "group")
     actions = ("revoke_grants",)
@@ -110,7 +113,7 @@ class GrantAdmin(ReadOnlyAdmin):
     has_delete_permission = admin.ModelAdmin.has_delete_permission
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """Nothing of the address: what is no number there would be looked for as a user's."""
+        """Ignore the query string: Django would use a value that is no number as the id of a user and fail."""
         return {}
 
     def save_model(self, request: HttpRequest, obj: Grant, form: forms.ModelForm, change: bool) -> None:
@@ -125,17 +128,17 @@ class GrantAdmin(ReadOnlyAdmin):
         what = (obj.target_type, obj.target_id, [obj.access])
         grants.revoke(subject, *what, to=self.subject(obj), by=request.user.get_username())
 
-    @admin.action(description=gettext_lazy("Take back"), permissions=["delete"])
+    @admin.action(description=gettext_lazy("Revoke"), permissions=["delete"])
     def revoke_grants(self, request: HttpRequest, queryset: QuerySet[Grant]) -> None:
-        """Take the chosen grants back."""
+        """Revoke the selected grants."""
         for row in queryset.select_related("user", "group"):
             self.delete_model(request, row)
-        self.message_user(request, _("They are taken back."))
+        self.message_user(request, _("Permissions revoked."))
 
-    @admin.display(description=gettext_lazy("who"))
+    @admin.display(description=gettext_lazy("user or group"))
     def subject(self, row: Grant) -> str:
         return str(row.user or row.group)
 
-    @admin.display(description=gettext_lazy("since"))
+    @admin.display(description=gettext_lazy("granted"))
     def granted_since(self, row: Grant) -> SafeString:
         return relative_time(row.granted_at)

@@ -1,4 +1,4 @@
-"""Taskcluster's clients: edited as Django edits rows, written by the engine. A token is shown once."""
+"""Taskcluster clients: edited on Django's forms, written by the engine. An access token is displayed once."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -26,7 +26,7 @@ class ClientForm(ScopesForm):
     expires = forms.DateTimeField(
         label=gettext_lazy("Expires"),
         widget=DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
-        help_text=gettext_lazy("In UTC."),
+        help_text=gettext_lazy("UTC."),
     )
 
     class Meta:
@@ -43,13 +43,13 @@ class ClientForm(ScopesForm):
 
 
 def client_settings(cleaned: dict[str, Any]) -> ClientSettings:
-    """What a form says of a client."""
+    """Return the settings of a client from the cleaned data of its form."""
     expires_at = round(cleaned["expires"].timestamp() * 1000)
     return ClientSettings(cleaned["scopes"], expires_at, cleaned["description"], cleaned["is_deleted_when_expired"])
 
 
 class ClientAdmin(EngineEditedAdmin):
-    """Clients that sign their requests."""
+    """Clients that sign their requests with Hawk."""
 
     form = ClientForm
     list_display = ("id", "scope_count", "expires", "last_used", "is_disabled", "description")
@@ -69,28 +69,28 @@ class ClientAdmin(EngineEditedAdmin):
         clients.delete_client(obj.pk, request.user.get_username())
 
     def response_add(self, request: HttpRequest, obj: Client, post_url_continue: str | None = None) -> HttpResponse:
-        # The token goes into this page and nowhere else: a message would be kept in the session.
+        # The token is rendered into this response only: a message would be stored in the session.
         return self._token_response(request, obj.pk, obj.token)
 
-    @admin.action(description=gettext_lazy("Disable, or let be used again"), permissions=["change"])
+    @admin.action(description=gettext_lazy("Disable / Enable"), permissions=["change"])
     def toggle_disabled(self, request: HttpRequest, queryset: QuerySet[Client]) -> None:
-        """Disable the chosen clients that are in use, and give those back that are disabled."""
+        """Disable the selected clients that are enabled, and enable those that are disabled."""
         for row in queryset:
             clients.set_disabled(row.pk, not row.is_disabled, request.user.get_username())
-        self.message_user(request, _("Clients that are disabled are refused within a second."))
+        self.message_user(request, _("Done. Requests of disabled clients are rejected within one second."))
 
-    @admin.action(description=gettext_lazy("Give another access token"), permissions=["change"])
+    @admin.action(description=gettext_lazy("Rotate token"), permissions=["change"])
     def reset_access_token(self, request: HttpRequest, queryset: QuerySet[Client]) -> HttpResponse | None:
-        """Another token for the one that is chosen; the one before is good for nothing."""
-        chosen = list(queryset[:2])
-        if len(chosen) != 1:
-            self.message_user(request, _("Choose one client: its token is shown once."), messages.ERROR)
+        """Give the selected client a new token. The old token becomes invalid."""
+        selected = list(queryset[:2])
+        if len(selected) != 1:
+            self.message_user(request, _("Select one client: its token is displayed only once."), messages.ERROR)
             return None
-        token = clients.reset_token(chosen[0].pk, request.user.get_username())[1]
-        return self._token_response(request, chosen[0].pk, token)
+        token = clients.reset_token(selected[0].pk, request.user.get_username())[1]
+        return self._token_response(request, selected[0].pk, token)
 
     def _token_response(self, request: HttpRequest, client_id: str, token: str) -> HttpResponse:
-        context = {**self.admin_site.each_context(request), "title": _("The access token"), "opts": self.opts}
+        context = {**self.admin_site.each_context(request), "title": _("Access token"), "opts": self.opts}
         reply = TemplateResponse(request, "ops/access_token.html", {**context, "client_id": client_id, "token": token})
         reply.headers["Cache-Control"] = "no-store"
         return reply
@@ -103,6 +103,6 @@ class ClientAdmin(EngineEditedAdmin):
     def last_used(self, row: Client) -> SafeString:
         return relative_time(row.used_at)
 
-    @admin.display(description=gettext_lazy("token given"))
+    @admin.display(description=gettext_lazy("token issued"))
     def token_issued(self, row: Client) -> SafeString:
         return relative_time(row.rotated_at)

@@ -1,4 +1,4 @@
-"""Access keys: which application may ask for tokens. A secret is shown once, when its key is made."""
+"""Access keys, with which applications request tokens. A secret is displayed once, when its key is created."""
 
 from django import forms
 from django.contrib import admin
@@ -18,21 +18,21 @@ from ..read_only import ReadOnlyAdmin
 
 
 class KeyForm(forms.Form):
-    """What has to be known to make a key."""
+    """Form to create a key."""
 
     application = forms.CharField(
         label=gettext_lazy("Application"),
         max_length=255,
         help_text=gettext_lazy(
-            "Who will use the key: a team, a service, a worker fleet. A new name makes a new application."
+            "The user of the key: a team, a service, a worker fleet. A new name creates a new application."
         ),
     )
     may_do_all = forms.BooleanField(
         required=False,
         initial=True,
-        label=gettext_lazy("May do everything"),
+        label=gettext_lazy("Administrator"),
         help_text=gettext_lazy(
-            "A new application gets the role ADMIN; without it, it may do nothing until it is given permissions."
+            "A new application gets the role ADMIN. Otherwise it has no access until you grant permissions."
         ),
     )
 
@@ -52,12 +52,17 @@ class AccessKeyAdmin(ReadOnlyAdmin):
         return request.user.has_perm("conductor.add_accesskey")
 
     def add_view(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+        """Show the form that creates a key, or the new key.
+
+        Raises:
+            PermissionDenied: when the user may not create keys.
+        """
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = KeyForm(request.POST or None)
         if request.method == "POST" and form.is_valid():
             return self._create_key(request, **form.cleaned_data)
-        return self._render_page(request, _("Make an access key"), form=form)
+        return self._render_page(request, _("Create access key"), form=form)
 
     def _create_key(self, request: HttpRequest, application: str, may_do_all: bool) -> HttpResponse:
         by = request.user.get_username()
@@ -65,21 +70,21 @@ class AccessKeyAdmin(ReadOnlyAdmin):
         if found is None:
             found = applications.create_application(application, by, *([ADMIN] if may_do_all else []))
         key_id, secret = applications.create_key(found.id, by)
-        return self._render_page(request, _("The key is made"), application=application, key_id=key_id, secret=secret)
+        return self._render_page(request, _("Key created"), application=application, key_id=key_id, secret=secret)
 
-    @admin.action(description=gettext_lazy("Withdraw, or let be used again"), permissions=["toggle"])
+    @admin.action(description=gettext_lazy("Revoke / Restore"), permissions=["toggle"])
     def toggle(self, request: HttpRequest, queryset: QuerySet[AccessKey]) -> None:
-        """Withdraw the chosen keys that are in use, and give those back that are withdrawn."""
+        """Revoke the selected keys that are active, and restore those that are revoked."""
         for key in queryset:
             applications.toggle_key(key.application_id, key.pk, request.user.get_username())
-        self.message_user(request, _("Keys that are withdrawn are refused within a second."))
+        self.message_user(request, _("Done. Revoked keys are rejected within one second."))
 
     @admin.action(description=gettext_lazy("Delete"), permissions=["remove"])
     def remove(self, request: HttpRequest, queryset: QuerySet[AccessKey]) -> None:
-        """Delete the chosen keys."""
+        """Delete the selected keys."""
         for key in queryset:
             applications.delete_key(key.application_id, key.pk, request.user.get_username())
-        self.message_user(request, _("They are deleted."))
+        self.message_user(request, _("Deleted."))
 
     def has_toggle_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("conductor.change_accesskey")

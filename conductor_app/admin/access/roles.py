@@ -1,4 +1,4 @@
-"""Taskcluster's roles: names for scopes."""
+"""Taskcluster roles: named sets of scopes."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ class ScopeRoleForm(ScopesForm):
 
 
 class ScopeRoleAdmin(EngineEditedAdmin):
-    """Names for scopes."""
+    """Named sets of scopes."""
 
     form = ScopeRoleForm
     list_display = ("id", "scope_count", "changed", "description")

@@ -1,4 +1,4 @@
-"""What the pages of clients and of roles share: a form with scopes, and rows that the engine writes."""
+"""Shared parts of the pages of clients and roles: a form with scopes, and admins whose rows the engine writes."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..read_only import ReadOnlyAdmin
 
 
 class ScopesField(forms.CharField):
-    """Scopes, one in a line."""
+    """Scopes, one per line."""
 
     widget = forms.Textarea(attrs={"rows": 8, "spellcheck": "false"})
 
@@ -31,21 +31,29 @@ class ScopesField(forms.CharField):
 
 
 class ScopesForm(forms.ModelForm):
-    """What clients and roles have both."""
+    """Fields that clients and roles share."""
 
     scopes = ScopesField(
         label=gettext_lazy("Scopes"),
         required=False,
-        help_text=gettext_lazy("One in a line; a last * stands for every end."),
+        help_text=gettext_lazy("One per line. A trailing * matches every suffix."),
     )
     description = forms.CharField(
         label=gettext_lazy("Description"), required=False, widget=forms.Textarea(attrs={"rows": 3})
     )
     reason = forms.CharField(
-        label=gettext_lazy("Reason"), required=False, max_length=500, help_text=gettext_lazy("For the audit.")
+        label=gettext_lazy("Reason"),
+        required=False,
+        max_length=500,
+        help_text=gettext_lazy("Recorded in the audit log."),
     )
 
     def clean(self) -> dict[str, Any]:
+        """Validate the scopes as the engine does.
+
+        Raises:
+            ValidationError: when the engine would reject the values.
+        """
         cleaned = super().clean() or {}
         if not self.errors:
             try:
@@ -55,15 +63,15 @@ class ScopesForm(forms.ModelForm):
         return cleaned
 
     def check(self, id: str, cleaned: dict[str, Any]) -> None:
-        """Raise Refused where the engine would."""
+        """Raise RequestRefused if the engine would reject the values."""
 
 
 class EngineEditedAdmin(ReadOnlyAdmin):
-    """What both have: Django's pages, and nothing written by them."""
+    """Admin with Django's forms whose changes are commands to the engine."""
 
     ordering = ("id",)
     search_fields = ("id", "description")
-    search_help_text = gettext_lazy("Part of an id or of a description")
+    search_help_text = gettext_lazy("Part of an id or description")
     actions = ("delete_chosen",)
 
     has_add_permission = admin.ModelAdmin.has_add_permission
@@ -81,26 +89,26 @@ class EngineEditedAdmin(ReadOnlyAdmin):
 
     @admin.action(description=gettext_lazy("Delete"), permissions=["delete"])
     def delete_chosen(self, request: HttpRequest, queryset: QuerySet) -> None:
-        """Delete the chosen ones."""
+        """Delete the selected rows."""
         for row in queryset:
             self.delete_model(request, row)
-        self.message_user(request, _("They are deleted."))
+        self.message_user(request, _("Deleted."))
 
     @admin.display(description=gettext_lazy("scopes"))
     def scope_count(self, row: Client | ScopeRole) -> int:
         return len(row.scopes)
 
-    @admin.display(description=gettext_lazy("stands for"))
+    @admin.display(description=gettext_lazy("expanded scopes"))
     def expanded_scopes(self, row: Client | ScopeRole) -> SafeString:
-        """The scopes with all that their roles imply."""
+        """Return the scopes and every scope that their roles imply."""
         return (
             format_html_join("", "<div><code>{}</code></div>", ((scope,) for scope in expand_scopes(row.scopes))) or "–"
         )
 
-    @admin.display(description=gettext_lazy("made"))
+    @admin.display(description=gettext_lazy("created"))
     def made(self, row: Client | ScopeRole) -> SafeString:
         return relative_time(row.created_at)
 
-    @admin.display(description=gettext_lazy("changed"))
+    @admin.display(description=gettext_lazy("updated"))
     def changed(self, row: Client | ScopeRole) -> SafeString:
         return relative_time(row.updated_at)

@@ -1,4 +1,4 @@
-"""Secrets and variables: a secret's value goes in here and never comes out."""
+"""Secrets and variables. The value of a secret can be set and never be read."""
 
 from typing import Any
 
@@ -23,48 +23,54 @@ from ..read_only import ReadOnlyAdmin
 
 
 class WriteOnlyTextarea(forms.Textarea):
-    """Takes a text of several lines, such as a key, and never gives back what was typed."""
+    """Textarea for a text of several lines, such as a private key, that never renders its value."""
 
     def format_value(self, value: object) -> None:
         return None
 
 
 class SecretForm(forms.Form):
-    """A name, and a value that is never shown again."""
+    """A name and a value that is never displayed again."""
 
     name = forms.CharField(
-        label=gettext_lazy("Name"), max_length=255, help_text=gettext_lazy("Definitions say ${workflow.secrets.NAME}.")
+        label=gettext_lazy("Name"), max_length=255, help_text=gettext_lazy("Referenced as ${workflow.secrets.NAME}.")
     )
     value = forms.CharField(
         label=gettext_lazy("Value"),
         strip=False,
         widget=WriteOnlyTextarea(attrs={"autocomplete": "off", "rows": 3}),
         help_text=gettext_lazy(
-            "A secret with this name gets the new value. It is stored encrypted and never shown again."
+            "Replaces an existing secret with this name. The value is stored encrypted and never displayed."
         ),
     )
     reason = forms.CharField(
-        label=gettext_lazy("Reason"), required=False, max_length=500, help_text=gettext_lazy("For the audit.")
+        label=gettext_lazy("Reason"),
+        required=False,
+        max_length=500,
+        help_text=gettext_lazy("Recorded in the audit log."),
     )
 
 
 class VariableForm(forms.Form):
-    """A name and its value, which anybody may read."""
+    """A name and a value that every user may read."""
 
     name = forms.CharField(
-        label=gettext_lazy("Name"), max_length=255, help_text=gettext_lazy("Definitions say ${workflow.env.NAME}.")
+        label=gettext_lazy("Name"), max_length=255, help_text=gettext_lazy("Referenced as ${workflow.env.NAME}.")
     )
     value = forms.CharField(
-        label=gettext_lazy("Value"), strip=False, help_text=gettext_lazy("Not secret: it is shown here and in runs.")
+        label=gettext_lazy("Value"), strip=False, help_text=gettext_lazy("Not secret: displayed here and in runs.")
     )
     reason = forms.CharField(
-        label=gettext_lazy("Reason"), required=False, max_length=500, help_text=gettext_lazy("For the audit.")
+        label=gettext_lazy("Reason"),
+        required=False,
+        max_length=500,
+        help_text=gettext_lazy("Recorded in the audit log."),
     )
 
 
 @method_decorator(sensitive_post_parameters("value"), name="add_view")
 class NamedValueAdmin(ReadOnlyAdmin):
-    """What both have: a list, a form that writes, a button that forgets."""
+    """Shared parts of both admins: a list, a form that saves, and a button that deletes."""
 
     ordering = ("name",)
     search_fields = ("name",)
@@ -81,6 +87,11 @@ class NamedValueAdmin(ReadOnlyAdmin):
         return [path("<str:name>/forget/", view, name=name), *super().get_urls()]
 
     def add_view(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+        """Show the form that saves a value.
+
+        Raises:
+            PermissionDenied: when the user may not save values.
+        """
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = self.form_class(request.POST or None, initial={"name": request.GET.get("name", "")})
@@ -91,29 +102,38 @@ class NamedValueAdmin(ReadOnlyAdmin):
             except RequestRefused as refused:
                 form.add_error(None, refused.message)
             else:
-                return self._redirect_to_list(request, _("%(name)s is kept.") % {"name": cleaned["name"]})
+                return self._redirect_to_list(request, _("%(name)s saved.") % {"name": cleaned["name"]})
         context = {**self.admin_site.each_context(request), "title": self.add_title}
         return TemplateResponse(request, "ops/named_value.html", {**context, "opts": self.opts, "form": form})
 
     def forget(self, request: HttpRequest, name: str) -> HttpResponse:
-        """The button of the page was pressed."""
+        """Delete the value.
+
+        Raises:
+            PermissionDenied: when the user may not delete values, or the request is not a POST.
+        """
         if not request.user.has_perm(f"conductor.delete_{self.opts.model_name}") or request.method != "POST":
             raise PermissionDenied
         try:
             self.delete_value(name, request.user.get_username())
         except RequestRefused as refused:
             return self._redirect_to_list(request, refused.message)
-        return self._redirect_to_list(request, _("%(name)s is forgotten.") % {"name": name})
+        return self._redirect_to_list(request, _("%(name)s deleted.") % {"name": name})
 
     def change_view(self, request: HttpRequest, object_id: str, *args: object, **kwargs: object) -> HttpResponse:
+        """Show the facts of a value.
+
+        Raises:
+            PermissionDenied: when there is no such value, or the user may not see it.
+        """
         row = self.get_object(request, unquote(object_id))
         if row is None or not self.has_view_permission(request, row):
             raise PermissionDenied
         context = {**self.admin_site.each_context(request), "title": row.name, "opts": self.opts, "row": row}
         may = {verb: request.user.has_perm(f"conductor.{verb}_{self.opts.model_name}") for verb in ("add", "delete")}
-        facts = [(_("created"), self.created(row)), (_("changed"), self.changed(row))]
+        facts = [(_("created"), self.created(row)), (_("updated"), self.changed(row))]
         tags = ", ".join(f"{tag['key']}:{tag['value']}" for tag in row.tags)
-        facts += [(_("written by"), row.updated_by), (_("tags"), tags)]
+        facts += [(_("updated by"), row.updated_by), (_("tags"), tags)]
         forget = reverse(f"admin:{self.opts.model_name}_forget", args=[row.name])
         return TemplateResponse(request, "ops/named.html", {**context, "may": may, "facts": facts, "forget": forget})
 
@@ -125,16 +145,16 @@ class NamedValueAdmin(ReadOnlyAdmin):
     def created(self, row: Secret | Variable) -> SafeString:
         return relative_time(row.created_at)
 
-    @admin.display(description=gettext_lazy("changed"))
+    @admin.display(description=gettext_lazy("updated"))
     def changed(self, row: Secret | Variable) -> SafeString:
         return relative_time(row.updated_at)
 
 
 class SecretAdmin(NamedValueAdmin):
-    """Secrets by name; those of the server's environment are not among them."""
+    """Secrets by name. Secrets of the server's environment are not listed."""
 
     list_display = ("name", "created", "changed", "updated_by")
-    form_class, add_title = SecretForm, gettext_lazy("Keep a secret")
+    form_class, add_title = SecretForm, gettext_lazy("Add secret")
     save_value, delete_value = (
         staticmethod(secrets_and_variables.put_secret),
         staticmethod(secrets_and_variables.delete_secret),
@@ -148,7 +168,7 @@ class VariableAdmin(NamedValueAdmin):
     """Variables by name, with their values."""
 
     list_display = ("name", "value", "changed", "updated_by")
-    form_class, add_title = VariableForm, gettext_lazy("Keep a variable")
+    form_class, add_title = VariableForm, gettext_lazy("Add variable")
     save_value, delete_value = (
         staticmethod(secrets_and_variables.put_variable),
         staticmethod(secrets_and_variables.delete_variable),

@@ -1,4 +1,4 @@
-"""Users and groups on Django's own pages; what is changed there stands in the audit, too."""
+"""Users and groups on Django's own pages. Changes are also recorded in the audit log."""
 
 from itertools import groupby
 from operator import itemgetter
@@ -21,7 +21,7 @@ from ..sidebar import page_name
 
 
 class AuditedAdmin:
-    """Notes in the audit what Django notes in its log of pages."""
+    """Mixin that records Django's own log of changes in the audit log."""
 
     object_type = ""
 
@@ -45,33 +45,33 @@ class AuditedAdmin:
 
 
 ACTION_LABELS = {
-    "view": gettext_lazy("See"),
+    "view": gettext_lazy("View"),
     "add": gettext_lazy("Create"),
     "change": gettext_lazy("Change"),
     "delete": gettext_lazy("Delete"),
     "execute": gettext_lazy("Execute"),
 }
 SUBJECT_LABELS = {
-    "bulkoperation": gettext_lazy("Operations"),
+    "bulkoperation": gettext_lazy("Bulk operations"),
     "domain": gettext_lazy("Task domains"),
     "event_handler": gettext_lazy("Event handlers"),
     "failuregroup": gettext_lazy("Failures"),
-    "historyentry": gettext_lazy("History of runs"),
+    "historyentry": gettext_lazy("Run history"),
     "message": gettext_lazy("Messages between runs"),
     "poller": gettext_lazy("Workers"),
     "retentionpolicy": gettext_lazy("Retention"),
-    "savedview": gettext_lazy("Views"),
+    "savedview": gettext_lazy("Saved views"),
     "schema": gettext_lazy("Schemas"),
-    "sweeppass": gettext_lazy("Sweeps"),
-    "task": gettext_lazy("Tasks of runs"),
-    "tasklog": gettext_lazy("Logs of tasks"),
+    "sweeppass": gettext_lazy("Background jobs"),
+    "task": gettext_lazy("Tasks"),
+    "tasklog": gettext_lazy("Task logs"),
     "webhook": gettext_lazy("Webhooks"),
 }
-"""What permissions are about that is no list in the sidebar: a page there, a part of pages, or nothing with a table."""
+"""Labels of permissions on things without a list in the sidebar: a page there, a part of pages, or no table."""
 
 
 class PermissionCheckboxes(CheckboxSelectMultiple):
-    """A box for each permission that anything asks for, gathered by what it is about."""
+    """A checkbox for each permission that the server checks, grouped by object type."""
 
     def create_option(self, name: str, value: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         option = super().create_option(name, value, *args, **kwargs)
@@ -89,15 +89,15 @@ class PermissionCheckboxes(CheckboxSelectMultiple):
 
 
 def _permission_name(permission: Permission) -> str:
-    """As code asks for it, and as a page that is refused says it."""
+    """Return the permission in the form in which code and the 403 page name it."""
     return f"{permission.content_type.app_label}.{permission.codename}"
 
 
 def _deduplicate_options(options: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A box for each name: some stand in two tables, and either gives what it says."""
-    held = {option["permission"] for option in options if option["selected"]}
-    named = {option["permission"]: option for option in options}
-    return [option | {"selected": name in held} for name, option in named.items()]
+    """Keep one checkbox per label: some permissions belong to two tables, and either one grants access."""
+    selected = {option["permission"] for option in options if option["selected"]}
+    by_permission = {option["permission"]: option for option in options}
+    return [option | {"selected": name in selected} for name, option in by_permission.items()]
 
 
 def _option_group(name: str, options: list[dict[str, Any]]) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def _option_group(name: str, options: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 class CheckboxAdmin:
-    """Groups and permissions are chosen by ticking boxes, which keys and screen readers reach."""
+    """Mixin that selects groups and permissions by checkboxes, which keyboards and screen readers can reach."""
 
     filter_horizontal = ()
     permission_field = ""
@@ -118,11 +118,11 @@ class CheckboxAdmin:
         return field
 
     def save_related(self, request: HttpRequest, form: Any, *args: Any) -> None:
-        """What the form does not show is left as it is."""
-        held = getattr(form.instance, self.permission_field)
-        unseen = list(held.exclude(pk__in=_required_permissions()))
+        """Keep the permissions that the form does not show."""
+        permissions = getattr(form.instance, self.permission_field)
+        unseen = list(permissions.exclude(pk__in=_required_permissions()))
         super().save_related(request, form, *args)  # type: ignore[misc]
-        held.add(*unseen)
+        permissions.add(*unseen)
 
 
 def _required_permissions() -> QuerySet[Permission]:
@@ -132,11 +132,11 @@ def _required_permissions() -> QuerySet[Permission]:
 
 
 class AuditedUserAdmin(AuditedAdmin, CheckboxAdmin, UserAdmin):
-    """Users: people, and those of applications."""
+    """Users: people, and the users of applications."""
 
     object_type, permission_field = "user", "user_permissions"
     show_facets = ShowFacets.NEVER
-    search_help_text = gettext_lazy("Part of a name or of a mail address")
+    search_help_text = gettext_lazy("Part of a name or email address")
     readonly_fields = ("last_seen", "joined")
     fieldsets = (*UserAdmin.fieldsets[:-1], (gettext_lazy("Important dates"), {"fields": ("last_seen", "joined")}))
 
@@ -150,7 +150,7 @@ class AuditedUserAdmin(AuditedAdmin, CheckboxAdmin, UserAdmin):
 
 
 class AuditedGroupAdmin(AuditedAdmin, CheckboxAdmin, GroupAdmin):
-    """Groups, and the roles that every server has: these are written at each start as they are meant to be."""
+    """Groups, and the built-in roles, which are reset at each start of the server."""
 
     object_type, permission_field = "group", "permissions"
     list_display = ("name", "role")
@@ -160,7 +160,7 @@ class AuditedGroupAdmin(AuditedAdmin, CheckboxAdmin, GroupAdmin):
         return super().get_queryset(request).select_related("facts")
 
     def role(self, row: Group) -> str:
-        """The role that the group is."""
+        """Return the built-in role that the group represents."""
         return getattr(getattr(row, "facts", None), "role", None) or "–"
 
     def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:

@@ -1,1 +1,1 @@
-"""Fixing: the plan of a rerun, one action on many runs, operations worked off at a rate."""
+"""Pages that repair runs: the planner for one run, one action on selected runs, bulk operations."""

@@ -1,4 +1,4 @@
-"""One action on several runs: a page that asks for a reason, then what came of each."""
+"""One action on selected runs: a page that asks for a reason, then the result for each run."""
 
 import logging
 from collections.abc import Callable
@@ -26,12 +26,12 @@ from .bulk_plan import list_parameters
 log = logging.getLogger(__name__)
 
 MAX_RUNS = 500
-"""How many runs one request works off."""
+"""Maximum number of runs that one request changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class BulkRunResult:
-    """What came of one run."""
+    """Result of the action on one run."""
 
     run: Run
     is_done: bool
@@ -39,7 +39,7 @@ class BulkRunResult:
 
 
 def make_bulk_action(action: RunAction) -> Callable[..., TemplateResponse]:
-    """The action as Django's changelist wants it."""
+    """Return the action for Django's changelist."""
 
     @admin.action(
         description=format_lazy(gettext_lazy("{action} the selected runs"), action=action.label),
@@ -48,12 +48,12 @@ def make_bulk_action(action: RunAction) -> Callable[..., TemplateResponse]:
     def act(model_admin: admin.ModelAdmin, request: HttpRequest, runs: QuerySet[Run]) -> TemplateResponse:
         if request.POST.get("select_across") == "1":
             return _redirect_to_plan_of_list(request, action.name)
-        chosen = list(runs.order_by("-created_at")[: MAX_RUNS + 1])
-        if needs_approval(action.name, {"ids": [run.pk for run in chosen]}):
-            return _redirect_to_plan(action.name, {"ids": ",".join(run.pk for run in chosen[:MAX_RUNS])})
+        selected = list(runs.order_by("-created_at")[: MAX_RUNS + 1])
+        if needs_approval(action.name, {"ids": [run.pk for run in selected]}):
+            return _redirect_to_plan(action.name, {"ids": ",".join(run.pk for run in selected[:MAX_RUNS])})
         if "confirmed" not in request.POST:
-            return _render_confirmation(model_admin, request, action, chosen)
-        results = [_apply_to_run(action, run, request) for run in chosen[:MAX_RUNS]]
+            return _render_confirmation(model_admin, request, action, selected)
+        results = [_apply_to_run(action, run, request) for run in selected[:MAX_RUNS]]
         return _render_results(model_admin, request, action, results)
 
     act.__name__ = action.name
@@ -61,7 +61,7 @@ def make_bulk_action(action: RunAction) -> Callable[..., TemplateResponse]:
 
 
 def make_planned_action(name: str, description: Any) -> Callable[..., HttpResponseRedirect]:
-    """An action that is always planned first, as Django's changelist wants it."""
+    """Return an action for Django's changelist that redirects to the plan of a bulk operation."""
 
     @admin.action(description=description, permissions=["operate"])
     def act(model_admin: admin.ModelAdmin, request: HttpRequest, runs: QuerySet[Run]) -> HttpResponseRedirect:
@@ -75,7 +75,7 @@ def make_planned_action(name: str, description: Any) -> Callable[..., HttpRespon
 
 
 def _redirect_to_plan_of_list(request: HttpRequest, action: str) -> HttpResponseRedirect:
-    """On to the plan for all runs that the list shows."""
+    """Redirect to the plan for all runs that the list shows."""
     try:
         return _redirect_to_plan(action, list_parameters(request.GET))
     except RequestRefused as refused:
@@ -88,12 +88,19 @@ def _redirect_to_plan(action: str, selection: dict[str, str]) -> HttpResponseRed
 
 
 def _render_confirmation(
-    model_admin: admin.ModelAdmin, request: HttpRequest, action: RunAction, chosen: list[Run]
+    model_admin: admin.ModelAdmin, request: HttpRequest, action: RunAction, selected: list[Run]
 ) -> TemplateResponse:
-    rows = [(run, render_badge(run.status), action.is_possible(run.status)) for run in chosen[:MAX_RUNS]]
+    rows = [(run, render_badge(run.status), action.is_possible(run.status)) for run in selected[:MAX_RUNS]]
     possible = sum(is_possible for *_, is_possible in rows)
     return _render_page(
-        model_admin, request, action, "ask", rows=rows, possible=possible, is_cut=len(chosen) > MAX_RUNS, most=MAX_RUNS
+        model_admin,
+        request,
+        action,
+        "ask",
+        rows=rows,
+        possible=possible,
+        is_cut=len(selected) > MAX_RUNS,
+        most=MAX_RUNS,
     )
 
 
@@ -114,7 +121,7 @@ def _render_page(
 
 
 def _apply_to_run(action: RunAction, run: Run, request: HttpRequest) -> BulkRunResult:
-    """One of them; whatever goes wrong with it, the others are still tried."""
+    """Apply the action to one run. An unexpected error becomes a result, so that the other runs are still processed."""
     reason = request.POST.get("reason", "").strip()
     try:
         action.command(run.pk, request.user.get_username(), reason, **action.parse_options(request.POST))
@@ -122,5 +129,5 @@ def _apply_to_run(action: RunAction, run: Run, request: HttpRequest) -> BulkRunR
         return BulkRunResult(run, False, refused.message)
     except Exception:
         log.exception("bulk_action_failed", extra={"action": action.name, "run": run.pk})
-        return BulkRunResult(run, False, _("It went wrong; the server's log says how."))
+        return BulkRunResult(run, False, _("Internal error. See the server log."))
     return BulkRunResult(run, True, str(action.done))

@@ -1,4 +1,4 @@
-"""Operations on many runs: their list, and the page of one while it is worked off and afterwards."""
+"""Bulk operations: their list, and the page that shows the progress and the results of one operation."""
 
 import csv
 from collections.abc import Iterator
@@ -28,38 +28,38 @@ PERMISSION = "conductor.change_run"
 PAGE_SIZE = 100
 MAX_LISTED = 50
 STATE_PILLS = {
-    "GATHERING": ("active", "search", gettext_lazy("Gathering")),
+    "GATHERING": ("active", "search", gettext_lazy("Collecting")),
     "CANARY": ("active", "active", gettext_lazy("Canary")),
     "WATCHING": ("waiting", "waiting", gettext_lazy("Watching")),
-    "WORKING": ("active", "active", gettext_lazy("Working")),
+    "WORKING": ("active", "active", gettext_lazy("Running")),
     "PAUSED": ("paused", "paused", gettext_lazy("Paused")),
     "DONE": ("succeeded", "succeeded", gettext_lazy("Done")),
     "STOPPED": ("stopped", "stopped", gettext_lazy("Stopped")),
 }
-APPROVAL_PILL = ("waiting", "person", gettext_lazy("Waits for approval"))
+APPROVAL_PILL = ("waiting", "person", gettext_lazy("Waiting for approval"))
 OUTCOME_LABELS = {
-    BulkItem.WAITING: ("waiting", gettext_lazy("not begun")),
-    BulkItem.DONE: ("succeeded", gettext_lazy("done")),
-    BulkItem.REFUSED: ("failed", gettext_lazy("refused")),
-    BulkItem.WITHDRAWN: ("stopped", gettext_lazy("taken out")),
+    BulkItem.WAITING: ("waiting", gettext_lazy("Pending")),
+    BulkItem.DONE: ("succeeded", gettext_lazy("Applied")),
+    BulkItem.REFUSED: ("failed", gettext_lazy("Rejected")),
+    BulkItem.WITHDRAWN: ("stopped", gettext_lazy("Excluded")),
 }
 
 
 def render_state_pill(row: BulkOperation) -> SafeString:
-    """The state of an operation as icon, word and colour."""
-    tone, icon, word = APPROVAL_PILL if row.is_waiting_for_approval else STATE_PILLS[row.state]
-    return render_pill(tone, word, icon)
+    """Return the state of an operation as icon, label and color."""
+    tone, icon, label = APPROVAL_PILL if row.is_waiting_for_approval else STATE_PILLS[row.state]
+    return render_pill(tone, label, icon)
 
 
 def operation_title(row: BulkOperation) -> str:
-    """What an operation does with which runs."""
+    """Return the title of an operation: its action and its selection."""
     return _("%(action)s %(runs)s") % {"action": ACTION_LABELS[row.action], "runs": _selection_text(row)}
 
 
 class BulkPage(Page):
-    """The operations of late."""
+    """List of the latest bulk operations."""
 
-    name, title, template = "bulk", gettext_lazy("Operations"), "ops/bulk/list.html"
+    name, title, template = "bulk", gettext_lazy("Bulk operations"), "ops/bulk/list.html"
     permission, live_template = "conductor.view_bulkoperation", "ops/bulk/rows.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class BulkPage(Page):
 
 
 class BulkOperationPage(ObjectPage):
-    """One operation."""
+    """Page of one bulk operation."""
 
     name, template, permission = "bulk_operation", "ops/bulk/operation.html", "conductor.view_bulkoperation"
     live_template = "ops/bulk/job.html"
@@ -101,7 +101,7 @@ class BulkOperationPage(ObjectPage):
             "items": [(item, render_pill(*OUTCOME_LABELS[item.outcome])) for item in items[:PAGE_SIZE]],
             "next": items[PAGE_SIZE - 1].number if len(items) > PAGE_SIZE else None,
             "outcome": outcome,
-            "outcomes": [(name, words, _outcome_count(row, name)) for name, (_, words) in OUTCOME_LABELS.items()],
+            "outcomes": [(name, label, _outcome_count(row, name)) for name, (_, label) in OUTCOME_LABELS.items()],
             "touches": reverse("admin:bulk_plan", query=_plan_parameters(row)),
             "export": reverse("admin:bulk_export", args=[row.pk]),
             "audit": _audit_address(row) if request.user.has_perm("conductor.view_auditentry") else "",
@@ -122,7 +122,7 @@ class BulkOperationPage(ObjectPage):
 
 
 class BulkExportPage(ObjectPage):
-    """What came of each run, as a table to keep."""
+    """Download of the results of all runs as CSV."""
 
     name, permission, route = "bulk_export", "conductor.view_bulkoperation", "bulk/<str:operation_id>/results.csv"
 
@@ -137,44 +137,44 @@ class BulkExportPage(ObjectPage):
 
 
 def _handle_button(row: BulkOperation, request: HttpRequest, by: str, reason: str) -> str:
-    """Do what a button says; where to go then."""
+    """Execute the command of a button and return the address to redirect to."""
     match request.POST.get("do"):
         case "pause":
             bulk_operations.pause(row.pk, by, reason)
-            messages.success(request, _("It rests: no further run is begun."))
+            messages.success(request, _("Paused. No further runs are processed."))
         case "resume":
             bulk_operations.resume(row.pk, by, reason)
-            messages.success(request, _("It goes on."))
+            messages.success(request, _("Resumed."))
         case "approve":
             bulk_operations.approve(row.pk, by, reason)
-            messages.success(request, _("It is approved, and begins."))
+            messages.success(request, _("Approved. The operation starts."))
         case "stop":
             bulk_operations.stop(row.pk, by, reason)
-            messages.success(request, _("It is stopped for good; what was done stays done."))
+            messages.success(request, _("Stopped. Changes that were already applied are kept."))
         case "withdraw":
             count = bulk_operations.withdraw(row.pk, request.POST.getlist("run"), by, reason)
-            messages.success(request, _("Taken out: %(count)s.") % {"count": count})
+            messages.success(request, _("Excluded: %(count)s.") % {"count": count})
         case "retry_refused":
-            messages.success(request, _("A new operation tries those that were refused."))
+            messages.success(request, _("Started a new operation for the rejected runs."))
             return _operation_address(bulk_operations.retry_refused(row.pk, by, reason))
         case _:
-            raise Invalid(_("It is not said what is to be done."))
+            raise Invalid(_("Missing or unknown action."))
     return _operation_address(row.pk)
 
 
 def _audit_address(row: BulkOperation) -> str:
-    """Where it is listed who began, paused, stopped it, and why."""
+    """Return the address of the operation's audit log."""
     return reverse("admin:conductor_auditentry_changelist", query={"q": row.pk})
 
 
 def _failure_group_of(row: BulkOperation) -> FailureGroup | None:
-    """The group of failures that its runs are of."""
+    """Return the failure group that the operation selects, if it selects one."""
     group_id = row.selection.get("failure_group")
     return FailureGroup.objects.filter(pk=group_id).first() if group_id else None
 
 
 def _pause_entry(row: BulkOperation) -> AuditEntry | None:
-    """Who has paused it, and why; None where its canary did, or nobody."""
+    """Return the audit entry of the operator who paused it. None if it is not paused, or its canary paused it."""
     if row.state != PAUSED:
         return None
     acts = AuditEntry.objects.filter(object_type="bulk operation", object_id=row.pk)
@@ -188,7 +188,7 @@ def _load_items(row: BulkOperation, outcome: str, after: int) -> list[BulkItem]:
 
 
 def _plan_parameters(row: BulkOperation) -> dict[str, str]:
-    """What the address of its plan says."""
+    """Return the parameters for the page that plans the same operation."""
     names = row.options.get("labels")
     return {
         **selection_parameters(row.selection),
@@ -198,12 +198,12 @@ def _plan_parameters(row: BulkOperation) -> dict[str, str]:
 
 
 def _progress_segments(row: BulkOperation) -> list[tuple[str, int, int]]:
-    """The parts of the progress bar: kind, where it begins, how wide it is; in thousandths."""
-    parts, left = [], 0
+    """Return the segments of the progress bar: kind, offset, width. Both numbers are in thousandths."""
+    parts, offset = [], 0
     for kind in ("done", "refused", "withdrawn"):
         width = round(1000 * getattr(row, kind) / row.total) if row.total else 0
-        parts.append((kind, left, width))
-        left += width
+        parts.append((kind, offset, width))
+        offset += width
     return parts
 
 
@@ -226,12 +226,12 @@ def _iterate_items(row: BulkOperation) -> Iterator[BulkItem]:
 
 
 def _escape_formula(text: str) -> str:
-    """No formula: a spreadsheet would work it out."""
+    """Quote text that a spreadsheet would evaluate as a formula."""
     return f"'{text}" if text[:1] in "=+-@\t\r" else text
 
 
 class _CsvEcho:
-    """A file that hands back what is written."""
+    """File that returns the written text, for `csv.writer`."""
 
     def write(self, value: str) -> str:
         return value
@@ -241,7 +241,7 @@ def _selection_text(row: BulkOperation) -> str:
     try:
         return selections.describe_selection(row.selection)
     except Invalid:
-        return _("runs of a selection that is no longer understood")
+        return _("runs of a selection that is no longer valid")
 
 
 def _operation_address(operation_id: str) -> str:
@@ -251,5 +251,5 @@ def _operation_address(operation_id: str) -> str:
 def _find_operation(operation_id: str) -> BulkOperation:
     row = BulkOperation.objects.filter(pk=operation_id).first()
     if row is None:
-        raise NotFound(f"There is no operation {operation_id[:64]}.")
+        raise NotFound(f"No such bulk operation: {operation_id[:64]}.")
     return row

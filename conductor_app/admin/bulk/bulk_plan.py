@@ -1,4 +1,4 @@
-"""The plan of an operation on many runs: which, how many of what, how fast; then it is begun."""
+"""The form that plans and starts a bulk operation: selection, action, canary and rate."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,18 +26,18 @@ from ..runs.actions import RUN_ACTIONS
 
 PERMISSION = "conductor.change_run"
 MAX_CHECKED_RUNS = 50
-"""Runs that are looked at one by one where a reader asks which of them can move."""
+"""Maximum number of runs that are checked individually for an upgrade."""
 MAX_REASONS = 10
 NUMBER_FIELDS = ("version", "failure_group", "least_ms", "most_ms", *selections.MOMENTS)
 LIST_FIELDS = ("ids", "status")
 ACTION_DESCRIPTIONS = {name: action.sentence for name, action in RUN_ACTIONS.items()} | {
-    "rerun": gettext_lazy("Each run is made again from its start, under its id; its input is kept."),
+    "rerun": gettext_lazy("Restarts each run from the beginning with the same id and input."),
     "upgrade": gettext_lazy(
-        "Each run that is under way goes on by the newest version of its definition, from where it stands; one that "
-        "cannot is refused with the reason."
+        "Continues each active run with the newest version of its definition. Runs that cannot be upgraded are "
+        "rejected with the reason."
     ),
-    "label": gettext_lazy("Each run bears these labels then; what it is doing goes on as it was."),
-    "unlabel": gettext_lazy("These labels are taken off each run that bears them; what it is doing goes on as it was."),
+    "label": gettext_lazy("Adds these labels to each run. Execution is not affected."),
+    "unlabel": gettext_lazy("Removes these labels from each run. Execution is not affected."),
 }
 ACTION_LABELS = {
     "retry": gettext_lazy("Retry"),
@@ -47,16 +47,20 @@ ACTION_LABELS = {
     "resume": gettext_lazy("Resume"),
     "terminate": gettext_lazy("Terminate"),
     "upgrade": gettext_lazy("Upgrade"),
-    "label": gettext_lazy("Put labels on"),
-    "unlabel": gettext_lazy("Take labels off"),
+    "label": gettext_lazy("Add labels"),
+    "unlabel": gettext_lazy("Remove labels"),
 }
 ACTION_OPTIONS = {name: action.options for name, action in RUN_ACTIONS.items()} | {
-    "restart": (("latest", gettext_lazy("By the newest version of its definition")),),
+    "restart": (("latest", gettext_lazy("Use the newest version of the definition")),),
 }
 
 
 def parse_selection(form_data: QueryDict) -> dict[str, Any]:
-    """The selection that an address or a form names. Raises Invalid."""
+    """Parse the selection of an address or a form.
+
+    Raises:
+        Invalid: when a filter is invalid.
+    """
     found: dict[str, Any] = {}
     for name in selections.FILTERS:
         values = [value for value in form_data.getlist(name) if value]
@@ -68,17 +72,21 @@ def parse_selection(form_data: QueryDict) -> dict[str, Any]:
 
 
 def list_parameters(form_data: QueryDict) -> dict[str, str]:
-    """The parameters of a plan for all runs that the list of runs shows at an address. Raises Invalid."""
+    """Return the parameters of the plan for all runs that a filtered list of runs shows.
+
+    Raises:
+        Invalid: when a filter is invalid.
+    """
     return selection_parameters(run_filters.parse_selection(form_data))
 
 
 def selection_parameters(selection: Mapping[str, Any]) -> dict[str, str]:
-    """A selection as the address of a plan names it."""
+    """Return a selection as parameters of the plan's address."""
     return {name: ",".join(value) if name in LIST_FIELDS else str(value) for name, value in selection.items()}
 
 
 class BulkPlanPage(ObjectPage):
-    """Fix thousands without fear."""
+    """Page that plans a bulk operation."""
 
     name, template, permission = "bulk_plan", "ops/bulk/plan.html", "conductor.view_run"
     route = "bulk/plan/"
@@ -94,15 +102,15 @@ class BulkPlanPage(ObjectPage):
             show_refusal(request, refused)
             return self._plan_context(request, request.POST)
         if BulkOperation.objects.get(pk=id).needs_approval:
-            messages.success(request, _("It is kept, and begins when somebody else has approved it."))
+            messages.success(request, _("Saved. The operation starts when another operator approves it."))
         else:
-            messages.success(request, _("It is begun. It goes on in the background, whether this page is open or not."))
+            messages.success(request, _("Started. It continues in the background."))
         return HttpResponseRedirect(reverse("admin:bulk_operation", args=[id]))
 
     def _plan_context(self, request: HttpRequest, form_data: QueryDict) -> dict[str, Any]:
         action = form_data.get("action", "retry")
         context = {
-            "title": _("Plan an operation on many runs"),
+            "title": _("New bulk operation"),
             "action": action if action in ACTIONS else "retry",
             "actions": [(name, ACTION_LABELS[name]) for name in ACTIONS],
             "label": ACTION_LABELS.get(action, ACTION_LABELS["retry"]),
@@ -129,7 +137,7 @@ class BulkPlanPage(ObjectPage):
 
 
 def _upgrade_summary(selection: dict[str, Any]) -> dict[str, Any]:
-    """Of the newest runs under way: how many could move to the newest version, and why the others could not."""
+    """Check the newest active runs: how many can be upgraded, and why the others cannot."""
     running = selections.selected_runs(selection).filter(status=RUNNING).order_by("-pk")
     obstacles = upgrade_obstacles(running.values_list("pk", flat=True)[:MAX_CHECKED_RUNS])
     reasons: dict[str, list[str]] = {}
@@ -154,21 +162,21 @@ def _parse_form(form_data: QueryDict) -> BulkRequest:
         labels=[label for label in form_data.get("labels", "").split(",") if label.strip()],
         excluded=form_data.get("excluded", "").replace(",", " ").split(),
         rate=_parse_rate(form_data.get("rate", "")),
-        canary_size=_parse_number(form_data.get("canary_size", "") or "0", "canary size"),
-        canary_share=_parse_number(form_data.get("canary_share", "") or "100", "canary share"),
+        canary_size=_parse_number(form_data.get("canary_size", "") or "0", _("canary size")),
+        canary_share=_parse_number(form_data.get("canary_share", "") or "100", _("success rate")),
     )
 
 
 def _parse_rate(text: str) -> float:
     try:
         return float(text or 50)
-    except ValueError as wrong:
-        raise Invalid(_("%(text)s is no rate.") % {"text": repr(text[:40])}) from wrong
+    except ValueError as error:
+        raise Invalid(_("Not a valid rate: %(text)s.") % {"text": repr(text[:40])}) from error
 
 
 def _parse_number(text: str, name: str) -> int:
     if not text.isdecimal() or len(text) > 15:
         raise Invalid(
-            _("%(text)s is no number for %(name)s.") % {"text": repr(text[:40]), "name": name.replace("_", " ")}
+            _("Not a valid integer for %(name)s: %(text)s.") % {"text": repr(text[:40]), "name": name.replace("_", " ")}
         )
     return int(text)

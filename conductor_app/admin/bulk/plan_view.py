@@ -1,4 +1,4 @@
-"""A plan as its page shows it: counts, a picture of the run, and a table for each run that it touches."""
+"""The view model of a plan: counts, a diagram of the run, and a table for each affected run."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -25,34 +25,34 @@ IMPACT_PILLS = {
     GOES_ON: ("waiting", "active"),
     DROPPED: ("stopped", "skipped"),
 }
-"""The colour and the sign of each fate."""
+"""The color and the icon of each impact."""
 IMPACT_LABELS = {
-    AGAIN: gettext_lazy("will run again"),
+    AGAIN: gettext_lazy("will rerun"),
     RESUMED: gettext_lazy("will resume its sub-workflow"),
     REUSED: gettext_lazy("result reused"),
-    CANCELLED: gettext_lazy("will be cancelled"),
+    CANCELLED: gettext_lazy("will be canceled"),
     NEW: gettext_lazy("new"),
-    GOES_ON: gettext_lazy("goes on"),
+    GOES_ON: gettext_lazy("continues"),
     DROPPED: gettext_lazy("result dropped"),
 }
-"""What a page says of each fate."""
+"""The label of each impact."""
 SHORT_LABELS = {
-    AGAIN: gettext_lazy("again"),
+    AGAIN: gettext_lazy("rerun"),
     RESUMED: gettext_lazy("resumes"),
     REUSED: gettext_lazy("reused"),
-    CANCELLED: gettext_lazy("cancelled"),
+    CANCELLED: gettext_lazy("canceled"),
     NEW: gettext_lazy("new"),
-    GOES_ON: gettext_lazy("goes on"),
+    GOES_ON: gettext_lazy("continues"),
     DROPPED: gettext_lazy("dropped"),
 }
-"""The same in a box of the picture, where its type stands too."""
+"""Short labels for nodes of the diagram, which also show the step type."""
 IMPACT_RANK = {name: place for place, name in enumerate((AGAIN, CANCELLED, NEW, DROPPED, RESUMED, GOES_ON, REUSED))}
 MAX_ROWS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedTaskRow:
-    """One task."""
+    """One task of the plan."""
 
     key: str
     type: str
@@ -64,7 +64,7 @@ class PlannedTaskRow:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRunPart:
-    """One run and its tasks."""
+    """One run of the plan and its tasks."""
 
     run: PlannedRun
     status: SafeString
@@ -75,7 +75,7 @@ class PlannedRunPart:
 
 
 def render_plan(plan: OperationPlan, run: Run) -> dict[str, Any]:
-    """What the template shows of it."""
+    """Return the context of the plan's template."""
     return {
         "counts": [_count_chip(name, count) for name, count in plan.counts.items()],
         "counted": ", ".join(_count_in_words(name, count) for name, count in plan.counts.items()),
@@ -113,7 +113,7 @@ def _render_run_part(run: PlannedRun) -> PlannedRunPart:
 
 def _render_task_row(impact: TaskImpact) -> PlannedTaskRow:
     tone, icon = IMPACT_PILLS[impact.name]
-    note = _("when control comes to it") if impact.is_later else _("at once") if impact.name == AGAIN else ""
+    note = _("when reached") if impact.is_later else _("immediately") if impact.name == AGAIN else ""
     status = render_badge(impact.status) if impact.name != NEW else ""
     return PlannedTaskRow(
         str(impact.key),
@@ -126,41 +126,41 @@ def _render_task_row(impact: TaskImpact) -> PlannedTaskRow:
 
 
 def _draw_plan(plan: OperationPlan, run: Run) -> Diagram | None:
-    """The definition of the run with the fate of each step; of several turns the one that matters most."""
+    """Return the diagram with the impact on each step. Several iterations show the impact with the highest rank."""
     definition = definition_of(run.plan_id)
     own = next((part for part in plan.runs if part.run_id == run.pk), None)
     if definition is None or own is None:
         return None
-    fates = _impacts_by_step(own.fates)
-    marks = {ref: _step_mark(impact, count) for ref, (impact, count) in fates.items()}
+    impacts = _impacts_by_step(own.fates)
+    marks = {ref: _step_mark(impact, count) for ref, (impact, count) in impacts.items()}
     seen = StepMarks(marks, _branch_marks(own.fates))
     picture = diagram(definition.document, seen, link=lambda ref, path: f"#task-{ref}")
     for node in picture.nodes:
-        impact = fates[node.ref][0].name if node.ref in fates else node.status
+        impact = impacts[node.ref][0].name if node.ref in impacts else node.status
         if impact in IMPACT_PILLS:
             node.tone, node.icon = IMPACT_PILLS[impact]
     return picture
 
 
-def _branch_marks(fates: Iterable[TaskImpact]) -> dict[str, dict[str, int]]:
-    """The branches of dynamic forks by their join: how many have which fate, the one that matters most first."""
+def _branch_marks(impacts: Iterable[TaskImpact]) -> dict[str, dict[str, int]]:
+    """Return the number of branches per impact for each join of a dynamic fork, highest rank first."""
     found: dict[str, dict[str, int]] = {}
-    for impact in sorted((each for each in fates if each.joined_by), key=lambda each: IMPACT_RANK[each.name]):
+    for impact in sorted((each for each in impacts if each.joined_by), key=lambda each: IMPACT_RANK[each.name]):
         counts = found.setdefault(impact.joined_by, {})
         counts[impact.name] = counts.get(impact.name, 0) + 1
     return found
 
 
 def _step_mark(impact: TaskImpact, count: int) -> StepMark:
-    """What is reused is drawn as what it is: done, with the way that led on from it."""
+    """Return the mark of a step. A reused result is drawn as completed, together with the way taken after it."""
     return StepMark(
         impact.status if impact.name == REUSED else impact.name, count, status_text=str(SHORT_LABELS[impact.name])
     )
 
 
-def _impacts_by_step(fates: Iterable[TaskImpact]) -> dict[str, tuple[TaskImpact, int]]:
+def _impacts_by_step(impacts: Iterable[TaskImpact]) -> dict[str, tuple[TaskImpact, int]]:
     found: dict[str, tuple[TaskImpact, int]] = {}
-    for impact in fates:
+    for impact in impacts:
         best, count = found.get(impact.key.ref, (impact, 0))
         found[impact.key.ref] = (min(best, impact, key=lambda each: IMPACT_RANK[each.name]), count + 1)
     return found

@@ -1,4 +1,4 @@
-"""The planner: what a rerun, a retry, a move to another version … would come to, and the button that does just that."""
+"""The planner: previews a rerun, a retry, an upgrade … of one run, and applies exactly what it has shown."""
 
 import json
 from collections.abc import Mapping
@@ -29,44 +29,44 @@ from .plan_view import render_plan
 
 OPERATIONS = {
     "retry": (
-        gettext_lazy("Retry what failed"),
-        gettext_lazy("Every task that failed, timed out or was canceled gets another attempt."),
+        gettext_lazy("Retry failed"),
+        gettext_lazy("Retries failed, timed-out and canceled tasks; completed tasks keep their results."),
     ),
     "rerun": (
-        gettext_lazy("From a task"),
-        gettext_lazy("The run goes on from one of its tasks, as if what came after had never been."),
+        gettext_lazy("Rerun from task"),
+        gettext_lazy("Continues from the selected task. Later results are discarded."),
     ),
     "restart": (
-        gettext_lazy("From the start"),
-        gettext_lazy("The run begins anew under its id: all tasks and what came of them are forgotten."),
+        gettext_lazy("Restart"),
+        gettext_lazy("Restarts from the beginning with the same id and input. All task results are discarded."),
     ),
     "skip": (
         gettext_lazy("Skip a step"),
-        gettext_lazy("A step that control has not come to is passed over."),
+        gettext_lazy("Skips a step that the run has not reached."),
     ),
     "jump": (
         gettext_lazy("Jump to a step"),
-        gettext_lazy("The run goes on at a later step; what lies before it is passed over, open tasks there given up."),
+        gettext_lazy("Continues at a later step. Steps before it are skipped; open tasks there are canceled."),
     ),
     "upgrade": (
-        gettext_lazy("To another version"),
-        gettext_lazy("The run goes on by another version of its definition, from where it stands."),
+        gettext_lazy("Change version"),
+        gettext_lazy("Continues with another version of the definition from the current position."),
     ),
 }
 FORWARD_OPERATIONS = ("skip", "jump", "upgrade")
-"""What leads a run on from where it stands: only one that goes on can be led."""
+"""Operations that require a running run."""
 EDITABLE_INPUTS = {"task_input": gettext_lazy("task input"), "input": gettext_lazy("input")}
 MAX_TASKS = 500
 PERMISSION = "conductor.change_run"
 
 
 def plan_address(run_id: str, **query: str) -> str:
-    """Where the plan for a run is."""
+    """Return the address of the plan for a run."""
     return reverse("admin:plan", args=[run_id], query=query or None)
 
 
 class PlannerPage(ObjectPage):
-    """Fix one run safely."""
+    """Page that previews and applies an operation on one run."""
 
     name, title, template, permission = "plan", "Plan", "ops/plan.html", "conductor.view_run"
     route = "runs/<str:run_id>/plan/"
@@ -75,7 +75,7 @@ class PlannerPage(ObjectPage):
         return self._plan_context(request, _find_run(url_kwargs["run_id"]), request.GET)
 
     def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
-        """The form asks for its plan, or confirms the one that it shows."""
+        """Show the plan of the submitted form, or apply the plan if the form confirms it."""
         run = _find_run(url_kwargs["run_id"])
         if "confirm" in request.POST and (done := self._apply_plan(request, run)) is not None:
             return done
@@ -88,16 +88,16 @@ class PlannerPage(ObjectPage):
             operation = parse_operation(request.POST, run, selected_attempt(request.POST, run))
             apply_operation(run.pk, operation, request.user.get_username(), revision=revision)
         except RequestRefused as refused:
-            show_refusal(request, refused, (_("Plan it again"), plan_address(run.pk, do=request.POST.get("do", ""))))
+            show_refusal(request, refused, (_("Preview again"), plan_address(run.pk, do=request.POST.get("do", ""))))
             return None
-        messages.success(request, _("It is done as planned."))
+        messages.success(request, _("Done as planned."))
         return HttpResponseRedirect(run_address(run.pk))
 
     def _plan_context(self, request: HttpRequest, run: Run, form_data: Mapping[str, str]) -> dict[str, Any]:
         do = form_data.get("do") or next((name for name in OPERATIONS if _is_possible(name, run)), "skip")
         attempt = selected_attempt(form_data, run)
         context: dict[str, Any] = {
-            "title": _("Plan for %(name)s v%(version)s") % {"name": run.name, "version": run.version},
+            "title": _("Preview: %(name)s v%(version)s") % {"name": run.name, "version": run.version},
             "run": run,
             "badge": render_badge(run.status),
             "do": do,
@@ -132,10 +132,14 @@ class PlannerPage(ObjectPage):
 
 
 def parse_operation(form_data: Mapping[str, str], run: Run, attempt: Attempt | None) -> Operation:
-    """The operation that a form asks for. Raises Invalid."""
+    """Return the operation that a form requests.
+
+    Raises:
+        Invalid: when the operation is unknown, or a number or an input is invalid.
+    """
     do = form_data.get("do", "retry")
     if do not in OPERATIONS:
-        raise Invalid(_("There is no plan for %(do)r.") % {"do": do[:40]})
+        raise Invalid(_("Unknown operation: %(do)r.") % {"do": do[:40]})
     version = form_data.get("version", "")
     return Operation(
         do,
@@ -151,29 +155,33 @@ def parse_operation(form_data: Mapping[str, str], run: Run, attempt: Attempt | N
 
 
 def selected_attempt(form_data: Mapping[str, str], run: Run) -> Attempt | None:
-    """The attempt whose task a form names: of this run, or of one below it; its id is looked at by the engine."""
+    """Return the attempt that a form names. The engine checks that it belongs to the run or to a run below it.
+
+    Raises:
+        NotFound: when there is no such attempt.
+    """
     if form_data.get("do") != "rerun" or not form_data.get("attempt"):
         return None
     found = Attempt.objects.of_runs().select_related("task").filter(pk=form_data["attempt"]).first()
     if found is None:
-        raise NotFound(_("There is no task %(id)s.") % {"id": form_data["attempt"][:64]})
+        raise NotFound(_("No such task: %(id)s.") % {"id": form_data["attempt"][:64]})
     return found
 
 
 def input_changes(found: OperationPlan, run: Run, attempt: Attempt | None) -> list[tuple[str, list[Difference]]]:
-    """What the edited inputs change."""
+    """Return the differences between the current and the edited inputs."""
     pairs = (
-        (_("The task's input"), attempt.input if attempt else None, found.operation.task_input),
-        (_("The run's input"), run.input, found.operation.input),
+        (_("Task input"), attempt.input if attempt else None, found.operation.task_input),
+        (_("Run input"), run.input, found.operation.input),
     )
     return [(name, find_differences(old, new)) for name, old, new in pairs if new is not None]
 
 
 def _input_editors(do: str, run: Run, attempt: Attempt | None, form_data: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The documents that can be edited before it is done; large ones cannot be, here."""
+    """Return the inputs that the form offers for editing. Large inputs are left out."""
     if do != "rerun":
         return []
-    found = [("input", _("The run's input"), run.input, run.input_size)]
+    found = [("input", _("Run input"), run.input, run.input_size)]
     if attempt is not None:
         found.insert(
             0, ("task_input", _("Input of %(task)s") % {"task": attempt.task}, attempt.input, attempt.input_size)
@@ -191,7 +199,7 @@ def _input_editors(do: str, run: Run, attempt: Attempt | None, form_data: Mappin
 
 
 def _edited_document(form_data: Mapping[str, str], name: str, old: Any) -> dict[str, Any] | None:
-    """What was typed, if it says something else than what there is. Raises Invalid."""
+    """Return the edited document, or None if it is unchanged."""
     text = form_data.get(name, "").strip()
     if not text:
         return None
@@ -215,18 +223,18 @@ def _list_versions(run: Run) -> list[int]:
 
 
 def _list_steps(run: Run) -> list[str]:
-    """The steps that the run's plan has, in the order of the document."""
+    """Return the reference names of the run's steps, in the order of the document."""
     definition = definition_of(run.plan_id)
     return list(definition.steps)[:MAX_TASKS] if definition else []
 
 
 def _plan_upgrade(form_data: Mapping[str, str], run: Run) -> UpgradePlan:
-    """What a move to the version that is asked for would meet. Raises NotFound, Invalid."""
+    """Check the upgrade to the requested version."""
     return plan_upgrade(run.pk, run.name, parse_operation(form_data, run, None).version)
 
 
 def _find_run(run_id: str) -> Run:
     run = Run.objects.defer("output", "variables").filter(pk=run_id).first()
     if run is None:
-        raise NotFound(_("There is no run %(id)s.") % {"id": run_id[:64]})
+        raise NotFound(_("No such run: %(id)s.") % {"id": run_id[:64]})
     return run

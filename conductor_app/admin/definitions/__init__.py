@@ -1,1 +1,1 @@
-"""Definitions: written, checked, compared, tried in the simulator, started by hand."""
+"""Definitions: lists, editor, versions, bundles, simulator, and the form that starts a run."""

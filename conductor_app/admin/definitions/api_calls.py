@@ -1,4 +1,4 @@
-"""The call that a page makes, as a client would make it: for curl and for Python."""
+"""The API call that equals a form, as curl command and as Python code."""
 
 import json
 import shlex
@@ -8,11 +8,11 @@ from typing import Any
 from ...engine.runs import StartRequest
 
 EXTRA_FIELDS = {"labels": ("labels", "list[str]"), "startAt": ("start_at", "int")}
-"""What the API reads and the package's request has no name for, with the name and the type that it gets there."""
+"""API fields that the Python package's request class lacks, with the attribute and the type that the code adds."""
 
 
 def request_body(request: StartRequest) -> dict[str, Any]:
-    """The request as the API reads it."""
+    """Return the request body of the API call, without empty fields."""
     body: dict[str, Any] = {
         "name": request.name,
         "version": request.version,
@@ -30,13 +30,13 @@ def request_body(request: StartRequest) -> dict[str, Any]:
 
 
 def curl_command(request: StartRequest, server: str) -> str:
-    """One command of a shell."""
+    """Return the call as a shell command."""
     text = json.dumps(request_body(request), indent=2, ensure_ascii=False)
     return f"curl -X POST {server}/api/workflow -H 'Content-Type: application/json' \\\n  -d {shlex.quote(text)}"
 
 
 def python_snippet(request: StartRequest, server: str) -> str:
-    """A few lines with the official package."""
+    """Return the call as Python code that uses the official package."""
     names = {
         "name": "name",
         "version": "version",
@@ -47,7 +47,7 @@ def python_snippet(request: StartRequest, server: str) -> str:
         "idempotencyKey": "idempotency_key",
     }
     body = request_body(request)
-    given = "".join(f"    {names[name]}={body[name]!r},\n" for name in names if name in body)
+    arguments = "".join(f"    {names[name]}={body[name]!r},\n" for name in names if name in body)
     imports = [
         "from conductor.client.configuration.configuration import Configuration",
         "from conductor.client.http.models.start_workflow_request import StartWorkflowRequest",
@@ -55,19 +55,19 @@ def python_snippet(request: StartRequest, server: str) -> str:
     ]
     if request.idempotency_key:
         imports.insert(2, "from conductor.client.http.models.idempotency_strategy import IdempotencyStrategy")
-        given += f"    idempotency_strategy=IdempotencyStrategy.{request.idempotency_strategy},\n"
+        arguments += f"    idempotency_strategy=IdempotencyStrategy.{request.idempotency_strategy},\n"
     client = f'client = OrkesClients(Configuration(server_api_url="{server}/api")).get_workflow_client()'
-    request_lines = [f"request = StartWorkflowRequest(\n{given})", *_extra_fields(body)]
+    request_lines = [f"request = StartWorkflowRequest(\n{arguments})", *_extra_fields(body)]
     return "\n".join([*imports, "", client, *request_lines, "run_id = client.start_workflow(request)"])
 
 
 def _extra_fields(body: Mapping[str, Any]) -> list[str]:
-    """Lines that give the package's request what it has no name for: it sends whatever stands in its two tables."""
-    given = {wire: names for wire, names in EXTRA_FIELDS.items() if wire in body}
-    if not given:
+    """Return the lines that add missing fields to the package's request, through its two tables of attributes."""
+    extra = {wire: names for wire, names in EXTRA_FIELDS.items() if wire in body}
+    if not extra:
         return []
-    types = dict(given.values())
-    wires = {name: wire for wire, (name, _type) in given.items()}
+    types = dict(extra.values())
+    wires = {name: wire for wire, (name, _type) in extra.items()}
     return [
         f"request.swagger_types = request.swagger_types | {types!r}",
         f"request.attribute_map = request.attribute_map | {wires!r}",

@@ -1,4 +1,4 @@
-"""Definitions given out as one file, and taken in after a look at what that would do."""
+"""Export definitions as one file (a bundle), and import a bundle after a preview."""
 
 import json
 from typing import Any
@@ -25,44 +25,48 @@ MAX_EXPORTED = 1_000
 
 
 class BundleForm(forms.Form):
-    """A bundle as a file or as text, and what becomes of workflows that exist."""
+    """A bundle as file or text, and what to do with workflows that already exist."""
 
     file = forms.FileField(required=False, label=gettext_lazy("File"))
     text = forms.CharField(
-        required=False, strip=False, label=gettext_lazy("Or as text"), widget=forms.Textarea(attrs={"rows": 10})
+        required=False, strip=False, label=gettext_lazy("or as text"), widget=forms.Textarea(attrs={"rows": 10})
     )
     how = forms.ChoiceField(
         required=False,
         initial=bundles.AS_NEW_VERSIONS,
         widget=forms.RadioSelect,
-        label=gettext_lazy("Workflows that have changed"),
+        label=gettext_lazy("Changed workflows"),
         choices=[
-            (bundles.AS_NEW_VERSIONS, gettext_lazy("become new versions")),
+            (bundles.AS_NEW_VERSIONS, gettext_lazy("Save as new versions")),
             (
                 bundles.AS_GIVEN,
-                gettext_lazy("are written under the version that the bundle gives them, over what is there"),
+                gettext_lazy("Overwrite the versions named in the bundle"),
             ),
         ],
     )
     reason = forms.CharField(required=False, max_length=500, label=gettext_lazy("Reason"))
 
     def clean(self) -> dict[str, Any]:
-        """The text that was given in either way."""
-        said = super().clean() or {}
-        file = said.get("file")
+        """Read the bundle from the file or from the text.
+
+        Raises:
+            ValidationError: when the file is too large, or there is neither file nor text.
+        """
+        cleaned = super().clean() or {}
+        file = cleaned.get("file")
         if file is not None:
             if file.size > MAX_BYTES:
                 raise forms.ValidationError(
-                    _("The file has more than %(count)s MB.") % {"count": MAX_BYTES // 1_000_000}
+                    _("The file is larger than %(count)s MB.") % {"count": MAX_BYTES // 1_000_000}
                 )
-            said["text"] = file.read().decode("utf-8-sig", "replace")
-        if not (said.get("text") or "").strip():
+            cleaned["text"] = file.read().decode("utf-8-sig", "replace")
+        if not (cleaned.get("text") or "").strip():
             raise forms.ValidationError(_("Choose a file, or paste a bundle."))
-        return said
+        return cleaned
 
 
 class BundlePages:
-    """The pages of import and export."""
+    """Pages that import and export bundles."""
 
     def bundle_urls(self) -> list[URLPattern]:
         site = self.admin_site
@@ -72,18 +76,18 @@ class BundlePages:
         ]
 
     def export_definitions(self, request: HttpRequest) -> HttpResponse:
-        """A bundle of one workflow with all that it needs (`?name=`), or of all workflows."""
+        """Download a bundle: one workflow with everything that it uses (`?name=`), or all workflows."""
         for permission in VIEW_PERMISSIONS:
             require_permission(request, permission)
         name = request.GET.get("name")
         names = [name] if name else self.model.objects.order_by("name").values_list("name", flat=True).distinct()
-        shown = bundles.export_bundle(
+        bundle = bundles.export_bundle(
             list(names[:MAX_EXPORTED]), with_templates=request.user.has_perm(TEMPLATE_VIEW_PERMISSION)
         )
-        return json_file_response(shown, name or "definitions")
+        return json_file_response(bundle, name or "definitions")
 
     def import_definitions(self, request: HttpRequest) -> HttpResponse:
-        """First what it would do, then, when that is confirmed, the same for good."""
+        """Preview the import of a bundle, or import it if the form confirms the preview."""
         for permission in CHANGE_PERMISSIONS:
             require_permission(request, permission)
         form = BundleForm(request.POST or None, request.FILES or None)
@@ -100,18 +104,18 @@ class BundlePages:
                 items = bundles.plan_import(bundle)
             except RequestRefused as refused:
                 form.add_error(None, refused.message)
-        shown = {"form": form, "items": items, "text": text, "counts": bundles.count_by_verdict(items)}
-        return self.render_page(request, "import", _("Import definitions"), **shown)
+        context = {"form": form, "items": items, "text": text, "counts": bundles.count_by_verdict(items)}
+        return self.render_page(request, "import", _("Import definitions"), **context)
 
     def _import_bundle(self, request: HttpRequest, form: BundleForm, bundle: Any) -> HttpResponse:
-        said = form.cleaned_data
-        how = said["how"] or bundles.AS_NEW_VERSIONS
-        result = bundles.import_bundle(bundle, how, request.user.get_username(), said["reason"])
-        kept, refused = len(result["kept"]), result["refused"]
-        said = ngettext("%(count)s definition taken in.", "%(count)s definitions taken in.", kept)
-        messages.success(request, said % {"count": kept})
-        if refused:
-            messages.warning(request, _("Refused: %(names)s.") % {"names": ", ".join(refused[:10])})
+        cleaned = form.cleaned_data
+        how = cleaned["how"] or bundles.AS_NEW_VERSIONS
+        result = bundles.import_bundle(bundle, how, request.user.get_username(), cleaned["reason"])
+        count, rejected = len(result["kept"]), result["refused"]
+        message = ngettext("%(count)s definition imported.", "%(count)s definitions imported.", count)
+        messages.success(request, message % {"count": count})
+        if rejected:
+            messages.warning(request, _("Rejected: %(names)s.") % {"names": ", ".join(rejected[:10])})
         return HttpResponseRedirect(reverse("admin:conductor_workflowdefinition_changelist"))
 
 
@@ -121,11 +125,11 @@ def _parse_bundle_text(text: str) -> Any:
     except json.JSONDecodeError as fault:
         raise Invalid(_json_error_text(fault)) from None
     except RecursionError:
-        raise Invalid(_("This is nested too deeply.")) from None
+        raise Invalid(_("The document is nested too deeply.")) from None
     except ValueError as fault:
-        raise Invalid(_("This cannot be read as JSON: %(error)s.") % {"error": fault}) from None
+        raise Invalid(_("Invalid JSON: %(error)s.") % {"error": fault}) from None
 
 
 def _json_error_text(fault: json.JSONDecodeError) -> str:
     facts = {"message": fault.msg, "line": fault.lineno, "column": fault.colno}
-    return _("This is not JSON: %(message)s at line %(line)s, column %(column)s.") % facts
+    return _("Invalid JSON: %(message)s at line %(line)s, column %(column)s.") % facts

@@ -1,4 +1,4 @@
-"""What is said about a definition while it is written: findings at their lines, the picture, what may follow."""
+"""Checks of a definition while it is edited: findings with their positions, and completions for the editor."""
 
 import json
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ MAX_FINDINGS = 200
 
 @dataclass(frozen=True, slots=True)
 class PlacedFinding:
-    """A finding with the place where it is shown."""
+    """A finding and its position in the text."""
 
     finding: LintFinding
     position: TextPosition
@@ -42,16 +42,16 @@ class PlacedFinding:
         return SEVERITY_TONES[self.finding.severity]
 
     def to_json(self) -> dict[str, Any]:
-        """As the editor reads it."""
-        said, position = self.finding, self.position
-        message = said.message.replace("`", "")
-        facts = {"severity": said.severity, "message": message, "written": said.written, "meant": said.meant}
+        """Return the finding in the form that the editor reads."""
+        finding, position = self.finding, self.position
+        message = finding.message.replace("`", "")
+        facts = {"severity": finding.severity, "message": message, "written": finding.written, "meant": finding.meant}
         return {**facts, "line": position.line, "column": position.column, "length": position.length}
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """All that is said about a text. `document`: None where the text is no JSON object."""
+    """Findings for a text. `document`: None if the text is not a JSON object."""
 
     document: dict[str, Any] | None
     findings: list[PlacedFinding]
@@ -74,7 +74,7 @@ class CheckResult:
 
 
 def check_text(kind: str, text: str) -> CheckResult:
-    """Read a text as a careful colleague would."""
+    """Parse and check a text of the kind `workflow`, `task` or `handler`."""
     try:
         document = parse_json_value(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
@@ -86,33 +86,33 @@ def check_text(kind: str, text: str) -> CheckResult:
             None,
             [
                 PlacedFinding(
-                    LintFinding(ERROR, "no JSON", "", _("This cannot be read as JSON: %(error)s.") % {"error": error}),
+                    LintFinding(ERROR, "no JSON", "", _("Invalid JSON: %(error)s.") % {"error": error}),
                     UNKNOWN_POSITION,
                 )
             ],
         )
     if not isinstance(document, dict):
-        message = _("A definition is a JSON object: it begins with { and ends with }.")
-        said = LintFinding(ERROR, "no JSON", "", message)
-        return CheckResult(None, [PlacedFinding(said, UNKNOWN_POSITION)])
+        message = _("A definition must be a JSON object ({…}).")
+        finding = LintFinding(ERROR, "no JSON", "", message)
+        return CheckResult(None, [PlacedFinding(finding, UNKNOWN_POSITION)])
     return CHECKS[kind](document, text)
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def _check_workflow(document: dict[str, Any], text: str) -> CheckResult:
-    known = definition_context([document])
-    said = definitions.lint_workflow(document, known, definitions.validate_workflow(document))
-    return CheckResult(document, place_findings(said, text), completion.complete_workflow(document, known))
+    context = definition_context([document])
+    findings = definitions.lint_workflow(document, context, definitions.validate_workflow(document))
+    return CheckResult(document, place_findings(findings, text), completion.complete_workflow(document, context))
 
 
 def _check_task(document: dict[str, Any], text: str) -> CheckResult:
     complaints = definitions.validate_task(document)
-    refused = [LintFinding(ERROR, "refused", each.path, each.message) for each in complaints]
-    said = [*refused, *definitions.lint_task(document)]
-    return CheckResult(document, place_findings(said, text), completion.complete_task())
+    errors = [LintFinding(ERROR, "refused", each.path, each.message) for each in complaints]
+    findings = [*errors, *definitions.lint_task(document)]
+    return CheckResult(document, place_findings(findings, text), completion.complete_task())
 
 
 def _check_handler(document: dict[str, Any], text: str) -> CheckResult:
@@ -122,14 +122,14 @@ def _check_handler(document: dict[str, Any], text: str) -> CheckResult:
 CHECKS = {WORKFLOW: _check_workflow, TASK: _check_task, HANDLER: _check_handler}
 
 
-def place_findings(said: list[LintFinding], text: str) -> list[PlacedFinding]:
-    """The findings with their places in the text."""
+def place_findings(findings: list[LintFinding], text: str) -> list[PlacedFinding]:
+    """Return the findings with their positions in the text."""
     positions = TextPositions(text)
-    return [PlacedFinding(finding, positions.of(finding.path) or UNKNOWN_POSITION) for finding in said[:MAX_FINDINGS]]
+    return [PlacedFinding(each, positions.of(each.path) or UNKNOWN_POSITION) for each in findings[:MAX_FINDINGS]]
 
 
 def checks_response(request: HttpRequest, kind: str) -> JsonResponse:
-    """What the editor asks for while somebody types."""
+    """Return the findings for the text that the editor sends while the user types."""
     result = check_text(kind, request.POST.get("document", ""))
     picture_html = None
     if kind == WORKFLOW and result.document is not None:

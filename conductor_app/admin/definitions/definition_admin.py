@@ -1,4 +1,4 @@
-"""What the screens of workflow and task definitions share: list, page, raw document."""
+"""Shared parts of the admins of workflow, task and event handler definitions: list, page, raw document."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from .form import DefinitionForm
 
 
 class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
-    """Definitions: documents that people write and the engine keeps."""
+    """Admin of definitions: documents that users edit and the engine stores."""
 
     list_display_links = None
 
@@ -33,7 +33,7 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
 
     page_template = "page"
     is_archivable = True
-    search_help_text = gettext_lazy("Part of a name or of a description")
+    search_help_text = gettext_lazy("Search name or description")
     search_fields = ("name", "description")
 
     @property
@@ -58,7 +58,11 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
         return [*self.editor_urls(), raw_view, archive_view, *super().get_urls()]
 
     def archive_view(self, request: HttpRequest, pk: int, act: str) -> HttpResponse:
-        """Archive it, or take it back."""
+        """Archive or unarchive the definition.
+
+        Raises:
+            Http404: when the action is unknown, or definitions of this kind cannot be archived.
+        """
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         require_permission(request, self.change_permission)
@@ -71,30 +75,34 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
             raise Http404
         if act == "away":
             definitions.archive(self.model, row.name, by, reason)
-            messages.success(request, _("%(name)s is archived: lists show it no more.") % {"name": row.name})
+            messages.success(request, _("%(name)s archived. Lists no longer show it.") % {"name": row.name})
         else:
             definitions.unarchive(self.model, row.name, by, reason)
-            messages.success(request, _("%(name)s is back.") % {"name": row.name})
+            messages.success(request, _("%(name)s unarchived.") % {"name": row.name})
         return HttpResponseRedirect(reverse(f"admin:conductor_{self.opts.model_name}_change", args=[pk]))
 
     def save_document(self, form: Form, row: Any, by: str) -> None:
-        """Ask the engine to keep the document."""
+        """Send the document to the engine.
+
+        Raises:
+            NotImplementedError: when the subclass does not implement it.
+        """
         raise NotImplementedError
 
     def get_edit_form(self, row: Any, data: Any, editing_start: EditingStart) -> DefinitionForm:
-        """The form of a definition, new or not."""
+        """Return the form that edits a definition. `row` is None for a new one."""
         return DefinitionForm(data, initial={"document": editing_start.text, "base": editing_start.base})
 
     def base_revision(self, row: Any) -> str:
-        """By what is noticed that others have changed the definition."""
+        """Return the state of the definition at the start of editing, to detect concurrent changes."""
         return f"r{row.revision}"
 
     def load_latest(self, row: Any) -> Any:
-        """What others have made of it."""
+        """Return the current state of the definition."""
         return row
 
     def copy_document(self, row: Any) -> dict[str, Any]:
-        """A document to begin another definition with."""
+        """Return a copy of the document for a new definition."""
         return {**row.document, "name": f"{row.name}_copy"}
 
     def change_view(self, request: HttpRequest, object_id: str, *_: object, **__: object) -> HttpResponse:
@@ -108,30 +116,34 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
         return self.render_page(request, self.page_template, str(row), **extra_context)
 
     def get_extra_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        """What else the page shows."""
+        """Return additional context of the page."""
         return {}
 
     def raw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """The document as it is."""
+        """Download the document as JSON."""
         row = self.find_row(request, pk)
         return json_file_response(row.document, str(row))
 
     def find_row(self, request: HttpRequest, pk: object) -> Any:
-        """The row of the address; raises Http404."""
+        """Return the row of the address.
+
+        Raises:
+            Http404: when there is no such definition.
+        """
         require_permission(request, self.view_permission)
         row = self.model.objects.filter(pk=pk).first() if str(pk).isdecimal() and len(str(pk)) < 19 else None
         if row is None:
-            raise Http404(_("There is no such definition."))
+            raise Http404(_("No such definition."))
         return row
 
     def redirect_to_saved(self, document: dict[str, Any]) -> HttpResponseRedirect:
-        """To the page of what was saved last under the document's name."""
+        """Redirect to the page of the latest definition with the document's name."""
         rows = self.model.objects.filter(name=document["name"])
         newest = rows.order_by("-updated_at", "-id").values_list("pk", flat=True).first()
         return HttpResponseRedirect(reverse(f"admin:conductor_{self.opts.model_name}_change", args=[newest]))
 
     def render_page(self, request: HttpRequest, name: str, title: str, **extra_context: Any) -> TemplateResponse:
-        """One of the pages under `templates/ops/definition`."""
+        """Render one of the templates in `templates/ops/definition`."""
         urls = f"admin:{self.opts.model_name}"
         context = {
             **self.admin_site.each_context(request),
@@ -147,11 +159,11 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
         }
         return TemplateResponse(request, f"ops/definition/{name}.html", context)
 
-    @admin.display(description=gettext_lazy("changed"))
+    @admin.display(description=gettext_lazy("updated"))
     def changed(self, row: Any) -> SafeString:
         return relative_time(row.updated_at or row.created_at)
 
-    @admin.display(description=gettext_lazy("by"))
+    @admin.display(description=gettext_lazy("author"))
     def changed_by(self, row: Any) -> str:
         return row.updated_by or row.created_by or "–"
 
@@ -162,23 +174,27 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
 
 
 def definition_facts(row: Any) -> list[tuple[str, Any]]:
-    """Who made it, who changed it, whose it is."""
+    """Return description, owner, and who created and changed the definition."""
     facts = [
         (_("Description"), getattr(row, "description", "")),
         (_("Owner"), getattr(row, "owner_email", "")),
         (_("Created"), _format_change(row.created_at, row.created_by)),
-        (_("Changed"), _format_change(row.updated_at, row.updated_by) if row.updated_at else ""),
+        (_("Updated"), _format_change(row.updated_at, row.updated_by) if row.updated_at else ""),
         (_("Revision"), row.revision),
     ]
     return [(name, value) for name, value in facts if value]
 
 
 def _format_change(at: int, by: str) -> str:
-    return _("%(moment)s by %(name)s") % {"moment": exact_time(at), "name": by or _("unknown")}
+    return _("%(time)s by %(name)s") % {"time": exact_time(at), "name": by or _("unknown")}
 
 
 def require_same_name(document: dict[str, Any], row: Any) -> None:
-    """A definition keeps its name; raises Refused."""
+    """Check that the document keeps the name of its definition.
+
+    Raises:
+        RequestRefused: when the name differs.
+    """
     if document.get("name") != row.name:
-        message = _("A definition keeps its name, %(name)s. To give it another, create a new definition.")
+        message = _("The name %(name)s cannot be changed. Create a new definition instead.")
         raise RequestRefused(message % {"name": row.name})

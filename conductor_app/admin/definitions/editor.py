@@ -1,4 +1,4 @@
-"""The editor of definitions: offered, checked while somebody types, kept as a draft, reviewed, merged, saved."""
+"""The editor of definitions: checks while the user types, drafts, review before saving, merge of conflicts."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +24,7 @@ from .form import OVERWRITE, DefinitionForm
 
 @dataclass(frozen=True, slots=True)
 class EditingStart:
-    """What an editing begins with. `base`: the state of the definition by which a change by others is noticed."""
+    """Initial text of the editor. `base`: the state of the definition, to detect concurrent changes."""
 
     text: str
     base: str
@@ -32,7 +32,7 @@ class EditingStart:
 
 
 class EditorPages:
-    """The pages of the editor; the admin of each kind of definition says how to save and what to compare with."""
+    """Pages of the editor. The admin of each kind of definition implements saving and comparing."""
 
     kind = ""
     sample: dict[str, Any] = {}
@@ -48,29 +48,29 @@ class EditorPages:
         ]
 
     def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
-        """A new definition: from the sample, or from another one (`?like=…`)."""
+        """Create a definition from the sample, or from another definition (`?like=…`)."""
         require_permission(request, self.change_permission)
         return self._handle_editor(request, None)
 
     def edit(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """The document in the editor; a refused one stays as it was typed."""
+        """Edit a definition. A rejected document stays in the editor as it was typed."""
         require_permission(request, self.change_permission)
         return self._handle_editor(request, self.find_row(request, pk))
 
     def check_view(self, request: HttpRequest) -> HttpResponse:
-        """What is said about the text so far."""
+        """Return the findings for the current text."""
         require_permission(request, self.change_permission)
         return checks_response(request, self.kind) if request.method == "POST" else HttpResponseNotAllowed(["POST"])
 
     def draft(self, request: HttpRequest) -> HttpResponse:
-        """Keep what was typed, or forget it."""
+        """Save the text as a draft, or discard the draft."""
         require_permission(request, self.change_permission)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         name, by = request.GET.get("name", ""), request.user.get_username()
         if "discard" in request.POST:
             drafts.delete_draft(self.kind, name, by)
-            messages.success(request, _("The draft is forgotten."))
+            messages.success(request, _("Draft discarded."))
             return HttpResponseRedirect(request.POST["discard"] if _is_local_path(request.POST["discard"]) else "../")
         try:
             drafts.save_draft(self.kind, name, request.POST.get("document", ""), request.POST.get("base", ""), by)
@@ -101,7 +101,7 @@ class EditorPages:
     def _render_trial(
         self, request: HttpRequest, form: DefinitionForm, row: Any, editing_start: EditingStart
     ) -> HttpResponse:
-        """The text in the editor with what it would come to, tried without effect."""
+        """Show the text in the editor together with a preview of its effects. Nothing is saved."""
         self._keep_draft(request, row)
         try:
             found = self.try_document(form.cleaned_data["document"])
@@ -111,7 +111,7 @@ class EditorPages:
         return self._render_editor(request, form, row, editing_start, **found)
 
     def _load_editing_start(self, request: HttpRequest, row: Any) -> EditingStart:
-        """The draft of the person, or else what is saved."""
+        """Return the user's draft, otherwise the saved document."""
         name = row.name if row else ""
         draft = DefinitionDraft.objects.filter(kind=self.kind, name=name, author=request.user.get_username()).first()
         like = request.GET.get("like", "")
@@ -123,13 +123,13 @@ class EditorPages:
         return EditingStart(format_json(self.copy_document(other) if other else self.sample), "")
 
     def _keep_draft(self, request: HttpRequest, row: Any) -> None:
-        """Whatever was sent, JSON or not, is not lost."""
+        """Save the submitted text as a draft, whether it is valid JSON or not."""
         text, by = request.POST.get("document", ""), request.user.get_username()
         if text and len(text) <= drafts.LONGEST_DRAFT:
             drafts.save_draft(self.kind, row.name if row else "", text, request.POST.get("base", ""), by)
 
     def try_to_save(self, request: HttpRequest, form: DefinitionForm, row: Model | None) -> bool:
-        """Whether the engine has kept the document; if not, the form says why."""
+        """Save the document. Return False if the engine rejected it; the form then has the errors."""
         try:
             self.save_document(form, row, request.user.get_username())
         except ValidationFailed as failed:
@@ -156,7 +156,7 @@ class EditorPages:
         return self.render_page(request, "editor", title, **context, **more)
 
     def _render_review(self, request: HttpRequest, form: DefinitionForm, row: Any) -> TemplateResponse:
-        """What saving would change: in sentences and in lines, with what is to be said about it."""
+        """Show what saving would change, as a summary and as a diff, with findings."""
         document, submitted_text = form.cleaned_data["document"], form.data["document"]
         before = row.document if row else {}
         context = {
@@ -171,7 +171,7 @@ class EditorPages:
         return self.render_page(request, "review", title, heading=self.new_title, **context)
 
     def _render_conflict(self, request: HttpRequest, form: DefinitionForm, row: Any) -> TemplateResponse:
-        """Somebody was faster: both texts beside each other, to be merged by hand."""
+        """Show both texts after a concurrent change, to be merged by the user."""
         self._keep_draft(request, row)
         newest = self.load_latest(row)
         context = {
@@ -179,27 +179,31 @@ class EditorPages:
             "row": row,
             "theirs": format_json(newest.document),
             "newest": newest,
-            "who": newest.updated_by or newest.created_by or _("Somebody"),
+            "who": newest.updated_by or newest.created_by or _("Another user"),
             "base": self.base_revision(row),
             "changes": semantic_changes(newest.document, form.cleaned_data["document"]),
         }
         return self.render_page(
-            request, "conflict", _("%(name)s was changed meanwhile") % {"name": row.name}, **context
+            request, "conflict", _("%(name)s was changed in the meantime") % {"name": row.name}, **context
         )
 
     def try_document(self, document: dict[str, Any]) -> dict[str, Any]:
-        """What a text would come to. Raises Refused."""
+        """Preview the effects of a document.
+
+        Raises:
+            RequestRefused: when the engine rejects the document.
+        """
         return {}
 
     def get_drawings(self, result: Any) -> dict[str, Any]:
-        """What is drawn beside the text."""
+        """Return the drawings beside the text."""
         return {}
 
     def get_impact(self, row: Any, document: dict[str, Any]) -> dict[str, Any]:
-        """What saving would mean beyond the text."""
+        """Return the effects of saving that the diff does not show."""
         return {"overwrites": OVERWRITE}
 
 
 def _is_local_path(address: str) -> bool:
-    """Whether an address is a path on this server."""
+    """Return True if the address is a path on this server."""
     return address.startswith("/") and url_has_allowed_host_and_scheme(address, allowed_hosts=None)

@@ -1,4 +1,4 @@
-"""The form of a definition: its document, what saving means, and why."""
+"""Forms that edit a definition: its document, the version to save, and the reason."""
 
 from typing import Any
 
@@ -15,31 +15,29 @@ NEW_VERSION, OVERWRITE = "new", "overwrite"
 
 
 class DefinitionForm(forms.Form):
-    """A definition as JSON."""
+    """A definition as JSON text."""
 
     document = JsonDocumentField(label=gettext_lazy("Definition"))
     reason = forms.CharField(
         required=False,
         max_length=500,
         label=gettext_lazy("Reason"),
-        help_text=gettext_lazy("Kept with the version and in the audit."),
+        help_text=gettext_lazy("Saved with the version and in the audit log."),
     )
     base = forms.CharField(widget=forms.HiddenInput, required=False, max_length=64)
     checked: CheckResult | None = None
 
     def show_errors(self, complaints: list[ValidationError]) -> None:
-        """Show every complaint with the line that it speaks of."""
-        said = [LintFinding(ERROR, "refused", each.path, each.message) for each in complaints]
-        self.checked = CheckResult(None, place_findings(said, self.data.get("document", "")))
+        """Show the errors of the engine at their lines."""
+        findings = [LintFinding(ERROR, "refused", each.path, each.message) for each in complaints]
+        self.checked = CheckResult(None, place_findings(findings, self.data.get("document", "")))
         count = len(complaints)
-        said = ngettext(
-            "%(count)s thing is wrong with this definition.", "%(count)s things are wrong with this definition.", count
-        )
-        self.add_error("document", said % {"count": count})
+        message = ngettext("%(count)s error in this definition.", "%(count)s errors in this definition.", count)
+        self.add_error("document", message % {"count": count})
 
 
 class WorkflowEditForm(DefinitionForm):
-    """A workflow definition that exists: saved beside its old version, or over it."""
+    """An existing workflow definition, saved as a new version or over its version."""
 
     save_as = forms.ChoiceField(widget=forms.RadioSelect, label=gettext_lazy("Save as"), required=False)
 
@@ -48,12 +46,12 @@ class WorkflowEditForm(DefinitionForm):
         self.fields["save_as"].choices = [
             (
                 NEW_VERSION,
-                _("Version %(next)s, a new one. Runs and clients that name version %(version)s keep it.")
+                _("New version %(next)s (version %(version)s stays available)")
                 % {"next": next_version, "version": version},
             ),
             (
                 OVERWRITE,
-                _("Version %(version)s, over what is there. Runs that have started keep the document they began with.")
+                _("Overwrite version %(version)s (active runs keep the document that they started with)")
                 % {"version": version},
             ),
         ]

@@ -1,4 +1,4 @@
-"""Form templates of HUMAN tasks: a list of their versions, and an editor that takes their JSON."""
+"""Form templates of HUMAN tasks: a list of their versions, and a JSON editor."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ SAMPLE = {
 
 
 class FormTemplatesPage(Page):
-    """All form templates, each version in a row."""
+    """List of all versions of all form templates."""
 
     name, permission = "form_templates", VIEW_PERMISSION
     title = gettext_lazy("Form templates")
@@ -59,16 +59,19 @@ class FormTemplatesPage(Page):
 
 
 class TemplateForm(forms.Form):
-    """A template as JSON, and why it is saved."""
+    """A template as JSON text, and the reason for saving it."""
 
     document = JsonDocumentField(label=gettext_lazy("Template"))
     reason = forms.CharField(
-        label=gettext_lazy("Reason"), required=False, max_length=500, help_text=gettext_lazy("For the audit.")
+        label=gettext_lazy("Reason"),
+        required=False,
+        max_length=500,
+        help_text=gettext_lazy("Recorded in the audit log."),
     )
 
 
 class _TemplateEditorPage(ObjectPage):
-    """The form, for a new template and for a stored version."""
+    """Form for a new template or a stored version."""
 
     template = "ops/definition/form_template.html"
 
@@ -84,7 +87,7 @@ class _TemplateEditorPage(ObjectPage):
         require_permission(request, CHANGE_PERMISSION if row is not None and act != "new_version" else ADD_PERMISSION)
         form = TemplateForm(request.POST)
         if form.is_valid() and (saved := self._save(request, form, row, act == "new_version")):
-            messages.success(request, _("The form template %(template)s is saved.") % {"template": saved})
+            messages.success(request, _("Form template %(template)s saved.") % {"template": saved})
             return HttpResponseRedirect(reverse("admin:form_template", args=[saved.pk]))
         return self._page_context(request, row, form)
 
@@ -93,10 +96,10 @@ class _TemplateEditorPage(ObjectPage):
     ) -> FormTemplate | None:
         document, by = form.cleaned_data["document"], request.user.get_username()
         if row is not None:
-            # The page is one version's: another name or version is another template's.
+            # The page edits one version. Another name or version belongs to another template.
             document = {**document, "name": row.name, "version": row.version}
         elif _exists(document):
-            form.add_error("document", _("This version exists already: edit it, or leave the version out."))
+            form.add_error("document", _("This version already exists. Edit it, or omit the version."))
             return None
         try:
             is_new = is_new or (row is None and not document.get("version"))
@@ -115,7 +118,7 @@ class _TemplateEditorPage(ObjectPage):
         try:
             reason = request.POST.get("reason", "").strip()[:500]
             form_templates.delete_template(row.name, row.version, request.user.get_username(), reason)
-            messages.success(request, _("The form template %(template)s is deleted.") % {"template": row})
+            messages.success(request, _("Form template %(template)s deleted.") % {"template": row})
         except RequestRefused as refused:
             show_refusal(request, refused)
         return HttpResponseRedirect(reverse("admin:form_templates"))
@@ -137,13 +140,13 @@ class _TemplateEditorPage(ObjectPage):
 
 
 class NewFormTemplatePage(_TemplateEditorPage):
-    """A new template."""
+    """Page that creates a form template."""
 
     name, permission, route = "form_template_new", ADD_PERMISSION, "form_templates/new/"
 
 
 class FormTemplatePage(_TemplateEditorPage):
-    """One version of a template: its JSON, and the form that people see."""
+    """Page of one version of a template: its JSON, and a preview of the form."""
 
     name, permission, route = "form_template", VIEW_PERMISSION, "form_templates/<int:template_id>/"
 
@@ -155,7 +158,7 @@ def _find_template(url_kwargs: dict[str, Any]) -> FormTemplate | None:
         FormTemplate.objects.filter(pk=url_kwargs["template_id"]).first() if url_kwargs["template_id"] < 2**62 else None
     )
     if row is None:
-        raise NotFound(_("There is no such form template: it may have been deleted."))
+        raise NotFound(_("No such form template. It may have been deleted."))
     return row
 
 

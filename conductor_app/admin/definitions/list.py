@@ -1,4 +1,4 @@
-"""The list of workflow definitions: the newest version of each, how it is used, how it fares, what deserves a look."""
+"""The list of workflow definitions: newest versions, usage, failure rates and warnings."""
 
 from collections.abc import Mapping
 
@@ -30,7 +30,7 @@ FLAG_ICONS = {"broken reference": "failed", "unused": "skipped"}
 
 
 class CatalogList(BoundedChangeList):
-    """A page of definitions with what is to be said of each, worked out together."""
+    """A page of workflow definitions with their catalog entries, which are loaded together."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -41,7 +41,7 @@ class CatalogList(BoundedChangeList):
 
 
 class VersionsFilter(admin.SimpleListFilter):
-    """The newest version of each, unless all are asked for."""
+    """Show only the newest version of each definition by default."""
 
     title, parameter_name = gettext_lazy("versions"), "versions"
 
@@ -59,23 +59,23 @@ class VersionsFilter(admin.SimpleListFilter):
 
 
 class ArchiveFilter(admin.SimpleListFilter):
-    """What is in use, unless what is archived is asked for."""
+    """Hide archived definitions by default."""
 
-    title, parameter_name = gettext_lazy("shelf"), "shelf"
+    title, parameter_name = gettext_lazy("status"), "shelf"
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
         return [("archived", _("Archived"))]
 
     def choices(self, changelist: BoundedChangeList):
         for choice in super().choices(changelist):
-            yield choice | ({"display": _("In use")} if choice["query_string"].find("shelf=") < 0 else {})
+            yield choice | ({"display": _("Active")} if choice["query_string"].find("shelf=") < 0 else {})
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
         return queryset.filter(archived_at__isnull=self.value() != "archived")
 
 
 class CatalogTaskList(BoundedChangeList):
-    """A page of task definitions with what is to be said of each, worked out together."""
+    """A page of task definitions with their catalog entries."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -86,7 +86,7 @@ class CatalogTaskList(BoundedChangeList):
 
 
 def render_flags(flags: Mapping[str, str]) -> SafeString:
-    """What deserves a look, each with why."""
+    """Return the warnings of a definition, each with its explanation as tooltip."""
     marks = (
         (why.replace("`", ""), render_pill(FLAG_TONES[flag], str(FLAG_LABELS[flag]), FLAG_ICONS.get(flag, "warning")))
         for flag, why in flags.items()
@@ -95,7 +95,7 @@ def render_flags(flags: Mapping[str, str]) -> SafeString:
 
 
 class CatalogColumns:
-    """The columns of that list."""
+    """The columns of the list of workflow definitions."""
 
     @admin.display(description=gettext_lazy("name"))
     def shelf(self, row: WorkflowDefinition) -> SafeString:
@@ -122,6 +122,6 @@ class CatalogColumns:
     def p95(self, row: WorkflowDefinition) -> str:
         return "–" if row.catalog_entry.health.p95_ms is None else format_duration(row.catalog_entry.health.p95_ms)
 
-    @admin.display(description=gettext_lazy("why"))
+    @admin.display(description=gettext_lazy("change note"))
     def why(self, row: WorkflowDefinition) -> str:
         return row.catalog_entry.reason or "–"

@@ -1,4 +1,4 @@
-"""What the editor shows for a new definition: the smallest that works, with what most people fill in."""
+"""Sample documents for new definitions: the smallest that work, with the most common fields."""
 
 from ...core.step_structure import DEFAULT_TYPE
 

@@ -1,4 +1,4 @@
-"""Trying a workflow before anybody relies on it: nothing is kept but the cases that somebody asks to keep."""
+"""The simulator: executes a definition without saving anything, except test cases that the user saves."""
 
 from typing import Any
 
@@ -28,13 +28,17 @@ PERMISSIONS = ("conductor.change_workflowdefinition", "conductor.execute_workflo
 
 
 class SimulatorPages:
-    """The page that tries a definition out."""
+    """Page that simulates a definition."""
 
     def simulator_urls(self) -> list[URLPattern]:
         return [path("<int:pk>/try/", self.admin_site.admin_view(self.simulate), name="simulator")]
 
     def simulate(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """The form, and what became of what was sent."""
+        """Show the form, and the result of the submitted simulation.
+
+        Raises:
+            PermissionDenied: when the user may neither start runs nor edit definitions.
+        """
         if not any(map(request.user.has_perm, PERMISSIONS)):
             raise PermissionDenied(PERMISSIONS[0])
         row = self.find_row(request, pk)
@@ -65,7 +69,7 @@ class SimulatorPages:
         return form_from_case(trial, case.input, case.outcomes) if case else trial
 
     def _simulate(self, trial: SimulationForm) -> tuple[Any, str]:
-        """The execution with those of its sub-workflows, or why there is none."""
+        """Return the execution with its sub-workflows, or the reason why the simulation failed."""
         if not trial.is_valid():
             return None, ""
         try:
@@ -80,13 +84,13 @@ class SimulatorPages:
     ) -> HttpResponse:
         name, by = request.POST.get("case_name", ""), request.user.get_username()
         outcomes = {ref: list(outcome) for ref, outcome in trial.outcomes.items()}
-        kept = {
+        case = {
             "input": trial.parsed_input,
             "outcomes": outcomes,
             "expected": simulation_cases.case_outcome(execution[0]),
         }
         try:
-            drafts.save_case(row.name, name, kept, by)
+            drafts.save_case(row.name, name, case, by)
         except RequestRefused as refused:
             return self._render_page(request, row, trial, execution, "", refused.message)
         messages.success(request, _case_saved_message(name, row))
@@ -100,11 +104,12 @@ class SimulatorPages:
         return HttpResponseRedirect(reverse("admin:simulator", args=[row.pk]))
 
     def _set_save_requirement(self, request: HttpRequest, row: WorkflowDefinition) -> HttpResponse:
-        """Whether cases that differ hold the definition back."""
+        """Set whether saving the definition requires that all test cases pass."""
         require_permission(request, self.change_permission)
         holds = request.POST.get("cases_hold") == "block"
         drafts.set_save_requirement(row.name, holds, request.user.get_username())
-        messages.success(request, _("It is not saved while a case differs.") if holds else _("Cases only warn."))
+        message = _("Saving now requires that all test cases pass.") if holds else _("Test cases only warn.")
+        messages.success(request, message)
         return HttpResponseRedirect(reverse("admin:simulator", args=[row.pk]))
 
     def _render_page(
@@ -117,9 +122,9 @@ class SimulatorPages:
         fault: str = "",
     ) -> HttpResponse:
         until = request.POST.get("until", "")
-        whole, children = execution or (None, {})
+        simulation, children = execution or (None, {})
         moment = int(until) if until.isdecimal() and len(until) < 6 else None
-        report = simulation_report(whole, trial.document, moment, children)
+        report = simulation_report(simulation, trial.document, moment, children)
         context = {
             "row": row,
             "trial": trial,
@@ -137,22 +142,22 @@ class SimulatorPages:
             "last": recent_starts(row.name),
             "query": request.META.get("QUERY_STRING", ""),
         }
-        return self.render_page(request, "simulator", _("Try %(name)s") % {"name": row.name}, **context)
+        return self.render_page(request, "simulator", _("Test %(name)s") % {"name": row.name}, **context)
 
 
 def _inner_pictures(trial: SimulationForm, report: SimulationReport | None) -> list[tuple[str, str, Diagram]]:
-    """The sub-workflows that were played, in the order of their steps: the way there, the name, the picture."""
+    """Return the simulated sub-workflows in the order of their steps: path, name and diagram."""
     if report is None:
         return []
     return [
-        (way, str(inner.document.get("name") or way), draw_definition(inner.document, report.inner[way]))
-        for way, inner in trial.inner.items()
-        if way in report.inner
+        (prefix, str(inner.document.get("name") or prefix), draw_definition(inner.document, report.inner[prefix]))
+        for prefix, inner in trial.inner.items()
+        if prefix in report.inner
     ]
 
 
 def _select_document(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, Any], str]:
-    """The definition, or somebody's draft of it (`?draft`)."""
+    """Return the saved definition, or the user's draft (`?draft`), with a note for the page."""
     if "draft" not in request.GET:
         return row.document, ""
     draft = DefinitionDraft.objects.filter(kind="workflow", name=row.name, author=request.user.get_username()).first()
@@ -161,12 +166,12 @@ def _select_document(request: HttpRequest, row: WorkflowDefinition) -> tuple[dic
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
-        return row.document, _("You have no draft of it that is JSON; this is the saved version.")
-    return document, _("This tries your draft, which is not saved yet.")
+        return row.document, _("You have no draft with valid JSON. This is the saved version.")
+    return document, _("This tests your draft, which is not saved yet.")
 
 
 def _case_saved_message(name: str, row: WorkflowDefinition) -> str:
-    message = _("The case %(case)s is kept: it is tried again whenever %(name)s is saved.")
+    message = _("Test case %(case)s saved. It runs on every save of %(name)s.")
     return message % {"case": name.strip(), "name": row.name}
 
 
@@ -175,11 +180,11 @@ def _all_steps(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _suggest_input(request: HttpRequest, row: WorkflowDefinition, document: dict[str, Any]) -> Any:
-    """That of a run (`?like=`), of the last one, from the schema, or the names that are expected."""
+    """Return the input of a run (`?like=`) or of the latest run, otherwise a sample from schema or input names."""
     like = request.GET.get("like", "")
     newest = recent_starts(row.name)[:1]
-    chosen = like or (newest[0].pk if newest else "")
-    found = start_to_repeat(row.name, chosen) if chosen else None
+    run_id = like or (newest[0].pk if newest else "")
+    found = start_to_repeat(row.name, run_id) if run_id else None
     if found is not None and found.has_input:
         return found.input
     schema = document.get("inputSchema")
@@ -191,7 +196,7 @@ def _suggest_input(request: HttpRequest, row: WorkflowDefinition, document: dict
 
 
 def _output_tree(report: SimulationReport | None) -> dict[str, Any]:
-    """What went in and came out, as trees."""
+    """Return input and output as trees."""
     if report is None:
         return {}
     return {"output": render_tree(report.output)}

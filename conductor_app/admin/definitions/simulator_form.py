@@ -1,4 +1,4 @@
-"""The form of the simulator: an input, and for every step that somebody outside ends, how it ends."""
+"""The form of the simulator: an input, and a mock result for each step that the engine does not complete itself."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -29,19 +29,19 @@ from ..json_editor import format_json
 MAX_REPETITIONS = 50
 MAX_STEPS = 300
 OUTCOME_LABELS = {
-    GIVES: gettext_lazy("completes and gives"),
-    FAILS: gettext_lazy("fails, then completes and gives"),
-    FAILS_FOR_GOOD: gettext_lazy("fails for good"),
-    TIMES_OUT: gettext_lazy("times out"),
-    STAYS: gettext_lazy("stays open"),
-    SIMULATED_TYPES: gettext_lazy("is played itself"),
+    GIVES: gettext_lazy("Completes with"),
+    FAILS: gettext_lazy("Fails, then completes with"),
+    FAILS_FOR_GOOD: gettext_lazy("Fails (terminal)"),
+    TIMES_OUT: gettext_lazy("Times out"),
+    STAYS: gettext_lazy("Stays open"),
+    SIMULATED_TYPES: gettext_lazy("Simulated"),
 }
-"""What a step can come to, in words; the last is for sub-workflows alone."""
+"""The possible results of a step. The last one applies only to sub-workflows."""
 
 
 @dataclass(slots=True)
 class StepChoice:
-    """One step in the form: how it ends, what it gives, where that comes from, and what is wrong with it."""
+    """One step of the form: its mock result, the source of the sample output, and the error of the typed output."""
 
     ref: str
     name: str
@@ -55,18 +55,18 @@ class StepChoice:
 
     @property
     def outcome_choices(self) -> list[tuple[str, Any]]:
-        """What it can come to."""
-        return [(kind, words) for kind, words in OUTCOME_LABELS.items() if kind != SIMULATED_TYPES or self.is_workflow]
+        """Return the possible results of the step."""
+        return [(kind, label) for kind, label in OUTCOME_LABELS.items() if kind != SIMULATED_TYPES or self.is_workflow]
 
     @property
     def depth(self) -> int:
-        """In how many sub-workflows it stands."""
+        """Return the number of sub-workflows around the step."""
         return self.ref.count(INSIDE)
 
 
 @dataclass(slots=True)
 class SimulationForm:
-    """A try that is being put together."""
+    """A simulation that the user is configuring."""
 
     document: dict[str, Any]
     input: str
@@ -77,7 +77,7 @@ class SimulationForm:
     parsed_input: dict[str, Any] = field(default_factory=dict)
 
     def is_valid(self) -> bool:
-        """Whether it can be tried; reads what was typed."""
+        """Parse the typed values. Return True if the simulation can run."""
         try:
             self.parsed_input = parse_object(self.input)
         except ValueError as fault:
@@ -91,18 +91,22 @@ class SimulationForm:
 
 
 def parse_object(text: str) -> dict[str, Any]:
-    """The JSON object in a text, empty for an empty text; raises ValueError with the place of a fault."""
+    """Parse a JSON object. Empty text is an empty object.
+
+    Raises:
+        ValueError: when the text is not a JSON object; the message has the position of the error.
+    """
     if not text.strip():
         return {}
     try:
         value = parse_json_value(text)
     except json.JSONDecodeError as fault:
         facts = {"message": fault.msg, "line": fault.lineno, "column": fault.colno}
-        raise ValueError(_("This is not JSON: %(message)s at line %(line)s, column %(column)s.") % facts) from None
+        raise ValueError(_("Invalid JSON: %(message)s at line %(line)s, column %(column)s.") % facts) from None
     except RecursionError:
-        raise ValueError(_("This is nested too deeply.")) from None
+        raise ValueError(_("The document is nested too deeply.")) from None
     if not isinstance(value, dict):
-        raise ValueError(_("This must be a JSON object."))
+        raise ValueError(_("Enter a JSON object."))
     return value
 
 
@@ -113,9 +117,9 @@ def new_simulation_form(
     tasks: Mapping[str, Mapping[str, Any]],
     inner: Mapping[str, InnerWorkflow],
 ) -> SimulationForm:
-    """A try as it is offered: every step gives what it gave lately, or else what its definition promises.
+    """Return the initial form: every step has its latest output, otherwise a sample from its definition.
 
-    `inner`: the sub-workflows that are known, by the way to their steps.
+    `inner`: the known sub-workflows by the path of their steps.
     """
     return SimulationForm(
         document, format_json(input), list(_step_choices(document, recorded, tasks, inner, ""))[:MAX_STEPS], inner
@@ -127,12 +131,12 @@ def _step_choices(
     recorded: Mapping[str, Any],
     tasks: Mapping[str, Mapping[str, Any]],
     inner: Mapping[str, InnerWorkflow],
-    way: str,
+    prefix: str,
 ) -> Iterator[StepChoice]:
     for spot in steps_needing_outcome(document):
-        ref, output = f"{way}{spot.ref}", _default_choice(spot.ref, tasks.get(spot.name) or {}, recorded)
+        ref, output = f"{prefix}{spot.ref}", _default_choice(spot.ref, tasks.get(spot.name) or {}, recorded)
         if structure_of_step(spot.step).flow is Flow.DYNAMIC_FORK:
-            output = {}, _("each of its branches")
+            output = {}, _("for each branch")
         found = inner.get(ref)
         how = SIMULATED_TYPES if found is not None and spot.ref not in recorded else GIVES
         yield StepChoice(
@@ -144,18 +148,18 @@ def _step_choices(
 
 def _default_choice(ref: str, definition: Mapping[str, Any], recorded: Mapping[str, Any]) -> tuple[Any, str]:
     if ref in recorded:
-        return recorded[ref], _("as in its last run")
+        return recorded[ref], _("From last run")
     schema = definition.get("outputSchema")
     if isinstance(schema, Mapping) and isinstance(sample := sample_from_schema(schema.get("data")), dict):
-        return sample, _("from its output schema")
+        return sample, _("From output schema")
     keys = definition.get("outputKeys")
     if isinstance(keys, list) and keys:
-        return {str(key): "" for key in keys}, _("from its output keys")
-    return {}, _("nothing known")
+        return {str(key): "" for key in keys}, _("From output keys")
+    return {}, _("No sample")
 
 
 def submitted_form(form: SimulationForm, submitted: Mapping[str, str]) -> SimulationForm:
-    """The try with what was sent; steps that the form did not know stay as they are offered."""
+    """Return the form with the submitted values. Unknown steps keep their initial values."""
     form.input = submitted.get("input", form.input)
     for choice in form.steps:
         how = submitted.get(f"how.{choice.ref}", choice.how)
@@ -164,20 +168,20 @@ def submitted_form(form: SimulationForm, submitted: Mapping[str, str]) -> Simula
         choice.times = min(int(times), MAX_REPETITIONS) if times.isdecimal() and len(times) < 6 else 1
         output = submitted.get(f"output.{choice.ref}", choice.output).replace("\r\n", "\n")
         if output != choice.output:
-            choice.output, choice.source = output, _("as typed")
+            choice.output, choice.source = output, _("Edited")
     return form
 
 
 def form_from_case(form: SimulationForm, input: Any, outcomes: Mapping[str, Any]) -> SimulationForm:
-    """The try as a case has kept it."""
+    """Return the form with the values of a test case."""
     form.input = format_json(input)
     for choice in form.steps:
         if choice.ref in outcomes:
-            kept = SimulatedOutcome(*outcomes[choice.ref])
+            saved = SimulatedOutcome(*outcomes[choice.ref])
             choice.how, choice.times, choice.output, choice.source = (
-                kept.how,
-                kept.times,
-                format_json(kept.output or {}),
-                _("kept"),
+                saved.how,
+                saved.times,
+                format_json(saved.output or {}),
+                _("From test case"),
             )
     return form

@@ -1,4 +1,4 @@
-"""Starting a run by hand: the form, the same call for clients, and what the engine says to it."""
+"""Page that starts a run: the form, the same API call, and the errors of the engine."""
 
 from typing import Any
 
@@ -23,13 +23,13 @@ MAX_VERSIONS = 100
 
 
 class StartPages:
-    """The page that starts a run of a definition."""
+    """Page that starts a run of a definition."""
 
     def start_urls(self) -> list[URLPattern]:
         return [path("<int:pk>/start/", self.admin_site.admin_view(self.start), name="start_run")]
 
     def start(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """The form; sent, it starts a run or says at its fields why not."""
+        """Show the form, or start a run. A rejected form is shown again with the errors at their fields."""
         require_permission(request, PERMISSION)
         row = self.find_row(request, pk)
         if request.method != "POST":
@@ -43,7 +43,7 @@ class StartPages:
         return self._render_form(request, row, start, [])
 
     def _start_run(self, request: HttpRequest, start: StartInput) -> str:
-        """The id of the run, or nothing where the engine has refused."""
+        """Start the run and return its id. Return an empty string if the engine rejected the request."""
         by, reason = request.user.get_username(), start.form.cleaned_data["reason"]
         try:
             run_id, is_new = start_by_hand(start.request(), by, reason)
@@ -56,7 +56,7 @@ class StartPages:
         except RequestRefused as refused:
             start.add_error("", refused.message)
         else:
-            message = _("The run is started.") if is_new else _("This key has started a run before: here it is.")
+            message = _("Run started.") if is_new else _("This key was used before. This is the existing run.")
             messages.success(request, message)
             return run_id
         return ""
@@ -88,20 +88,20 @@ def _is_complete(start: StartInput) -> bool:
 
 
 def _initial_values(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict[str, Any], list[str]]:
-    """What the form begins with: that of another run, if the address names one."""
+    """Return the initial values, those of another run if the address names one, and notes for the page."""
     initial: dict[str, Any] = {"mode": request.GET.get("mode", "form")}
     like = request.GET.get("like", "").strip()
     if not like:
         return initial, []
     found = start_to_repeat(row.name, like)
     if found is None:
-        return initial, [_("There is no run %(id)s of %(name)s.") % {"id": like[:64], "name": row.name}]
+        return initial, [_("No such run of %(name)s: %(id)s.") % {"id": like[:64], "name": row.name}]
     run = found.run
     domains = "\n".join(f"{task} = {domain}" for task, domain in (run.domains or {}).items())
     initial |= {"correlation_id": run.correlation_id, "priority": run.priority, "domains": domains}
     initial["labels"] = ", ".join(run.labels.order_by("name").values_list("name", flat=True))
     if not found.has_input:
-        return initial, [_("The input of that run is too large for a form: take it from the run's page.")]
+        return initial, [_("The input of that run is too large for a form. Copy it from the run's page.")]
     is_masked = f'"{HIDDEN}"' in (dumps(found.input) or "")
-    notes = [_("What the definition masks was not taken over: type anew what reads ***.")] if is_masked else []
+    notes = [_("Masked values were not copied. Replace each *** with a value.")] if is_masked else []
     return initial | {"input": found.input}, notes

@@ -1,4 +1,4 @@
-"""The form that starts a run: the input field by field or as JSON, and what else a start may say."""
+"""The form that starts a run: its input as form or JSON, and the other options of a start."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,20 +16,20 @@ from ...models import WorkflowDefinition
 from ..document_form import AS_FORM, DocumentForm
 
 IDEMPOTENCY_STRATEGIES = (
-    ("FAIL", gettext_lazy("is refused, whatever became of the first run")),
-    ("RETURN_EXISTING", gettext_lazy("starts nothing and leads to the first run")),
-    ("FAIL_ON_RUNNING", gettext_lazy("is refused while the first run is open; afterwards it starts a new one")),
+    ("FAIL", gettext_lazy("Reject always")),
+    ("RETURN_EXISTING", gettext_lazy("Return the existing run")),
+    ("FAIL_ON_RUNNING", gettext_lazy("Reject while running")),
 )
 
 
 class StartForm(forms.Form):
-    """Everything about a start but its input."""
+    """Options of a start, without the input."""
 
     correlation_id = forms.CharField(required=False, max_length=512, label=gettext_lazy("Correlation id"))
     priority = forms.IntegerField(required=False, min_value=0, max_value=99, label=gettext_lazy("Priority"), initial=0)
     idempotency_key = forms.CharField(required=False, max_length=255, label=gettext_lazy("Idempotency key"))
     idempotency_strategy = forms.ChoiceField(
-        required=False, choices=IDEMPOTENCY_STRATEGIES, initial="FAIL", label=gettext_lazy("Used again, it")
+        required=False, choices=IDEMPOTENCY_STRATEGIES, initial="FAIL", label=gettext_lazy("If the key was used before")
     )
     domains = forms.CharField(
         required=False,
@@ -45,57 +45,71 @@ class StartForm(forms.Form):
     reason = forms.CharField(required=False, max_length=500, label=gettext_lazy("Reason"))
 
     def clean_labels(self) -> list[str]:
-        """Labels with commas between them."""
+        """Parse comma-separated labels.
+
+        Raises:
+            ValidationError: when a label is invalid, or there are too many.
+        """
         try:
             return clean_labels(label for label in self.cleaned_data["labels"].split(",") if label.strip())
         except Invalid as refused:
             raise forms.ValidationError(refused.message) from refused
 
     def clean_starts_at(self) -> int:
-        """In milliseconds; 0 is now."""
+        """Return the start time in milliseconds, 0 for now.
+
+        Raises:
+            ValidationError: when the time has passed.
+        """
         moment = self.cleaned_data["starts_at"]
         at = round(moment.timestamp() * 1000) if moment else 0
         if at and at <= clock.now():
-            raise forms.ValidationError(_("That moment has passed."))
+            raise forms.ValidationError(_("Enter a time in the future."))
         return at
 
     def clean_domains(self) -> dict[str, str]:
-        """`task = domain`, a line each."""
+        """Parse `task = domain` pairs, one per line.
+
+        Raises:
+            ValidationError: when a line is invalid.
+        """
         pairs: dict[str, str] = {}
         for number, line in enumerate(self.cleaned_data["domains"].splitlines(), 1):
             if not line.strip():
                 continue
             task, sign, domain = (part.strip() for part in line.partition("="))
             if not (sign and task and domain):
-                raise forms.ValidationError(_("Line %(number)s is not like `task = domain`.") % {"number": number})
+                raise forms.ValidationError(_("Line %(number)s must look like `task = domain`.") % {"number": number})
             pairs[task] = domain
         return pairs
 
 
 class StartInput(DocumentForm):
-    """A start that is being put together, from an address or from what was sent: the input, and all the rest."""
+    """Start of a run, from an address or a submitted form: the input and the options."""
 
-    def __init__(self, row: WorkflowDefinition, submitted: Mapping[str, str] | None, given: Mapping[str, Any]) -> None:
-        """`given`: what the form begins with: `input`, `correlation_id` …; `mode`: as form or as JSON."""
+    def __init__(
+        self, row: WorkflowDefinition, submitted: Mapping[str, str] | None, initial: Mapping[str, Any]
+    ) -> None:
+        """Create the form. `initial`: values such as `input` and `correlation_id`, and `mode` (`form` or `json`)."""
         schema = row.document.get("inputSchema")
         super().__init__(
             "input",
             _("Input"),
             schema.get("data") if isinstance(schema, Mapping) else None,
             submitted,
-            given=given.get("input"),
+            given=initial.get("input"),
             blank=_blank_input(row),
-            mode=given.get("mode", AS_FORM),
+            mode=initial.get("mode", AS_FORM),
         )
-        self.row, self.form = row, StartForm(submitted, initial={**given, "input": ""})
+        self.row, self.form = row, StartForm(submitted, initial={**initial, "input": ""})
 
     def is_valid(self) -> bool:
-        """Whether a start can be asked for."""
+        """Parse the submitted values. Return True if the run can be requested."""
         is_document = super().is_valid()
         return self.form.is_valid() and is_document
 
     def request(self) -> StartRequest:
-        """The start as the engine hears it."""
+        """Return the request to the engine."""
         values = self.form.cleaned_data if self.form.is_bound else self.form.initial
         return StartRequest(
             name=self.row.name,
@@ -112,8 +126,8 @@ class StartInput(DocumentForm):
 
 
 def _blank_input(row: WorkflowDefinition) -> dict[str, Any]:
-    """The names that the definition expects, where it has no schema."""
+    """Return the input names of a definition without schema, with empty values or those of its input template."""
     names = row.document.get("inputParameters")
     template = row.document.get("inputTemplate")
-    known = template if isinstance(template, Mapping) else {}
-    return {str(name): known.get(name, "") for name in names} if isinstance(names, list) else {}
+    defaults = template if isinstance(template, Mapping) else {}
+    return {str(name): defaults.get(name, "") for name in names} if isinstance(names, list) else {}

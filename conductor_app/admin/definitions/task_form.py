@@ -1,4 +1,4 @@
-"""A task definition as a form: its retries, time limits and limits, drawn; what the form does not show stays."""
+"""A task definition as a form with drawings of its retries and limits. Fields that the form lacks are kept."""
 
 from typing import Any
 
@@ -15,72 +15,74 @@ from ..json_editor import format_json
 from .task_drawings import task_drawings
 
 RETRY_LOGICS = (
-    ("FIXED", gettext_lazy("the same each time")),
-    ("LINEAR_BACKOFF", gettext_lazy("longer by the same amount each time")),
-    ("EXPONENTIAL_BACKOFF", gettext_lazy("multiplied each time")),
+    ("FIXED", gettext_lazy("Fixed")),
+    ("LINEAR_BACKOFF", gettext_lazy("Linear")),
+    ("EXPONENTIAL_BACKOFF", gettext_lazy("Exponential")),
 )
 TIMEOUT_POLICIES = (
-    ("TIME_OUT_WF", gettext_lazy("the run times out")),
-    ("RETRY", gettext_lazy("another attempt is made")),
-    ("ALERT_ONLY", gettext_lazy("it is only counted")),
+    ("TIME_OUT_WF", gettext_lazy("TIME_OUT_WF – time out the run")),
+    ("RETRY", gettext_lazy("RETRY – make another attempt")),
+    ("ALERT_ONLY", gettext_lazy("ALERT_ONLY – count only")),
 )
 MAX_INTEGER = 2**31 - 1
 
 CHOICE_FIELDS = ("retryLogic", "timeoutPolicy")
 CHOICE_DEFAULTS = {name: default for name, _read, default in TASK_DEFINITION if name in CHOICE_FIELDS}
-"""What holds where a document says nothing: the form's menus show it then."""
+"""Defaults of choices that a document omits. The menus show them."""
 
 
 def integer_field(label: Any, help_text: Any = "", least: int = 0) -> forms.IntegerField:
-    """A whole number that may be left out: then the server's own holds."""
+    """Return a field for an optional whole number. The server's default applies if it is empty."""
     return forms.IntegerField(required=False, min_value=least, max_value=MAX_INTEGER, label=label, help_text=help_text)
 
 
 class TaskForm(forms.Form):
-    """What most authors say of a task; the names are those of the document."""
+    """The most common fields of a task definition, under the names that they have in the document."""
 
     name = forms.CharField(max_length=255, label=gettext_lazy("Name"))
     description = forms.CharField(required=False, max_length=2_000, label=gettext_lazy("Description"))
     ownerEmail = forms.CharField(required=False, max_length=255, label=gettext_lazy("Owner"))
 
-    retryCount = integer_field(gettext_lazy("Retries after a failure"))
-    retryDelaySeconds = integer_field(gettext_lazy("Seconds before a retry"))
-    retryLogic = forms.ChoiceField(required=False, choices=RETRY_LOGICS, label=gettext_lazy("That delay is"))
+    retryCount = integer_field(gettext_lazy("Retry count"))
+    retryDelaySeconds = integer_field(gettext_lazy("Retry delay (s)"))
+    retryLogic = forms.ChoiceField(required=False, choices=RETRY_LOGICS, label=gettext_lazy("Backoff"))
     backoffScaleFactor = integer_field(
-        gettext_lazy("Growth factor"),
+        gettext_lazy("Backoff factor"),
         gettext_lazy(
-            "Above 1, a multiplied delay grows by this factor each time, the first one too; otherwise it doubles."
+            "Factor of each delay in exponential backoff, from the first retry on. With 1, each delay doubles."
         ),
         1,
     )
-    maxRetryDelaySeconds = integer_field(gettext_lazy("Longest delay in seconds"), gettext_lazy("0: without a bound."))
+    maxRetryDelaySeconds = integer_field(gettext_lazy("Maximum delay (s)"), gettext_lazy("0 = unlimited"))
     backoffJitterMs = integer_field(
-        gettext_lazy("Spread in milliseconds"), gettext_lazy("Each delay is longer by so much at most.")
+        gettext_lazy("Jitter (ms)"), gettext_lazy("Maximum random time added to each delay")
     )
 
-    pollTimeoutSeconds = integer_field(gettext_lazy("Seconds in the queue"), gettext_lazy("0: as long as it takes."))
+    pollTimeoutSeconds = integer_field(gettext_lazy("Poll timeout (s)"), gettext_lazy("0 = unlimited"))
     responseTimeoutSeconds = integer_field(
-        gettext_lazy("Seconds for the worker to answer"), gettext_lazy("Who says nothing for so long has lost it.")
+        gettext_lazy("Response timeout (s)"), gettext_lazy("Lease expires if the worker is silent this long")
     )
-    timeoutSeconds = integer_field(gettext_lazy("Seconds for one attempt"), gettext_lazy("0: without a bound."))
-    totalTimeoutSeconds = integer_field(gettext_lazy("Seconds for all attempts"), gettext_lazy("0: without a bound."))
-    timeoutPolicy = forms.ChoiceField(required=False, choices=TIMEOUT_POLICIES, label=gettext_lazy("When time is over"))
+    timeoutSeconds = integer_field(gettext_lazy("Attempt timeout (s)"), gettext_lazy("0 = unlimited"))
+    totalTimeoutSeconds = integer_field(gettext_lazy("Total timeout (s)"), gettext_lazy("0 = unlimited"))
+    timeoutPolicy = forms.ChoiceField(required=False, choices=TIMEOUT_POLICIES, label=gettext_lazy("Timeout policy"))
 
-    concurrentExecLimit = integer_field(gettext_lazy("Tasks at a time"), gettext_lazy("0: any number."))
-    rateLimitPerFrequency = integer_field(gettext_lazy("Tasks in a window"), gettext_lazy("0: any number."))
-    rateLimitFrequencyInSeconds = integer_field(gettext_lazy("Seconds of the window"), least=1)
+    concurrentExecLimit = integer_field(gettext_lazy("Concurrency limit"), gettext_lazy("0 = unlimited"))
+    rateLimitPerFrequency = integer_field(gettext_lazy("Rate limit"), gettext_lazy("Per window; 0 = unlimited"))
+    rateLimitFrequencyInSeconds = integer_field(gettext_lazy("Rate limit window (s)"), least=1)
 
     def document(self, before: dict[str, Any]) -> dict[str, Any]:
-        """The document with what was typed; a field that is left empty is left out, and so is a choice nobody made."""
+        """Return the document with the typed values, without empty fields and unchanged defaults."""
         values = {name: value for name, value in self.cleaned_data.items() if value not in (None, "")}
-        kept = {name: values.pop(name, before[name]) for name in before if name in values or name not in self.fields}
-        return kept | {name: value for name, value in values.items() if CHOICE_DEFAULTS.get(name) != value}
+        unchanged = {
+            name: values.pop(name, before[name]) for name in before if name in values or name not in self.fields
+        }
+        return unchanged | {name: value for name, value in values.items() if CHOICE_DEFAULTS.get(name) != value}
 
     def field_groups(self) -> list[tuple[str, list[Any]]]:
-        """The fields as the page shows them."""
+        """Return the fields in the groups of the page."""
         names = list(self.fields)
         cut = [names.index(name) for name in ("retryCount", "pollTimeoutSeconds", "concurrentExecLimit")]
-        heads = (_("What it is"), _("Retries"), _("Time limits"), _("Limits"))
+        heads = (_("General"), _("Retries"), _("Time limits"), _("Limits"))
         begins, ends = [0, *cut], [*cut, len(names)]
         return [
             (head, [self[name] for name in names[begin:end]])
@@ -89,7 +91,7 @@ class TaskForm(forms.Form):
 
 
 class TaskFormPages:
-    """The page of the form; saving goes the editor's way: review, reason, merge."""
+    """Page of the form. Saving uses the editor's review, reason and merge."""
 
     def form_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.form_view)
@@ -99,11 +101,11 @@ class TaskFormPages:
         ]
 
     def form_view(self, request: HttpRequest, pk: int | None = None) -> HttpResponse:
-        """The form of a definition, new or not, begun with its draft."""
+        """Edit a definition, or create one, in the form. It starts with the user's draft if there is one."""
         require_permission(request, self.change_permission)
         row = self.find_row(request, pk) if pk is not None else None
         if "document" in request.POST:
-            # The review comes back to where it was asked for.
+            # The review posts the document back to the page that opened it.
             return self._handle_editor(request, row)
         editing_start = self._load_editing_start(request, row)
         before = _parse_draft(request.POST.get("before") or editing_start.text)
@@ -127,7 +129,7 @@ class TaskFormPages:
 
 
 def _parse_draft(text: str) -> dict[str, Any]:
-    """The document of a draft, as far as it is one."""
+    """Return the document of a draft, or an empty one if it is not a JSON object."""
     try:
         found = parse_json_value(text)
     except (ValueError, RecursionError):

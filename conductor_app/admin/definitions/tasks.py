@@ -1,4 +1,4 @@
-"""Task definitions: how a task is retried, how long it may take, how many at a time."""
+"""Task definitions: retries, time limits and concurrency limits."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ class TaskDefinitionAdmin(TaskFormPages, DefinitionAdmin):
     """Task definitions by name."""
 
     kind, sample, page_template = "task", NEW_TASK, "task"
-    new_title, saved_message = gettext_lazy("New task definition"), gettext_lazy("The task definition is saved.")
+    new_title, saved_message = gettext_lazy("New task definition"), gettext_lazy("Task definition saved.")
     list_display = ("shelf", "description", "owner_email", "used_by", "limits", "changed", "changed_by")
     list_filter = (ArchiveFilter,)
     ordering = ("name",)

@@ -1,4 +1,4 @@
-"""Versions of a workflow definition: any two compared, an old one made the newest again."""
+"""Versions of a workflow definition: compare two of them, restore an old one."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ MAX_VERSIONS = 200
 
 
 class VersionPages:
-    """The pages about versions."""
+    """Pages about versions."""
 
     def version_urls(self) -> list[URLPattern]:
         name, site = self.opts.model_name, self.admin_site
@@ -29,7 +29,7 @@ class VersionPages:
         ]
 
     def compare(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Two versions, as meaning and as text: `?with=` is the one to begin with, `?to=` the other."""
+        """Compare two versions, as summary and as diff. `?with=` is the old one, `?to=` the new one."""
         row = self.find_row(request, pk)
         versions = list(WorkflowDefinition.objects.filter(name=row.name).order_by("-version")[:MAX_VERSIONS])
         by_pk = {str(version.pk): version for version in versions}
@@ -49,20 +49,20 @@ class VersionPages:
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         row, by = self.find_row(request, pk), request.user.get_username()
-        reason = request.POST.get("reason", "").strip() or f"Back to version {row.version}."
+        reason = request.POST.get("reason", "").strip() or f"Restored version {row.version}."
         try:
             version = definitions.restore_workflow(row.name, row.version, by, reason)
         except ValidationFailed as failed:
             reasons = "; ".join(complaint.message for complaint in failed.complaints[:3])
             messages.error(
                 request,
-                _("Version %(version)s would be refused today: %(why)s") % {"version": row.version, "why": reasons},
+                _("Version %(version)s is no longer valid: %(reasons)s") % {"version": row.version, "reasons": reasons},
             )
         except RequestRefused as refused:
             show_refusal(request, refused)
         else:
             messages.success(
-                request, _("Version %(new)s says what version %(old)s said.") % {"new": version, "old": row.version}
+                request, _("Restored version %(old)s as version %(new)s.") % {"new": version, "old": row.version}
             )
             row = WorkflowDefinition.objects.get(name=row.name, version=version)
         return HttpResponseRedirect(reverse("admin:conductor_workflowdefinition_change", args=[row.pk]))

@@ -1,4 +1,4 @@
-"""Workflow definitions: saving makes a new version, unless it is asked to overwrite the old one."""
+"""Workflow definitions. Saving creates a new version unless the user chooses to overwrite."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -41,7 +41,7 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
     kind, sample, page_template = "workflow", NEW_WORKFLOW, "workflow"
     new_title, saved_message = (
         gettext_lazy("New workflow definition"),
-        gettext_lazy("The workflow definition is saved."),
+        gettext_lazy("Workflow definition saved."),
     )
     list_display = (
         "shelf",
@@ -71,15 +71,15 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
         ]
 
     def get_extra_context(self, request: HttpRequest, row: WorkflowDefinition) -> dict[str, Any]:
-        chosen, versions = request.GET.get("step", ""), version_history(row.name)
+        selected_ref, versions = request.GET.get("step", ""), version_history(row.name)
         newest = versions[0].row if versions else row
         others = [version for version in versions if version.row.version < row.version]
         return {
             "picture": draw_definition(
-                row.document, chosen=chosen, link=lambda ref, path: f"?{urlencode({'step': ref})}#step"
+                row.document, chosen=selected_ref, link=lambda ref, path: f"?{urlencode({'step': ref})}#step"
             ),
             "checked": CheckResult(row.document, place_findings(*self._lint(row))),
-            "step": _step_context(row.document, chosen) if chosen else None,
+            "step": _step_context(row.document, selected_ref) if selected_ref else None,
             "ledger": versions,
             "sample": SAMPLE,
             "newest": newest,
@@ -104,11 +104,11 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
     def get_impact(self, row: WorkflowDefinition | None, document: dict[str, Any]) -> dict[str, Any]:
         if row is None:
             return {}
-        kept = SimulationCase.objects.filter(workflow=row.name).order_by("name")[: simulation_cases.MOST_AT_ONCE]
-        tried = simulation_cases.run_cases({**document, "name": row.name}, kept)
+        cases = SimulationCase.objects.filter(workflow=row.name).order_by("name")[: simulation_cases.MOST_AT_ONCE]
+        verdicts = simulation_cases.run_cases({**document, "name": row.name}, cases)
         holds = SaveRequirement.objects.filter(workflow=row.name, holds=True).exists()
-        is_held = holds and any(verdict.differs for verdict in tried)
-        return {"open_runs": open_runs(row.name).get(row.version, 0), "cases": tried, "is_held": is_held}
+        is_held = holds and any(verdict.differs for verdict in verdicts)
+        return {"open_runs": open_runs(row.name).get(row.version, 0), "cases": verdicts, "is_held": is_held}
 
     def get_edit_form(self, row: WorkflowDefinition | None, data: Any, editing_start: EditingStart) -> DefinitionForm:
         if row is None:
@@ -137,11 +137,11 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
 
 
 def _step_context(document: dict[str, Any], ref: str) -> dict[str, Any] | None:
-    """One step as the page shows it beside the picture."""
+    """Return the facts of one step beside the diagram."""
     spot = next((spot for spot in walk(document.get("tasks")) if spot.ref == ref), None)
     if spot is None:
         return None
-    facts = [(_("Type"), type_of(spot.step)), (_("Task"), spot.name), (_("Place"), spot.path)]
+    facts = [(_("Type"), type_of(spot.step)), (_("Task"), spot.name), (_("Path"), spot.path)]
     return {
         "ref": ref,
         "facts": facts,
@@ -150,8 +150,12 @@ def _step_context(document: dict[str, Any], ref: str) -> dict[str, Any] | None:
 
 
 def next_version(name: str) -> int:
-    """The version after the newest one."""
+    """Return the number of the next version of a workflow.
+
+    Raises:
+        RequestRefused: when the workflow no longer exists.
+    """
     newest = WorkflowDefinition.objects.filter(name=name).aggregate(newest=Max("version"))["newest"]
     if newest is None:
-        raise RequestRefused(_("%(name)s has been deleted meanwhile.") % {"name": name})
+        raise RequestRefused(_("%(name)s has been deleted in the meantime.") % {"name": name})
     return newest + 1

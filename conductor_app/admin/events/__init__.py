@@ -1,1 +1,1 @@
-"""Events: what came in and what became of it, who listens, replays, webhooks."""
+"""Events: deliveries and their results, event handlers, replays, webhooks."""

@@ -1,4 +1,4 @@
-"""Events that came in: the list, and the page of one, which says why it did, or did not, start something."""
+"""Received events: the list, and the page of one event, which explains why it did or did not start a run."""
 
 import json
 import shlex
@@ -24,7 +24,7 @@ MAX_REPLAYS = 20
 
 
 class EventsPage(Page):
-    """Why did this event, or did it not, start something?"""
+    """List of received events."""
 
     name, title, template, permission = "events", "Events", "ops/events/list.html", VIEW_PERMISSION
 
@@ -63,7 +63,7 @@ class EventsPage(Page):
         ]
 
     def new_events_fragment(self, request: HttpRequest) -> HttpResponse:
-        """How many have come in since the list was read."""
+        """Return the number of events that arrived after the list was loaded."""
         self._require_access(request)
         since, count = request.GET.get("than", ""), 0
         if since.isdecimal() and len(since) <= 15:
@@ -76,7 +76,7 @@ class EventsPage(Page):
 
 
 def _sample_command(request: HttpRequest) -> str:
-    """The command that sends an event, one that somebody listens to if there is any."""
+    """Return a command that sends an event, for a handler that exists if there is one."""
     listened = EventHandler.objects.filter(is_active=True).order_by("name").values_list("event", flat=True).first()
     event = json.dumps({"event": listened or "conductor:orders:paid", "id": "4711", "total": 12}, ensure_ascii=False)
     address = f"{request.scheme}://{request.get_host()}/api/event/handleIncomingEvent"
@@ -84,7 +84,7 @@ def _sample_command(request: HttpRequest) -> str:
 
 
 class EventPage(ObjectPage):
-    """One event: where it came from, what it carried, what each handler made of it."""
+    """Page of one event: its source, its payload, and the result of each handler."""
 
     name, template, permission = "event", "ops/events/event.html", VIEW_PERMISSION
     route = "events/<int:event_id>/"
@@ -110,21 +110,25 @@ class EventPage(ObjectPage):
         return [payload_view, *super().urls(site)]
 
     def payload_view(self, request: HttpRequest, event_id: int) -> HttpResponse:
-        """What it carried, as a file."""
+        """Download the payload as JSON."""
         self._require_access(request)
         row = get_or_404(find_event, event_id)
         return json_file_response(row.payload, f"event-{row.pk}")
 
 
 def find_event(event_id: int, rows: Any = None) -> EventDelivery:
-    """The event of the address. Raises NotFound."""
+    """Return the event with this id.
+
+    Raises:
+        NotFound: when there is no such event.
+    """
     rows = EventDelivery.objects.all() if rows is None else rows
     row = rows.filter(pk=event_id).first() if event_id < 2**63 else None
     if row is None:
-        raise NotFound(_("There is no such event: events are kept for as many days as EVENT_RETENTION_DAYS says."))
+        raise NotFound(_("No such event. Events are deleted after EVENT_RETENTION_DAYS days."))
     return row
 
 
 def event_address(event_id: int) -> str:
-    """The address of an event's page."""
+    """Return the address of an event's page."""
     return reverse("admin:event", args=[event_id])

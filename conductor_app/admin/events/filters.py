@@ -1,4 +1,4 @@
-"""By what events are looked for, as the address says it."""
+"""Filters of the event list, as query parameters."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +17,11 @@ MAX_NAMES = 500
 
 
 def parse_filter(query: QueryDict) -> EventFilter:
-    """What is looked for. Raises Invalid for a moment that cannot be read."""
+    """Parse the filter of an address.
+
+    Raises:
+        Invalid: when a time is invalid.
+    """
     values = {name: query.get(name, "").strip().replace("\0", "")[:MAX_LENGTH] for name in FILTER_FIELDS}
     outcome = values["outcome"] if values["outcome"] in OUTCOMES else ""
     return EventFilter(
@@ -31,7 +35,7 @@ def parse_filter(query: QueryDict) -> EventFilter:
 
 
 def filter_bar(query: QueryDict) -> dict[str, Any]:
-    """What the form of the filters shows."""
+    """Return the context of the filter form."""
     handlers = list(EventHandler.objects.order_by("name").values_list("name", "event")[:MAX_NAMES])
     return {
         **{name: query.get(name, "") for name in FILTER_FIELDS},
@@ -44,23 +48,23 @@ def filter_bar(query: QueryDict) -> dict[str, Any]:
 
 
 def _filter_chips(query: QueryDict) -> Iterator[tuple[str, str, str]]:
-    """Each filter that holds: its name, what it asks, the address without it."""
+    """Yield each active filter: its label, its value, and the address without it."""
     names = {
         "event": _("Event"),
         "handler": _("Handler"),
         "outcome": _("Outcome"),
-        "source": _("From"),
-        "since": _("Since"),
-        "until": _("Until"),
+        "source": _("Source"),
+        "since": _("Received after"),
+        "until": _("Received before"),
     }
-    words = {"outcome": OUTCOME_LABELS, "source": SOURCE_LABELS}
+    labels = {"outcome": OUTCOME_LABELS, "source": SOURCE_LABELS}
     for name in FILTER_FIELDS:
         if value := query.get(name, "").strip():
-            yield names[name], str(words.get(name, {}).get(value, value)), address_without(query, name)
+            yield names[name], str(labels.get(name, {}).get(value, value)), address_without(query, name)
 
 
 def address_without(query: QueryDict, *names: str, **other: str) -> str:
-    """The same filters without some of them, with something else beside them."""
+    """Return the address with the other filters and with additional parameters."""
     parameters = QueryDict(mutable=True)
     for name in FILTER_FIELDS:
         if query.get(name) and name not in names:

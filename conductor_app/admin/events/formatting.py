@@ -1,4 +1,4 @@
-"""What became of an event, in words and colours."""
+"""Labels and colors of event results."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ VERDICT_LABELS = {
     NOT_MATCHED: ("stopped", gettext_lazy("condition false")),
     FAILED: ("failed", gettext_lazy("condition failed")),
 }
-"""A verdict's colour and word."""
+"""The color and the label of each verdict."""
 OUTCOME_LABELS = {
     MATCHED: gettext_lazy("A handler matched"),
     NOT_MATCHED: gettext_lazy("A condition was false"),
     FAILED: gettext_lazy("A condition failed"),
     ACTION_FAILED: gettext_lazy("An action failed"),
-    UNHEARD: gettext_lazy("Nobody listened"),
-    DUPLICATE: gettext_lazy("Came more than once"),
+    UNHEARD: gettext_lazy("No handler"),
+    DUPLICATE: gettext_lazy("Received more than once"),
 }
 REPLAY, WEBHOOK, API = "replay", "webhook", "api"
 SOURCE_LABELS = {
@@ -44,7 +44,7 @@ SOURCE_LABELS = {
     "kafka": "Kafka",
     "nats": "NATS",
 }
-"""Where events come from."""
+"""The sources of events."""
 ACTION_LABELS = {
     "start_workflow": gettext_lazy("started run {run}"),
     "complete_task": gettext_lazy("completed a task of run {run}"),
@@ -57,41 +57,41 @@ MAX_VALUE_LENGTH = 60
 
 
 def source_label(name: str) -> str:
-    """Where an event came from."""
+    """Return the label of an event's source."""
     return str(SOURCE_LABELS.get(name, name)) or "–"
 
 
 def verdict_label(row: HandlerEvaluation) -> SafeString:
-    """What a handler's condition came to."""
+    """Return the result of a handler's condition."""
     group, word = VERDICT_LABELS.get(row.outcome, ("waiting", row.outcome))
     return render_pill(group, str(word))
 
 
 def observed_values_text(row: HandlerEvaluation) -> str:
-    """The values that a condition named, in one line: why it was false."""
+    """Return the values that the condition compared, on one line."""
     if row.outcome == MATCHED or not row.seen:
         return ""
     return "; ".join(f"{place} = {short_json(value)}" for place, value in list(row.seen.items())[:MAX_SHOWN_VALUES])
 
 
 def short_json(value: Any) -> str:
-    """A value as JSON, short."""
+    """Return a value as shortened JSON."""
     text = dumps(value) or "null"
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
 
 
 def is_input_invalid(action: EventAction) -> bool:
-    """Whether a run was not started because its input does not fit its schema."""
+    """Return True if no run was started because its input does not match the schema."""
     return isinstance(action.output, Mapping) and bool(action.output.get("refused"))
 
 
 def action_result(action: EventAction) -> SafeString:
-    """What an action came to, with a link to the run that it is about."""
+    """Return the result of an action, with a link to its run."""
     if action.status == FAILED:
-        word = _("schema failed") if is_input_invalid(action) else _("action failed")
-        return format_html("{} {}", render_pill("failed", word), first_line(action.error, 160))
+        label = _("invalid input") if is_input_invalid(action) else _("action failed")
+        return format_html("{} {}", render_pill("failed", label), first_line(action.error, 160))
     if action.status != COMPLETED:
-        return render_pill("active", _("on its way"))
+        return render_pill("active", _("in progress"))
     run = format_html('<a href="{}"><code class="id">{}</code></a>', run_address(action.run_id), action.run_id)
     words = ACTION_LABELS.get(action.action)
     return format_html(str(words), run=run if action.run_id else "") if words else format_html("{}", action.action)
@@ -99,7 +99,7 @@ def action_result(action: EventAction) -> SafeString:
 
 @dataclass(frozen=True, slots=True)
 class HandlerOutcome:
-    """What one handler made of an event, to be shown."""
+    """View of the result of one handler."""
 
     handler: str
     verdict: SafeString
@@ -110,7 +110,7 @@ class HandlerOutcome:
 
 
 def handler_outcomes(delivered: DeliveredEvent) -> list[HandlerOutcome]:
-    """What each handler made of an event."""
+    """Return the result of each handler."""
     return [
         HandlerOutcome(
             each.verdict.handler,
@@ -125,7 +125,7 @@ def handler_outcomes(delivered: DeliveredEvent) -> list[HandlerOutcome]:
 
 
 def repeat_note(count: int) -> str:
-    """How often the same message came again."""
-    return ngettext("came once more, not heard again", "came %(count)s times more, not heard again", count) % {
-        "count": f"{count:,}"
-    }
+    """Return how often the same message was received again."""
+    return ngettext(
+        "received once more, ignored as duplicate", "received %(count)s more times, ignored as duplicates", count
+    ) % {"count": f"{count:,}"}

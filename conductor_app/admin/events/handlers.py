@@ -1,4 +1,4 @@
-"""Event handlers: listed, shown, edited, tried on past events, let listen or not."""
+"""Event handlers: list, page, editor, test on past events, activation."""
 
 from typing import Any
 
@@ -41,20 +41,20 @@ SAMPLE = {
     ],
     "active": True,
 }
-"""What the editor shows for a new handler."""
+"""Sample document of a new handler."""
 MAX_EVENTS = 10
 
 
 class EventHandlerAdmin(DefinitionAdmin):
-    """What is done when an event comes."""
+    """Admin of event handlers."""
 
     is_archivable = False
     kind, sample, page_template = HANDLER, SAMPLE, "handler"
     change_permission, view_permission = "conductor.change_event_handler", "conductor.view_event_handler"
-    new_title, saved_message = gettext_lazy("New event handler"), gettext_lazy("The event handler is saved.")
+    new_title, saved_message = gettext_lazy("New event handler"), gettext_lazy("Event handler saved.")
     list_display = ("definition", "event", "state", "heard", "changed", "changed_by")
     search_fields = ("name", "event")
-    search_help_text = gettext_lazy("Part of the name of a handler or of an event")
+    search_help_text = gettext_lazy("Part of the name of a handler or event")
     ordering = ("name",)
 
     class Media:
@@ -87,6 +87,11 @@ class EventHandlerAdmin(DefinitionAdmin):
         }
 
     def save_document(self, form: Form, row: EventHandler | None, by: str) -> None:
+        """Save the handler.
+
+        Raises:
+            ValidationFailed: when the document is invalid.
+        """
         document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]
         read, complaints = read_handler(document)
         if complaints:
@@ -104,7 +109,11 @@ class EventHandlerAdmin(DefinitionAdmin):
         return {"most_tried": TRIED}
 
     def act(self, request: HttpRequest, pk: int, act: str) -> HttpResponse:
-        """A button of the page was pressed."""
+        """Handle a button of the page.
+
+        Raises:
+            Http404: when the action is unknown.
+        """
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         require_permission(request, self.change_permission)
@@ -116,20 +125,20 @@ class EventHandlerAdmin(DefinitionAdmin):
         try:
             if act == "delete":
                 event_handlers.delete_handler(row.name, by, reason)
-                messages.success(request, _("%(name)s is forgotten; what it did stays on record.") % {"name": row.name})
+                messages.success(request, _("%(name)s deleted. Its past results are kept.") % {"name": row.name})
                 return HttpResponseRedirect(reverse("admin:conductor_eventhandler_changelist"))
             if act not in ("listen", "rest"):
                 raise Http404
             event_handlers.set_active(row.name, act == "listen", by, reason)
-            message = _("%(name)s listens.") if act == "listen" else _("%(name)s listens no more.")
+            message = _("%(name)s enabled.") if act == "listen" else _("%(name)s disabled.")
             messages.success(request, message % {"name": row.name})
         except RequestRefused as refused:
             show_refusal(request, refused)
         return HttpResponseRedirect(reverse("admin:conductor_eventhandler_change", args=[pk]))
 
-    @admin.display(description=gettext_lazy("listens"))
+    @admin.display(description=gettext_lazy("state"))
     def state(self, row: EventHandler) -> SafeString:
-        return render_pill("active", _("active")) if row.is_active else render_pill("paused", _("not active"))
+        return render_pill("active", _("enabled")) if row.is_active else render_pill("paused", _("disabled"))
 
     @admin.display(description=gettext_lazy("last event"))
     def heard(self, row: EventHandler) -> SafeString:
@@ -141,5 +150,5 @@ class EventHandlerAdmin(DefinitionAdmin):
 
 
 def _outcome_of_handler(handler: str, outcomes: list[formatting.HandlerOutcome]) -> formatting.HandlerOutcome:
-    """What this handler made of it."""
+    """Return the past result of this handler."""
     return next(each for each in outcomes if each.handler == handler)

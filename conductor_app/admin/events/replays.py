@@ -1,4 +1,4 @@
-"""A replay: what an event would lead to now, handler by handler, and then the same for good."""
+"""Replay of an event: a preview of the result for each handler, and the replay itself."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ REPLAY_PERMISSION = "conductor.execute_event_handler"
 
 
 class ReplayPage(ObjectPage):
-    """Let handlers hear an event again."""
+    """Page that replays an event."""
 
     name, template, permission = "event_replay", "ops/events/replay.html", REPLAY_PERMISSION
     route = "events/<int:event_id>/replay/"
@@ -36,7 +36,7 @@ class ReplayPage(ObjectPage):
         names, reason = request.POST.getlist("handler"), request.POST.get("reason", "").strip()
         address = reverse("admin:event_replay", args=[row.pk])
         if not names or not reason:
-            message = _("Choose a handler that hears it again.") if reason else _("Say why it is heard again.")
+            message = _("Select at least one handler.") if reason else _("Enter a reason.")
             messages.error(request, message)
             return HttpResponseRedirect(address)
         try:
@@ -44,5 +44,5 @@ class ReplayPage(ObjectPage):
         except RequestRefused as refused:
             show_refusal(request, refused)
             return HttpResponseRedirect(address)
-        messages.success(request, _("It was heard again: below is what came of it."))
+        messages.success(request, _("Replayed. The result is below."))
         return HttpResponseRedirect(event_address(fresh.pk))

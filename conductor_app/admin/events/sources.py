@@ -1,4 +1,4 @@
-"""Where events come from: what handlers wait for, and whether the line to other systems stands."""
+"""Sources of events: what handlers wait for, and the state of connections to other systems."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from .event_pages import VIEW_PERMISSION
 
 
 class SourcesPage(Page):
-    """What is listened to."""
+    """List of event sources."""
 
     name, title, template, permission = "event_sources", "Events", "ops/events/sources.html", VIEW_PERMISSION
     live_template = "ops/events/source_rows.html"
@@ -25,17 +25,13 @@ class SourcesPage(Page):
 
 
 def source_state(source: EventSource) -> SafeString:
-    """How it goes with a source."""
+    """Return the state of a source."""
     if source.is_heard_here:
-        return render_pill("succeeded", _("told to this server"))
+        return render_pill("succeeded", _("Direct (API)"))
     if source.setting:
         return render_pill("failed", _("not configured"))
     if source.connected:
         return render_pill("succeeded", _("connected"))
     if source.failing:
         return render_pill("failed", _("not connected"))
-    return (
-        render_pill("waiting", _("beginning to listen"))
-        if source.listeners
-        else render_pill("failed", _("nobody listens"))
-    )
+    return render_pill("waiting", _("connecting")) if source.listeners else render_pill("failed", _("no subscriber"))

@@ -1,4 +1,4 @@
-"""What an event would lead to, shown before anything is done."""
+"""Previews of the results of events, without executing any action."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ MAX_PARAMS_LENGTH = 400
 
 @dataclass(frozen=True, slots=True)
 class HandlerPreviewView:
-    """What a handler would make of an event."""
+    """View of the preview of one handler."""
 
     handler: str
     verdict: SafeString
@@ -33,16 +33,16 @@ class HandlerPreviewView:
 
 @dataclass(frozen=True, slots=True)
 class TriedEvent:
-    """One past event, what the handler makes of it now, and what it made of it then where that differs."""
+    """One past event: the handler's result now, and its past result if that differs."""
 
     event: EventDelivery
     preview: HandlerPreviewView
     before: SafeString | None
 
 
-def preview_view(foreseen: HandlerPreview) -> HandlerPreviewView:
-    """What would come of it."""
-    verdict = foreseen.verdict
+def preview_view(preview: HandlerPreview) -> HandlerPreviewView:
+    """Return the view of a preview."""
+    verdict = preview.verdict
     group, word = formatting.VERDICT_LABELS[verdict.outcome]
     return HandlerPreviewView(
         verdict.handler.name,
@@ -52,7 +52,7 @@ def preview_view(foreseen: HandlerPreview) -> HandlerPreviewView:
         verdict.seen,
         verdict.answer.value,
         verdict.answer.error,
-        [(act.name, _short_params(act.params), act.trouble) for act in foreseen.acts],
+        [(act.name, _short_params(act.params), act.trouble) for act in preview.acts],
     )
 
 
@@ -62,7 +62,7 @@ def _short_params(params: Any) -> str:
 
 
 def trial_view(trial: HandlerTrial) -> dict[str, Any]:
-    """All events that it was tried on, and how many of each kind there are."""
+    """Return the tested events, and the number of events per result."""
     rows = [TriedEvent(event, preview_view(each), _past_verdict(event, each)) for event, each in trial.tried]
     kinds = [each.verdict.outcome for _event, each in trial.tried]
     return {
@@ -78,5 +78,5 @@ def _past_verdict(event: EventDelivery, each: HandlerPreview) -> SafeString | No
     name, outcome = each.verdict.handler.name, each.verdict.outcome
     then = next((row for row in event.verdicts.all() if row.handler == name), None)
     if then is None:
-        return render_pill("stopped", _("did not listen"))
+        return render_pill("stopped", _("was not enabled"))
     return None if then.outcome == outcome else formatting.verdict_label(then)

@@ -1,4 +1,4 @@
-"""The form of a webhook: how its sender proves who it is, and what it starts by itself."""
+"""The form of a webhook: the authentication of its sender, and the workflows that it starts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,36 +8,39 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 VERIFIERS = (
-    ("HMAC_BASED", gettext_lazy("The body is signed with a secret (HMAC-SHA256), in a header: GitHub and most others")),
-    ("SIGNATURE_BASED", gettext_lazy("The body is signed, as above, under another name")),
-    ("HEADER_BASED", gettext_lazy("Headers have values that only the sender knows")),
-    ("BASIC", gettext_lazy("A user and a password (HTTP Basic)")),
-    ("SLACK_BASED", gettext_lazy("As Slack signs")),
-    ("STRIPE", gettext_lazy("As Stripe signs")),
+    ("HMAC_BASED", gettext_lazy("HMAC-SHA256 signature of the body in a header (GitHub and most others)")),
+    ("SIGNATURE_BASED", gettext_lazy("Signature (same as HMAC, alternative name)")),
+    ("HEADER_BASED", gettext_lazy("Headers with secret values")),
+    ("BASIC", gettext_lazy("Username and password (HTTP Basic)")),
+    ("SLACK_BASED", gettext_lazy("Slack")),
+    ("STRIPE", gettext_lazy("Stripe")),
 )
 SENDER_ISSUED = ("SLACK_BASED", "STRIPE")
-"""Whose secret the other system gives: it cannot be drawn here."""
+"""Verifiers whose secret the other system issues. This server cannot generate it."""
 
 
 class WebhookSecretForm(forms.Form):
-    """A secret that is given, or is to be drawn by the server."""
+    """A secret of the user, or one that the server generates."""
 
     secret = forms.CharField(
         required=False,
         max_length=1000,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
         label=gettext_lazy("Secret"),
-        help_text=gettext_lazy("Empty: the server draws one and shows it once. Slack and Stripe give you theirs."),
+        help_text=gettext_lazy("Leave empty to generate one; it is displayed once. Slack and Stripe issue their own."),
     )
     headers = forms.CharField(
         required=False,
         max_length=10_000,
         widget=forms.Textarea(attrs={"rows": 2, "class": "mono", "spellcheck": "false"}),
         label=gettext_lazy("Headers with secret values"),
-        help_text=gettext_lazy("A line each: X-Key: value. Only where headers prove who sends. Never shown again."),
+        help_text=gettext_lazy("One per line: X-Key: value. Only for header authentication. Never displayed again."),
     )
     reason = forms.CharField(
-        required=False, max_length=500, label=gettext_lazy("Reason"), help_text=gettext_lazy("Kept in the audit.")
+        required=False,
+        max_length=500,
+        label=gettext_lazy("Reason"),
+        help_text=gettext_lazy("Recorded in the audit log."),
     )
 
     def clean_headers(self) -> dict[str, str]:
@@ -45,7 +48,7 @@ class WebhookSecretForm(forms.Form):
 
 
 class WebhookForm(WebhookSecretForm):
-    """Everything about a webhook that a person types."""
+    """All fields of a webhook that the user edits."""
 
     field_order = (
         "name",
@@ -63,39 +66,39 @@ class WebhookForm(WebhookSecretForm):
     name = forms.CharField(
         max_length=200,
         label=gettext_lazy("Name"),
-        help_text=gettext_lazy("What it tells is the event webhook:name, which handlers listen to."),
+        help_text=gettext_lazy("Event name: webhook:name"),
     )
-    verifier = forms.ChoiceField(choices=VERIFIERS, label=gettext_lazy("How the sender proves who it is"))
+    verifier = forms.ChoiceField(choices=VERIFIERS, label=gettext_lazy("Authentication"))
     header_key = forms.CharField(
         required=False,
         max_length=200,
-        label=gettext_lazy("Header with the signature"),
-        help_text=gettext_lazy("Such as X-Hub-Signature-256."),
+        label=gettext_lazy("Signature header"),
+        help_text=gettext_lazy("For example X-Hub-Signature-256"),
     )
     timestamp_key = forms.CharField(
         required=False,
         max_length=200,
-        label=gettext_lazy("Header with the moment"),
-        help_text=gettext_lazy("Where the moment is signed too: an old message is refused."),
+        label=gettext_lazy("Timestamp header"),
+        help_text=gettext_lazy("If the signature covers a timestamp. Old messages are rejected."),
     )
-    user = forms.CharField(required=False, max_length=200, label=gettext_lazy("User, where there is one"))
+    user = forms.CharField(required=False, max_length=200, label=gettext_lazy("Username"))
     starts = forms.CharField(
         required=False,
         max_length=10_000,
         widget=forms.Textarea(attrs={"rows": 2, "class": "mono", "spellcheck": "false"}),
-        label=gettext_lazy("Workflows that it starts by itself"),
-        help_text=gettext_lazy("A line each: name, or name = version. What was sent is their input."),
+        label=gettext_lazy("Start workflows"),
+        help_text=gettext_lazy("One per line: name, or name = version. The payload is their input."),
     )
     receivers = forms.CharField(
         required=False,
         max_length=10_000,
         widget=forms.Textarea(attrs={"rows": 2, "class": "mono", "spellcheck": "false"}),
-        label=gettext_lazy("Workflows that receive its events"),
+        label=gettext_lazy("Receiving workflows"),
         help_text=gettext_lazy(
             "Their WAIT_FOR_WEBHOOK tasks complete with an event that matches. One per line: name, or name = version."
         ),
     )
-    platform = forms.CharField(required=False, max_length=200, label=gettext_lazy("Who sends"))
+    platform = forms.CharField(required=False, max_length=200, label=gettext_lazy("Sender"))
 
     def clean_starts(self) -> dict[str, Any]:
         found = _parse_pairs(self.cleaned_data["starts"], "=", allow_bare_name=True)
@@ -106,7 +109,7 @@ class WebhookForm(WebhookSecretForm):
         return {name: _parse_version(version) or 0 for name, version in found.items()}
 
     def document(self, before: Mapping[str, Any]) -> dict[str, Any]:
-        """The webhook as the engine reads it; what the form does not show stays as it was."""
+        """Return the webhook's document. Fields that the form lacks are kept."""
         cleaned = self.cleaned_data
         return {
             **before,
@@ -124,7 +127,7 @@ class WebhookForm(WebhookSecretForm):
 
 
 def initial_values(name: str, document: Mapping[str, Any]) -> dict[str, Any]:
-    """What the form shows of a webhook; its secrets are not among it."""
+    """Return the initial values of the form, without secrets."""
     starts = document.get("workflowsToStart") or {}
     return {
         "name": name,
@@ -149,7 +152,7 @@ def _parse_pairs(text: str, sign: str, *, allow_bare_name: bool = False) -> dict
         if not line.strip():
             continue
         if not name or not (value or (allow_bare_name and not separator)):
-            raise forms.ValidationError(_("Line %(number)s is not understood.") % {"number": number})
+            raise forms.ValidationError(_("Line %(number)s is invalid.") % {"number": number})
         found[name] = value
     return found
 
@@ -158,5 +161,5 @@ def _parse_version(text: str) -> int | str:
     if not text:
         return ""
     if not text.isdecimal() or len(text) > 9:
-        raise forms.ValidationError(_("%(text)s is no version.") % {"text": text[:40]})
+        raise forms.ValidationError(_("Not a valid version: %(text)s.") % {"text": text[:40]})
     return int(text)

@@ -1,4 +1,4 @@
-"""Webhooks: the addresses under which other systems tell events, and the secrets that they sign with."""
+"""Webhooks: addresses to which other systems send events, and the secrets that authenticate them."""
 
 import secrets
 from typing import Any
@@ -21,11 +21,11 @@ from .webhook_form import SENDER_ISSUED, WebhookForm, WebhookSecretForm, initial
 VIEW_PERMISSION, CHANGE_PERMISSION = "conductor.view_webhook", "conductor.change_webhook"
 MAX_LISTED = 500
 SECRET_GRACE_SECONDS = {"0": 0, "hour": 3_600, "day": 86_400, "week": 604_800}
-"""How long what was the secret stays good beside the new one, in seconds."""
+"""How long a former secret stays valid after a rotation, in seconds."""
 
 
 class WebhooksPage(Page):
-    """All webhooks."""
+    """List of all webhooks."""
 
     name, title, template, permission = "webhooks", "Events", "ops/events/webhooks.html", VIEW_PERMISSION
 
@@ -40,7 +40,7 @@ class WebhooksPage(Page):
 
 
 class _WebhookFormPage(ObjectPage):
-    """The form, for a new webhook and for one that exists."""
+    """Form for a new or an existing webhook."""
 
     template = "ops/events/webhook.html"
 
@@ -80,11 +80,11 @@ class _WebhookFormPage(ObjectPage):
     def _saved_response(
         self, request: HttpRequest, row: Webhook, generated_secret: str
     ) -> HttpResponse | dict[str, Any]:
-        """To the webhook's page; a secret that was drawn is shown on the way, once."""
+        """Redirect to the webhook's page, or first show a generated secret, which is displayed once."""
         if not generated_secret:
-            messages.success(request, _("The webhook is saved."))
+            messages.success(request, _("Webhook saved."))
             return HttpResponseRedirect(reverse("admin:webhook", args=[row.pk]))
-        # The answer to a form: no browser keeps it.
+        # This answers a POST, so browsers do not cache the secret.
         form = WebhookForm(initial=initial_values(row.name, row.document))
         return self._page_context(request, row, form) | {"drawn": generated_secret}
 
@@ -97,10 +97,10 @@ class _WebhookFormPage(ObjectPage):
         if is_generated({**cleaned, "verifier": row.document.get("verifier")}):
             generated_secret = cleaned["secret"] = secrets.token_urlsafe(32)
         keep = SECRET_GRACE_SECONDS.get(request.POST.get("keep", ""), SECRET_GRACE_SECONDS["day"])
-        fresh = {"secretValue": cleaned["secret"], "headers": cleaned["headers"]}
+        credentials = {"secretValue": cleaned["secret"], "headers": cleaned["headers"]}
         try:
-            webhooks.rotate_secret(row.pk, fresh, keep, by, cleaned["reason"])
-            messages.success(request, _("The secret is changed."))
+            webhooks.rotate_secret(row.pk, credentials, keep, by, cleaned["reason"])
+            messages.success(request, _("Secret rotated."))
         except RequestRefused as refused:
             show_refusal(request, refused)
             generated_secret = ""
@@ -108,7 +108,7 @@ class _WebhookFormPage(ObjectPage):
 
     def _delete(self, request: HttpRequest, row: Webhook) -> HttpResponse:
         webhooks.delete_webhook(row.pk, request.user.get_username(), request.POST.get("reason", "").strip())
-        messages.success(request, _("%(name)s is forgotten: its address is known no more.") % {"name": row.name})
+        messages.success(request, _("%(name)s deleted. Its address no longer accepts events.") % {"name": row.name})
         return HttpResponseRedirect(reverse("admin:webhooks"))
 
     def _page_context(self, request: HttpRequest, row: Webhook | None, form: WebhookForm) -> dict[str, Any]:
@@ -129,13 +129,13 @@ class _WebhookFormPage(ObjectPage):
 
 
 class NewWebhookPage(_WebhookFormPage):
-    """A new webhook."""
+    """Page that creates a webhook."""
 
     name, permission, route = "webhook_new", CHANGE_PERMISSION, "webhooks/new/"
 
 
 class WebhookPage(_WebhookFormPage):
-    """One webhook: its address, its secret changed, what it is."""
+    """Page of one webhook: its address, its settings, and the rotation of its secret."""
 
     name, permission, route = "webhook", VIEW_PERMISSION, "webhooks/<str:webhook_id>/"
 
@@ -147,14 +147,14 @@ FORM_FIELDS = {
     "secretValue": "secret",
     "headerKey": "header_key",
 }
-"""Where a complaint about a field of the document is shown."""
+"""The form field that shows an error of each field of the document."""
 
 
 def is_generated(cleaned: dict[str, Any]) -> bool:
-    """Whether the server draws the secret: none is given, and it is ours to give."""
+    """Return True if the server generates the secret: none was entered, and the sender does not issue it."""
     return not cleaned["secret"] and cleaned["verifier"] not in ("HEADER_BASED", *SENDER_ISSUED)
 
 
 def webhook_address(request: HttpRequest, row: Webhook) -> str:
-    """Where the other system sends to."""
+    """Return the address to which the other system sends events."""
     return f"{request.scheme}://{request.get_host()}/api/webhook/{row.pk}"

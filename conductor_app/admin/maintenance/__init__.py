@@ -1,1 +1,1 @@
-"""Upkeep: who did what, how long it is kept, how the engine itself is."""
+"""Pages for maintenance: audit log, retention, background jobs, system."""

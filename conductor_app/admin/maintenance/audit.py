@@ -1,4 +1,4 @@
-"""Audit: who did what, and why, and what that changed. Append-only."""
+"""The audit log: who did what and why, and what it changed. Append-only."""
 
 import csv
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ BATCH, MAX_VALUE_LENGTH = 2_000, 120
 
 
 class ObjectFilter(admin.SimpleListFilter):
-    """By what was acted on."""
+    """Filter by the type of the changed object."""
 
     title, parameter_name = gettext_lazy("object"), "object_type"
 
@@ -44,13 +44,13 @@ class ObjectFilter(admin.SimpleListFilter):
 
 
 class SinceFilter(admin.SimpleListFilter):
-    """What was done lately."""
+    """Filter by time."""
 
-    title, parameter_name = gettext_lazy("when"), "since"
+    title, parameter_name = gettext_lazy("time"), "since"
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, Any]]:
-        words = (_("Last hour"), _("Last 24 hours"), _("Last 7 days"), _("Last 30 days"))
-        return list(zip(TIME_SPANS, words, strict=True))
+        labels = (_("Last hour"), _("Last 24 hours"), _("Last 7 days"), _("Last 30 days"))
+        return list(zip(TIME_SPANS, labels, strict=True))
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
         span = TIME_SPANS.get(self.value() or "")
@@ -58,7 +58,7 @@ class SinceFilter(admin.SimpleListFilter):
 
 
 class AuditList(BoundedChangeList):
-    """Its rows with who made the programs among the actors."""
+    """A page of entries, with the owners of the applications among the actors."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -69,14 +69,14 @@ class AuditList(BoundedChangeList):
 
 
 class AuditAdmin(ReadOnlyAdmin):
-    """Every act of a person or a client."""
+    """Every action of a user or a client."""
 
     list_display = ("when", "who", "action", "what", "changed", "reason")
     list_display_links = None
     list_filter = (SinceFilter, ObjectFilter)
     ordering = ("-at", "-id")
     search_fields = ("=object_id", "=actor", "=request_id")
-    search_help_text = gettext_lazy("A run id, name:version of a definition, a name, an actor or a request id, exactly")
+    search_help_text = gettext_lazy("Exact run id, name:version of a definition, name, actor or request id")
     fields = ("when", "who", "action", "what", "reason", "changed", "details", "request_link")
     change_list_template = "admin/conductor/auditentry/change_list.html"
 
@@ -88,13 +88,17 @@ class AuditAdmin(ReadOnlyAdmin):
         return [export, *super().get_urls()]
 
     def export(self, request: HttpRequest, format: str) -> HttpResponse:
-        """All lines of the filter as a file, the newest first."""
+        """Download all entries that match the filter, newest first.
+
+        Raises:
+            PermissionDenied: when the user may not see the audit log.
+        """
         if not self.has_view_permission(request):
             raise PermissionDenied("conductor.view_auditentry")
         try:
             rows = self.get_changelist_instance(request).get_queryset(request).order_by("-id")
         except IncorrectLookupParameters:
-            messages.error(request, _("The filter of the list is not understood."))
+            messages.error(request, _("The filter of the list is invalid."))
             return HttpResponseRedirect(reverse("admin:conductor_auditentry_changelist"))
         lines, kind = (
             (_json_lines(rows), "application/json")
@@ -105,7 +109,7 @@ class AuditAdmin(ReadOnlyAdmin):
         headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
         return StreamingHttpResponse(lines, content_type=kind, headers=headers)
 
-    @admin.display(description=gettext_lazy("when"))
+    @admin.display(description=gettext_lazy("time"))
     def when(self, entry: AuditEntry) -> SafeString:
         return format_html(
             '<a href="{}">{}</a>',
@@ -129,12 +133,12 @@ class AuditAdmin(ReadOnlyAdmin):
             return format_html("{} {}", kind, entry.object_id)
         return format_html('{} <a href="{}">{}</a>', kind, where, entry.object_id)
 
-    @admin.display(description=gettext_lazy("changed"))
+    @admin.display(description=gettext_lazy("changes"))
     def changed(self, entry: AuditEntry) -> SafeString:
         rows = ((each.path, _shorten(each.before), _shorten(each.after)) for each in value_changes(entry)[:20])
         return format_html_join("\n", '<span class="diff"><code>{}</code> <del>{}</del> → <ins>{}</ins></span>', rows)
 
-    @admin.display(description=gettext_lazy("told with it"))
+    @admin.display(description=gettext_lazy("details"))
     def details(self, entry: AuditEntry) -> SafeString:
         rows = ((name, _shorten(value, 2_000)) for name, value in other_facts(entry).items())
         return format_html_join("\n", "<p><code>{}</code> {}</p>", rows)
@@ -155,7 +159,7 @@ def _shorten(value: Any, most: int = MAX_VALUE_LENGTH) -> str:
 
 
 def _export_rows(rows: QuerySet[AuditEntry]) -> Iterator[dict[str, Any]]:
-    """All of them, so many at a time: neither memory nor a transaction is held."""
+    """Yield all entries in batches, so that neither memory nor a transaction is held."""
     last: int | None = None
     while found := list((rows if last is None else rows.filter(pk__lt=last))[:BATCH]):
         for entry in found:
@@ -173,7 +177,7 @@ def _csv_lines(rows: QuerySet[AuditEntry]) -> Iterator[str]:
 
 
 def _json_lines(rows: QuerySet[AuditEntry]) -> Iterator[str]:
-    """A list, a row a line."""
+    """Yield a JSON list, one entry per line."""
     separator = "[\n"
     for row in _export_rows(rows):
         yield separator + (dumps(row) or "")

@@ -1,4 +1,4 @@
-"""What the audit speaks of: the kinds of objects in words, and where each of them is."""
+"""Types of objects in the audit log: their labels and their addresses."""
 
 from collections.abc import Callable
 
@@ -14,13 +14,13 @@ from ..standalone.addresses import group_address as task_group_address
 
 OBJECT_LABELS = {
     "run": gettext_lazy("Runs"),
-    "bulk operation": gettext_lazy("Operations on many runs"),
-    "failure group": gettext_lazy("Groups of failures"),
-    "view": gettext_lazy("Views"),
+    "bulk operation": gettext_lazy("Bulk operations"),
+    "failure group": gettext_lazy("Failure groups"),
+    "view": gettext_lazy("Saved views"),
     "alert": gettext_lazy("Alerts"),
     "queue": gettext_lazy("Queues"),
     "worker": gettext_lazy("Workers"),
-    "task": gettext_lazy("Stand-alone tasks"),
+    "task": gettext_lazy("Taskcluster tasks"),
     "task_group": gettext_lazy("Task groups"),
     "workflow_definition": gettext_lazy("Workflow definitions"),
     "task_definition": gettext_lazy("Task definitions"),
@@ -40,11 +40,11 @@ OBJECT_LABELS = {
     "group": gettext_lazy("Groups"),
     "role": gettext_lazy("Roles"),
 }
-"""Every kind, in the order in which they are offered as a filter."""
+"""All object types, in the order of the filter."""
 
 
 def _search_address(page: str) -> Callable[[str], str]:
-    """Where a list is searched for it."""
+    """Return a function that builds the address of a list that searches for an id."""
     return lambda id: reverse(f"admin:{page}_changelist", query={"q": id})
 
 
@@ -87,6 +87,6 @@ OBJECT_ADDRESSES: dict[str, Callable[[str], str]] = {
 
 
 def object_address(entry: AuditEntry) -> str:
-    """Where the object is, or where to look for it; empty where nobody shows it."""
+    """Return the address of the object or of a search for it. Empty if no page shows it."""
     build_address = OBJECT_ADDRESSES.get(entry.object_type)
     return build_address(entry.object_id) if build_address and entry.object_id else ""

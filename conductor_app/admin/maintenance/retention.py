@@ -1,4 +1,4 @@
-"""Data and retention: how much there is, how long it is kept, and what goes next."""
+"""Data and retention: current size, retention policies, and the next removals."""
 
 from typing import Any
 
@@ -18,22 +18,22 @@ from ..pages import Page
 
 PERMISSION = "conductor.change_retentionpolicy"
 MAX_PREVIEWS = 6
-"""Policies whose next removals are counted on one page; of others by a click."""
+"""Number of policies whose next removals the page counts. Those of other policies are counted on request."""
 
 
 class RetentionPage(Page):
-    """Control growth."""
+    """Page of retention policies."""
 
     name, title, template = "retention", gettext_lazy("Retention"), "ops/retention.html"
     permission = "conductor.view_retentionpolicy"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        now, known = clock.now(), retention_policies()
+        now, policies = clock.now(), retention_policies()
         selected = request.GET.get("preview")
-        previewed = [each for each in known if selected is None or each.definition == selected][:MAX_PREVIEWS]
-        next_up = {each.definition: preview_removal(each, known, now) for each in previewed}
+        previewed = [each for each in policies if selected is None or each.definition == selected][:MAX_PREVIEWS]
+        next_up = {each.definition: preview_removal(each, policies, now) for each in previewed}
         return {
-            "policies": [(policy, next_up.get(policy.definition)) for policy in known],
+            "policies": [(policy, next_up.get(policy.definition)) for policy in policies],
             "growth": growth_by_definition(now),
             "course": database_growth(),
             "may_act": request.user.has_perm(PERMISSION),
@@ -48,11 +48,11 @@ class RetentionPage(Page):
         try:
             if form_data.get("do") == "remove":
                 engine.delete_policy(definition, by, reason)
-                messages.success(request, _("Its runs are kept as all others are."))
+                messages.success(request, _("Policy deleted. The default applies to its runs."))
             else:
                 numbers = [_parse_number(form_data.get(name, "")) for name in ("days", "failed_days", "keep_last")]
                 engine.save_policy(definition, *numbers, by, reason)
-                messages.success(request, _("The policy is kept. Below is what the next sweep removes by it."))
+                messages.success(request, _("Policy saved. The runs that the next sweep removes are listed below."))
         except RequestRefused as refused:
             show_refusal(request, refused)
         return HttpResponseRedirect(reverse("admin:retention"))
@@ -61,5 +61,5 @@ class RetentionPage(Page):
 def _parse_number(text: str) -> int:
     text = text.strip() or "0"
     if not text.isdecimal() or len(text) > 9:
-        raise Invalid(_("%(text)s is no number.") % {"text": repr(text[:40])})
+        raise Invalid(_("Not a valid integer: %(text)s.") % {"text": repr(text[:40])})
     return int(text)

@@ -1,4 +1,4 @@
-"""Sweeps: when each last passed, what it found, how late it was, and what rings it."""
+"""Background jobs: the last pass of each sweep, its result and lag, and the periodic tasks that trigger sweeps."""
 
 from typing import Any
 
@@ -16,9 +16,10 @@ from ..schedules.periodic_tasks import format_interval
 
 
 class SweepsPage(Page):
-    """Is the clock being rung?"""
+    """List of sweeps and periodic tasks."""
 
-    name, title, template, permission = "sweeps", gettext_lazy("Sweeps"), "ops/sweeps.html", "conductor.view_sweeppass"
+    name, title, template = "sweeps", gettext_lazy("Background jobs"), "ops/sweeps.html"
+    permission = "conductor.view_sweeppass"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()

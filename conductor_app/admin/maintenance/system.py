@@ -1,4 +1,4 @@
-"""The engine itself: its loops with their lag, its database, its configuration, and advice. Asks the database alone."""
+"""The engine: sweeps and their lag, database, configuration, and recommendations. Reads only the database."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -18,24 +18,24 @@ from ..pages import Page
 
 LOOP_LABELS = {
     "failing": gettext_lazy("failing"),
-    "not rung": gettext_lazy("not rung"),
+    "not rung": gettext_lazy("not triggered"),
     "on time": gettext_lazy("on time"),
     "behind": gettext_lazy("behind"),
 }
 
 
 class SystemPage(Page):
-    """Is the engine itself well?"""
+    """Page about the engine."""
 
     name, title, template, permission = "system", gettext_lazy("System"), "ops/system.html", "conductor.view_sweeppass"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()
-        found, known = sweep_statuses(now), database_status()
-        advice = list(operator_advice(found, known, now))
+        statuses, database = sweep_statuses(now), database_status()
+        advice = list(operator_advice(statuses, database, now))
         return {
-            "loops": [(loop.sweep, render_pill(loop.tone, LOOP_LABELS[loop.word])) for loop in found],
-            "database": known,
+            "loops": [(loop.sweep, render_pill(loop.tone, LOOP_LABELS[loop.word])) for loop in statuses],
+            "database": database,
             "advice": [(each.tone, mark_names(each.sentence)) for each in advice],
             "settings": sorted(configuration(), key=lambda setting: not setting.risk),
             "checks": [str(each.msg) for each in checks.run_checks(include_deployment_checks=False)],
@@ -45,7 +45,7 @@ class SystemPage(Page):
 
 
 def component_versions() -> list[tuple[str, str]]:
-    """What runs here."""
+    """Return the components of the server with their versions."""
     return [
         ("Conductor App", _installed_version("conductor-app")),
         ("Django", django.get_version()),
@@ -57,4 +57,4 @@ def _installed_version(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
-        return _("from a checkout")
+        return _("from source")

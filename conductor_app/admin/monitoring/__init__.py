@@ -1,1 +1,1 @@
-"""Watching: what needs a person, why work does not move, what fails, who works."""
+"""Pages that monitor the engine: overview, failures, queues, workers, views and alerts, human tasks."""

@@ -1,4 +1,4 @@
-"""One task that waits for a person: what it asks, of which run; taking it, handing it on, the answer."""
+"""Page of one human task: its form, its comments, and the actions claim, release, reassign and complete."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -36,16 +36,16 @@ from .waiting import ACT_PERMISSION, assignee_text, may_act
 
 MAX_NAMES = 200
 COMMENT_LABELS = {
-    "comment_task": gettext_lazy("says"),
-    "take_task": gettext_lazy("has taken it"),
-    "put_task_back": gettext_lazy("has put it back"),
-    "hand_task_on": gettext_lazy("has handed it on to %(to)s"),
-    "skip_assignment": gettext_lazy("has skipped %(from)s"),
+    "comment_task": gettext_lazy("commented"),
+    "take_task": gettext_lazy("claimed the task"),
+    "put_task_back": gettext_lazy("released the task"),
+    "hand_task_on": gettext_lazy("reassigned the task to %(to)s"),
+    "skip_assignment": gettext_lazy("skipped %(from)s"),
 }
 
 
 class AnswerForm(DocumentForm):
-    """What the task's output is to be: drawn from its schema, else JSON with the names that later steps read."""
+    """Output of the task: a form from its schema, otherwise JSON with the names that later steps read."""
 
     def __init__(self, attempt: Attempt, submitted: Mapping[str, str] | None = None, mode: str = AS_FORM) -> None:
         self.expected = expected_output_names(attempt.run.plan_id, attempt.task.ref)
@@ -58,13 +58,13 @@ class AnswerForm(DocumentForm):
 
 
 class ReasonForm(forms.Form):
-    """Why it is answered so."""
+    """Reason or comment of an answer."""
 
     reason = forms.CharField(label=gettext_lazy("Reason or comment"), required=False, max_length=500)
 
 
 class AnswerPage(ObjectPage):
-    """One of them."""
+    """Page of one human task."""
 
     name, template, permission = "waiting_task", "ops/waiting/task.html", "conductor.view_run"
     route = "waiting/<str:id>/"
@@ -74,6 +74,12 @@ class AnswerPage(ObjectPage):
         return _page_context(request, attempt, AnswerForm(attempt, mode=request.GET.get("mode", AS_FORM)))
 
     def handle_post(self, request: HttpRequest, id: str = "") -> HttpResponse | dict[str, Any]:
+        """Handle a form of the page.
+
+        Raises:
+            PermissionDenied: when the user may not act on the task.
+            NotFound: when there is no such open human task.
+        """
         attempt, act = _find_attempt(id), ACTIONS.get(request.POST.get("do", ""))
         if not may_act(request, attempt):
             raise PermissionDenied(ACT_PERMISSION)
@@ -82,7 +88,7 @@ class AnswerPage(ObjectPage):
         try:
             messages.success(request, act(request, attempt.task_id))
         except RequestRefused as refused:
-            show_refusal(request, refused, (_("To the run"), run_address(attempt.run_id)))
+            show_refusal(request, refused, (_("Open run"), run_address(attempt.run_id)))
         return HttpResponseRedirect(request.path)
 
 
@@ -90,7 +96,7 @@ def _page_context(request: HttpRequest, attempt: Attempt, answer: AnswerForm) ->
     now, user = clock.now(), request.user
     task_view = human_task_view(attempt, attempt.input, HumanTask.objects.filter(pk=attempt.task_id).first(), now)
     return {
-        "title": _("%(task)s waits for a person") % {"task": task_view.title},
+        "title": _("Human task: %(task)s") % {"task": task_view.title},
         "ask": task_view,
         "whose": assignee_text(task_view),
         "is_overdue": task_view.is_overdue(now),
@@ -115,26 +121,26 @@ def _page_context(request: HttpRequest, attempt: Attempt, answer: AnswerForm) ->
 
 
 def _without_question(attempt: Attempt) -> Attempt:
-    """The title, the question and who is asked stand above: what is left is what the run has given."""
+    """Return the attempt with only the run's input: title, question and assignee are shown separately."""
     given = attempt.small_input
     attempt.small_input = {name: value for name, value in given.items() if name != ASK} if given else given
     return attempt
 
 
 def _handle_answer(request: HttpRequest, attempt: Attempt) -> HttpResponse | dict[str, Any]:
-    """On to what else waits; where the answer is refused, the page with what was typed and what is wrong with it."""
+    """Complete the task and return to the list. A rejected answer is shown again with its errors."""
     answer = AnswerForm(attempt, request.POST)
     try:
         _resolve_task(request, attempt, answer)
     except OutputInvalid as refused:
         for complaint in refused.complaints:
             answer.add_error(complaint.path, complaint.message)
-        messages.error(request, _("It is not answered: what is typed does not fit the schema of the output."))
+        messages.error(request, _("Not saved: the output does not match its schema."))
     except RequestRefused as refused:
-        show_refusal(request, refused, (_("To the run"), run_address(attempt.run_id)))
+        show_refusal(request, refused, (_("Open run"), run_address(attempt.run_id)))
     else:
-        named = {"task": str(attempt.task), "run": attempt.run.name}
-        messages.success(request, _("The task %(task)s of %(run)s is answered.") % named)
+        names = {"task": str(attempt.task), "run": attempt.run.name}
+        messages.success(request, _("Completed %(task)s of %(run)s.") % names)
         return HttpResponseRedirect(reverse("admin:waiting"))
     return _page_context(request, attempt, answer)
 
@@ -143,9 +149,9 @@ def _resolve_task(request: HttpRequest, attempt: Attempt, answer: AnswerForm) ->
     is_document = answer.is_valid()
     if not (answer.reason.is_valid() and is_document):
         raise Invalid(
-            _("The output is no JSON object.")
+            _("The output must be a JSON object.")
             if answer.mode == AS_JSON
-            else _("It cannot be read: its fields say why.")
+            else _("The form has errors. See its fields.")
         )
     outcome, reason = request.POST.get("outcome", ""), answer.reason.cleaned_data["reason"].strip()
     human_tasks.resolve_task(attempt.run_id, attempt.pk, outcome, request.user.get_username(), answer.document, reason)
@@ -153,33 +159,33 @@ def _resolve_task(request: HttpRequest, attempt: Attempt, answer: AnswerForm) ->
 
 def _claim_task(request: HttpRequest, task_id: str) -> str:
     human_tasks.claim_task(task_id, request.user.get_username(), _parse_reason(request))
-    return _("It is yours.")
+    return _("Claimed.")
 
 
 def _release_task(request: HttpRequest, task_id: str) -> str:
     human_tasks.release_task(task_id, request.user.get_username(), _parse_reason(request))
-    return _("Nobody has it now.")
+    return _("Released.")
 
 
 def _delegate_task(request: HttpRequest, task_id: str) -> str:
     kind, _sign, to = request.POST.get("to", "").partition(":")
     minutes = request.POST.get("minutes", "").strip()
     if minutes and (not minutes.isdecimal() or len(minutes) > 6):
-        raise Invalid(_("%(text)r is no number of minutes.") % {"text": minutes[:40]})
+        raise Invalid(_("Enter a whole number of minutes (got %(text)r).") % {"text": minutes[:40]})
     due_at = clock.now() + int(minutes) * MINUTE if minutes else None
     by, is_group = request.user.get_username(), kind == "group"
     human_tasks.delegate_task(task_id, to, by, _parse_reason(request), is_group=is_group, due_at=due_at)
-    return _("It is asked of %(who)s now.") % {"who": to}
+    return _("Reassigned to %(assignee)s.") % {"assignee": to}
 
 
 def _skip_assignment(request: HttpRequest, task_id: str) -> str:
     human_tasks.skip_assignment(task_id, request.user.get_username(), _parse_reason(request))
-    return _("The next one is asked.")
+    return _("Assigned to the next person.")
 
 
 def _add_comment(request: HttpRequest, task_id: str) -> str:
     human_tasks.add_comment(task_id, request.POST.get("text", ""), request.user.get_username())
-    return _("Your comment is kept.")
+    return _("Comment saved.")
 
 
 ACTIONS: dict[str, Callable[[HttpRequest, str], str]] = {
@@ -202,5 +208,5 @@ def _comment_text(entry: Any) -> str:
 def _find_attempt(id: str) -> Attempt:
     attempt = attempts_for_panel().filter(pk=id, task__in=OPEN_HUMAN_TASKS).first()
     if attempt is None:
-        raise NotFound(_("This task does not wait for a person, or not any more: it may have been answered."))
+        raise NotFound(_("No such open human task. It may have been completed."))
     return attempt

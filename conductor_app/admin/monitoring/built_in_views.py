@@ -1,4 +1,4 @@
-"""Views that everybody has, before anybody has saved one; and where a selection of runs is shown and used."""
+"""Built-in views, and the addresses under which a selection of runs is listed, exported and processed."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from ..runs.filters import FILTER_FIELDS, FilterField, parse_duration
 
 @dataclass(frozen=True, slots=True)
 class BuiltInView:
-    """A view that is there by itself: its name, what it shows, where; and where one acts on it, if it is of runs."""
+    """A built-in view: its name, its description, its address, and the address of a bulk operation if it lists runs."""
 
     name: str
     words: str
@@ -29,19 +29,19 @@ class BuiltInView:
 
 
 def built_in_views(request: HttpRequest) -> Iterator[BuiltInView]:
-    """What an operator looks at most, as it is at this moment."""
+    """Yield the built-in views for the current time and user."""
     now = clock.now()
     yield _selection_view(_("Failed today"), {"status": ["FAILED", "TIMED_OUT"], "ended_since": now - now % DAY})
-    yield BuiltInView(_("Late"), _("runs that are open for longer than usual"), reverse("admin:pulse"))
-    yield BuiltInView(_("Nobody polling"), _("queues in which work waits, and no worker asks"), reverse("admin:queues"))
-    yield BuiltInView(_("Waiting for people"), _("tasks that wait for a person's answer"), reverse("admin:waiting"))
+    yield BuiltInView(_("Slow"), _("runs that take longer than usual"), reverse("admin:pulse"))
+    yield BuiltInView(_("No workers"), _("queues with pending tasks and no polling worker"), reverse("admin:queues"))
+    yield BuiltInView(_("Human tasks"), _("tasks that a person must complete"), reverse("admin:waiting"))
     yield _selection_view(_("Long running"), {"status": ["RUNNING"], "started_before": now - HOUR})
-    yield BuiltInView(_("Retrying"), _("attempts that wait for their next try, or are at it"), retrying_address())
+    yield BuiltInView(_("Retrying"), _("attempts after a retry, pending or running"), retrying_address())
     yield _selection_view(_("My starts"), {"started_by": request.user.get_username()})
 
 
 def retrying_address() -> str:
-    """Where the attempts are that are not the first of their task."""
+    """Return the address of the list of retries."""
     return reverse("admin:conductor_attempt_changelist", query={"state": "retrying"})
 
 
@@ -50,15 +50,15 @@ def _selection_view(name: str, selection: dict[str, Any]) -> BuiltInView:
 
 
 def selection_text(selection: Mapping[str, Any]) -> str:
-    """A selection as a person would say it."""
+    """Return a selection as text."""
     try:
         return selections.describe_selection(selection)
     except Invalid:
-        return _("a selection that is no longer understood")
+        return _("a selection that is no longer valid")
 
 
 def selection_query(selection: Mapping[str, Any]) -> dict[str, str]:
-    """A selection as the address of the list of runs names it."""
+    """Return the query parameters of a selection in the list of runs."""
     found = {
         field.name: _query_value(field, selection[field.selection_key])
         for field in FILTER_FIELDS
@@ -72,22 +72,22 @@ def _query_value(field: FilterField, value: Any) -> str:
 
 
 def list_address(selection: Mapping[str, Any]) -> str:
-    """Where the list of runs shows a selection."""
+    """Return the address of the list of runs with a selection."""
     return reverse("admin:conductor_run_changelist", query=selection_query(selection) or None)
 
 
 def operate_address(selection: Mapping[str, Any]) -> str:
-    """Where something is done to all of them."""
+    """Return the address that plans a bulk operation on a selection."""
     return reverse("admin:bulk_plan", query=selection_parameters(selection) or None)
 
 
 def export_address(selection: Mapping[str, Any], format: str) -> str:
-    """Where they are a file."""
+    """Return the address that exports a selection."""
     return reverse("admin:run_export", args=[format], query=selection_query(selection) or None)
 
 
 def api_address(request: HttpRequest, selection: Mapping[str, Any]) -> str:
-    """Where programs find the same runs; empty where the API has no words for it."""
+    """Return the address of a selection in the API. Empty if the API's query language cannot express it."""
     query = to_query(selection)
     if query is None:
         return ""

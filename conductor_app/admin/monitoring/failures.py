@@ -1,4 +1,4 @@
-"""The inbox of failures, and the page of one group: what they have in common, and what is done about it."""
+"""The list of failure groups, and the page of one group: its distribution, its state, notes and actions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -33,20 +33,20 @@ STATE_PILLS = {
 }
 MAX_ACTIONS = 20
 BREAKDOWN_LABELS = {
-    "version": gettext_lazy("By version of the definition"),
+    "version": gettext_lazy("By version"),
     "build": gettext_lazy("By worker build"),
     "worker": gettext_lazy("By worker"),
     "queue": gettext_lazy("By queue"),
-    "label": gettext_lazy("By label of the run"),
+    "label": gettext_lazy("By run label"),
 }
-"""What the failures of a group are counted by."""
+"""The properties that break down the failures of a group."""
 COUNTED_ON_ARRIVAL = ("version", "build")
-"""What all of them were counted by as they came; by anything else the newest are."""
+"""Properties that are counted for every failure. The other properties are counted for the newest failures."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupTransition:
-    """What a person may say of a group."""
+    """A state change that an operator may request for a group."""
 
     event: str
     label: str
@@ -54,16 +54,18 @@ class GroupTransition:
 
 
 TRANSITIONS = (
-    GroupTransition(
-        "acknowledge", gettext_lazy("Acknowledge"), gettext_lazy("Somebody knows of it and looks after it.")
-    ),
+    GroupTransition("acknowledge", gettext_lazy("Acknowledge"), gettext_lazy("Someone is working on it.")),
     GroupTransition(
         "resolve",
         gettext_lazy("Resolve"),
-        gettext_lazy("Its cause is gone. If it fails again, it comes back as regressed."),
+        gettext_lazy("The cause is fixed. If it fails again, the group becomes regressed."),
     ),
-    GroupTransition("ignore", gettext_lazy("Ignore"), gettext_lazy("It is counted, and not shown among what is open.")),
-    GroupTransition("reopen", gettext_lazy("Reopen"), gettext_lazy("It is open again.")),
+    GroupTransition(
+        "ignore",
+        gettext_lazy("Ignore"),
+        gettext_lazy("New failures are counted, but the group is not listed as open."),
+    ),
+    GroupTransition("reopen", gettext_lazy("Reopen"), gettext_lazy("The group is listed as open again.")),
 )
 
 
@@ -100,31 +102,31 @@ def _group_row(listed_group: ListedFailureGroup) -> dict[str, Any]:
     return {
         "group": group,
         "state": render_state_pill(group.state),
-        "spark": sparkline(listed_group.hours, _("failures in each of the last 24 hours"), "bad"),
+        "spark": sparkline(listed_group.hours, _("Failures per hour, last 24 hours"), "bad"),
         "today": listed_group.today,
         "address": failure_group_address(group.pk),
     }
 
 
 def render_state_pill(state: str) -> SafeString:
-    """The state of a group as icon, word and colour."""
+    """Return the state of a group as icon, label and color."""
     tone, icon, word = STATE_PILLS[state]
     return render_pill(tone, word, icon)
 
 
 def _matching_runs_address(group: FailureGroup, place: str, value: str) -> str:
-    """Where the group's runs with that value are listed; nowhere for none."""
+    """Return the address of the group's runs with this value. Empty if the value is empty."""
     query = {"failure_group": group.pk, "inside": f"input.{place}={value}"}
     return reverse("admin:conductor_run_changelist", query=query) if value else ""
 
 
 def failure_group_address(group_id: int) -> str:
-    """Where the page of a group is."""
+    """Return the address of a failure group."""
     return reverse("admin:failure_group", args=[group_id])
 
 
 class FailureGroupPage(ObjectPage):
-    """One cause."""
+    """Page of one failure group."""
 
     name, template, permission = "failure_group", "ops/failure_group.html", "conductor.view_failuregroup"
     route = "failures/<int:group_id>/"
@@ -136,11 +138,11 @@ class FailureGroupPage(ObjectPage):
         acts = AuditEntry.objects.filter(object_type="failure group", object_id=str(group.pk)).order_by("-id")
         versions = [int(value) for value, _count in detail.by["version"]]
         return {
-            "title": f"{group.definition} · {group.ref or _('the run itself')}",
+            "title": f"{group.definition} · {group.ref or _('(workflow)')}",
             "group": group,
             "state": render_state_pill(group.state),
             "story": detail,
-            "spark": sparkline(detail.listed_group.hours, _("failures in each of the last 24 hours"), "bad"),
+            "spark": sparkline(detail.listed_group.hours, _("Failures per hour, last 24 hours"), "bad"),
             "place": place,
             "by_value": [
                 (value, count, _matching_runs_address(group, place, value)) for value, count in detail.value_counts
@@ -163,12 +165,17 @@ class FailureGroupPage(ObjectPage):
         }
 
     def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
+        """Handle a button of the page.
+
+        Raises:
+            NotFound: when there is no such group.
+        """
         require_permission(request, PERMISSION)
         group = _find_group(url_kwargs["group_id"])
         do = ACTIONS.get(request.POST.get("do", ""))
         try:
             if do is None:
-                raise Invalid(_("It is not said what is to be done."))
+                raise Invalid(_("Missing or unknown action."))
             messages.success(request, do(group, request.POST, request.user.get_username()))
         except RequestRefused as refused:
             show_refusal(request, refused)
@@ -179,36 +186,36 @@ def _transition_handler(event: str) -> Callable[[FailureGroup, Mapping[str, str]
     def act(group: FailureGroup, form_data: Mapping[str, str], by: str) -> str:
         version, build = form_data.get("version", "").strip(), form_data.get("build", "").strip()
         if version and (not version.isdecimal() or len(version) > 9):
-            raise Invalid(_("%(text)s is no version.") % {"text": repr(version[:40])})
-        known = {"version": int(version) if version else None, "build": build[:255]}
-        moved = failures.transition_group(group.pk, event, by, form_data.get("reason", "").strip(), **known)
-        return _("The group is %(state)s now.") % {"state": STATE_PILLS[moved.state][2]}
+            raise Invalid(_("Not a valid version: %(text)s.") % {"text": repr(version[:40])})
+        options = {"version": int(version) if version else None, "build": build[:255]}
+        changed = failures.transition_group(group.pk, event, by, form_data.get("reason", "").strip(), **options)
+        return _("State of the group: %(state)s.") % {"state": STATE_PILLS[changed.state][2]}
 
     return act
 
 
 def _assign_group(group: FailureGroup, form_data: Mapping[str, str], by: str) -> str:
-    who = form_data.get("assignee", "").strip()
-    failures.assign_group(group.pk, who, by, form_data.get("reason", "").strip())
-    return _("%(who)s looks after it.") % {"who": who} if who else _("Nobody looks after it.")
+    assignee = form_data.get("assignee", "").strip()
+    failures.assign_group(group.pk, assignee, by, form_data.get("reason", "").strip())
+    return _("Assigned to %(assignee)s.") % {"assignee": assignee} if assignee else _("Unassigned.")
 
 
 def _annotate_group(group: FailureGroup, form_data: Mapping[str, str], by: str) -> str:
     failures.annotate_group(group.pk, form_data.get("note", ""), by)
-    return _("The note is kept.")
+    return _("Note saved.")
 
 
 def _merge_groups(group: FailureGroup, form_data: Mapping[str, str], by: str) -> str:
     into = form_data.get("into", "").strip()
     if not into.isdecimal() or len(into) > 18:
-        raise Invalid(_("%(text)s is no number of a group.") % {"text": repr(into[:40])})
+        raise Invalid(_("Not a valid group number: %(text)s.") % {"text": repr(into[:40])})
     failures.merge_groups(group.pk, int(into), by, form_data.get("reason", "").strip())
-    return _("It is part of group %(number)s now.") % {"number": into}
+    return _("Merged into group %(number)s.") % {"number": into}
 
 
 def _split_group(group: FailureGroup, form_data: Mapping[str, str], by: str) -> str:
     failures.split_group(group.pk, by, form_data.get("reason", "").strip())
-    return _("It is a group of its own again.")
+    return _("Split from the other group.")
 
 
 ACTIONS: dict[str, Callable[[FailureGroup, Mapping[str, str], str], str]] = {
@@ -223,5 +230,5 @@ ACTIONS: dict[str, Callable[[FailureGroup, Mapping[str, str], str], str]] = {
 def _find_group(group_id: int) -> FailureGroup:
     group = FailureGroup.objects.select_related("merged_into").filter(pk=min(group_id, 2**62)).first()
     if group is None:
-        raise NotFound(_("There is no group of failures %(number)s.") % {"number": group_id})
+        raise NotFound(_("No such failure group: %(number)s.") % {"number": group_id})
     return group

@@ -1,4 +1,4 @@
-"""The first page: is anything wrong, and what needs a person? Each of its tiles may fail without the others."""
+"""The overview: key figures and everything that needs attention. Each tile may fail without affecting the others."""
 
 from typing import Any
 
@@ -24,17 +24,17 @@ MAX_WAITING_TASKS = 100
 
 
 def overview_context(health: EngineHealth) -> dict[str, Any]:
-    """What the front page shows: the numbers, the first steps, and what needs attention."""
+    """Return the context of the overview: key figures, first steps, and what needs attention."""
     now = clock.now()
-    queue_tile = build_tile(_("The queues"), "", lambda: {"states": list_queues()})
+    queue_tile = build_tile(_("Queues"), "", lambda: {"states": list_queues()})
     states: list[QueueState] = queue_tile.context.get("states", [])
-    numbers = build_tile(_("The numbers"), "ops/overview/numbers.html", lambda: _numbers_context(states))
+    numbers = build_tile(_("Key figures"), "ops/overview/numbers.html", lambda: _numbers_context(states))
     concerns = [
-        build_tile(_("The sweeps"), "ops/overview/sweeps.html", lambda: {"rows": _sweep_rows(health, now)}),
-        build_tile(_("The queues"), "ops/overview/neglected.html", lambda: {"rows": _unpolled_queues(states, now)}),
-        build_tile(_("What waits for people"), "ops/overview/people.html", lambda: _waiting_tasks_context(now)),
-        build_tile(_("What waits for a second person"), "ops/overview/approvals.html", _pending_operations),
-        build_tile(_("The failures"), "ops/overview/failures.html", lambda: _failure_section(now, numbers.context)),
+        build_tile(_("Background jobs"), "ops/overview/sweeps.html", lambda: {"rows": _sweep_rows(health, now)}),
+        build_tile(_("Queues"), "ops/overview/neglected.html", lambda: {"rows": _unpolled_queues(states, now)}),
+        build_tile(_("Human tasks"), "ops/overview/people.html", lambda: _waiting_tasks_context(now)),
+        build_tile(_("Pending approvals"), "ops/overview/approvals.html", _pending_operations),
+        build_tile(_("Failures"), "ops/overview/failures.html", lambda: _failure_section(now, numbers.context)),
     ]
     if queue_tile.is_broken:
         concerns[1] = queue_tile
@@ -43,7 +43,7 @@ def overview_context(health: EngineHealth) -> dict[str, Any]:
         "concerns": concerns,
         "is_calm": not any(each.is_broken or any(each.context.values()) for each in concerns),
         "steps": build_tile(
-            _("The first steps"), "ops/overview/steps.html", lambda: _first_steps_context(states, numbers.context)
+            _("Get started"), "ops/overview/steps.html", lambda: _first_steps_context(states, numbers.context)
         ),
     }
 
@@ -60,7 +60,7 @@ def _numbers_context(states: list[QueueState]) -> dict[str, Any]:
 
 
 def _first_steps_context(states: list[QueueState], numbers: dict[str, Any]) -> dict[str, Any]:
-    """How far somebody has come who has just begun."""
+    """Return which of the first steps a new user has done."""
     some = any(count["count"] for count in numbers.get("counts", ()))
     has_definitions = some or WorkflowDefinition.objects.exists()
     return {
@@ -78,7 +78,7 @@ def _sweep_rows(health: EngineHealth, now: int) -> list[dict[str, Any]]:
 
 
 def _unpolled_queues(states: list[QueueState], now: int) -> list[dict[str, Any]]:
-    """Queues in which work waits though nobody asks for it, or because somebody has paused them."""
+    """Return queues with pending tasks that no worker polls or that are paused."""
     waiting = [queue for queue in states if queue.pending]
     holds = QueueHold.objects.filter(until_at__gt=now).in_bulk() if waiting else {}
     return [
@@ -107,11 +107,11 @@ def _pending_operations() -> dict[str, Any]:
 
 
 def _failure_section(now: int, numbers: dict[str, Any]) -> dict[str, Any]:
-    """What fails: the groups that nobody has dealt with; runs one by one only until the first group is made."""
+    """Return the open failure groups, or single failed runs until the first group exists."""
     groups = FailureGroup.objects.own().filter(state__in=sorted(FAILURE.open)).order_by("-last_at")[:MAX_FAILURES]
-    shown = [{"group": group, "at": relative_time(group.last_at, now)} for group in groups]
+    group_rows = [{"group": group, "at": relative_time(group.last_at, now)} for group in groups]
     is_none = any(count["status"] == "FAILED" and not count["count"] for count in numbers.get("counts", ()))
-    return {"groups": shown, "runs": [] if shown or is_none else _failed_run_rows(now)}
+    return {"groups": group_rows, "runs": [] if group_rows or is_none else _failed_run_rows(now)}
 
 
 def _failed_run_rows(now: int) -> list[dict[str, Any]]:
@@ -134,7 +134,7 @@ def _failed_run_row(run: Run, task: str, reason: str, now: int) -> dict[str, Any
 
 
 def _status_counts() -> list[dict[str, Any]]:
-    """How many runs are open in each status, counted up to a bound."""
+    """Return the number of open runs per status, counted up to a limit."""
     return [
         {"status": status, "badge": render_badge(status), **_count_runs(status)}
         for status in ("RUNNING", "PAUSED", "FAILED")

@@ -1,4 +1,4 @@
-"""The pulse of the front page: the last hour and the last day beside a week ago, what is slow, what waits longest."""
+"""Activity tiles of the overview: last hour and last day compared with one week ago, slow definitions, oldest tasks."""
 
 from functools import cache
 from typing import Any
@@ -28,14 +28,14 @@ ACTIVITY_KINDS = {
     "finished": (gettext_lazy("Finished"), "ended", {}, "succeeded"),
     "failed": (gettext_lazy("Failed"), "ended", {"status": "FAILED"}, "failed"),
 }
-"""Each line of the rhythm: its word, which moment of a run it counts by, the filter that lists it, its colour."""
+"""The lines of the activity: label, the timestamp of a run that it counts, the filter that lists these runs, color."""
 
 
 class OverviewActivityPage(Page):
-    """A fragment of the front page, which comes after the rest; each of its tiles may fail by itself."""
+    """Fragment of the overview that loads after the page. Each of its tiles may fail without affecting the others."""
 
     name, permission, template = "pulse", "conductor.view_run", "ops/overview/pulse_page.html"
-    title = gettext_lazy("Pulse")
+    title = gettext_lazy("Activity")
     live_template = "ops/overview/pulse.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
@@ -44,24 +44,22 @@ class OverviewActivityPage(Page):
         return {
             "columns": [
                 [
-                    build_tile(_("The last day"), "ops/overview/day.html", lambda: _last_day_context(of_the_day())),
-                    build_tile(_("What is slow"), "ops/overview/slow.html", lambda: _slow_definitions_context(now)),
+                    build_tile(_("Last 24 hours"), "ops/overview/day.html", lambda: _last_day_context(of_the_day())),
+                    build_tile(_("Slow workflows"), "ops/overview/slow.html", lambda: _slow_definitions_context(now)),
                 ],
                 [
+                    build_tile(_("Last hour"), "ops/overview/hour.html", lambda: _last_hour_context(of_the_day(), now)),
                     build_tile(
-                        _("The last hour"), "ops/overview/hour.html", lambda: _last_hour_context(of_the_day(), now)
-                    ),
-                    build_tile(
-                        _("What waits longest"), "ops/overview/oldest.html", lambda: {"rows": _oldest_queue_rows(now)}
+                        _("Oldest queued tasks"), "ops/overview/oldest.html", lambda: {"rows": _oldest_queue_rows(now)}
                     ),
                 ],
             ]
         }
 
 
-def filtered_runs_address(**asked: str) -> str:
-    """The list of runs, filtered."""
-    return reverse("admin:conductor_run_changelist", query=asked)
+def filtered_runs_address(**filters: str) -> str:
+    """Return the address of the list of runs with these filters."""
+    return reverse("admin:conductor_run_changelist", query=filters)
 
 
 def _last_hour_context(found: HourlyActivity, now: int) -> dict[str, Any]:
@@ -77,11 +75,11 @@ def _last_day_context(found: HourlyActivity) -> dict[str, Any]:
 
 
 def _activity_line(line: ActivityLine, since: int) -> dict[str, Any]:
-    word, moment, asked, tone = ACTIVITY_KINDS[line.kind]
+    label, moment, filters, tone = ACTIVITY_KINDS[line.kind]
     hours = [
         (
             _hour_text(begin, now, week_ago),
-            filtered_runs_address(**_time_filter(moment, begin, begin + HOUR), **asked),
+            filtered_runs_address(**_time_filter(moment, begin, begin + HOUR), **filters),
             now,
             week_ago,
         )
@@ -89,16 +87,17 @@ def _activity_line(line: ActivityLine, since: int) -> dict[str, Any]:
         for begin in [since + place * HOUR]
     ]
     return {
-        "word": word,
+        "word": label,
         "total": line.total,
         "before": line.before,
-        "address": filtered_runs_address(**{f"{moment}_since": str(since)}, **asked),
-        "chart": _activity_chart(str(word), hours, tone),
+        "address": filtered_runs_address(**{f"{moment}_since": str(since)}, **filters),
+        "chart": _activity_chart(str(label), hours, tone),
     }
 
 
-def _activity_chart(word: str, hours: list[tuple[str, str, int, int]], tone: str) -> SafeString:
-    return comparison_bars(hours, _("%(word)s in each of the last 24 hours, before a week ago") % {"word": word}, tone)
+def _activity_chart(label: str, hours: list[tuple[str, str, int, int]], tone: str) -> SafeString:
+    title = _("%(label)s per hour; gray = same hour last week") % {"label": label}
+    return comparison_bars(hours, title, tone)
 
 
 def _time_filter(moment: str, since: int, before: int) -> dict[str, str]:
@@ -106,8 +105,8 @@ def _time_filter(moment: str, since: int, before: int) -> dict[str, str]:
 
 
 def _hour_text(begin: int, now: int, week_ago: int) -> str:
-    named = {"moment": exact_time(begin), "now": format_count(now), "then": format_count(week_ago)}
-    return _("From %(moment)s for an hour: %(now)s; a week ago %(then)s") % named
+    facts = {"time": exact_time(begin), "now": format_count(now), "then": format_count(week_ago)}
+    return _("Hour from %(time)s: %(now)s, last week %(then)s") % facts
 
 
 def _slow_definitions_context(now: int) -> dict[str, Any]:
@@ -115,10 +114,10 @@ def _slow_definitions_context(now: int) -> dict[str, Any]:
 
 
 def _slow_definition_row(each: SlowDefinition, now: int) -> dict[str, Any]:
-    asked = {"name": each.name, "version": str(each.version), "status": "COMPLETED"}
+    filters = {"name": each.name, "version": str(each.version), "status": "COMPLETED"}
     return {
         "slow": each,
-        "address": filtered_runs_address(**asked, ended_since=str(now - HOUR)),
+        "address": filtered_runs_address(**filters, ended_since=str(now - HOUR)),
         "factor": format_decimal(each.factor) if each.factor < 10 else format_count(round(each.factor)),
     }
 

@@ -1,4 +1,4 @@
-"""One queue: what waits in it and why, who takes from it, and what can be done about both."""
+"""Page of one queue: pending attempts, pollers, limits, rates, and actions on the queue and its attempts."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -25,7 +25,7 @@ from .queues import PERMISSION, queue_address
 
 
 class QueuePage(ObjectPage):
-    """One queue."""
+    """Page of one queue."""
 
     name, template, permission = "queue", "ops/queue.html", "conductor.view_attempt"
     live_template = "ops/queues/story.html"
@@ -56,12 +56,17 @@ class QueuePage(ObjectPage):
         }
 
     def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
+        """Handle a button of the page.
+
+        Raises:
+            NotFound: when there is no such queue.
+        """
         require_permission(request, PERMISSION)
         name = _queue_name(request)
         try:
             do = ACTIONS.get(request.POST.get("do", ""))
             if do is None:
-                raise Invalid(_("It is not said what is to be done."))
+                raise Invalid(_("Missing or unknown action."))
             messages.success(request, do(name, request.POST, request.user.get_username()))
         except RequestRefused as refused:
             show_refusal(request, refused)
@@ -70,104 +75,106 @@ class QueuePage(ObjectPage):
 
 COUNT_LABELS = {
     "scheduled": gettext_lazy("scheduled"),
-    "started": gettext_lazy("handed out"),
+    "started": gettext_lazy("dispatched"),
     "done": gettext_lazy("done"),
     "failed": gettext_lazy("failed"),
 }
 CHART_MARKS_MINUTES = (60, 45, 30, 15)
-CHART_LABEL = gettext_lazy("Scheduled, handed out, done and failed in each of the last 60 minutes")
+CHART_LABEL = gettext_lazy("Scheduled, dispatched, done and failed per minute, last 60 minutes")
 
 
 def _state_sentence(detail: QueueDetail, now: int) -> tuple[str, str]:
-    """The colour and the words of how the queue is."""
+    """Return the display group and the text of the queue's state."""
     hold = detail.hold
     if hold is not None:
         return "paused", _pause_sentence(hold)
-    alive, many_wait = (
+    alive, counts = (
         sum(is_polling(poller, now) for poller in detail.pollers),
         {"count": format_count(detail.pending)},
     )
     if detail.pending and not alive:
-        return "failed", _("Nobody polls: %(count)s wait.") % many_wait
+        return "failed", _("No workers polling – %(count)s queued.") % counts
     if any(limit.is_reached for limit in detail.limits) and detail.pending:
-        return "waiting", _("Braked: a limit is reached.")
+        return "waiting", _("Throttled by a limit.")
     if not detail.pending:
-        return "succeeded", _("Nothing waits.")
-    said = ngettext(
-        "Open: %(count)s wait, %(alive)s worker polls.", "Open: %(count)s wait, %(alive)s workers poll.", alive
+        return "succeeded", _("Empty.")
+    message = ngettext(
+        "Active: %(count)s queued, %(alive)s worker polling.",
+        "Active: %(count)s queued, %(alive)s workers polling.",
+        alive,
     )
-    return "active", said % {**many_wait, "alive": alive}
+    return "active", message % {**counts, "alive": alive}
 
 
 def _pause_sentence(hold: QueueHold) -> str:
-    named = {"by": hold.by, "until": exact_time(hold.until_at) if hold.until_at < NEVER else "", "reason": hold.reason}
+    facts = {"by": hold.by, "until": exact_time(hold.until_at) if hold.until_at < NEVER else "", "reason": hold.reason}
     if hold.until_at < NEVER:
-        said = (
+        message = (
             _("Paused by %(by)s until %(until)s: %(reason)s") if hold.reason else _("Paused by %(by)s until %(until)s.")
         )
     else:
-        said = _("Paused by %(by)s: %(reason)s") if hold.reason else _("Paused by %(by)s.")
-    return said % named
+        message = _("Paused by %(by)s: %(reason)s") if hold.reason else _("Paused by %(by)s.")
+    return message % facts
 
 
 def _speed_sentence(detail: QueueDetail, now: int) -> str:
-    """How fast it moves, and when it would be empty."""
+    """Return the dispatch rate of the queue, and when the queue will be empty."""
     if not detail.rate:
         return ""
-    named = {"rate": format_rate(detail.rate), "span": format_duration(round(detail.pending / detail.rate * 1000))}
+    facts = {"rate": format_rate(detail.rate), "span": format_duration(round(detail.pending / detail.rate * 1000))}
     if detail.pending and detail.hold is None and any(is_polling(poller, now) for poller in detail.pollers):
-        return _("It hands out %(rate)s: empty in about %(span)s.") % named
-    return _("It hands out %(rate)s.") % named
+        return _("%(rate)s, drains in about %(span)s.") % facts
+    return _("%(rate)s.") % facts
 
 
-def _pause_queue(queue: str, said: Mapping[str, str], by: str) -> str:
-    until_at = _minutes_from_now(said) if said.get("minutes", "").strip() else None
-    engine.pause_queue(queue, by, said.get("reason", "").strip(), until_at)
-    return _("The queue hands nothing out. What workers hold goes on.")
+def _pause_queue(queue: str, form_data: Mapping[str, str], by: str) -> str:
+    until_at = _minutes_from_now(form_data) if form_data.get("minutes", "").strip() else None
+    engine.pause_queue(queue, by, form_data.get("reason", "").strip(), until_at)
+    return _("Queue paused. Tasks in progress continue.")
 
 
-def _minutes_from_now(said: Mapping[str, str]) -> int:
-    minutes = said.get("minutes", "").strip()
+def _minutes_from_now(form_data: Mapping[str, str]) -> int:
+    minutes = form_data.get("minutes", "").strip()
     if not minutes.isdecimal() or len(minutes) > 6 or not int(minutes):
-        raise Invalid(_("%(text)r is no number of minutes.") % {"text": minutes[:40]})
+        raise Invalid(_("Enter a whole number of minutes (got %(text)r).") % {"text": minutes[:40]})
     return clock.now() + int(minutes) * MINUTE
 
 
-def _resume_queue(queue: str, said: Mapping[str, str], by: str) -> str:
-    engine.resume_queue(queue, by, said.get("reason", "").strip())
-    return _("The queue hands out again.")
+def _resume_queue(queue: str, form_data: Mapping[str, str], by: str) -> str:
+    engine.resume_queue(queue, by, form_data.get("reason", "").strip())
+    return _("Queue resumed.")
 
 
-def _move_to_front(queue: str, said: Mapping[str, str], by: str) -> str:
-    engine.move_to_front(said.get("attempt", ""), by, said.get("reason", "").strip())
-    return _("It is handed out next.")
+def _move_to_front(queue: str, form_data: Mapping[str, str], by: str) -> str:
+    engine.move_to_front(form_data.get("attempt", ""), by, form_data.get("reason", "").strip())
+    return _("The task runs next.")
 
 
-def _prioritize_attempt(queue: str, said: Mapping[str, str], by: str) -> str:
-    priority = said.get("priority", "").strip()
+def _prioritize_attempt(queue: str, form_data: Mapping[str, str], by: str) -> str:
+    priority = form_data.get("priority", "").strip()
     if not priority.isdecimal() or len(priority) > 3:
-        raise Invalid(_("%(text)r is no priority.") % {"text": priority[:40]})
-    engine.prioritize(said.get("attempt", ""), int(priority), by, said.get("reason", "").strip())
-    return _("Its priority is %(priority)s.") % {"priority": priority}
+        raise Invalid(_("Not a valid priority: %(text)r.") % {"text": priority[:40]})
+    engine.prioritize(form_data.get("attempt", ""), int(priority), by, form_data.get("reason", "").strip())
+    return _("Priority set to %(priority)s.") % {"priority": priority}
 
 
-def _move_to_domain(queue: str, said: Mapping[str, str], by: str) -> str:
-    domain = said.get("domain", "").strip()
-    engine.move_to_domain(said.get("attempt", ""), domain, by, said.get("reason", "").strip())
+def _move_to_domain(queue: str, form_data: Mapping[str, str], by: str) -> str:
+    domain = form_data.get("domain", "").strip()
+    engine.move_to_domain(form_data.get("attempt", ""), domain, by, form_data.get("reason", "").strip())
     if domain:
-        return _("It waits for workers of the domain %(domain)s.") % {"domain": domain}
-    return _("It waits in the queue without a domain.")
+        return _("Moved to domain %(domain)s.") % {"domain": domain}
+    return _("Moved to the queue without a domain.")
 
 
-def _delay_attempt(queue: str, said: Mapping[str, str], by: str) -> str:
-    until_at = _minutes_from_now(said)
-    engine.delay_until(said.get("attempt", ""), until_at, by, said.get("reason", "").strip())
-    return _("It is not handed out before %(moment)s.") % {"moment": exact_time(until_at)}
+def _delay_attempt(queue: str, form_data: Mapping[str, str], by: str) -> str:
+    until_at = _minutes_from_now(form_data)
+    engine.delay_until(form_data.get("attempt", ""), until_at, by, form_data.get("reason", "").strip())
+    return _("Delayed until %(time)s.") % {"time": exact_time(until_at)}
 
 
-def _cancel_attempt(queue: str, said: Mapping[str, str], by: str) -> str:
-    engine.cancel_attempt(said.get("attempt", ""), by, said.get("reason", "").strip())
-    return _("The task is canceled: it is not tried again.")
+def _cancel_attempt(queue: str, form_data: Mapping[str, str], by: str) -> str:
+    engine.cancel_attempt(form_data.get("attempt", ""), by, form_data.get("reason", "").strip())
+    return _("Task canceled. It is not retried.")
 
 
 ACTIONS: dict[str, Callable[[str, Mapping[str, str], str], str]] = {
@@ -184,5 +191,5 @@ ACTIONS: dict[str, Callable[[str, Mapping[str, str], str], str]] = {
 def _queue_name(request: HttpRequest) -> str:
     name = request.GET.get("name", "")
     if not name or "\0" in name or len(name) > 640:
-        raise NotFound(_("There is no such queue."))
+        raise NotFound(_("No such queue."))
     return name

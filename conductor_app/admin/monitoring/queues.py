@@ -1,4 +1,4 @@
-"""Queues: what waits in them, since when, who asks for it."""
+"""The list of queues: pending attempts, age, rates, and pollers."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ PERMISSION = "conductor.change_run"
 
 
 class QueuesPage(Page):
-    """Why is work not moving?"""
+    """List of all queues."""
 
     name, title, template, permission = "queues", gettext_lazy("Queues"), "ops/queues.html", "conductor.view_attempt"
     live_template = "ops/queues/rows.html"
@@ -56,13 +56,13 @@ def _queue_row(queue: QueueState, hour: HourOfMinutes, speed: float | None, now:
         "in": format_rate(coming) if coming else "–",
         "rate": format_rate(speed) if speed else "–",
         "spark": sparkline(
-            hour.bars("started"), _("handed out by %(queue)s, five minutes a bar") % {"queue": queue.name}
+            hour.bars("started"), _("Dispatched by %(queue)s, five minutes per bar") % {"queue": queue.name}
         ),
     }
 
 
 def _format_eta(queue: QueueState, speed: float | None, hold: QueueHold | None) -> str:
-    """When it will be empty at its speed of the last minutes."""
+    """Return when the queue will be empty at its rate of the last minutes."""
     if not (speed and queue.pending and hold is None):
         return "–"
     needs = format_duration(round(queue.counted / speed * 1000))
@@ -71,14 +71,14 @@ def _format_eta(queue: QueueState, speed: float | None, hold: QueueHold | None) 
 
 def _state_pill(queue: QueueState, hold: QueueHold | None, limit: tuple[int, int] | None, now: int) -> SafeString:
     if hold is not None:
-        return render_pill("paused", _("paused"), "paused")
+        return render_pill("paused", _("Paused"), "paused")
     if queue.is_neglected(now):
-        return render_pill("failed", _("nobody polls"), "warning")
+        return render_pill("failed", _("No workers"), "warning")
     if limit is not None and limit[0] >= limit[1] and queue.pending:
-        return render_pill("waiting", _("braked"))
-    return render_pill("succeeded", _("polled")) if queue.is_polled(now) else render_pill("stopped", _("not polled"))
+        return render_pill("waiting", _("Throttled"))
+    return render_pill("succeeded", _("Active")) if queue.is_polled(now) else render_pill("stopped", _("Idle"))
 
 
 def queue_address(name: str) -> str:
-    """Where the page of a queue is."""
+    """Return the address of the page of a queue."""
     return reverse("admin:queue", query={"name": name})

@@ -1,4 +1,4 @@
-"""Views: named selections of runs, in several uses; and their alerts, tried on the last seven days before they ring."""
+"""Saved views: named selections of runs with several uses, and their alerts, tested on the last seven days."""
 
 import re
 from typing import Any
@@ -29,22 +29,22 @@ from .built_in_views import api_address, built_in_views, export_address, list_ad
 PERMISSION = "conductor.change_run"
 MAX_FIRINGS, MAX_TILES = 30, 8
 ALERT_KIND_LABELS = {
-    "count": gettext_lazy("so many or more"),
-    "share": gettext_lazy("so many percent or more"),
-    "absence": gettext_lazy("fewer than so many"),
-    "age": gettext_lazy("one open for so many minutes"),
+    "count": gettext_lazy("at least (count)"),
+    "share": gettext_lazy("at least (percent)"),
+    "absence": gettext_lazy("fewer than"),
+    "age": gettext_lazy("one open for at least (minutes)"),
 }
 
 
 def visible_views(request: HttpRequest) -> QuerySet[SavedView]:
-    """The views that somebody sees: their own and those that are shared."""
+    """Return the views that the user may see: their own and shared ones."""
     return SavedView.objects.filter(Q(owner=request.user.get_username()) | Q(is_shared=True)).order_by("name", "pk")
 
 
 class ViewsPage(Page):
-    """One named filter, several uses."""
+    """List of saved and built-in views."""
 
-    name, title, template, permission = "views", gettext_lazy("Views"), "ops/views.html", "conductor.view_run"
+    name, title, template, permission = "views", gettext_lazy("Saved views"), "ops/views.html", "conductor.view_run"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         return {
@@ -62,7 +62,7 @@ class ViewsPage(Page):
         }
 
     def _new_view_context(self, request: HttpRequest) -> dict[str, Any]:
-        """The selection that is about to be saved, as the list of runs named it."""
+        """Return the selection that the form will save, from the filters of the list of runs."""
         if not request.GET:
             return {}
         try:
@@ -81,7 +81,7 @@ class ViewsPage(Page):
         try:
             if request.POST.get("do") == "remove":
                 engine.remove_view(_parse_number(request.POST.get("view", "")), by)
-                messages.success(request, _("The view is forgotten."))
+                messages.success(request, _("View deleted."))
             else:
                 fresh = parse_selection(request.POST)
                 shared = "is_shared" in request.POST
@@ -94,7 +94,7 @@ class ViewsPage(Page):
 
 
 class ViewPage(ObjectPage):
-    """One view, and its alerts."""
+    """Page of one view and its alerts."""
 
     name, template, permission = "view", "ops/view.html", "conductor.view_run"
     route = "views/<int:view_id>/"
@@ -126,19 +126,19 @@ class ViewPage(ObjectPage):
 
     def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
         require_permission(request, PERMISSION)
-        view, said, by = _find_view(request, url_kwargs["view_id"]), request.POST, request.user.get_username()
+        view, form_data, by = _find_view(request, url_kwargs["view_id"]), request.POST, request.user.get_username()
         address = reverse("admin:view", args=[view.pk])
         try:
-            if said.get("do") == "remove":
-                found = view.alerts.filter(pk=_parse_number(said.get("alert", ""))).first()
+            if form_data.get("do") == "remove":
+                found = view.alerts.filter(pk=_parse_number(form_data.get("alert", ""))).first()
                 engine.remove_alert(found.pk if found else -1, by)
-                messages.success(request, _("It rings no more."))
+                messages.success(request, _("Alert deleted."))
             else:
-                numbers = [_parse_number(said.get(name, "")) for name in ("threshold", "window", "repeat")]
-                to = {"webhook": said.get("webhook", "").strip(), "mail": said.get("mail", "").strip()}
-                quiet = _parse_quiet_hours(said, zone_of(request))
-                alert = engine.save_alert(view, said.get("kind", ""), *numbers, by, **to, quiet=quiet)
-                messages.success(request, _("It is watched. Below is when it would have rung in the last seven days."))
+                numbers = [_parse_number(form_data.get(name, "")) for name in ("threshold", "window", "repeat")]
+                to = {"webhook": form_data.get("webhook", "").strip(), "mail": form_data.get("mail", "").strip()}
+                quiet = _parse_quiet_hours(form_data, zone_of(request))
+                alert = engine.save_alert(view, form_data.get("kind", ""), *numbers, by, **to, quiet=quiet)
+                messages.success(request, _("Alert created. The back-test of the last seven days is below."))
                 return HttpResponseRedirect(f"{address}?try={alert.pk}")
         except RequestRefused as refused:
             show_refusal(request, refused)
@@ -146,21 +146,26 @@ class ViewPage(ObjectPage):
 
 
 class AlertPage(ObjectPage):
-    """Where the mail of an alert leads: to the runs that it is about, which the reader's own rights bound."""
+    """Target of the link in an alert's mail. Shows the runs of the alert that the user may see."""
 
     name, permission, route = "alert", "conductor.view_run", "alerts/<int:alert_id>/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
+        """Redirect to the list of the alert's runs.
+
+        Raises:
+            NotFound: when the alert no longer exists.
+        """
         alert = Alert.objects.select_related("view").filter(pk=min(url_kwargs["alert_id"], 2**62)).first()
         if alert is None:
-            raise NotFound(_("This alert is no longer watched."))
+            raise NotFound(_("This alert no longer exists."))
         return HttpResponseRedirect(list_address(alert.view.selection))
 
 
 class TilesPage(Page):
-    """The views that are tiles, each with its count: a fragment of the front page."""
+    """Fragment of the overview with the views that are tiles, each with its count."""
 
-    name, permission, title = "tiles", "conductor.view_run", gettext_lazy("Views")
+    name, permission, title = "tiles", "conductor.view_run", gettext_lazy("Saved views")
     template, live_template = "ops/tiles_page.html", "ops/tiles.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
@@ -168,7 +173,7 @@ class TilesPage(Page):
 
 
 def _tile_context(view: SavedView) -> dict[str, Any]:
-    """Its count; a selection that is no longer understood has none, and does not take the others along."""
+    """Return the count of a view. A view with an invalid selection has no count and does not affect the others."""
     try:
         count, is_capped = keyset_pages.count_rows(selections.selected_runs(view.selection))
     except Invalid:
@@ -178,16 +183,16 @@ def _tile_context(view: SavedView) -> dict[str, Any]:
 
 def _delivery_text(firing: AlertFiring):
     if firing.heard_at is not None:
-        return render_pill("succeeded", _("heard"))
+        return render_pill("succeeded", _("delivered"))
     if not firing.error:
-        return render_pill("waiting", _("on its way"))
+        return render_pill("waiting", _("sending"))
     return render_pill(
-        "failed", ngettext("not heard, %(n)s try", "not heard, %(n)s tries", firing.tries) % {"n": firing.tries}
+        "failed", ngettext("not delivered, %(n)s try", "not delivered, %(n)s tries", firing.tries) % {"n": firing.tries}
     )
 
 
 def _recipients_text(alert: Alert, may_act: bool) -> str:
-    """Whom it tells. Who knows the address of a webhook can post there: who may change nothing sees its host alone."""
+    """Return the recipients. Users who may not change alerts see only the host of a webhook, whose URL is a secret."""
     if may_act or not alert.webhook:
         return f"{alert.webhook} {alert.mail}".strip()
     scheme, _slash, host, *_path = alert.webhook.split("/")
@@ -195,40 +200,40 @@ def _recipients_text(alert: Alert, may_act: bool) -> str:
 
 
 def _alert_sentence(alert: Alert) -> str:
-    """When it rings, in words."""
+    """Return the condition of an alert as text."""
     rule = rule_of(alert)
     facts = {"n": rule.threshold, "window": alert.window_minutes, "repeat": alert.repeat_minutes}
-    said = ALERT_SENTENCES[alert.kind] % facts
-    again = _("again after %(repeat)s min at the earliest") % facts
+    condition = ALERT_SENTENCES[alert.kind] % facts
+    repeat = _("repeat after %(repeat)s min") % facts
     if rule.quiet is None:
-        return f"{said}; {again}"
+        return f"{condition}; {repeat}"
     hours = {
         "begins": _format_minute(rule.quiet.begins),
         "ends": _format_minute(rule.quiet.ends),
         "zone": rule.quiet.zone,
     }
-    quiet = _("quiet from %(begins)s to %(ends)s, %(zone)s") % hours
-    return f"{said}; {again}; {quiet}"
+    quiet = _("quiet hours %(begins)s to %(ends)s, %(zone)s") % hours
+    return f"{condition}; {repeat}; {quiet}"
 
 
 ALERT_SENTENCES = {
-    "count": gettext_lazy("%(n)s or more in %(window)s min"),
-    "share": gettext_lazy("%(n)s %% or more of the runs in %(window)s min"),
+    "count": gettext_lazy("at least %(n)s in %(window)s min"),
+    "share": gettext_lazy("at least %(n)s %% of runs in %(window)s min"),
     "absence": gettext_lazy("fewer than %(n)s in %(window)s min"),
-    "age": gettext_lazy("one that has been open for %(n)s min or longer"),
+    "age": gettext_lazy("one open for at least %(n)s min"),
 }
 
 
-def _parse_quiet_hours(said: QueryDict, zone: str) -> QuietHours | None:
-    """The quiet hours that a form names, on the clocks of the reader's zone; none where both are empty."""
-    begins, ends = (said.get(name, "").strip() for name in ("quiet_from", "quiet_until"))
+def _parse_quiet_hours(form_data: QueryDict, zone: str) -> QuietHours | None:
+    """Return the quiet hours of a form in the user's time zone. None if both fields are empty."""
+    begins, ends = (form_data.get(name, "").strip() for name in ("quiet_from", "quiet_until"))
     return QuietHours(_parse_minute(begins), _parse_minute(ends), zone) if begins or ends else None
 
 
 def _parse_minute(text: str) -> int:
     found = re.fullmatch(r"(\d{1,2}):(\d\d)", text, re.ASCII)
     if found is None or int(found[1]) > 23 or int(found[2]) > 59:
-        raise Invalid(_("%(text)s is no time of a day; they look like 22:00.") % {"text": repr(text[:20])})
+        raise Invalid(_("Not a valid time of day: %(text)s. Use a time such as 22:00.") % {"text": repr(text[:20])})
     return int(found[1]) * 60 + int(found[2])
 
 
@@ -236,19 +241,19 @@ def _format_minute(minute: int) -> str:
     return f"{minute // 60:02d}:{minute % 60:02d}"
 
 
-def _parse_parameters(given: dict[str, str]) -> dict[str, Any]:
-    return parse_selection(QueryDict(urlencode(given)))
+def _parse_parameters(parameters: dict[str, str]) -> dict[str, Any]:
+    return parse_selection(QueryDict(urlencode(parameters)))
 
 
 def _find_view(request: HttpRequest, view_id: int) -> SavedView:
     view = visible_views(request).filter(pk=min(view_id, 2**62)).first()
     if view is None:
-        raise NotFound(_("There is no such view, or it is not shared."))
+        raise NotFound(_("No such view, or it is not shared."))
     return view
 
 
 def _parse_number(text: str) -> int:
     text = text.strip()
     if not text.isdecimal() or len(text) > 9:
-        raise Invalid(_("%(text)s is no number.") % {"text": repr(text[:40])})
+        raise Invalid(_("Not a valid integer: %(text)s.") % {"text": repr(text[:40])})
     return int(text)

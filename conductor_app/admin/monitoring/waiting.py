@@ -1,4 +1,4 @@
-"""Waiting for people: the tasks that only a person can answer, whose each is, and many answered at once."""
+"""The list of human tasks: open tasks with their assignees, and completion of several tasks at once."""
 
 from typing import Any
 
@@ -28,10 +28,10 @@ INBOX_TABS = {"all": gettext_lazy("All"), "mine": gettext_lazy("Mine"), "groups"
 
 
 class WaitingPage(Page):
-    """What waits for a person?"""
+    """List of open human tasks."""
 
     name, template, permission = "waiting", "ops/waiting.html", "conductor.view_run"
-    title = gettext_lazy("Waiting for people")
+    title = gettext_lazy("Human tasks")
     live_template = "ops/waiting/rows.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
@@ -62,31 +62,31 @@ class WaitingPage(Page):
 
 
 def current_person(request: HttpRequest) -> Actor:
-    """Return the signed-in person as the one who acts."""
+    """Return the user as the actor of a command."""
     return Actor(request.user.get_username(), permission_set_of(request.user.pk), request.user.pk)
 
 
 def may_act(request: HttpRequest, attempt: Attempt) -> bool:
-    """Whether the person may claim, hand on and answer this task: by the rule that the API asks too."""
-    # ACT is the right over all runs, which the framework has read already.
+    """Return True if the user may claim, reassign and complete the task. The API applies the same rule."""
+    # ACT grants access to all runs. Django has already loaded it.
     return request.user.has_perm(ACT_PERMISSION) or can_complete_human_task(
         current_person(request), permission_target(attempt)
     )
 
 
 def permission_target(attempt: Attempt) -> dict[str, str]:
-    """Return the task by what there are permissions over."""
+    """Return the names by which grants refer to the task."""
     return dict(task_target(attempt.queue, attempt.domain, attempt.task.name, attempt.run_id, attempt.run.name))
 
 
 def assignee_text(task_view: HumanTaskView) -> str:
-    """Who has it or is asked, in words."""
+    """Return the assignee of a task as text."""
     to = task_view.assignment.assignee
     if task_view.taken_by:
-        return _("taken by %(who)s") % {"who": task_view.taken_by}
+        return _("claimed by %(who)s") % {"who": task_view.taken_by}
     if to is None:
-        return _("anybody")
-    return _("the group %(who)s") % {"who": to.who} if to.is_group else to.who
+        return _("anyone")
+    return _("group %(who)s") % {"who": to.who} if to.is_group else to.who
 
 
 def _task_row(request: HttpRequest, task_view: HumanTaskView, now: int) -> dict[str, Any]:
@@ -102,28 +102,28 @@ def _task_row(request: HttpRequest, task_view: HumanTaskView, now: int) -> dict[
 
 
 def can_be_answered_in_bulk(task_view: HumanTaskView) -> bool:
-    """Whether it can be answered together with others: no later step reads anything of its output."""
+    """Return True if the task can be completed together with others: no later step reads its output."""
     return not expected_output_names(task_view.attempt.run.plan_id, task_view.attempt.task.ref)
 
 
 def _answer_selected(request: HttpRequest) -> tuple[int, list[str]]:
-    """Answer each of the chosen, in its own transaction; one that refuses does not hold up the others."""
-    chosen = list(dict.fromkeys(request.POST.getlist("attempt")))[: MAX_AT_ONCE + 1]
-    attempts = list(waiting_attempts().filter(pk__in=chosen))
+    """Complete each selected task in its own transaction. Return the number of completed tasks and the errors."""
+    selected = list(dict.fromkeys(request.POST.getlist("attempt")))[: MAX_AT_ONCE + 1]
+    attempts = list(waiting_attempts().filter(pk__in=selected))
     if not any(may_act(request, attempt) for attempt in attempts):
         require_permission(request, ACT_PERMISSION)
     outcome, reason = request.POST.get("outcome", ""), request.POST.get("reason", "").strip()
     if not reason:
-        raise Invalid(_("Many at once are answered with a reason only."))
-    if not chosen or len(chosen) > MAX_AT_ONCE:
-        raise Invalid(_("Choose from 1 to %(most)s tasks.") % {"most": MAX_AT_ONCE})
+        raise Invalid(_("Enter a reason to complete several tasks at once."))
+    if not selected or len(selected) > MAX_AT_ONCE:
+        raise Invalid(_("Select between 1 and %(most)s tasks.") % {"most": MAX_AT_ONCE})
     done, refused = 0, []
     for attempt in attempts:
         try:
             if not may_act(request, attempt):
                 require_completion_right(current_person(request), permission_target(attempt))
             if outcome == "COMPLETED" and expected_output_names(attempt.run.plan_id, attempt.task.ref):
-                raise Invalid(_("Later steps read its output: answer it by itself."))
+                raise Invalid(_("Later steps read its output. Complete it on its own page."))
             human_tasks.resolve_task(attempt.run_id, attempt.pk, outcome, request.user.get_username(), {}, reason)
             done += 1
         except RequestRefused as why:
@@ -132,7 +132,7 @@ def _answer_selected(request: HttpRequest) -> tuple[int, list[str]]:
 
 
 def _show_results(request: HttpRequest, done: int, refused: list[str]) -> None:
-    message = ngettext("%(count)s task is answered.", "%(count)s tasks are answered.", done)
+    message = ngettext("%(count)s task processed.", "%(count)s tasks processed.", done)
     (messages.success if done else messages.warning)(request, message % {"count": done})
     for sentence in refused[:10]:
         messages.error(request, sentence)

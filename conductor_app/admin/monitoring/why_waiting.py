@@ -1,4 +1,4 @@
-"""Why one task waits: every gate with its verdict, who holds the shut ones, and when its turn comes."""
+"""Page that explains why one task waits: the result of each gate, the holders of limits, and the queue position."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -22,28 +22,33 @@ from ..runs.task_panel import attempts_for_panel
 from .queues import queue_address
 
 MAX_AHEAD = 10
-"""Of those before it, how many are named."""
+"""Number of attempts ahead in the queue that the page lists."""
 
 
 class WhyWaitingPage(ObjectPage):
-    """One task in its queue."""
+    """Page about one pending task."""
 
     name, template, permission = "turn", "ops/turn.html", "conductor.view_attempt"
     live_template = "ops/turn/gates.html"
     route = "turn/<str:attempt_id>/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+        """Return the gates, the limits and the queue position of the attempt.
+
+        Raises:
+            NotFound: when there is no such attempt.
+        """
         now = clock.now()
         attempt = attempts_for_panel().filter(pk=url_kwargs["attempt_id"]).first()
         if attempt is None:
-            raise NotFound(f"There is no task {url_kwargs['attempt_id'][:64]}.")
+            raise NotFound(f"No such task: {url_kwargs['attempt_id'][:64]}.")
         verdicts = verdicts_on(attempt, now)
         closed = closed_gates(verdicts)
         position = queue_position(attempt, now)
         ahead = _load_attempts_ahead(attempt, now) if position and position.ahead else []
         definition = TaskDefinition.objects.filter(name=attempt.name).only("pk").first()
         return {
-            "title": _("Why %(task)s waits") % {"task": attempt.task},
+            "title": _("Why is %(task)s waiting?") % {"task": attempt.task},
             "attempt": attempt,
             "badge": render_badge(attempt.status),
             "verdicts": [(verdict, mark_names(verdict.sentence)) for verdict in verdicts],
@@ -63,14 +68,14 @@ class WhyWaitingPage(ObjectPage):
 
 
 def _load_attempts_ahead(attempt: Attempt, now: int) -> list[Attempt]:
-    """The first of those that are handed out before it."""
+    """Return the first attempts that are dispatched before this one."""
     rows = attempts_ahead(attempt, now).defer_payloads().select_related("task", "run")
     payloads = [f"run__{name}" for name in ("input", "output", "variables")]
     return list(rows.defer("input", "output", "task__step_state", *payloads)[:MAX_AHEAD])
 
 
 def _limit_address(definition: TaskDefinition, request: HttpRequest) -> str:
-    """Where the limits stand: in the form for whoever may change them."""
+    """Return the address of the limits: the form for users who may change them, otherwise the page."""
     if request.user.has_perm("conductor.change_taskdefinition"):
         return reverse("admin:taskdefinition_form", args=[definition.pk]) + "#id_concurrentExecLimit"
     return reverse("admin:conductor_taskdefinition_change", args=[definition.pk])
@@ -79,14 +84,14 @@ def _limit_address(definition: TaskDefinition, request: HttpRequest) -> str:
 def _run_sentence(attempt: Attempt) -> SafeString:
     name, query = f"{attempt.run.name} v{attempt.run.version}", urlencode({"task": str(attempt.task)})
     link = format_html('<a href="{}?{}">{}</a>', run_address(attempt.run_id), query, name)
-    return format_html(_("Of {run}."), run=link)
+    return format_html(_("Workflow {run}"), run=link)
 
 
 def _queue_sentence(attempt: Attempt) -> SafeString:
     link = format_html('<a href="{}">{}</a>', queue_address(attempt.queue), attempt.queue)
-    return format_html(_("It belongs to the queue {queue}."), queue=link)
+    return format_html(_("Queue {queue}"), queue=link)
 
 
 def _state_sentence(attempt: Attempt) -> str:
     facts = {"status": attempt.status.replace("_", " ").lower(), "worker": attempt.worker}
-    return (_("It is %(status)s, with %(worker)s.") if attempt.worker else _("It is %(status)s.")) % facts
+    return (_("Status: %(status)s, worker %(worker)s.") if attempt.worker else _("Status: %(status)s.")) % facts

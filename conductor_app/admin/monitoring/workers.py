@@ -1,4 +1,4 @@
-"""Workers: who is alive, and what each is doing."""
+"""The list of workers: which are online, and what each is working on."""
 
 from typing import Any
 
@@ -22,20 +22,20 @@ from .queues import queue_address
 
 PERMISSION = "conductor.change_run"
 STATE_PILLS = {
-    "alive": ("succeeded", gettext_lazy("alive")),
-    "quiet": ("waiting", gettext_lazy("quiet")),
-    "gone": ("stopped", gettext_lazy("gone")),
+    "alive": ("succeeded", gettext_lazy("Online")),
+    "quiet": ("waiting", gettext_lazy("Idle")),
+    "gone": ("stopped", gettext_lazy("Offline")),
 }
 ACTION_MESSAGES = {
-    queues.drain_worker: gettext_lazy("It is handed nothing more, and finishes what it has."),
-    queues.undrain_worker: gettext_lazy("It is handed work again."),
-    queues.forget_worker: gettext_lazy("It is listed no more."),
+    queues.drain_worker: gettext_lazy("Draining. The worker finishes its tasks and receives no new ones."),
+    queues.undrain_worker: gettext_lazy("Resumed. The worker receives tasks again."),
+    queues.forget_worker: gettext_lazy("Removed from the list."),
 }
 MAX_QUEUES = 6
 
 
 class WorkersPage(Page):
-    """Who is alive and doing what?"""
+    """List of all workers."""
 
     name, title, template, permission = "workers", gettext_lazy("Workers"), "ops/workers.html", "conductor.view_poller"
     live_template = "ops/workers/rows.html"
@@ -57,6 +57,11 @@ class WorkersPage(Page):
         }
 
     def post(self, request: HttpRequest) -> HttpResponse:
+        """Handle a button of the page.
+
+        Raises:
+            PermissionDenied: when the user may not change workers.
+        """
         require_permission(request, PERMISSION)
         worker, by = request.POST.get("worker", "").replace("\0", ""), request.user.get_username()
         reason = request.POST.get("reason", "").strip()
@@ -65,19 +70,19 @@ class WorkersPage(Page):
             do = request.POST.get("do", "")
             if do == "release":
                 released = queues.release_worker_tasks(worker, by, reason)
-                messages.success(request, _("Handed to others: %(count)s.") % {"count": released})
+                messages.success(request, _("Tasks reassigned: %(count)s.") % {"count": released})
             elif do in acts:
                 acts[do](worker, by, reason)
                 messages.success(request, ACTION_MESSAGES[acts[do]])
             else:
-                raise Invalid(_("It is not said what is to be done."))
+                raise Invalid(_("Missing or unknown action."))
         except RequestRefused as refused:
             show_refusal(request, refused)
         return HttpResponseRedirect(_workers_address(_search_text(request)))
 
 
 def _search_text(request: HttpRequest) -> str:
-    """What is looked for among names and task types."""
+    """Return the search text for worker names and task types."""
     return request.GET.get("q", "").strip()[:100]
 
 
@@ -96,15 +101,15 @@ def _worker_row(worker: WorkerSummary, now: int) -> dict[str, Any]:
 
 
 def _skew_pill(off: int) -> SafeString | str:
-    """What to say of a clock that goes wrong."""
+    """Return a warning about a clock that differs from the server's."""
     if not off:
         return ""
-    sentence = _("its clock is ahead by %(span)s") if off > 0 else _("its clock is behind by %(span)s")
+    sentence = _("clock ahead by %(span)s") if off > 0 else _("clock behind by %(span)s")
     return render_pill("failed", sentence % {"span": format_duration(abs(off))}, "warning")
 
 
 def _state_pill(worker: WorkerSummary, now: int) -> SafeString:
     if worker.hold is not None:
-        return render_pill("paused", _("drained"), "paused")
+        return render_pill("paused", _("Draining"), "paused")
     state = worker.state(now)
     return render_pill(STATE_PILLS[state][0], str(STATE_PILLS[state][1]))

@@ -1,1 +1,1 @@
-"""Runs: found in a list, understood on their page, task by task, compared."""
+"""Pages of runs: the list, one run, its tasks and attempts, the comparison of two runs."""

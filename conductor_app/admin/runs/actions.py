@@ -1,4 +1,4 @@
-"""What an operator may do to a run or from one of its tasks, as one table that list and pages share."""
+"""Actions on a run or from one of its tasks, as a table that the list and the pages share."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from ...engine import runs
 
 @dataclass(frozen=True, slots=True)
 class RunAction:
-    """One thing that can be asked for. `event`: the move of core/states.py that has to be possible.
+    """One action on a run. `event`: the transition of core/states.py that it requires.
 
-    `ends_run`: it makes an end, which somebody asks for only where there is none yet; the table allows clients more.
+    `ends_run`: the action ends the run, so pages do not offer it for ended runs, although the state machine allows it.
     """
 
     name: str
@@ -28,25 +28,29 @@ class RunAction:
     options: tuple[tuple[str, Any], ...] = ()
     permission: str = "conductor.change_run"
     is_drastic: bool = False
-    needs_attempt: bool = False  # offered beside an attempt, whose id goes along
-    is_planned: bool = False  # it repeats work: the planner shows what would happen
+    needs_attempt: bool = False  # offered for one attempt, whose id is a parameter
+    is_planned: bool = False  # repeats work, so the planner previews it
     ends_run: bool = False
     button: Any = ""
 
     def is_possible(self, status: str) -> bool:
-        """Whether the table has the move, it leads somewhere else, and a person would ask for it."""
+        """Return True if the state machine allows the action, it changes the status, and pages offer it."""
         if self.ends_run and status in RUN.final:
             return False
         return RUN.allows(status, self.event) and RUN.after(status, self.event) != status
 
     def parse_options(self, answers: Mapping[str, str]) -> dict[str, Any]:
-        """The options that were ticked, and the attempt that it is about; raises Invalid where that is missing."""
-        ticked: dict[str, Any] = {name: True for name, _label in self.options if name in answers}
+        """Return the selected options, and the attempt that the action requires.
+
+        Raises:
+            Invalid: when the form names no attempt.
+        """
+        options: dict[str, Any] = {name: True for name, _label in self.options if name in answers}
         if not self.needs_attempt:
-            return ticked
+            return options
         if not answers.get("attempt_id"):
-            raise Invalid(_("It is not said which task is meant."))
-        return {**ticked, "attempt_id": answers["attempt_id"]}
+            raise Invalid(_("No task selected."))
+        return {**options, "attempt_id": answers["attempt_id"]}
 
 
 RUN_ACTIONS: dict[str, RunAction] = {
@@ -57,13 +61,9 @@ RUN_ACTIONS: dict[str, RunAction] = {
             "retry",
             runs.retry,
             gettext_lazy("Retry"),
-            gettext_lazy("The run goes on: what had failed is tried again."),
-            gettext_lazy(
-                "Every task that failed, timed out or was canceled gets another attempt; what succeeded is kept."
-            ),
-            options=(
-                ("resume_children", gettext_lazy("Retry inside failed sub-workflows instead of starting them anew")),
-            ),
+            gettext_lazy("Retry started."),
+            gettext_lazy("Retries failed, timed-out and canceled tasks; completed tasks keep their results."),
+            options=(("resume_children", gettext_lazy("Resume failed sub-workflows instead of restarting them")),),
             is_planned=True,
             button=gettext_lazy("Retry this run"),
         ),
@@ -72,11 +72,9 @@ RUN_ACTIONS: dict[str, RunAction] = {
             "restart",
             runs.restart,
             gettext_lazy("Restart"),
-            gettext_lazy("The run begins anew."),
-            gettext_lazy(
-                "The run begins anew under its id, with its input: all tasks and what came of them are forgotten."
-            ),
-            options=(("latest_definitions", gettext_lazy("By the newest version of its definition")),),
+            gettext_lazy("Restarted."),
+            gettext_lazy("Restarts from the beginning with the same id and input. All task results are discarded."),
+            options=(("latest_definitions", gettext_lazy("Use the newest version of the definition")),),
             is_drastic=True,
             is_planned=True,
             button=gettext_lazy("Restart this run"),
@@ -86,10 +84,8 @@ RUN_ACTIONS: dict[str, RunAction] = {
             "rerun",
             runs.rerun,
             gettext_lazy("Rerun from this task"),
-            gettext_lazy("The run goes on from this task."),
-            gettext_lazy(
-                "This task and what came after it are forgotten and done again. Other branches keep their results."
-            ),
+            gettext_lazy("Rerun started."),
+            gettext_lazy("Re-executes this task and everything after it. Other branches keep their results."),
             is_drastic=True,
             needs_attempt=True,
             is_planned=True,
@@ -100,8 +96,8 @@ RUN_ACTIONS: dict[str, RunAction] = {
             "pause",
             runs.pause_run,
             gettext_lazy("Pause"),
-            gettext_lazy("The run is paused."),
-            gettext_lazy("Nothing new is scheduled until the run is resumed. Work that workers hold goes on."),
+            gettext_lazy("Paused."),
+            gettext_lazy("No new tasks are scheduled until the run is resumed. Tasks in progress continue."),
             button=gettext_lazy("Pause this run"),
         ),
         RunAction(
@@ -109,8 +105,8 @@ RUN_ACTIONS: dict[str, RunAction] = {
             "resume",
             runs.resume_run,
             gettext_lazy("Resume"),
-            gettext_lazy("The run goes on."),
-            gettext_lazy("The run goes on from where it was paused."),
+            gettext_lazy("Resumed."),
+            gettext_lazy("Continues the run from where it was paused."),
             button=gettext_lazy("Resume this run"),
         ),
         RunAction(
@@ -118,25 +114,25 @@ RUN_ACTIONS: dict[str, RunAction] = {
             "terminate",
             runs.terminate_run,
             gettext_lazy("Terminate"),
-            gettext_lazy("The run is terminated."),
-            gettext_lazy("The run is stopped for good: open tasks are canceled, sub-workflows are stopped too."),
-            options=(("with_failure", gettext_lazy("Start its failure workflow")),),
+            gettext_lazy("Terminated."),
+            gettext_lazy("Stops the run permanently. Open tasks and sub-workflows are canceled."),
+            options=(("with_failure", gettext_lazy("Start the failure workflow")),),
             is_drastic=True,
             ends_run=True,
             button=gettext_lazy("Terminate this run"),
         ),
     )
 }
-"""Written by hand, in the order in which they are offered."""
+"""All actions, in the order in which pages offer them."""
 
 
 def run_actions() -> list[RunAction]:
-    """What may be done to a run as a whole."""
+    """Return the actions on a run as a whole."""
     return [action for action in RUN_ACTIONS.values() if not action.needs_attempt]
 
 
 def available_actions(status: str, has_permission: Callable[[str], bool]) -> dict[str, list[RunAction]]:
-    """What this person may do to a run in this status, and from one of its tasks; as templates know it."""
+    """Return the actions that the user may do on a run in this status: on the run, and from one of its tasks."""
     possible = [
         action for action in RUN_ACTIONS.values() if action.is_possible(status) and has_permission(action.permission)
     ]

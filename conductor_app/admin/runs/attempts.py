@@ -1,4 +1,4 @@
-"""Attempts: found by id or queue, shown as in the page of their run."""
+"""Attempts: search by id or queue, and the page of one attempt."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -35,12 +35,12 @@ from .task_panel import DOCUMENTS, attempt_panel, attempts_for_panel
 
 
 class AttemptStateFilter(admin.SimpleListFilter):
-    """What waits, and what is out with workers: both have an index."""
+    """Filter by state. The database has an index for each choice."""
 
     title, parameter_name = gettext_lazy("state"), "state"
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
-        return [("pending", _("Waiting in a queue")), ("leased", _("With a worker")), ("retrying", _("At another try"))]
+        return [("pending", _("Queued")), ("leased", _("In progress")), ("retrying", _("Retrying"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
         if self.value() == "pending":
@@ -51,10 +51,10 @@ class AttemptStateFilter(admin.SimpleListFilter):
 
 
 class AttemptList(ServerAwareChangeList):
-    """Pages that go on where the last one ended, however many rows lie before it."""
+    """Keyset pagination: a page starts where the previous one ended, so its cost does not depend on the rows before."""
 
     def get_filters_params(self, params: Any = None) -> dict[str, Any]:
-        """The filters; where a page begins is none of them."""
+        """Return the filters without the position of the page."""
         return {
             name: value for name, value in super().get_filters_params(params).items() if name not in PAGE_PARAMETERS
         }
@@ -72,7 +72,7 @@ class AttemptList(ServerAwareChangeList):
         self.paginator = self.model_admin.get_paginator(request, self.queryset, 50)
 
     def page_addresses(self) -> dict[str, Any]:
-        """The ways to other pages, as the template names them."""
+        """Return the addresses of other pages."""
         before, after = self.current_page.before, self.current_page.after
         return {
             "newer": self.get_query_string({"before": before}, ["after"]) if before else "",
@@ -85,7 +85,7 @@ PAGE_PARAMETERS = ("after", "before")
 
 
 class AttemptAdmin(ReadOnlyAdmin):
-    """Each try at a task."""
+    """Attempts of all tasks."""
 
     list_display = ("state", "attempt", "queue", "worker", "scheduled", "ended", "reason_text")
     list_display_links = None
@@ -93,9 +93,7 @@ class AttemptAdmin(ReadOnlyAdmin):
     list_select_related = ("task", "run")
     ordering = ("-id",)
     search_fields = ("id",)
-    search_help_text = gettext_lazy(
-        "An attempt id or its beginning (the taskId of Conductor's API), or the name of a queue"
-    )
+    search_help_text = gettext_lazy("Attempt id or its beginning (taskId in Conductor's API), or the name of a queue")
 
     def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ChangeList]:
         return AttemptList
@@ -126,7 +124,7 @@ class AttemptAdmin(ReadOnlyAdmin):
             *super().get_urls(),
         ]
 
-    def change_view(self, request: HttpRequest, object_id: str, *rest: object, **more: object) -> HttpResponse:
+    def change_view(self, request: HttpRequest, object_id: str, *args: object, **more: object) -> HttpResponse:
         attempt, now = self._get_attempt_or_404(request, object_id), clock.now()
         context = {
             **self.admin_site.each_context(request),
@@ -144,18 +142,26 @@ class AttemptAdmin(ReadOnlyAdmin):
         return TemplateResponse(request, "admin/conductor/attempt/page.html", context)
 
     def raw(self, request: HttpRequest, attempt_id: str, field: str) -> HttpResponse:
-        """One payload as it is."""
+        """Download one payload as JSON.
+
+        Raises:
+            Http404: when there is no such payload.
+        """
         attempt = self._get_attempt_or_404(request, attempt_id)
         if field not in DOCUMENTS:
             raise Http404
         return json_file_response(getattr(attempt, field), f"{attempt.pk}-{field}")
 
     def log(self, request: HttpRequest, attempt_id: str) -> HttpResponse:
-        """All that workers logged for it, as a file."""
+        """Download the complete log of the attempt."""
         return log_text_response(self._get_attempt_or_404(request, attempt_id))
 
     def act(self, request: HttpRequest, attempt_id: str, name: str) -> HttpResponse:
-        """A button of a task was pressed; the answer is shown where its page was."""
+        """Handle a button of a task and redirect to the page that the button was on.
+
+        Raises:
+            Http404: when the action is unknown.
+        """
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         act = TASK_ACTIONS.get(name)
@@ -168,7 +174,7 @@ class AttemptAdmin(ReadOnlyAdmin):
             act.command(attempt, request.POST, request.user.get_username(), reason)
             messages.success(request, str(act.done))
         except RequestRefused as refused:
-            show_refusal(request, refused, (_("See why it waits"), reverse("admin:turn", args=[attempt.pk])))
+            show_refusal(request, refused, (_("Explain"), reverse("admin:turn", args=[attempt.pk])))
         return HttpResponseRedirect(_return_address(attempt, request.POST.get("back", "")))
 
     def _get_attempt_or_404(self, request: HttpRequest, attempt_id: str) -> Attempt:
@@ -176,7 +182,7 @@ class AttemptAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         attempt = attempts_for_panel().filter(pk=attempt_id).first()
         if attempt is None:
-            raise Http404(f"There is no attempt {attempt_id}.")
+            raise Http404(f"No such attempt: {attempt_id}.")
         return attempt
 
     @admin.display(description=gettext_lazy("status"))
@@ -211,7 +217,7 @@ class AttemptAdmin(ReadOnlyAdmin):
 
 
 def _return_address(attempt: Attempt, to: str) -> str:
-    """Where the button stood: why it waits, the attempt's own page, else its run's page with the task open."""
+    """Return the page that the button was on: the queue position, the attempt, or the run with the task selected."""
     if to in RETURN_PAGES:
         return reverse(RETURN_PAGES[to], args=[attempt.pk])
     return f"{run_address(attempt.run_id)}?{urlencode({'task': str(attempt.task)})}"

@@ -1,4 +1,4 @@
-"""A run given out as one file, and such a file looked at: nothing of it is kept, and nothing can be done to it."""
+"""Run bundles: export of a run as one file, and a read-only view of such a file that stores nothing."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -31,29 +31,37 @@ MAX_BYTES = 50_000_000
 MAX_DRAWN_BYTES = 1_000_000
 MAX_ATTEMPTS, MAX_HISTORY = 300, 100
 MAX_VALUE_BYTES = 500_000
-"""Bytes of attempts' values that the page draws; the file has the others."""
+"""Number of bytes of payloads that the page renders. The file has the others."""
 
 
 class BundleFileForm(forms.Form):
-    """A file that somebody was given."""
+    """A bundle that the user received."""
 
     file = forms.FileField(label=gettext_lazy("File"))
 
     def clean_file(self) -> RunBundle:
-        """What is in it."""
+        """Parse the bundle.
+
+        Raises:
+            ValidationError: when the file is too large, is not JSON, or is not a bundle.
+        """
         file = self.cleaned_data["file"]
         if file.size > MAX_BYTES:
-            raise forms.ValidationError(_("The file has more than %(count)s MB.") % {"count": MAX_BYTES // 1_000_000})
+            raise forms.ValidationError(_("The file is larger than %(count)s MB.") % {"count": MAX_BYTES // 1_000_000})
         try:
             return parse_bundle(orjson.loads(file.read()))
         except orjson.JSONDecodeError as fault:
-            raise forms.ValidationError(_("This is not JSON: %(fault)s") % {"fault": str(fault)[:200]}) from None
+            raise forms.ValidationError(_("Invalid JSON: %(error)s") % {"error": str(fault)[:200]}) from None
         except Invalid as refused:
             raise forms.ValidationError(refused.message) from None
 
 
 def export_run_file(request: HttpRequest, run_id: str) -> HttpResponse:
-    """The run as a file."""
+    """Download the run as a bundle.
+
+    Raises:
+        Http404: when there is no such run.
+    """
     _require_view_permission(request)
     if find_readable_run(run_id) is None:
         raise Http404
@@ -67,7 +75,7 @@ def export_run_file(request: HttpRequest, run_id: str) -> HttpResponse:
 
 
 def inspect_bundle(model_admin: admin.ModelAdmin, request: HttpRequest) -> HttpResponse:
-    """The form; with a file, what is in it."""
+    """Show the upload form, or the content of an uploaded bundle."""
     _require_view_permission(request)
     form = BundleFileForm(request.POST or None, request.FILES or None)
     is_read = request.method == "POST" and form.is_valid()
@@ -76,7 +84,7 @@ def inspect_bundle(model_admin: admin.ModelAdmin, request: HttpRequest) -> HttpR
         "ops/run/bundle.html",
         {
             **model_admin.admin_site.each_context(request),
-            "title": _("Look into a bundle"),
+            "title": _("Open run bundle"),
             "form": form,
             **(_bundle_context(form.cleaned_data["file"]) if is_read else {}),
         },
@@ -104,8 +112,8 @@ def _bundle_context(run: RunBundle) -> dict[str, Any]:
             (_("Correlation id"), run.correlation_id),
             (_("Labels"), ", ".join(run.labels)),
             (_("Server"), run.server),
-            (_("Given out"), relative_time(run.exported_at)),
-            (_("By"), run.exported_by),
+            (_("Exported"), relative_time(run.exported_at)),
+            (_("Exported by"), run.exported_by),
         ],
         "picture": _draw_run(run),
         "documents": [
@@ -122,7 +130,7 @@ def _bundle_context(run: RunBundle) -> dict[str, Any]:
 
 
 def _draw_run(run: RunBundle) -> Diagram | None:
-    """The definition with what became of its steps, if it is one."""
+    """Return the diagram with the status of each step, if the definition is valid."""
     if not run.definition or len(orjson.dumps(run.definition)) > MAX_DRAWN_BYTES:
         return None
     if validate_workflow(run.definition):
@@ -131,7 +139,7 @@ def _draw_run(run: RunBundle) -> Diagram | None:
 
 
 def _attempt_rows(run: RunBundle) -> Iterable[dict[str, Any]]:
-    """The attempts in their order; of very many those that ended badly come first."""
+    """Yield the attempts in order. If there are too many, failed attempts come first."""
     left, attempts = MAX_VALUE_BYTES, run.attempts
     if len(attempts) > MAX_ATTEMPTS:
         attempts = sorted(attempts, key=lambda attempt: status_tone(attempt.status) != "failed")[:MAX_ATTEMPTS]
@@ -157,7 +165,7 @@ def _attempt_row(attempt: BundledAttempt, run: RunBundle, is_drawn: bool) -> dic
 
 
 def _effect_sentences(effects: list[dict[str, Any]]) -> list[SafeString]:
-    """What was decided, in words; a line that no engine has written is left out."""
+    """Return the effects as sentences. Unreadable lines are left out."""
     sentences: list[SafeString] = []
     for effect in effects[:MAX_HISTORY]:
         try:

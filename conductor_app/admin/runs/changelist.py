@@ -1,4 +1,4 @@
-"""The list of runs as Django's changelist: filtered by the bar's selection, paged by where a page ends."""
+"""The list of runs as Django's changelist, with the filters of the bar and keyset pagination."""
 
 from typing import Any
 
@@ -24,19 +24,27 @@ SORT_COLUMNS = {
     "ended": SortColumn("ended_at"),
 }
 SORT_LABELS = {
-    "": gettext_lazy("Newest first"),
-    "oldest": gettext_lazy("Oldest first"),
-    "ended": gettext_lazy("Ended last first"),
+    "": gettext_lazy("Newest"),
+    "oldest": gettext_lazy("Oldest"),
+    "ended": gettext_lazy("Last ended"),
 }
 
 
 def matching_runs(request: HttpRequest) -> QuerySet[Run]:
-    """The runs that the address asks for. Raises Invalid."""
+    """Return the runs that match the address.
+
+    Raises:
+        Invalid: when a filter is invalid.
+    """
     return runs_with_coverage(request)[0]
 
 
 def runs_with_coverage(request: HttpRequest) -> tuple[QuerySet[Run], list[selections.ScanNote]]:
-    """The runs that the address asks for, and which filters have looked at the newest only. Raises Invalid."""
+    """Return the runs that match the address, and notes about filters that searched only the newest runs.
+
+    Raises:
+        Invalid: when a filter is invalid.
+    """
     rows, notes = selections.select_with_notes(
         parse_selection(request.GET), by_start=requested_sort(request).column == "created_at"
     )
@@ -44,12 +52,12 @@ def runs_with_coverage(request: HttpRequest) -> tuple[QuerySet[Run], list[select
 
 
 def requested_sort(request: HttpRequest) -> SortColumn:
-    """The order that the address asks for."""
+    """Return the order that the address requests."""
     return SORT_COLUMNS.get(request.GET.get("sort", ""), SORT_COLUMNS[""])
 
 
 class RunList(ServerAwareChangeList):
-    """Keeps Django's actions and templates, and answers the filters, the order and the pages itself."""
+    """Changelist with Django's actions and templates, and its own filters, order and pagination."""
 
     def get_filters_params(self, params: Any = None) -> dict[str, Any]:
         return {}
@@ -69,7 +77,7 @@ class RunList(ServerAwareChangeList):
             return self.counted
 
     def get_results(self, request: HttpRequest) -> None:
-        """One page of rows, a count that stops early, and what the rows show read together."""
+        """Load one page of rows, a count up to a limit, and the failures and typical durations of the rows."""
         place = {name: request.GET.get(name, "")[:80] for name in ("after", "before")}
         self.current_page = keyset_pages.keyset_page(self.queryset, self.sort, **place)
         self.result_list, (self.result_count, self.is_capped) = (
@@ -88,9 +96,9 @@ class RunList(ServerAwareChangeList):
         return filter_bar(self.query_parameters)["chips"] if hasattr(self, "query_parameters") else []
 
     def get_extra_context(self) -> dict[str, Any]:
-        """What the template shows around the rows: the bar, the chips, the ways to other pages and orders."""
+        """Return the context around the rows: filter bar, chips, and links to other pages and orders."""
         current_page, query_parameters = self.current_page, self.query_parameters
-        # Runs that wait for their start stand before all that have begun.
+        # Runs with a future start time come before all runs that have started.
         started = [run.created_at for run in self.result_list if not run.begins_later(clock.now())]
         first = started[0] if started and not query_parameters.get("after") else 0
         return {

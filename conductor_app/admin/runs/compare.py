@@ -1,4 +1,4 @@
-"""Two runs compared: what differs between good and bad?"""
+"""Comparison of two runs: version, input, tasks, times and results."""
 
 from dataclasses import asdict
 from typing import Any
@@ -22,11 +22,11 @@ CANDIDATE_LABELS = {
     "last failure": gettext_lazy("last failure"),
     "previous": gettext_lazy("previous"),
 }
-"""The runs that are worth comparing with, as the page calls them."""
+"""The suggested runs to compare with."""
 
 
 class ComparePage(ObjectPage):
-    """One run beside another."""
+    """Page that compares two runs."""
 
     name, template, permission = "compare", "ops/compare.html", "conductor.view_run"
     route = "runs/<str:run_id>/compare/"
@@ -35,31 +35,31 @@ class ComparePage(ObjectPage):
         one = _find_run(url_kwargs["run_id"])
         found = comparison_candidates(one)
         requested = request.GET.get("with", "").strip().replace("\0", "")
-        chosen = found.get(requested, requested) or next(iter(found.values()), "")
+        other_id = found.get(requested, requested) or next(iter(found.values()), "")
         only = "all" not in request.GET
         context: dict[str, Any] = {
             "title": _("Compare %(name)s v%(version)s") % {"name": one.name, "version": one.version},
             "one": one,
             "one_badge": render_badge(one.status),
-            "with": chosen,
-            "candidates": [(CANDIDATE_LABELS[name], id, id == chosen) for name, id in found.items()],
+            "with": other_id,
+            "candidates": [(CANDIDATE_LABELS[name], id, id == other_id) for name, id in found.items()],
             "only": only,
             "address": reverse("admin:compare", args=[one.pk]),
         }
-        if not chosen:
+        if not other_id:
             return context
-        other = Run.objects.filter(pk=chosen).first()
+        other = Run.objects.filter(pk=other_id).first()
         if other is None:
-            return context | {"missing": chosen[:64]}
+            return context | {"missing": other_id[:64]}
         found = compare_runs(one, other)
         if request.GET.get("format") == "json":
             return json_file_response(_comparison_file(found), f"{one.pk}-{other.pk}")
-        context["export"] = reverse("admin:compare", args=[one.pk], query={"with": chosen, "format": "json"})
+        context["export"] = reverse("admin:compare", args=[one.pk], query={"with": other_id, "format": "json"})
         return context | _result_context(found, only)
 
 
 def _comparison_file(found: RunComparison) -> dict[str, Any]:
-    """What was compared, in the words of machines."""
+    """Return the comparison as JSON."""
     return {
         "one": _run_document(found.one),
         "other": _run_document(found.other),
@@ -88,7 +88,7 @@ def _run_document(run: Run) -> dict[str, Any]:
 
 
 def _difference_document(each: Difference) -> dict[str, Any]:
-    """One place; a side that has nothing there is left out."""
+    """Return one difference. A side without a value is left out."""
     sides = {"one": each.before, "other": each.after}
     return {"place": each.path} | {name: value for name, value in sides.items() if value is not MISSING}
 
@@ -113,7 +113,7 @@ def _result_context(found: RunComparison, only: bool) -> dict[str, Any]:
 
 
 def _versions_address(found: RunComparison) -> str:
-    """Where their definitions are compared, if both versions are kept."""
+    """Return the address that compares the definitions, if both versions are stored."""
     if not found.have_same_definition or found.one.version == found.other.version:
         return ""
     versions = (found.one.version, found.other.version)
@@ -139,11 +139,11 @@ def _row_context(row: ComparedRow, longest: int) -> dict[str, Any]:
 
 
 def _duration_text(run: Run) -> str:
-    return format_duration(run.ended_at - run.created_at) if run.ended_at else _("still open")
+    return format_duration(run.ended_at - run.created_at) if run.ended_at else _("still running")
 
 
 def _find_run(run_id: str) -> Run:
     run = Run.objects.filter(pk=run_id).first()
     if run is None:
-        raise NotFound(_("There is no run %(id)s.") % {"id": run_id[:64]})
+        raise NotFound(_("No such run: %(id)s.") % {"id": run_id[:64]})
     return run

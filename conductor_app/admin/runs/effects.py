@@ -1,4 +1,4 @@
-"""The lines of history in words: one short sentence for each effect that a decision had."""
+"""The history of a run as text: one short sentence per effect of a decision."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -20,8 +20,8 @@ PAST_TENSE = {
     "complete_with_errors": gettext_lazy("completed with errors"),
     "expire": gettext_lazy("timed out"),
     "fail": gettext_lazy("failed"),
-    "fail_for_good": gettext_lazy("failed for good"),
-    "hand_back": gettext_lazy("handed back"),
+    "fail_for_good": gettext_lazy("failed (terminal)"),
+    "hand_back": gettext_lazy("released"),
     "pause": gettext_lazy("paused"),
     "reopen": gettext_lazy("reopened"),
     "rerun": gettext_lazy("rerun"),
@@ -33,16 +33,17 @@ PAST_TENSE = {
     "terminate": gettext_lazy("terminated"),
     "time_out": gettext_lazy("timed out"),
 }
-"""What has happened, for each event of core/states.py that a decision may have."""
+"""The past tense of each event of core/states.py."""
 
 
 def describe_effects(effects: Iterable[EffectLine]) -> list[SafeString]:
-    """The sentences; many of one kind become a count."""
+    """Return one sentence per effect. Effects beyond the limit become a count per kind."""
     lines = list(effects)
     sentences = [mark_names(_sentence(line)) for line in lines[:MAX_SENTENCES]]
-    rest = Counter(effect_name(line) for line in lines[MAX_SENTENCES:])
+    other_kinds = Counter(effect_name(line) for line in lines[MAX_SENTENCES:])
     return sentences + [
-        mark_names(_("%(count)s more × %(kind)s") % {"count": count, "kind": kind}) for kind, count in rest.items()
+        mark_names(_("%(count)s more × %(kind)s") % {"count": count, "kind": kind})
+        for kind, count in other_kinds.items()
     ]
 
 
@@ -51,20 +52,20 @@ def _sentence(line: EffectLine) -> str:
     return EFFECT_SENTENCES[name](line) if name in EFFECT_SENTENCES else name
 
 
-def _transition_sentence(what: Any) -> Callable[[EffectLine], str]:
-    """A sentence about a move: what moved, and how."""
+def _transition_sentence(template: Any) -> Callable[[EffectLine], str]:
+    """Return a function that describes a transition: the object and the event."""
 
-    def say(line: EffectLine) -> str:
+    def describe(line: EffectLine) -> str:
         event = str(line.get("event", ""))
         worker = _(", worker `%(worker)s`") % {"worker": line["worker"]} if line.get("worker") else ""
-        moved = what % {"task": line.get("task", ""), "moved": PAST_TENSE.get(event, event)}
-        return f"{moved}{worker}{_reason_suffix(line)}"
+        sentence = template % {"task": line.get("task", ""), "moved": PAST_TENSE.get(event, event)}
+        return f"{sentence}{worker}{_reason_suffix(line)}"
 
-    return say
+    return describe
 
 
 def _fact_sentence(sentence: Any, **names: str) -> Callable[[EffectLine], str]:
-    """A sentence with facts of the line: what each is called in the sentence, and in the line."""
+    """Return a function that fills in facts of the effect. `names`: names in the sentence to names in the effect."""
     return lambda line: sentence % {name: line.get(fact, "") for name, fact in names.items()}
 
 
@@ -74,9 +75,9 @@ def _reason_suffix(line: EffectLine) -> str:
 
 def _requeue_sentence(line: EffectLine) -> str:
     task = {"task": line.get("task")}
-    moved = _("`%(task)s` moved in its queue") % task
+    sentence = _("`%(task)s` moved in its queue") % task
     queue = _(" to `%(queue)s`") % {"queue": line["queue"]} if line.get("queue") else ""
-    return moved + queue + (_(", priority %(priority)s") % line if "priority" in line else "")
+    return sentence + queue + (_(", priority %(priority)s") % line if "priority" in line else "")
 
 
 def _creation_sentence(line: EffectLine) -> str:
@@ -94,7 +95,7 @@ def _attempt_number(line: EffectLine) -> int:
 
 def _deletion_sentence(line: EffectLine) -> str:
     count, tasks = int(line.get("count", 0)), _format_task_names(line.get("tasks", []))
-    sentence = ngettext("%(count)s task taken back: %(tasks)s", "%(count)s tasks taken back: %(tasks)s", count)
+    sentence = ngettext("%(count)s task deleted: %(tasks)s", "%(count)s tasks deleted: %(tasks)s", count)
     return sentence % {"count": count, "tasks": tasks}
 
 
@@ -112,20 +113,20 @@ EFFECT_SENTENCES: dict[str, Callable[[EffectLine], str]] = {
     "TransitionAttempt": _transition_sentence(gettext_lazy("attempt of `%(task)s` %(moved)s")),
     "ResolveTask": _transition_sentence(gettext_lazy("`%(task)s` %(moved)s")),
     "RequeueAttempt": _requeue_sentence,
-    "UpdateTask": _fact_sentence(gettext_lazy("`%(task)s` noted"), task="task"),
+    "UpdateTask": _fact_sentence(gettext_lazy("`%(task)s` updated"), task="task"),
     "PruneIteration": _fact_sentence(
-        gettext_lazy("turn %(turn)s of `%(loop)s` forgotten"), turn="iteration", loop="loop"
+        gettext_lazy("iteration %(iteration)s of `%(loop)s` discarded"), iteration="iteration", loop="loop"
     ),
     "DeleteTasks": _deletion_sentence,
     "SetVariables": _list_sentence(gettext_lazy("variables set: %(names)s"), "names"),
     "TransitionRun": _transition_sentence(gettext_lazy("run %(moved)s")),
-    "UpdateRun": _list_sentence(gettext_lazy("run noted: %(names)s"), "fields"),
+    "UpdateRun": _list_sentence(gettext_lazy("run updated: %(names)s"), "fields"),
     "StartRun": _fact_sentence(
         gettext_lazy("run of `%(name)s` v%(version)s started"), name="definition", version="version"
     ),
     "SendMessage": _fact_sentence(gettext_lazy("message sent: %(subject)s"), subject="subject"),
     "SwitchDefinition": _fact_sentence(
-        gettext_lazy("goes on by version %(version)s of `%(name)s`"), name="definition", version="version"
+        gettext_lazy("upgraded to version %(version)s of `%(name)s`"), name="definition", version="version"
     ),
 }
-"""What each effect of core/effects.py is called on the page; others are called by their names."""
+"""The sentence of each effect of core/effects.py. Other effects are shown by their name."""

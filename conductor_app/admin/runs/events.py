@@ -1,4 +1,4 @@
-"""What happened to a run, decision by decision, and the run as it was after one of them."""
+"""The history of a run, decision by decision, and the state of the run after each decision."""
 
 from collections import Counter
 from typing import Any
@@ -16,11 +16,11 @@ from .run_view_model import RunViewModel
 
 MAX_HISTORY = 100
 MAX_PAST_TASKS = 100
-"""Tasks of an old revision that are named."""
+"""Number of tasks of an old revision that the page lists."""
 
 
 def run_events(view_model: RunViewModel) -> dict[str, Any]:
-    """What happened, decision by decision, with who asked for it and why."""
+    """Return the history: each decision with its actor and its reason."""
     before = view_model.query.number("before")
     entries = HistoryEntry.objects.filter(run_id=view_model.run.pk).order_by("-revision")
     entries = list((entries.filter(revision__lt=before) if before else entries)[: MAX_HISTORY + 1])
@@ -34,7 +34,7 @@ def run_events(view_model: RunViewModel) -> dict[str, Any]:
 
 
 def _history_row(entry: HistoryEntry, view_model: RunViewModel) -> dict[str, Any]:
-    """One decision, with the way to the run as it was after it."""
+    """Return one decision with a link to the run as it was after it."""
     return {
         "entry": entry,
         "at": relative_time(entry.at),
@@ -45,14 +45,14 @@ def _history_row(entry: HistoryEntry, view_model: RunViewModel) -> dict[str, Any
 
 
 def _no_effect_sentence(entry: HistoryEntry, view_model: RunViewModel) -> SafeString:
-    """What a decision came to that changed no task: a start that was asked for ahead, or a look too early."""
+    """Return the sentence for a decision without effects on tasks: a delayed start, or an early check."""
     if entry.revision == 1 and view_model.run.created_at > entry.at:
-        return format_html(_("start asked for: it takes its first step {}"), relative_time(view_model.run.created_at))
-    return format_html(_("looked at: there was nothing to do yet"))
+        return format_html(_("start requested, begins {}"), relative_time(view_model.run.created_at))
+    return format_html(_("checked, nothing to do yet"))
 
 
 def _past_context(view_model: RunViewModel) -> dict[str, Any]:
-    """The run as of the revision that the address names, and the ways to others."""
+    """Return the run as of the revision in the address, and links to other revisions."""
     revision, newest = view_model.query.number("revision"), view_model.run.revision
     if revision is None or not newest:
         return {"first_look": view_model.query.address(revision=newest) if newest else ""}
@@ -78,7 +78,7 @@ def _past_context(view_model: RunViewModel) -> dict[str, Any]:
 
 
 def _past_task_rows(past: RunAtRevision, view_model: RunViewModel) -> list[dict[str, Any]]:
-    """What the decision changed first, then what was open, then the others."""
+    """Return the tasks: changed ones first, then open ones, then the others."""
     ordered = sorted(past.tasks, key=lambda task: (not task.has_changed, task.status not in TASK.open))
     return [
         {

@@ -1,4 +1,4 @@
-"""The list of runs as a file: streamed, by the filter that the list shows, in the words of machines."""
+"""Export of the list of runs: streamed as CSV or JSON, with the filters of the list."""
 
 import csv
 from collections.abc import Iterator
@@ -20,18 +20,22 @@ EXPORT_COLUMNS = (
 )  # fmt: skip
 CONTENT_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
 FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet would take for a formula."""
+"""First characters that make a spreadsheet evaluate a cell as a formula."""
 
 
 class CsvBuffer:
-    """Hands what the csv writer writes straight on."""
+    """File that returns the written text, for `csv.writer`."""
 
     def write(self, text: str) -> str:
         return text
 
 
 def export_runs(request: HttpRequest, runs: QuerySet[Run], sort: SortColumn, format: str) -> StreamingHttpResponse:
-    """The file, as `csv` or `json`; there is no other."""
+    """Stream the runs as `csv` or `json`.
+
+    Raises:
+        Http404: when the format is unknown.
+    """
     if format not in CONTENT_TYPES:
         raise Http404
     lines = _json_lines(runs, sort) if format == "json" else _csv_lines(runs, sort)
@@ -43,7 +47,7 @@ def export_runs(request: HttpRequest, runs: QuerySet[Run], sort: SortColumn, for
 def _export_rows(runs: QuerySet[Run], sort: SortColumn) -> Iterator[dict[str, Any]]:
     pages = iterate_pages(runs, sort)
     while True:
-        # A snapshot a page: the reader of a long file decides how long it takes.
+        # One snapshot per page: the client decides how long the download takes.
         with read_snapshot():
             page = next(pages, [])
             failed = failure_reasons(page)
@@ -75,7 +79,7 @@ def escape_formula(value: Any) -> Any:
 
 
 def _json_lines(runs: QuerySet[Run], sort: SortColumn) -> Iterator[str]:
-    """A list, a row a line."""
+    """Yield a JSON list, one run per line."""
     separator = "[\n"
     for row in _export_rows(runs, sort):
         yield separator + dumps(row)

@@ -1,4 +1,4 @@
-"""How the list of runs is narrowed down: the fields of its bar, read into a selection that bulk operations share."""
+"""Filters of the list of runs: the fields of its bar, parsed into a selection that bulk operations share."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -29,32 +29,46 @@ UNIT_MS = {"ms": 1, "s": SECOND, "min": MINUTE, "m": MINUTE, "h": HOUR, "d": DAY
 
 
 def parse_time(text: str) -> int:
-    """A moment as people write it, in the reader's zone, or in milliseconds. Raises Invalid."""
+    """Return a time in milliseconds. `text`: an ISO time in the user's time zone, or milliseconds.
+
+    Raises:
+        Invalid: when the text is not a time.
+    """
     if text.isdecimal() and len(text) < 16:
         return int(text)
     try:
         parsed = datetime.fromisoformat(text)
         return int((parsed if parsed.tzinfo else parsed.replace(tzinfo=get_current_timezone())).timestamp() * 1000)
-    except (ValueError, OverflowError) as wrong:
+    except (ValueError, OverflowError) as error:
         raise Invalid(
-            _format_refusal(_("%(text)s is no moment; they look like 2027-03-01 or 2027-03-01T14:30."), text)
-        ) from wrong
+            _format_refusal(_("Not a valid date: %(text)s. Use a format such as 2027-03-01T14:30."), text)
+        ) from error
 
 
 def parse_duration(text: str) -> int:
-    """A span as people write it: `90`, `1.5 s`, `3 min`, `2 h`. Raises Invalid."""
+    """Return a duration in milliseconds. `text`: `90` (seconds), `1.5 s`, `3 min`, `2 h`.
+
+    Raises:
+        Invalid: when the text is not a duration.
+    """
     number = text.strip().rstrip("abcdefghijklmnopqrstuvwxyz ")
     unit = text.strip()[len(number) :].strip() or "s"
     try:
         return int(float(number) * UNIT_MS[unit])
-    except (ValueError, KeyError, OverflowError) as wrong:
-        raise Invalid(_format_refusal(_("%(text)s is no span; they look like 30 s, 5 min or 2 h."), text)) from wrong
+    except (ValueError, KeyError, OverflowError) as error:
+        raise Invalid(
+            _format_refusal(_("Not a valid duration: %(text)s. Use a format such as 30 s, 5 min or 2 h."), text)
+        ) from error
 
 
 def parse_integer(text: str) -> int:
-    """A whole number. Raises Invalid."""
+    """Return a whole number.
+
+    Raises:
+        Invalid: when the text is not a whole number of at most 9 digits.
+    """
     if not text.isdecimal() or len(text) > 9:
-        raise Invalid(_format_refusal(_("%(text)s is no whole number."), text))
+        raise Invalid(_format_refusal(_("Not a valid integer: %(text)s."), text))
     return int(text)
 
 
@@ -64,7 +78,7 @@ def _format_refusal(sentence: str, text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FilterField:
-    """One field of the bar: its name in the address, its words, the part of a selection it becomes, how it is read."""
+    """One field of the bar: its query parameter, its label, its key in a selection, and its parser."""
 
     name: str
     label: str
@@ -75,36 +89,40 @@ class FilterField:
 
 FILTER_FIELDS: tuple[FilterField, ...] = (
     FilterField("q", gettext_lazy("Search"), "search"),
-    FilterField("name", gettext_lazy("Definition"), "definition"),
+    FilterField("name", gettext_lazy("Workflow"), "definition"),
     FilterField("version", gettext_lazy("Version"), "version", parse_integer),
-    FilterField("started_since", gettext_lazy("Started since"), "started_since", parse_time, "2027-03-01T14:30"),
+    FilterField("started_since", gettext_lazy("Started after"), "started_since", parse_time, "2027-03-01T14:30"),
     FilterField("started_before", gettext_lazy("Started before"), "started_before", parse_time, "2027-03-02"),
-    FilterField("ended_since", gettext_lazy("Ended since"), "ended_since", parse_time, "2027-03-01T14:30"),
+    FilterField("ended_since", gettext_lazy("Ended after"), "ended_since", parse_time, "2027-03-01T14:30"),
     FilterField("ended_before", gettext_lazy("Ended before"), "ended_before", parse_time, "2027-03-02"),
-    FilterField("least", gettext_lazy("Took at least"), "least_ms", parse_duration, "30 s"),
-    FilterField("most", gettext_lazy("Took at most"), "most_ms", parse_duration, "5 min"),
+    FilterField("least", gettext_lazy("Min. duration"), "least_ms", parse_duration, "30 s"),
+    FilterField("most", gettext_lazy("Max. duration"), "most_ms", parse_duration, "5 min"),
     FilterField("correlation_id", gettext_lazy("Correlation id"), "correlation_id"),
     FilterField("idempotency_key", gettext_lazy("Idempotency key"), "idempotency_key"),
     FilterField("label", gettext_lazy("Label"), "label"),
-    FilterField("parent", gettext_lazy("Started by run"), "parent", hint=gettext_lazy("its id")),
+    FilterField("parent", gettext_lazy("Parent run"), "parent", hint=gettext_lazy("run id")),
     FilterField("started_by", gettext_lazy("Started by"), "started_by"),
     FilterField("schedule", gettext_lazy("Schedule"), "schedule"),
     FilterField("task", gettext_lazy("Task"), "task", hint="charge:FAILED"),
-    FilterField("error", gettext_lazy("Words of the error"), "error", hint="502 from gateway"),
-    FilterField("inside", gettext_lazy("Value inside"), "inside", hint="input.customer.id=42"),
+    FilterField("error", gettext_lazy("Error contains"), "error", hint="502 from gateway"),
+    FilterField("inside", gettext_lazy("Input/output value"), "inside", hint="input.customer.id=42"),
     FilterField("failure_group", gettext_lazy("Failure group"), "failure_group", parse_integer),
-    FilterField("refused_of", gettext_lazy("Refused in operation"), "refused_of"),
+    FilterField("refused_of", gettext_lazy("Rejected in bulk operation"), "refused_of"),
 )
 BASIC_FIELDS = ("q", "name")
 EXTRA_FIELDS = tuple(
     field for field in FILTER_FIELDS if field.name not in (*BASIC_FIELDS, "failure_group", "refused_of")
 )
-"""Those behind `More filters`."""
+"""Fields behind `More filters`."""
 TASK_STATUSES = tuple(sorted(TASK.statuses))
 
 
 def parse_selection(query: QueryDict) -> dict[str, Any]:
-    """What the address asks for, as a selection. Raises Invalid."""
+    """Return the selection of an address.
+
+    Raises:
+        Invalid: when a filter is invalid.
+    """
     found: dict[str, Any] = {}
     for field in FILTER_FIELDS:
         if text := clean_text(query.get(field.name, "")):
@@ -121,7 +139,7 @@ def clean_text(text: str) -> str:
 
 
 def parse_statuses(query: QueryDict) -> list[str]:
-    """The statuses that are asked for, several or with commas between them."""
+    """Return the statuses of an address: repeated parameters or comma-separated values."""
     words = [word for value in query.getlist("status") for word in clean_text(value).upper().split(",")]
     return [word for word in dict.fromkeys(words) if word]
 
@@ -133,7 +151,7 @@ def _preset_start(preset: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class FilterChip:
-    """A filter that holds: what it says, and the address without it."""
+    """An active filter: its label, its value, and the address without it."""
 
     label: str
     value: str
@@ -141,7 +159,7 @@ class FilterChip:
 
 
 def active_filters(query: QueryDict) -> list[FilterChip]:
-    """The filters that hold, each with its way out."""
+    """Return the active filters."""
     found = [
         FilterChip(f.label, _chip_text(f, text), _address_without(query, f.name))
         for f in FILTER_FIELDS
@@ -158,7 +176,7 @@ def active_filters(query: QueryDict) -> list[FilterChip]:
 
 
 def _chip_text(field: FilterField, text: str) -> str:
-    """What was asked for; a moment in milliseconds as a person would say it."""
+    """Return the value of a filter. A time in milliseconds is formatted."""
     return exact_time(int(text)) if field.parse is parse_time and text.isdecimal() and len(text) < 15 else text
 
 
@@ -174,7 +192,7 @@ def _copy_parameters(query: QueryDict, *left_out: str) -> QueryDict:
 
 
 def address_with(query: QueryDict, **other: str) -> str:
-    """The same filters, with something else beside them."""
+    """Return the address with the same filters and additional parameters."""
     parameters = _copy_parameters(query, *other)
     for name, value in other.items():
         if value:
@@ -182,18 +200,18 @@ def address_with(query: QueryDict, **other: str) -> str:
     return f"?{parameters.urlencode()}"
 
 
-def definition_choices(chosen: str) -> list[str]:
-    """Names of definitions to choose from: those changed last, and the chosen one."""
+def definition_choices(selected: str) -> list[str]:
+    """Return names of definitions for the menu: the latest changed ones, and the selected one."""
     newest = WorkflowDefinition.objects.order_by("-id").values_list("name", flat=True)[: 2 * MAX_DEFINITIONS]
-    return sorted(dict.fromkeys([*filter(None, [chosen]), *newest]))[:MAX_DEFINITIONS]
+    return sorted(dict.fromkeys([*filter(None, [selected]), *newest]))[:MAX_DEFINITIONS]
 
 
 def filter_bar(query: QueryDict) -> Mapping[str, Any]:
-    """What the bar shows."""
-    chosen = parse_statuses(query)
+    """Return the context of the filter bar."""
+    statuses = parse_statuses(query)
     return {
         "q": query.get("q", ""),
-        "statuses": [(status, status in chosen) for status in STATUSES if status in RUN.statuses],
+        "statuses": [(status, status in statuses) for status in STATUSES if status in RUN.statuses],
         "definition": query.get("name", ""),
         "definitions": definition_choices(query.get("name", "")),
         "started": query.get("started", ""),

@@ -1,4 +1,4 @@
-"""Labels of a run on its page: put on, taken off, and the way to the other runs that bear them."""
+"""Labels of a run on its page: add, remove, and links to other runs with the same label."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -18,26 +18,26 @@ from .task_actions import PERMISSION
 
 
 def label_context(run: Run) -> dict[str, Any]:
-    """What the page shows of them; the run was read with them."""
+    """Return the labels of the run with links to the list of runs. The run was loaded with its labels."""
     runs = reverse("admin:conductor_run_changelist")
     names = sorted(run.label_names.split(",")) if run.label_names else []
     return {"labels": [(name, f"{runs}?{urlencode({'label': name})}") for name in names], "most": labels.MOST_LABELS}
 
 
 def change_labels(request: HttpRequest, run_id: str) -> HttpResponse:
-    """A form of the page was sent: labels to put on, or one to take off."""
+    """Add labels, or remove one."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     require_permission(request, PERMISSION)
     by, reason = request.user.get_username(), request.POST.get("reason", "").strip()
     try:
-        if gone := request.POST.getlist("remove"):
-            labels.remove_labels(run_id, gone, by, reason)
-            messages.success(request, _("The label is taken off."))
+        if removed := request.POST.getlist("remove"):
+            labels.remove_labels(run_id, removed, by, reason)
+            messages.success(request, _("Label removed."))
         else:
             new_labels = [label for label in request.POST.get("labels", "").split(",") if label.strip()]
             count = len(labels.add_labels(run_id, new_labels, by, reason))
-            message = ngettext("%(count)s label is put on.", "%(count)s labels are put on.", count) % {"count": count}
+            message = ngettext("%(count)s label added.", "%(count)s labels added.", count) % {"count": count}
             messages.success(request, message)
     except RequestRefused as refused:
         show_refusal(request, refused)

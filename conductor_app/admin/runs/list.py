@@ -1,4 +1,4 @@
-"""Runs: the list. The page of one run is `run_page.py`."""
+"""The list of runs. The page of one run is in `page.py`."""
 
 from typing import Any
 
@@ -40,21 +40,21 @@ COLUMN_LABELS = {
     "urgency": gettext_lazy("Priority"),
     "key": gettext_lazy("Idempotency key"),
     "above": gettext_lazy("Parent"),
-    "trouble": gettext_lazy("Failing task and reason"),
+    "trouble": gettext_lazy("Failed task · Error"),
 }
-"""What a row can show, in this order."""
+"""The columns that the list can show, in this order."""
 FIXED_COLUMNS, DEFAULT_COLUMNS = ("state", "run"), ("state", "run", "correlation", "started", "took", "trouble")
 COLUMNS_PREFERENCE = "run_columns"
 MAX_NEW_RUNS = 100
 
 
 class RunAdmin(ReadOnlyAdmin):
-    """Find any run in seconds, and act on several at once."""
+    """Admin of runs: search, actions on selected runs, and the addresses of a run's pages."""
 
     actions = (
         *(make_bulk_action(action) for action in run_actions()),
-        make_planned_action("label", gettext_lazy("Put labels on the selected runs")),
-        make_planned_action("unlabel", gettext_lazy("Take labels off the selected runs")),
+        make_planned_action("label", gettext_lazy("Add labels to the selected runs")),
+        make_planned_action("unlabel", gettext_lazy("Remove labels from the selected runs")),
     )
     list_display_links = None
     list_display = DEFAULT_COLUMNS
@@ -81,7 +81,7 @@ class RunAdmin(ReadOnlyAdmin):
         return response
 
     def save_columns(self, request: HttpRequest) -> HttpResponse:
-        """Keep which columns the person wants to see."""
+        """Save the columns that the user wants to see."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         self._require_access(request)
@@ -92,7 +92,7 @@ class RunAdmin(ReadOnlyAdmin):
         return HttpResponseRedirect(reverse("admin:conductor_run_changelist") + (f"?{query}" if query else ""))
 
     def export(self, request: HttpRequest, format: str) -> HttpResponse:
-        """All runs of the filter as a file."""
+        """Download all runs that match the filters."""
         self._require_access(request)
         try:
             return export_runs(request, matching_runs(request), requested_sort(request), format)
@@ -101,7 +101,7 @@ class RunAdmin(ReadOnlyAdmin):
             return HttpResponseRedirect(reverse("admin:conductor_run_changelist"))
 
     def new_runs_fragment(self, request: HttpRequest) -> HttpResponse:
-        """How many runs of the filter have begun since the list was read."""
+        """Return the number of matching runs that started after the list was loaded."""
         self._require_access(request)
         since = request.GET.get("since", "")
         try:
@@ -121,7 +121,7 @@ class RunAdmin(ReadOnlyAdmin):
             raise PermissionDenied("conductor.view_run")
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
-        """What the actions on a selection ask for."""
+        """Return True if the user may run actions on a selection."""
         return any(request.user.has_perm(action.permission) for action in run_actions())
 
     def get_urls(self) -> list[URLPattern]:
@@ -142,19 +142,19 @@ class RunAdmin(ReadOnlyAdmin):
         return run_page.run_page(self, request, object_id)
 
     def inspect_bundle_view(self, request: HttpRequest) -> HttpResponse:
-        """A bundle from elsewhere."""
+        """Show the content of a bundle."""
         return inspect_bundle(self, request)
 
     def run_parts_fragment(self, request: HttpRequest, run_id: str) -> HttpResponse:
-        """The changing parts of the page, or nothing new."""
+        """Return the parts of a run's page that refresh, or 204 if they have not changed."""
         return run_page.run_fragment(self, request, run_id)
 
     def raw(self, request: HttpRequest, run_id: str, field: str) -> HttpResponse:
-        """One document as it is."""
+        """Download one document of the run as JSON."""
         return run_page.raw_document(self, request, run_id, field)
 
     def act(self, request: HttpRequest, run_id: str, action: str) -> HttpResponse:
-        """A button of the page was pressed."""
+        """Handle a button of the page."""
         return run_page.handle_action(request, run_id, action)
 
     @admin.display(description=gettext_lazy("status"))
@@ -193,7 +193,7 @@ class RunAdmin(ReadOnlyAdmin):
         if run.usual is None:
             return format_html(
                 '<span title="{}">{}</span>',
-                _("ended %(moment)s") % {"moment": exact_time(run.ended_at)} if run.ended_at else "",
+                _("ended %(time)s") % {"time": exact_time(run.ended_at)} if run.ended_at else "",
                 took,
             )
         slow = run.usual.is_slow(end - run.created_at)
@@ -226,19 +226,19 @@ class RunAdmin(ReadOnlyAdmin):
         )
         return link if run.parent_id else ""
 
-    @admin.display(description=gettext_lazy("failing task and reason"), empty_value="")
+    @admin.display(description=gettext_lazy("failed task · error"), empty_value="")
     def trouble(self, run: Run) -> SafeString | str:
         if run.begins_later(clock.now()):
-            return _("waits for its start at %(moment)s") % {"moment": exact_time(run.created_at)}
+            return _("starts at %(time)s") % {"time": exact_time(run.created_at)}
         if run.is_held:
-            return _("held by the workflow's limit of runs")
+            return _("waiting: workflow concurrency limit reached")
         if run.failure is None:
             return first_line(run.reason, 200)
         return format_html("<code>{}</code> {}", *run.failure)
 
 
 def _format_factor(took: int, usual: int) -> str:
-    """How many times the usual it took."""
+    """Return the ratio to the typical duration."""
     times = took / max(usual, 1)
     return f"{times:.1f}" if times < 10 else f"{times:.0f}" if times < 100 else "> 99 "
 

@@ -1,4 +1,4 @@
-"""The log of an attempt as its panel shows it: the newest lines first to be seen, older ones a link away."""
+"""The log of an attempt in its panel: the newest lines first, older ones behind a link."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ MAX_LINE_LENGTH = 4_000
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line that a worker logged; `level` gives its colour, `address` shows it to a colleague."""
+    """One log line. `level` determines its color, `address` is its permalink."""
 
     id: int
     place: str
@@ -41,7 +41,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class LogView:
-    """What the panel shows of it."""
+    """The log as the panel shows it."""
 
     lines: list[LogLine]
     find: str
@@ -50,19 +50,22 @@ class LogView:
     newest: str
     current_choices: tuple[tuple[str, str], ...]
     follows: bool
-    """Whether new lines may come, and are shown as they do."""
+    """True if new lines may arrive. The panel then shows them as they arrive."""
 
 
 def parse_log_request(query: RunPageQuery) -> LogRequest:
-    """Which lines an address asks for: `log=before.<place>`, `log=after.<place>`, `line=<place>`, `find=<words>`."""
-    way, _, place = query["log"].partition(".")
-    ways = {"before": None, "after": None} | {way: LogPosition.parse(place)}
+    """Return the lines that an address requests.
+
+    Parameters: `log=before.<place>` or `log=after.<place>`, `line=<place>`, `find=<text>`.
+    """
+    direction, _, place = query["log"].partition(".")
+    positions = {"before": None, "after": None} | {direction: LogPosition.parse(place)}
     find = query["find"].strip().replace("\0", "")[:200]
-    return LogRequest(ways["before"], ways["after"], LogPosition.parse(query["line"]), find)
+    return LogRequest(positions["before"], positions["after"], LogPosition.parse(query["line"]), find)
 
 
 def log_view(attempt: Attempt, query: RunPageQuery) -> LogView:
-    """The lines that an address asks for; a search keeps what else it says."""
+    """Return the requested lines. A search keeps the other parameters of the address."""
     criteria = parse_log_request(query)
     found = log_window(attempt.pk, criteria)
     return LogView(
@@ -99,20 +102,20 @@ def _log_line(line: TaskLog, criteria: LogRequest, address: Callable[..., str]) 
 
 
 def _render_time(at: int) -> SafeString:
-    """The time of day to the millisecond in the reader's zone; the whole moment in the tooltip."""
+    """Return the time of day in milliseconds in the user's time zone, with the full time as tooltip."""
     local = datetime.fromtimestamp(min(max(at, 0), 253_402_300_799_000) / 1000, UTC).astimezone(get_current_timezone())
     words = f"{local:%H:%M:%S}.{local.microsecond // 1000:03d}"
     return format_html('<time datetime="{}" title="{}">{}</time>', machine_time(at), exact_time(at), words)
 
 
 def log_level(line: str) -> str:
-    """How grave a line is, by the word that its logger has put near its beginning."""
+    """Return the severity of a line from the level near its start."""
     found = LEVEL_PATTERN.search(strip_colors(line[:200])[:120])
     return LEVEL_CLASSES[found.group(1).upper()] if found else ""
 
 
 def log_text_response(attempt: Attempt) -> StreamingHttpResponse:
-    """The whole log as a file, read in chunks and as it was sent."""
+    """Stream the whole log as a text file."""
     headers = {
         "Content-Disposition": f'attachment; filename="{attempt.pk}.log"',
         "Cache-Control": "no-store",

@@ -1,4 +1,4 @@
-"""One run: its page, the parts of it that follow the run while it is open, its documents and its buttons."""
+"""Page of one run: the page, its fragments that refresh while the run is open, its documents and its actions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,7 +37,11 @@ START_PERMISSION = "conductor.execute_workflowdefinition"
 
 
 def run_page(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -> HttpResponse:
-    """The whole page; of a run that was here, why it is not any more."""
+    """Render the page of a run. If the run was deleted, explain why.
+
+    Raises:
+        Http404: when no such run is known.
+    """
     try:
         run = _find_run(request, run_id)
     except Http404:
@@ -64,13 +68,13 @@ def _missing_run_page(model_admin: admin.ModelAdmin, request: HttpRequest, run_i
 
 
 def run_fragment(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -> HttpResponse:
-    """What changes with the run; 204 where it says what the page shows already."""
+    """Return the parts that change with the run, or 204 if the page already shows them."""
     run = _find_run(request, run_id)
     return fragment_response(request, "ops/run/parts.html", _page_context(run, request))
 
 
 def _page_context(run: Run, request: HttpRequest) -> dict[str, Any]:
-    """Everything that the templates show, for what the address asks for."""
+    """Return the context for the tab, the task and the filters in the address."""
     view_model = run_view_model(run, request.GET)
     actions = available_actions(run.status, request.user.has_perm)
     panel = opened_panel(view_model)
@@ -85,7 +89,7 @@ def _page_context(run: Run, request: HttpRequest) -> dict[str, Any]:
 
 
 def _unreached_step_context(view_model: RunViewModel, request: HttpRequest) -> dict[str, Any]:
-    """The step that is chosen though control has not come to it, and whether the run may be led on by this person."""
+    """Return the context of a selected step that the run has not reached, and whether the user may skip or jump."""
     query = view_model.query["task"]
     definition = parsed_definition(view_model.run.plan_id) if query and view_model.task is None else None
     return {
@@ -97,7 +101,11 @@ def _unreached_step_context(view_model: RunViewModel, request: HttpRequest) -> d
 
 
 def raw_document(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str, field: str) -> HttpResponse:
-    """A document as a file."""
+    """Download a document of the run as JSON.
+
+    Raises:
+        Http404: when there is no such document.
+    """
     run = _find_run(request, run_id)
     if field not in DOCUMENTS:
         raise Http404
@@ -105,7 +113,11 @@ def raw_document(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: st
 
 
 def handle_action(request: HttpRequest, run_id: str, name: str) -> HttpResponse:
-    """Ask the engine for what a button stands for, and show its answer on the page."""
+    """Execute the command of a button and show its result on the page.
+
+    Raises:
+        Http404: when the action is unknown.
+    """
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     action = RUN_ACTIONS.get(name)
@@ -122,24 +134,24 @@ def handle_action(request: HttpRequest, run_id: str, name: str) -> HttpResponse:
 
 
 def alternative_actions(run_id: str, has_permission: Callable[[str], bool]) -> list[tuple[str, str]]:
-    """What can be done to the run instead of what was refused, each with its address."""
+    """Return the actions that are possible after a rejected one, with their addresses."""
     run = find_readable_run(run_id)
     if run is None:
         return []
     planner = reverse("admin:plan", args=[run_id])
-    ways = [
+    alternatives = [
         (str(action.label), f"{planner}?do={action.name}" if action.is_planned else f"#act-{action.name}")
         for action in available_actions(run.status, has_permission)["actions"]
     ]
     if run.definition_pk and has_permission(START_PERMISSION):
         start = reverse("admin:start_run", args=[run.definition_pk], query={"like": run_id})
-        ways.append((_("Start one like it"), start))
-    return ways
+        alternatives.append((_("Start a similar run"), start))
+    return alternatives
 
 
 def _find_run(request: HttpRequest, run_id: str) -> Run:
     require_permission(request, "conductor.view_run")
     run = find_readable_run(run_id)
     if run is None:
-        raise Http404(_("There is no run %(id)s.") % {"id": run_id})
+        raise Http404(_("No such run: %(id)s.") % {"id": run_id})
     return run

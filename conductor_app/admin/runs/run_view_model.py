@@ -1,4 +1,4 @@
-"""What the page of a run tells on every tab: what is it, how is it, why, and which task is chosen."""
+"""View model of a run that all tabs share: the run, the cause of its state, and the selected task."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,17 +25,17 @@ from .task_panel import TaskPanel, task_panel
 DOCUMENTS = ("input", "output", "variables")
 MAX_CHILDREN = 50
 NO_TASK = "-"
-"""Chosen instead of a task: none, not even the one that failed."""
+"""Value of the parameter `task` that selects no task, not even the failed one."""
 
 
 def run_address(run_id: str) -> str:
-    """Where the run's page is."""
+    """Return the address of a run's page."""
     return reverse("admin:conductor_run_change", args=[run_id])
 
 
 @dataclass(frozen=True)
 class RunViewModel:
-    """A run, when it is looked at, why it is where it is, and the chosen task."""
+    """A run, the current time, the cause of its state, and the selected task."""
 
     run: Run
     query: RunPageQuery
@@ -50,12 +50,12 @@ class RunViewModel:
 
     @property
     def known_verdicts(self) -> dict[str, tuple[GateVerdict, ...]]:
-        """Verdicts that the cause has asked for already."""
+        """Return the gate verdicts that the cause has already loaded."""
         return {self.cause.attempt_id: self.cause.verdicts}
 
 
 def run_view_model(run: Run, values: Mapping[str, str]) -> RunViewModel:
-    """The story for what the address asks for; a run that failed is opened where it did."""
+    """Return the view model for an address. A failed run opens with its failed task selected."""
     now, query = clock.now(), RunPageQuery(values)
     cause = run_cause(run, now)
     wanted = query["task"] or (cause.task if run.status in ("FAILED", "TIMED_OUT") else "")
@@ -64,7 +64,7 @@ def run_view_model(run: Run, values: Mapping[str, str]) -> RunViewModel:
 
 
 def head_context(view_model: RunViewModel) -> dict[str, Any]:
-    """What stands above the tabs."""
+    """Return the context of the header above the tabs."""
     run, cause = view_model.run, view_model.cause
     tone = WAITING if cause.is_waiting else status_tone(run.status)
     return {
@@ -86,7 +86,7 @@ def head_context(view_model: RunViewModel) -> dict[str, Any]:
 
 
 def opened_panel(view_model: RunViewModel) -> TaskPanel | None:
-    """The panel of the chosen task."""
+    """Return the panel of the selected task."""
     if view_model.task is None:
         return None
     return task_panel(view_model.run, view_model.task, view_model.query, view_model.known_verdicts, view_model.now)
@@ -99,12 +99,12 @@ def _run_facts(view_model: RunViewModel) -> list[tuple[str, Any]]:
     facts = [
         (_("Duration"), "" if later else running_time(run.created_at, run.ended_at)),
         (
-            _("Usually"),
-            _("%(from)s to %(to)s") % {"from": format_duration(usual.p50), "to": format_duration(usual.p95)}
+            _("Typical"),
+            _("%(median)s (p95 %(p95)s)") % {"median": format_duration(usual.p50), "p95": format_duration(usual.p95)}
             if usual
             else "",
         ),
-        (_("Compared"), _("slower than usual") if usual and usual.is_slow(end - run.created_at) else ""),
+        (_("Comparison"), _("slower than typical") if usual and usual.is_slow(end - run.created_at) else ""),
         (_("Starts") if later else _("Started"), relative_time(run.created_at, view_model.now)),
         (_("Ended"), relative_time(run.ended_at, view_model.now) if run.ended_at else ""),
         (_("Started by"), run.started_by),
@@ -119,7 +119,7 @@ def _run_facts(view_model: RunViewModel) -> list[tuple[str, Any]]:
 
 
 def _parent_and_children(run: Run) -> dict[str, Any]:
-    """The run above and the runs below, read together."""
+    """Return the parent run and the child runs, loaded together."""
     above, below = Q(pk=run.parent_id), Q(parent_id=run.pk) & ~Q(parent_id="")
     found = Run.objects.filter(above | below if run.parent_id else below)
     runs = found.only("id", "name", "version", "status", "created_at").order_by("created_at")[: MAX_CHILDREN + 1]
@@ -132,7 +132,7 @@ def _parent_and_children(run: Run) -> dict[str, Any]:
 
 
 def find_readable_run(run_id: str) -> Run | None:
-    """The run with all that its page shows of it, and where its definition is."""
+    """Return the run with everything that its page shows, and the address of its definition."""
     definitions = WorkflowDefinition.objects.filter(name=OuterRef("name"), version=OuterRef("version"))
     runs = Run.objects.defer_payloads().annotate(definition_pk=Subquery(definitions.values("pk")[:1]))
     return with_labels(annotate_documents(runs, DOCUMENTS)).filter(pk=run_id).first()

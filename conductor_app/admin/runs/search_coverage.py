@@ -1,4 +1,4 @@
-"""What a filter has looked at where no index knows: said above the list, with the ways to look further, and quicker."""
+"""Notes about filters without an index that searched only the newest runs, with links to search further or faster."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from .filters import FILTER_FIELDS, address_with
 
 FILTER_LABELS = {field.selection_key: field.label for field in FILTER_FIELDS}
 FASTER_SEARCHES = {
-    "error": (gettext_lazy("Failures with these words, of all runs"), "admin:failures"),
-    "task": (gettext_lazy("Failures of this task, of all runs"), "admin:failures"),
+    "error": (gettext_lazy("Search all failures for this error"), "admin:failures"),
+    "task": (gettext_lazy("Search all failures of this task"), "admin:failures"),
 }
-"""Where an index answers what nearly the same question asks."""
+"""Pages whose search uses an index and answers nearly the same question."""
 
 
 @dataclass(frozen=True, slots=True)
 class CoverageNote:
-    """One filter's note. `since`: from where on was looked; `older`: the address that goes on from there."""
+    """Note about one filter. `since`: start of the searched period. `older`: address that continues the search."""
 
     label: str
     number: int
@@ -31,7 +31,7 @@ class CoverageNote:
 
 
 def coverage_notes(notes: Iterable[ScanNote], parameters: QueryDict) -> list[CoverageNote]:
-    """What the filters of an address have looked at."""
+    """Return the notes about the filters of an address."""
     return [
         CoverageNote(
             FILTER_LABELS[note.filter],
@@ -47,6 +47,6 @@ def coverage_notes(notes: Iterable[ScanNote], parameters: QueryDict) -> list[Cov
 def _faster_search(name: str, parameters: QueryDict) -> tuple[str, str] | None:
     if name not in FASTER_SEARCHES:
         return None
-    words, page = FASTER_SEARCHES[name]
+    label, page = FASTER_SEARCHES[name]
     query = {"view": "all", "q": parameters.get(name, "").partition(":")[0]}
-    return _(words), reverse(page, query=query | ({"definition": parameters["name"]} if parameters.get("name") else {}))
+    return _(label), reverse(page, query=query | ({"definition": parameters["name"]} if parameters.get("name") else {}))

@@ -1,4 +1,4 @@
-"""The tabs of a run's page: a table of names, words, templates and what each shows."""
+"""The tabs of a run's page: a table of names, labels, templates and contexts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,11 +27,11 @@ MAX_AUDIT_ENTRIES = 100
 
 @dataclass(frozen=True, slots=True)
 class RunTab:
-    """One way of looking at a run."""
+    """One tab of a run's page."""
 
     name: str
     label: Any
-    shown: Callable[[RunViewModel], dict[str, Any]]
+    build_context: Callable[[RunViewModel], dict[str, Any]]
     permission: str = ""
 
     @property
@@ -40,15 +40,15 @@ class RunTab:
 
 
 def diagram_tab(view_model: RunViewModel) -> dict[str, Any]:
-    """The version that ran, with what became of its steps."""
+    """Return the diagram of the version that ran, with the status of each step."""
     plan = ResolvedDefinition.objects.filter(pk=view_model.run.plan_id).first()
     ref = view_model.task.ref if view_model.task else ""
-    drawn = (
+    picture = (
         draw_definition(plan.document, marks_of_run(view_model.run), chosen=ref, link=_step_address(view_model))
         if plan
         else None
     )
-    return {"picture": drawn, "name": f"{view_model.run.name} v{view_model.run.version}"}
+    return {"picture": picture, "name": f"{view_model.run.name} v{view_model.run.version}"}
 
 
 def _step_address(view_model: RunViewModel) -> Callable[[str, str], str]:
@@ -56,14 +56,14 @@ def _step_address(view_model: RunViewModel) -> Callable[[str, str], str]:
 
 
 def tasks_tab(view_model: RunViewModel) -> dict[str, Any]:
-    """All tasks as a table; of many, those alike together."""
+    """Return all tasks as a table. Similar tasks of a large run are grouped."""
     window = task_window(view_model.run, requested_tasks(view_model))
-    drawn = task_rows(
+    rows = task_rows(
         window.tasks, window.attempts, run_span(view_model.run, view_model.now), view_model.now, view_model.usual
     )
     return {
         "window": window,
-        "rows": [_task_row(row, view_model) for row in drawn],
+        "rows": [_task_row(row, view_model) for row in rows],
         "groups": [_group_row(group, view_model) for group in window.groups],
         **timeline_filters(window, view_model),
     }
@@ -90,7 +90,7 @@ def _group_row(group: Any, view_model: RunViewModel) -> dict[str, Any]:
 
 
 def data_tab(view_model: RunViewModel) -> dict[str, Any]:
-    """Input, output and variables, and the files that came with them."""
+    """Return input, output and variables, and their files."""
     return {
         "documents": payload_documents(view_model.run, DOCUMENTS),
         "files": [_file_row(row) for row in files_of(view_model.run.pk)],
@@ -98,14 +98,14 @@ def data_tab(view_model: RunViewModel) -> dict[str, Any]:
 
 
 def _file_row(row: FileHandle) -> dict[str, Any]:
-    # The address carries its own permission, for as long as a page may stay open.
+    # The address carries its own permission. It expires after the longest time that a page stays open.
     address = file_address(row.run_id, row.pk, "GET")[0] if row.status == UPLOADED else ""
     shown = "–" if row.size is None else format_size(row.size)
     return {"file": row, "address": address, "size": shown, "at": relative_time(row.created_at)}
 
 
 def audit_tab(view_model: RunViewModel) -> dict[str, Any]:
-    """What people and clients did to it."""
+    """Return the actions of users and clients on the run."""
     entries = AuditEntry.objects.filter(object_type="run", object_id=view_model.run.pk).order_by("-at", "-id")
     return {
         "entries": [
@@ -116,12 +116,12 @@ def audit_tab(view_model: RunViewModel) -> dict[str, Any]:
 
 
 def format_audit_facts(facts: Any) -> str:
-    """What an audit entry says beside its reason, in one line."""
+    """Return the facts of an audit entry, without its reason, on one line."""
     return ", ".join(f"{name}: {value}" for name, value in facts.items()) if isinstance(facts, dict) else ""
 
 
 def raw_tab(view_model: RunViewModel) -> dict[str, Any]:
-    """The row as it is, and where all of it can be had."""
+    """Return the stored row, and the address of the API's view."""
     run = view_model.run
     fields = [field for field in run._meta.concrete_fields if field.attname not in DOCUMENTS]
     facts = {field.attname: getattr(run, field.attname) for field in fields if field.attname != "domains"}
@@ -134,31 +134,31 @@ TABS: dict[str, RunTab] = {
         RunTab("timeline", gettext_lazy("Timeline"), timeline_tab),
         RunTab("diagram", gettext_lazy("Diagram"), diagram_tab),
         RunTab("tasks", gettext_lazy("Tasks"), tasks_tab),
-        RunTab("data", gettext_lazy("Input, output, variables"), data_tab),
+        RunTab("data", gettext_lazy("Data"), data_tab),
         RunTab("events", gettext_lazy("Events"), run_events),
-        RunTab("audit", gettext_lazy("Audit"), audit_tab, "conductor.view_auditentry"),
+        RunTab("audit", gettext_lazy("Audit log"), audit_tab, "conductor.view_auditentry"),
         RunTab("raw", gettext_lazy("Raw"), raw_tab),
     )
 }
 
 
 def selected_tab(view_model: RunViewModel, request: HttpRequest) -> RunTab:
-    """The tab that the address asks for, if there is one and it is open to the reader."""
+    """Return the tab in the address if it exists and the user may see it, otherwise the timeline."""
     found = TABS.get(view_model.query["tab"], TABS["timeline"])
     return found if is_tab_allowed(found, request) else TABS["timeline"]
 
 
 def is_tab_allowed(tab: RunTab, request: HttpRequest) -> bool:
-    """Whether the reader may look at it."""
+    """Return True if the user may see the tab."""
     return not tab.permission or request.user.has_perm(tab.permission)
 
 
 def tabs_context(view_model: RunViewModel, request: HttpRequest) -> dict[str, Any]:
-    """The line of tabs and what the chosen one shows; all of them keep the chosen task."""
-    chosen = selected_tab(view_model, request)
+    """Return the tabs and the context of the selected one. All links keep the selected task."""
+    selected = selected_tab(view_model, request)
     line = [
-        {"word": tab.label, "address": view_model.query.address(tab=tab.name, page=None), "is_chosen": tab is chosen}
+        {"word": tab.label, "address": view_model.query.address(tab=tab.name, page=None), "is_chosen": tab is selected}
         for tab in TABS.values()
         if is_tab_allowed(tab, request)
     ]
-    return {"tabs": line, "tab_template": chosen.template, **chosen.shown(view_model)}
+    return {"tabs": line, "tab_template": selected.template, **selected.build_context(view_model)}

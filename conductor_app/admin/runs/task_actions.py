@@ -1,4 +1,4 @@
-"""What an operator may do to one task that is under way, as one table that its panel and other pages share."""
+"""Actions on one open task, as a table that its panel and other pages share."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,15 +18,15 @@ from ..form_parsing import parse_json_object, parse_number
 
 PERMISSION = "conductor.change_run"
 OUTCOME_LABELS = {
-    "COMPLETED": gettext_lazy("Completed, with this output"),
-    "FAILED": gettext_lazy("Failed: it is tried again while its policy allows"),
+    "COMPLETED": gettext_lazy("Completed with this output"),
+    "FAILED": gettext_lazy("Failed (retried if its policy allows)"),
 }
-"""What can be said of a task in a worker's place."""
+"""Outcomes that an operator can set on the worker's behalf."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskAction:
-    """One thing that can be asked for. `field`: what has to be said beside the reason; `icon`: of the sprite."""
+    """One action on a task. `field`: the value that it requires besides the reason. `icon`: its icon in the sprite."""
 
     name: str
     label: Any
@@ -40,7 +40,7 @@ class TaskAction:
 
     @property
     def outcomes(self) -> list[tuple[str, Any]]:
-        """What can be chosen where an outcome has to be said."""
+        """Return the outcomes to choose from, if the action requires one."""
         return list(OUTCOME_LABELS.items())
 
 
@@ -60,7 +60,7 @@ def _is_leased(attempt: Attempt, now: int) -> bool:
 
 
 def _can_be_answered(attempt: Attempt, now: int) -> bool:
-    """People have a page of their own for what waits for them; what only waits for other tasks is not answered."""
+    """Return True unless the task is a human task, which has its own page, or only waits for other tasks."""
     return attempt.status in ATTEMPT.open and (attempt.queue != "" or attempt.task.type in ANSWERABLE_TYPES)
 
 
@@ -79,17 +79,17 @@ TASK_ACTIONS: dict[str, TaskAction] = {
         TaskAction(
             "now",
             gettext_lazy("Retry now"),
-            gettext_lazy("It waits for no delay any more: the next worker that polls may get it, in its turn."),
-            gettext_lazy("It is handed out in its turn, without waiting for its moment."),
+            gettext_lazy("Skips the retry delay. The next polling worker can take the task, in queue order."),
+            gettext_lazy("Retry delay skipped."),
             lambda attempt, form_data, by, reason: queues.hand_out_now(attempt.pk, by, reason),
             _is_delayed,
             "do-retry",
         ),
         TaskAction(
             "front",
-            gettext_lazy("Move to the front"),
-            gettext_lazy("It is handed out next: before all that waits with it, and at once."),
-            gettext_lazy("It is handed out next."),
+            gettext_lazy("Run next"),
+            gettext_lazy("Moves the task to the front of its queue and skips its delay."),
+            gettext_lazy("The task runs next."),
             lambda attempt, form_data, by, reason: queues.move_to_front(attempt.pk, by, reason),
             _is_queued,
             "next",
@@ -97,8 +97,8 @@ TASK_ACTIONS: dict[str, TaskAction] = {
         TaskAction(
             "priority",
             gettext_lazy("Change priority"),
-            gettext_lazy("Of what waits in a queue, the highest priority is handed out first."),
-            gettext_lazy("It has another priority."),
+            gettext_lazy("Tasks with a higher priority are dispatched first."),
+            gettext_lazy("Priority changed."),
             _prioritize_attempt,
             _is_queued,
             "filter",
@@ -106,21 +106,21 @@ TASK_ACTIONS: dict[str, TaskAction] = {
         ),
         TaskAction(
             "release",
-            gettext_lazy("Release from worker"),
+            gettext_lazy("Release lease"),
             gettext_lazy(
-                "It goes back to its queue for another worker, as the same attempt; what its worker still says of it "
-                "counts until then."
+                "Returns the attempt to its queue for another worker. Reports of its worker are accepted until another "
+                "worker takes it."
             ),
-            gettext_lazy("It is back in its queue."),
+            gettext_lazy("Returned to its queue."),
             lambda attempt, form_data, by, reason: queues.take_from_worker(attempt.pk, by, reason),
             _is_leased,
             "do-rerun",
         ),
         TaskAction(
             "conclude",
-            gettext_lazy("Answer in its place"),
-            gettext_lazy("Say what came of it, as its worker would. A worker that reports later is not heard."),
-            gettext_lazy("It is answered."),
+            gettext_lazy("Complete manually"),
+            gettext_lazy("Set the result on the worker's behalf. Later reports from the worker are ignored."),
+            gettext_lazy("Result saved."),
             _resolve_task,
             _can_be_answered,
             "person",
@@ -129,18 +129,18 @@ TASK_ACTIONS: dict[str, TaskAction] = {
         ),
     )
 }
-"""Written by hand, in the order in which they are offered."""
+"""All actions, in the order in which pages offer them."""
 
 
 def task_actions(attempt: Attempt | None, now: int, has_permission: Callable[[str], bool]) -> list[TaskAction]:
-    """What this person may do to the task of an attempt that was read with its task and run."""
+    """Return the actions that the user may do on the task of an attempt. It was loaded with its task and run."""
     if attempt is None or attempt.run.status not in RUN.open or not has_permission(PERMISSION):
         return []
     return [action for action in TASK_ACTIONS.values() if action.is_possible(attempt, now)]
 
 
 def step_after_task(attempt: Attempt | None) -> str:
-    """The step to jump to so that this open task is passed over; empty where none follows it in its sequence."""
+    """Return the step to jump to in order to skip this open task. Empty if no step follows it in its sequence."""
     if attempt is None or attempt.status not in ATTEMPT.open or attempt.run.status != "RUNNING":
         return ""
     return step_after(attempt.run.plan_id, attempt.task.ref) if not attempt.task.branch_head else ""

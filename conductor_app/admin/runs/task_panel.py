@@ -1,4 +1,4 @@
-"""One task opened: its attempts side by side, and of one of them where its input came from, output, log and gates."""
+"""Panel of one task: its attempts side by side, and input mapping, output, log and gates of one attempt."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ MAX_ATTEMPTS = 50
 
 @dataclass(frozen=True, slots=True)
 class InputOriginView:
-    """Where a value of the input came from, as the page says it."""
+    """Origin of one input value."""
 
     origin: InputOrigin
     value: str
@@ -56,7 +56,7 @@ class AttemptColumn:
 
 @dataclass(frozen=True, slots=True)
 class TaskPanel:
-    """What is known of one task."""
+    """View model of one task."""
 
     attempt_columns: list[AttemptColumn]
     hidden: int
@@ -68,9 +68,9 @@ class TaskPanel:
     origins: list[InputOriginView]
     child: str = ""
     failure_group: FailureGroup | None = None
-    """The group of failures that this one belongs to, where there are others in it."""
+    """The failure group of the attempt, if other failures belong to it."""
     next_step: str = ""
-    """Where a jump leads that passes the task over."""
+    """The step to jump to in order to skip the task."""
 
     @property
     def first_line(self) -> str:
@@ -78,23 +78,23 @@ class TaskPanel:
 
     @property
     def stack(self) -> str:
-        """What the reason says beyond its first line."""
+        """Return the error without its first line."""
         text = self.attempt.reason.strip() if self.attempt else ""
         return text[:MAX_REASON_LENGTH] if text != self.first_line else ""
 
     @property
     def similar_failures(self) -> int:
-        """How many more failed in this way."""
+        """Return the number of other failures in the same group."""
         return self.failure_group.count - 1 if self.failure_group else 0
 
     @property
     def is_for_people(self) -> bool:
-        """Whether it waits for a person's answer."""
+        """Return True if the task is an open human task."""
         return self.attempt is not None and self.attempt.task.type == Human.type and self.attempt.ended_at is None
 
 
 def task_panel(run: Run, task: Task, query: RunPageQuery, known: KnownVerdicts, now: int) -> TaskPanel:
-    """The panel of one task of a run, with the attempt whose number is asked for (counted from one), else the last."""
+    """Return the panel of a task, with the attempt whose number (from 1) is in the address, otherwise the last one."""
     number = query.number("attempt")
     attempts = attempts_of(task, number)
     for each in attempts:
@@ -107,22 +107,22 @@ def task_panel(run: Run, task: Task, query: RunPageQuery, known: KnownVerdicts, 
 
 
 def attempts_of(task: Task, number: int | None) -> list[Attempt]:
-    """All attempts of a task, the chosen one with its payloads where they are small; one query."""
-    chosen = Q(pk=task.attempt_id) if number is None else Q(number=number - 1)
+    """Return all attempts of a task in one query. The selected one has its small payloads."""
+    is_requested = Q(pk=task.attempt_id) if number is None else Q(number=number - 1)
     found = Attempt.objects.defer_payloads().filter(task_id=task.pk).order_by("number")
     small = {
         f"small_{name}": Case(
-            When(chosen & Q(**{f"{name}_size__lte": MAX_INLINE_BYTES}), then=F(name)),
+            When(is_requested & Q(**{f"{name}_size__lte": MAX_INLINE_BYTES}), then=F(name)),
             output_field=DocumentField(null=True),
         )
         for name in DOCUMENTS
     }
-    is_chosen = Case(When(chosen, then=Value(True)), default=Value(False), output_field=BooleanField())
+    is_chosen = Case(When(is_requested, then=Value(True)), default=Value(False), output_field=BooleanField())
     return list(found.annotate(is_chosen=is_chosen, **small))
 
 
 def attempts_for_panel() -> QuerySet[Attempt]:
-    """Attempts with all that a panel shows of them, and their runs with what their inputs are made of, where small."""
+    """Return a query for attempts with everything that a panel shows, and the small payloads of their runs."""
     payloads = [f"run__{name}" for name in ("input", "output", "variables")]
     attempts = Attempt.objects.of_runs().defer_payloads().select_related("task", "run")
     attempts = attempts.defer("input", "output", "task__step_state", *payloads)
@@ -137,7 +137,7 @@ def attempt_panel(
     now: int,
     query: RunPageQuery,
 ) -> TaskPanel:
-    """The panel around one attempt; `known`: verdicts that have been asked for already."""
+    """Return the panel of one attempt. `known`: gate verdicts that have already been loaded."""
     if attempt is None:
         return TaskPanel([], 0, None, [], [], [], None, [])
     verdicts = known[attempt.pk] if attempt.pk in known else verdicts_on(attempt, now)
@@ -157,7 +157,7 @@ def attempt_panel(
 
 
 def attempt_facts(attempt: Attempt, now: int) -> list[tuple[str, Any]]:
-    """What there is to say of the attempt, in the order of its life."""
+    """Return the facts of an attempt in chronological order."""
     facts = [
         (_("Queue"), attempt.queue),
         (_("Domain"), attempt.domain),
@@ -165,7 +165,7 @@ def attempt_facts(attempt: Attempt, now: int) -> list[tuple[str, Any]]:
         (_("Scheduled"), relative_time(attempt.scheduled_at, now)),
         (_("Started"), relative_time(attempt.started_at, now) if attempt.started_at else ""),
         (
-            _("Lease ends"),
+            _("Lease expires"),
             relative_time(attempt.lease_ends_at, now) if attempt.lease_ends_at and not attempt.ended_at else "",
         ),
         (_("Ended"), relative_time(attempt.ended_at, now) if attempt.ended_at else ""),
@@ -179,7 +179,7 @@ def _format_times(count: int) -> str:
 
 
 def origin_views(attempt: Attempt) -> list[InputOriginView]:
-    """Each expression of the input: what it says, what it reads, what came of it; what is null has a hint."""
+    """Return the origin of each input expression: its text, its source, its value, and a hint if it is null."""
     definition = parsed_definition(attempt.run.plan_id)
     found = input_origins(attempt, definition.step(attempt.task.ref) if definition else None)
     return [InputOriginView(each, _shorten(each.value), mark_names(each.hint)) for each in found]
@@ -190,7 +190,7 @@ def _shorten(value: Any) -> str:
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
 
 
-def _attempt_column(attempt: Attempt, chosen: Attempt | None, now: int, address: str) -> AttemptColumn:
+def _attempt_column(attempt: Attempt, selected: Attempt | None, now: int, address: str) -> AttemptColumn:
     end = now if attempt.ended_at is None else attempt.ended_at
     started_at = end if attempt.started_at is None else attempt.started_at
     return AttemptColumn(
@@ -200,6 +200,6 @@ def _attempt_column(attempt: Attempt, chosen: Attempt | None, now: int, address:
         format_duration(started_at - attempt.scheduled_at),
         format_duration(end - started_at) if attempt.started_at is not None else "–",
         first_line(attempt.reason, 160),
-        chosen is not None and chosen.pk == attempt.pk,
+        selected is not None and selected.pk == attempt.pk,
         address,
     )

@@ -1,4 +1,4 @@
-"""The timeline of a run: a row a task, tasks alike as one row, sub-workflows among them where that is wanted."""
+"""The timeline of a run: one row per task, similar tasks in one row, optionally with the tasks of sub-workflows."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,7 +23,7 @@ MAX_CHILDREN, MAX_CHILD_TASKS = 20, 60
 
 @dataclass(frozen=True, slots=True)
 class TimelineLine:
-    """One row of the table: a task, a task of a sub-workflow (`depth` 1), or tasks alike."""
+    """One row: a task, a task of a sub-workflow (`depth` 1), or a group of similar tasks."""
 
     seq: int
     name: str
@@ -42,13 +42,13 @@ class TimelineLine:
 
     @property
     def description(self) -> str:
-        """The bars, for who does not see them."""
+        """Return the bars as text for screen readers."""
         facts = {"task": self.name, "waited": self.waited or "–", "ran": self.took or "–"}
-        return _("%(task)s: waited %(waited)s, ran %(ran)s") % facts
+        return _("%(task)s: queued %(waited)s, running %(ran)s") % facts
 
 
 def requested_tasks(view_model: RunViewModel) -> TaskRequest:
-    """Which tasks the address asks for; a chosen one brings its window with it."""
+    """Return which tasks the address requests. The window contains the selected task."""
     query = view_model.query
     page = query.number("page")
     if page is None:
@@ -57,28 +57,28 @@ def requested_tasks(view_model: RunViewModel) -> TaskRequest:
 
 
 def timeline_tab(view_model: RunViewModel) -> dict[str, Any]:
-    """What the tab shows."""
-    whole = run_span(view_model.run, view_model.now)
-    scale = zoom_scale(whole, view_model.query.number("from"), view_model.query.number("to"))
+    """Return the context of the tab."""
+    full_scale = run_span(view_model.run, view_model.now)
+    scale = zoom_scale(full_scale, view_model.query.number("from"), view_model.query.number("to"))
     window = task_window(view_model.run, requested_tasks(view_model))
-    drawn = task_rows(window.tasks, window.attempts, scale, view_model.now, view_model.usual)
+    rows = task_rows(window.tasks, window.attempts, scale, view_model.now, view_model.usual)
     lines = [
-        *(_task_line(row, view_model) for row in drawn),
+        *(_task_line(row, view_model) for row in rows),
         *(_group_line(group, scale, view_model) for group in window.groups),
     ]
     lines.sort(key=lambda line: line.seq)
-    has_children = any(row.last and row.last.child_id for row in drawn)
+    has_children = any(row.last and row.last.child_id for row in rows)
     path = critical_path_of(view_model.run, view_model.now) if view_model.query["critical"] else None
     if path:
         lines = _mark_critical(lines, path)
     if view_model.query["children"] and has_children:
-        lines = _insert_children(lines, drawn, scale, view_model)
+        lines = _insert_children(lines, rows, scale, view_model)
     return {
         "window": window,
         "lines": lines,
-        "ticks": scale.ticks(whole.begin),
-        "is_zoomed": scale != whole,
-        "zoom": zoom_links(scale, whole, view_model.query.address),
+        "ticks": scale.ticks(full_scale.begin),
+        "is_zoomed": scale != full_scale,
+        "zoom": zoom_links(scale, full_scale, view_model.query.address),
         "has_children": has_children,
         "children_address": view_model.query.address(children="" if view_model.query["children"] else "1"),
         "shows_children": bool(view_model.query["children"]),
@@ -89,7 +89,7 @@ def timeline_tab(view_model: RunViewModel) -> dict[str, Any]:
 
 
 def timeline_filters(window: TaskWindow, view_model: RunViewModel) -> dict[str, Any]:
-    """The chips by status, and the ways to other windows."""
+    """Return the status filters, and links to other windows."""
     query, counts = view_model.query, window.counts
     every = [("", sum(counts.values())), *sorted(counts.items())]
     return {
@@ -135,7 +135,7 @@ def _task_line(row: TaskRow, view_model: RunViewModel) -> TimelineLine:
 
 
 def _measure_times(row: TaskRow, now: int) -> tuple[int, int]:
-    """How long its attempts were worked on, and how long they waited."""
+    """Return how long the attempts were leased and how long they were queued, in milliseconds."""
     ends = [now if attempt.ended_at is None else attempt.ended_at for attempt in row.attempts]
     pairs = list(zip(row.attempts, ends, strict=True))
     worked = sum(end - attempt.started_at for attempt, end in pairs if attempt.started_at is not None)
@@ -163,14 +163,14 @@ def _group_line(group: StepTasks, scale: TimeScale, view_model: RunViewModel) ->
 
 
 def _alike_text(count: int) -> str:
-    return ngettext("%(count)s task alike", "%(count)s tasks alike", count) % {"count": format_count(count)}
+    return ngettext("%(count)s similar task", "%(count)s similar tasks", count) % {"count": format_count(count)}
 
 
 def _insert_children(
-    lines: list[TimelineLine], drawn: list[TaskRow], scale: TimeScale, view_model: RunViewModel
+    lines: list[TimelineLine], rows: list[TaskRow], scale: TimeScale, view_model: RunViewModel
 ) -> list[TimelineLine]:
-    """The tasks of sub-workflows behind the tasks that started them."""
-    children = {row.last.child_id: row.task.seq for row in drawn if row.last and row.last.child_id}
+    """Return the lines with the tasks of sub-workflows after the tasks that started them."""
+    children = {row.last.child_id: row.task.seq for row in rows if row.last and row.last.child_id}
     some = dict(list(children.items())[:MAX_CHILDREN])
     tasks = list(
         Task.objects.filter(run_id__in=some)
@@ -178,9 +178,9 @@ def _insert_children(
         .order_by("run_id", "seq")[: MAX_CHILDREN * MAX_CHILD_TASKS]
     )
     below: dict[int, list[TimelineLine]] = {}
-    drawn = task_rows(tasks, attempts_of(tasks), scale, view_model.now)
-    on_path = paths_below(drawn, {line.seq for line in lines if line.is_critical}, some, view_model.now)
-    for row in drawn:
+    rows = task_rows(tasks, attempts_of(tasks), scale, view_model.now)
+    on_path = paths_below(rows, {line.seq for line in lines if line.is_critical}, some, view_model.now)
+    for row in rows:
         child_lines = below.setdefault(some[row.task.run_id], [])
         if len(child_lines) < MAX_CHILD_TASKS:
             child_lines.append(replace(_child_line(row, view_model), is_critical=row.task.pk in on_path))
@@ -188,7 +188,7 @@ def _insert_children(
 
 
 def _mark_critical(lines: list[TimelineLine], path: list[TaskSpan]) -> list[TimelineLine]:
-    """The lines, those on the critical path marked; tasks alike, where one of them is."""
+    """Return the lines, marked if they or a task of their group are on the critical path."""
     keys, names = {link.key for link in path}, {link.name for link in path}
     return [replace(line, is_critical=line.name in (names if line.is_group else keys)) for line in lines]
 
@@ -199,6 +199,6 @@ def _child_line(row: TaskRow, view_model: RunViewModel) -> TimelineLine:
 
 
 def _first_failed_address(view_model: RunViewModel) -> str:
-    """Where a jump to what failed leads."""
+    """Return the address that selects the first failed task."""
     failed: str = view_model.cause.task if view_model.run.failed_attempt_id else ""
     return view_model.query.address(task=failed, attempt=None, **{"from": None, "to": None}) if failed else ""

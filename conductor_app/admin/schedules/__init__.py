@@ -1,1 +1,1 @@
-"""Schedules: when runs start by the clock."""
+"""Schedules: definitions of when runs start."""

@@ -1,4 +1,4 @@
-"""The calendar of a week: what schedules have done and what they are about to do."""
+"""The schedule calendar: past and upcoming slots of one week."""
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -19,14 +19,14 @@ from ..pages import Page
 STATE_MARKS = {
     EXECUTED: ("succeeded", "succeeded", gettext_lazy("started")),
     FAILED: ("failed", "failed", gettext_lazy("not started")),
-    WAITING: ("waiting", "waiting", gettext_lazy("waits")),
+    WAITING: ("waiting", "waiting", gettext_lazy("waiting")),
     COMING: ("", "", ""),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class CalendarLine:
-    """A line of a day, to be shown."""
+    """One line of a day in the calendar."""
 
     entry: CalendarEntry
     clock: str
@@ -37,24 +37,24 @@ class CalendarLine:
 
     @property
     def count_text(self) -> str:
-        """How many slots the line stands for."""
+        """Return the number of slots that the line represents."""
         if self.entry.is_open:
-            return _("many times")
+            return _("multiple")
         return f"{self.entry.count:,}×" if self.entry.count > 1 else ""
 
 
 class CalendarPage(Page):
-    """Seven days of all schedules."""
+    """Calendar of seven days with all schedules."""
 
-    name, title, template = "schedule_week", gettext_lazy("The week of the schedules"), "ops/schedule/week.html"
+    name, title, template = "schedule_week", gettext_lazy("Schedule calendar"), "ops/schedule/week.html"
     permission = "conductor.view_schedule"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        clocks, now = get_current_timezone(), clock.now()
-        today = datetime.fromtimestamp(now / 1000, UTC).astimezone(clocks).date()
+        zone, now = get_current_timezone(), clock.now()
+        today = datetime.fromtimestamp(now / 1000, UTC).astimezone(zone).date()
         first = _parse_date(request.GET.get("from", "")) or today - timedelta(days=today.weekday())
         part = request.GET.get("name", "").replace("\0", "")[:255]
-        found = calendar_week(first, clocks, now, part)
+        found = calendar_week(first, zone, now, part)
         return {
             "days": [_calendar_line(day, today) for day in found.days],
             "unread": found.unreadable,

@@ -1,4 +1,4 @@
-"""The form of a schedule: when, in which zone, what it starts, and what it does when runs meet or were missed."""
+"""The form of a schedule: cron expressions, time zone, workflow, overlap policy and catch-up."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -14,28 +14,28 @@ from ...models import Schedule, WorkflowDefinition
 from ..json_editor import JsonDocumentField, format_json
 
 OVERLAP_LABELS = (
-    ("ALLOW", gettext_lazy("starts anyway: runs go on beside one another")),
-    ("SKIP", gettext_lazy("is passed over")),
-    ("QUEUE", gettext_lazy("waits until the earlier run has ended")),
-    ("TERMINATE_OTHER", gettext_lazy("stops the earlier run and starts")),
+    ("ALLOW", gettext_lazy("Allow overlap")),
+    ("SKIP", gettext_lazy("Skip")),
+    ("QUEUE", gettext_lazy("Wait for the earlier run")),
+    ("TERMINATE_OTHER", gettext_lazy("Terminate the earlier run")),
 )
 MAX_NAMES = 500
 
 
 def format_overlap(row: Schedule) -> str:
-    """What a slot does while an earlier run is open."""
+    """Return the overlap policy as text."""
     return str(dict(OVERLAP_LABELS).get(row.overlap, row.overlap))
 
 
 class ScheduleForm(forms.Form):
-    """Everything about a schedule that a person types."""
+    """All fields of a schedule that the user edits."""
 
     name = forms.CharField(max_length=255, label=gettext_lazy("Name"))
     clocks = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
-        label=gettext_lazy("When"),
+        label=gettext_lazy("Cron expressions"),
         help_text=gettext_lazy(
-            "A line each: a cron expression with seconds first, then @ and a zone, such as "
+            "One per line: a cron expression that starts with seconds, then @ and a time zone, such as "
             "0 30 9 * * MON-FRI @ Europe/Berlin"
         ),
     )
@@ -46,37 +46,41 @@ class ScheduleForm(forms.Form):
         required=False,
         min_value=1,
         label=gettext_lazy("Version"),
-        help_text=gettext_lazy("Empty: the newest at that time."),
+        help_text=gettext_lazy("Leave empty to use the newest version."),
     )
     input = JsonDocumentField(required=False, label=gettext_lazy("Input"))
     correlation_id = forms.CharField(required=False, max_length=512, label=gettext_lazy("Correlation id"))
-    overlap = forms.ChoiceField(
-        choices=OVERLAP_LABELS, initial="ALLOW", label=gettext_lazy("While an earlier run is open, a slot …")
-    )
+    overlap = forms.ChoiceField(choices=OVERLAP_LABELS, initial="ALLOW", label=gettext_lazy("Overlap policy"))
     jitter = forms.IntegerField(
         required=False,
         min_value=0,
         max_value=MOST_JITTER_SECONDS,
-        label=gettext_lazy("Spread over"),
-        help_text=gettext_lazy("Seconds: each run starts by so much later at most, so that not all start at once."),
+        label=gettext_lazy("Jitter"),
+        help_text=gettext_lazy("Maximum random delay of each start, in seconds."),
     )
-    catches_up = forms.BooleanField(required=False, label=gettext_lazy("Run what was missed while no server ran"))
+    catches_up = forms.BooleanField(required=False, label=gettext_lazy("Catch up on missed slots"))
     window = forms.IntegerField(
         required=False,
         min_value=0,
-        label=gettext_lazy("… if it is not older than"),
-        help_text=gettext_lazy("Seconds; empty: any age."),
+        label=gettext_lazy("Catch-up window"),
+        help_text=gettext_lazy("In seconds. Leave empty for no limit."),
     )
     starts_at = forms.CharField(
-        required=False, label=gettext_lazy("Not before"), help_text=gettext_lazy("2027-01-31T08:00Z; empty: at once.")
+        required=False,
+        label=gettext_lazy("Not before"),
+        help_text=gettext_lazy("For example 2027-01-31T08:00Z. Leave empty to start now."),
     )
     ends_at = forms.CharField(
-        required=False, label=gettext_lazy("Not after"), help_text=gettext_lazy("Empty: for ever.")
+        required=False, label=gettext_lazy("Not after"), help_text=gettext_lazy("Leave empty for no end.")
     )
     reason = forms.CharField(required=False, max_length=500, label=gettext_lazy("Reason"))
 
     def clean_clocks(self) -> list[dict[str, str]]:
-        """The expressions with their zones; each is read, so that a wrong one is told by its line."""
+        """Parse the expressions and their zones.
+
+        Raises:
+            ValidationError: when a line is invalid.
+        """
         found = []
         for number, line in enumerate(self.cleaned_data["clocks"].splitlines(), 1):
             if not line.strip():
@@ -86,9 +90,9 @@ class ScheduleForm(forms.Form):
             try:
                 parse_cron(expression)
                 parse_zone(zone_id)
-            except Invalid as wrong:
-                said = _("Line %(number)s: %(complaint)s") % {"number": number, "complaint": wrong.message}
-                raise forms.ValidationError(said) from None
+            except Invalid as error:
+                message = _("Line %(number)s: %(error)s") % {"number": number, "error": error.message}
+                raise forms.ValidationError(message) from None
             found.append({"cronExpression": expression, "zoneId": zone_id})
         return found
 
@@ -99,28 +103,36 @@ class ScheduleForm(forms.Form):
         return _parse_time_field(self.cleaned_data["ends_at"])
 
     def document(self, before: dict[str, Any]) -> dict[str, Any]:
-        """The schedule as the engine keeps it; what the form does not show stays as it was."""
-        said = self.cleaned_data
-        clocks = said["clocks"]
-        start = {**(before.get("startWorkflowRequest") or {}), "name": said["workflow"], "input": said["input"] or {}}
-        start |= {"version": said["version"], "correlationId": said["correlation_id"] or None}
+        """Return the schedule's document. Fields that the form lacks are kept."""
+        cleaned = self.cleaned_data
+        clocks = cleaned["clocks"]
+        start = {
+            **(before.get("startWorkflowRequest") or {}),
+            "name": cleaned["workflow"],
+            "input": cleaned["input"] or {},
+        }
+        start |= {"version": cleaned["version"], "correlationId": cleaned["correlation_id"] or None}
         hidden = ("cronExpression", "zoneId", "cronSchedules")
-        kept = {name: value for name, value in before.items() if name not in hidden}
-        return kept | {
-            "name": said["name"],
+        unchanged = {name: value for name, value in before.items() if name not in hidden}
+        return unchanged | {
+            "name": cleaned["name"],
             **(clocks[0] if len(clocks) == 1 else {"cronSchedules": clocks}),
             "startWorkflowRequest": {name: value for name, value in start.items() if value is not None},
-            "overlapPolicy": said["overlap"],
-            "runCatchupScheduleInstances": said["catches_up"],
-            "catchupWindowSeconds": said["window"],
-            "jitterSeconds": said["jitter"] or None,
-            "scheduleStartTime": said["starts_at"],
-            "scheduleEndTime": said["ends_at"],
+            "overlapPolicy": cleaned["overlap"],
+            "runCatchupScheduleInstances": cleaned["catches_up"],
+            "catchupWindowSeconds": cleaned["window"],
+            "jitterSeconds": cleaned["jitter"] or None,
+            "scheduleStartTime": cleaned["starts_at"],
+            "scheduleEndTime": cleaned["ends_at"],
         }
 
 
 def parse_time(text: str) -> int | None:
-    """Epoch milliseconds of an ISO moment; without a zone it is UTC. Raises Invalid."""
+    """Return an ISO time in milliseconds. A time without a zone is UTC.
+
+    Raises:
+        Invalid: when the text is not a time.
+    """
     if not text.strip():
         return None
     try:
@@ -128,23 +140,23 @@ def parse_time(text: str) -> int | None:
         found = found if found.tzinfo else found.replace(tzinfo=UTC)
         return int(found.timestamp() * 1000)
     except (ValueError, OverflowError):
-        raise Invalid(_("Write a moment like 2027-01-31T08:00Z.")) from None
+        raise Invalid(_("Not a valid date. Use a format such as 2027-01-31T08:00Z.")) from None
 
 
 def _parse_time_field(text: str) -> int | None:
     try:
         return parse_time(text)
-    except Invalid as wrong:
-        raise forms.ValidationError(wrong.message) from None
+    except Invalid as error:
+        raise forms.ValidationError(error.message) from None
 
 
 def format_time(moment: int | None) -> str:
-    """A moment as it is typed."""
+    """Return a time in the format of the form."""
     return "" if not moment else f"{datetime.fromtimestamp(moment / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def initial_values(name: str, document: dict[str, Any]) -> dict[str, Any]:
-    """What the form shows of a schedule."""
+    """Return the initial values of the form."""
     start = document.get("startWorkflowRequest") or {}
     clocks = document.get("cronSchedules") or [document]
     return {
@@ -164,6 +176,6 @@ def initial_values(name: str, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def workflow_names() -> list[str]:
-    """The workflows that can be started."""
+    """Return the names of workflows that the form suggests."""
     names = WorkflowDefinition.objects.order_by("name").values_list("name", flat=True).distinct()
     return list(names[:MAX_NAMES])

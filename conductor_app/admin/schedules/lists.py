@@ -1,4 +1,4 @@
-"""Schedules and what they came to, as lists."""
+"""Lists of schedules and of their executed slots."""
 
 from django.contrib import admin
 from django.db.models import OuterRef, QuerySet, Subquery
@@ -22,13 +22,13 @@ EXECUTION_STATUSES = {"EXECUTED": "COMPLETED", "POLLED": "PENDING", "FAILED": "F
 
 
 class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
-    """What starts runs by the clock."""
+    """Admin of schedules."""
 
     list_display = ("schedule", "workflow_name", "cron", "state", "next_run", "last", "overlaps")
     list_display_links = None
     ordering = ("name",)
     search_fields = ("name", "workflow_name")
-    search_help_text = gettext_lazy("Part of the name of a schedule or of a definition")
+    search_help_text = gettext_lazy("Part of the name of a schedule or definition")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm(CHANGE_PERMISSION)
@@ -61,11 +61,11 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
             return relative_time(row.next_run_at)
         return format_html("{} {}", relative_time(row.next_run_at), render_pill("failed", _("late"), "late"))
 
-    @admin.display(description=gettext_lazy("last slot"))
+    @admin.display(description=gettext_lazy("last run"))
     def last(self, row: Schedule) -> SafeString:
         if row.last_slot_at is None:
             return relative_time(None)
-        # Its run was started; how that went, the run itself says.
+        # The slot has started its run. The run has a status of its own.
         state = (
             render_pill("succeeded", _("Started"))
             if row.last_state == "EXECUTED"
@@ -73,19 +73,19 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
         )
         return format_html("{} {}", relative_time(row.last_slot_at), state)
 
-    @admin.display(description=gettext_lazy("while a run is open"))
+    @admin.display(description=gettext_lazy("overlap policy"))
     def overlaps(self, row: Schedule) -> str:
         return format_overlap(row)
 
 
 class ScheduleExecutionAdmin(ReadOnlyAdmin):
-    """Slots, and the runs that they started."""
+    """Executed slots and the runs that they started."""
 
     list_display = ("schedule_name", "slot", "state_badge", "run", "trouble")
     list_display_links = None
     ordering = ("-slot_at", "id")
     search_fields = ("=schedule_name",)
-    search_help_text = gettext_lazy("The name of a schedule, exactly")
+    search_help_text = gettext_lazy("Exact name of a schedule")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ScheduleExecution]:
         return super().get_queryset(request).defer("request", "trace")

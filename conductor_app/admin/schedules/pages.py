@@ -1,4 +1,4 @@
-"""The pages of a schedule: when it fires next, how its slots went, held, run by hand or for a span, written."""
+"""Pages of a schedule: upcoming and past slots, pause, immediate run, backfill, editor."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -34,15 +34,15 @@ CHANGE_PERMISSION, RUN_PERMISSION = "conductor.change_schedule", "conductor.exec
 MAX_SHOWN = 12
 MAX_COUNTED = 1_000
 EXAMPLES = (
-    ("0 30 9 * * MON-FRI @ Europe/Berlin", gettext_lazy("on working days at half past nine, on Berlin's clocks")),
-    ("0 0 * * * * @ UTC", gettext_lazy("every hour")),
-    ("0 0 6 L * ? @ UTC", gettext_lazy("on the last day of the month at six")),
+    ("0 30 9 * * MON-FRI @ Europe/Berlin", gettext_lazy("weekdays at 9:30, Berlin time")),
+    ("0 0 * * * * @ UTC", gettext_lazy("hourly")),
+    ("0 0 6 L * ? @ UTC", gettext_lazy("last day of the month at 6:00")),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleClock:
-    """One expression with its zone, and in words where there are some."""
+    """One cron expression with its time zone, and its description if there is one."""
 
     expression: str
     zone_id: str
@@ -50,7 +50,7 @@ class ScheduleClock:
 
 
 class SchedulePages:
-    """The pages that the list of schedules leads to."""
+    """Pages that the list of schedules links to."""
 
     class Media:
         css = {"all": ("ops/design.css",)}
@@ -69,7 +69,7 @@ class SchedulePages:
         return self._handle_form(request, None)
 
     def edit(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """The form of a schedule that exists."""
+        """Edit an existing schedule."""
         require_permission(request, CHANGE_PERMISSION)
         return self._handle_form(request, self._get_schedule_or_404(request, pk))
 
@@ -83,7 +83,7 @@ class SchedulePages:
         if request.method == "POST" and form.is_valid():
             document = form.document(before)
             if row is not None and document["name"] != row.name:
-                form.add_error("name", _("A schedule keeps its name, %(name)s.") % {"name": row.name})
+                form.add_error("name", _("The name %(name)s cannot be changed.") % {"name": row.name})
             elif request.POST.get("step") != "show" and self._save(request, form, document, row):
                 saved = Schedule.objects.get(name=document["name"])
                 return HttpResponseRedirect(reverse("admin:conductor_schedule_change", args=[saved.pk]))
@@ -99,19 +99,23 @@ class SchedulePages:
 
     def _save(self, request: HttpRequest, form: ScheduleForm, document: dict[str, Any], row: Schedule | None) -> bool:
         if row is None and Schedule.objects.filter(name=document["name"]).exists():
-            form.add_error("name", _("There is a schedule with this name already."))
+            form.add_error("name", _("A schedule with this name already exists."))
             return False
-        held = {"paused": row.is_paused, "pausedReason": row.paused_reason} if row else {}
+        pause = {"paused": row.is_paused, "pausedReason": row.paused_reason} if row else {}
         try:
-            schedules.save_schedule({**document, **held}, request.user.get_username(), form.cleaned_data["reason"])
+            schedules.save_schedule({**document, **pause}, request.user.get_username(), form.cleaned_data["reason"])
         except RequestRefused as refused:
             form.add_error(None, refused.message)
             return False
-        messages.success(request, _("The schedule is saved."))
+        messages.success(request, _("Schedule saved."))
         return True
 
     def act(self, request: HttpRequest, pk: int, act: str) -> HttpResponse:
-        """A button of the page was pressed."""
+        """Handle a button of the page.
+
+        Raises:
+            Http404: when the action is unknown.
+        """
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         require_permission(request, RUN_PERMISSION if act == "run" else CHANGE_PERMISSION)
@@ -123,7 +127,7 @@ class SchedulePages:
         try:
             if act == "run":
                 run_id = schedules.run_now(row.name, by, reason)
-                messages.success(request, _("The run is started."))
+                messages.success(request, _("Run started."))
                 return HttpResponseRedirect(run_address(run_id))
             if act not in ACTIONS:
                 raise Http404
@@ -135,7 +139,7 @@ class SchedulePages:
         return HttpResponseRedirect(reverse(there, args=[] if act == "delete" else [pk]))
 
     def backfill(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Slots of a span that is past: first which, then, when that is confirmed, their runs."""
+        """Preview the missed slots of a period, or start their runs if the form confirms the preview."""
         require_permission(request, RUN_PERMISSION)
         row = self._get_schedule_or_404(request, pk)
         first, last, fault = request.POST.get("first", ""), request.POST.get("last", ""), ""
@@ -146,8 +150,8 @@ class SchedulePages:
                 if request.POST.get("step") == "run":
                     by, reason = request.user.get_username(), request.POST.get("reason", "").strip()
                     count = schedules.backfill(row.name, begin, end, by, reason)
-                    said = ngettext("%(count)s slot will run.", "%(count)s slots will run.", count)
-                    messages.success(request, said % {"count": count})
+                    message = ngettext("%(count)s run scheduled.", "%(count)s runs scheduled.", count)
+                    messages.success(request, message % {"count": count})
                     return HttpResponseRedirect(reverse("admin:conductor_schedule_change", args=[pk]))
                 slots = missed_times(row.document, begin, min(end, clock.now()), MAX_COUNTED + 1)
             except RequestRefused as refused:
@@ -164,9 +168,7 @@ class SchedulePages:
             "most": MAX_SHOWN,
             "counted": MAX_COUNTED,
         }
-        return self._render_page(
-            request, "backfill", _("Run what %(name)s has missed") % {"name": row.name}, **extra_context
-        )
+        return self._render_page(request, "backfill", _("Backfill %(name)s") % {"name": row.name}, **extra_context)
 
     def change_view(self, request: HttpRequest, object_id: str, *more: object, **others: object) -> HttpResponse:
         row = self._get_schedule_or_404(request, object_id)
@@ -190,7 +192,7 @@ class SchedulePages:
         require_permission(request, "conductor.view_schedule")
         row = Schedule.objects.filter(pk=pk).first() if str(pk).isdecimal() and len(str(pk)) < 19 else None
         if row is None:
-            raise Http404(_("There is no such schedule."))
+            raise Http404(_("No such schedule."))
         return row
 
     def _render_page(self, request: HttpRequest, name: str, title: str, **extra_context: Any) -> TemplateResponse:
@@ -204,11 +206,11 @@ def _resume_schedule(name: str, by: str, reason: str) -> None:
 
 
 ACTIONS = {"pause": schedules.pause_schedule, "resume": _resume_schedule, "delete": schedules.delete_schedule}
-"""What the buttons ask of the engine, beside running it now."""
+"""Commands behind the buttons, except running the schedule now."""
 
 
 def next_times(document: dict[str, Any]) -> list[UpcomingSlot] | None:
-    """The next moments; None where they cannot be told."""
+    """Return the upcoming slots, or None if the expressions are invalid."""
     try:
         return upcoming_slots(document, clock.now())
     except RequestRefused:
@@ -216,7 +218,7 @@ def next_times(document: dict[str, Any]) -> list[UpcomingSlot] | None:
 
 
 def schedule_clocks(document: dict[str, Any]) -> list[ScheduleClock]:
-    """Its expressions."""
+    """Return the cron expressions of the schedule."""
     written = document.get("cronSchedules") or [document]
     found = [(str(each.get("cronExpression") or ""), str(each.get("zoneId") or "UTC")) for each in written]
     return [ScheduleClock(expression, zone_id, _describe_cron(expression)) for expression, zone_id in found]
@@ -232,5 +234,5 @@ def _describe_cron(expression: str) -> str:
 def _parse_span(first: str, last: str) -> tuple[int, int]:
     begin, end = parse_time(first), parse_time(last)
     if begin is None or end is None or begin > end:
-        raise Invalid(_("Say from when and until when, in this order."))
+        raise Invalid(_("Enter a start and an end; the start must be before the end."))
     return begin, end

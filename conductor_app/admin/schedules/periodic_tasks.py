@@ -1,4 +1,4 @@
-"""What Celery's beat rings, as its tables hold it: looked at here, written by our own table of beats."""
+"""Celery's periodic tasks as its tables store them. Read-only: the server writes them from its own beat schedule."""
 
 from django.contrib.admin import display
 from django.utils.safestring import SafeString
@@ -12,7 +12,7 @@ from ..read_only import ReadOnlyAdmin
 
 
 class PeriodicTaskAdmin(ReadOnlyAdmin):
-    """Jobs with their rhythm."""
+    """Periodic tasks with their intervals."""
 
     list_display = ("name", "state", "interval_text", "last", "times", "job")
     list_select_related = ("interval", "crontab", "solar", "clocked")
@@ -24,25 +24,25 @@ class PeriodicTaskAdmin(ReadOnlyAdmin):
     def state(self, row: PeriodicTask) -> SafeString:
         return render_pill("active", _("on")) if row.enabled else render_pill("paused", _("off"))
 
-    @display(description=gettext_lazy("rhythm"))
+    @display(description=gettext_lazy("interval"))
     def interval_text(self, row: PeriodicTask) -> str:
         return format_interval(row)
 
-    @display(description=gettext_lazy("last rung"))
+    @display(description=gettext_lazy("last triggered"))
     def last(self, row: PeriodicTask) -> SafeString:
         return relative_time(row.last_run_at and round(row.last_run_at.timestamp() * 1000))
 
-    @display(description=gettext_lazy("times"))
+    @display(description=gettext_lazy("count"))
     def times(self, row: PeriodicTask) -> str:
         return format_count(row.total_run_count)
 
-    @display(description=gettext_lazy("job"))
+    @display(description=gettext_lazy("task"))
     def job(self, row: PeriodicTask) -> str:
         return row.task
 
 
 def format_interval(row: PeriodicTask) -> str:
-    """How often it is rung: a span that people read, where it is one."""
+    """Return the interval of a periodic task as text."""
     return str(row.scheduler) if row.interval is None else _format_span(row.interval)
 
 
@@ -52,17 +52,17 @@ def _format_span(interval: IntervalSchedule) -> str:
 
 
 class IntervalAdmin(ReadOnlyAdmin):
-    """Rhythms that are spans."""
+    """Schedules that are intervals."""
 
     list_display = ("interval_text",)
 
-    @display(description=gettext_lazy("rhythm"))
+    @display(description=gettext_lazy("interval"))
     def interval_text(self, row: IntervalSchedule) -> str:
         return _format_span(row)
 
 
 class CrontabAdmin(ReadOnlyAdmin):
-    """Rhythms that are moments of a clock."""
+    """Schedules that are crontab expressions."""
 
     list_display = ("__str__",)
 

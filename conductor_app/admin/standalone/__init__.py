@@ -1,12 +1,13 @@
-"""Stand-alone tasks: Taskcluster's, in groups, with what their workers kept.
+"""Pages of standalone tasks: task groups, tasks, artifacts and logs of Taskcluster's Queue API.
 
-groups.py        the list of groups           group_page.py     one group: parts that follow it, and its answers
-group_story.py   what is told on every tab    group_tabs.py     tasks, audit   group_pictures.py   timeline, diagram
-group_acts.py    one act on many, looked at before it is done   progress.py    how far a group is, as a bar
+groups.py            list of groups               group_page.py     one group: fragments and actions
+group_view_model.py  header, progress, filters    group_tabs.py     tasks, audit log
+group_pictures.py    timeline, diagram            group_actions.py  one action on many tasks, with a preview
+progress.py          progress bar of a group
 
-tasks.py         the list of tasks            task_page.py      one task: parts that follow it, and its buttons
-task_story.py    why it waits, its attempts   log.py            the log of an attempt
-artifacts.py     the list of artifacts        kept.py           who may read which of them
+tasks.py             list of tasks                task_page.py      one task: fragments and actions
+task_view_model.py   state, attempts              log.py            log of an attempt
+artifacts.py         list of artifacts            artifact_links.py links to artifacts and who may open them
 
-addresses.py     where these pages are        found.py          tasks and groups in the palette
+addresses.py         addresses of these pages     search.py         tasks and groups in the command palette
 """

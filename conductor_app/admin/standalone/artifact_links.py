@@ -1,4 +1,4 @@
-"""What attempts have left: which of it may be read here and by whom, and where the rest is."""
+"""Links to artifacts of attempts, for users who may read them."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -18,18 +18,18 @@ TEXT_TYPES = ("text/", "application/json", "application/x-yaml", "application/ya
 
 
 def is_readable_by(row: Artifact, user: User | AnonymousUser) -> bool:
-    """Public ones are for all who see the task; the others for those who see all artifacts."""
+    """Return True if the user may read the artifact. Public artifacts need no further permission."""
     return row.name.startswith(PUBLIC_PREFIX) or user.has_perm(VIEW_ALL_PERMISSION)
 
 
 def is_text(row: Artifact) -> bool:
-    """Whether it can be read on the page: text that is kept here, or a link to something that may be."""
+    """Return True if the page can show the artifact: stored text, or a link to another artifact."""
     is_log = row.content_type.startswith(TEXT_TYPES) or row.name.endswith(".log")
     return is_log and (bool(row.path) or row.kind == "link")
 
 
 def artifact_context(row: Artifact, now: int, user: User | AnonymousUser) -> dict[str, Any]:
-    """One artifact, with the ways to it that are open to this reader."""
+    """Return one artifact with the links that the user may open."""
     is_open = is_readable_by(row, user)
     is_here = bool(row.path) and row.expires_at > now and is_open
     return {
@@ -39,7 +39,7 @@ def artifact_context(row: Artifact, now: int, user: User | AnonymousUser) -> dic
         "read": f"{standalone_task_address(row.task_id)}?{_artifact_query(row)}#log"
         if is_open and is_text(row)
         else "",
-        "elsewhere": artifact_location(row) if is_open else _("asks for the permission conductor.view_artifact"),
+        "elsewhere": artifact_location(row) if is_open else _("Required permission: conductor.view_artifact"),
     }
 
 
@@ -48,9 +48,9 @@ def _artifact_query(row: Artifact) -> str:
 
 
 def artifact_location(row: Artifact) -> SafeString | str:
-    """Where else it is, or why it is not there."""
+    """Return the location of an artifact that is not stored here, or the reason why it is missing."""
     url = str(row.details.get("url", ""))
     if url.startswith(("https://", "http://")):
         return format_html('<a href="{0}" rel="noopener noreferrer">{0}</a>', url)
     details = [str(row.details[part]) for part in ("url", "artifact", "reason", "message") if part in row.details]
-    return " ".join(details) or ("" if row.path else _("not sent yet"))
+    return " ".join(details) or ("" if row.path else _("not uploaded yet"))

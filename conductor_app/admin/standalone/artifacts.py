@@ -1,4 +1,4 @@
-"""Artifacts: what workers have kept of stand-alone tasks, newest first."""
+"""The list of artifacts of standalone tasks, newest first."""
 
 from django.contrib import admin
 from django.http import HttpRequest
@@ -14,26 +14,26 @@ from ..read_only import ReadOnlyAdmin
 
 
 class ArtifactAdmin(ReadOnlyAdmin):
-    """What there is, where it leads, and until when."""
+    """Admin of artifacts."""
 
     list_display = ("content", "task_id", "number", "kind", "content_type", "bytes", "made", "expires")
     list_display_links = None
     ordering = ("-id",)
     search_fields = ("=task_id",)
-    search_help_text = gettext_lazy("The id of a task, exactly")
+    search_help_text = gettext_lazy("Exact task id")
 
     def has_view_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        # One by one they are fetched from here; there is no page for each.
+        # The list links to the content. Artifacts have no page of their own.
         return obj is None and super().has_view_permission(request)
 
     @admin.display(description=gettext_lazy("artifact"))
     def content(self, row: Artifact) -> SafeString | str:
-        """The name; a way to the content where it is kept here, and where else it is, or why it is not."""
+        """Return the name, as link to stored content or with the location or the reason why it is missing."""
         if row.path:
             address = artifact_address(row.task_id, row.number, row.name, DOWNLOAD)
             return format_html('<a href="{}">{}</a>', address, row.name)
-        elsewhere = " ".join(str(row.details[part]) for part in ("url", "artifact", "message") if part in row.details)
-        return format_html('{} <span class="quiet">{}</span>', row.name, elsewhere or _("not sent yet"))
+        location = " ".join(str(row.details[part]) for part in ("url", "artifact", "message") if part in row.details)
+        return format_html('{} <span class="quiet">{}</span>', row.name, location or _("not uploaded yet"))
 
     @admin.display(description=gettext_lazy("run"))
     def number(self, row: Artifact) -> int:
@@ -43,7 +43,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
     def bytes(self, row: Artifact) -> str:
         return format_size(row.size) if row.path else ""
 
-    @admin.display(description=gettext_lazy("made"))
+    @admin.display(description=gettext_lazy("created"))
     def made(self, row: Artifact) -> SafeString:
         return relative_time(row.created_at)
 

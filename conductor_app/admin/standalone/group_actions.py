@@ -1,4 +1,4 @@
-"""What operators may do to the tasks of a group: those that are ticked, or all that the filter shows."""
+"""Actions on tasks of a group: on the selected tasks, or on all that match the filter."""
 
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ MAX_NAMED = 20
 
 
 class GroupAction(NamedTuple):
-    """One thing that can be asked for; `description`: what it does to each task."""
+    """One action. `description`: its effect on each task."""
 
     name: str
     label: Any
@@ -29,40 +29,42 @@ class GroupAction(NamedTuple):
 
 
 GROUP_ACTIONS = (
-    GroupAction("rerun", gettext_lazy("Rerun"), gettext_lazy("Each is tried once more, with all its retries.")),
+    GroupAction("rerun", gettext_lazy("Rerun"), gettext_lazy("Runs each task again, with all its retries.")),
     GroupAction(
         "schedule",
         gettext_lazy("Schedule"),
-        gettext_lazy("Each may be handed out at once, whatever it waits for."),
+        gettext_lazy("Schedules each task now, regardless of its dependencies."),
     ),
     GroupAction(
         "cancel",
         gettext_lazy("Cancel"),
-        gettext_lazy("Whoever works on one is told at its next word; what needs one to complete stays waiting."),
+        gettext_lazy("Workers stop at their next request. Tasks that depend on a canceled task stay unscheduled."),
     ),
-    GroupAction(task_actions.PRIORITIZE, gettext_lazy("Set the priority"), gettext_lazy("Each gets this priority.")),
+    GroupAction(
+        task_actions.PRIORITIZE, gettext_lazy("Set priority"), gettext_lazy("Sets this priority for each task.")
+    ),
 )
 ACTIONS_BY_NAME = {verb.name: verb for verb in GROUP_ACTIONS}
 
 
 def group_actions() -> list[tuple[str, Any]]:
-    """What a form offers."""
+    """Return the actions that the form offers."""
     return [(verb.name, verb.label) for verb in GROUP_ACTIONS]
 
 
 def priority_names() -> list[str]:
-    """The names of priorities, the most urgent first."""
+    """Return the names of priorities, highest first."""
     return [NAMES_OF_PRIORITIES[number] for number in sorted(NAMES_OF_PRIORITIES, reverse=True)]
 
 
 def selected_tasks(view_model: GroupViewModel, form_data: QueryDict) -> list[GroupMember]:
-    """The tasks that are ticked; where none is, all that the filter shows."""
+    """Return the selected tasks, or all tasks that match the filter if none is selected."""
     ticked = set(form_data.getlist("task"))
     return [each for each in view_model.members if each.id in ticked] if ticked else view_model.visible_members
 
 
 def confirmation_context(request: HttpRequest, view_model: GroupViewModel) -> dict[str, Any] | None:
-    """What would come of it; None where it is not said what is to be done."""
+    """Return the preview of an action, or None if the form names no action."""
     verb = ACTIONS_BY_NAME.get(request.GET.get("do", ""))
     priority = PRIORITIES.get(request.GET.get("priority", ""), 0)
     if verb is None:
@@ -86,23 +88,23 @@ def confirmation_context(request: HttpRequest, view_model: GroupViewModel) -> di
 
 
 def submit_action(request: HttpRequest, view_model: GroupViewModel) -> None:
-    """Have it done, and say so; a refusal is said too."""
+    """Execute the submitted action and add a message with its result."""
     verb, reason = request.POST.get("do", ""), request.POST.get("reason", "").strip()[:500]
     by = request.user.get_username()
     try:
         if verb == "seal":
             task_actions.seal_group(view_model.group.pk, by, reason)
-            messages.success(request, _("The group is sealed: it takes no more tasks."))
+            messages.success(request, _("Group sealed. It accepts no more tasks."))
             return
         if verb == "watch":
             watches.watch_group(
                 view_model.group.pk, request.POST.get("event", ""), request.POST.get("mail", "").strip(), by
             )
-            messages.success(request, _("You will be told by mail, once."))
+            messages.success(request, _("You will receive one email."))
             return
         if verb == "unwatch":
             watches.unwatch_group(view_model.group.pk, request.POST.get("watch", ""), by)
-            messages.success(request, _("Nobody is told of that any more."))
+            messages.success(request, _("Notification removed."))
             return
         if verb in ("approve", "decline"):
             _answer_approval(request, view_model.group.pk, verb == "approve", reason)
@@ -117,37 +119,37 @@ def _request_action(request: HttpRequest, view_model: GroupViewModel, verb: str,
     selected, seen = selected_tasks(view_model, request.POST), request.POST.get("seen", "")
     moved = bulk_actions.preview_bulk_action(selected, verb, priority).moved
     if not seen.isdecimal() or len(moved) > int(seen[:9]):
-        # What was confirmed was said with a number.
-        messages.error(request, _("Meanwhile it would be more tasks than were shown: look again."))
+        # The user confirmed a number of tasks. More tasks require a new confirmation.
+        messages.error(request, _("The number of tasks has increased in the meantime. Review the action again."))
         return
     if moved and approvals.requires_group_approval(verb, len(moved)):
         approvals.request_approval(view_model.group.pk, [each.id for each in moved], verb, by, reason, priority)
-        messages.warning(request, _("It waits for a second person, who has to approve it on this page."))
+        messages.warning(request, _("Waiting for approval. A second person must approve the action on this page."))
         return
     count = bulk_actions.request_bulk_action(view_model.group.pk, moved, verb, by, reason, priority)
-    words = ngettext(
-        "%(count)s task was asked for it.",
-        "%(count)s tasks were asked for it: the first ones at once, the others a hundred a second.",
+    message = ngettext(
+        "Requested for %(count)s task.",
+        "Requested for %(count)s tasks. They are processed at up to 100 per second.",
         count,
     )
-    messages.success(request, words % {"count": counted(count)})
+    messages.success(request, message % {"count": counted(count)})
 
 
 def _answer_approval(request: HttpRequest, group_id: str, is_approved: bool, reason: str) -> None:
-    """What a second person says of an act that waits."""
+    """Handle the decision of the second person about a pending action."""
     act, by = request.POST.get("act", ""), request.user.get_username()
     number = int(act) if act.isascii() and act.isdecimal() and len(act) < 19 else 0
     if not is_approved:
         approvals.decline_action(group_id, number, by, reason)
-        messages.success(request, _("Nothing is done of it."))
+        messages.success(request, _("Action declined."))
         return
     count = approvals.approve_action(group_id, number, by, reason)
-    words = ngettext("It is approved: %(count)s task.", "It is approved: %(count)s tasks.", count)
-    messages.success(request, words % {"count": counted(count)})
+    message = ngettext("Approved for %(count)s task.", "Approved for %(count)s tasks.", count)
+    messages.success(request, message % {"count": counted(count)})
 
 
 def pending_approvals(group_id: str, by: str) -> list[dict[str, Any]]:
-    """The acts on the group that wait for a second person, and whether this one may be it."""
+    """Return the pending actions on the group, and whether the user may approve each of them."""
     return [
         {
             "act": approval,

@@ -1,4 +1,4 @@
-"""One task group: its page, the parts of it that follow the group, and what may be done to its tasks."""
+"""Page of one task group: its fragments that refresh, and actions on its tasks."""
 
 from typing import Any
 
@@ -23,11 +23,11 @@ CHANGE_PERMISSION = "conductor.change_standalonetask"
 
 
 class GroupExpired(Exception):
-    """The group was here; the words say why it is not any more."""
+    """The group has expired. The message explains it to the user."""
 
 
 def group_page(site: AdminSite, request: HttpRequest, group_id: str) -> HttpResponse:
-    """The whole page."""
+    """Render the page of a group."""
     try:
         group = _find_group(request, group_id)
     except GroupExpired as gone:
@@ -52,7 +52,11 @@ def group_page(site: AdminSite, request: HttpRequest, group_id: str) -> HttpResp
 
 
 def group_fragment(request: HttpRequest, group_id: str) -> HttpResponse:
-    """What changes with the group; 204 while nothing has happened in it."""
+    """Return the parts that change with the group, or 204 if nothing has changed.
+
+    Raises:
+        Http404: when the group is unknown or has expired.
+    """
     try:
         group = _find_group(request, group_id)
     except GroupExpired as gone:
@@ -65,7 +69,12 @@ def group_fragment(request: HttpRequest, group_id: str) -> HttpResponse:
 
 
 def handle_action(site: AdminSite, request: HttpRequest, group_id: str) -> HttpResponse:
-    """What would come of an act; where it was confirmed, the act."""
+    """Preview an action, or execute it if the form confirms the preview.
+
+    Raises:
+        PermissionDenied: when the user may not change tasks.
+        Http404: when the group is unknown or has expired.
+    """
     if not request.user.has_perm(CHANGE_PERMISSION):
         raise PermissionDenied(CHANGE_PERMISSION)
     try:
@@ -79,7 +88,7 @@ def handle_action(site: AdminSite, request: HttpRequest, group_id: str) -> HttpR
         return HttpResponseRedirect(group_address(group_id) + view_model.query.address())
     context = confirmation_context(request, view_model)
     if context is None:
-        messages.error(request, _("It is not said what is to be done."))
+        messages.error(request, _("Missing or unknown action."))
         return HttpResponseRedirect(group_address(group_id) + view_model.query.address())
     context |= {
         **site.each_context(request),
@@ -91,11 +100,11 @@ def handle_action(site: AdminSite, request: HttpRequest, group_id: str) -> HttpR
 
 
 def _page_context(group: TaskGroup, request: HttpRequest) -> dict[str, Any]:
-    """Everything that the templates show, for what the address asks for."""
+    """Return the context for the tab and the filters in the address."""
     view_model: GroupViewModel = group_view_model(group, request.GET)
     may_act = request.user.has_perm(CHANGE_PERMISSION)
-    held = pending_approvals(group.pk, request.user.get_username())
-    acts = {"may_act": may_act, "verbs": group_actions() if may_act else [], "held": held}
+    approvals = pending_approvals(group.pk, request.user.get_username())
+    acts = {"may_act": may_act, "verbs": group_actions() if may_act else [], "held": approvals}
     return {**head_context(view_model), **tabs_context(view_model, request), **acts}
 
 
@@ -104,22 +113,18 @@ def _current_revision(group_id: str, request: HttpRequest) -> str:
 
 
 def _find_group(request: HttpRequest, group_id: str) -> TaskGroup:
-    """Raises Http404 where it never was, as far as is known, and Gone where its time is over."""
+    """Return the group. Raises GroupExpired if it has expired, Http404 if no such group is known."""
     if not request.user.has_perm("conductor.view_taskgroup"):
         raise PermissionDenied("conductor.view_taskgroup")
-    known = group_id.replace("\0", "")[:64]
-    group = TaskGroup.objects.filter(pk=known).first()
+    clean_id = group_id.replace("\0", "")[:64]
+    group = TaskGroup.objects.filter(pk=clean_id).first()
     if group is not None and group.expires_at > clock.now():
         return group
     if group is not None:
         raise GroupExpired(
-            _("It expired at %(moment)s: its tasks are deleted within an hour.")
-            % {"moment": exact_time(group.expires_at)}
+            _("The group expired at %(time)s. Its tasks are deleted within an hour.")
+            % {"time": exact_time(group.expires_at)}
         )
-    if AuditEntry.objects.filter(object_type="task_group", object_id=known).exists():
-        raise GroupExpired(
-            _("It has expired, and was deleted with its tasks. What was done to it stands in the audit.")
-        )
-    raise Http404(
-        _("There is no task group %(id)s. It may have expired: groups are deleted with their tasks.") % {"id": known}
-    )
+    if AuditEntry.objects.filter(object_type="task_group", object_id=clean_id).exists():
+        raise GroupExpired(_("The group has expired and was deleted with its tasks. The audit log has its history."))
+    raise Http404(_("No such task group: %(id)s. It may have expired and been deleted.") % {"id": clean_id})

@@ -1,4 +1,4 @@
-"""The two pictures of a group: its timeline, and what needs what; the longest chain is marked in both."""
+"""Timeline and dependency diagram of a group. Both mark the critical path."""
 
 from typing import Any
 
@@ -10,18 +10,18 @@ from ...insight.task_groups.graph import build_graph
 from ...insight.task_groups.members import URGENCY
 from ...insight.task_groups.picture import GroupBox, draw_group
 from ...insight.timeline import zoom_scale
-from ..badges import STATUS_ICONS, format_count, render_badge, status_tone
+from ..badges import STATUS_ICONS, format_count, format_status, render_badge, status_tone
 from ..zoom import zoom_links
 from .addresses import standalone_task_address
 from .group_view_model import GroupViewModel, filter_context
 
 
 def chain_context(view_model: GroupViewModel) -> dict[str, Any]:
-    """What is said of the longest chain, and the way to it alone."""
+    """Return the summary of the critical path, and the link that isolates it."""
     chain = view_model.chain
-    words = ngettext(
-        "Longest chain: %(count)s task, %(span)s, of which it waited %(waited)s in queues.",
-        "Longest chain: %(count)s tasks, %(span)s, of which they waited %(waited)s in queues.",
+    summary = ngettext(
+        "Critical path: %(count)s task, %(span)s, of which %(waited)s queued.",
+        "Critical path: %(count)s tasks, %(span)s, of which %(waited)s queued.",
         len(chain.ids),
     )
     facts = {
@@ -30,23 +30,23 @@ def chain_context(view_model: GroupViewModel) -> dict[str, Any]:
         "waited": format_duration(chain.waited),
     }
     return {
-        "chain": words % facts if chain.ids else "",
+        "chain": summary % facts if chain.ids else "",
         "is_chain_alone": bool(view_model.query["chain"]),
         "chain_address": view_model.query.address(chain=None if view_model.query["chain"] else "1"),
     }
 
 
 def timeline_tab(view_model: GroupViewModel) -> dict[str, Any]:
-    """A row a task, or a row for tasks alike."""
-    whole = group_span(view_model.members, view_model.now)
-    scale = zoom_scale(whole, view_model.query.number("from"), view_model.query.number("to"))
+    """Return one row per task, or one row for similar tasks."""
+    full_scale = group_span(view_model.members, view_model.now)
+    scale = zoom_scale(full_scale, view_model.query.number("from"), view_model.query.number("to"))
     page, pages, visible = _page_of_members(view_model)
-    drawn = timeline_rows(visible, frozenset(view_model.chain.ids), scale, view_model.now)
+    rows = timeline_rows(visible, frozenset(view_model.chain.ids), scale, view_model.now)
     return {
-        "lines": [_timeline_line(row, view_model) for row in drawn],
-        "ticks": scale.ticks(whole.begin),
-        "is_zoomed": scale != whole,
-        "zoom": zoom_links(scale, whole, view_model.query.address),
+        "lines": [_timeline_line(row, view_model) for row in rows],
+        "ticks": scale.ticks(full_scale.begin),
+        "is_zoomed": scale != full_scale,
+        "zoom": zoom_links(scale, full_scale, view_model.query.address),
         "earlier": view_model.query.address(page=page - 1) if page > 1 else "",
         "later": view_model.query.address(page=page + 1) if page < pages else "",
         **filter_context(view_model),
@@ -55,7 +55,7 @@ def timeline_tab(view_model: GroupViewModel) -> dict[str, Any]:
 
 
 def _page_of_members(view_model: GroupViewModel) -> tuple[int, int, list[Any]]:
-    """Of tasks alike that were asked for, so many at a time as can be drawn; else all."""
+    """Return one page of similar tasks if the address requests them, otherwise all tasks."""
     if not view_model.query["only"] or len(view_model.visible_members) <= MOST_ROWS:
         return 1, 1, view_model.visible_members
     pages = -(-len(view_model.visible_members) // MOST_ROWS)
@@ -70,7 +70,7 @@ def _timeline_line(row: TimelineRow, view_model: GroupViewModel) -> dict[str, An
     states = sorted({each.state for each in some})
     return {
         "name": row.name,
-        "kind": ngettext("%(count)s task alike", "%(count)s tasks alike", len(some))
+        "kind": ngettext("%(count)s similar task", "%(count)s similar tasks", len(some))
         % {"count": format_count(len(some))},
         "address": view_model.query.address(only=row.kind or None, page=None),
         "is_group": True,
@@ -99,16 +99,16 @@ def _single_task_line(row: TimelineRow, view_model: GroupViewModel) -> dict[str,
 
 
 def diagram_tab(view_model: GroupViewModel) -> dict[str, Any]:
-    """What needs what among the tasks that are shown."""
+    """Return the dependencies among the visible tasks."""
     visible = view_model.visible_members
     graph = view_model.graph
     if len(visible) < len(view_model.members):
         visible_ids = {each.id for each in visible}
         graph = build_graph([each.id for each in visible], _edges_among(view_model, visible_ids))
-    drawn = draw_group(visible, graph, view_model.chain)
-    for box in drawn.boxes:
+    picture = draw_group(visible, graph, view_model.chain)
+    for box in picture.boxes:
         _style_box(box, view_model)
-    return {"picture": drawn, **filter_context(view_model), **chain_context(view_model)}
+    return {"picture": picture, **filter_context(view_model), **chain_context(view_model)}
 
 
 def _edges_among(view_model: GroupViewModel, visible_ids: set[str]) -> list[tuple[str, str]]:
@@ -117,7 +117,7 @@ def _edges_among(view_model: GroupViewModel, visible_ids: set[str]) -> list[tupl
 
 
 def _style_box(box: GroupBox, view_model: GroupViewModel) -> None:
-    """Its colour, its sign, and where it leads."""
+    """Set color, icon and link of a box."""
     box.tone = status_tone(box.state)
     box.words = box_subtitle(box)
     box.icon = STATUS_ICONS.get(box.state, box.tone)
@@ -125,8 +125,8 @@ def _style_box(box: GroupBox, view_model: GroupViewModel) -> None:
 
 
 def box_subtitle(box: GroupBox) -> str:
-    """What stands below the name of a box."""
+    """Return the second line of a box: the status, or the number of tasks per status."""
     if box.total == 1:
-        return box.state.replace("_", " ").capitalize()
+        return format_status(box.state)
     counts = [(state, box.counts[state]) for state in URGENCY if state in box.counts]
-    return ", ".join(f"{format_count(count)} {state.replace('_', ' ').lower()}" for state, count in counts)
+    return ", ".join(f"{format_count(count)} {format_status(state).lower()}" for state, count in counts)

@@ -1,4 +1,4 @@
-"""The tabs of a group's page: a table of names, words and what each shows."""
+"""The tabs of a group's page: a table of names, labels and contexts."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ MAX_AUDIT_ENTRIES = 100
 
 @dataclass(frozen=True, slots=True)
 class GroupTab:
-    """One way of looking at a group."""
+    """One tab of a group's page."""
 
     name: str
     label: Any
-    shown: Callable[[GroupViewModel], dict[str, Any]]
+    build_context: Callable[[GroupViewModel], dict[str, Any]]
     permission: str = ""
 
     @property
@@ -36,7 +36,7 @@ class GroupTab:
 
 
 def tasks_tab(view_model: GroupViewModel) -> dict[str, Any]:
-    """Its tasks, those first that somebody wants to see first."""
+    """Return the tasks, those that need attention first."""
     found, after = load_task_page(view_model, PAGE_SIZE)
     return {
         "rows": [_task_row(each, view_model) for each in found],
@@ -64,7 +64,7 @@ def _task_row(member: GroupMember, view_model: GroupViewModel) -> dict[str, Any]
 
 
 def audit_tab(view_model: GroupViewModel) -> dict[str, Any]:
-    """What people did to it."""
+    """Return the actions of users on the group."""
     entries = AuditEntry.objects.filter(object_type="task_group", object_id=view_model.group.pk).order_by("-at", "-id")
     return {"entries": [(entry, relative_time(entry.at), entry.facts) for entry in entries[:MAX_AUDIT_ENTRIES]]}
 
@@ -75,14 +75,14 @@ TABS: Mapping[str, GroupTab] = {
         GroupTab("tasks", gettext_lazy("Tasks"), tasks_tab),
         GroupTab("timeline", gettext_lazy("Timeline"), timeline_tab),
         GroupTab("diagram", gettext_lazy("Diagram"), diagram_tab),
-        GroupTab("audit", gettext_lazy("Audit"), audit_tab, "conductor.view_auditentry"),
+        GroupTab("audit", gettext_lazy("Audit log"), audit_tab, "conductor.view_auditentry"),
     )
 }
 
 
 def tabs_context(view_model: GroupViewModel, request: HttpRequest) -> dict[str, Any]:
-    """The line of tabs and what the chosen one shows; all of them keep the filter."""
+    """Return the tabs and the context of the selected one. All links keep the filter."""
     is_open = [tab for tab in TABS.values() if not tab.permission or request.user.has_perm(tab.permission)]
-    chosen = next((tab for tab in is_open if tab.name == view_model.query["tab"]), TABS["tasks"])
-    line = [(tab.label, view_model.query.address(tab=tab.name), tab is chosen) for tab in is_open]
-    return {"tabs": line, "tab_template": chosen.template, "tab": chosen.name, **chosen.shown(view_model)}
+    selected = next((tab for tab in is_open if tab.name == view_model.query["tab"]), TABS["tasks"])
+    line = [(tab.label, view_model.query.address(tab=tab.name), tab is selected) for tab in is_open]
+    return {"tabs": line, "tab_template": selected.template, "tab": selected.name, **selected.build_context(view_model)}

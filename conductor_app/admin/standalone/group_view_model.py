@@ -1,4 +1,4 @@
-"""What the page of a task group tells on every tab: how far it is, what went wrong, which tasks are asked for."""
+"""View model of a task group that all tabs share: progress, failures, and the filtered tasks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ from ..badges import ACTIVE, FAILED, SUCCEEDED, WAITING, format_count, mark_name
 from .progress import progress_bar
 
 KEPT_PARAMETERS = ("tab", "state", "q", "only", "chain", "part", "from", "to")
-"""What an address of a group's page may say: copied to a colleague, it shows the same."""
+"""Query parameters of a group's page. The address is a permalink: it shows the same view to every user."""
 MAX_SEARCH_LENGTH = 200
 POLL_INTERVAL_MS = 5_000
 
 
 @dataclass(frozen=True)
 class GroupPageQuery:
-    """What the address asks for."""
+    """Parsed query parameters."""
 
     values: Mapping[str, str]
 
@@ -37,12 +37,12 @@ class GroupPageQuery:
         return self.values.get(name, "").replace("\0", "")[:MAX_SEARCH_LENGTH]
 
     def number(self, name: str) -> int | None:
-        """A whole number, if it is one."""
-        given = self[name]
-        return int(given) if given.isascii() and given.isdecimal() and len(given) < 15 else None
+        """Return a parameter as whole number, or None."""
+        text = self[name]
+        return int(text) if text.isascii() and text.isdecimal() and len(text) < 15 else None
 
     def address(self, **other: str | int | None) -> str:
-        """The same page with something else chosen; what is None is left out."""
+        """Return the address of the page with other parameters. Parameters that are None are removed."""
         return "?" + urlencode(
             {name: value for name, value in {**self.current_choices, **other}.items() if value not in (None, "")}
         )
@@ -58,7 +58,7 @@ class GroupPageQuery:
 
 @dataclass(frozen=True)
 class GroupViewModel:
-    """A group, when it is looked at, and what the address asks for."""
+    """A group, the current time, and the query parameters."""
 
     group: TaskGroup
     query: GroupPageQuery
@@ -70,28 +70,28 @@ class GroupViewModel:
 
     @cached_property
     def part(self) -> tuple[list[GroupMember], bool]:
-        """The tasks that are looked at together, and whether there are more."""
+        """Return the tasks that are loaded together, and whether there are more."""
         return load_members(self.group.pk, self.query["part"])
 
     @property
     def members(self) -> list[GroupMember]:
-        """All its tasks; of more than can be looked at together, the part that the address names."""
+        """Return all tasks of the group, or the part that the address names if there are too many."""
         return self.part[0]
 
     @cached_property
     def graph(self) -> DependencyGraph:
-        """What needs what among them."""
+        """Return the dependencies among the loaded tasks."""
         ids = [each.id for each in self.members]
         return build_graph(ids, load_edges(self.group.pk, ids[0], ids[-1]) if ids else ())
 
     @cached_property
     def chain(self) -> LongestChain:
-        """The longest chain among them."""
+        """Return the critical path among the loaded tasks."""
         return longest_chain(self.members, self.graph, self.now)
 
     @cached_property
     def visible_members(self) -> list[GroupMember]:
-        """Those that the filter lets pass."""
+        """Return the tasks that match the filter."""
         state, word, only = self.query.state, self.query["q"].lower(), self.query["only"]
         chain = self.chain.ids if self.query["chain"] else None
         return [
@@ -105,30 +105,30 @@ class GroupViewModel:
 
     @property
     def next_part(self) -> str:
-        """Where the next tasks begin of a group that is too large to be looked at whole."""
+        """Return the start of the next part of a group that is too large to be loaded at once."""
         return self.members[-1].id if self.part[1] else ""
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing can happen to it by itself any more."""
+        """Return True if the group's state can no longer change by itself."""
         return self.group.sealed_at is not None and self.tally.is_resolved
 
 
 def group_view_model(group: TaskGroup, values: Mapping[str, str]) -> GroupViewModel:
-    """The story for what the address asks for."""
+    """Return the view model for an address."""
     return GroupViewModel(group, GroupPageQuery(values), clock.now())
 
 
 def group_revision(group_id: str, now: int) -> str:
-    """Says that something has happened, without looking at the tasks: each transition writes a notice."""
+    """Return a value that changes with the group, without reading its tasks: each transition writes a message."""
     last = PulseMessage.objects.filter(group_id=group_id).order_by("-id").values_list("id", flat=True).first()
-    # Where an exchange takes the notices away, only looking tells.
+    # If an exchange consumes the messages, only reading the tasks shows changes.
     every = POLL_INTERVAL_MS if conf.taskcluster_amqp_url else 3 * POLL_INTERVAL_MS
     return f"{last or 0}-{now // every}"
 
 
 def head_context(view_model: GroupViewModel) -> dict[str, Any]:
-    """What stands above the tabs."""
+    """Return the context of the header above the tabs."""
     tone, sentence = _state_sentence(view_model)
     return {
         "group": view_model.group,
@@ -149,7 +149,7 @@ def head_context(view_model: GroupViewModel) -> dict[str, Any]:
 
 
 def _state_chips(view_model: GroupViewModel) -> list[tuple[SafeString | str, int, str, bool]]:
-    """Counts by state, each a filter."""
+    """Return the number of tasks per state, each as a filter."""
     query = view_model.query
     every = [("", view_model.tally.total), *view_model.tally.parts]
     return [
@@ -159,12 +159,12 @@ def _state_chips(view_model: GroupViewModel) -> list[tuple[SafeString | str, int
 
 
 def _state_sentence(view_model: GroupViewModel) -> tuple[str, str]:
-    """The colour and the words of how the group is."""
+    """Return the display group and the text of the group's state."""
     counted = view_model.tally
     if not counted.total:
         if view_model.group.sealed_at is not None:
-            return "stopped", _("It was sealed without tasks, and takes none any more.")
-        return WAITING, _("It has no tasks yet.")
+            return "stopped", _("The group is sealed and has no tasks.")
+        return WAITING, _("No tasks yet.")
     if counted.failed:
         return FAILED, _failed_note(view_model)
     if counted.is_resolved:
@@ -174,16 +174,16 @@ def _state_sentence(view_model: GroupViewModel) -> tuple[str, str]:
 
 def _failed_note(view_model: GroupViewModel) -> str:
     bad = [each for each in view_model.members if each.ended_badly and each.ended_at is not None]
-    words = ngettext(
-        "%(count)s of %(total)s tasks did not end well.",
-        "%(count)s of %(total)s tasks did not end well.",
+    summary = ngettext(
+        "%(count)s of %(total)s tasks failed.",
+        "%(count)s of %(total)s tasks failed.",
         view_model.tally.failed,
     ) % {"count": format_count(view_model.tally.failed), "total": format_count(view_model.tally.total)}
     if not bad:
-        return words
+        return summary
     first = min(bad, key=lambda each: (each.ended_at, each.id))
-    which = _("The first was `%(name)s` (%(reason)s).") % {"name": first.name, "reason": _member_reason(first)}
-    return f"{words} {which}"
+    detail = _("First: `%(name)s` (%(reason)s).") % {"name": first.name, "reason": _member_reason(first)}
+    return f"{summary} {detail}"
 
 
 def _member_reason(member: GroupMember) -> str:
@@ -194,9 +194,7 @@ def _progress_note(view_model: GroupViewModel) -> str:
     starts = [each.began_at for each in view_model.members if each.began_at is not None]
     ended = [each.ended_at for each in view_model.members if each.ended_at is not None]
     took = format_duration(max(ended) - min(starts)) if starts and ended else "–"
-    return ngettext(
-        "Its task is done, after %(span)s.", "All its %(total)s tasks are done, after %(span)s.", view_model.tally.total
-    ) % {
+    return ngettext("Completed in %(span)s.", "All %(total)s tasks completed in %(span)s.", view_model.tally.total) % {
         "total": format_count(view_model.tally.total),
         "span": took,
     }
@@ -204,8 +202,7 @@ def _progress_note(view_model: GroupViewModel) -> str:
 
 def _open_note(counted: GroupProgress) -> str:
     return _(
-        "%(resolved)s of %(total)s tasks are done; "
-        "%(out)s with workers, %(queued)s in queues, %(blocked)s wait for others."
+        "%(resolved)s of %(total)s tasks resolved; %(out)s running, %(queued)s pending, %(blocked)s unscheduled."
     ) % {
         "resolved": format_count(counted.resolved),
         "total": format_count(counted.total),
@@ -226,13 +223,13 @@ def _group_facts(view_model: GroupViewModel) -> list[tuple[str, Any]]:
 
 
 def load_task_page(view_model: GroupViewModel, count: int) -> tuple[list[GroupMember], str]:
-    """The tasks of one page, and where the next one begins."""
+    """Return the tasks of one page, and the start of the next page."""
     found = most_urgent_first(view_model.visible_members, view_model.query.values.get("after", ""), count + 1)
     return found[:count], found[count - 1].id if len(found) > count else ""
 
 
 def filter_context(view_model: GroupViewModel) -> dict[str, Any]:
-    """Whether the address leaves something out, and the way to all."""
+    """Return whether the address filters tasks, and the address without the filter."""
     query = view_model.query
     return {
         "is_filtered": bool(query.state or query["q"] or query["only"] or query["chain"]),

@@ -1,4 +1,4 @@
-"""Task groups: the list, with how far each of them is."""
+"""The list of task groups with their progress."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from .progress import progress_bar
 
 
 class GroupList(BoundedChangeList):
-    """One page of groups, counted together."""
+    """A page of groups with their progress, which is counted for all of them together."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -33,12 +33,12 @@ class GroupList(BoundedChangeList):
 
 
 class GroupStateFilter(admin.SimpleListFilter):
-    """Whether something of a group is still to be done."""
+    """Filter by unresolved or sealed groups."""
 
     title, parameter_name = gettext_lazy("state"), "state"
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, Any]]:
-        return [("open", gettext_lazy("Not all resolved")), ("sealed", gettext_lazy("Sealed"))]
+        return [("open", gettext_lazy("Unresolved")), ("sealed", gettext_lazy("Sealed"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
         if self.value() == "open":
@@ -47,7 +47,7 @@ class GroupStateFilter(admin.SimpleListFilter):
 
 
 class GroupAdmin(ReadOnlyAdmin):
-    """Sets of stand-alone tasks that belong together."""
+    """Admin of task groups."""
 
     list_display = ("name", "progress", "states", "sealed", "created", "expires")
     list_display_links = None
@@ -55,7 +55,7 @@ class GroupAdmin(ReadOnlyAdmin):
     list_per_page = 40
     ordering = ("-created_at", "id")
     search_fields = ("pk",)
-    search_help_text = gettext_lazy("The id of a group, or of one of its tasks")
+    search_help_text = gettext_lazy("Id of a group, or of one of its tasks")
 
     def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ChangeList]:
         return GroupList
@@ -81,18 +81,18 @@ class GroupAdmin(ReadOnlyAdmin):
         return group_page.group_page(self.admin_site, request, object_id)
 
     def group_parts_fragment(self, request: HttpRequest, group_id: str) -> HttpResponse:
-        """What changes with the group."""
+        """Return the parts of the page that refresh."""
         return group_page.group_fragment(request, group_id)
 
     def action_view(self, request: HttpRequest, group_id: str) -> HttpResponse:
-        """What would come of an act, and the act."""
+        """Preview or execute an action on tasks of the group."""
         return group_page.handle_action(self.admin_site, request, group_id)
 
     @admin.display(description=gettext_lazy("group"))
     def name(self, group: TaskGroup) -> SafeString:
-        of = _("of the scheduler %(name)s") % {"name": group.scheduler_id} if group.scheduler_id != "-" else ""
+        scheduler = _("scheduler %(name)s") % {"name": group.scheduler_id} if group.scheduler_id != "-" else ""
         link = '<a href="{}"><code class="id">{}</code></a><br><span class="quiet">{}</span>'
-        return format_html(link, group_address(group.pk), group.pk, of)
+        return format_html(link, group_address(group.pk), group.pk, scheduler)
 
     @admin.display(description=gettext_lazy("resolved"))
     def progress(self, group: Any) -> SafeString:
@@ -118,7 +118,7 @@ class GroupAdmin(ReadOnlyAdmin):
         return (
             relative_time(group.sealed_at)
             if group.sealed_at
-            else format_html('<span class="quiet">{}</span>', _("takes more"))
+            else format_html('<span class="quiet">{}</span>', _("Open"))
         )
 
     @admin.display(description=gettext_lazy("created"))

@@ -1,4 +1,4 @@
-"""The log of an attempt, read on the page of its task: the end first, as text, whatever its makers call it."""
+"""The log of an attempt on the page of its task: the end first, always as plain text."""
 
 import re
 from collections.abc import Iterator
@@ -20,14 +20,14 @@ from .task_view_model import TaskViewModel
 ERROR_PATTERN = re.compile(r"\b(?:ERROR|FATAL|CRITICAL|FAILED|Traceback)\b")
 MAX_LINE_LENGTH = 4_000
 LOG_NAMES = ("public/logs/live_backing.log", "public/logs/live.log", "public/logs/task.log")
-"""Names under which Taskcluster's workers keep what a task has written."""
+"""Names under which Taskcluster's workers store the log of a task."""
 
 
 def select_log(view_model: TaskViewModel) -> Artifact | None:
-    """The artifact that the address asks for, else the one that looks most like a log."""
+    """Return the artifact in the address, otherwise the one that is most likely the log."""
     by_name = {row.name: row for row in view_model.artifacts}
-    if wanted := by_name.get(view_model.query.get("artifact", "")):
-        return wanted
+    if requested := by_name.get(view_model.query.get("artifact", "")):
+        return requested
     found = [by_name[name] for name in LOG_NAMES if name in by_name]
     found += [row for row in view_model.artifacts if row.name.endswith(".log")]
     readable = [row for row in found if is_text(row)]
@@ -35,7 +35,7 @@ def select_log(view_model: TaskViewModel) -> Artifact | None:
 
 
 def log_revision(view_model: TaskViewModel, row: Artifact | None) -> str:
-    """Says that there is more of it, without reading it: what comes is always kept under another path."""
+    """Return a value that changes with the log, without reading it: new content is stored under a new path."""
     if row is None:
         return "none"
     try:
@@ -47,22 +47,22 @@ def log_revision(view_model: TaskViewModel, row: Artifact | None) -> str:
 
 
 def log_context(view_model: TaskViewModel, row: Artifact | None, user: User | AnonymousUser) -> dict[str, Any]:
-    """One page of it, or why it cannot be read here."""
+    """Return one page of the log, or the reason why it cannot be shown."""
     is_running = view_model.attempt is not None and view_model.attempt.ended_at is None
     context: dict[str, Any] = {"row": row, "is_final": not is_running, "has_begun": view_model.attempt is not None}
     if row is None:
         return context
     context |= {"name": row.name, "at": artifact_links.artifact_context(row, view_model.now, user)}
     if not is_readable_by(row, user):
-        return context | {"refusal": _("It asks for the permission conductor.view_artifact.")}
+        return context | {"refusal": _("Required permission: conductor.view_artifact")}
     if row.expires_at <= view_model.now:
-        return context | {"refusal": _("It has expired.")}
+        return context | {"refusal": _("The artifact has expired.")}
     try:
         target = logs.resolve_link(row.task_id, row.number, row.name)
         if not is_readable_by(target, user):
-            return context | {"refusal": _("It asks for the permission conductor.view_artifact.")}
+            return context | {"refusal": _("Required permission: conductor.view_artifact")}
         if target.kind == REFERENCE:
-            return context | {"refusal": _("It is with its worker, and is read there until it is kept here.")}
+            return context | {"refusal": _("The log is still on its worker. Open it there until it is uploaded.")}
         return context | _log_page(view_model, target)
     except RequestRefused as refused:
         return context | {"refusal": refused.message}
@@ -77,7 +77,7 @@ def _log_page(view_model: TaskViewModel, row: Artifact) -> dict[str, Any]:
 
 
 def render_log_lines(text: str) -> SafeString:
-    """The lines as items of a list; those that speak of an error are marked."""
+    """Return the lines as list items, with error lines marked."""
     return mark_safe("".join(map(_render_line, split_lines(text))))
 
 

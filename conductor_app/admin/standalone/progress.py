@@ -1,4 +1,4 @@
-"""How far a group is, as a bar: what went well, what did not, what is worked on."""
+"""Progress bar of a group: completed, failed and running tasks."""
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -11,13 +11,13 @@ WAITING_TONE = "waiting"
 
 
 def progress_bar(tally: GroupProgress) -> SafeString:
-    """The shares of the states that are more than waiting, one behind the other."""
+    """Return the bar with the shares of all states except waiting."""
     parts, left = [], 0.0
     for tone, count in _tone_shares(tally):
         width = 100 * count / tally.total
         parts.append((tone, f"{left:.2f}%", f"{width:.2f}%"))
         left += width
-    drawn = format_html_join("", '<rect class="{}" x="{}" width="{}" height="8"></rect>', parts)
+    rects = format_html_join("", '<rect class="{}" x="{}" width="{}" height="8"></rect>', parts)
     label = _("%(resolved)s of %(total)s tasks are resolved") % {
         "resolved": format_count(tally.resolved),
         "total": format_count(tally.total),
@@ -26,16 +26,16 @@ def progress_bar(tally: GroupProgress) -> SafeString:
         '<svg class="progress" width="100%" height="8" role="img" aria-label="{}">'
         '<rect width="100%" height="8"></rect>{}</svg>',
         label,
-        drawn,
+        rects,
     )
 
 
 def _tone_shares(tally: GroupProgress) -> list[tuple[str, int]]:
-    """The counts by the colours of their states; where those are not known, what is resolved."""
+    """Return the number of tasks per color. Without counts per state, return the number of resolved tasks."""
     if not tally.states:
         return [(SUCCEEDED, tally.resolved)] if tally.total else []
-    toned: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for state, count in tally.parts:
-        toned[status_tone(state)] = toned.get(status_tone(state), 0) + count
-    order = sorted(toned, key=lambda tone: (tone != SUCCEEDED, tone == ACTIVE))
-    return [(tone, toned[tone]) for tone in order if tone != WAITING_TONE]
+        counts[status_tone(state)] = counts.get(status_tone(state), 0) + count
+    order = sorted(counts, key=lambda tone: (tone != SUCCEEDED, tone == ACTIVE))
+    return [(tone, counts[tone]) for tone in order if tone != WAITING_TONE]

@@ -1,4 +1,4 @@
-"""Stand-alone tasks and their groups in the palette: by their ids."""
+"""Standalone tasks and task groups in the command palette, by id."""
 
 from collections.abc import Iterator
 
@@ -9,11 +9,11 @@ from ...models import StandaloneTask, TaskGroup
 from .addresses import group_address, standalone_task_address
 
 MIN_ID_LENGTH = 20
-"""Ids are longer than that."""
+"""Minimum length of a search term. Shorter terms are never ids."""
 
 
 def find_by_id(request: HttpRequest, term: str) -> Iterator[tuple[str, str, str, str]]:
-    """Kind, name, address and a quiet word of the group, and of the task, that has this id."""
+    """Yield kind, name, address and secondary text of the group and of the task with this id."""
     if len(term) < MIN_ID_LENGTH:
         return
     if request.user.has_perm("conductor.view_taskgroup") and TaskGroup.objects.filter(pk=term).exists():

@@ -1,4 +1,4 @@
-"""One stand-alone task: its page, the parts of it that follow the task, the log of an attempt, and its buttons."""
+"""Page of one standalone task: its fragments that refresh, the log of an attempt, and its actions."""
 
 from typing import Any
 
@@ -29,17 +29,17 @@ from .task_view_model import TaskViewModel, parts_context, task_view_model
 
 PERMISSION = "conductor.change_standalonetask"
 ACTION_MESSAGES = {
-    "schedule": gettext_lazy("It may be handed out now."),
-    "rerun": gettext_lazy("It is tried once more."),
-    "cancel": gettext_lazy("It is canceled."),
-    PRIORITIZE: gettext_lazy("It has another priority."),
+    "schedule": gettext_lazy("Scheduled."),
+    "rerun": gettext_lazy("Rerun started."),
+    "cancel": gettext_lazy("Canceled."),
+    PRIORITIZE: gettext_lazy("Priority changed."),
 }
 PARTS_TEMPLATE, LOG_TEMPLATE = "ops/group/task_parts.html", "ops/group/log.html"
 MAX_AUDIT_ENTRIES = 50
 
 
 def task_page(site: AdminSite, request: HttpRequest, task_id: str) -> HttpResponse:
-    """The whole page."""
+    """Render the page of a task."""
     if request.method == "POST":
         return _handle_action(request, _find_task(request, task_id).pk)
     view_model = _load_view_model(request, task_id)
@@ -59,27 +59,32 @@ def task_page(site: AdminSite, request: HttpRequest, task_id: str) -> HttpRespon
 
 
 def task_fragment(request: HttpRequest, task_id: str) -> HttpResponse:
-    """What changes with the task; 204 where it says what the page shows already."""
+    """Return the parts that change with the task, or 204 if the page already shows them."""
     return fragment_response(request, PARTS_TEMPLATE, _page_context(_load_view_model(request, task_id), request))
 
 
 def log_fragment(request: HttpRequest, task_id: str) -> HttpResponse:
-    """The end of the log again; 204 where nothing has been added to it."""
+    """Return the end of the log, or 204 if nothing was added."""
     view_model = _load_view_model(request, task_id)
-    chosen = select_log(view_model)
-    revision = log_revision(view_model, chosen)
+    artifact = select_log(view_model)
+    revision = log_revision(view_model, artifact)
     if request.GET.get("rev") == revision:
         return HttpResponse(status=204)
-    html = render_to_string(LOG_TEMPLATE, {"log": log_context(view_model, chosen, request.user)}, request)
+    html = render_to_string(LOG_TEMPLATE, {"log": log_context(view_model, artifact, request.user)}, request)
     return HttpResponse(html, headers={"X-Revision": revision, "Cache-Control": "no-store"})
 
 
 def artifact_redirect(request: HttpRequest, task_id: str) -> HttpResponse:
-    """To the content of an artifact, where it is shut in: a link on a page that is long open still leads there."""
+    """Redirect to the content of an artifact. This link does not expire, unlike the signed address.
+
+    Raises:
+        Http404: when there is no such artifact.
+        PermissionDenied: when the user may not read it.
+    """
     view_model = _load_view_model(request, task_id)
     row = next((each for each in view_model.artifacts if each.name == request.GET.get("artifact", "")), None)
     if row is None:
-        raise Http404(_("There is no such artifact."))
+        raise Http404(_("No such artifact."))
     if not is_readable_by(row, request.user):
         raise PermissionDenied(VIEW_ALL_PERMISSION)
     return HttpResponseRedirect(artifact_address(row.task_id, row.number, row.name, DOWNLOAD))
@@ -90,17 +95,17 @@ def _page_context(view_model: TaskViewModel, request: HttpRequest) -> dict[str, 
 
 
 def _log_section(view_model: TaskViewModel, request: HttpRequest) -> dict[str, Any]:
-    """The log below, and where its end is asked for again."""
-    chosen = select_log(view_model)
-    context = {"log": log_context(view_model, chosen, request.user)}
-    query = {"attempt": view_model.number, "artifact": chosen.name if chosen else ""}
+    """Return the log, and the address that polls its end."""
+    artifact = select_log(view_model)
+    context = {"log": log_context(view_model, artifact, request.user)}
+    query = {"attempt": view_model.number, "artifact": artifact.name if artifact else ""}
     html = render_to_string(LOG_TEMPLATE, context, request)
     live = reverse("admin:standalone_log", args=[view_model.standalone.pk], query=query)
-    return {**context, "log_html": html, "log_live": live, "log_revision": log_revision(view_model, chosen)}
+    return {**context, "log_html": html, "log_live": live, "log_revision": log_revision(view_model, artifact)}
 
 
 def _static_context(view_model: TaskViewModel, request: HttpRequest) -> dict[str, Any]:
-    """What stays as it is while somebody looks."""
+    """Return the parts that do not change while the page is open."""
     entries = AuditEntry.objects.filter(object_type="task", object_id=view_model.standalone.pk).order_by("-at", "-id")
     may_see = request.user.has_perm("conductor.view_auditentry")
     return {
@@ -117,7 +122,7 @@ def _handle_action(request: HttpRequest, task_id: str) -> HttpResponse:
     try:
         if verb == "again":
             new = clone_task(task_id, by, reason)
-            messages.success(request, _("This is the new task."))
+            messages.success(request, _("Task created."))
             return HttpResponseRedirect(standalone_task_address(new))
         apply_action(
             verb, task_id, by, reason, PRIORITIES.get(request.POST.get("priority", ""), 0) if verb == PRIORITIZE else 0
@@ -137,5 +142,5 @@ def _find_task(request: HttpRequest, task_id: str) -> StandaloneTask:
         raise PermissionDenied("conductor.view_standalonetask")
     standalone = StandaloneTask.objects.with_attempts().filter(pk=task_id.replace("\0", "")).first()
     if standalone is None:
-        raise Http404(_("There is no task %(id)s. It may have expired, and been deleted.") % {"id": task_id[:64]})
+        raise Http404(_("No such task: %(id)s. It may have expired and been deleted.") % {"id": task_id[:64]})
     return standalone

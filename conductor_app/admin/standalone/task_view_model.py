@@ -1,4 +1,4 @@
-"""What the page of a stand-alone task tells: how it is and why, its attempts side by side, what it needs and left."""
+"""View model of a standalone task: its state and the reason, its attempts, its dependencies and artifacts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ VIEW_FAILURES_PERMISSION = "conductor.view_failuregroup"
 
 @dataclass(frozen=True)
 class TaskViewModel:
-    """A task, when it is looked at, and which attempt and artifact the address asks for."""
+    """A task, the current time, and the attempt and the artifact that the address selects."""
 
     standalone: StandaloneTask
     query: Mapping[str, str]
@@ -48,7 +48,7 @@ class TaskViewModel:
 
     @property
     def state(self) -> str:
-        """What of its own status and its attempt's says more."""
+        """Return the task's status or the attempt's, whichever is more specific."""
         last = self.attempts[-1] if self.attempts else None
         return last.status if last and self.standalone.task.status == "ACTIVE" else self.standalone.task.status
 
@@ -58,10 +58,10 @@ class TaskViewModel:
 
     @property
     def number(self) -> int:
-        """The attempt that is looked at: the one that is asked for, else the last one."""
+        """Return the number of the selected attempt: the one in the address, otherwise the last one."""
         query = self.query.get("attempt", "")
-        wanted = int(query) if query.isascii() and query.isdecimal() and len(query) < 4 else len(self.attempts)
-        return min(wanted, max(len(self.attempts) - 1, 0))
+        requested = int(query) if query.isascii() and query.isdecimal() and len(query) < 4 else len(self.attempts)
+        return min(requested, max(len(self.attempts) - 1, 0))
 
     @property
     def attempt(self) -> Attempt | None:
@@ -69,7 +69,7 @@ class TaskViewModel:
 
     @cached_property
     def artifacts(self) -> list[Artifact]:
-        """What the attempt has left behind."""
+        """Return the artifacts of the selected attempt."""
         rows = Artifact.objects.of(self.standalone.pk, self.number).filter(is_present=True).order_by("name")
         return list(rows[:MAX_ARTIFACTS]) if self.attempts else []
 
@@ -79,17 +79,17 @@ class TaskViewModel:
 
     @property
     def failure_group(self) -> FailureGroup | None:
-        """Where the failure of the attempt is counted with those like it."""
+        """Return the failure group of the attempt's failure."""
         return failures.group_of(self.attempt) if self.attempt else None
 
 
 def task_view_model(standalone: StandaloneTask, query: Mapping[str, str]) -> TaskViewModel:
-    """The story for what the address asks for."""
+    """Return the view model for an address."""
     return TaskViewModel(standalone, query, clock.now())
 
 
 def parts_context(view_model: TaskViewModel, user: User | AnonymousUser) -> dict[str, Any]:
-    """What follows the task."""
+    """Return the context of the parts that refresh."""
     standalone = view_model.standalone
     tone, sentences = _state_sentences(view_model)
     status = standalone.task.status
@@ -119,12 +119,12 @@ def parts_context(view_model: TaskViewModel, user: User | AnonymousUser) -> dict
 
 
 def _state_sentences(view_model: TaskViewModel) -> tuple[str, list[str]]:
-    """The colour, and why it is where it is."""
+    """Return the display group of the state, and sentences that explain it."""
     last = view_model.attempts[-1] if view_model.attempts else None
     if waits := explain_wait(view_model.standalone, view_model.requirements, view_model.now):
         return "waiting", waits
     if last is not None and last.status == "LEASED":
-        return ACTIVE, [_("Worker `%(worker)s` works on it.") % {"worker": last.worker}]
+        return ACTIVE, [_("Running on worker `%(worker)s`.") % {"worker": last.worker}]
     return status_tone(view_model.state), [_end_sentence(view_model, last)] if last is not None else []
 
 
@@ -136,15 +136,15 @@ def _end_sentence(view_model: TaskViewModel, last: Attempt) -> str:
         "span": format_duration((last.ended_at or view_model.now) - (last.started_at or last.scheduled_at)),
     }
     if view_model.state == "COMPLETED":
-        return _("Worker `%(worker)s` has completed it in %(span)s.") % facts
+        return _("Completed by worker `%(worker)s` in %(span)s.") % facts
     if not last.worker:
-        return _("It ended as `%(reason)s` before a worker took it.") % facts
-    words = ngettext(
-        "It ended as `%(reason)s` at its only attempt, with worker `%(worker)s` after %(span)s.",
-        "It ended as `%(reason)s` at attempt %(count)s, with worker `%(worker)s` after %(span)s.",
+        return _("Ended with `%(reason)s` before a worker claimed it.") % facts
+    message = ngettext(
+        "Ended with `%(reason)s` in its only attempt, on worker `%(worker)s` after %(span)s.",
+        "Ended with `%(reason)s` in attempt %(count)s, on worker `%(worker)s` after %(span)s.",
         len(view_model.attempts),
     )
-    return words % facts
+    return message % facts
 
 
 def _attempt_row(attempt: Attempt, view_model: TaskViewModel) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Stand-alone tasks, which belong to no run: found by id, group, queue or state."""
+"""The list of standalone tasks: search by id, group or queue, and filter by state."""
 
 from typing import Any
 
@@ -22,33 +22,35 @@ from .addresses import standalone_task_address
 
 
 class TaskStateFilter(admin.SimpleListFilter):
-    """In which state a task is."""
+    """Filter by state."""
 
     title, parameter_name = gettext_lazy("state"), "state"
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, Any]]:
         return [
             ("open", gettext_lazy("Open")),
-            ("blocked", gettext_lazy("Waiting for others")),
+            ("blocked", gettext_lazy("Unscheduled")),
             ("over", gettext_lazy("Resolved")),
         ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
-        chosen = {"open": sorted(TASK.open), "blocked": ["BLOCKED"], "over": sorted(TASK.final)}.get(self.value() or "")
-        return queryset.filter(task__status__in=chosen) if chosen else queryset
+        statuses = {"open": sorted(TASK.open), "blocked": ["BLOCKED"], "over": sorted(TASK.final)}.get(
+            self.value() or ""
+        )
+        return queryset.filter(task__status__in=statuses) if statuses else queryset
 
 
 class StandaloneTaskAdmin(ReadOnlyAdmin):
-    """Each stand-alone task."""
+    """Admin of standalone tasks."""
 
     list_display = ("state", "name", "queue_link", "priority_name", "created", "deadline")
     list_display_links = None
     list_filter = (TaskStateFilter,)
     list_select_related = ("task",)
-    # The newest live longest, as a rule, and that has an index.
+    # New tasks usually expire last, and this order has an index.
     ordering = ("-expires_at",)
     search_fields = ("pk",)
-    search_help_text = gettext_lazy("The id of a task or of its group, or the name of a queue")
+    search_help_text = gettext_lazy("Id of a task or of its group, or the name of a queue")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[StandaloneTask]:
         return StandaloneTask.objects.defer_payloads()
@@ -83,7 +85,7 @@ class StandaloneTaskAdmin(ReadOnlyAdmin):
     def name(self, standalone: StandaloneTask) -> SafeString:
         link = '<a href="{}"><strong>{}</strong></a><br><code class="id">{}</code>'
         return format_html(
-            link, standalone_task_address(standalone.pk), standalone.task.name or _("without a name"), standalone.pk
+            link, standalone_task_address(standalone.pk), standalone.task.name or _("unnamed"), standalone.pk
         )
 
     @admin.display(description=gettext_lazy("queue"))

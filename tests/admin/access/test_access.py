@@ -29,7 +29,7 @@ def test_an_application_is_made_shown_renamed_and_deleted(administrator, clock):
     administrator.post("/admin/conductor/application/add/", {"name": "fleet"})
     made = Application.objects.get(name="fleet")
     page = f"/admin/conductor/application/{made.pk}/change/"
-    assert "its groups are its roles" in page_text(administrator.get(page))
+    assert "roles are set as its groups" in page_text(administrator.get(page))
 
     administrator.post(page, {"name": "trucks"})
     assert "trucks" in page_text(administrator.get("/admin/conductor/application/"))

@@ -14,7 +14,7 @@ ADD = "/admin/conductor/secret/add/"
 def kept(operator):
     """A secret that was typed in."""
     reply = operator.post(ADD, {"name": "DB_1", "value": VALUE, "reason": "for the orders"}, follow=True)
-    assert "DB_1 is kept." in page_text(reply)
+    assert "DB_1 saved." in page_text(reply)
     return operator
 
 
@@ -46,7 +46,7 @@ def test_a_form_that_is_refused_does_not_repeat_the_value(operator):
 def test_a_secret_is_forgotten(kept):
     reply = kept.post("/admin/conductor/secret/DB_1/forget/", follow=True)
 
-    assert "DB_1 is forgotten." in page_text(reply)
+    assert "DB_1 deleted." in page_text(reply)
     assert not Secret.objects.exists()
 
 

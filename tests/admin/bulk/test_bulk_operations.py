@@ -173,7 +173,7 @@ def test_a_second_person_approves_on_the_page(operator, story, clock, settings):
         operator.get(own)
     )
     others = f"{LIST}{begun()}/"
-    assert "Waits for approval" in page_text(operator.get(LIST))
+    assert "Waiting for approval" in page_text(operator.get(LIST))
 
     assert 'value="approve"' in html(operator.get(others))
     operator.post(others, {"do": "approve", "reason": "I have looked."})
@@ -212,7 +212,7 @@ def test_labels_are_put_on_the_runs_that_were_chosen_by_a_plan(operator, story, 
     chosen = {"action": "label", "_selected_action": [run.pk for run in Run.objects.all()[:2]]}
     plan = operator.post("/admin/conductor/run/", chosen)["Location"]
     page = operator.get(plan)
-    assert "Put labels on 2 runs" in page_text(page) and 'name="labels"' in html(page)
+    assert "Add labels 2 runs" in page_text(page) and 'name="labels"' in html(page)
 
     fields = dict(page.context["fields"])
     sent = operator.post(PLAN, {**fields, "action": "label", "labels": "outage, may", "reason": "the gateway"})

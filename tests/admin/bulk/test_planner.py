@@ -28,8 +28,8 @@ def failed(clock) -> Story:
 def test_a_failed_run_is_planned_to_be_retried(operator, failed):
     page = page_text(operator.get(address(failed)))
 
-    assert "1 will run again" in page and "1 result reused" in page
-    assert "Do it: 1 will run again, 1 result reused" in page
+    assert "1 will rerun" in page and "1 result reused" in page
+    assert "Do it: 1 will rerun, 1 result reused" in page
     assert "effect" not in page.split("What will happen")[1].split("The run as a picture")[0]
 
 
@@ -44,7 +44,7 @@ def test_a_plan_is_done_as_it_was_shown(operator, failed):
     attempt = failed.task("charge").id
     form = {"do": "rerun", "attempt": attempt, "whole": "yes"}
     shown = operator.post(address(failed), form | {"plan": "yes"})
-    assert "2 will run again" in page_text(shown)
+    assert "2 will rerun" in page_text(shown)
 
     sure = form | {"confirm": "yes", "reason": "the card was wrong", "revision": str(failed.row.revision)}
     answer = operator.post(address(failed), sure)
@@ -59,7 +59,7 @@ def test_an_edited_input_is_shown_as_a_difference_and_used(operator, failed):
     form = {"do": "rerun", "attempt": failed.task("charge").id, "task_input": json.dumps({"n": 7})}
 
     page = page_text(operator.post(address(failed), form | {"plan": "yes"}))
-    assert "The task's input" in page and "n 1 7" in page
+    assert "Task input" in page and "n 1 7" in page
 
     operator.post(address(failed), form | {"confirm": "yes", "revision": str(failed.row.revision)})
     assert failed.task("charge").input == {"n": 7}
@@ -73,7 +73,7 @@ def test_what_moved_meanwhile_is_refused_and_planned_again(operator, failed):
     page = page_text(operator.post(address(failed), {"do": "retry", "confirm": "yes", "revision": revision}))
 
     assert "has moved on since it was looked at" in page
-    assert "1 will run again" in page
+    assert "1 will rerun" in page
     assert failed.status == "FAILED"
 
 
@@ -145,7 +145,7 @@ def running(clock) -> Story:
 
 def test_a_jump_is_planned_and_done(operator, running):
     page = page_text(operator.get(address(running), {"do": "jump", "ref": "ship"}))
-    assert "1 will be cancelled" in page or "pay" in page
+    assert "1 will be canceled" in page or "pay" in page
 
     operator.post(
         address(running),

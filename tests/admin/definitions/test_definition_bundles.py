@@ -89,7 +89,7 @@ def test_or_they_are_written_over_the_version_that_they_give_themselves(operator
 def test_what_is_refused_is_told_and_the_rest_is_taken_in(operator, shop):
     answer = take(operator, {"workflows": [document("worse", tasks=[]), document()]})
 
-    assert "Refused: workflow worse." in page_text(operator.get(answer.url))
+    assert "Rejected: workflow worse." in page_text(operator.get(answer.url))
     assert WorkflowDefinition.objects.filter(name="new").exists()
 
 
@@ -110,7 +110,7 @@ def test_a_file_is_read(operator, clock):
     ("given", "complaint"),
     [
         ("", "Choose a file, or paste a bundle."),
-        ("{", "This is not JSON"),
+        ("{", "Invalid JSON"),
         ("[" * 100_000, "nested too deeply"),
         ("[]", "There is no definition in this bundle."),
         ("7", "A bundle is an object"),

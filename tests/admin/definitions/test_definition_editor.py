@@ -156,7 +156,7 @@ def test_before_it_is_saved_the_change_is_told_in_sentences_and_in_lines(operato
     assert "charge: retries set to 5" in page
     assert '"retryCount": 5' in page
     assert "1 run follows version 1 now" in page
-    assert "Version 2, a new one" in page
+    assert "New version 2" in page
     assert WorkflowDefinition.objects.count() == 1
 
 
@@ -254,4 +254,4 @@ def test_runs_of_older_versions_can_be_moved_to_the_newest(operator, order):
 
     assert "1 of v1" in page
     address = re.search(r'href="([^"]*action=upgrade[^"]*)"', page)[1].replace("&amp;", "&")
-    assert "Each run that is under way goes on by the newest version" in page_text(operator.get(address))
+    assert "Continues each active run with the newest version" in page_text(operator.get(address))

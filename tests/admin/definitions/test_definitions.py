@@ -89,7 +89,7 @@ def test_what_somebody_has_changed_meanwhile_is_merged_by_hand(operator, order, 
 
     page = page_text(edit(operator, order, document(description="mine"), save_as=save_as, base=begun))
 
-    assert "order was changed meanwhile" in page and "ann has saved version 1" in page
+    assert "order was changed in the meantime" in page and "ann has saved version 1" in page
     assert "by ann meanwhile" in page and "mine" in page
     assert WorkflowDefinition.objects.get(name="order").description == "by ann meanwhile"
 
@@ -113,7 +113,7 @@ def test_what_was_merged_is_reviewed_against_the_newest_state_and_saved(operator
 
 
 def test_an_edited_definition_keeps_its_name(operator, order):
-    assert "keeps its name, order" in page_text(edit(operator, order, document(name="other")))
+    assert "The name order cannot be changed" in page_text(edit(operator, order, document(name="other")))
 
 
 def test_what_is_no_json_is_refused_with_line_and_column_and_kept_as_typed(operator, order):
@@ -128,7 +128,7 @@ def test_what_is_no_json_is_refused_with_line_and_column_and_kept_as_typed(opera
 @pytest.mark.parametrize(
     ("typed", "complaint"),
     [
-        ("[1, 2]", "A definition is a JSON object"),
+        ("[1, 2]", "A definition must be a JSON object"),
         ('{"a": NaN}', "NaN is not a JSON value"),
         ("[" * 100_000, "nested too deeply"),
         ("", "This field is required"),
@@ -144,7 +144,7 @@ def test_every_complaint_is_shown_with_its_path_and_line(operator, order):
 
     page = page_text(edit(operator, order, wrong))
 
-    assert "wrong with this definition" in page and "taskReferenceName" in page
+    assert "in this definition." in page and "taskReferenceName" in page
     assert "line " in page
     assert WorkflowDefinition.objects.count() == 1
 

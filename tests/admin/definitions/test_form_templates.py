@@ -51,7 +51,7 @@ def test_a_template_is_written_on_the_page_and_listed_with_its_fields(operator, 
 
     page = operator.post(f"{LIST}new/", typed(sample, reason="a first one"), follow=True)
 
-    assert "approval version 1 is saved." in page_text(page) and "Approved?" in page_text(page)
+    assert "approval version 1 saved." in page_text(page) and "Approved?" in page_text(page)
     assert "approval v1 1" in page_text(operator.get(LIST))
     assert AuditEntry.objects.get(object_type="form_template").reason == "a first one"
 
@@ -73,11 +73,11 @@ def test_a_version_is_changed_and_saved_as_a_new_one(operator, kept):
     ("text", "said"),
     [
         ("", "This field is required"),
-        ("{", "This is not JSON"),
+        ("{", "Invalid JSON"),
         ("[]", "JSON object"),
         ('{"name": "x", "jsonSchema": {"type": "objekt"}, "templateUI": {}}', "is no JSON schema"),
         ('{"name": "x", "jsonSchema": {}, "templateUI": {"type": "Control"}}', "templateUI.scope"),
-        ('{"name": "approval", "version": 1, "jsonSchema": {}, "templateUI": {}}', "exists already"),
+        ('{"name": "approval", "version": 1, "jsonSchema": {}, "templateUI": {}}', "already exists"),
         ('{"name": "\\u0000", "jsonSchema": {}, "templateUI": {}}', "cannot be null or empty"),
     ],
 )
@@ -91,7 +91,7 @@ def test_what_is_wrong_is_said_and_what_was_typed_stays(operator, kept, text, sa
 def test_a_version_is_deleted_with_a_reason(operator, kept):
     page = operator.post(page_of(kept), {"do": "delete", "reason": "unused"}, follow=True)
 
-    assert "approval version 1 is deleted." in page_text(page)
+    assert "approval version 1 deleted." in page_text(page)
     assert AuditEntry.objects.get(action="delete").reason == "unused"
     assert operator.get(page_of(kept)).status_code == 404
 
@@ -123,7 +123,7 @@ def test_the_form_of_an_answer_is_drawn_from_the_template_that_the_step_names(op
 
     assert "Is it approved?" in page_text(operator.get(here))
     refused = operator.post(here, {"outcome": "COMPLETED", "mode": "json", "output": "{}"})
-    assert "does not fit the schema" in page_text(refused)
+    assert "does not match its schema" in page_text(refused)
     operator.post(here, {"outcome": "COMPLETED", "mode": "form", "output.approved": "true"})
     assert reload_run(run).status == "COMPLETED"
 
@@ -145,7 +145,7 @@ def test_an_assignment_is_skipped_on_the_page(operator, kept):
 
     page = page_text(operator.post(here, {"do": "skip"}, follow=True))
 
-    assert "The next one is asked." in page and "olga has skipped ann" in page
+    assert "Assigned to the next person." in page and "olga skipped ann" in page
     assert "Ask the next one" not in page
 
 

@@ -94,7 +94,7 @@ def test_steps_are_offered_what_they_gave_lately(operator, order):
 
     told = {each.ref: each for each in page.context["trial"].steps}
     assert json.loads(told["charge"].output) == {"way": "air", "receipt": 7}
-    assert told["charge"].source == "as in its last run" and told["fly"].source == "nothing known"
+    assert told["charge"].source == "From last run" and told["fly"].source == "No sample"
     assert json.loads(page.context["trial"].input) == {"order": "4711"}
 
 
@@ -112,7 +112,7 @@ def test_what_was_never_run_is_offered_from_its_schema(operator, clock):
 def test_what_is_no_json_is_said_where_it_stands(operator, order):
     page = page_text(try_out(operator, order, input="{", output__charge="[1]"))
 
-    assert "This is not JSON" in page and "This must be a JSON object." in page
+    assert "Invalid JSON" in page and "Enter a JSON object." in page
     assert "It ends" not in page
 
 
@@ -130,7 +130,7 @@ def test_a_draft_is_tried_before_it_is_saved(operator, order):
 
     page = try_out(operator, order, "?draft")
 
-    assert "This tries your draft" in page_text(page)
+    assert "This tests your draft" in page_text(page)
     assert [moment.name for moment in page.context["story"].attempts] == ["walk"]
 
 

@@ -60,12 +60,12 @@ def test_a_start_is_asked_for_ahead_and_its_page_says_until_when_it_waits(operat
 
     assert (run.created_at - clock.now()) == 9_000_000
     assert "its start is asked for at 2027-03-01 14:30:00 UTC, in 2 h 30 min" in page_text(operator.get(answer.url))
-    assert "waits for its start at 2027-03-01 14:30:00 UTC" in page_text(operator.get("/admin/conductor/run/"))
+    assert "starts at 2027-03-01 14:30:00 UTC" in page_text(operator.get("/admin/conductor/run/"))
     events = page_text(operator.get(f"{answer.url}?tab=events&task=-"))
-    assert "olga start asked for: it takes its first step in 2 h 30 min" in events
+    assert "olga start requested, begins in 2 h 30 min" in events
     call = send(operator, order, order="4711", starts_at="2027-03-01T14:30:00", step="show")
     assert f'"startAt": {run.created_at}' in unescape(html(call))
-    assert "That moment has passed." in page_text(send(operator, order, order="1", starts_at="2027-03-01T11:00:00"))
+    assert "Enter a time in the future." in page_text(send(operator, order, order="1", starts_at="2027-03-01T11:00:00"))
 
 
 def test_the_call_in_python_sends_what_the_package_has_no_name_for(order):
@@ -152,7 +152,7 @@ def test_the_last_runs_are_offered(operator, order):
 
 
 def test_a_run_that_does_not_exist_is_said_so(operator, order):
-    assert "There is no run nobody of order." in page_text(operator.get(address(order, like="nobody")))
+    assert "No such run of order: nobody." in page_text(operator.get(address(order, like="nobody")))
 
 
 def test_a_repeated_key_is_refused_or_leads_to_the_first_run(operator, plain):
@@ -163,14 +163,14 @@ def test_a_repeated_key_is_refused_or_leads_to_the_first_run(operator, plain):
     assert "k1" in page_text(operator.post(address(plain), typed))
     again = operator.post(address(plain), {**typed, "idempotency_strategy": "RETURN_EXISTING"})
     assert first.pk in again.url and Run.objects.count() == 1
-    assert "This key has started a run before" in page_text(operator.get(again.url))
+    assert "This key was used before" in page_text(operator.get(again.url))
 
 
 def test_domains_are_a_line_each(operator, plain):
     wrong = page_text(operator.post(address(plain), {"mode": "json", "input": "{}", "domains": "ship: blue"}))
     operator.post(address(plain), {"mode": "json", "input": "{}", "domains": "ship = blue\n\n* = green"})
 
-    assert "Line 1 is not like" in wrong
+    assert "Line 1 must look like" in wrong
     assert Run.objects.get().domains == {"ship": "blue", "*": "green"}
 
 
@@ -202,4 +202,4 @@ def test_what_is_masked_is_not_taken_over_and_the_page_says_so(operator, plain):
 
     page = operator.get(address(plain, like=other.pk))
 
-    assert "type anew what reads ***" in page_text(page) and "4711" not in html(page)
+    assert "Replace each *** with a value" in page_text(page) and "4711" not in html(page)

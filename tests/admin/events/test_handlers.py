@@ -71,7 +71,7 @@ def test_a_changed_handler_is_reviewed_and_saved(operator, row):
 
     row.refresh_from_db()
     assert (row.document["condition"], row.revision) == ("$.total > 50", 2)
-    assert "keeps its name" in page_text(saved(operator, {**changed, "name": "other"}, address))
+    assert "cannot be changed" in page_text(saved(operator, {**changed, "name": "other"}, address))
 
 
 def test_what_is_wrong_is_marked_at_its_line(operator):
@@ -85,7 +85,7 @@ def test_what_is_wrong_is_marked_at_its_line(operator):
     assert lines[5] == "There is no workflow shop."
     assert "name" in said["known"]["fields"]["workflow"]
     assert "Missing event handler name" in str(operator.post(f"{LIST}check/", {"document": "{}"}).json()["findings"])
-    assert "wrong with this definition" in page_text(saved(operator, {"name": "x"}))
+    assert "in this definition." in page_text(saved(operator, {"name": "x"}))
 
 
 def test_a_condition_in_python_that_cannot_hold_is_marked(operator):
@@ -152,7 +152,7 @@ def test_a_handler_is_let_rest_listen_and_forgotten(operator, viewer, row):
     does("rest")
     row.refresh_from_db()
     assert not row.is_active and row.document["active"] is False
-    assert "not active" in page_text(viewer.get(LIST))
+    assert "disabled" in page_text(viewer.get(LIST))
     assert does("listen", viewer).status_code == 403
     does("listen")
     row.refresh_from_db()

@@ -81,7 +81,7 @@ def test_an_input_that_does_not_fit_its_schema_is_told_by_its_place(viewer):
     told(order=7)
 
     assert EventAction.objects.get().status == "FAILED"
-    assert "schema failed input.order" in page_text(viewer.get(EVENTS))
+    assert "invalid input input.order" in page_text(viewer.get(EVENTS))
 
 
 def test_what_nobody_listens_to_and_what_comes_again_is_said(viewer):
@@ -90,7 +90,7 @@ def test_what_nobody_listens_to_and_what_comes_again_is_said(viewer):
 
     shown = page_text(viewer.get(EVENTS))
     assert "nobody listened" in shown and "duplicate" in shown
-    assert "The same message came once more, not heard again" in page_text(viewer.get(page(event)))
+    assert "The same message received once more, ignored as duplicate" in page_text(viewer.get(page(event)))
 
 
 def listed(client, **asked: str) -> set[str]:

@@ -34,7 +34,7 @@ def test_what_this_server_is_told_needs_nobody_who_listens(viewer, clock):
     heard("start", WRITTEN["event"])
     told("m1")
 
-    assert "conductor:orders:paid told to this server 0 s ago 1" in page_text(viewer.get(SOURCES))
+    assert "conductor:orders:paid Direct (API) 0 s ago 1" in page_text(viewer.get(SOURCES))
 
 
 def test_a_line_that_stands_one_that_is_broken_and_one_that_nobody_holds(viewer, clock, settings):
@@ -49,7 +49,7 @@ def test_a_line_that_stands_one_that_is_broken_and_one_that_nobody_holds(viewer,
 
     assert "redis:up connected host:7, connected 0 s ago · last message 0 s ago" in shown
     assert "redis:down not connected host:7, broken 0 s ago redis cannot be reached: ConnectionError." in shown
-    assert "redis:alone nobody listens No process listens to other systems" in shown
+    assert "redis:alone no subscriber No process listens to other systems" in shown
     assert "kafka:orders not configured The server is started without EVENT_QUEUES_KAFKA_SERVERS." in shown
 
 
@@ -60,7 +60,7 @@ def test_a_listener_that_has_fallen_silent_is_not_there(viewer, clock, settings)
 
     clock.advance(seconds=61)
 
-    assert "nobody listens" in page_text(viewer.get(SOURCES))
+    assert "no subscriber" in page_text(viewer.get(SOURCES))
 
 
 def test_a_listener_says_again_how_it_goes_and_takes_its_leave(clock):

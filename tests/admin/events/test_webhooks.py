@@ -118,8 +118,8 @@ def test_a_webhook_is_changed_and_forgotten(operator, clock):
         ({"verifier": "ODD"}, "Select a valid choice"),
         ({"verifier": "HMAC_BASED", "header_key": ""}, "Missing headerKey"),
         ({"verifier": "SLACK_BASED"}, "Missing secretValue"),
-        ({"headers": "X-Key"}, "Line 1 is not understood"),
-        ({"starts": "ship = soon"}, "soon is no version"),
+        ({"headers": "X-Key"}, "Line 1 is invalid"),
+        ({"starts": "ship = soon"}, "Not a valid version: soon"),
     ],
     ids=str,
 )

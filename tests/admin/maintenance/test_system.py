@@ -11,7 +11,7 @@ def test_the_queues_page_says_what_waits_and_that_nobody_polls(operator, clock):
 
     page = page_text(operator.get("/admin/queues/"))
 
-    assert "ship" in page and "1 min 30 s" in page and "nobody polls" in page
+    assert "ship" in page and "1 min 30 s" in page and "No workers" in page
 
 
 def test_the_queues_page_without_queues_says_how_to_poll(operator):
@@ -65,7 +65,7 @@ def test_the_front_page_of_a_new_server_shows_three_steps(operator):
 def test_the_sidebar_is_in_the_order_of_the_work(operator):
     sections = [section["name"] for section in operator.get("/admin/").context["available_apps"]]
 
-    assert sections == ["Operate", "Design", "Record", "System"]
+    assert sections == ["Operate", "Design", "History", "System"]
 
 
 def test_the_audit_says_who_did_what_to_what(operator, clock):

@@ -43,7 +43,7 @@ def test_a_task_is_listed_for_whom_it_asks_and_then_for_the_group_that_follows(o
     assert "Nothing waits for you" in inbox(viewer, "groups")
     clock.advance(seconds=31 * 60)
     assert "Nothing waits for you" in inbox(operator, "mine")
-    assert "the group sales escalated" in inbox(viewer, "groups")
+    assert "group sales escalated" in inbox(viewer, "groups")
     clock.advance(seconds=60 * 60)
     assert "overdue" in inbox(viewer, "groups")
     assert "1 is overdue" in page_text(operator.get("/admin/"))
@@ -52,12 +52,12 @@ def test_a_task_is_listed_for_whom_it_asks_and_then_for_the_group_that_follows(o
 def test_a_task_is_taken_put_back_and_taken_over_with_each_step_in_the_audit(operator, asked):
     here = task_of(asked)
     operator.post(here, {"do": "take"})
-    assert "taken by olga" in inbox(operator, "mine")
+    assert "claimed by olga" in inbox(operator, "mine")
     operator.post(here, {"do": "put_back"})
     task_id = newest_attempt_of(asked, "approve").task_id
     human_tasks.claim_task(task_id, "ann")
 
-    assert "ann has taken it" in page_text(operator.get(here))
+    assert "ann claimed the task" in page_text(operator.get(here))
     refused = operator.post(here, {"outcome": "COMPLETED", "output": "{}"}, follow=True)
     assert "It is taken by ann: take it over first." in page_text(refused)
     operator.post(here, {"do": "take"})
@@ -77,7 +77,7 @@ def test_a_task_is_handed_on_until_a_moment_with_a_reason_that_is_shown(operator
     said = {"do": "hand_on", "to": "group:legal", "minutes": "20", "reason": "a contract"}
     page = operator.post(task_of(asked), said, follow=True)
 
-    assert "the group legal" in page_text(page) and "olga has handed it on to legal" in page_text(page)
+    assert "group legal" in page_text(page) and "olga reassigned the task to legal" in page_text(page)
     assert "a contract" in page_text(page)
     assert HumanTask.objects.get().due_at == clock.now() + 20 * 60_000
 
@@ -85,7 +85,7 @@ def test_a_task_is_handed_on_until_a_moment_with_a_reason_that_is_shown(operator
 def test_a_comment_is_kept_and_shown_as_text(operator, asked):
     page = operator.post(task_of(asked), {"do": "comment", "text": "<b>wait</b> for Monday"}, follow=True)
 
-    assert "olga says" in page_text(page) and "&lt;b&gt;wait&lt;/b&gt; for Monday" in html(page)
+    assert "olga commented" in page_text(page) and "&lt;b&gt;wait&lt;/b&gt; for Monday" in html(page)
 
 
 @pytest.mark.parametrize(
@@ -111,13 +111,13 @@ def test_many_are_answered_at_once_with_a_reason_and_the_rest_is_told_why_not(op
     runs = [asked, start_run("order"), start_run("read")]
     chosen = [newest_attempt_of(run, "approve").pk for run in runs]
 
-    assert "with a reason only" in page_text(
+    assert "Enter a reason to complete several tasks at once" in page_text(
         operator.post(INBOX, {"attempt": chosen, "outcome": "FAILED"}, follow=True)
     )
     said = {"attempt": chosen, "outcome": "COMPLETED", "reason": "all known"}
     page = page_text(operator.post(INBOX, said, follow=True))
 
-    assert "2 tasks are answered." in page and "Approve (read): Later steps read its output" in page
+    assert "2 tasks processed." in page and "Approve (read): Later steps read its output" in page
     assert [reload_run(run).status for run in runs] == ["COMPLETED", "COMPLETED", "RUNNING"]
     assert AuditEntry.objects.filter(action="complete_task", reason="all known").count() == 2
 

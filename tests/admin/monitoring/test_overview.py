@@ -69,7 +69,7 @@ def test_the_last_day_is_drawn_by_the_hour_on_the_same_hours_a_week_ago(operator
     assert '<b>1</b> Started</a> <span class="quiet">a week ago 1</span>' in page
     since = clock.now() + 1 - 3 * 3_600_000
     assert f"started_since={since}&amp;started_before={since + 3_600_000}" in page
-    assert "for an hour: 1; a week ago 0" in page and "for an hour: 0; a week ago 1" in page
+    assert ": 1, last week 0" in page and ": 0, last week 1" in page
 
 
 def test_definitions_that_have_lately_been_slower_than_usual_come_first(operator, clock):
@@ -101,7 +101,7 @@ def test_a_tile_that_fails_says_so_with_the_requests_id_and_leaves_the_others(op
     front = operator.get("/admin/")
 
     assert page.status_code == front.status_code == 200
-    assert "The last day could not be shown" in page_text(page) and "ship" in page_text(page)
+    assert "Last 24 hours could not be shown" in page_text(page) and "ship" in page_text(page)
     assert page.headers["X-Request-Id"] in page_text(page)
-    assert "The numbers could not be shown" in page_text(front) and "Nobody polls ship" in page_text(front)
+    assert "Key figures could not be shown" in page_text(front) and "Nobody polls ship" in page_text(front)
     assert "the disk burns" not in html(page) and "the disk burns" in caplog.text

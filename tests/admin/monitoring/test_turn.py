@@ -55,7 +55,7 @@ def test_what_is_shown_while_it_changes_has_its_state_and_buttons_with_it(operat
     taken = story.task("ship")
 
     assert "ship attempt 1 Pending" in page_text(operator.get(f"{page(attempt)}live/"))
-    assert "ship attempt 1 Leased" in page_text(operator.get(f"{page(taken)}live/"))
+    assert "ship attempt 1 Running" in page_text(operator.get(f"{page(taken)}live/"))
     assert button_names(operator.get(f"{page(taken)}live/")) == ["release", "conclude"]
 
 

@@ -94,7 +94,7 @@ def test_an_alert_rings_once_and_says_so_by_mail_and_webhook(operator, story, cl
     assert len(server.asked) == 1 and "Failed orders" in server.asked[0]["body"]
     assert f"https://conductor.example.org{link}" in server.asked[0]["body"]
     assert {ring.channel for ring in AlertFiring.objects.filter(heard_at__isnull=False)} == {"mail", "webhook"}
-    assert "heard" in page_text(operator.get(page))
+    assert "delivered" in page_text(operator.get(page))
 
 
 def test_who_does_not_hear_is_seen_in_the_log(operator, story):
@@ -106,7 +106,7 @@ def test_who_does_not_hear_is_seen_in_the_log(operator, story):
 
     ring = AlertFiring.objects.get()
     assert ring.heard_at is None and ring.error
-    assert "not heard" in page_text(operator.get(page))
+    assert "not delivered" in page_text(operator.get(page))
 
 
 def test_what_is_not_met_does_not_ring(operator, story):
@@ -158,7 +158,7 @@ def test_pages_of_views_cost_few_queries(operator, story, django_assert_max_num_
 
 def test_seven_views_are_there_before_anybody_has_saved_one(operator, story):
     page = html(operator.get(VIEWS))
-    names = ("Failed today", "Late", "Nobody polling", "Waiting for people", "Long running", "Retrying", "My starts")
+    names = ("Failed today", "Slow", "No workers", "Human tasks", "Long running", "Retrying", "My starts")
 
     links = [unescape(re.search(rf'<a href="([^"]*)">{name}</a>', page)[1]) for name in names]
 
@@ -188,7 +188,7 @@ def test_an_alert_is_silent_in_its_quiet_hours_and_rings_after_them(operator, st
     begins, ends = (f"{minute // 60:02d}:{minute % 60:02d}" for minute in ((now - 5) % 1440, (now + 5) % 1440))
     page = saved(operator)
     watched(operator, page, quiet_from=begins, quiet_until=ends)
-    assert f"quiet from {begins} to {ends}, UTC" in page_text(operator.get(page))
+    assert f"quiet hours {begins} to {ends}, UTC" in page_text(operator.get(page))
 
     alerts.check_due_alerts(10)
     assert not AlertFiring.objects.exists()
@@ -208,7 +208,7 @@ def test_an_alert_on_age_rings_for_what_is_open_too_long(operator, story, clock)
     alerts.check_due_alerts(10)
 
     assert "1 open for 30 min or longer" in AlertFiring.objects.get().sentence
-    assert "one that has been open for 30 min or longer" in page_text(operator.get(page))
+    assert "one open for at least 30 min" in page_text(operator.get(page))
     assert "would have rung 1 time" in page_text(operator.get(page, {"try": alert.pk}))
 
 

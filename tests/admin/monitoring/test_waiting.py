@@ -52,7 +52,7 @@ def test_an_answer_completes_the_task_and_stands_in_the_audit_with_its_reason(op
 
     page = operator.post(task_of(asked), said, follow=True)
 
-    assert "The task approve of order is answered" in page_text(page) and "Nothing waits for you" in page_text(page)
+    assert "Completed approve of order" in page_text(page) and "Nothing waits for you" in page_text(page)
     assert (reload_run(asked).status, reload_run(asked).variables) == ("COMPLETED", {"was": True})
     entry = AuditEntry.objects.get(action="complete_task")
     assert (entry.actor, entry.object_id, entry.reason) == ("olga", asked.pk, "a good customer")

@@ -31,7 +31,7 @@ def send(client, run, **said):
 def test_labels_are_put_on_and_taken_off_with_a_reason(operator, run):
     page = send(operator, run, labels="big customer,  black friday,big customer", reason="sorted by hand")
 
-    assert of(run) == ["big customer", "black friday"] and "2 labels are put on." in page_text(page)
+    assert of(run) == ["big customer", "black friday"] and "2 labels added." in page_text(page)
     assert "?label=big+customer" in html(page)
     send(operator, run, remove="black friday")
     assert of(run) == ["big customer"]

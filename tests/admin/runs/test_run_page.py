@@ -114,7 +114,7 @@ def test_a_button_asks_the_engine_with_the_persons_name_and_reason(operator, clo
 
     page = operator.post(run_action_url(run, "pause"), {"reason": "stock count"}, follow=True)
 
-    assert "The run is paused." in page_text(page)
+    assert "Paused." in page_text(page)
     assert "Paused by olga 0 s ago: stock count" in page_text(page)
     assert reload_run(run).status == "PAUSED"
 
@@ -150,7 +150,7 @@ def test_a_run_is_rerun_from_the_task_that_is_open(operator, failed, page_of):
         run_action_url(failed, "rerun"), {"attempt_id": attempt.pk, "reason": "wrong shelf"}, follow=True
     )
 
-    assert "The run goes on from this task." in page_text(page)
+    assert "Rerun started." in page_text(page)
     assert "wrong shelf" in page_text(operator.get(run_url(failed, tab="events")))
     assert [str(task) for task in Task.objects.filter(run=failed)] == ["reserve"]
 
@@ -158,7 +158,7 @@ def test_a_run_is_rerun_from_the_task_that_is_open(operator, failed, page_of):
 def test_a_rerun_that_names_no_task_is_refused(operator, failed):
     page = operator.post(run_action_url(failed, "rerun"), follow=True)
 
-    assert "It is not said which task is meant." in page_text(page)
+    assert "No task selected." in page_text(page)
     assert reload_run(failed).status == "FAILED"
 
 
@@ -175,7 +175,7 @@ def test_a_refused_action_shows_the_engines_words(operator, clock):
     page = operator.post(run_action_url(run, "pause"), follow=True)
 
     assert "A workflow that is COMPLETED cannot pause." in page_text(page)
-    assert "Restart" in page_text(page) and "Start one like it" in page_text(page)
+    assert "Restart" in page_text(page) and "Start a similar run" in page_text(page)
     assert f"?like={run.pk}" in html(page)
 
 
@@ -276,7 +276,7 @@ def test_two_thousand_tasks_alike_are_one_row_and_a_window_of_them_opens(
 
     with django_assert_max_num_queries(15):
         response = operator.get(run_url(run))
-    assert "many SIMPLE · 2,000 tasks alike" in page_text(response)
+    assert "many SIMPLE · 2,000 similar tasks" in page_text(response)
     assert html(response).count('<td class="bar">') == 2
 
     with django_assert_max_num_queries(15):

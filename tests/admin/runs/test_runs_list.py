@@ -137,7 +137,7 @@ def test_a_held_run_says_that_a_limit_holds_it(operator, clock):
     define_workflow("order", step("ship"), rateLimitConfig={"rateLimitKey": "all", "concurrentExecLimit": 1})
     start_run("order"), start_run("order")
 
-    assert "held by the workflow's limit of runs" in page_text(operator.get(LIST))
+    assert "waiting: workflow concurrency limit reached" in page_text(operator.get(LIST))
 
 
 def test_a_terminated_run_shows_the_reason_that_was_given(operator, orders):
@@ -334,10 +334,10 @@ def test_a_filter_that_has_looked_at_the_newest_only_says_so_and_shows_the_ways_
 
     page = operator.get(LIST, {"error": "no", "name": "order"})
 
-    assert "Words of the error was looked for among the newest 1 runs" in page_text(page)
+    assert "Error contains was looked for among the newest 1 runs" in page_text(page)
     assert found["no card"].pk in html(page)
     [older] = re.findall(r'href="([^"]*)">Look at those before', html(page))
-    [quicker] = re.findall(r'href="([^"]*)">Failures with these words', html(page))
+    [quicker] = re.findall(r'href="([^"]*)">Search all failures for this error', html(page))
     assert "2 runs" not in page_text(operator.get(LIST + unescape(older)))
     assert "view=all&q=no&definition=order" in unescape(quicker)
 

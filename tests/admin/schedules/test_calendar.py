@@ -40,7 +40,7 @@ def test_a_week_shows_what_has_run_and_what_is_to_come(viewer, clock):
 def test_what_fires_often_is_one_line_a_day(viewer, clock):
     create_schedule("often", "0 * * * * *")
 
-    assert "Tue 2 Mar 00:00 often many times Wed 3 Mar" in page_text(viewer.get(WEEK))
+    assert "Tue 2 Mar 00:00 often multiple Wed 3 Mar" in page_text(viewer.get(WEEK))
 
 
 def test_a_paused_schedule_is_not_to_come_and_other_weeks_are_a_link_away(viewer, clock):

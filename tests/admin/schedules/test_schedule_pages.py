@@ -59,9 +59,9 @@ def test_several_clocks_are_a_line_each(operator, hourly):
     [
         ({"clocks": "0 0 8 * * *\nnever @ UTC"}, "Line 2"),
         ({"clocks": "0 0 8 * * * @ Mars/Base"}, "Line 1"),
-        ({"input": "{"}, "This is not JSON"),
-        ({"starts_at": "tomorrow"}, "Write a moment like"),
-        ({"name": "hourly"}, "There is a schedule with this name already."),
+        ({"input": "{"}, "Invalid JSON"),
+        ({"starts_at": "tomorrow"}, "Not a valid date"),
+        ({"name": "hourly"}, "A schedule with this name already exists."),
         ({"workflow": ""}, "This field is required"),
     ],
     ids=str,
@@ -127,7 +127,7 @@ def test_what_was_missed_is_shown_first_and_then_run(operator, hourly):
 def test_a_span_that_cannot_be_read_is_said_so(operator, hourly):
     page = page_text(operator.post(f"{SCHEDULES}{hourly.pk}/backfill/", {"first": "x", "last": ""}))
 
-    assert "Write a moment like" in page
+    assert "Not a valid date" in page
 
 
 def test_it_is_forgotten(operator, hourly):

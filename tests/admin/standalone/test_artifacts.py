@@ -31,7 +31,7 @@ def test_what_was_kept_is_listed_with_the_way_to_it(operator, clock):
     page = operator.get(PAGE, {"q": TASK})
 
     shown = page_text(page)
-    for word in ("public/a b<i>.html", "25 B", "http://worker/log", "It is not there.", "not sent yet"):
+    for word in ("public/a b<i>.html", "25 B", "http://worker/log", "It is not there.", "not uploaded yet"):
         assert word in shown, word
     [address] = re.findall(r'href="(/api/artifacts/[^"]*)"', html(page))
     fetched = Client().get(unescape(address))

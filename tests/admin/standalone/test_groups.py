@@ -69,7 +69,7 @@ def test_a_page_says_what_went_wrong_first_and_counts_by_state(build, viewer):
     shown = page(viewer, group)
 
     said = page_text(shown)
-    assert "1 of 5 tasks did not end well. The first was test 1 (failed)." in said
+    assert "1 of 5 tasks failed. First: test 1 (failed)." in said
     assert said.index("test 1") < said.index("test 2") < said.index("test 10") < said.index("sources")
     assert HOSTILE not in html(shown)
     assert standalone_task_address(ids["release"]) in html(shown)
@@ -80,7 +80,7 @@ def test_the_timeline_and_the_diagram_mark_the_longest_chain(build, viewer):
     group, ids = build
 
     timeline = page(viewer, group, tab="timeline")
-    assert "Longest chain: 1 task, 30.0 s" in page_text(timeline)
+    assert "Critical path: 1 task, 30.0 s" in page_text(timeline)
     assert html(timeline).count('class="critical"') == 1
     assert html(timeline).count('<rect class="work ') == 3 + 1  # and the legend
 
@@ -243,7 +243,7 @@ def test_more_than_was_shown_is_not_done(build, operator, seen):
 
     reply = operator.post(reverse("admin:group_do", args=[group]), {"do": "cancel", "seen": seen}, follow=True)
 
-    assert "look again" in page_text(reply)
+    assert "Review the action again" in page_text(reply)
     assert state(ids["release"]) == "BLOCKED"
 
 
@@ -273,7 +273,7 @@ def test_a_group_without_tasks_says_so(db, operator, clock):
         pk=new_id(), scheduler_id="-", created_at=now, expires_at=now + 1000, sealed_at=now
     )
 
-    assert "It was sealed without tasks" in page_text(page(operator, group.pk))
+    assert "The group is sealed and has no tasks." in page_text(page(operator, group.pk))
 
 
 def test_what_has_expired_is_gone_with_the_reason_and_what_never_was_is_not_found(build, operator, clock):
@@ -283,7 +283,7 @@ def test_what_has_expired_is_gone_with_the_reason_and_what_never_was_is_not_foun
 
     reply = page(operator, group)
     assert reply.status_code == 410
-    assert "It expired at" in reply.content.decode()
+    assert "The group expired at" in reply.content.decode()
     TaskGroup.objects.all().delete()
     assert page(operator, group).status_code == 410
     assert page(operator, new_id()).status_code == 404

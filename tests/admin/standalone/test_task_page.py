@@ -59,7 +59,7 @@ def page(client, task_id: str, **asked):
 def test_it_says_what_is_at_it_and_shows_definition_and_scopes_as_text(held, viewer):
     shown = page(viewer, held)
 
-    assert "Worker here/w1 works on it." in page_text(shown).replace("<code>", "")
+    assert "Running on worker here/w1." in page_text(shown).replace("<code>", "")
     assert "queue:scope" in page_text(shown)
     assert HOSTILE not in html(shown)
     assert group_address(held) in html(shown)
@@ -156,7 +156,7 @@ def test_a_log_behind_a_link_is_followed_and_one_at_a_worker_is_told_of(held, vi
     assert "kept here" in page_text(page(viewer, held))
 
     keep(clock, held, "public/a.log", kind="reference", url="https://worker/a?x=1")
-    assert "It is with its worker" in page_text(page(viewer, held, artifact="public/a.log"))
+    assert "The log is still on its worker" in page_text(page(viewer, held, artifact="public/a.log"))
     keep(clock, held, "public/b.log", kind="reference", url="javascript:alert(1)")
     assert 'href="javascript' not in html(page(viewer, held, artifact="public/b.log"))
 
@@ -204,7 +204,7 @@ def test_its_priority_is_changed_and_all_acts_stand_in_its_audit(db, operator, c
     assert StandaloneTask.objects.get(pk=id).priority == 6
     assert "release day" in page_text(page(operator, id))
     task_actions.apply_action("cancel", id, "olga")
-    assert "before a worker took it" in page_text(page(operator, id))
+    assert "before a worker claimed it" in page_text(page(operator, id))
 
 
 def test_its_page_asks_little(held, viewer, clock, django_assert_max_num_queries):
