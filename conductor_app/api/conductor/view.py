@@ -1,7 +1,7 @@
 """ConductorView: one address of the dialect, with as little as possible between the request and its handler."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
 from rest_framework.exceptions import MethodNotAllowed
@@ -10,10 +10,9 @@ from rest_framework.views import APIView
 from ...access.conductor_auth import Actor, authenticate
 from ...core.errors import NotFound
 from ...engine.access.grants import grant_to_creator
+from .api_operation import ApiOperation
 from .errors import exception_handler
 from .names_with_slashes import SLASH_MARK, unmark_slashes
-from .permission_rules import ADMINISTRATORS_ONLY, PermissionRule
-from .permissions import RULE_BY_OPERATION
 from .query_parameters import QueryParameters
 
 
@@ -42,6 +41,8 @@ class ConductorView(APIView):
     here, so they are left out: they took longer than the query that hands out a task.
     """
 
+    operations: ClassVar[Mapping[str, ApiOperation]] = {}
+    """The operation of each method. A method that is not declared is for administrators only."""
     schema = _LazySchema()
     needs_login = True
     authentication_classes = permission_classes = throttle_classes = parser_classes = renderer_classes = ()
@@ -65,18 +66,16 @@ class ConductorView(APIView):
             return self._find_handler(request)(request, **kwargs)
         request.actor = authenticate(request)
         handler = self._find_handler(request)
-        self._permission_rule(request).check(request, kwargs)
+        self.operation(str(request.method).lower()).permission.check(request, kwargs)
         reply = handler(request, **kwargs)
         if request.actor.user_id is not None and getattr(request, "created_targets", ()):
             grant_to_creator(request.actor, request.created_targets)
         return reply
 
-    def _permission_rule(self, request: HttpRequest) -> PermissionRule:
-        """What the table says of this operation; HEAD needs what GET needs."""
-        method = str(request.method).lower()
-        return RULE_BY_OPERATION.get(
-            f"{type(self).__name__}.{'get' if method == 'head' else method}", ADMINISTRATORS_ONLY
-        )
+    @classmethod
+    def operation(cls, method: str) -> ApiOperation:
+        """Return the operation of a method; HEAD is that of GET."""
+        return cls.operations.get("get" if method == "head" else method, UNDECLARED)
 
     def _find_handler(self, request: HttpRequest) -> Callable[..., HttpResponse]:
         name = str(request.method).lower()
@@ -93,6 +92,7 @@ class ConductorView(APIView):
         return [name.upper() for name in HANDLED_METHODS if hasattr(self, name)]
 
 
+UNDECLARED = ApiOperation("")
 HANDLED_METHODS = ("get", "head", "post", "put", "delete")
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.access.access_types import PERMISSION_BY_RIGHT, RIGHT_BY_PERMISSION, SYSTEM_ROLES
 from conductor_app.api.conductor import urls
-from conductor_app.api.conductor.permissions import RULE_BY_OPERATION
+from conductor_app.api.conductor.permission_rules import ADMINISTRATORS_ONLY
 from conductor_app.api.conductor.view import HANDLED_METHODS, ConductorView, UnknownAddress
 
 
@@ -12,11 +12,17 @@ def operations():
     for pattern in urls.urlpatterns:
         view = getattr(pattern.callback, "cls", None)
         if view and issubclass(view, ConductorView) and view is not UnknownAddress and view.needs_login:
-            yield from (f"{view.__name__}.{name}" for name in HANDLED_METHODS if name != "head" and hasattr(view, name))
+            yield view, {name for name in HANDLED_METHODS if name != "head" and hasattr(view, name)}
 
 
-def test_every_operation_declares_what_it_needs_and_nothing_else_does():
-    assert set(operations()) == RULE_BY_OPERATION.keys()
+def test_every_view_declares_the_operations_of_its_own_methods_and_no_others():
+    wrong = [view.__name__ for view, methods in operations() if vars(view).get("operations", {}).keys() != methods]
+
+    assert wrong == []
+
+
+def test_a_method_that_is_not_declared_is_for_administrators_only():
+    assert ConductorView.operation("put").permission is ADMINISTRATORS_ONLY
 
 
 def test_every_address_of_the_api_is_of_a_view_that_asks():

@@ -5,7 +5,6 @@ import re
 from django.contrib.staticfiles import finders
 
 from conductor_app.api.conductor import urls
-from conductor_app.api.conductor.openapi.operations import OPERATIONS
 from conductor_app.api.conductor.view import ConductorView
 
 
@@ -14,12 +13,17 @@ def views():
     return [view for view in found if view and issubclass(view, ConductorView) and view.schema]
 
 
-def test_every_operation_is_described_and_nothing_else():
-    offered = {
-        f"{view.__name__}.{name}" for view in views() for name in ("get", "post", "put", "delete") if name in vars(view)
-    }
+def test_every_published_operation_has_a_summary_and_a_response():
+    methods = [(view, name) for view in views() for name in ("get", "post", "put", "delete") if hasattr(view, name)]
 
-    assert offered == OPERATIONS.keys()
+    undescribed = [
+        f"{view.__name__}.{name}"
+        for view, name in methods
+        if not view.operation(name).summary or view.operation(name).reply is None
+    ]
+
+    assert len(methods) > 200
+    assert undescribed == []
 
 
 def test_the_document_is_valid_and_declares_what_may_go_wrong(api):

@@ -10,6 +10,8 @@ from django.templatetags.static import static
 from django.urls import reverse
 
 from .... import conf
+from ..api_operation import ApiOperation
+from ..permission_rules import ALLOW_ALL
 from ..replies import Json
 from ..view import ConductorRequest, ConductorView
 
@@ -34,6 +36,10 @@ def build_document() -> dict[str, Any]:
 
 class OpenApiDocument(ConductorView):
     """GET /api/openapi.json: every operation of the API."""
+
+    operations = {
+        "get": ApiOperation("", permission=ALLOW_ALL),
+    }
 
     schema = None
 

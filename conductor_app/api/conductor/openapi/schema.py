@@ -1,4 +1,4 @@
-"""How a view of the dialect is drawn: from the table of operations, not from its code."""
+"""Describe the views to drf-spectacular by the operations that they declare."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
-from .operations import EMPTY_REPLY, NO_CONTENT, OPERATIONS, PLAIN_TEXT, ArrayOf, ArraysByKey
+from ..api_operation import EMPTY_REPLY, NO_CONTENT, PLAIN_TEXT, ArrayOf, ArraysByKey
 from .shapes import schema_of, serializer_of
 from .tables import ERROR
 
@@ -25,7 +25,7 @@ class ConductorSchema(AutoSchema):
 
     @property
     def operation(self) -> Any:
-        return OPERATIONS[f"{type(self.view).__name__}.{self.method.lower()}"]
+        return type(self.view).operation(self.method.lower())
 
     def get_operation_id(self) -> str:
         name = type(self.view).__name__

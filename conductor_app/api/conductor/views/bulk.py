@@ -5,11 +5,15 @@ from functools import partial
 
 from django.http import HttpResponse
 
+from ....core.document.checks.values import texts
 from ....engine import removals, runs
 from ....engine.bulk import MOST, apply_to_each
 from ....insight.execution import find_run, wire_runs
 from ....models import Run
 from .. import request_body
+from ..api_operation import REASON_QUERY, REMOVAL_QUERY, ApiOperation
+from ..openapi import tables as shapes
+from ..permissions import can_control_runs, can_remove_runs, can_view_runs
 from ..replies import Json
 from ..serializers.skip_jump import parse_bulk_ids
 from ..view import ConductorRequest, ConductorView
@@ -25,6 +29,10 @@ def bulk_response(request: ConductorRequest, path: str, command: Callable[[str],
 class BulkPause(ConductorView):
     """PUT /api/workflow/bulk/pause: schedule nothing new in them."""
 
+    operations = {
+        "put": ApiOperation("Pause several workflows", permission=can_control_runs, reply=shapes.BULK, body=texts),
+    }
+
     def put(self, request: ConductorRequest) -> HttpResponse:
         return bulk_response(request, "pauseWorkflow.workflowIds", partial(runs.pause_run, by=request.actor.name))
 
@@ -32,12 +40,20 @@ class BulkPause(ConductorView):
 class BulkResume(ConductorView):
     """PUT /api/workflow/bulk/resume: let them go on after a pause."""
 
+    operations = {
+        "put": ApiOperation("Resume several workflows", permission=can_control_runs, reply=shapes.BULK, body=texts),
+    }
+
     def put(self, request: ConductorRequest) -> HttpResponse:
         return bulk_response(request, "resumeWorkflow.workflowIds", partial(runs.resume_run, by=request.actor.name))
 
 
 class BulkRetry(ConductorView):
     """POST /api/workflow/bulk/retry: try again what failed in them."""
+
+    operations = {
+        "post": ApiOperation("Retry several workflows", permission=can_control_runs, reply=shapes.BULK, body=texts),
+    }
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         by = request.actor.name
@@ -52,6 +68,16 @@ class BulkRetry(ConductorView):
 class BulkRestart(ConductorView):
     """POST /api/workflow/bulk/restart: begin them anew, with the newest definitions where that is asked for."""
 
+    operations = {
+        "post": ApiOperation(
+            "Restart several workflows",
+            permission=can_control_runs,
+            reply=shapes.BULK,
+            body=texts,
+            query={"useLatestDefinitions": bool},
+        ),
+    }
+
     def post(self, request: ConductorRequest) -> HttpResponse:
         with_latest = request.query.flag("useLatestDefinitions", False)
         restart = partial(runs.restart, by=request.actor.name, latest_definitions=with_latest)
@@ -60,6 +86,16 @@ class BulkRestart(ConductorView):
 
 class BulkTerminate(ConductorView):
     """POST /api/workflow/bulk/terminate: stop them for good."""
+
+    operations = {
+        "post": ApiOperation(
+            "Terminate several workflows",
+            permission=can_control_runs,
+            reply=shapes.BULK,
+            body=texts,
+            query=REASON_QUERY | {"triggerFailureWorkflow": bool},
+        ),
+    }
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         reason, with_failure = request.query.text("reason"), request.query.flag("triggerFailureWorkflow", False)
@@ -70,12 +106,28 @@ class BulkTerminate(ConductorView):
 class BulkRemove(ConductorView):
     """DELETE /api/workflow/bulk/remove: forget them; with `cascade` their sub-workflows too."""
 
+    operations = {
+        "delete": ApiOperation(
+            "Remove several workflows", permission=can_remove_runs, reply=shapes.BULK, body=texts, query=REMOVAL_QUERY
+        ),
+    }
+
     def delete(self, request: ConductorRequest) -> HttpResponse:
         return remove_named(request, "deleteWorkflow.workflowIds")
 
 
 class BulkDelete(ConductorView):
     """POST /api/workflow/bulk/delete: the same for clients whose DELETE has no body."""
+
+    operations = {
+        "post": ApiOperation(
+            "Remove several workflows with POST",
+            permission=can_remove_runs,
+            reply=shapes.BULK,
+            body=texts,
+            query=REMOVAL_QUERY,
+        ),
+    }
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         return remove_named(request, "deleteWorkflow.workflowIds")
@@ -91,6 +143,16 @@ def remove_named(request: ConductorRequest, path: str) -> HttpResponse:
 class BulkTerminateRemove(ConductorView):
     """DELETE /api/workflow/bulk/terminate-remove: stop them, then forget them."""
 
+    operations = {
+        "delete": ApiOperation(
+            "Terminate and remove several workflows",
+            permission=can_remove_runs,
+            reply=shapes.BULK,
+            body=texts,
+            query=REASON_QUERY | REMOVAL_QUERY,
+        ),
+    }
+
     def delete(self, request: ConductorRequest) -> HttpResponse:
         archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
         facts = {"by": request.actor.name, "reason": request.query.text("reason")}
@@ -100,6 +162,16 @@ class BulkTerminateRemove(ConductorView):
 
 class BulkSearch(ConductorView):
     """POST /api/workflow/bulk/search: the workflows themselves, as far as there are such."""
+
+    operations = {
+        "post": ApiOperation(
+            "Get several workflows by their ids",
+            permission=can_view_runs,
+            reply=shapes.BULK_WORKFLOWS,
+            body=texts,
+            query={"includeTasks": bool},
+        ),
+    }
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         ids = parse_bulk_ids(request_body.read_json(request), "searchWorkflow.workflowIds", MOST)

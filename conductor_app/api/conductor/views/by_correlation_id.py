@@ -6,9 +6,13 @@ from typing import Any
 
 from django.http import HttpResponse
 
+from ....core.document.checks.values import texts
 from ....insight.execution import wire_runs
 from ....models import Run
 from .. import request_body
+from ..api_operation import INCLUDE_QUERY, ApiOperation, ArrayOf, ArraysByKey
+from ..openapi import tables as shapes
+from ..permissions import can_view_correlated_workflows, can_view_runs_of_workflow
 from ..replies import Json
 from ..serializers.requests import read_request
 from ..serializers.skip_jump import CORRELATION, no_check
@@ -21,12 +25,37 @@ CHUNK_SIZE = 500
 class Correlated(ConductorView):
     """GET /api/workflow/{name}/correlated/{correlationId}: the workflows of one name that belong together."""
 
+    operations = {
+        "get": ApiOperation(
+            "List workflows with a correlation id",
+            permission=can_view_runs_of_workflow,
+            reply=ArrayOf(shapes.WORKFLOW),
+            query=INCLUDE_QUERY,
+        ),
+    }
+
     def get(self, request: ConductorRequest, workflow: str, correlation_id: str) -> HttpResponse:
         return Json(running_by_correlation_id(request, [workflow], [correlation_id])[correlation_id])
 
 
 class CorrelatedMany(ConductorView):
     """POST, GET /api/workflow/{name}/correlated: the same for several correlation ids, each of which is a key."""
+
+    operations = {
+        "post": ApiOperation(
+            "List workflows with any of several correlation ids",
+            permission=can_view_runs_of_workflow,
+            reply=ArraysByKey(shapes.WORKFLOW),
+            body=texts,
+            query=INCLUDE_QUERY,
+        ),
+        "get": ApiOperation(
+            "List workflows with any of several correlation ids, given in the query",
+            permission=can_view_runs_of_workflow,
+            reply=ArraysByKey(shapes.WORKFLOW),
+            query=INCLUDE_QUERY | {"correlationIds": str},
+        ),
+    }
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         return Json(running_by_correlation_id(request, [workflow], request_body.read_texts(request)))
@@ -41,6 +70,16 @@ class CorrelatedMany(ConductorView):
 
 class CorrelatedBatch(ConductorView):
     """POST /api/workflow/correlated/batch: the same for several names."""
+
+    operations = {
+        "post": ApiOperation(
+            "List workflows with any of several names and correlation ids",
+            permission=can_view_correlated_workflows,
+            reply=ArraysByKey(shapes.WORKFLOW),
+            body=shapes.CORRELATION,
+            query=INCLUDE_QUERY,
+        ),
+    }
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         requested = read_request(

@@ -7,6 +7,9 @@ from ....access.access_types import EVENT_HANDLER
 from ....core.errors import NotFound
 from ....models import EventAction, EventDelivery, EventHandler, HandlerEvaluation
 from ....models.events import MATCHED
+from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
+from ..openapi import tables as shapes
+from ..permission_rules import ADMINISTRATORS_ONLY
 from ..replies import Json
 from ..serializers.event_log import (
     event_execution_document,
@@ -14,6 +17,7 @@ from ..serializers.event_log import (
     handled_events_document,
     skipped_event_document,
 )
+from ..serializers.tags import TAG
 from ..view import ConductorRequest, ConductorView
 from .tags import WorkflowTags
 
@@ -24,12 +28,29 @@ MAX_ROWS = 100
 class ActiveEventHandlers(ConductorView):
     """GET /api/event/execution: the handlers that listen, and how much they have had to do."""
 
+    operations = {
+        "get": ApiOperation(
+            "List active event handlers with their statistics",
+            permission=ADMINISTRATORS_ONLY,
+            reply=shapes.HANDLED_EVENT_PAGE,
+        ),
+    }
+
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(_handlers_with_counts(EventHandler.objects.filter(is_active=True), 0))
 
 
 class EventHandlerNumbers(ConductorView):
     """GET /api/event/message?from=: all handlers, and how much they have had to do since then (epoch milliseconds)."""
+
+    operations = {
+        "get": ApiOperation(
+            "List all event handlers with their statistics",
+            permission=ADMINISTRATORS_ONLY,
+            reply=shapes.HANDLED_EVENT_PAGE,
+            query={"from": int},
+        ),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(_handlers_with_counts(EventHandler.objects.all(), request.query.integer("from", 0, 64)))
@@ -46,6 +67,15 @@ def _handlers_with_counts(handlers: QuerySet[EventHandler], since: int) -> dict:
 
 class EventExecutions(ConductorView):
     """GET /api/event/execution/{name}?from=: what a handler did lately, newest first, and what it left alone."""
+
+    operations = {
+        "get": ApiOperation(
+            "List the latest executions of an event handler",
+            permission=ADMINISTRATORS_ONLY,
+            reply=ArrayOf(shapes.EVENT_EXECUTION),
+            query={"from": int},
+        ),
+    }
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         if not EventHandler.objects.filter(name=name).exists():
@@ -65,6 +95,15 @@ class EventExecutions(ConductorView):
 class EventMessages(ConductorView):
     """GET /api/event/message/{event}?from=: the events of this name that came lately, newest first."""
 
+    operations = {
+        "get": ApiOperation(
+            "List the latest events",
+            permission=ADMINISTRATORS_ONLY,
+            reply=ArrayOf(shapes.EVENT_MESSAGE),
+            query={"from": int},
+        ),
+    }
+
     def get(self, request: ConductorRequest, event: str) -> HttpResponse:
         since = request.query.integer("from", 0, 64)
         rows = EventDelivery.objects.filter(event=event, received_at__gte=since).order_by("-received_at", "-pk")
@@ -74,6 +113,16 @@ class EventMessages(ConductorView):
 
 class EventTags(ConductorView):
     """GET, PUT, DELETE /api/event/{name}/tags: shown, some more, some less."""
+
+    operations = {
+        "get": ApiOperation("List the tags of an event handler", permission=ADMINISTRATORS_ONLY, reply=ArrayOf(TAG)),
+        "put": ApiOperation(
+            "Set the tags of an event handler", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=ArrayOf(TAG)
+        ),
+        "delete": ApiOperation(
+            "Remove tags from an event handler", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=ArrayOf(TAG)
+        ),
+    }
 
     target = EVENT_HANDLER
 

@@ -2,11 +2,15 @@
 
 from django.http import HttpResponse
 
+from ....core.document.checks.values import IntegerOf, MapOf, read_mapping, read_text
 from ....core.errors import Invalid
 from ....core.reports import Report
 from ....engine.tasks import report_by_ref, report_task
 from ....insight.execution import find_run
 from .. import request_body
+from ..api_operation import EMPTY_REPLY, ApiOperation
+from ..permission_rules import ALLOW_ALL
+from ..permissions import can_complete_by_reference, can_report_task
 from ..replies import EmptyOk, Json
 from ..serializers.tasks import parse_outcome
 from ..view import ConductorRequest, ConductorView
@@ -19,6 +23,12 @@ QUEUE_NAME_FORMAT = "conductor:{}"
 class EventQueueSizes(ConductorView):
     """GET /api/queue/size: how much each queue holds: nothing, since it is heard at once."""
 
+    operations = {
+        "get": ApiOperation(
+            "Get the sizes of the queues that complete waiting tasks", permission=ALLOW_ALL, reply=MapOf(IntegerOf())
+        ),
+    }
+
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json({QUEUE_NAME_FORMAT.format(status): 0 for status in QUEUE_STATUSES})
 
@@ -26,12 +36,27 @@ class EventQueueSizes(ConductorView):
 class EventQueues(ConductorView):
     """GET /api/queue/: the queue of each status."""
 
+    operations = {
+        "get": ApiOperation(
+            "List the queues that complete waiting tasks", permission=ALLOW_ALL, reply=MapOf(read_text)
+        ),
+    }
+
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json({status: QUEUE_NAME_FORMAT.format(status) for status in QUEUE_STATUSES})
 
 
 class EventForReference(ConductorView):
     """POST /api/queue/update/{workflowId}/{taskRef}/{status}: end the open task with this reference name."""
+
+    operations = {
+        "post": ApiOperation(
+            "Complete a waiting task by its reference name",
+            permission=can_complete_by_reference,
+            reply=EMPTY_REPLY,
+            body=read_mapping,
+        ),
+    }
 
     def post(self, request: ConductorRequest, workflow: str, ref: str, status: str) -> HttpResponse:
         report = parse_message(request, status)
@@ -42,6 +67,12 @@ class EventForReference(ConductorView):
 
 class EventForTask(ConductorView):
     """POST /api/queue/update/{workflowId}/task/{taskId}/{status}: end this task, if it is open."""
+
+    operations = {
+        "post": ApiOperation(
+            "Complete a waiting task", permission=can_report_task, reply=EMPTY_REPLY, body=read_mapping
+        ),
+    }
 
     def post(self, request: ConductorRequest, workflow: str, task_id: str, status: str) -> HttpResponse:
         report_task(workflow, task_id, parse_message(request, status), request.actor.name)

@@ -6,11 +6,15 @@ from collections.abc import Iterable
 from django.http import HttpResponse
 
 from ....access.access_types import EVENT_HANDLER
+from ....core.document.checks.event_handler import EVENT_HANDLER as EVENT_HANDLER_FIELDS
+from ....core.document.checks.values import read_mapping
 from ....core.errors import Invalid, NotFound
 from ....engine import event_handlers, events
 from ....engine.tags import tags_by_name
 from ....models import EventHandler
 from .. import request_body
+from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
+from ..permission_rules import ADMINISTRATORS_ONLY
 from ..replies import EmptyOk, Json
 from ..serializers.events import Document, event_handler_document, parse_changed_handler, parse_new_handlers
 from ..view import ConductorRequest, ConductorView
@@ -25,6 +29,19 @@ def add_tags(handlers: Iterable[EventHandler]) -> list[Document]:
 
 class EventHandlers(ConductorView):
     """GET, POST, PUT /api/event: all handlers, new ones, a changed one."""
+
+    operations = {
+        # What handlers and webhooks do, they do in the engine's name.
+        "get": ApiOperation(
+            "List all event handlers", permission=ADMINISTRATORS_ONLY, reply=ArrayOf(EVENT_HANDLER_FIELDS)
+        ),
+        "post": ApiOperation(
+            "Create an event handler", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=EVENT_HANDLER_FIELDS
+        ),
+        "put": ApiOperation(
+            "Update an event handler", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=EVENT_HANDLER_FIELDS
+        ),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(add_tags(EventHandler.objects.order_by("name")))
@@ -41,6 +58,16 @@ class EventHandlers(ConductorView):
 class EventHandlerOne(ConductorView):
     """GET, DELETE /api/event/{event}: the handlers of an event, which may hold slashes; or forget one, by its name."""
 
+    operations = {
+        "get": ApiOperation(
+            "List the handlers of an event",
+            permission=ADMINISTRATORS_ONLY,
+            reply=ArrayOf(EVENT_HANDLER_FIELDS),
+            query={"activeOnly": bool},
+        ),
+        "delete": ApiOperation("Delete an event handler", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
+    }
+
     def get(self, request: ConductorRequest, event: str) -> HttpResponse:
         rows = EventHandler.objects.filter(event=event)
         if request.query.flag("activeOnly", True):
@@ -55,6 +82,10 @@ class EventHandlerOne(ConductorView):
 class EventHandlerNamed(ConductorView):
     """GET /api/event/handler/{name}: one handler."""
 
+    operations = {
+        "get": ApiOperation("Get an event handler", permission=ADMINISTRATORS_ONLY, reply=EVENT_HANDLER_FIELDS),
+    }
+
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         row = EventHandler.objects.filter(name=name).first()
         if row is None:
@@ -64,6 +95,12 @@ class EventHandlerNamed(ConductorView):
 
 class IncomingEvent(ConductorView):
     """POST /api/event/handleIncomingEvent: an event. Its field `event` says which; one `id` is heard only once."""
+
+    operations = {
+        "post": ApiOperation(
+            "Publish an event to the server", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=read_mapping
+        ),
+    }
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         payload = request_body.read_object(request)

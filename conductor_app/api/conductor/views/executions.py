@@ -4,11 +4,15 @@ from dataclasses import replace
 
 from django.http import HttpResponse
 
+from ....core.document.checks.values import read_mapping
 from ....engine import runs
 from ....engine.payloads import load_payload
 from ....engine.run_waits import wait_for_run
 from ....insight.execution import find_run
 from .. import request_body
+from ..api_operation import VERSION_QUERY, WAIT_QUERY, ApiOperation
+from ..openapi import tables as shapes
+from ..permissions import can_start_named_workflow, can_start_workflow
 from ..query_parameters import QueryParameters, parse_integer
 from ..replies import Json
 from ..serializers.requests import errors_under
@@ -21,7 +25,7 @@ from ..serializers.waits import (
     parse_return_strategy,
     signal_response,
 )
-from ..serializers.workflows import parse_start_by_name, parse_start_request
+from ..serializers.workflows import START_REQUEST, parse_start_by_name, parse_start_request
 from ..view import ConductorRequest, ConductorView
 
 
@@ -30,6 +34,16 @@ class Execution(ConductorView):
 
     The same requestId sent again starts nothing: it waits for the workflow that the first one has started.
     """
+
+    operations = {
+        "post": ApiOperation(
+            "Start a workflow and wait for its end",
+            permission=can_start_workflow,
+            reply=shapes.SIGNAL_RESPONSE,
+            body=START_REQUEST,
+            query=WAIT_QUERY,
+        ),
+    }
 
     def post(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
         wait_request = parse_wait(request.query)
@@ -52,6 +66,22 @@ class ExecutionByName(ConductorView):
 
     What to wait for is said in headers: requestId, waitUntilTaskRef, waitForSeconds.
     """
+
+    operations = {
+        "post": ApiOperation(
+            "Start a workflow, wait for its end and get its output",
+            permission=can_start_named_workflow,
+            reply=read_mapping,
+            body=read_mapping,
+            query={"version": int, "correlationId": str},
+        ),
+        "get": ApiOperation(
+            "Start a workflow without input, wait for its end and get its output",
+            permission=can_start_named_workflow,
+            reply=read_mapping,
+            query=VERSION_QUERY,
+        ),
+    }
 
     def post(self, request: ConductorRequest, name: str) -> HttpResponse:
         return start_and_wait(

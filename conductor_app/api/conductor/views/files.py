@@ -8,9 +8,14 @@ from .... import conf
 from ....access.signed_links import file_path, verify_file_link
 from ....engine.files import contents, handles
 from .. import request_body
+from ..api_operation import FILE_LINK_QUERY, NO_CONTENT, PLAIN_TEXT, ApiOperation
+from ..openapi import tables as shapes
+from ..permissions import can_upload_files, can_view_files
 from ..query_parameters import parse_integer
 from ..replies import Json, NoContent
 from ..serializers.files import (
+    NEW_FILE,
+    PART_TAGS,
     address_document,
     created_document,
     file_document,
@@ -34,6 +39,16 @@ def server_origin(request: ConductorRequest) -> str:
 class Files(ConductorView):
     """POST /api/files: a handle for a file that is to come, and where it is sent."""
 
+    operations = {
+        "post": ApiOperation(
+            "Create a file of a workflow",
+            permission=can_upload_files,
+            reply=shapes.CREATED_FILE,
+            body=NEW_FILE,
+            status=201,
+        ),
+    }
+
     def post(self, request: ConductorRequest) -> HttpResponse:
         return Json(
             created_document(
@@ -46,12 +61,20 @@ class Files(ConductorView):
 class FileOne(ConductorView):
     """GET /api/files/{workflow}/{file}: a file, without its content."""
 
+    operations = {
+        "get": ApiOperation("Get a file of a workflow", permission=can_view_files, reply=shapes.FILE),
+    }
+
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         return Json(file_document(handles.find_handle(workflow, file)))
 
 
 class FileUploadAddress(ConductorView):
     """GET /api/files/{workflow}/{file}/upload-url: where the content is sent."""
+
+    operations = {
+        "get": ApiOperation("Get the address to upload a file", permission=can_upload_files, reply=shapes.FILE_ADDRESS),
+    }
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         return Json(address_document(handles.find_unfinished(workflow, file), workflow, "PUT", server_origin(request)))
@@ -60,12 +83,23 @@ class FileUploadAddress(ConductorView):
 class FileDownloadAddress(ConductorView):
     """GET /api/files/{workflow}/{file}/download-url: where the content is fetched from."""
 
+    operations = {
+        "get": ApiOperation("Get the address to download a file", permission=can_view_files, reply=shapes.FILE_ADDRESS),
+    }
+
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         return Json(address_document(contents.find_uploaded(workflow, file), workflow, "GET", server_origin(request)))
 
 
 class FileContent(ConductorView):
     """PUT, GET /api/files/content/{workflow}/{file}: the bytes of a file, or of a part; an address may permit it."""
+
+    operations = {
+        "put": ApiOperation(
+            "Upload a file", permission=can_upload_files, reply=NO_CONTENT, body=PLAIN_TEXT, query=FILE_LINK_QUERY
+        ),
+        "get": ApiOperation("Download a file", permission=can_view_files, reply=PLAIN_TEXT, query=FILE_LINK_QUERY),
+    }
 
     @property
     def needs_login(self) -> bool:
@@ -114,12 +148,22 @@ def parse_part(part: str) -> tuple[str, int]:
 class FileUploadComplete(ConductorView):
     """POST /api/files/{workflow}/{file}/upload-complete: all of it has come."""
 
+    operations = {
+        "post": ApiOperation("Complete the upload of a file", permission=can_upload_files, reply=shapes.FINISHED_FILE),
+    }
+
     def post(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         return Json(finished_document(handles.finish_upload(workflow, file)))
 
 
 class FileParts(ConductorView):
     """POST /api/files/{workflow}/{file}/multipart: it will come in parts."""
+
+    operations = {
+        "post": ApiOperation(
+            "Start a multipart upload of a file", permission=can_upload_files, reply=shapes.FILE_UPLOAD
+        ),
+    }
 
     def post(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         row = contents.begin_multipart(workflow, file)
@@ -129,6 +173,12 @@ class FileParts(ConductorView):
 class FilePart(ConductorView):
     """GET /api/files/{workflow}/{file}/multipart/{upload}/part/{number}: where a part is sent."""
 
+    operations = {
+        "get": ApiOperation(
+            "Get the address to upload a part of a file", permission=can_upload_files, reply=shapes.FILE_ADDRESS
+        ),
+    }
+
     def get(self, request: ConductorRequest, workflow: str, file: str, upload: str, number: str) -> HttpResponse:
         row = contents.find_part(workflow, file, upload, parse_integer(number, "The number of a part", 32))
         return Json(address_document(row, workflow, "PUT", server_origin(request), f"{upload}/{int(number)}"))
@@ -136,6 +186,12 @@ class FilePart(ConductorView):
 
 class FilePartsComplete(ConductorView):
     """POST /api/files/{workflow}/{file}/multipart/{upload}/complete: all parts have come."""
+
+    operations = {
+        "post": ApiOperation(
+            "Complete a multipart upload", permission=can_upload_files, reply=shapes.FINISHED_FILE, body=PART_TAGS
+        ),
+    }
 
     def post(self, request: ConductorRequest, workflow: str, file: str, upload: str) -> HttpResponse:
         return Json(
@@ -147,6 +203,10 @@ class FilePartsComplete(ConductorView):
 
 class FilePartsOne(ConductorView):
     """DELETE /api/files/{workflow}/{file}/multipart/{upload}: it will not come in these parts."""
+
+    operations = {
+        "delete": ApiOperation("Abort a multipart upload", permission=can_upload_files, reply=NO_CONTENT),
+    }
 
     def delete(self, request: ConductorRequest, workflow: str, file: str, upload: str) -> HttpResponse:
         contents.abort_multipart(workflow, file, upload)

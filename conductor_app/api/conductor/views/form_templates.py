@@ -5,10 +5,14 @@ from django.http import HttpResponse
 from ....access.access_types import FORM_TEMPLATE
 from ....access.permissions import filter_readable
 from ....core.errors import NotFound
+from ....core.form_templates import FORM_TEMPLATE as FORM_TEMPLATE_FIELDS
 from ....engine import form_templates, human_tasks
 from ....insight.form_templates import find_template, template_of
 from ....models import FormTemplate
 from .. import request_body
+from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
+from ..permission_rules import ALLOW_ALL
+from ..permissions import can_delete_template, can_save_template, can_view_human_task_by_name, can_view_template
 from ..query_parameters import parse_integer
 from ..replies import EmptyOk, Json
 from ..serializers.human_tasks import form_template_document
@@ -21,6 +25,22 @@ MAX_TEMPLATES = 1_000
 
 class FormTemplates(ConductorView):
     """GET, POST /api/human/template: all templates, those with a name, or one version; save one."""
+
+    operations = {
+        "get": ApiOperation(
+            "List user form templates",
+            permission=ALLOW_ALL,
+            reply=ArrayOf(FORM_TEMPLATE_FIELDS),
+            query={"name": str, "version": int},
+        ),
+        "post": ApiOperation(
+            "Create or update a user form template",
+            permission=can_save_template,
+            reply=FORM_TEMPLATE_FIELDS,
+            body=FORM_TEMPLATE_FIELDS,
+            query={"newVersion": bool},
+        ),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = filter_readable(request.actor, FormTemplate.objects.order_by("name", "version"), FORM_TEMPLATE)
@@ -42,6 +62,16 @@ class FormTemplates(ConductorView):
 class FormTemplatesBulk(ConductorView):
     """POST /api/human/template/bulk: save several templates, or none of them."""
 
+    operations = {
+        "post": ApiOperation(
+            "Create or update several user form templates",
+            permission=can_save_template,
+            reply=ArrayOf(FORM_TEMPLATE_FIELDS),
+            body=ArrayOf(FORM_TEMPLATE_FIELDS),
+            query={"newVersion": bool},
+        ),
+    }
+
     def post(self, request: ConductorRequest) -> HttpResponse:
         documents = request_body.read_objects(request)
         with errors_under("saveTemplates.templates"):
@@ -51,6 +81,17 @@ class FormTemplatesBulk(ConductorView):
 
 class FormTemplateNamed(ConductorView):
     """GET /api/human/template/{humanTaskId}: the template of a task. DELETE …/{name}: all versions of a template."""
+
+    operations = {
+        "get": ApiOperation(
+            "Get the user form template of a human task",
+            permission=can_view_human_task_by_name,
+            reply=FORM_TEMPLATE_FIELDS,
+        ),
+        "delete": ApiOperation(
+            "Delete all versions of a user form template", permission=can_delete_template, reply=EMPTY_REPLY
+        ),
+    }
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         row = template_of(human_tasks.load_input(find_task(name)))
@@ -65,6 +106,15 @@ class FormTemplateNamed(ConductorView):
 
 class FormTemplateOne(ConductorView):
     """GET, DELETE /api/human/template/{name}/{version}: one version; 0 is the newest."""
+
+    operations = {
+        "get": ApiOperation(
+            "Get a version of a user form template", permission=can_view_template, reply=FORM_TEMPLATE_FIELDS
+        ),
+        "delete": ApiOperation(
+            "Delete a version of a user form template", permission=can_delete_template, reply=EMPTY_REPLY
+        ),
+    }
 
     def get(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
         return Json(form_template_document(find_template(name, parse_integer(version, "version"))))

@@ -3,11 +3,16 @@
 from django.contrib.auth.models import User
 from django.http import HttpResponse
 
+from ....core.document.checks.values import texts
 from ....engine.access import groups
 from ....engine.access.subjects import find_group
 from ....engine.access.subjects import list_groups as all_groups
 from ....models import Grant
 from .. import request_body
+from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
+from ..openapi import tables as shapes
+from ..permission_rules import ADMINISTRATORS_ONLY
+from ..permissions import can_view_users
 from ..replies import EmptyOk, Json
 from ..serializers import access as wire
 from ..view import ConductorRequest, ConductorView
@@ -16,12 +21,24 @@ from ..view import ConductorRequest, ConductorView
 class Groups(ConductorView):
     """GET /api/groups: all groups."""
 
+    operations = {
+        "get": ApiOperation("List all groups", permission=can_view_users, reply=ArrayOf(shapes.GROUP)),
+    }
+
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json([wire.group_document(row) for row in all_groups().select_related("facts").order_by("name")])
 
 
 class GroupOne(ConductorView):
     """GET, PUT, DELETE /api/groups/{id}: one group; PUT makes one that is not there."""
+
+    operations = {
+        "get": ApiOperation("Get a group", permission=can_view_users, reply=shapes.GROUP),
+        "put": ApiOperation(
+            "Create or update a group", permission=ADMINISTRATORS_ONLY, reply=shapes.GROUP, body=shapes.NEW_GROUP
+        ),
+        "delete": ApiOperation("Delete a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
+    }
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         return Json(wire.group_document(find_group(id)))
@@ -45,6 +62,10 @@ class GroupOne(ConductorView):
 class GroupPermissions(ConductorView):
     """GET /api/groups/{groupId}/permissions: what was granted to a group."""
 
+    operations = {
+        "get": ApiOperation("List the permissions of a group", permission=can_view_users, reply=shapes.GRANTED),
+    }
+
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         grants = Grant.objects.filter(group=find_group(id))
         return Json(wire.granted_access_document(grants.values_list("target_type", "target_id", "access")))
@@ -52,6 +73,12 @@ class GroupPermissions(ConductorView):
 
 class GroupUsers(ConductorView):
     """GET, POST, DELETE /api/groups/{groupId}/users: who is in a group, several in, several out."""
+
+    operations = {
+        "get": ApiOperation("List the users in a group", permission=can_view_users, reply=ArrayOf(shapes.USER)),
+        "post": ApiOperation("Add users to a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=texts),
+        "delete": ApiOperation("Remove users from a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
+    }
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         members = wire.prefetch_groups(User.objects.filter(groups=find_group(id)).order_by("username"))
@@ -68,6 +95,11 @@ class GroupUsers(ConductorView):
 
 class GroupUser(ConductorView):
     """POST, DELETE /api/groups/{groupId}/users/{userId}: one in, one out."""
+
+    operations = {
+        "post": ApiOperation("Add a user to a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
+        "delete": ApiOperation("Remove a user from a group", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
+    }
 
     def post(self, request: ConductorRequest, id: str, user_id: str) -> HttpResponse:
         groups.add_users(id, [user_id], request.actor.name)

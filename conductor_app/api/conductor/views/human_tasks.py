@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from .... import clock
 from ....access.conductor_auth import Actor
 from ....access.human_tasks import visible_human_tasks
+from ....core.document.checks.values import read_mapping, texts
 from ....core.errors import Conflict, Invalid, NotFound
 from ....core.step_types.human import Human
 from ....engine import human_tasks
@@ -24,14 +25,20 @@ from ....insight.human_tasks import (
 )
 from ....models import Attempt, HumanTask
 from .. import request_body
+from ..api_operation import CLAIM_QUERY, COMPLETE_QUERY, EMPTY_REPLY, REASON_QUERY, ApiOperation, ArrayOf
+from ..openapi import tables as shapes
+from ..permission_rules import ADMINISTRATORS_ONLY, ALLOW_ALL
+from ..permissions import can_complete_human_task, can_complete_human_task_in_query, can_view_human_task
 from ..replies import EmptyOk, Json
 from ..serializers.human_tasks import (
+    ASSIGNMENT,
     INBOX,
     human_task_document,
     parse_assignments,
     parse_search,
     search_result_document,
 )
+from ..serializers.human_tasks import SEARCH as HUMAN_SEARCH
 from ..view import ConductorRequest, ConductorView
 
 
@@ -76,6 +83,13 @@ def entry_response(task_id: str, with_template: bool) -> HttpResponse:
 class HumanTaskSearch(ConductorView):
     """POST /api/human/tasks/search: the tasks that the caller may see, the newest first."""
 
+    operations = {
+        # A search finds what may be seen.
+        "post": ApiOperation(
+            "Search human tasks", permission=ALLOW_ALL, reply=shapes.HUMAN_TASK_PAGE, body=HUMAN_SEARCH
+        ),
+    }
+
     def post(self, request: ConductorRequest) -> HttpResponse:
         filters, start, size = parse_search(request_body.read_object(request), inbox_of(request.actor))
         found = search_human_tasks(
@@ -92,6 +106,12 @@ def _search_result(found: HumanTaskEntry) -> dict[str, Any]:
 class HumanTaskDisplayNames(ConductorView):
     """GET /api/human/tasks/getTaskDisplayNames: the display names of open tasks, for a filter."""
 
+    operations = {
+        "get": ApiOperation(
+            "List the display names of open human tasks", permission=ALLOW_ALL, reply=texts, query={"searchType": str}
+        ),
+    }
+
     def get(self, request: ConductorRequest) -> HttpResponse:
         inbox = inbox_of(request.actor) if request.query.text("searchType") == INBOX else None
         rows = visible_human_tasks(request.actor, Attempt.objects.of_runs())
@@ -101,6 +121,12 @@ class HumanTaskDisplayNames(ConductorView):
 class HumanTaskOne(ConductorView):
     """GET /api/human/tasks/{taskId}: one task; with its form template where `withTemplate` is true."""
 
+    operations = {
+        "get": ApiOperation(
+            "Get a human task", permission=can_view_human_task, reply=shapes.HUMAN_TASK, query={"withTemplate": bool}
+        ),
+    }
+
     def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         return entry_response(task_id, request.query.flag("withTemplate", default=False))
 
@@ -108,12 +134,24 @@ class HumanTaskOne(ConductorView):
 class HumanTaskAsTask(ConductorView):
     """GET /api/human/tasks/{taskId}/conductorTask: the same as a Task of its workflow."""
 
+    operations = {
+        "get": ApiOperation(
+            "Get a human task as a task of its workflow", permission=can_view_human_task, reply=shapes.TASK
+        ),
+    }
+
     def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         return Json(wire_task(find_human_task(task_id)))
 
 
 class HumanTaskClaim(ConductorView):
     """POST /api/human/tasks/{taskId}/claim: the caller claims a task in their own name."""
+
+    operations = {
+        "post": ApiOperation(
+            "Claim a human task", permission=can_complete_human_task, reply=shapes.HUMAN_TASK, query=CLAIM_QUERY
+        ),
+    }
 
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         overrides = request.query.flag("overrideAssignment", default=False)
@@ -127,6 +165,15 @@ class HumanTaskClaim(ConductorView):
 class HumanTaskExternalClaim(ConductorView):
     """POST /api/human/tasks/{taskId}/externalUser/{userId}: the caller claims a task for a user of their own."""
 
+    operations = {
+        "post": ApiOperation(
+            "Claim a human task for an external user",
+            permission=can_complete_human_task,
+            reply=shapes.HUMAN_TASK,
+            query=CLAIM_QUERY,
+        ),
+    }
+
     def post(self, request: ConductorRequest, task_id: str, user_id: str) -> HttpResponse:
         if not user_id.strip() or len(user_id) > 255:
             raise Invalid("The id of an external user has from 1 to 255 characters.")
@@ -139,6 +186,10 @@ class HumanTaskExternalClaim(ConductorView):
 class HumanTaskRelease(ConductorView):
     """POST /api/human/tasks/{taskId}/release: a claimed task waits for its assignee again."""
 
+    operations = {
+        "post": ApiOperation("Release a claimed human task", permission=can_complete_human_task, reply=EMPTY_REPLY),
+    }
+
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         human_tasks.release_task(find_open_human_task(task_id).task_id, request.actor.name)
         return EmptyOk()
@@ -146,6 +197,12 @@ class HumanTaskRelease(ConductorView):
 
 class HumanTaskReassign(ConductorView):
     """POST /api/human/tasks/{taskId}/reassign: replace the assignments and release the task."""
+
+    operations = {
+        "post": ApiOperation(
+            "Reassign a human task", permission=can_complete_human_task, reply=EMPTY_REPLY, body=ArrayOf(ASSIGNMENT)
+        ),
+    }
 
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         assignees = parse_assignments(request_body.read_objects(request))
@@ -155,6 +212,15 @@ class HumanTaskReassign(ConductorView):
 
 class HumanTaskSkip(ConductorView):
     """POST /api/human/tasks/{taskId}/skip: the next of the assignments."""
+
+    operations = {
+        "post": ApiOperation(
+            "Skip an assignment of a human task",
+            permission=can_complete_human_task,
+            reply=EMPTY_REPLY,
+            query=REASON_QUERY,
+        ),
+    }
 
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         human_tasks.skip_assignment(
@@ -166,12 +232,32 @@ class HumanTaskSkip(ConductorView):
 class HumanTaskUpdate(ConductorView):
     """POST /api/human/tasks/{taskId}/update: save an output, and complete the task where `complete` is true."""
 
+    operations = {
+        "post": ApiOperation(
+            "Save the output of a human task, or complete it",
+            permission=can_complete_human_task,
+            reply=EMPTY_REPLY,
+            body=read_mapping,
+            query=COMPLETE_QUERY,
+        ),
+    }
+
     def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         return update_output(request, find_open_human_task(task_id))
 
 
 class HumanTaskUpdateByReference(ConductorView):
     """POST /api/human/tasks/update/taskRef: the same for the open task with a reference in a workflow."""
+
+    operations = {
+        "post": ApiOperation(
+            "Save the output of a human task by its reference, or complete it",
+            permission=can_complete_human_task_in_query,
+            reply=EMPTY_REPLY,
+            body=read_mapping,
+            query=COMPLETE_QUERY | {"workflowId!": str, "taskRefName!": str, "iteration": int},
+        ),
+    }
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         run_id, ref = request.query.required("workflowId"), request.query.required("taskRefName")
@@ -194,12 +280,29 @@ def update_output(request: ConductorRequest, attempt: Attempt) -> HttpResponse:
 class HumanTaskRecords(ConductorView):
     """DELETE /api/human/tasks/delete: delete the records of tasks whose workflow is gone."""
 
+    operations = {
+        "delete": ApiOperation(
+            "Delete records of human tasks whose workflow is gone",
+            permission=ADMINISTRATORS_ONLY,
+            reply=EMPTY_REPLY,
+            body=texts,
+        ),
+    }
+
     def delete(self, request: ConductorRequest) -> HttpResponse:
         return nothing_to_delete(request_body.read_texts(request))
 
 
 class HumanTaskRecord(ConductorView):
     """DELETE /api/human/tasks/delete/{taskId}: the same for one."""
+
+    operations = {
+        "delete": ApiOperation(
+            "Delete the record of a human task whose workflow is gone",
+            permission=ADMINISTRATORS_ONLY,
+            reply=EMPTY_REPLY,
+        ),
+    }
 
     def delete(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         return nothing_to_delete([task_id])

@@ -2,16 +2,25 @@
 
 from django.http import HttpResponse
 
+from ....core.document.checks.values import texts
 from ....engine import labels
 from ....insight.execution import find_run
 from ....models import RunLabel
 from .. import request_body
+from ..api_operation import ApiOperation
+from ..permissions import can_control_run, can_view_run
 from ..replies import Json
 from ..view import ConductorRequest, ConductorView
 
 
 class WorkflowLabels(ConductorView):
     """GET, PUT, DELETE /api/workflow/{workflowId}/labels: shown, some more, some less; the labels as they are then."""
+
+    operations = {
+        "get": ApiOperation("List the labels of a workflow", permission=can_view_run, reply=texts),
+        "put": ApiOperation("Add labels to a workflow", permission=can_control_run, reply=texts, body=texts),
+        "delete": ApiOperation("Remove labels from a workflow", permission=can_control_run, reply=texts, body=texts),
+    }
 
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         return _labels_of(find_run(workflow).pk)

@@ -3,12 +3,18 @@
 from django.http import HttpResponse
 
 from ....engine import removals, runs, skip_and_jump
+from ..api_operation import EMPTY_REPLY, REMOVAL_QUERY, ApiOperation
+from ..permissions import can_control_run, can_remove_run
 from ..replies import EmptyOk
 from ..view import ConductorRequest, ConductorView
 
 
 class Decide(ConductorView):
     """PUT /api/workflow/decide/{workflowId}: look again what is to be done next."""
+
+    operations = {
+        "put": ApiOperation("Reevaluate a workflow", permission=can_control_run, reply=EMPTY_REPLY),
+    }
 
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         skip_and_jump.reevaluate_run(workflow, request.actor.name)
@@ -18,6 +24,10 @@ class Decide(ConductorView):
 class Pause(ConductorView):
     """PUT /api/workflow/{workflowId}/pause: schedule nothing new."""
 
+    operations = {
+        "put": ApiOperation("Pause a workflow", permission=can_control_run, reply=EMPTY_REPLY),
+    }
+
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         runs.pause_run(workflow, request.actor.name)
         return EmptyOk()
@@ -25,6 +35,10 @@ class Pause(ConductorView):
 
 class Resume(ConductorView):
     """PUT /api/workflow/{workflowId}/resume: go on after a pause."""
+
+    operations = {
+        "put": ApiOperation("Resume a workflow", permission=can_control_run, reply=EMPTY_REPLY),
+    }
 
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         runs.resume_run(workflow, request.actor.name)
@@ -36,6 +50,10 @@ class Remove(ConductorView):
 
     Its sub-workflows stay, unless `cascade` says that they go with it.
     """
+
+    operations = {
+        "delete": ApiOperation("Remove a workflow", permission=can_remove_run, reply=EMPTY_REPLY, query=REMOVAL_QUERY),
+    }
 
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)

@@ -6,8 +6,12 @@ from django.http import HttpResponse, StreamingHttpResponse
 
 from .... import blob_storage, conf
 from ....access.signed_links import sign_link, verify_link
+from ....core.document.checks.values import read_mapping
 from ....core.errors import Invalid
 from ....engine import payloads
+from ..api_operation import EMPTY_REPLY, LINK_QUERY, ApiOperation
+from ..openapi import tables as shapes
+from ..permission_rules import ALLOW_ALL
 from ..replies import EmptyOk, Json
 from ..uploads import receive_body
 from ..view import ConductorRequest, ConductorView
@@ -27,6 +31,16 @@ class PayloadLocation(ConductorView):
     The address is good for a while and carries its own permission; to write, the path in the reply is a new one.
     """
 
+    operations = {
+        # A path that nobody else is told is the key to what is kept there.
+        "get": ApiOperation(
+            "Get the address to upload or download a payload",
+            permission=ALLOW_ALL,
+            reply=shapes.LOCATION,
+            query={"path!": str, "operation!": str, "payloadType!": str},
+        ),
+    }
+
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
         path, operation = (
@@ -44,6 +58,11 @@ class PayloadLocation(ConductorView):
 
 class PayloadContent(ConductorView):
     """PUT, GET /api/payloads/{path}: the bytes of a payload, at an address that was handed out for this."""
+
+    operations = {
+        "put": ApiOperation("Upload a payload", reply=EMPTY_REPLY, body=read_mapping, query=LINK_QUERY),
+        "get": ApiOperation("Download a payload", reply=read_mapping, query=LINK_QUERY),
+    }
 
     needs_login = False
 

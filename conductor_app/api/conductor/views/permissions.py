@@ -6,10 +6,15 @@ from django.http import HttpResponse
 from ....access.access_types import RIGHT_BY_NAME, SYSTEM_ROLES
 from ....access.creator_access import creator_accesses
 from ....access.roles import role_group
+from ....core.document.checks.values import read_mapping
 from ....engine.access import grants, roles
 from ....engine.access.subjects import find_subject
 from ....models import Grant
 from .. import request_body
+from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf, ArraysByKey
+from ..openapi import tables as shapes
+from ..permission_rules import ADMINISTRATORS_ONLY, ALLOW_ALL
+from ..permissions import can_view_users
 from ..replies import EmptyOk, Json
 from ..serializers import access as wire
 from ..view import ConductorRequest, ConductorView
@@ -17,6 +22,16 @@ from ..view import ConductorRequest, ConductorView
 
 class Authorizations(ConductorView):
     """POST, DELETE /api/auth/authorization: grant accesses to a target, take them back."""
+
+    operations = {
+        "post": ApiOperation(
+            "Grant permissions for a target",
+            permission=ADMINISTRATORS_ONLY,
+            reply=EMPTY_REPLY,
+            body=shapes.AUTHORIZATION,
+        ),
+        "delete": ApiOperation("Revoke permissions for a target", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
+    }
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         grants.grant(*parse_authorization(request_body.read_object(request)), by=request.actor.name)
@@ -38,6 +53,14 @@ def parse_authorization(document: dict) -> tuple:
 class TargetPermissions(ConductorView):
     """GET /api/auth/authorization/{type}/{id}: who was granted what on this target, and its creator."""
 
+    operations = {
+        "get": ApiOperation(
+            "List the permissions that are granted for a target",
+            permission=can_view_users,
+            reply=ArraysByKey(shapes.REFERENCE),
+        ),
+    }
+
     def get(self, request: ConductorRequest, kind: str, id: str) -> HttpResponse:
         target_type, target_id = wire.read_target({"type": kind, "id": id})
         rows = Grant.objects.filter(target_type=target_type, target_id=target_id)
@@ -54,6 +77,11 @@ def all_roles():
 class RoleList(ConductorView):
     """GET, POST /api/roles: all roles, a new one."""
 
+    operations = {
+        "get": ApiOperation("List all roles", permission=ALLOW_ALL, reply=ArrayOf(shapes.ROLE)),
+        "post": ApiOperation("Create a role", permission=ADMINISTRATORS_ONLY, reply=shapes.ROLE, body=shapes.NEW_ROLE),
+    }
+
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json([wire.role_document(row) for row in all_roles()])
 
@@ -67,6 +95,10 @@ class RoleList(ConductorView):
 class SystemRoles(ConductorView):
     """GET /api/roles/system: the roles that every server has, by name."""
 
+    operations = {
+        "get": ApiOperation("List the built-in roles", permission=ALLOW_ALL, reply=read_mapping),
+    }
+
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = all_roles().filter(facts__role__in=SYSTEM_ROLES)
         return Json({row.facts.role: wire.role_document(row) for row in rows})
@@ -75,12 +107,20 @@ class SystemRoles(ConductorView):
 class CustomRoles(ConductorView):
     """GET /api/roles/custom: the roles that were made here."""
 
+    operations = {
+        "get": ApiOperation("List the custom roles", permission=ALLOW_ALL, reply=ArrayOf(shapes.ROLE)),
+    }
+
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json([wire.role_document(row) for row in all_roles().exclude(facts__role__in=SYSTEM_ROLES)])
 
 
 class AvailablePermissions(ConductorView):
     """GET /api/roles/permissions: what a role can be made of, by name."""
+
+    operations = {
+        "get": ApiOperation("List the permissions that a role can contain", permission=ALLOW_ALL, reply=read_mapping),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json({
@@ -90,6 +130,12 @@ class AvailablePermissions(ConductorView):
 
 class RoleOne(ConductorView):
     """GET, PUT, DELETE /api/roles/{name}: one role."""
+
+    operations = {
+        "get": ApiOperation("Get a role", permission=ALLOW_ALL, reply=shapes.ROLE),
+        "put": ApiOperation("Update a role", permission=ADMINISTRATORS_ONLY, reply=shapes.ROLE, body=shapes.NEW_ROLE),
+        "delete": ApiOperation("Delete a role", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
+    }
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         return Json(wire.role_document(role_group(name)))

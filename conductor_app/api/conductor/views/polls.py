@@ -5,6 +5,9 @@ from django.http import HttpResponse
 from ....core.errors import Invalid
 from ....engine.tasks import claim_tasks
 from ...disconnect_check import disconnect_check
+from ..api_operation import POLL_QUERY, ApiOperation, ArrayOf
+from ..openapi import tables as shapes
+from ..permissions import can_poll
 from ..replies import Json, NoContent
 from ..serializers.tasks import claimed_task_document, claimed_task_documents
 from ..view import ConductorRequest, ConductorView
@@ -18,6 +21,15 @@ MAX_TASKS = 1000
 
 class BatchPoll(ConductorView):
     """GET /api/tasks/poll/batch/{taskType}: a list of tasks for a worker, `[]` when there are none."""
+
+    operations = {
+        "get": ApiOperation(
+            "Poll for several tasks",
+            permission=can_poll,
+            reply=ArrayOf(shapes.TASK),
+            query=POLL_QUERY | {"count": int, "timeout": int},
+        ),
+    }
 
     def get(self, request: ConductorRequest, task_type: str) -> HttpResponse:
         query = request.query
@@ -39,6 +51,12 @@ class BatchPoll(ConductorView):
 
 class Poll(ConductorView):
     """GET /api/tasks/poll/{taskType}: one task for a worker, or 204."""
+
+    operations = {
+        "get": ApiOperation(
+            "Poll for one task", permission=can_poll, reply=shapes.TASK, query=POLL_QUERY, can_be_empty=True
+        ),
+    }
 
     def get(self, request: ConductorRequest, task_type: str) -> HttpResponse:
         worker, domain = request.query.text("workerid"), request.query.text("domain")[:MAX_DOMAIN_LENGTH]

@@ -8,8 +8,13 @@ from django.http import HttpResponse
 from ....access.access_types import READ, TASK_DEF
 from ....access.conductor_auth import Actor
 from ....access.permissions import filter_readable
+from ....core.document.checks.values import IntegerOf, MapOf, read_mapping
 from ....core.step_types.queued import queue_name
 from ....models import Attempt, Poller
+from ..api_operation import QUEUE_QUERY, TASK_TYPE_QUERY, ApiOperation, ArrayOf
+from ..openapi import tables as shapes
+from ..permission_rules import ALLOW_ALL
+from ..permissions import can_view_queue
 from ..replies import Json
 from ..view import ConductorRequest, ConductorView
 
@@ -32,6 +37,12 @@ def can_view_type(actor: Actor, task_type: str) -> bool:
 class QueueSizes(ConductorView):
     """GET /api/tasks/queue/sizes: how much waits of each task type that is asked for."""
 
+    operations = {
+        "get": ApiOperation(
+            "Get the sizes of task queues", permission=can_view_queue, reply=MapOf(IntegerOf()), query=TASK_TYPE_QUERY
+        ),
+    }
+
     def get(self, request: ConductorRequest) -> HttpResponse:
         request.query.required("taskType")
         size_by_queue = queue_sizes()
@@ -40,6 +51,15 @@ class QueueSizes(ConductorView):
 
 class QueueSize(ConductorView):
     """GET /api/tasks/queue/size: how much waits of one task type, in one domain, isolation group and name space."""
+
+    operations = {
+        "get": ApiOperation(
+            "Get the size of a task queue",
+            permission=can_view_queue,
+            reply=IntegerOf(),
+            query=TASK_TYPE_QUERY | QUEUE_QUERY,
+        ),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
@@ -50,12 +70,20 @@ class QueueSize(ConductorView):
 class AllQueues(ConductorView):
     """GET /api/tasks/queue/all: how much waits in each queue."""
 
+    operations = {
+        "get": ApiOperation("Get the sizes of all task queues", permission=ALLOW_ALL, reply=MapOf(IntegerOf())),
+    }
+
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(readable_queue_sizes(request.actor))
 
 
 class AllQueuesInDetail(ConductorView):
     """GET /api/tasks/queue/all/verbose: the same by shard, of which there is one; a poll takes a task off its queue."""
+
+    operations = {
+        "get": ApiOperation("Get the sizes of all task queues by shard", permission=ALLOW_ALL, reply=read_mapping),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(
@@ -66,12 +94,27 @@ class AllQueuesInDetail(ConductorView):
 class PollData(ConductorView):
     """GET /api/tasks/queue/polldata: who polls one task type, and when last."""
 
+    operations = {
+        "get": ApiOperation(
+            "Get the latest polls for a task type",
+            permission=can_view_queue,
+            reply=ArrayOf(shapes.POLL_DATA),
+            query=TASK_TYPE_QUERY,
+        ),
+    }
+
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(_poll_data(Poller.objects.filter(task_type=request.query.required("taskType"))))
 
 
 class AllPollData(ConductorView):
     """GET /api/tasks/queue/polldata/all: who polls what, and when last."""
+
+    operations = {
+        "get": ApiOperation(
+            "Get the latest polls for all task types", permission=ALLOW_ALL, reply=ArrayOf(shapes.POLL_DATA)
+        ),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(_poll_data(filter_readable(request.actor, Poller.objects.all(), TASK_DEF, "task_type")))

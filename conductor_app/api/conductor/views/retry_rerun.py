@@ -7,13 +7,24 @@ from ....core.states import RUN
 from ....engine import runs
 from ....insight.execution import find_run
 from .. import request_body
+from ..api_operation import NO_CONTENT, PLAIN_TEXT, ApiOperation
+from ..permissions import can_control_run
 from ..replies import NoContent, PlainText
-from ..serializers.reruns import parse_rerun_request
+from ..serializers.reruns import RERUN_REQUEST, parse_rerun_request
 from ..view import ConductorRequest, ConductorView
 
 
 class RetryWorkflow(ConductorView):
     """POST /api/workflow/{workflowId}/retry: try again what failed."""
+
+    operations = {
+        "post": ApiOperation(
+            "Retry the failed tasks of a workflow",
+            permission=can_control_run,
+            reply=NO_CONTENT,
+            query={"resumeSubworkflowTasks": bool},
+        ),
+    }
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         require_ended(workflow)
@@ -25,6 +36,12 @@ class RetryWorkflow(ConductorView):
 class Restart(ConductorView):
     """POST /api/workflow/{workflowId}/restart: begin anew, with the newest definitions where that is asked for."""
 
+    operations = {
+        "post": ApiOperation(
+            "Restart a workflow", permission=can_control_run, reply=NO_CONTENT, query={"useLatestDefinitions": bool}
+        ),
+    }
+
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         with_latest = request.query.flag("useLatestDefinitions", False)
         runs.restart(workflow, request.actor.name, latest_definitions=with_latest)
@@ -33,6 +50,15 @@ class Restart(ConductorView):
 
 class RerunWorkflow(ConductorView):
     """POST /api/workflow/{workflowId}/rerun: go on from one of the tasks, or from the start."""
+
+    operations = {
+        "post": ApiOperation(
+            "Rerun a workflow from a task or from its start",
+            permission=can_control_run,
+            reply=PLAIN_TEXT,
+            body=RERUN_REQUEST,
+        ),
+    }
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         rerun_request = parse_rerun_request(request_body.read_object(request))

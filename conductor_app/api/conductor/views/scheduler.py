@@ -5,8 +5,13 @@ from django.http import HttpResponse
 from .... import clock
 from ....access.access_types import SCHEDULE
 from ....access.permissions import filter_readable
+from ....core.document.checks.values import IntegerOf, ListOf, read_mapping
 from ....core.errors import Invalid
 from ....engine import schedules
+from ..api_operation import PAGE_QUERY, PLAIN_TEXT, ApiOperation
+from ..openapi import tables as shapes
+from ..permission_rules import ADMINISTRATORS_ONLY, ALLOW_ALL
+from ..permissions import can_run_schedule
 from ..query_parameters import QueryParameters
 from ..replies import Json, PlainText
 from ..schedule_search import find_executions, order_rows
@@ -22,6 +27,21 @@ DONE_REPLY = {"status": "done"}
 
 class NextFewSchedules(ConductorView):
     """GET /api/scheduler/nextFewSchedules: the next moments at which a cron expression is true."""
+
+    operations = {
+        "get": ApiOperation(
+            "List the next start times of a cron expression",
+            permission=ALLOW_ALL,
+            reply=ListOf(IntegerOf(64)),
+            query={
+                "cronExpression!": str,
+                "zoneId": str,
+                "limit": int,
+                "scheduleStartTime": int,
+                "scheduleEndTime": int,
+            },
+        ),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
@@ -43,12 +63,27 @@ def parse_time(query: QueryParameters, name: str) -> int | None:
 class ScheduleRun(ConductorView):
     """POST /api/scheduler/schedules/{name}/run: start the schedule's workflow now; its id."""
 
+    operations = {
+        "post": ApiOperation(
+            "Run a schedule now", permission=can_run_schedule, reply=PLAIN_TEXT, query={"reason": str}
+        ),
+    }
+
     def post(self, request: ConductorRequest, name: str) -> HttpResponse:
         return PlainText(schedules.run_now(name, request.actor.name, request.query.text("reason")))
 
 
 class ScheduleBackfill(ConductorView):
     """POST /api/scheduler/schedules/{name}/backfill: run what the schedule has missed in a span that is past."""
+
+    operations = {
+        "post": ApiOperation(
+            "Start the runs that a schedule missed",
+            permission=can_run_schedule,
+            reply=shapes.BACKFILL,
+            query={"startTime!": int, "endTime": int, "reason": str},
+        ),
+    }
 
     def post(self, request: ConductorRequest, name: str) -> HttpResponse:
         query = request.query
@@ -62,6 +97,15 @@ class ScheduleBackfill(ConductorView):
 class ExecutionSearch(ConductorView):
     """GET /api/scheduler/search/executions: a page of what schedules came to."""
 
+    operations = {
+        "get": ApiOperation(
+            "Search the starts of schedules",
+            permission=ALLOW_ALL,
+            reply=shapes.EXECUTION_PAGE,
+            query=PAGE_QUERY | {"query": str},
+        ),
+    }
+
     def get(self, request: ConductorRequest) -> HttpResponse:
         query = request.query
         rows = filter_readable(request.actor, find_executions(query.text("query")), SCHEDULE, "schedule_name")
@@ -71,6 +115,11 @@ class ExecutionSearch(ConductorView):
 
 class SchedulerPause(ConductorView):
     """GET, POST /api/scheduler/admin/pause: let no schedule fire."""
+
+    operations = {
+        "get": ApiOperation("Pause all schedules", permission=ADMINISTRATORS_ONLY, reply=read_mapping),
+        "post": ApiOperation("Pause all schedules with POST", permission=ADMINISTRATORS_ONLY, reply=read_mapping),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         schedules.pause_all(request.actor.name)
@@ -83,6 +132,11 @@ class SchedulerPause(ConductorView):
 class SchedulerResume(ConductorView):
     """GET, POST /api/scheduler/admin/resume: let schedules fire again."""
 
+    operations = {
+        "get": ApiOperation("Resume all schedules", permission=ADMINISTRATORS_ONLY, reply=read_mapping),
+        "post": ApiOperation("Resume all schedules with POST", permission=ADMINISTRATORS_ONLY, reply=read_mapping),
+    }
+
     def get(self, request: ConductorRequest) -> HttpResponse:
         schedules.resume_all(request.actor.name)
         return Json(DONE_REPLY)
@@ -93,6 +147,12 @@ class SchedulerResume(ConductorView):
 
 class SchedulerRequeue(ConductorView):
     """GET /api/scheduler/admin/requeue: give a next moment to schedules that have lost theirs."""
+
+    operations = {
+        "get": ApiOperation(
+            "Repair schedules without a next start time", permission=ADMINISTRATORS_ONLY, reply=read_mapping
+        ),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         number, names = schedules.repair_schedules(request.actor.name)

@@ -5,15 +5,26 @@ from django.http import HttpResponse
 
 from ....access.access_types import SCHEDULE
 from ....access.permissions import filter_readable
+from ....core.document.checks.values import texts
 from ....core.errors import NotFound, RequestRefused
 from ....engine import schedules
 from ....models import Schedule
 from .. import request_body
+from ..api_operation import EMPTY_REPLY, PAGE_QUERY, ApiOperation, ArrayOf
+from ..openapi import tables as shapes
+from ..permission_rules import ALLOW_ALL
+from ..permissions import (
+    can_delete_schedule,
+    can_save_schedule,
+    can_update_schedule,
+    can_update_schedules,
+    can_view_schedule,
+)
 from ..query_parameters import QueryParameters
 from ..replies import EmptyOk, Json
 from ..schedule_search import order_rows
 from ..serializers.schedules import parse_schedule, wire_schedule
-from ..serializers.tags import read_tags, subtract_tags
+from ..serializers.tags import TAG, read_tags, subtract_tags
 from ..view import ConductorRequest, ConductorView
 
 SORT_COLUMNS = {"name": "name", "workflowName": "workflow_name", "createTime": "created_at",
@@ -44,6 +55,15 @@ def parse_page(query: QueryParameters) -> slice:
 class Schedules(ConductorView):
     """GET, POST /api/scheduler/schedules: all schedules, or those of a workflow; a new or changed one."""
 
+    operations = {
+        "get": ApiOperation(
+            "List all schedules", permission=ALLOW_ALL, reply=ArrayOf(shapes.SCHEDULE), query={"workflowName": str}
+        ),
+        "post": ApiOperation(
+            "Create or update a schedule", permission=can_save_schedule, reply=shapes.SCHEDULE, body=shapes.SCHEDULE
+        ),
+    }
+
     def get(self, request: ConductorRequest) -> HttpResponse:
         workflow, rows = request.query.text("workflowName"), readable_schedules(request).order_by("name")
         return Json([wire_schedule(row) for row in (rows.filter(workflow_name=workflow) if workflow else rows)])
@@ -58,6 +78,15 @@ class Schedules(ConductorView):
 
 class ScheduleSearch(ConductorView):
     """GET /api/scheduler/schedules/search: a page of schedules, by workflow, part of the name, and whether paused."""
+
+    operations = {
+        "get": ApiOperation(
+            "Search schedules",
+            permission=ALLOW_ALL,
+            reply=shapes.SCHEDULE_PAGE,
+            query=PAGE_QUERY | {"workflowName": str, "scheduleName": str, "paused": bool},
+        ),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         query, rows = request.query, readable_schedules(request)
@@ -74,6 +103,11 @@ class ScheduleSearch(ConductorView):
 class ScheduleOne(ConductorView):
     """GET, DELETE /api/scheduler/schedules/{name}: show a schedule, forget it."""
 
+    operations = {
+        "get": ApiOperation("Get a schedule", permission=can_view_schedule, reply=shapes.SCHEDULE),
+        "delete": ApiOperation("Delete a schedule", permission=can_delete_schedule, reply=EMPTY_REPLY),
+    }
+
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         return Json(wire_schedule(find_schedule(name)))
 
@@ -84,6 +118,15 @@ class ScheduleOne(ConductorView):
 
 class SchedulePause(ConductorView):
     """GET, PUT /api/scheduler/schedules/{name}/pause: let it fire no more. Each client knows one of the verbs."""
+
+    operations = {
+        "get": ApiOperation(
+            "Pause a schedule with GET", permission=can_update_schedule, reply=EMPTY_REPLY, query={"reason": str}
+        ),
+        "put": ApiOperation(
+            "Pause a schedule", permission=can_update_schedule, reply=EMPTY_REPLY, query={"reason": str}
+        ),
+    }
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         schedules.pause_schedule(name, request.actor.name, request.query.text("reason"))
@@ -96,6 +139,11 @@ class SchedulePause(ConductorView):
 class ScheduleResume(ConductorView):
     """GET, PUT /api/scheduler/schedules/{name}/resume: let it fire again, from now on."""
 
+    operations = {
+        "get": ApiOperation("Resume a schedule with GET", permission=can_update_schedule, reply=EMPTY_REPLY),
+        "put": ApiOperation("Resume a schedule", permission=can_update_schedule, reply=EMPTY_REPLY),
+    }
+
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         schedules.resume_schedule(name, request.actor.name)
         return EmptyOk()
@@ -107,6 +155,10 @@ class ScheduleResume(ConductorView):
 class SchedulesPause(ConductorView):
     """PUT /api/scheduler/bulk/pause: the same for several."""
 
+    operations = {
+        "put": ApiOperation("Pause several schedules", permission=can_update_schedules, reply=shapes.BULK, body=texts),
+    }
+
     def put(self, request: ConductorRequest) -> HttpResponse:
         return Json(
             apply_to_each(
@@ -117,6 +169,10 @@ class SchedulesPause(ConductorView):
 
 class SchedulesResume(ConductorView):
     """PUT /api/scheduler/bulk/resume: the same for several."""
+
+    operations = {
+        "put": ApiOperation("Resume several schedules", permission=can_update_schedules, reply=shapes.BULK, body=texts),
+    }
 
     def put(self, request: ConductorRequest) -> HttpResponse:
         return Json(
@@ -141,6 +197,14 @@ def apply_to_each(names: list[str], command) -> dict[str, object]:
 class ScheduleTags(ConductorView):
     """GET, PUT, DELETE /api/scheduler/schedules/{name}/tags: shown, replaced, taken off."""
 
+    operations = {
+        "get": ApiOperation("List the tags of a schedule", permission=can_view_schedule, reply=ArrayOf(TAG)),
+        "put": ApiOperation(
+            "Set the tags of a schedule", permission=can_update_schedule, reply=EMPTY_REPLY, body=ArrayOf(TAG)
+        ),
+        "delete": ApiOperation("Remove tags from a schedule", permission=can_update_schedule, reply=EMPTY_REPLY),
+    }
+
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         return Json(find_schedule(name).tags)
 
@@ -155,6 +219,12 @@ class ScheduleTags(ConductorView):
 
 class SchedulesByTag(ConductorView):
     """GET /api/scheduler/schedules/tags: the schedules that carry a tag, written `key` or `key:value`."""
+
+    operations = {
+        "get": ApiOperation(
+            "List schedules with a tag", permission=ALLOW_ALL, reply=ArrayOf(shapes.SCHEDULE), query={"tag!": str}
+        ),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         key, colon, value = request.query.text("tag").partition(":")

@@ -4,10 +4,14 @@ from django.http import HttpResponse
 
 from ....access.access_types import SCHEMA
 from ....access.permissions import filter_readable
+from ....core.document.checks.field_specs import SCHEMA as SCHEMA_FIELDS
 from ....core.errors import Invalid, ValidationError, ValidationFailed
 from ....engine import schemas
 from ....models import SchemaDefinition
 from .. import request_body
+from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
+from ..permission_rules import ALLOW_ALL
+from ..permissions import can_delete_schema, can_save_schemas, can_view_schema
 from ..query_parameters import parse_integer
 from ..replies import EmptyOk, Json
 from ..serializers.definitions import schema_document, short_schema_document
@@ -20,6 +24,19 @@ class Schemas(ConductorView):
 
     One client sends an object, others a list.
     """
+
+    operations = {
+        "get": ApiOperation(
+            "List all schemas", permission=ALLOW_ALL, reply=ArrayOf(SCHEMA_FIELDS), query={"short": bool}
+        ),
+        "post": ApiOperation(
+            "Create or update schemas",
+            permission=can_save_schemas,
+            reply=EMPTY_REPLY,
+            body=ArrayOf(SCHEMA_FIELDS),
+            query={"newVersion": bool},
+        ),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = filter_readable(request.actor, SchemaDefinition.objects.order_by("name", "version"), SCHEMA)
@@ -43,6 +60,11 @@ class Schemas(ConductorView):
 class SchemaNewest(ConductorView):
     """GET, DELETE /api/schema/{name}: the newest version shown, all versions forgotten."""
 
+    operations = {
+        "get": ApiOperation("Get the latest version of a schema", permission=can_view_schema, reply=SCHEMA_FIELDS),
+        "delete": ApiOperation("Delete all versions of a schema", permission=can_delete_schema, reply=EMPTY_REPLY),
+    }
+
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         return Json(schema_document(schemas.find_schema(name)))
 
@@ -53,6 +75,11 @@ class SchemaNewest(ConductorView):
 
 class SchemaOne(ConductorView):
     """GET, DELETE /api/schema/{name}/{version}: one version."""
+
+    operations = {
+        "get": ApiOperation("Get a schema", permission=can_view_schema, reply=SCHEMA_FIELDS),
+        "delete": ApiOperation("Delete a version of a schema", permission=can_delete_schema, reply=EMPTY_REPLY),
+    }
 
     def get(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
         return Json(schema_document(schemas.find_schema(name, parse_integer(version, "version"))))

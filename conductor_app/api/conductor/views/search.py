@@ -7,6 +7,9 @@ from ....insight.search.by_tasks import runs_of_tasks
 from ....insight.search.summaries import attempt_lines, run_lines
 from ....models import Run
 from ....models.snapshots import read_snapshot
+from ..api_operation import RUN_SEARCH_QUERY, SEARCH_QUERY, ApiOperation
+from ..openapi import tables as shapes
+from ..permission_rules import ALLOW_ALL
 from ..replies import Json
 from ..search import parse_task_search, parse_workflow_search
 from ..serializers.summaries import task_summary_document, workflow_summary_document
@@ -15,6 +18,13 @@ from ..view import ConductorRequest, ConductorView
 
 class WorkflowSearch(ConductorView):
     """GET /api/workflow/search: workflows as summaries."""
+
+    operations = {
+        # Searches find what may be read.
+        "get": ApiOperation(
+            "Search workflows", permission=ALLOW_ALL, reply=shapes.WORKFLOW_SUMMARY_PAGE, query=RUN_SEARCH_QUERY
+        ),
+    }
 
     @read_snapshot()
     def get(self, request: ConductorRequest) -> HttpResponse:
@@ -26,6 +36,15 @@ class WorkflowSearch(ConductorView):
 class WorkflowSearchV2(ConductorView):
     """GET /api/workflow/search-v2: workflows without their tasks."""
 
+    operations = {
+        "get": ApiOperation(
+            "Search workflows and get them in full",
+            permission=ALLOW_ALL,
+            reply=shapes.WORKFLOW_PAGE,
+            query=RUN_SEARCH_QUERY,
+        ),
+    }
+
     @read_snapshot()
     def get(self, request: ConductorRequest) -> HttpResponse:
         search_request = parse_workflow_search(request.query, request.actor)
@@ -35,6 +54,15 @@ class WorkflowSearchV2(ConductorView):
 
 class WorkflowSearchByTasks(ConductorView):
     """GET /api/workflow/search-by-tasks: the workflows of the tasks that are found, as summaries."""
+
+    operations = {
+        "get": ApiOperation(
+            "Search workflows by their tasks",
+            permission=ALLOW_ALL,
+            reply=shapes.WORKFLOW_SUMMARY_PAGE,
+            query=SEARCH_QUERY,
+        ),
+    }
 
     @read_snapshot()
     def get(self, request: ConductorRequest) -> HttpResponse:
@@ -46,6 +74,15 @@ class WorkflowSearchByTasks(ConductorView):
 class WorkflowSearchByTasksV2(ConductorView):
     """GET /api/workflow/search-by-tasks-v2: the same without their tasks."""
 
+    operations = {
+        "get": ApiOperation(
+            "Search workflows by their tasks and get them in full",
+            permission=ALLOW_ALL,
+            reply=shapes.WORKFLOW_PAGE,
+            query=SEARCH_QUERY,
+        ),
+    }
+
     @read_snapshot()
     def get(self, request: ConductorRequest) -> HttpResponse:
         search_request = parse_task_search(request.query, request.actor, hit_field="run_id")
@@ -56,6 +93,10 @@ class WorkflowSearchByTasksV2(ConductorView):
 class TaskSearch(ConductorView):
     """GET /api/tasks/search: tasks as summaries."""
 
+    operations = {
+        "get": ApiOperation("Search tasks", permission=ALLOW_ALL, reply=shapes.TASK_SUMMARY_PAGE, query=SEARCH_QUERY),
+    }
+
     @read_snapshot()
     def get(self, request: ConductorRequest) -> HttpResponse:
         search_request = parse_task_search(request.query, request.actor)
@@ -65,6 +106,12 @@ class TaskSearch(ConductorView):
 
 class TaskSearchV2(ConductorView):
     """GET /api/tasks/search-v2: whole tasks."""
+
+    operations = {
+        "get": ApiOperation(
+            "Search tasks and get them in full", permission=ALLOW_ALL, reply=shapes.TASK_PAGE, query=SEARCH_QUERY
+        ),
+    }
 
     @read_snapshot()
     def get(self, request: ConductorRequest) -> HttpResponse:

@@ -5,11 +5,17 @@ from django.http import HttpResponse
 from ....access.access_types import READ, SECRET
 from ....access.permissions import filter_readable
 from ....access.secret_cache import clear_cache
+from ....core.document.checks.values import read_boolean, read_mapping, texts
 from ....engine import secrets_and_variables
 from ....models import Secret
 from .. import request_body
+from ..api_operation import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf
+from ..openapi import tables as shapes
+from ..permission_rules import ALLOW_ALL
+from ..permissions import can_delete_secret, can_save_secret, can_update_secret, can_view_secret
 from ..replies import EmptyOk, Json, PlainText
 from ..serializers.secrets import decode_text, wire_secret, wire_secret_with_tags
+from ..serializers.tags import TAG
 from ..view import ConductorRequest, ConductorView
 from .tags import NamedTags
 
@@ -19,6 +25,11 @@ FALSE_READS_AS_TRUE = ("node", "undici")
 
 class Secrets(ConductorView):
     """GET, POST /api/secrets: the names of all secrets. Each client knows one of the verbs."""
+
+    operations = {
+        "get": ApiOperation("List the names of secrets", permission=ALLOW_ALL, reply=texts),
+        "post": ApiOperation("List the names of secrets with POST", permission=ALLOW_ALL, reply=texts),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(
@@ -36,12 +47,22 @@ class Secrets(ConductorView):
 class SecretsInDetail(ConductorView):
     """GET /api/secrets/v2: names and moments of all secrets that are kept here."""
 
+    operations = {
+        "get": ApiOperation("List secrets with their timestamps", permission=ALLOW_ALL, reply=ArrayOf(shapes.SECRET)),
+    }
+
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json([wire_secret(row) for row in filter_readable(request.actor, list_secrets(), SECRET)])
 
 
 class SecretsWithTags(ConductorView):
     """GET /api/secrets-v2: names and tags of all secrets that are kept here."""
+
+    operations = {
+        "get": ApiOperation(
+            "List secrets with their tags", permission=ALLOW_ALL, reply=ArrayOf(shapes.SECRET_WITH_TAGS)
+        ),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json([wire_secret_with_tags(row) for row in filter_readable(request.actor, list_secrets(), SECRET)])
@@ -54,6 +75,14 @@ def list_secrets():
 
 class SecretOne(ConductorView):
     """GET, PUT, DELETE /api/secrets/{key}: tell a secret, keep it, forget it."""
+
+    operations = {
+        "get": ApiOperation("Get a secret", permission=can_view_secret, reply=PLAIN_TEXT),
+        "put": ApiOperation(
+            "Create or update a secret", permission=can_save_secret, reply=EMPTY_REPLY, body=PLAIN_TEXT
+        ),
+        "delete": ApiOperation("Delete a secret", permission=can_delete_secret, reply=EMPTY_REPLY),
+    }
 
     def get(self, request: ConductorRequest, key: str) -> HttpResponse:
         return PlainText(secrets_and_variables.read_secret(key, request.actor.name))
@@ -70,6 +99,10 @@ class SecretOne(ConductorView):
 class SecretExists(ConductorView):
     """GET /api/secrets/{key}/exists: whether there is such a secret."""
 
+    operations = {
+        "get": ApiOperation("Check whether a secret exists", permission=can_view_secret, reply=read_boolean),
+    }
+
     def get(self, request: ConductorRequest, key: str) -> HttpResponse:
         exists = secrets_and_variables.secret_exists(key)
         agent = request.META.get("HTTP_USER_AGENT", "").lower()
@@ -79,6 +112,14 @@ class SecretExists(ConductorView):
 class SecretTags(NamedTags):
     """GET, PUT, DELETE /api/secrets/{key}/tags: shown, replaced, taken off."""
 
+    operations = {
+        "get": ApiOperation("List the tags of a secret", permission=can_view_secret, reply=ArrayOf(TAG)),
+        "put": ApiOperation(
+            "Set the tags of a secret", permission=can_update_secret, reply=EMPTY_REPLY, body=ArrayOf(TAG)
+        ),
+        "delete": ApiOperation("Remove tags from a secret", permission=can_update_secret, reply=EMPTY_REPLY),
+    }
+
     model = Secret
 
     get, put, delete = NamedTags.get, NamedTags.put, NamedTags.delete
@@ -86,6 +127,10 @@ class SecretTags(NamedTags):
 
 class SecretCaches(ConductorView):
     """GET /api/secrets/clearLocalCache, /api/secrets/clearRedisCache: read secrets anew. There is one cache."""
+
+    operations = {
+        "get": ApiOperation("Clear the cache of secrets", permission=ALLOW_ALL, reply=read_mapping),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         clear_cache()

@@ -6,12 +6,19 @@ from importlib.metadata import PackageNotFoundError, version
 from django.http import HttpResponse
 
 from .... import conf
+from ..api_operation import PLAIN_TEXT, ApiOperation
+from ..openapi import tables as shapes
+from ..permission_rules import ALLOW_ALL
 from ..replies import Json, PlainText
 from ..view import ConductorRequest, ConductorView
 
 
 class ServerVersion(ConductorView):
     """GET /api/version: the version of this server."""
+
+    operations = {
+        "get": ApiOperation("Get the version of the server", reply=PLAIN_TEXT),
+    }
 
     needs_login = False
 
@@ -21,6 +28,10 @@ class ServerVersion(ConductorView):
 
 class Configuration(ConductorView):
     """GET /api/admin/config: what a client may know of the configuration, as text."""
+
+    operations = {
+        "get": ApiOperation("Get the configuration of the server", permission=ALLOW_ALL, reply=shapes.CONFIGURATION),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json({

@@ -2,10 +2,14 @@
 
 from django.http import HttpResponse
 
+from ....core.document.checks.values import read_mapping
 from ....core.errors import NotFound
 from ....core.reports import Report
 from ....engine.run_waits import signal_run, wait_for_run
 from .. import request_body
+from ..api_operation import EMPTY_REPLY, ApiOperation
+from ..openapi import tables as shapes
+from ..permissions import can_signal
 from ..replies import EmptyOk, Json
 from ..serializers.tasks import parse_outcome
 from ..serializers.waits import WaitRequest, parse_return_strategy, signal_response
@@ -17,6 +21,12 @@ DEFAULT_WAIT_MS = 5000
 class Signal(ConductorView):
     """POST /api/tasks/{workflowId}/{status}/signal: end the WAIT at which a workflow, or a child of it, stands."""
 
+    operations = {
+        "post": ApiOperation(
+            "Signal the task at which a workflow waits", permission=can_signal, reply=EMPTY_REPLY, body=read_mapping
+        ),
+    }
+
     def post(self, request: ConductorRequest, workflow_id: str, status: str) -> HttpResponse:
         send_signal(request, workflow_id, status)
         return EmptyOk()
@@ -24,6 +34,16 @@ class Signal(ConductorView):
 
 class SignalAndWait(ConductorView):
     """POST /api/tasks/{workflowId}/{status}/signal/sync: the same, and what the workflow comes to because of it."""
+
+    operations = {
+        "post": ApiOperation(
+            "Signal the task at which a workflow waits, and wait for what follows",
+            permission=can_signal,
+            reply=shapes.SIGNAL_RESPONSE,
+            body=read_mapping,
+            query={"returnStrategy": str, "timeoutMillis": int},
+        ),
+    }
 
     def post(self, request: ConductorRequest, workflow_id: str, status: str) -> HttpResponse:
         query = request.query

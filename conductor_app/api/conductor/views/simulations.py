@@ -4,9 +4,12 @@ from django.http import HttpResponse
 
 from ....engine.workflow_tests import test_workflow
 from .. import request_body
+from ..api_operation import ApiOperation
+from ..openapi import tables as shapes
+from ..permissions import can_start_workflow
 from ..replies import Json
 from ..serializers.requests import errors_under
-from ..serializers.simulations import parse_test_request
+from ..serializers.simulations import TEST_REQUEST, parse_test_request
 from ..view import ConductorRequest, ConductorView
 
 
@@ -16,6 +19,15 @@ class TestWorkflow(ConductorView):
     A list for a task is what its attempts come to, one after another, in all turns of a loop; a list for `ref__2` is
     for that turn. The test ends with the workflow, or at the first task for which nothing is written.
     """
+
+    operations = {
+        "post": ApiOperation(
+            "Simulate a workflow with mocked task results",
+            permission=can_start_workflow,
+            reply=shapes.WORKFLOW,
+            body=TEST_REQUEST,
+        ),
+    }
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         start_request, script = parse_test_request(request_body.read_object(request))

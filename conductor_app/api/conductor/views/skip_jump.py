@@ -2,13 +2,25 @@
 
 from django.http import HttpResponse
 
+from ....core.document.checks.values import read_mapping
 from ....engine import removals, skip_and_jump
 from ....engine.run_waits import WaitOutcome, wait_for_run
 from ....insight.execution import wire_run
 from .. import request_body
+from ..api_operation import EMPTY_REPLY, NO_CONTENT, REASON_QUERY, REMOVAL_QUERY, WAIT_QUERY, ApiOperation
+from ..openapi import tables as shapes
+from ..permissions import can_control_run, can_remove_run
 from ..replies import EmptyOk, Json, NoContent
 from ..serializers.requests import read_request
-from ..serializers.skip_jump import UPGRADE, check_upgrade, parse_skip_request, parse_state_update, step_reference
+from ..serializers.skip_jump import (
+    SKIP_REQUEST,
+    STATE_UPDATE,
+    UPGRADE,
+    check_upgrade,
+    parse_skip_request,
+    parse_state_update,
+    step_reference,
+)
 from ..serializers.waits import none_to_empty, signal_response
 from ..view import ConductorRequest, ConductorView
 from .executions import parse_wait
@@ -20,6 +32,16 @@ class Skip(ConductorView):
     Its task becomes SKIPPED, with the input and output that are sent. A fork is passed over with its branches and its
     join. `ref__2` names the second turn of the loop around it; without a turn it is the present one.
     """
+
+    operations = {
+        "put": ApiOperation(
+            "Skip a task that has not started",
+            permission=can_control_run,
+            reply=EMPTY_REPLY,
+            body=SKIP_REQUEST,
+            query={"skipTaskRequest": str, "taskReferenceName": str},
+        ),
+    }
 
     def put(self, request: ConductorRequest, workflow: str, ref: str) -> HttpResponse:
         input, output = parse_skip_request(request, request.query)
@@ -35,6 +57,16 @@ class Jump(ConductorView):
     What lies before it becomes SKIPPED; branches beside it go on.
     """
 
+    operations = {
+        "post": ApiOperation(
+            "Continue a workflow at a later task",
+            permission=can_control_run,
+            reply=EMPTY_REPLY,
+            body=read_mapping,
+            query={"taskReferenceName": str},
+        ),
+    }
+
     def post(self, request: ConductorRequest, workflow: str, ref: str) -> HttpResponse:
         inputs = request_body.read_object(request) if request_body.read_bytes(request) else {}
         skip_and_jump.jump_to_step(workflow, step_reference(ref, request.query), request.actor.name, input=inputs)
@@ -43,6 +75,12 @@ class Jump(ConductorView):
 
 class Variables(ConductorView):
     """POST /api/workflow/{workflowId}/variables: lay variables over the workflow's own; the workflow as it is then."""
+
+    operations = {
+        "post": ApiOperation(
+            "Update the variables of a workflow", permission=can_control_run, reply=shapes.WORKFLOW, body=read_mapping
+        ),
+    }
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         variables = request_body.read_object(request) if request_body.read_bytes(request) else {}
@@ -55,6 +93,16 @@ class State(ConductorView):
 
     Where the query says for how long or for which tasks, the reply waits as that of an execution does.
     """
+
+    operations = {
+        "post": ApiOperation(
+            "Update the variables and a task of a workflow",
+            permission=can_control_run,
+            reply=shapes.SIGNAL_RESPONSE,
+            body=STATE_UPDATE,
+            query=WAIT_QUERY,
+        ),
+    }
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         update, by, wait_request = (
@@ -81,6 +129,12 @@ class Upgrade(ConductorView):
     are sent; open tasks that the other version does not have are canceled. What cannot be moved is refused, with why.
     """
 
+    operations = {
+        "post": ApiOperation(
+            "Move a running workflow to another version", permission=can_control_run, reply=EMPTY_REPLY, body=UPGRADE
+        ),
+    }
+
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         upgrade = read_request(
             request_body.read_object(request), UPGRADE, "upgradeRunningWorkflow.upgradeRequest", check_upgrade
@@ -99,6 +153,12 @@ class Upgrade(ConductorView):
 class ResetCallbacks(ConductorView):
     """POST /api/workflow/{workflowId}/resetcallbacks: hand out at once what was handed back for later."""
 
+    operations = {
+        "post": ApiOperation(
+            "Make the delayed tasks of a workflow available now", permission=can_control_run, reply=NO_CONTENT
+        ),
+    }
+
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         skip_and_jump.reset_callbacks(workflow, request.actor.name)
         return NoContent()
@@ -109,6 +169,15 @@ class TerminateRemove(ConductorView):
 
     `cascade`: forget the sub-workflows too, and theirs.
     """
+
+    operations = {
+        "delete": ApiOperation(
+            "Terminate and remove a workflow",
+            permission=can_remove_run,
+            reply=EMPTY_REPLY,
+            query=REASON_QUERY | REMOVAL_QUERY,
+        ),
+    }
 
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         archive, cascade = (request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False))

@@ -9,14 +9,28 @@ from ....engine import secrets_and_variables, tags
 from ....engine.access.applications import find_application
 from ....models import Secret, Variable
 from .. import request_body
+from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
+from ..permission_rules import ALLOW_ALL
+from ..permissions import (
+    can_update_application,
+    can_update_task,
+    can_update_workflow,
+    can_view_application,
+    can_view_task_definition,
+    can_view_workflow,
+)
 from ..replies import EmptyOk, Json
 from ..serializers.requests import errors_under, read_request
-from ..serializers.tags import read_tags, subtract_tags
+from ..serializers.tags import TAG, read_tags, subtract_tags
 from ..view import ConductorRequest, ConductorView
 
 
 class AllTags(ConductorView):
     """GET /api/metadata/tags: every tag that something carries."""
+
+    operations = {
+        "get": ApiOperation("List all tags", permission=ALLOW_ALL, reply=ArrayOf(TAG)),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json(tags.all_tags())
@@ -24,6 +38,22 @@ class AllTags(ConductorView):
 
 class WorkflowTags(ConductorView):
     """GET, POST, PUT, DELETE /api/metadata/workflow/{name}/tags: shown, one more, all anew, one less."""
+
+    operations = {
+        "get": ApiOperation("List the tags of a workflow definition", permission=can_view_workflow, reply=ArrayOf(TAG)),
+        "post": ApiOperation(
+            "Add a tag to a workflow definition", permission=can_update_workflow, reply=EMPTY_REPLY, body=TAG
+        ),
+        "put": ApiOperation(
+            "Set the tags of a workflow definition",
+            permission=can_update_workflow,
+            reply=EMPTY_REPLY,
+            body=ArrayOf(TAG),
+        ),
+        "delete": ApiOperation(
+            "Remove a tag from a workflow definition", permission=can_update_workflow, reply=EMPTY_REPLY
+        ),
+    }
 
     target = WORKFLOW_DEF
 
@@ -46,6 +76,17 @@ class WorkflowTags(ConductorView):
 class TaskTags(WorkflowTags):
     """GET, POST, PUT, DELETE /api/metadata/task/{taskName}/tags: the same for task definitions."""
 
+    operations = {
+        "get": ApiOperation(
+            "List the tags of a task definition", permission=can_view_task_definition, reply=ArrayOf(TAG)
+        ),
+        "post": ApiOperation("Add a tag to a task definition", permission=can_update_task, reply=EMPTY_REPLY, body=TAG),
+        "put": ApiOperation(
+            "Set the tags of a task definition", permission=can_update_task, reply=EMPTY_REPLY, body=ArrayOf(TAG)
+        ),
+        "delete": ApiOperation("Remove a tag from a task definition", permission=can_update_task, reply=EMPTY_REPLY),
+    }
+
     target = TASK_DEF
 
     get, post, put, delete = WorkflowTags.get, WorkflowTags.post, WorkflowTags.put, WorkflowTags.delete
@@ -53,6 +94,14 @@ class TaskTags(WorkflowTags):
 
 class ApplicationTags(ConductorView):
     """GET, PUT, DELETE /api/applications/{id}/tags: shown, some more, some less."""
+
+    operations = {
+        "get": ApiOperation("List the tags of an application", permission=can_view_application, reply=ArrayOf(TAG)),
+        "put": ApiOperation(
+            "Set the tags of an application", permission=can_update_application, reply=EMPTY_REPLY, body=ArrayOf(TAG)
+        ),
+        "delete": ApiOperation("Remove tags from an application", permission=can_update_application, reply=EMPTY_REPLY),
+    }
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         return Json(tags.metadata_tags(APPLICATION, find_application(id).id))
@@ -89,6 +138,21 @@ class NamedTags(ConductorView):
 
 class WorkflowRateLimit(ConductorView):
     """GET, PUT, DELETE /api/metadata/workflow/{name}/rate-limit: how many runs of a workflow go on at a time."""
+
+    operations = {
+        "get": ApiOperation(
+            "Get the limit of parallel runs of a workflow", permission=can_view_workflow, reply=RATE_LIMIT
+        ),
+        "put": ApiOperation(
+            "Set the limit of parallel runs of a workflow",
+            permission=can_update_workflow,
+            reply=EMPTY_REPLY,
+            body=RATE_LIMIT,
+        ),
+        "delete": ApiOperation(
+            "Remove the limit of parallel runs of a workflow", permission=can_update_workflow, reply=EMPTY_REPLY
+        ),
+    }
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         if (config := tags.rate_limit(name)) is None:

@@ -5,10 +5,14 @@ from django.http import HttpResponse
 from ....access.access_types import TASK_DEF
 from ....access.permissions import filter_readable
 from ....core.document.checks import coerce_task
+from ....core.document.checks.field_specs import TASK_DEFINITION
 from ....core.errors import NotFound, ValidationError, ValidationFailed
 from ....engine import definitions
 from ....models import TaskDefinition
 from .. import request_body
+from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
+from ..permission_rules import ALLOW_ALL
+from ..permissions import can_delete_task_definition, can_save_task_definitions, can_view_task_definition
 from ..replies import EmptyOk, Json
 from ..serializers.definitions import task_definition_document
 from ..serializers.requests import errors_under
@@ -17,6 +21,19 @@ from ..view import ConductorRequest, ConductorView
 
 class TaskDefinitions(ConductorView):
     """GET, POST, PUT /api/metadata/taskdefs: all definitions, several new or changed ones, one new or changed one."""
+
+    operations = {
+        "get": ApiOperation("List all task definitions", permission=ALLOW_ALL, reply=ArrayOf(TASK_DEFINITION)),
+        "post": ApiOperation(
+            "Create task definitions",
+            permission=can_save_task_definitions,
+            reply=EMPTY_REPLY,
+            body=ArrayOf(TASK_DEFINITION),
+        ),
+        "put": ApiOperation(
+            "Update a task definition", permission=can_save_task_definitions, reply=EMPTY_REPLY, body=TASK_DEFINITION
+        ),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = filter_readable(request.actor, TaskDefinition.objects.order_by("name"), TASK_DEF)
@@ -39,6 +56,11 @@ class TaskDefinitions(ConductorView):
 
 class TaskDefinitionOne(ConductorView):
     """GET, DELETE /api/metadata/taskdefs/{name}: one definition."""
+
+    operations = {
+        "get": ApiOperation("Get a task definition", permission=can_view_task_definition, reply=TASK_DEFINITION),
+        "delete": ApiOperation("Delete a task definition", permission=can_delete_task_definition, reply=EMPTY_REPLY),
+    }
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         row = TaskDefinition.objects.filter(name=name).first()

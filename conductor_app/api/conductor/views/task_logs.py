@@ -6,12 +6,24 @@ from django.http import HttpResponse
 from ....engine.tasks import add_log
 from ....insight.execution import load_logs
 from .. import request_body
+from ..api_operation import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf
+from ..openapi import tables as shapes
+from ..permissions import can_log_task, can_view_task
 from ..replies import EmptyOk, Json, NoContent
 from ..view import ConductorRequest, ConductorView
 
 
 class TaskLogs(ConductorView):
     """GET, POST /api/tasks/{taskId}/log: what was logged, and one more line."""
+
+    operations = {
+        "get": ApiOperation(
+            "Get the log of a task", permission=can_view_task, reply=ArrayOf(shapes.SENT_LOG), can_be_empty=True
+        ),
+        "post": ApiOperation(
+            "Add a line to the log of a task", permission=can_log_task, reply=EMPTY_REPLY, body=PLAIN_TEXT
+        ),
+    }
 
     def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         lines = load_logs(task_id)

@@ -7,6 +7,7 @@ from django.http import HttpResponse
 from ....access.access_types import EXECUTE, TASK_DEF
 from ....access.conductor_auth import Actor
 from ....access.permissions import is_allowed, require_permission, task_target
+from ....core.document.checks.values import read_mapping
 from ....core.errors import NotFound
 from ....core.reports import Report
 from ....engine.tasks import Guard, claim_tasks, renew_lease, report_by_ref, report_task
@@ -14,9 +15,12 @@ from ....insight.execution import find_attempt, find_run, wire_runs, wire_task
 from ....models import Attempt, Run
 from ...disconnect_check import disconnect_check
 from .. import request_body
-from ..permissions import TASK_REPORT_RIGHTS, WORKER_RIGHTS
+from ..api_operation import PLAIN_TEXT, ApiOperation
+from ..openapi import tables as shapes
+from ..permission_rules import ALLOW_ALL
+from ..permissions import TASK_REPORT_RIGHTS, WORKER_RIGHTS, can_report_by_reference, can_view_task
 from ..replies import EmptyOk, Json, NoContent, PlainText
-from ..serializers.tasks import TaskResult, claimed_task_document, parse_outcome, parse_task_result
+from ..serializers.tasks import TASK_RESULT, TaskResult, claimed_task_document, parse_outcome, parse_task_result
 from ..view import ConductorRequest, ConductorView
 
 
@@ -74,6 +78,11 @@ def report_guard(actor: Actor) -> Guard | None:
 class TaskUpdates(ConductorView):
     """POST /api/tasks: a worker reports on its attempt, or asks for more time."""
 
+    operations = {
+        # The engine asks whether the task of the report may be reported on: it has the task at hand.
+        "post": ApiOperation("Report the result of a task", permission=ALLOW_ALL, reply=PLAIN_TEXT, body=TASK_RESULT),
+    }
+
     def post(self, request: ConductorRequest) -> HttpResponse:
         result = parse_task_result(request_body.read_object(request))
         report_result(result, request.actor)
@@ -82,6 +91,16 @@ class TaskUpdates(ConductorView):
 
 class TaskUpdatesWithNext(ConductorView):
     """POST /api/tasks/update-v2: a worker reports on its attempt, and is given the next one of the same queue."""
+
+    operations = {
+        "post": ApiOperation(
+            "Report the result of a task and poll for the next one",
+            permission=ALLOW_ALL,
+            reply=shapes.TASK,
+            body=TASK_RESULT,
+            can_be_empty=True,
+        ),
+    }
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         result = parse_task_result(request_body.read_object(request))
@@ -102,12 +121,26 @@ class TaskUpdatesWithNext(ConductorView):
 class TaskOne(ConductorView):
     """GET /api/tasks/{taskId}: one task."""
 
+    operations = {
+        "get": ApiOperation("Get a task", permission=can_view_task, reply=shapes.TASK),
+    }
+
     def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
         return Json(wire_task(find_attempt(task_id)))
 
 
 class TaskByReference(ConductorView):
     """POST /api/tasks/{workflowId}/{taskRef}/{status}: end the open task with this reference name."""
+
+    operations = {
+        "post": ApiOperation(
+            "Complete or fail an open task by its reference name",
+            permission=can_report_by_reference,
+            reply=PLAIN_TEXT,
+            body=read_mapping,
+            query={"workerid": str},
+        ),
+    }
 
     def post(self, request: ConductorRequest, workflow_id: str, ref: str, status: str) -> HttpResponse:
         attempt_id = resolve_by_reference(request, workflow_id, ref, status)
@@ -116,6 +149,16 @@ class TaskByReference(ConductorView):
 
 class TaskByReferenceAndWorkflow(ConductorView):
     """POST /api/tasks/{workflowId}/{taskRef}/{status}/sync: the same, and the workflow as it is then."""
+
+    operations = {
+        "post": ApiOperation(
+            "Complete or fail an open task by its reference name and get the workflow",
+            permission=can_report_by_reference,
+            reply=shapes.WORKFLOW,
+            body=read_mapping,
+            query={"workerid": str},
+        ),
+    }
 
     def post(self, request: ConductorRequest, workflow_id: str, ref: str, status: str) -> HttpResponse:
         find_run(workflow_id)

@@ -7,6 +7,9 @@ from .... import conf
 from ....access import access_keys, tokens
 from ....core.errors import Invalid, NotFound
 from .. import request_body
+from ..api_operation import ApiOperation
+from ..openapi import tables as shapes
+from ..permission_rules import ALLOW_ALL
 from ..replies import Json
 from ..view import ConductorRequest, ConductorView
 from .users import user_response
@@ -14,6 +17,10 @@ from .users import user_response
 
 class Tokens(ConductorView):
     """POST /api/token: a token for an application's key and secret."""
+
+    operations = {
+        "post": ApiOperation("Create an access token for a key", reply=shapes.TOKEN, body=shapes.CREDENTIALS),
+    }
 
     needs_login = False
 
@@ -36,6 +43,10 @@ def parse_credentials(document: dict) -> tuple[str, str]:
 
 class TokenUser(ConductorView):
     """GET /api/token/userInfo: whose token it is, with roles and groups."""
+
+    operations = {
+        "get": ApiOperation("Get the user of the access token", permission=ALLOW_ALL, reply=shapes.USER),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         actor = request.actor

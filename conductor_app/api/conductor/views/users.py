@@ -6,10 +6,15 @@ from django.http import HttpResponse
 from ....access.access_keys import APPLICATION_USER_PREFIX
 from ....access.access_types import ACCESSES
 from ....access.permission_cache import effective_groups, read_permission_set
+from ....core.document.checks.values import MapOf, read_boolean
 from ....engine.access import users
 from ....engine.access.subjects import find_user
 from ....models import Grant
 from .. import request_body
+from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
+from ..openapi import tables as shapes
+from ..permission_rules import ADMINISTRATORS_ONLY
+from ..permissions import can_view_users
 from ..replies import EmptyOk, Json
 from ..serializers import access as wire
 from ..view import ConductorRequest, ConductorView
@@ -17,6 +22,12 @@ from ..view import ConductorRequest, ConductorView
 
 class Users(ConductorView):
     """GET /api/users: all people, and applications' users where they are asked for."""
+
+    operations = {
+        "get": ApiOperation(
+            "List all users", permission=can_view_users, reply=ArrayOf(shapes.USER), query={"apps": bool}
+        ),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         rows = User.objects.order_by("username")
@@ -27,6 +38,14 @@ class Users(ConductorView):
 
 class UserOne(ConductorView):
     """GET, PUT, DELETE /api/users/{id}: one user; PUT makes one who is not there."""
+
+    operations = {
+        "get": ApiOperation("Get a user", permission=can_view_users, reply=shapes.USER),
+        "put": ApiOperation(
+            "Create or update a user", permission=ADMINISTRATORS_ONLY, reply=shapes.USER, body=shapes.NEW_USER
+        ),
+        "delete": ApiOperation("Delete a user", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
+    }
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         return Json(user_response(find_user(id)))
@@ -49,6 +68,10 @@ class UserOne(ConductorView):
 class UserPermissions(ConductorView):
     """GET /api/users/{userId}/permissions: what was granted to a user, directly or by a group."""
 
+    operations = {
+        "get": ApiOperation("List the permissions of a user", permission=can_view_users, reply=shapes.GRANTED),
+    }
+
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         user = find_user(id)
         grants = Grant.objects.filter(user=user) | Grant.objects.filter(group__in=dict(effective_groups(user.pk)))
@@ -57,6 +80,15 @@ class UserPermissions(ConductorView):
 
 class PermissionCheck(ConductorView):
     """GET /api/users/{userId}/checkPermissions: what a user may do to one thing, by whatever way."""
+
+    operations = {
+        "get": ApiOperation(
+            "Check the permissions of a user for a target",
+            permission=can_view_users,
+            reply=MapOf(read_boolean),
+            query={"type!": str, "id!": str},
+        ),
+    }
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         target = {name: request.query.required(name) for name in ("type", "id")}

@@ -4,19 +4,31 @@ from django.http import HttpResponse
 
 from .... import conf
 from ....access.access_types import WEBHOOK
+from ....core.document.checks.values import read_mapping
+from ....core.document.checks.webhook import WEBHOOK as WEBHOOK_FIELDS
 from ....core.errors import PayloadTooLarge
 from ....engine import webhooks
 from ....models import Webhook
 from .. import request_body
+from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
+from ..permission_rules import ADMINISTRATORS_ONLY
 from ..replies import EmptyOk, Json, PlainText
 from ..serializers.events import webhook_document
 from ..serializers.requests import errors_under
+from ..serializers.tags import TAG
 from ..view import ConductorRequest, ConductorView
 from .tags import WorkflowTags
 
 
 class Webhooks(ConductorView):
     """GET, POST /api/metadata/webhook: all webhooks, a new one."""
+
+    operations = {
+        "get": ApiOperation("List all webhooks", permission=ADMINISTRATORS_ONLY, reply=ArrayOf(WEBHOOK_FIELDS)),
+        "post": ApiOperation(
+            "Create a webhook", permission=ADMINISTRATORS_ONLY, reply=WEBHOOK_FIELDS, body=WEBHOOK_FIELDS
+        ),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         return Json([webhook_document(row) for row in Webhook.objects.order_by("name")])
@@ -30,6 +42,14 @@ class Webhooks(ConductorView):
 
 class WebhookOne(ConductorView):
     """GET, PUT, DELETE /api/metadata/webhook/{id}: one webhook."""
+
+    operations = {
+        "get": ApiOperation("Get a webhook", permission=ADMINISTRATORS_ONLY, reply=WEBHOOK_FIELDS),
+        "put": ApiOperation(
+            "Update a webhook", permission=ADMINISTRATORS_ONLY, reply=WEBHOOK_FIELDS, body=WEBHOOK_FIELDS
+        ),
+        "delete": ApiOperation("Delete a webhook", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
+    }
 
     def get(self, request: ConductorRequest, id: str) -> HttpResponse:
         return Json(webhook_document(webhooks.find_webhook(id)))
@@ -48,6 +68,16 @@ class WebhookOne(ConductorView):
 class WebhookTags(ConductorView):
     """GET, PUT, DELETE /api/metadata/webhook/{name}/tags: shown, some more, some less."""
 
+    operations = {
+        "get": ApiOperation("List the tags of a webhook", permission=ADMINISTRATORS_ONLY, reply=ArrayOf(TAG)),
+        "put": ApiOperation(
+            "Set the tags of a webhook", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=ArrayOf(TAG)
+        ),
+        "delete": ApiOperation(
+            "Remove tags from a webhook", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=ArrayOf(TAG)
+        ),
+    }
+
     target = WEBHOOK
 
     get, put, delete = WorkflowTags.get, WorkflowTags.post, WorkflowTags.delete
@@ -55,6 +85,10 @@ class WebhookTags(ConductorView):
 
 class IncomingWebhook(ConductorView):
     """POST /api/webhook/{id}, POST /webhook/{id}: another system tells an event, signed as its definition wants."""
+
+    operations = {
+        "post": ApiOperation("Publish an event through a webhook", reply=EMPTY_REPLY, body=read_mapping),
+    }
 
     needs_login = False
 

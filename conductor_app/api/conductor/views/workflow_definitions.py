@@ -9,10 +9,16 @@ from ....access.access_types import WORKFLOW_DEF
 from ....access.conductor_auth import Actor
 from ....access.permissions import filter_readable
 from ....core.document.checks import coerce_workflow
+from ....core.document.checks.field_specs import WORKFLOW_DEFINITION
+from ....core.document.checks.values import texts
 from ....core.errors import NotFound, ValidationError, ValidationFailed
 from ....engine import definitions
 from ....models import WorkflowDefinition
 from .. import request_body
+from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf, ArraysByKey
+from ..openapi import tables as shapes
+from ..permission_rules import ALLOW_ALL
+from ..permissions import can_delete_workflow, can_save_workflows, can_view_workflow
 from ..query_parameters import parse_integer
 from ..replies import EmptyOk, Json
 from ..serializers.definitions import classifier_of, definition_summary, finding_document, workflow_definition_document
@@ -22,6 +28,28 @@ from ..view import ConductorRequest, ConductorView
 
 class WorkflowDefinitions(ConductorView):
     """GET, POST, PUT /api/metadata/workflow: all definitions, a new one, several new or changed ones."""
+
+    operations = {
+        "get": ApiOperation(
+            "List all workflow definitions",
+            permission=ALLOW_ALL,
+            reply=ArrayOf(WORKFLOW_DEFINITION),
+            query={"classifier": str},
+        ),
+        "post": ApiOperation(
+            "Create a workflow definition",
+            permission=can_save_workflows,
+            reply=EMPTY_REPLY,
+            body=WORKFLOW_DEFINITION,
+            query={"overwrite": bool},
+        ),
+        "put": ApiOperation(
+            "Create or update workflow definitions",
+            permission=can_save_workflows,
+            reply=shapes.BULK,
+            body=ArrayOf(WORKFLOW_DEFINITION),
+        ),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         wanted, rows = request.query.text("classifier").lower(), definitions_in_order(request.actor)
@@ -48,6 +76,15 @@ class WorkflowDefinitions(ConductorView):
 class WorkflowDefinitionCheck(ConductorView):
     """POST /api/metadata/workflow/validate: refuse what is wrong with a definition, list what is suspicious."""
 
+    operations = {
+        "post": ApiOperation(
+            "Validate a workflow definition; the response is empty if nothing was found",
+            permission=ALLOW_ALL,
+            reply=shapes.FINDINGS,
+            body=WORKFLOW_DEFINITION,
+        ),
+    }
+
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = request_body.read_object(request)
         if complaints := definitions.validate_workflow(document, "validateWorkflowDef.workflowDef."):
@@ -60,6 +97,12 @@ class WorkflowDefinitionCheck(ConductorView):
 
 class WorkflowDefinitionOne(ConductorView):
     """GET /api/metadata/workflow/{name}: one version of a definition, the newest if none is named."""
+
+    operations = {
+        "get": ApiOperation(
+            "Get a workflow definition", permission=can_view_workflow, reply=WORKFLOW_DEFINITION, query={"version": int}
+        ),
+    }
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         rows = WorkflowDefinition.objects.filter(name=name).order_by("-version")
@@ -76,6 +119,12 @@ class WorkflowDefinitionOne(ConductorView):
 class WorkflowDefinitionVersion(ConductorView):
     """DELETE /api/metadata/workflow/{name}/{version}: forget one version; what runs goes on."""
 
+    operations = {
+        "delete": ApiOperation(
+            "Delete a version of a workflow definition", permission=can_delete_workflow, reply=EMPTY_REPLY
+        ),
+    }
+
     def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
         definitions.delete_workflow(name, parse_integer(version, "The version"), request.actor.name)
         return EmptyOk()
@@ -83,6 +132,14 @@ class WorkflowDefinitionVersion(ConductorView):
 
 class LatestVersions(ConductorView):
     """GET /api/metadata/workflow/latest-versions: the newest version of each definition."""
+
+    operations = {
+        "get": ApiOperation(
+            "List the latest versions of all workflow definitions",
+            permission=ALLOW_ALL,
+            reply=ArrayOf(WORKFLOW_DEFINITION),
+        ),
+    }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
         newest = {row.name: row for row in definitions_in_order(request.actor)}
@@ -92,6 +149,10 @@ class LatestVersions(ConductorView):
 class WorkflowNames(ConductorView):
     """GET /api/metadata/workflow/names: the names of all definitions."""
 
+    operations = {
+        "get": ApiOperation("List the names of workflow definitions", permission=ALLOW_ALL, reply=texts),
+    }
+
     def get(self, request: ConductorRequest) -> HttpResponse:
         names = definitions_in_order(request.actor).order_by("name").values_list("name", flat=True)
         return Json(list(names.distinct()))
@@ -100,6 +161,14 @@ class WorkflowNames(ConductorView):
 class NamesAndVersions(ConductorView):
     """GET /api/metadata/workflow/names-and-versions: the versions of each definition by its name."""
 
+    operations = {
+        "get": ApiOperation(
+            "List the versions of all workflow definitions",
+            permission=ALLOW_ALL,
+            reply=ArraysByKey(shapes.DEFINITION_SUMMARY),
+        ),
+    }
+
     def get(self, request: ConductorRequest) -> HttpResponse:
         groups = groupby(definitions_in_order(request.actor).defer("document"), key=lambda row: row.name)
         return Json({name: [definition_summary(row) for row in rows] for name, rows in groups})
@@ -107,6 +176,14 @@ class NamesAndVersions(ConductorView):
 
 class Versions(ConductorView):
     """GET /api/metadata/workflow/{name}/versions: the versions of one definition."""
+
+    operations = {
+        "get": ApiOperation(
+            "List the versions of a workflow definition",
+            permission=can_view_workflow,
+            reply=ArrayOf(shapes.DEFINITION_SUMMARY),
+        ),
+    }
 
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         return Json(

@@ -2,6 +2,7 @@
 
 from django.http import HttpResponse
 
+from ....core.document.checks.values import read_mapping, texts
 from ....core.errors import NotFound
 from ....engine import runs
 from ....engine.workflow_tests import find_test
@@ -9,15 +10,28 @@ from ....insight.execution import attempts_of, find_run, load_rows, run_facts_of
 from ....models import Run
 from ....models.snapshots import read_snapshot
 from .. import request_body
+from ..api_operation import EMPTY_REPLY, PLAIN_TEXT, ApiOperation
+from ..openapi import tables as shapes
+from ..permissions import (
+    can_control_run,
+    can_start_workflow,
+    can_start_workflow_in_address,
+    can_view_run,
+    can_view_runs_of_workflow,
+)
 from ..query_parameters import parse_integer
 from ..replies import EmptyOk, Json, PlainText
 from ..serializers.requests import errors_under
-from ..serializers.workflows import parse_start_by_name, parse_start_request, workflow_status_document
+from ..serializers.workflows import START_REQUEST, parse_start_by_name, parse_start_request, workflow_status_document
 from ..view import ConductorRequest, ConductorView
 
 
 class Workflows(ConductorView):
     """POST /api/workflow: start a workflow."""
+
+    operations = {
+        "post": ApiOperation("Start a workflow", permission=can_start_workflow, reply=PLAIN_TEXT, body=START_REQUEST),
+    }
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         start_request = parse_start_request(request_body.read_object(request))
@@ -27,6 +41,12 @@ class Workflows(ConductorView):
 
 class StartVersion(ConductorView):
     """POST /api/workflow/start/{name}/{version}: start this version of a workflow; 0 is the newest."""
+
+    operations = {
+        "post": ApiOperation(
+            "Start a version of a workflow", permission=can_start_workflow, reply=PLAIN_TEXT, body=START_REQUEST
+        ),
+    }
 
     def post(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
         body = request_body.read_object(request) if request_body.read_bytes(request) else {}
@@ -39,6 +59,25 @@ class StartVersion(ConductorView):
 
 class WorkflowOne(ConductorView):
     """POST /api/workflow/{name}: start a workflow. GET, DELETE /api/workflow/{workflowId}: show it, stop it."""
+
+    operations = {
+        "post": ApiOperation(
+            "Start a workflow by name",
+            permission=can_start_workflow_in_address,
+            reply=PLAIN_TEXT,
+            body=read_mapping,
+            query={"version": int, "correlationId": str, "priority": int},
+        ),
+        "get": ApiOperation(
+            "Get a workflow", permission=can_view_run, reply=shapes.WORKFLOW, query={"includeTasks": bool}
+        ),
+        "delete": ApiOperation(
+            "Terminate a workflow",
+            permission=can_control_run,
+            reply=EMPTY_REPLY,
+            query={"reason": str, "triggerFailureWorkflow": bool},
+        ),
+    }
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         start_request = parse_start_by_name(workflow, request.query, request_body.read_object(request), request.headers)
@@ -61,6 +100,15 @@ class WorkflowOne(ConductorView):
 class WorkflowStatus(ConductorView):
     """GET /api/workflow/{workflowId}/status: the status, and the output and variables where they are asked for."""
 
+    operations = {
+        "get": ApiOperation(
+            "Get the status of a workflow",
+            permission=can_view_run,
+            reply=shapes.STATUS,
+            query={"includeOutput": bool, "includeVariables": bool},
+        ),
+    }
+
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         with_output, with_variables = (request.query.flag(f"include{part}", False) for part in ("Output", "Variables"))
         run = find_run(workflow, ["output"] * with_output + ["variables"] * with_variables)
@@ -69,6 +117,15 @@ class WorkflowStatus(ConductorView):
 
 class WorkflowTasks(ConductorView):
     """GET /api/workflow/{workflowId}/tasks: one page of the tasks, of all statuses or of some."""
+
+    operations = {
+        "get": ApiOperation(
+            "List the tasks of a workflow",
+            permission=can_view_run,
+            reply=shapes.TASK_PAGE,
+            query={"start": int, "count": int, "status": str},
+        ),
+    }
 
     @read_snapshot()
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
@@ -82,6 +139,15 @@ class WorkflowTasks(ConductorView):
 
 class Running(ConductorView):
     """GET /api/workflow/running/{name}: ids of open workflows, or of all that were started between two moments."""
+
+    operations = {
+        "get": ApiOperation(
+            "List the ids of running workflows",
+            permission=can_view_runs_of_workflow,
+            reply=texts,
+            query={"version": int, "startTime": int, "endTime": int},
+        ),
+    }
 
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         version, query = request.query.integer("version", 1), request.query
