@@ -7,7 +7,7 @@ else is looked at; the others ask when they know what they need, by `request.req
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.http import HttpRequest
 
@@ -44,117 +44,73 @@ def _with_granted_scopes(scope: str) -> ScopeTemplate:
     return {"AllOf": [scope, {"for": "scope", "in": "scopes", "each": "<scope>"}]}
 
 
-SCOPES_OF_ADDRESS: dict[str, ScopeTemplate] = {
-    "task": "queue:get-task:<taskId>",
-    "status": "queue:status:<taskId>",
-    "listDependentTasks": "queue:list-dependent-tasks:<taskId>",
-    "getTaskGroup": "queue:list-task-group:<taskGroupId>",
-    "listTaskGroup": "queue:list-task-group:<taskGroupId>",
-    "reclaimTask": "queue:reclaim-task:<taskId>/<runId>",
-    "reportCompleted": "queue:resolve-task:<taskId>/<runId>",
-    "reportFailed": "queue:resolve-task:<taskId>/<runId>",
-    "reportException": "queue:resolve-task:<taskId>/<runId>",
-    "pendingTasks": "queue:pending-count:<taskQueueId>",
-    "taskQueueCounts": {"AllOf": ["queue:pending-count:<taskQueueId>", "queue:claimed-count:<taskQueueId>"]},
-    "listPendingTasks": "queue:pending-list:<taskQueueId>",
-    "listClaimedTasks": "queue:claimed-list:<taskQueueId>",
-    "listTaskQueues": "queue:list-task-queues",
-    "getTaskQueue": "queue:get-task-queue:<taskQueueId>",
-    "listProvisioners": "queue:list-provisioners",
-    "getProvisioner": "queue:get-provisioner:<provisionerId>",
-    "listWorkerTypes": "queue:list-worker-types:<provisionerId>",
-    "getWorkerType": "queue:get-worker-type:<provisionerId>/<workerType>",
-    "listWorkers": "queue:list-workers:<provisionerId>/<workerType>",
-    "getWorker": "queue:get-worker:<provisionerId>/<workerType>/<workerGroup>/<workerId>",
-    "quarantineWorker": "queue:quarantine-worker:<provisionerId>/<workerType>/<workerGroup>/<workerId>",
-    "createArtifact": "queue:create-artifact:<taskId>/<runId>",
-    "finishArtifact": "queue:create-artifact:<taskId>/<runId>",
-    "artifactInfo": "queue:list-artifacts:<taskId>:<runId>",
-    "latestArtifactInfo": "queue:list-artifacts:<taskId>",
-    "listArtifacts": "queue:list-artifacts:<taskId>:<runId>",
-    "listLatestArtifacts": "queue:list-artifacts:<taskId>",
-    "startDownload": "object:download:<objectName>",
-    "download": "object:download:<objectName>",
-    "object": "object:download:<objectName>",
-    "listClients": "auth:list-clients",
-    "client": "auth:get-client:<clientId>",
-    "resetAccessToken": "auth:reset-access-token:<clientId>",
-    "enableClient": "auth:enable-client:<clientId>",
-    "disableClient": "auth:disable-client:<clientId>",
-    "deleteClient": "auth:delete-client:<clientId>",
-    "listRoles": "auth:list-roles",
-    "listRoles2": "auth:list-roles",
-    "listRoleIds": "auth:list-roles",
-    "role": "auth:get-role:<roleId>",
-    "deleteRole": "auth:delete-role:<roleId>",
-    "expandScopes": "auth:expand-scopes",
-    "currentScopes": "auth:current-scopes",
-}
-"""Required of the caller before anything else is looked at."""
+class ApiMethod(NamedTuple):
+    """A method of the API, by the name that the reference gives it.
 
-SCOPES_OF_FACTS: dict[str, ScopeTemplate] = {
-    "createTask": {
-        "AllOf": [
-            {"for": "scope", "in": "scopes", "each": "<scope>"},
-            {"for": "route", "in": "routes", "each": "queue:route:<route>"},
-            "queue:create-task:project:<projectId>",
-            "queue:scheduler-id:<schedulerId>",
-            {
-                "AnyOf": [
-                    {
-                        "for": "priority",
-                        "in": "priorities",
-                        "each": "queue:create-task:<priority>:<provisionerId>/<workerType>",
-                    }
-                ]
-            },
-        ]
-    },
-    "tasks": _scope_for_each_id("queue:get-task:<each>"),
-    "statuses": _scope_for_each_id("queue:status:<each>"),
-    "scheduleTask": _task_action_scopes("schedule"),
-    "rerunTask": _task_action_scopes("rerun"),
-    "cancelTask": _task_action_scopes("cancel"),
-    "changeTaskPriority": {
-        "AnyOf": ["queue:change-task-priority:<taskId>", "queue:change-task-priority-in-queue:<taskQueueId>"]
-    },
-    "sealTaskGroup": "queue:seal-task-group:<schedulerId>/<taskGroupId>",
-    "cancelTaskGroup": "queue:cancel-task-group:<schedulerId>/<taskGroupId>",
-    "changeTaskGroupPriority": "queue:change-task-group-priority:<schedulerId>/<taskGroupId>",
-    "claimWork": {"AllOf": ["queue:claim-work:<taskQueueId>", "queue:worker-id:<workerGroup>/<workerId>"]},
-    "claimTask": {
-        "AllOf": ["queue:claim-task:<provisionerId>/<workerType>", "queue:worker-id:<workerGroup>/<workerId>"]
-    },
-    "taskQueueCountsBatch": {
-        "AllOf": [
-            {"for": "each", "in": "ids", "each": "queue:pending-count:<each>"},
-            {"for": "each", "in": "ids", "each": "queue:claimed-count:<each>"},
-        ]
-    },
-    "declareWorker": {
-        "AllOf": [
-            {
-                "for": "property",
-                "in": "properties",
-                "each": "queue:declare-worker:<provisionerId>/<workerType>/<workerGroup>/<workerId>#<property>",
-            }
-        ]
-    },
-    **dict.fromkeys(
-        ("getArtifact", "getLatestArtifact", "artifact", "latestArtifact"),
-        _scope_for_each_id("queue:get-artifact:<each>"),
-    ),
-    "createUpload": "object:upload:<projectId>:<objectName>",
-    "finishUpload": "object:upload:<projectId>:<objectName>",
-    "createClient": _with_granted_scopes("auth:create-client:<clientId>"),
-    "updateClient": _with_granted_scopes("auth:update-client:<clientId>"),
-    "createRole": _with_granted_scopes("auth:create-role:<roleId>"),
-    "updateRole": _with_granted_scopes("auth:update-role:<roleId>"),
-}
-"""Required when the method knows its facts, which it hands to `request.require`."""
+    `scopes`: required before the body is read; its parameters stand in the address. `scopes_of_facts`: required by
+    `request.require`, once the handler knows the facts. A method that is not `is_public` requires one of them.
+    """
 
-PUBLIC_METHODS = frozenset(("ping", "version", "heartbeat", "lbheartbeat", "authenticateHawk"))
-"""Methods that require nothing."""
+    name: str
+    scopes: ScopeTemplate | None = None
+    scopes_of_facts: ScopeTemplate | None = None
+    is_public: bool = False
+
+
+GET_ARTIFACT_SCOPES: ScopeTemplate = _scope_for_each_id("queue:get-artifact:<each>")
+TASK_QUEUE_COUNTS_SCOPES: ScopeTemplate = {
+    "AllOf": ["queue:pending-count:<taskQueueId>", "queue:claimed-count:<taskQueueId>"]
+}
+CREATE_TASK_SCOPES: ScopeTemplate = {
+    "AllOf": [
+        {"for": "scope", "in": "scopes", "each": "<scope>"},
+        {"for": "route", "in": "routes", "each": "queue:route:<route>"},
+        "queue:create-task:project:<projectId>",
+        "queue:scheduler-id:<schedulerId>",
+        {
+            "AnyOf": [
+                {
+                    "for": "priority",
+                    "in": "priorities",
+                    "each": "queue:create-task:<priority>:<provisionerId>/<workerType>",
+                }
+            ]
+        },
+    ]
+}
+TASKS_SCOPES: ScopeTemplate = _scope_for_each_id("queue:get-task:<each>")
+STATUSES_SCOPES: ScopeTemplate = _scope_for_each_id("queue:status:<each>")
+SCHEDULE_TASK_SCOPES: ScopeTemplate = _task_action_scopes("schedule")
+RERUN_TASK_SCOPES: ScopeTemplate = _task_action_scopes("rerun")
+CANCEL_TASK_SCOPES: ScopeTemplate = _task_action_scopes("cancel")
+CHANGE_TASK_PRIORITY_SCOPES: ScopeTemplate = {
+    "AnyOf": ["queue:change-task-priority:<taskId>", "queue:change-task-priority-in-queue:<taskQueueId>"]
+}
+CLAIM_WORK_SCOPES: ScopeTemplate = {
+    "AllOf": ["queue:claim-work:<taskQueueId>", "queue:worker-id:<workerGroup>/<workerId>"]
+}
+CLAIM_TASK_SCOPES: ScopeTemplate = {
+    "AllOf": ["queue:claim-task:<provisionerId>/<workerType>", "queue:worker-id:<workerGroup>/<workerId>"]
+}
+TASK_QUEUE_COUNTS_BATCH_SCOPES: ScopeTemplate = {
+    "AllOf": [
+        {"for": "each", "in": "ids", "each": "queue:pending-count:<each>"},
+        {"for": "each", "in": "ids", "each": "queue:claimed-count:<each>"},
+    ]
+}
+DECLARE_WORKER_SCOPES: ScopeTemplate = {
+    "AllOf": [
+        {
+            "for": "property",
+            "in": "properties",
+            "each": "queue:declare-worker:<provisionerId>/<workerType>/<workerGroup>/<workerId>#<property>",
+        }
+    ]
+}
+CREATE_CLIENT_SCOPES: ScopeTemplate = _with_granted_scopes("auth:create-client:<clientId>")
+UPDATE_CLIENT_SCOPES: ScopeTemplate = _with_granted_scopes("auth:update-client:<clientId>")
+CREATE_ROLE_SCOPES: ScopeTemplate = _with_granted_scopes("auth:create-role:<roleId>")
+UPDATE_ROLE_SCOPES: ScopeTemplate = _with_granted_scopes("auth:update-role:<roleId>")
 
 
 def authenticate(request: HttpRequest) -> Caller:

@@ -30,7 +30,6 @@ class TaskclusterRequest(HttpRequest):
     """What a handler is given: Django's request, with who calls and what was asked, checked already."""
 
     caller: method_scopes.Caller
-    method_name: str
     params: Mapping[str, str]
     options: Mapping[str, str]
     document: Any
@@ -42,7 +41,7 @@ class TaskclusterRequest(HttpRequest):
 class TaskclusterView(View):
     """One address: the verb names the handler, whatever a handler raises becomes the dialect's error."""
 
-    methods: Mapping[str, str] = {}
+    methods: Mapping[str, method_scopes.ApiMethod] = {}
     known_options: tuple[str, ...] = ()
 
     @classonlymethod
@@ -59,30 +58,28 @@ class TaskclusterView(View):
             return not_found(request)
         payload = None
         try:
-            payload = request_body.read_json(request, method)
+            payload = request_body.read_json(request, method.name)
             reply = self._authorize_and_handle(request, method, params, payload)
         except Exception as error:
-            reply = error_response(error, request, method, params, payload)
+            reply = error_response(error, request, method.name, params, payload)
         return _add_request_ids(request, reply)
 
     def _authorize_and_handle(
-        self, request: TaskclusterRequest, method: str, params: dict[str, str], payload: Any
+        self, request: TaskclusterRequest, method: method_scopes.ApiMethod, params: dict[str, str], payload: Any
     ) -> HttpResponse:
         """Ask who it is and what that one may, check what was asked, then let the handler answer."""
-        caller = (
-            method_scopes.authenticate(request)
-            if method not in method_scopes.PUBLIC_METHODS
-            else method_scopes.Caller("anonymous")
-        )
-        if method in method_scopes.SCOPES_OF_ADDRESS:
-            method_scopes.require_scopes(caller, method_scopes.SCOPES_OF_ADDRESS[method], params)
+        caller = method_scopes.Caller("anonymous") if method.is_public else method_scopes.authenticate(request)
+        if method.scopes is not None:
+            method_scopes.require_scopes(caller, method.scopes, params)
         identifier_patterns.check_params(params)
         request.options = identifier_patterns.parse_options(request.META.get("QUERY_STRING", ""), self.known_options)
-        request.document = request_body.validate_body(method, payload)
-        request.caller, request.method_name, request.params = caller, method, params
+        request.document = request_body.validate_body(method.name, payload)
+        request.caller, request.params = caller, params
 
         def require(**facts: Any) -> None:
-            method_scopes.require_scopes(caller, method_scopes.SCOPES_OF_FACTS[method], {**params, **facts})
+            if method.scopes_of_facts is None:
+                raise TypeError(f"{method.name} declares no scopes of facts.")
+            method_scopes.require_scopes(caller, method.scopes_of_facts, {**params, **facts})
 
         request.require = require
         return getattr(self, http_method(request).lower())(request)

@@ -10,6 +10,7 @@ from ....engine.standalone import tasks
 from ....models import Artifact as Row
 from ....models import Attempt
 from ....models.snapshots import read_snapshot
+from ..method_scopes import GET_ARTIFACT_SCOPES, ApiMethod
 from ..pagination import PAGE_QUERY_OPTIONS, parse_page
 from ..replies import Json, NoContent
 from ..serializers.artifacts import download_url, parse_artifact, upload_reply
@@ -88,7 +89,11 @@ class NamedArtifact(TaskclusterView):
 class ArtifactOne(NamedArtifact):
     """/task/{taskId}/runs/{runId}/artifacts/{name}: created, finished, fetched."""
 
-    methods = {"POST": "createArtifact", "PUT": "finishArtifact", "GET": "getArtifact"}
+    methods = {
+        "POST": ApiMethod("createArtifact", scopes="queue:create-artifact:<taskId>/<runId>"),
+        "PUT": ApiMethod("finishArtifact", scopes="queue:create-artifact:<taskId>/<runId>"),
+        "GET": ApiMethod("getArtifact", scopes_of_facts=GET_ARTIFACT_SCOPES),
+    }
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         new = parse_artifact(request.document)
@@ -108,42 +113,42 @@ class ArtifactOne(NamedArtifact):
 class LatestArtifact(NamedArtifact):
     """/task/{taskId}/artifacts/{name}: fetched from the latest run."""
 
-    methods = {"GET": "getLatestArtifact"}
+    methods = {"GET": ApiMethod("getLatestArtifact", scopes_of_facts=GET_ARTIFACT_SCOPES)}
     get = NamedArtifact.redirect_reply
 
 
 class ArtifactContent(NamedArtifact):
     """/task/{taskId}/runs/{runId}/artifact-content/{name}: how it is to be had."""
 
-    methods = {"GET": "artifact"}
+    methods = {"GET": ApiMethod("artifact", scopes_of_facts=GET_ARTIFACT_SCOPES)}
     get = NamedArtifact.content_reply
 
 
 class LatestArtifactContent(NamedArtifact):
     """/task/{taskId}/artifact-content/{name}: how it is to be had from the latest run."""
 
-    methods = {"GET": "latestArtifact"}
+    methods = {"GET": ApiMethod("latestArtifact", scopes_of_facts=GET_ARTIFACT_SCOPES)}
     get = NamedArtifact.content_reply
 
 
 class ArtifactInfo(NamedArtifact):
     """/task/{taskId}/runs/{runId}/artifact-info/{name}: what it is."""
 
-    methods = {"GET": "artifactInfo"}
+    methods = {"GET": ApiMethod("artifactInfo", scopes="queue:list-artifacts:<taskId>:<runId>")}
     get = NamedArtifact.info_reply
 
 
 class LatestArtifactInfo(NamedArtifact):
     """/task/{taskId}/artifact-info/{name}: what it is in the latest run."""
 
-    methods = {"GET": "latestArtifactInfo"}
+    methods = {"GET": ApiMethod("latestArtifactInfo", scopes="queue:list-artifacts:<taskId>")}
     get = NamedArtifact.info_reply
 
 
 class Artifacts(NamedArtifact):
     """/task/{taskId}/runs/{runId}/artifacts: all of a run."""
 
-    methods = {"GET": "listArtifacts"}
+    methods = {"GET": ApiMethod("listArtifacts", scopes="queue:list-artifacts:<taskId>:<runId>")}
     known_options = PAGE_QUERY_OPTIONS
     get = NamedArtifact.list_reply
 
@@ -151,6 +156,6 @@ class Artifacts(NamedArtifact):
 class LatestArtifacts(NamedArtifact):
     """/task/{taskId}/artifacts: all of the latest run."""
 
-    methods = {"GET": "listLatestArtifacts"}
+    methods = {"GET": ApiMethod("listLatestArtifacts", scopes="queue:list-artifacts:<taskId>")}
     known_options = PAGE_QUERY_OPTIONS
     get = NamedArtifact.list_reply

@@ -9,6 +9,7 @@ from ....access.clients import expand_scopes
 from ....access.scopes import scope_set
 from ....engine.access import clients
 from ....models import Client
+from ..method_scopes import CREATE_CLIENT_SCOPES, UPDATE_CLIENT_SCOPES, ApiMethod
 from ..pagination import PAGE_QUERY_OPTIONS, parse_page
 from ..replies import Json, NoContent
 from ..serializers.access import client_document, client_with_token, parse_client
@@ -18,7 +19,7 @@ from ..view import TaskclusterRequest, TaskclusterView
 class ClientList(TaskclusterView):
     """/clients: those whose ids begin so."""
 
-    methods = {"GET": "listClients"}
+    methods = {"GET": ApiMethod("listClients", scopes="auth:list-clients")}
     known_options = ("prefix", *PAGE_QUERY_OPTIONS)
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
@@ -35,7 +36,12 @@ class ClientList(TaskclusterView):
 class ClientOne(TaskclusterView):
     """/clients/{clientId}: shown, made, changed, deleted."""
 
-    methods = {"GET": "client", "PUT": "createClient", "POST": "updateClient", "DELETE": "deleteClient"}
+    methods = {
+        "GET": ApiMethod("client", scopes="auth:get-client:<clientId>"),
+        "PUT": ApiMethod("createClient", scopes_of_facts=CREATE_CLIENT_SCOPES),
+        "POST": ApiMethod("updateClient", scopes_of_facts=UPDATE_CLIENT_SCOPES),
+        "DELETE": ApiMethod("deleteClient", scopes="auth:delete-client:<clientId>"),
+    }
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         return Json(client_document(clients.find_client(request.params["clientId"])))
@@ -68,7 +74,7 @@ def added_scopes(scopes: list[str], previous: list[str]) -> list[str]:
 class ResetAccessToken(TaskclusterView):
     """/clients/{clientId}/reset: another access token."""
 
-    methods = {"POST": "resetAccessToken"}
+    methods = {"POST": ApiMethod("resetAccessToken", scopes="auth:reset-access-token:<clientId>")}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         return Json(client_with_token(*clients.reset_token(request.params["clientId"], request.caller.client_id)))
@@ -77,7 +83,7 @@ class ResetAccessToken(TaskclusterView):
 class EnableClient(TaskclusterView):
     """/clients/{clientId}/enable: it may be used again."""
 
-    methods = {"POST": "enableClient"}
+    methods = {"POST": ApiMethod("enableClient", scopes="auth:enable-client:<clientId>")}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         return Json(client_document(clients.set_disabled(request.params["clientId"], False, request.caller.client_id)))
@@ -86,7 +92,7 @@ class EnableClient(TaskclusterView):
 class DisableClient(TaskclusterView):
     """/clients/{clientId}/disable: nobody may use it."""
 
-    methods = {"POST": "disableClient"}
+    methods = {"POST": ApiMethod("disableClient", scopes="auth:disable-client:<clientId>")}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         return Json(client_document(clients.set_disabled(request.params["clientId"], True, request.caller.client_id)))

@@ -11,6 +11,7 @@ from ....engine.artifacts import contents, objects
 from ....insight.standalone import format_timestamp
 from ....models import Artifact
 from ..errors import NoMatchingMethod
+from ..method_scopes import ApiMethod
 from ..replies import Json
 from ..serializers.objects import download_method, parse_object_name, upload_method
 from ..view import TaskclusterRequest, TaskclusterView
@@ -19,7 +20,7 @@ from ..view import TaskclusterRequest, TaskclusterView
 class ObjectUpload(TaskclusterView):
     """/upload/{name}: the content is about to come, or comes along if it is small."""
 
-    methods = {"PUT": "createUpload"}
+    methods = {"PUT": ApiMethod("createUpload", scopes_of_facts="object:upload:<projectId>:<objectName>")}
 
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         document, key = request.document, parse_object_name(request.params["objectName"])
@@ -50,7 +51,7 @@ def decode_content(text: str) -> bytes:
 class FinishUpload(TaskclusterView):
     """/finish-upload/{name}: all of it has come."""
 
-    methods = {"POST": "finishUpload"}
+    methods = {"POST": ApiMethod("finishUpload", scopes_of_facts="object:upload:<projectId>:<objectName>")}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         document, key = request.document, parse_object_name(request.params["objectName"])
@@ -72,7 +73,7 @@ class FinishedObject(TaskclusterView):
 class StartDownload(FinishedObject):
     """/start-download/{name}: where its content is."""
 
-    methods = {"PUT": "startDownload"}
+    methods = {"PUT": ApiMethod("startDownload", scopes="object:download:<objectName>")}
 
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         method = download_method(request, self.find_finished(request), request.document["acceptDownloadMethods"])
@@ -84,7 +85,7 @@ class StartDownload(FinishedObject):
 class ObjectDownload(FinishedObject):
     """/download/{name}: the way to its content."""
 
-    methods = {"GET": "download"}
+    methods = {"GET": ApiMethod("download", scopes="object:download:<objectName>")}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         url = (download_method(request, self.find_finished(request), {"simple": True}) or {})["url"]
@@ -96,7 +97,7 @@ class ObjectDownload(FinishedObject):
 class ObjectMetadata(FinishedObject):
     """/metadata/{name}: what it is."""
 
-    methods = {"GET": "object"}
+    methods = {"GET": ApiMethod("object", scopes="object:download:<objectName>")}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         row = self.find_finished(request)

@@ -6,6 +6,7 @@ from ....core.standalone.resolutions import COMPLETED, FAILED
 from ....engine.standalone import claims, tasks
 from ....insight.standalone import queue_facts
 from ...disconnect_check import disconnect_check
+from ..method_scopes import CLAIM_TASK_SCOPES, CLAIM_WORK_SCOPES, ApiMethod
 from ..replies import Json
 from ..request_body import parse_success
 from ..serializers.claims import claim_reply, reclaim_reply
@@ -16,7 +17,7 @@ from ..view import TaskclusterRequest, TaskclusterView
 class ClaimWork(TaskclusterView):
     """/claim-work/{taskQueueId}: take work, waiting for it up to 20 s."""
 
-    methods = {"POST": "claimWork"}
+    methods = {"POST": ApiMethod("claimWork", scopes_of_facts=CLAIM_WORK_SCOPES)}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         document, queue = request.document, request.params["taskQueueId"]
@@ -29,7 +30,7 @@ class ClaimWork(TaskclusterView):
 class ClaimTask(TaskclusterView):
     """/task/{taskId}/runs/{runId}/claim: take one run that is named."""
 
-    methods = {"POST": "claimTask"}
+    methods = {"POST": ApiMethod("claimTask", scopes_of_facts=CLAIM_TASK_SCOPES)}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         document, task_id = request.document, request.params["taskId"]
@@ -42,7 +43,7 @@ class ClaimTask(TaskclusterView):
 class ReclaimTask(TaskclusterView):
     """/task/{taskId}/runs/{runId}/reclaim: go on."""
 
-    methods = {"POST": "reclaimTask"}
+    methods = {"POST": ApiMethod("reclaimTask", scopes="queue:reclaim-task:<taskId>/<runId>")}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         return Json(reclaim_reply(tasks.renew_lease(request.params["taskId"], run_number(request))))
@@ -51,7 +52,7 @@ class ReclaimTask(TaskclusterView):
 class ReportCompleted(TaskclusterView):
     """/task/{taskId}/runs/{runId}/completed: it is done. An older body could say that it is not."""
 
-    methods = {"POST": "reportCompleted"}
+    methods = {"POST": ApiMethod("reportCompleted", scopes="queue:resolve-task:<taskId>/<runId>")}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         return resolve_run(request, COMPLETED if parse_success(request) else FAILED)
@@ -60,7 +61,7 @@ class ReportCompleted(TaskclusterView):
 class ReportFailed(TaskclusterView):
     """/task/{taskId}/runs/{runId}/failed: it has failed, and would fail again."""
 
-    methods = {"POST": "reportFailed"}
+    methods = {"POST": ApiMethod("reportFailed", scopes="queue:resolve-task:<taskId>/<runId>")}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         return resolve_run(request, FAILED)
@@ -69,7 +70,7 @@ class ReportFailed(TaskclusterView):
 class ReportException(TaskclusterView):
     """/task/{taskId}/runs/{runId}/exception: it could not be done, for one of a few reasons."""
 
-    methods = {"POST": "reportException"}
+    methods = {"POST": ApiMethod("reportException", scopes="queue:resolve-task:<taskId>/<runId>")}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         return resolve_run(request, request.document["reason"])

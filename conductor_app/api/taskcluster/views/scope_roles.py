@@ -4,6 +4,7 @@ from django.http import HttpResponse
 
 from ....engine.access import scope_roles
 from ....models import ScopeRole
+from ..method_scopes import CREATE_ROLE_SCOPES, UPDATE_ROLE_SCOPES, ApiMethod
 from ..pagination import PAGE_QUERY_OPTIONS, PageOptions, parse_page
 from ..replies import Json, NoContent
 from ..serializers.access import role_document
@@ -20,7 +21,7 @@ def roles_of_page(page: PageOptions):
 class ScopeRoleList(TaskclusterView):
     """/roles: all of them."""
 
-    methods = {"GET": "listRoles"}
+    methods = {"GET": ApiMethod("listRoles", scopes="auth:list-roles")}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         return Json([role_document(row) for row in ScopeRole.objects.order_by("id")])
@@ -29,7 +30,7 @@ class ScopeRoleList(TaskclusterView):
 class ScopeRolePages(TaskclusterView):
     """/roles2: the same in pages."""
 
-    methods = {"GET": "listRoles2"}
+    methods = {"GET": ApiMethod("listRoles2", scopes="auth:list-roles")}
     known_options = PAGE_QUERY_OPTIONS
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
@@ -40,7 +41,7 @@ class ScopeRolePages(TaskclusterView):
 class ScopeRoleIds(TaskclusterView):
     """/roleids: their ids."""
 
-    methods = {"GET": "listRoleIds"}
+    methods = {"GET": ApiMethod("listRoleIds", scopes="auth:list-roles")}
     known_options = PAGE_QUERY_OPTIONS
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
@@ -51,7 +52,12 @@ class ScopeRoleIds(TaskclusterView):
 class ScopeRoleOne(TaskclusterView):
     """/roles/{roleId}: shown, made, changed, deleted."""
 
-    methods = {"GET": "role", "PUT": "createRole", "POST": "updateRole", "DELETE": "deleteRole"}
+    methods = {
+        "GET": ApiMethod("role", scopes="auth:get-role:<roleId>"),
+        "PUT": ApiMethod("createRole", scopes_of_facts=CREATE_ROLE_SCOPES),
+        "POST": ApiMethod("updateRole", scopes_of_facts=UPDATE_ROLE_SCOPES),
+        "DELETE": ApiMethod("deleteRole", scopes="auth:delete-role:<roleId>"),
+    }
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         return Json(role_document(scope_roles.find_role(request.params["roleId"])))

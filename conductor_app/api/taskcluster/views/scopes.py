@@ -7,6 +7,7 @@ from ....access.hawk import HawkRequest
 from ....access.taskcluster_auth import identify_caller
 from ....core.errors import Unauthenticated
 from ....insight.standalone import format_timestamp
+from ..method_scopes import ApiMethod
 from ..replies import Json
 from ..view import TaskclusterRequest, TaskclusterView
 
@@ -14,7 +15,7 @@ from ..view import TaskclusterRequest, TaskclusterView
 class ExpandScopes(TaskclusterView):
     """/scopes/expand: the scopes with all that their roles imply."""
 
-    methods = {"POST": "expandScopes"}
+    methods = {"POST": ApiMethod("expandScopes", scopes="auth:expand-scopes")}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         return Json({"scopes": expand_scopes(request.document["scopes"])})
@@ -23,7 +24,7 @@ class ExpandScopes(TaskclusterView):
 class CurrentScopes(TaskclusterView):
     """/scopes/current: what the caller holds."""
 
-    methods = {"GET": "currentScopes"}
+    methods = {"GET": ApiMethod("currentScopes", scopes="auth:current-scopes")}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         return Json({"scopes": list(request.caller.scope_list)})
@@ -32,7 +33,7 @@ class CurrentScopes(TaskclusterView):
 class AuthenticateHawk(TaskclusterView):
     """/authenticate-hawk: who has signed this, for services that cannot look it up themselves."""
 
-    methods = {"POST": "authenticateHawk"}
+    methods = {"POST": ApiMethod("authenticateHawk", is_public=True)}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         document = request.document

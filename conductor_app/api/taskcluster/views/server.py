@@ -5,6 +5,7 @@ from time import monotonic
 
 from django.http import HttpResponse
 
+from ..method_scopes import ApiMethod
 from ..replies import Json
 from ..view import TaskclusterRequest, TaskclusterView
 
@@ -14,7 +15,7 @@ STARTED_AT = monotonic()
 class Ping(TaskclusterView):
     """/ping: it answers."""
 
-    methods = {"GET": "ping"}
+    methods = {"GET": ApiMethod("ping", is_public=True)}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         return Json({"alive": True, "uptime": monotonic() - STARTED_AT})
@@ -23,7 +24,7 @@ class Ping(TaskclusterView):
 class TaskclusterVersion(TaskclusterView):
     """/__version__: what runs here."""
 
-    methods = {"GET": "version"}
+    methods = {"GET": ApiMethod("version", is_public=True)}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         number = version("conductor-app")
@@ -33,7 +34,7 @@ class TaskclusterVersion(TaskclusterView):
 class Heartbeat(TaskclusterView):
     """/__heartbeat__: it is well."""
 
-    methods = {"GET": "heartbeat"}
+    methods = {"GET": ApiMethod("heartbeat", is_public=True)}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         return Json({})
@@ -42,4 +43,4 @@ class Heartbeat(TaskclusterView):
 class LoadBalancerHeartbeat(Heartbeat):
     """/__lbheartbeat__: it is there."""
 
-    methods = {"GET": "lbheartbeat"}
+    methods = {"GET": ApiMethod("lbheartbeat", is_public=True)}

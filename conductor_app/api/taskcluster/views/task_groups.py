@@ -9,6 +9,7 @@ from ....insight.standalone import PRIORITIES, group_document
 from ....insight.standalone_queues import group_rows
 from ....models import StandaloneTask
 from ....models.snapshots import read_snapshot
+from ..method_scopes import ApiMethod
 from ..pagination import PAGE_QUERY_OPTIONS, parse_page
 from ..replies import Json
 from ..serializers.tasks import list_entry
@@ -18,7 +19,7 @@ from ..view import TaskclusterRequest, TaskclusterView
 class TaskGroupView(TaskclusterView):
     """/task-group/{taskGroupId}: a group."""
 
-    methods = {"GET": "getTaskGroup"}
+    methods = {"GET": ApiMethod("getTaskGroup", scopes="queue:list-task-group:<taskGroupId>")}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         return Json(group_document(find_group(request.params["taskGroupId"])))
@@ -27,7 +28,7 @@ class TaskGroupView(TaskclusterView):
 class TaskGroupList(TaskclusterView):
     """/task-group/{taskGroupId}/list: a group and its tasks."""
 
-    methods = {"GET": "listTaskGroup"}
+    methods = {"GET": ApiMethod("listTaskGroup", scopes="queue:list-task-group:<taskGroupId>")}
     known_options = PAGE_QUERY_OPTIONS
 
     @read_snapshot()
@@ -40,7 +41,7 @@ class TaskGroupList(TaskclusterView):
 class SealTaskGroup(TaskclusterView):
     """/task-group/{taskGroupId}/seal: it takes no more tasks."""
 
-    methods = {"POST": "sealTaskGroup"}
+    methods = {"POST": ApiMethod("sealTaskGroup", scopes_of_facts="queue:seal-task-group:<schedulerId>/<taskGroupId>")}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         group = find_group(request.params["taskGroupId"])
@@ -51,7 +52,9 @@ class SealTaskGroup(TaskclusterView):
 class CancelTaskGroup(TaskclusterView):
     """/task-group/{taskGroupId}/cancel: all that is open in it is stopped."""
 
-    methods = {"POST": "cancelTaskGroup"}
+    methods = {
+        "POST": ApiMethod("cancelTaskGroup", scopes_of_facts="queue:cancel-task-group:<schedulerId>/<taskGroupId>")
+    }
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         group = find_group(request.params["taskGroupId"])
@@ -66,7 +69,11 @@ class CancelTaskGroup(TaskclusterView):
 class TaskGroupPriority(TaskclusterView):
     """/task-group/{taskGroupId}/priority: all that was never resolved gets another one."""
 
-    methods = {"POST": "changeTaskGroupPriority"}
+    methods = {
+        "POST": ApiMethod(
+            "changeTaskGroupPriority", scopes_of_facts="queue:change-task-group-priority:<schedulerId>/<taskGroupId>"
+        )
+    }
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         found, new_priority = find_group(request.params["taskGroupId"]), request.document["newPriority"]

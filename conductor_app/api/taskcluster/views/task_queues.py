@@ -8,6 +8,7 @@ from .... import clock
 from ....core.errors import NotFound
 from ....insight import standalone_queues
 from ....models import Queue
+from ..method_scopes import TASK_QUEUE_COUNTS_BATCH_SCOPES, TASK_QUEUE_COUNTS_SCOPES, ApiMethod
 from ..pagination import PAGE_QUERY_OPTIONS, parse_page
 from ..replies import Json
 from ..serializers import task_queues as wire
@@ -17,7 +18,7 @@ from ..view import TaskclusterRequest, TaskclusterView
 class PendingCount(TaskclusterView):
     """/pending/{taskQueueId}: how much waits."""
 
-    methods = {"GET": "pendingTasks"}
+    methods = {"GET": ApiMethod("pendingTasks", scopes="queue:pending-count:<taskQueueId>")}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         queue = request.params["taskQueueId"]
@@ -27,7 +28,7 @@ class PendingCount(TaskclusterView):
 class QueueCounts(TaskclusterView):
     """/task-queues/{taskQueueId}/counts: how much waits, and how much is claimed."""
 
-    methods = {"GET": "taskQueueCounts"}
+    methods = {"GET": ApiMethod("taskQueueCounts", scopes=TASK_QUEUE_COUNTS_SCOPES)}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         [row] = standalone_queues.queue_counts([request.params["taskQueueId"]], clock.now())
@@ -37,7 +38,7 @@ class QueueCounts(TaskclusterView):
 class QueueCountsBatch(TaskclusterView):
     """/task-queues/counts: the same of many queues."""
 
-    methods = {"POST": "taskQueueCountsBatch"}
+    methods = {"POST": ApiMethod("taskQueueCountsBatch", scopes_of_facts=TASK_QUEUE_COUNTS_BATCH_SCOPES)}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         queues = request.document["taskQueueIds"]
@@ -54,7 +55,7 @@ class QueueCountsBatch(TaskclusterView):
 class PendingTasks(TaskclusterView):
     """/task-queues/{taskQueueId}/pending: what waits, the oldest first."""
 
-    methods = {"GET": "listPendingTasks"}
+    methods = {"GET": ApiMethod("listPendingTasks", scopes="queue:pending-list:<taskQueueId>")}
     known_options = PAGE_QUERY_OPTIONS
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
@@ -65,7 +66,7 @@ class PendingTasks(TaskclusterView):
 class ClaimedTasks(TaskclusterView):
     """/task-queues/{taskQueueId}/claimed: what is claimed, the oldest claim first."""
 
-    methods = {"GET": "listClaimedTasks"}
+    methods = {"GET": ApiMethod("listClaimedTasks", scopes="queue:claimed-list:<taskQueueId>")}
     known_options = PAGE_QUERY_OPTIONS
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
@@ -83,7 +84,7 @@ def oldest_first_reply(request: TaskclusterRequest, rows, time_field: str, show:
 class TaskQueueList(TaskclusterView):
     """/task-queues: all queues that workers have asked."""
 
-    methods = {"GET": "listTaskQueues"}
+    methods = {"GET": ApiMethod("listTaskQueues", scopes="queue:list-task-queues")}
     known_options = PAGE_QUERY_OPTIONS
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
@@ -93,7 +94,7 @@ class TaskQueueList(TaskclusterView):
 class TaskQueueOne(TaskclusterView):
     """/task-queues/{taskQueueId}: one of them."""
 
-    methods = {"GET": "getTaskQueue"}
+    methods = {"GET": ApiMethod("getTaskQueue", scopes="queue:get-task-queue:<taskQueueId>")}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         return Json(wire.task_queue_document(standalone_queues.find_queue(request.params["taskQueueId"])))
@@ -102,7 +103,7 @@ class TaskQueueOne(TaskclusterView):
 class ProvisionerList(TaskclusterView):
     """/provisioners: what the names of queues begin with."""
 
-    methods = {"GET": "listProvisioners"}
+    methods = {"GET": ApiMethod("listProvisioners", scopes="queue:list-provisioners")}
     known_options = PAGE_QUERY_OPTIONS
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
@@ -114,7 +115,7 @@ class ProvisionerList(TaskclusterView):
 class ProvisionerOne(TaskclusterView):
     """/provisioners/{provisionerId}: one of them."""
 
-    methods = {"GET": "getProvisioner"}
+    methods = {"GET": ApiMethod("getProvisioner", scopes="queue:get-provisioner:<provisionerId>")}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         name = request.params["provisionerId"]
@@ -126,7 +127,7 @@ class ProvisionerOne(TaskclusterView):
 class WorkerTypeList(TaskclusterView):
     """/provisioners/{provisionerId}/worker-types: its queues."""
 
-    methods = {"GET": "listWorkerTypes"}
+    methods = {"GET": ApiMethod("listWorkerTypes", scopes="queue:list-worker-types:<provisionerId>")}
     known_options = PAGE_QUERY_OPTIONS
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
@@ -137,7 +138,7 @@ class WorkerTypeList(TaskclusterView):
 class WorkerTypeOne(TaskclusterView):
     """/provisioners/{provisionerId}/worker-types/{workerType}: one of them."""
 
-    methods = {"GET": "getWorkerType"}
+    methods = {"GET": ApiMethod("getWorkerType", scopes="queue:get-worker-type:<provisionerId>/<workerType>")}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         return Json(wire.worker_type_document(standalone_queues.find_queue(queue_in_address(request))))

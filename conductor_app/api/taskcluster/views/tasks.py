@@ -12,6 +12,16 @@ from ....engine.standalone.task_actions import PRIORITIZE, apply_action
 from ....insight.standalone import NAMES_OF_PRIORITIES, PRIORITIES, queue_facts
 from ....models import StandaloneTask
 from ....models.snapshots import read_snapshot
+from ..method_scopes import (
+    CANCEL_TASK_SCOPES,
+    CHANGE_TASK_PRIORITY_SCOPES,
+    CREATE_TASK_SCOPES,
+    RERUN_TASK_SCOPES,
+    SCHEDULE_TASK_SCOPES,
+    STATUSES_SCOPES,
+    TASKS_SCOPES,
+    ApiMethod,
+)
 from ..pagination import PAGE_QUERY_OPTIONS, parse_page
 from ..replies import Json
 from ..serializers.tasks import list_entry, parse_task, queue_name, status_reply, task_document
@@ -28,7 +38,10 @@ def _find_task(rows, task_id: str) -> StandaloneTask:
 class TaskDocument(TaskclusterView):
     """/task/{taskId}: a task's definition."""
 
-    methods = {"GET": "task", "PUT": "createTask"}
+    methods = {
+        "GET": ApiMethod("task", scopes="queue:get-task:<taskId>"),
+        "PUT": ApiMethod("createTask", scopes_of_facts=CREATE_TASK_SCOPES),
+    }
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         return Json(task_document(_find_task(StandaloneTask.objects, request.params["taskId"])))
@@ -48,7 +61,7 @@ def priorities_at_least(lowest: int) -> list[str]:
 class TaskStatusOne(TaskclusterView):
     """/task/{taskId}/status: a task's state, with its runs."""
 
-    methods = {"GET": "status"}
+    methods = {"GET": ApiMethod("status", scopes="queue:status:<taskId>")}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         return Json(status_reply(tasks.find_task(request.params["taskId"])))
@@ -57,7 +70,7 @@ class TaskStatusOne(TaskclusterView):
 class TaskBatch(TaskclusterView):
     """/tasks: many definitions."""
 
-    methods = {"POST": "tasks"}
+    methods = {"POST": ApiMethod("tasks", scopes_of_facts=TASKS_SCOPES)}
     known_options = PAGE_QUERY_OPTIONS
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
@@ -69,7 +82,7 @@ class TaskBatch(TaskclusterView):
 class TaskStatusBatch(TaskclusterView):
     """/tasks/status: many states."""
 
-    methods = {"POST": "statuses"}
+    methods = {"POST": ApiMethod("statuses", scopes_of_facts=STATUSES_SCOPES)}
     known_options = PAGE_QUERY_OPTIONS
 
     @read_snapshot()
@@ -90,7 +103,7 @@ def _task_list_reply(request: TaskclusterRequest, name: str, rows, show: Callabl
 class DependentTasks(TaskclusterView):
     """/task/{taskId}/dependents: the tasks that wait, or have waited, for this one."""
 
-    methods = {"GET": "listDependentTasks"}
+    methods = {"GET": ApiMethod("listDependentTasks", scopes="queue:list-dependent-tasks:<taskId>")}
     known_options = PAGE_QUERY_OPTIONS
 
     @read_snapshot()
@@ -125,28 +138,28 @@ def require_task_action(request: TaskclusterRequest, standalone: OneTask) -> Non
 class ScheduleTask(TaskActionView):
     """/task/{taskId}/schedule: let it be handed out, whatever it depends on."""
 
-    methods = {"POST": "scheduleTask"}
+    methods = {"POST": ApiMethod("scheduleTask", scopes_of_facts=SCHEDULE_TASK_SCOPES)}
     action = "schedule"
 
 
 class RerunTask(TaskActionView):
     """/task/{taskId}/rerun: try it once more."""
 
-    methods = {"POST": "rerunTask"}
+    methods = {"POST": ApiMethod("rerunTask", scopes_of_facts=RERUN_TASK_SCOPES)}
     action = "rerun"
 
 
 class CancelTask(TaskActionView):
     """/task/{taskId}/cancel: stop it."""
 
-    methods = {"POST": "cancelTask"}
+    methods = {"POST": ApiMethod("cancelTask", scopes_of_facts=CANCEL_TASK_SCOPES)}
     action = "cancel"
 
 
 class ChangeTaskPriority(TaskclusterView):
     """/task/{taskId}/priority: give it another one."""
 
-    methods = {"POST": "changeTaskPriority"}
+    methods = {"POST": ApiMethod("changeTaskPriority", scopes_of_facts=CHANGE_TASK_PRIORITY_SCOPES)}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         require_task_action(request, tasks.find_task(request.params["taskId"]))

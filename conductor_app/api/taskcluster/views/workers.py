@@ -6,6 +6,7 @@ from django.http import HttpResponse
 from .... import clock
 from ....engine.standalone import rows
 from ....insight import standalone_queues
+from ..method_scopes import DECLARE_WORKER_SCOPES, ApiMethod
 from ..pagination import PAGE_QUERY_OPTIONS, parse_page
 from ..replies import Json
 from ..serializers import task_queues as wire
@@ -17,7 +18,7 @@ from .task_queues import queue_in_address
 class WorkerList(TaskclusterView):
     """…/worker-types/{workerType}/workers: the workers of a queue."""
 
-    methods = {"GET": "listWorkers"}
+    methods = {"GET": ApiMethod("listWorkers", scopes="queue:list-workers:<provisionerId>/<workerType>")}
     known_options = (*PAGE_QUERY_OPTIONS, "quarantined")
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
@@ -44,7 +45,12 @@ class WorkerList(TaskclusterView):
 class WorkerOne(TaskclusterView):
     """…/workers/{workerGroup}/{workerId}: one of them; into quarantine, or out of it."""
 
-    methods = {"GET": "getWorker", "PUT": "quarantineWorker"}
+    methods = {
+        "GET": ApiMethod("getWorker", scopes="queue:get-worker:<provisionerId>/<workerType>/<workerGroup>/<workerId>"),
+        "PUT": ApiMethod(
+            "quarantineWorker", scopes="queue:quarantine-worker:<provisionerId>/<workerType>/<workerGroup>/<workerId>"
+        ),
+    }
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
         return worker_reply(request)
@@ -59,7 +65,7 @@ class WorkerOne(TaskclusterView):
 class DeclaredWorker(TaskclusterView):
     """…/worker-types/{workerType}/{workerGroup}/{workerId}: a worker is to be known until then."""
 
-    methods = {"PUT": "declareWorker"}
+    methods = {"PUT": ApiMethod("declareWorker", scopes_of_facts=DECLARE_WORKER_SCOPES)}
 
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         request.require(properties=sorted(request.document))
