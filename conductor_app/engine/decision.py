@@ -1,4 +1,4 @@
-"""One decision inside a transaction: asked of the core, its questions answered from rows, and written down."""
+"""One decision inside a transaction: evaluate it with data from rows, and save it."""
 
 import logging
 from functools import partial
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class DecisionFailed(Exception):
-    """The core broke down over a run: a fault of ours, or a document that passes every check and makes no sense."""
+    """The decision raised an unexpected exception: a bug, or a definition that validation should have rejected."""
 
     def __init__(self, cause: Exception, is_final: bool) -> None:
         self.cause, self.is_final = cause, is_final
@@ -30,7 +30,11 @@ class DecisionFailed(Exception):
 
 
 def decide_from_rows(before: Run, command: Command, answers: LoadedData, now: int, in_slices: bool = False) -> Decision:
-    """What the core makes of it; the questions left are those that no row can answer. Raises Undecidable."""
+    """Return the decision for a command. Its remaining data requests are those that no row can answer.
+
+    Raises:
+        DecisionFailed: when the core raised an unexpected exception.
+    """
     while True:
         decision = _call_core(before, command, answers, now, in_slices)
         here = {question for question in decision.questions if not isinstance(question, ScriptEvaluation | WholeRun)}
@@ -53,21 +57,22 @@ def _call_core(before: Run, command: Command, answers: LoadedData, now: int, in_
 
 
 def new_batch(answers: LoadedData) -> StatementBatch:
-    """Statements for what was decided with these answers; payloads that are kept elsewhere stay there."""
+    """Return an empty statement batch that writes the paths of payloads that are in blob storage already."""
     return StatementBatch(new_placement(answers.kept, answers.named))
 
 
 def save_decision(before: Run, decision: Decision, now: int, by: str, reason: str, writes: StatementBatch) -> None:
-    """Save a decision, after the `writes` that go with it; what others should hear goes out after the commit.
+    """Save a decision together with the statements in `writes`. Notifications and messages are sent after the commit.
 
-    Raises Stale, and TooLarge where payloads have to be kept elsewhere first.
+    Raises:
+        StaleRow: when another process changed the run.
+        PayloadsTooLarge: when payloads must be stored in blob storage first.
     """
-    # Delivering a message is a change of another run, which is decided and written here.
-    told = run_writer.save_run(writes, before, decision.effects, decision.after, now, by, reason)
+    pending = run_writer.save_run(writes, before, decision.effects, decision.after, now, by, reason)
     transaction.on_commit(partial(count_decision, before, decision))
-    # Nobody is told of a run that nobody waits for; the mark was read with the run.
-    news = [notifications.broadcast_topic(before.watched_as)] if before.watched_until > now else []
-    if told.queues or news:
-        transaction.on_commit(partial(notifications.announce, [*told.queues, *news]))
-    if told.messages:
-        transaction.on_commit(partial(deliver_after_commit, told.messages))
+    # Topics are only needed while a client waits for the run; the mark was read with the run.
+    topics = [notifications.broadcast_topic(before.watched_as)] if before.watched_until > now else []
+    if pending.queues or topics:
+        transaction.on_commit(partial(notifications.announce, [*pending.queues, *topics]))
+    if pending.messages:
+        transaction.on_commit(partial(deliver_after_commit, pending.messages))

@@ -194,7 +194,7 @@ def _apply_and_record(row: BulkOperation, item_id: int, run_id: str, deed: Deed)
         raise
     except Exception:
         log.exception("bulk_item_failed", extra={"operation": row.pk, "run_id": run_id})
-        _note_standalone(row, item_id, "It went wrong; the server's log says how.")
+        _note_standalone(row, item_id, "Internal error. See the server log.")
 
 
 def _note_standalone(row: BulkOperation, item_id: int, answer: str) -> None:

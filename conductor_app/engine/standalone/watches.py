@@ -27,7 +27,7 @@ def watch_group(group_id: str, event: str, mail: str, by: str) -> None:
     try:
         validate_email(mail)
     except ValidationError as wrong:
-        raise Invalid(f"{mail[:80]!r} is no address of a mailbox.") from wrong
+        raise Invalid(f"{mail[:80]!r} is not a valid email address.") from wrong
     if _event_sentence(group_id, event):
         raise Conflict("That has happened already.")
     if GroupWatch.objects.filter(group_id=group_id, told_at=None).count() >= MOST:

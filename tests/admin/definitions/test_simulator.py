@@ -148,7 +148,7 @@ def test_a_case_is_kept_offered_again_and_forgotten(operator, order):
 
 
 def test_a_case_without_a_name_is_not_kept(operator, order):
-    assert "A case needs a name" in page_text(try_out(operator, order, step="keep", case_name=" ", **AIR))
+    assert "Enter a name for the case" in page_text(try_out(operator, order, step="keep", case_name=" ", **AIR))
 
 
 def test_cases_are_tried_again_before_a_change_is_saved(operator, order):
