@@ -86,7 +86,7 @@ def test_a_task_is_answered_in_its_workers_place(operator, story):
         ({"outcome": "COMPLETED", "output": "{"}, "The output is no JSON"),
         ({"outcome": "COMPLETED", "output": "[1]"}, "The output must be a JSON object."),
         ({"outcome": "COMPLETED", "output": "[" * 100_000}, "The output is nested too deeply."),
-        ({"outcome": "LOST"}, "A task is completed or failed by hand, nothing else."),
+        ({"outcome": "LOST"}, "Unknown outcome"),
     ],
 )
 def test_an_answer_that_cannot_be_read_is_refused_in_words(operator, story, said, answer):
