@@ -58,9 +58,7 @@ def test_another_priority_is_given(operator, story):
     assert story.task("pay").priority == 7
     for odd in ("", "-1", "1000", "x", "²"):
         assert "is no priority" in page_text(act(operator, story.task("pay"), "priority", priority=odd))
-    assert "The priority must be 0 to 99" in page_text(
-        act(operator, story.task("pay"), "priority", priority="100")
-    )
+    assert "The priority must be 0 to 99" in page_text(act(operator, story.task("pay"), "priority", priority="100"))
 
 
 def test_a_task_is_taken_from_its_worker_for_another(operator, story):
