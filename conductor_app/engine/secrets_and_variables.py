@@ -160,7 +160,7 @@ def reencrypt_secrets(by: str) -> int:
     """Encrypt every secret with the newest key. Returns how many were encrypted with another one.
 
     Raises:
-        vault.Unreadable: when a secret cannot be decrypted with any configured key.
+        vault.DecryptionFailed: when a secret cannot be decrypted with any configured key.
     """
     count = 0
     for row in Secret.objects.order_by("name"):
