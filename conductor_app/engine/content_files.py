@@ -11,7 +11,11 @@ from .payloads import storage_errors
 
 
 def keep_content(kind: str, content: File, expires_at: int) -> str:
-    """Store a file and return its path. A sweep deletes the file after `expires_at`, unless that was reset before."""
+    """Store a file and return its path. A sweep deletes the file after `expires_at`, unless that was reset before.
+
+    Raises:
+        Busy: when the storage cannot be reached.
+    """
     path = f"{kind}/{uuid4()}"
     # The row is written first, so that no stored file is without a row.
     StoredPayload.objects.create(path=path, created_at=clock.now(), expires_at=expires_at)

@@ -21,8 +21,8 @@ def save_draft(kind: str, name: str, text: str, base: str, by: str) -> None:
     """
     if len(text) > LONGEST_DRAFT:
         raise Invalid(f"A draft can have at most {LONGEST_DRAFT:,} characters (got {len(text):,}).")
-    written = {"text": strip_nul(text), "base": base[:64], "updated_at": clock.now()}
-    DefinitionDraft.objects.update_or_create(kind=kind, name=name[:255], author=by[:255], defaults=written)
+    values = {"text": strip_nul(text), "base": base[:64], "updated_at": clock.now()}
+    DefinitionDraft.objects.update_or_create(kind=kind, name=name[:255], author=by[:255], defaults=values)
 
 
 def delete_draft(kind: str, name: str, by: str) -> None:
@@ -44,8 +44,8 @@ def save_case(workflow: str, name: str, case: dict[str, Any], by: str) -> None:
         if others.count() >= MOST_CASES:
             raise Invalid(f"{workflow} already has {MOST_CASES} cases. Delete one first.")
         now = clock.now()
-        written = {**case, "created_at": now, "created_by": by[:255]}
-        SimulationCase.objects.update_or_create(workflow=workflow, name=name, defaults=written)
+        values = {**case, "created_at": now, "created_by": by[:255]}
+        SimulationCase.objects.update_or_create(workflow=workflow, name=name, defaults=values)
         AuditEntry.objects.create(
             at=now, actor=by, action="keep case", object_type="workflow_definition", object_id=workflow, reason=name
         )

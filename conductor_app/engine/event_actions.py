@@ -69,7 +69,11 @@ class ActionRequest:
 
 
 def run_action(message: Message) -> None:
-    """Execute one action. A refused action fails; an unexpected exception propagates, so that the outbox retries it."""
+    """Execute one action. A refused action is marked as failed.
+
+    Raises:
+        Exception: when the action raised an unexpected exception or Busy. The outbox retries up to MOST_TRIES times.
+    """
     rows = EventAction.objects.select_related("delivery").defer("delivery__payload")
     row = rows.filter(pk=message.facts["action"]).first()
     if row is None or row.status != IN_PROGRESS:

@@ -38,8 +38,8 @@ def group_failures(limit: int) -> int:
 def _find_or_create_groups(failures: Mapping[str, Sequence[Failure]]) -> dict[str, FailureGroup]:
     """Return the group of each fingerprint. Creates missing groups, and replaces merged groups by their targets."""
     known = {group.fingerprint: group for group in FailureGroup.objects.filter(fingerprint__in=failures)}
-    fresh = [_new_group(some) for fingerprint, some in failures.items() if fingerprint not in known]
-    known |= {group.fingerprint: group for group in FailureGroup.objects.bulk_create(fresh)}
+    created = [_new_group(some) for fingerprint, some in failures.items() if fingerprint not in known]
+    known |= {group.fingerprint: group for group in FailureGroup.objects.bulk_create(created)}
     whole = FailureGroup.objects.in_bulk({group.merged_into_id for group in known.values()} - {None})
     return {fingerprint: whole.get(group.merged_into_id, group) for fingerprint, group in known.items()}
 

@@ -42,11 +42,11 @@ def add_labels(run_id: str, labels: Iterable[str], by: str, reason: str = "") ->
     wanted = clean_labels(labels)
     with transaction.atomic():
         known = _lock_labels(run_id)
-        fresh = [label for label in wanted if label not in known]
-        _refuse_too_many(len(known) + len(fresh))
-        save_labels(run_id, fresh)
-        _record_change(run_id, "add labels", by, reason, fresh)
-    return fresh
+        added = [label for label in wanted if label not in known]
+        _refuse_too_many(len(known) + len(added))
+        save_labels(run_id, added)
+        _record_change(run_id, "add labels", by, reason, added)
+    return added
 
 
 def remove_labels(run_id: str, labels: Iterable[str], by: str, reason: str = "") -> list[str]:
@@ -57,10 +57,10 @@ def remove_labels(run_id: str, labels: Iterable[str], by: str, reason: str = "")
     """
     with transaction.atomic():
         known = _lock_labels(run_id)
-        gone = [label for label in dict.fromkeys(labels) if label in known]
-        RunLabel.objects.filter(run_id=run_id, name__in=gone).delete()
-        _record_change(run_id, "remove labels", by, reason, gone)
-    return gone
+        removed = [label for label in dict.fromkeys(labels) if label in known]
+        RunLabel.objects.filter(run_id=run_id, name__in=removed).delete()
+        _record_change(run_id, "remove labels", by, reason, removed)
+    return removed
 
 
 def _lock_labels(run_id: str) -> set[str]:

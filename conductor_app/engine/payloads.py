@@ -173,12 +173,12 @@ def storage_errors(path: str) -> Iterator[None]:
     """
     try:
         yield
-    except blob_storage.StorageFileMissing as gone:
-        log.warning("payload_lost", extra={"path": path, "cause": str(gone)})
-        raise PayloadMissing(f"The payload {path} is missing in the storage.") from gone
-    except blob_storage.StorageUnavailable as away:
-        log.warning("payload_unreachable", extra={"path": path, "cause": str(away)})
-        raise Busy(f"The payload {path} cannot be read or written: the storage is unreachable. Retry later.") from away
+    except blob_storage.StorageFileMissing as missing:
+        log.warning("payload_lost", extra={"path": path, "cause": str(missing)})
+        raise PayloadMissing(f"The payload {path} is missing in the storage.") from missing
+    except blob_storage.StorageUnavailable as error:
+        log.warning("payload_unreachable", extra={"path": path, "cause": str(error)})
+        raise Busy(f"The payload {path} cannot be read or written: the storage is unreachable. Retry later.") from error
 
 
 def _payload_size(path: str) -> int:

@@ -153,12 +153,12 @@ def _refuse_open(path: list[str]) -> None:
 
 
 def _restore_masked_input(
-    given: dict[str, Any] | None, id: str, written: Callable[[str], Any]
+    given: dict[str, Any] | None, id: str, load_stored: Callable[[str], Any]
 ) -> dict[str, Any] | None:
     """Return a new input in which each `***` of a masked value is replaced by the stored value."""
     if given is None or not id or f'"{HIDDEN}"' not in (dumps(given) or ""):
         return given
-    return decrypt_masked(restore_masked(given, written(id)))
+    return decrypt_masked(restore_masked(given, load_stored(id)))
 
 
 def _refuse_too_large(payload: dict[str, Any] | None, most: int) -> None:

@@ -59,9 +59,9 @@ def _check_name_and_value(name: str, value: str) -> None:
 def _save(model: type[Secret | Variable], name: str, by: str, reason: str, **value: str) -> None:
     with transaction.atomic():
         now = clock.now()
-        written = {**value, "updated_at": now, "updated_by": by[:255]}
-        made = {**written, "created_at": now, "created_by": by[:255]}
-        _, is_new = model.objects.update_or_create(pk=name, defaults=written, create_defaults=made)
+        values = {**value, "updated_at": now, "updated_by": by[:255]}
+        initial = {**values, "created_at": now, "created_by": by[:255]}
+        _, is_new = model.objects.update_or_create(pk=name, defaults=values, create_defaults=initial)
         _record_change(model, name, "create" if is_new else "overwrite", by, reason)
     transaction.on_commit(_clear_cache)
 

@@ -162,7 +162,7 @@ def run_and_record_sweep(name: str, sweep: Callable[[int], int]) -> int:
     return handled
 
 
-_noted_at: dict[str, int] = {}
+_recorded_at: dict[str, int] = {}
 
 
 def _overdue_ms(name: str, now: int) -> int:
@@ -173,9 +173,9 @@ def _overdue_ms(name: str, now: int) -> int:
 
 def _record_pass(name: str, began: int, handled: int, error: str, lag: int) -> None:
     """Save the last pass for the admin pages; a pass that handled nothing only every NOTED_EVERY_MS."""
-    if not handled and not error and abs(began - _noted_at.get(name, 0)) < NOTED_EVERY_MS:
+    if not handled and not error and abs(began - _recorded_at.get(name, 0)) < NOTED_EVERY_MS:
         return
-    _noted_at[name] = began
+    _recorded_at[name] = began
     row, _ = SweepPass.objects.get_or_create(name=name)
     row.began_at, row.ended_at, row.handled = began, clock.now(), handled
     row.handled_in_all, row.lag_ms = row.handled_in_all + handled, lag

@@ -107,9 +107,9 @@ def set_tags(target: str, name: str, tags: list[Document], by: str) -> None:
     """
     with transaction.atomic():
         _refuse_unknown(target, name)
-        kept = {(tag["key"], tag["value"]) for tag in tags if tag["type"] != RATE_LIMIT}
-        gone = [tag for tag in metadata_tags(target, name) if (tag["key"], tag["value"]) not in kept]
-        remove_tags(target, name, gone, by)
+        wanted = {(tag["key"], tag["value"]) for tag in tags if tag["type"] != RATE_LIMIT}
+        removed = [tag for tag in metadata_tags(target, name) if (tag["key"], tag["value"]) not in wanted]
+        remove_tags(target, name, removed, by)
         add_tags(target, name, tags, by)
 
 

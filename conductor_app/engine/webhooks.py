@@ -76,8 +76,8 @@ def rotate_secret(id: str, fresh: Document, keep_seconds: int, by: str, reason: 
         known.pop("former", None)
         former = {"former": {**known, "until": now + keep_seconds * 1000}} if keep_seconds > 0 else {}
         row.sealed = _encrypt_secrets(row, {**known, **given, **former})
-        shown = dict.fromkeys(given.get("headers") or row.document.get("headers") or {}, "")
-        row.document, row.updated_at, row.updated_by = {**row.document, "headers": shown}, now, by
+        redacted = dict.fromkeys(given.get("headers") or row.document.get("headers") or {}, "")
+        row.document, row.updated_at, row.updated_by = {**row.document, "headers": redacted}, now, by
         row.save()
         _record_change(row.id, "rotate", by, reason)
 
@@ -107,13 +107,13 @@ def find_webhook(id: str) -> Webhook:
 
 
 def _save_webhook(row: Webhook, read: Document, by: str, action: str, reason: str) -> Webhook:
-    kept = _decrypt_secrets(row) if row.sealed else {}
-    headers = _merge_kept_headers(read.pop("headers", None) or {}, kept.get("headers") or {})
+    stored = _decrypt_secrets(row) if row.sealed else {}
+    headers = _merge_kept_headers(read.pop("headers", None) or {}, stored.get("headers") or {})
     secret = {"secret": read.pop("secretValue", None), "headers": headers}
     given = {name: value for name, value in secret.items() if value}
-    row.sealed = _encrypt_secrets(row, {**kept, **given})
-    shown = dict.fromkeys(given.get("headers") or kept.get("headers") or {}, "")
-    row.name, row.document = read["name"], {**read, "id": row.id, "headers": shown}
+    row.sealed = _encrypt_secrets(row, {**stored, **given})
+    redacted = dict.fromkeys(given.get("headers") or stored.get("headers") or {}, "")
+    row.name, row.document = read["name"], {**read, "id": row.id, "headers": redacted}
     try:
         with transaction.atomic():
             row.save()
@@ -123,9 +123,9 @@ def _save_webhook(row: Webhook, read: Document, by: str, action: str, reason: st
     return row
 
 
-def _merge_kept_headers(headers: Mapping[str, str], kept: Mapping[str, str]) -> dict[str, str]:
+def _merge_kept_headers(headers: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
     """Return the headers with stored values in place of empty ones: clients see webhooks without their secrets."""
-    return {name: value or kept.get(name, "") for name, value in headers.items()}
+    return {name: value or stored.get(name, "") for name, value in headers.items()}
 
 
 def _record_change(id: str, action: str, by: str, reason: str) -> None:

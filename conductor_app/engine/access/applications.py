@@ -31,11 +31,11 @@ def create_application(name: str, by: str, *roles: str) -> Application:
         NotFound: when one of the roles does not exist.
     """
     with transaction.atomic():
-        made = access_keys.new_application(name, by)
-        record_access_change(KIND, made.id, "create", by, name=name)
+        created = access_keys.new_application(name, by)
+        record_access_change(KIND, created.id, "create", by, name=name)
         for role in roles:
-            add_role(made.id, role, by)
-    return made
+            add_role(created.id, role, by)
+    return created
 
 
 def rename_application(id: str, name: str, by: str) -> Application:

@@ -68,20 +68,20 @@ def _read_plain_page(row: Artifact, until: int | None) -> TextPage:
 
 def _read_compressed_page(row: Artifact, until: int | None) -> TextPage:
     """Decompress the content from its start, keeping only one page in memory."""
-    kept, total = bytearray(), 0
+    tail, total = bytearray(), 0
     stop = MOST_UNPACKED if until is None else min(until, MOST_UNPACKED)
     try:
         for some in _decompress(blob_storage.stream_payload(row.path)):
             some = some[: stop - total]
             total += len(some)
-            kept += some
-            del kept[:-PAGE]
+            tail += some
+            del tail[:-PAGE]
             if total >= stop:
                 break
     except zlib.error as broken:
         raise Invalid(f"Artifact {row.name} is not valid gzip data.") from broken
     is_cut = until is None and total >= MOST_UNPACKED
-    return _text_page(bytes(kept), total, total, is_cut)
+    return _text_page(bytes(tail), total, total, is_cut)
 
 
 def _text_page(content: bytes, end: int, total: int, is_cut: bool = False) -> TextPage:

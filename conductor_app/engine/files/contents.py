@@ -161,16 +161,16 @@ def complete_multipart(run_id: str, file_id: str, upload_id: str, digests: Seque
 @contextmanager
 def _concatenate_parts(paths: Iterator[str]) -> Iterator[tuple[File, str]]:
     """Join stored files in a temporary file, and yield it with its digest."""
-    with TemporaryFile() as kept:
+    with TemporaryFile() as joined:
         digest = hashlib.sha256()
         for path in paths:
             with storage_errors(path):
                 for piece in blob_storage.stream_payload(path):
                     digest.update(piece)
-                    kept.write(piece)
-        size = kept.tell()
-        kept.seek(0)
-        whole = File(kept)
+                    joined.write(piece)
+        size = joined.tell()
+        joined.seek(0)
+        whole = File(joined)
         whole.size = size
         yield whole, digest.hexdigest()
 

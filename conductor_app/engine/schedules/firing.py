@@ -106,14 +106,14 @@ def _start_run(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -
     if is_standalone and _blocks_start(schedule, execution):
         raise PreviousRunOpen
 
-    def also(run_id: str) -> None:
+    def record_start(run_id: str) -> None:
         _claim_slot(claim)
         if is_standalone and _blocks_start(schedule, execution):
             raise PreviousRunOpen
         _save_execution(execution, EXECUTED, run_id=run_id)
 
     try:
-        run_id = runs.start(start_request(schedule, execution), BY, also)
+        run_id = runs.start(start_request(schedule, execution), BY, record_start)
     except (SlotTaken, PreviousRunOpen):
         raise
     except Busy as busy:

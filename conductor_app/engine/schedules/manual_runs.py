@@ -32,12 +32,12 @@ def run_now(name: str, by: str, reason: str = "") -> str:
     id = derived_id(now, randomness.random_hex())
     execution = execution_record(schedule, id, now, now, entry.expression, entry.zone_id)
 
-    def also(run_id: str) -> None:
+    def record_start(run_id: str) -> None:
         execution.state, execution.run_id = EXECUTED, run_id
         execution.save(force_insert=True)
         record_schedule_change(name, "run now", by, now, reason, run=run_id)
 
-    return runs.start(start_request(schedule, execution), by, also)
+    return runs.start(start_request(schedule, execution), by, record_start)
 
 
 def backfill(name: str, first: int, last: int, by: str, reason: str = "") -> int:

@@ -74,10 +74,10 @@ def repair_schedules(by: str) -> tuple[int, list[str]]:
     now = clock.now()
     stranded = Schedule.objects.filter(is_paused=False, next_run_at=None)
     names = [row.name for row in stranded.iterator(chunk_size=500) if timetable_of(row).after(now) is not None]
-    mended = [name for name in names if _repair_schedule(name)]
+    repaired = [name for name in names if _repair_schedule(name)]
     with transaction.atomic():
-        record_schedule_change(ALL, "requeue", by, now, mended=len(mended))
-    return len(mended), mended[:MOST_SAMPLES]
+        record_schedule_change(ALL, "requeue", by, now, mended=len(repaired))
+    return len(repaired), repaired[:MOST_SAMPLES]
 
 
 def _repair_schedule(name: str) -> bool:

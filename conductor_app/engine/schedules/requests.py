@@ -36,21 +36,21 @@ def execution_record(
 
 def start_request(schedule: Schedule, execution: ScheduleExecution) -> StartRequest:
     """Return the start request for the run of a slot, and store it in the execution record."""
-    written: Mapping[str, Any] = stored_document(schedule)["startWorkflowRequest"]
-    given = {**(written.get("input") or {}), **_slot_input(schedule, execution)}
-    execution.request = {**written, "input": given}
+    request: Mapping[str, Any] = stored_document(schedule)["startWorkflowRequest"]
+    given = {**(request.get("input") or {}), **_slot_input(schedule, execution)}
+    execution.request = {**request, "input": given}
     return StartRequest(
-        name=written["name"],
-        version=written.get("version"),
+        name=request["name"],
+        version=request.get("version"),
         input=decrypt_masked(given),
-        correlation_id=written.get("correlationId") or "",
-        priority=written.get("priority") or 0,
-        domains=written.get("taskToDomain") or {},
-        document=written.get("workflowDef"),
-        idempotency_key=written.get("idempotencyKey") or None,
-        idempotency_strategy=written.get("idempotencyStrategy") or "FAIL",
-        labels=tuple(written.get("labels") or ()),
-        started_by=str(written.get("createdBy") or ""),
+        correlation_id=request.get("correlationId") or "",
+        priority=request.get("priority") or 0,
+        domains=request.get("taskToDomain") or {},
+        document=request.get("workflowDef"),
+        idempotency_key=request.get("idempotencyKey") or None,
+        idempotency_strategy=request.get("idempotencyStrategy") or "FAIL",
+        labels=tuple(request.get("labels") or ()),
+        started_by=str(request.get("createdBy") or ""),
         schedule=schedule.name,
     )
 

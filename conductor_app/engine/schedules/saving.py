@@ -69,10 +69,10 @@ def _masked_request(request: Document, before: Document) -> Document:
     names = masked_names_of_document(request.get("workflowDef") or (found.document if found else {}))
     if not names or not request.get("input"):
         return request
-    kept = before.get("startWorkflowRequest") or {}
+    stored = before.get("startWorkflowRequest") or {}
     # `***` keeps the stored value only for the same workflow: another one could reveal it to the author.
-    is_same = all(kept.get(part) == request.get(part) for part in ("name", "workflowDef"))
-    old = kept.get("input") if is_same else None
+    is_same = all(stored.get(part) == request.get(part) for part in ("name", "workflowDef"))
+    old = stored.get("input") if is_same else None
     return {**request, "input": mask_like_before(request["input"], old, names, encrypt_masked)}
 
 

@@ -76,7 +76,7 @@ def record_queue_use(queue: str, now: int) -> None:
     """Record that a worker continues a task of a queue."""
     if _is_stale(now, queue):
         record_queue(queue, now)
-        _looked_at[queue,] = now
+        _read_at[queue,] = now
 
 
 def record_worker(queue: str, group: str, name: str, now: int) -> None:
@@ -91,17 +91,17 @@ def record_worker(queue: str, group: str, name: str, now: int) -> None:
         until = max(worker.expires_at, now + DAY_MS)
         Worker.objects.filter(pk=worker.pk).update(last_active_at=now, expires_at=until)
         record_queue(queue, now)
-    _looked_at[queue, group, name] = now
+    _read_at[queue, group, name] = now
 
 
-_looked_at: dict[tuple[str, ...], int] = {}
+_read_at: dict[tuple[str, ...], int] = {}
 """The time of this process's last read of the row of each queue and worker."""
 
 
 def _is_stale(now: int, *who: str) -> bool:
-    if len(_looked_at) > MOST_REMEMBERED:
-        _looked_at.clear()
-    return abs(now - _looked_at.get(who, -LOOKED_EVERY_MS)) >= LOOKED_EVERY_MS
+    if len(_read_at) > MOST_REMEMBERED:
+        _read_at.clear()
+    return abs(now - _read_at.get(who, -LOOKED_EVERY_MS)) >= LOOKED_EVERY_MS
 
 
 def is_quarantined(queue: str, group: str, name: str, now: int) -> bool:
