@@ -124,7 +124,7 @@ def load_output(attempt: Attempt | None) -> Mapping[str, Any]:
 def _refuse_large(output: Mapping[str, Any]) -> None:
     size, most = len(dumps(output) or ""), conf.task_payload_max_bytes
     if size > most:
-        raise PayloadTooLarge(f"The output has {size} bytes; at most {most} are allowed.")
+        raise PayloadTooLarge(f"The output has {size} bytes; the limit is {most} bytes.")
 
 
 def load_input(attempt: Attempt) -> Mapping[str, Any]:

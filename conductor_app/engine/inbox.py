@@ -34,7 +34,7 @@ def send_inbox_message(run_id: str, payload: dict[str, Any]) -> str:
     """
     size, most = len(dumps(payload) or ""), conf.task_payload_max_bytes
     if size > most:
-        raise Invalid(f"The message has {size} bytes; at most {most} are allowed.")
+        raise Invalid(f"The message has {size} bytes; the limit is {most} bytes.")
     with transaction.atomic():
         now = clock.now()
         row = Run.objects.select_for_update().filter(pk=run_id).only("id", "status", "inbox", "plan_id").first()

@@ -150,7 +150,7 @@ def load_client_payload(path: str, most: int) -> dict[str, Any]:
     """
     try:
         if (size := _payload_size(path)) > most:
-            raise Invalid(f"The payload {path} has {size} bytes; at most {most} are allowed.")
+            raise Invalid(f"The payload {path} has {size} bytes; the limit is {most} bytes.")
         body = _parse_payload(path)
         value = loads_repaired(body)
     except (NotFound, ValueError, RecursionError) as fault:

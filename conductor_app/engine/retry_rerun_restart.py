@@ -164,7 +164,7 @@ def _restore_masked_input(
 def _refuse_too_large(payload: dict[str, Any] | None, most: int) -> None:
     size = len(dumps(payload) or "") if payload is not None else 0
     if size > most:
-        raise Invalid(f"The input has {size} bytes; at most {most} are allowed.")
+        raise Invalid(f"The input has {size} bytes; the limit is {most} bytes.")
 
 
 def _locate_attempt(attempt_id: str) -> tuple[Key, commands.EarlierAttempt]:

@@ -177,7 +177,7 @@ def with_input(request: StartRequest) -> StartRequest:
     if request.input_path:
         return replace(request, input=payloads.load_client_payload(request.input_path, most))
     if (size := len(dumps(request.input) or "")) > most:
-        raise Invalid(f"The input has {size} bytes; at most {most} are allowed.")
+        raise Invalid(f"The input has {size} bytes; the limit is {most} bytes.")
     return request
 
 

@@ -229,7 +229,7 @@ def enforce_output_limit(report: Report) -> Report:
     size, most = len(dumps(report.output) or ""), conf.task_payload_max_bytes
     if size <= most:
         return report
-    reason = f"The output has {size} bytes; at most {most} are allowed."
+    reason = f"The output has {size} bytes; the limit is {most} bytes."
     return replace(report, outcome="FAILED_FOR_GOOD", output={}, reason=reason, merges=False)
 
 

@@ -193,4 +193,4 @@ def _require_multipart(row: FileHandle, upload_id: str) -> FileHandle:
 
 def _refuse_too_large(size: int) -> None:
     if size > conf.file_max_bytes:
-        raise PayloadTooLarge(f"The file has {size} bytes; at most {conf.file_max_bytes} are allowed.")
+        raise PayloadTooLarge(f"The file has {size} bytes; the limit is {conf.file_max_bytes} bytes.")

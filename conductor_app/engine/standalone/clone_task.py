@@ -14,7 +14,7 @@ from .task_actions import record_action
 
 
 def clone_task(task_id: str, by: str, reason: str = "") -> str:
-    """Clone a task into its group, or into a new group if that is sealed. Returns the new id.
+    """Clone a task into its group, or into a new group if that is sealed or named after the task. Returns the new id.
 
     Raises:
         NotFound: when there is no such task.
