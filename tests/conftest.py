@@ -124,8 +124,8 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 def disable_process_caches(patch: pytest.MonkeyPatch) -> None:
     """What a process remembers of the database is forgotten between tests, as the database is."""
     patch.setattr(resolved_definitions, "_known", resolved_definitions.DefinitionCache(-1))
-    patch.setattr(pollers, "_noted", {})
-    patch.setattr(rows, "_looked_at", {})
+    patch.setattr(pollers, "_recorded_at", {})
+    patch.setattr(rows, "_read_at", {})
     patch.setattr(throughput, "book", throughput.CountBuffer())
     patch.setattr(secret_cache, "_remembered", secret_cache.SecretCache())
     patch.setattr(environment_variables, "_remembered", environment_variables.VariableCache())

@@ -18,8 +18,8 @@ ACTOR = "a test"
 def clear_process_caches() -> None:
     """What a process remembers of rows; the rows of another test are gone."""
     resolved_definitions._known = resolved_definitions.DefinitionCache(-1)
-    pollers._noted.clear()
-    sweeps._noted_at.clear()
+    pollers._recorded_at.clear()
+    sweeps._recorded_at.clear()
 
 
 def run_commit_hooks():

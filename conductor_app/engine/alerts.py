@@ -1,4 +1,4 @@
-"""Views and alerts: kept, looked at once a minute, and told through the outbox like all that leaves the server."""
+"""Commands on saved views and alerts, and the check that runs once a minute. Alerts are sent through the outbox."""
 
 import secrets
 from collections.abc import Mapping
@@ -25,15 +25,20 @@ KEPT_MS = 90 * 86_400_000
 def save_view(
     name: str, selection: Mapping[str, Any], by: str, is_shared: bool = False, is_tile: bool = False
 ) -> SavedView:
-    """Keep a selection under a name of its owner; the same name again replaces it. Raises Invalid."""
+    """Save a selection of runs as a view of its owner. A view of the same name is replaced.
+
+    Raises:
+        Invalid: when the name or the selection is invalid.
+        Conflict: when the owner has too many views.
+    """
     name = name.strip()
     if not name or len(name) > 120 or "\0" in name:
-        raise Invalid("A view has a name of 1 to 120 characters.")
+        raise Invalid(f"The name of a view must have 1 to 120 characters (got {name[:130]!r}).")
     known = selections.clean_selection(selection)
     selections.selected_runs(known).order_by()[:1].exists()
     with transaction.atomic():
         if SavedView.objects.filter(owner=by).exclude(name=name).count() >= MOST_VIEWS:
-            raise Conflict(f"{by} has {MOST_VIEWS} views already.")
+            raise Conflict(f"{by} already has {MOST_VIEWS} views. Delete one first.")
         values = {"selection": known, "is_shared": is_shared, "is_tile": is_tile, "created_at": clock.now()}
         view, _ = SavedView.objects.update_or_create(owner=by[:255], name=name, defaults=values)
         _record_change("view", view.pk, by, "save", {"name": name, "selection": known})
@@ -41,10 +46,14 @@ def save_view(
 
 
 def remove_view(view_id: int, by: str) -> None:
-    """Forget a view of one's own, with its alerts. Raises NotFound."""
+    """Delete a view of the caller, with its alerts.
+
+    Raises:
+        NotFound: when the caller owns no view with this id.
+    """
     with transaction.atomic():
         if not SavedView.objects.filter(pk=view_id, owner=by).delete()[0]:
-            raise NotFound("There is no such view of yours.")
+            raise NotFound(f"You have no view with the id {view_id}.")
         _record_change("view", view_id, by, "remove", {})
 
 
@@ -60,13 +69,19 @@ def save_alert(
     mail: str = "",
     quiet: QuietHours | None = None,
 ) -> Alert:
-    """Ring when a view meets a condition; spans in minutes. Raises Invalid."""
-    if kind not in ALERT_KINDS or not 1 <= threshold <= (100 if kind == SHARE else 10**6):
-        raise Invalid(f"An alert counts from 1, and is one of: {', '.join(ALERT_KINDS)}.")
+    """Create an alert that fires when a view meets a condition. `window` and `repeat` are in minutes.
+
+    Raises:
+        Invalid: when a value is out of its range, or an address is invalid or missing.
+    """
+    if kind not in ALERT_KINDS:
+        raise Invalid(f"Unknown kind of alert {kind!r}. Use one of: {', '.join(ALERT_KINDS)}.")
+    if not 1 <= threshold <= (most := 100 if kind == SHARE else 10**6):
+        raise Invalid(f"The threshold must be 1 to {most:,} (got {threshold}).")
     if not (1 <= window <= LONGEST_MINUTES and 1 <= repeat <= LONGEST_MINUTES):
-        raise Invalid("Windows and pauses last from one minute to seven days.")
+        raise Invalid(f"The window and the pause must be 1 to {LONGEST_MINUTES} minutes (got {window} and {repeat}).")
     if quiet is not None and not (0 <= quiet.begins < DAY_MINUTES and 0 <= quiet.ends < DAY_MINUTES):
-        raise Invalid("Quiet hours are two times of a day, such as 22:00 and 07:30.")
+        raise Invalid("Quiet hours must be two times of day, such as 22:00 and 07:30.")
     _check_addresses(webhook, mail)
     now = clock.now()
     with transaction.atomic():
@@ -81,18 +96,22 @@ def save_alert(
 
 def _check_addresses(webhook: str, mail: str) -> None:
     if not webhook and not mail:
-        raise Invalid("An alert tells somebody: give the address of a webhook, or of a mailbox.")
+        raise Invalid("Enter a webhook URL or an email address for the alert.")
     if webhook and (not webhook.startswith(("http://", "https://")) or len(webhook) > 1000 or "\0" in webhook):
-        raise Invalid("A webhook's address begins with https:// or http://.")
+        raise Invalid(f"The webhook URL must start with https:// or http:// (got {webhook[:80]!r}).")
     try:
         if mail:
             validate_email(mail)
     except ValidationError as wrong:
-        raise Invalid(f"{mail[:80]!r} is no address of a mailbox.") from wrong
+        raise Invalid(f"{mail[:80]!r} is not a valid email address.") from wrong
 
 
 def remove_alert(alert_id: int, by: str) -> None:
-    """Ring no more. Raises NotFound."""
+    """Delete an alert.
+
+    Raises:
+        NotFound: when there is no alert with this id.
+    """
     with transaction.atomic():
         if not Alert.objects.filter(pk=alert_id).delete()[0]:
             raise NotFound(f"There is no alert {alert_id}.")
@@ -100,7 +119,7 @@ def remove_alert(alert_id: int, by: str) -> None:
 
 
 def check_due_alerts(limit: int) -> int:
-    """Look at the alerts that are due; returns how many."""
+    """Check up to `limit` due alerts and return their number."""
     now = clock.now()
     AlertFiring.objects.filter(at__lt=now - KEPT_MS).delete()
     due = Alert.objects.filter(next_at__lte=now).order_by("next_at").values_list("pk", flat=True)
@@ -108,7 +127,7 @@ def check_due_alerts(limit: int) -> int:
 
 
 def _check_alert(alert_id: int) -> None:
-    """Ring it if its condition is met; whoever looks first has this minute."""
+    """Fire an alert if its condition is met. The update of `next_at` lets one process check it per minute."""
     now = clock.now()
     if not Alert.objects.filter(pk=alert_id, next_at__lte=now).update(next_at=now + MINUTE_MS):
         return
@@ -124,14 +143,14 @@ def _check_alert(alert_id: int) -> None:
 
 
 def _send_alert(alert: Alert, sentence: str, now: int) -> None:
-    """A line of the log and a message for each who is told."""
+    """Create a firing and an outbox message for each channel of the alert."""
     for channel, to in (("webhook", alert.webhook), ("mail", alert.mail)):
         if to:
-            rung = AlertFiring.objects.create(
+            firing = AlertFiring.objects.create(
                 alert=alert, at=now, sentence=f"{alert.view.name}: {sentence}", channel=channel
             )
-            payload = {"view": alert.view.name, "sentence": rung.sentence, "at": now, "alert": alert.pk}
-            facts = {"sink": ALERT, "id": secrets.token_hex(16), "channel": channel, "to": to, "ring": rung.pk}
+            payload = {"view": alert.view.name, "sentence": firing.sentence, "at": now, "alert": alert.pk}
+            facts = {"sink": ALERT, "id": secrets.token_hex(16), "channel": channel, "to": to, "ring": firing.pk}
             to_sink = f"alert {alert.pk} {channel}"
             Message.objects.create(
                 to=to_sink, subject=PUBLISH, facts={**facts, "payload": payload}, sent_at=now, due_at=now

@@ -1,4 +1,4 @@
-"""One command on many runs: each in its own transaction, and an answer for each."""
+"""One command on many runs: each run has its own transaction and its own result."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -9,19 +9,19 @@ from ..core.errors import RequestRefused
 log = logging.getLogger(__name__)
 
 MOST = 1000
-"""Runs that one request may name (api §1.3)."""
+"""The maximum number of runs in one request (api §1.3)."""
 
 
 @dataclass(frozen=True, slots=True)
 class BulkResults:
-    """What came of each: the ids where it was done, and why it was not where it was refused."""
+    """Results of a bulk command: the ids of the changed runs, and an error message for each other id."""
 
     done: list[str] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
 
 
 def apply_to_each(ids: Iterable[str], command: Callable[[str], object]) -> BulkResults:
-    """Do it to each, one after another; an id that is named twice is one run, and has one answer."""
+    """Apply a command to each run, one after another. Repeated ids are handled once."""
     results = BulkResults()
     for id in dict.fromkeys(ids):
         try:
@@ -30,7 +30,7 @@ def apply_to_each(ids: Iterable[str], command: Callable[[str], object]) -> BulkR
             results.errors[id] = refused.message
         except Exception:
             log.exception("bulk_item_failed", extra={"run_id": id[:64]})
-            results.errors[id] = "It went wrong; the server's log says how."
+            results.errors[id] = "Internal error. See the server log."
         else:
             results.done.append(id)
     return results

@@ -1,4 +1,4 @@
-"""Definitions as one JSON bundle: given out, looked at before they are taken in, taken in."""
+"""Export definitions as one JSON bundle, preview an import, and import."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ AS_NEW_VERSIONS, AS_GIVEN = "new", "given"
 
 @dataclass(frozen=True, slots=True)
 class BundleItem:
-    """One definition of a bundle, and what taking it in would do."""
+    """One definition of a bundle, and the result that its import would have."""
 
     kind: str
     name: str
@@ -33,9 +33,9 @@ class BundleItem:
 
 
 def export_bundle(names: Iterable[str], *, with_templates: bool = True) -> dict[str, Any]:
-    """The newest versions of these workflows, of all that they start, and the tasks that they name.
+    """Return a bundle of the newest versions of these workflows, the workflows they start, and their task definitions.
 
-    `with_templates`: also the form templates that their HUMAN steps name.
+    `with_templates`: include the form templates of their HUMAN steps.
     """
     workflows: dict[str, dict[str, Any]] = {}
     left = sorted(set(names))
@@ -54,7 +54,7 @@ def export_bundle(names: Iterable[str], *, with_templates: bool = True) -> dict[
 
 
 def _templates(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The form templates that these workflows name and that are stored here."""
+    """Return the form templates that these workflows refer to, without those that do not exist."""
     found: dict[tuple[str, int], dict[str, Any]] = {}
     for name, version in sorted(named_templates(list(documents))):
         try:
@@ -71,25 +71,29 @@ def _newest_versions(names: Iterable[str]) -> list[WorkflowDefinition]:
 
 
 def parse_bundle(given: Any) -> list[tuple[str, dict[str, Any]]]:
-    """The definitions of a bundle, or of a list of workflows as Conductor's own clients export them; raises Invalid."""
+    """Return the definitions of a bundle, or of a list of workflows as Conductor's clients export them.
+
+    Raises:
+        Invalid: when the document is not a bundle, is empty, or has too many definitions.
+    """
     if isinstance(given, list):
         given = {"workflows": given}
     if not isinstance(given, dict):
-        raise Invalid('A bundle is an object with the lists "workflows", "tasks" and "formTemplates".')
+        raise Invalid('A bundle must be an object with the lists "workflows", "tasks" and "formTemplates".')
     if "workflows" not in given and "tasks" not in given and "name" in given:
         given = {"workflows": [given]} if isinstance(given.get("tasks"), list) else {"tasks": [given]}
     if isinstance(given.get("tasks"), list) and "name" in given:
         given = {"workflows": [given]}
     items = [(kind, each) for kind, part in PARTS for each in _parse_section(given, part)]
     if not items:
-        raise Invalid("There is no definition in this bundle.")
+        raise Invalid("The bundle contains no definitions.")
     if len(items) > MOST_ITEMS:
-        raise Invalid(f"A bundle may have at most {MOST_ITEMS:,} definitions.")
+        raise Invalid(f"A bundle can contain at most {MOST_ITEMS:,} definitions (got {len(items):,}).")
     return items
 
 
 PARTS = ((TEMPLATE, "formTemplates"), (TASK, "tasks"), (WORKFLOW, "workflows"))
-"""The lists of a bundle, in the order in which they are taken in."""
+"""The lists of a bundle, in the order of their import."""
 
 
 def _parse_section(given: dict[str, Any], part: str) -> list[dict[str, Any]]:
@@ -100,7 +104,7 @@ def _parse_section(given: dict[str, Any], part: str) -> list[dict[str, Any]]:
 
 
 def plan_import(given: Any) -> list[BundleItem]:
-    """What taking the bundle in would do; nothing happens. Raises Invalid."""
+    """Return the result that the import of each definition would have. Nothing is saved."""
     items = parse_bundle(given)
     names = {kind: [str(each.get("name")) for one, each in items if one == kind] for kind in (WORKFLOW, TASK)}
     old = {(WORKFLOW, row.name): row for row in _newest_versions(names[WORKFLOW])}
@@ -114,7 +118,7 @@ def plan_import(given: Any) -> list[BundleItem]:
 
 
 def _plan_template(document: dict[str, Any]) -> BundleItem:
-    """What taking in a form template would do: it is written under the version that it gives itself."""
+    """Plan the import of a form template. Its document sets the version."""
     name, version = str(document.get("name") or ""), document_version(document)
     if complaints := form_templates.validate_template(document):
         return BundleItem(TEMPLATE, name, document, REFUSED, version, complaints=tuple(complaints))
@@ -138,15 +142,15 @@ def _plan_item(kind: str, document: dict[str, Any], row: Any) -> BundleItem:
 
 
 def document_version(document: dict[str, Any]) -> int:
-    """The version that a document gives itself."""
+    """Return the version that a document states, or 1."""
     version = document.get("version")
     return version if isinstance(version, int) and not isinstance(version, bool) and version > 0 else 1
 
 
 def import_bundle(given: Any, how: str, by: str, reason: str = "") -> dict[str, list[str]]:
-    """Take in what is new or changed, tasks first, one after another; what became of each, by its name.
+    """Import the new and changed definitions one after another, and return the kind and name of each by result.
 
-    `how`: changed workflows become new versions, or are written under the version that they give themselves.
+    `how`: AS_NEW_VERSIONS saves changed workflows as new versions, AS_GIVEN under the versions that they state.
     """
     result: dict[str, list[str]] = {"kept": [], "unchanged": [], "refused": []}
     for item in plan_import(given):
@@ -172,7 +176,7 @@ def _import_item(item: BundleItem, how: str, by: str, reason: str) -> str:
 
 
 def count_by_verdict(items: Iterable[BundleItem]) -> dict[str, int]:
-    """How many definitions have which verdict."""
+    """Return the number of definitions per verdict."""
     counts = dict.fromkeys((NEW, CHANGED, SAME, REFUSED), 0)
     for item in items:
         counts[item.verdict] += 1

@@ -61,12 +61,12 @@ class RunCommand:
 
     @property
     def is_last_resort(self) -> bool:
-        """Whether the command fails a run that cannot continue."""
+        """True if the command fails a run that cannot continue."""
         return isinstance(self.command, FailUndecidableRun)
 
     @property
     def refuses_errors(self) -> bool:
-        """Whether an operator is told why the run cannot continue, instead of failing it."""
+        """True if an error that prevents the run from continuing is raised to the operator instead of failing it."""
         return self.audit is not None or self.is_last_resort
 
 
@@ -74,9 +74,10 @@ def change_run(request: RunCommand) -> tuple[Effect, ...]:
     """Change one run in one transaction. Returns the effects.
 
     Raises:
-        NotFound: there is no such run, or no such attempt in it.
-        Conflict: the state of the run forbids it; RevisionChanged if it is not in the expected revision.
-        Busy: other processes keep changing the run.
+        NotFound: when there is no such run, or no such attempt in it.
+        Conflict: when the state of the run does not allow the command.
+        RevisionChanged: when the run is not in the expected revision any more.
+        Busy: when other processes keep changing the run.
     """
     action = request.audit.action if request.audit else "change"
     with log_context(action, run_id=request.run_id, attempt_id=request.attempts[0] if request.attempts else ""):
@@ -84,7 +85,12 @@ def change_run(request: RunCommand) -> tuple[Effect, ...]:
 
 
 def wake_run(run_id: str, actor: str = "engine") -> tuple[Effect, ...]:
-    """Evaluate the rules of a run without a command."""
+    """Evaluate the rules of a run without a command. Returns the effects.
+
+    Raises:
+        NotFound: when there is no such run.
+        Busy: when other processes keep changing the run.
+    """
     return change_run(RunCommand(run_id, no_command, actor))
 
 
@@ -178,7 +184,7 @@ class ChangeLoop(TransactionLoop):
 
 
 def require_revision(command: Command, revision: int) -> Command:
-    """Return the command, refused with RevisionChanged unless the run is in this revision."""
+    """Return a command that is refused with RevisionChanged unless the run is in this revision."""
 
     def checked(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
         _require_revision(run, revision)

@@ -1,4 +1,4 @@
-"""Contents that come as files: kept piece by piece, and let go of when nobody needs them any more."""
+"""Storage of uploaded files: stored in chunks, and deleted by a sweep when no row refers to them any more."""
 
 from contextlib import suppress
 from uuid import uuid4
@@ -11,15 +11,19 @@ from .payloads import storage_errors
 
 
 def keep_content(kind: str, content: File, expires_at: int) -> str:
-    """Keep a file; its path. It is nobody's, and so goes at that moment, until somebody says that it is his."""
+    """Store a file and return its path. A sweep deletes the file after `expires_at`, unless that was reset before.
+
+    Raises:
+        Busy: when the storage cannot be reached.
+    """
     path = f"{kind}/{uuid4()}"
-    # The row is first: nothing is ever kept that nobody knows of.
+    # The row is written first, so that no stored file is without a row.
     StoredPayload.objects.create(path=path, created_at=clock.now(), expires_at=expires_at)
     try:
         with storage_errors(path):
             blob_storage.put_payload(path, content)
     except BaseException:
-        # Half of a large file is a large file: it does not wait for the next pass.
+        # A partial upload can be large: delete it now, not in the next sweep.
         with suppress(blob_storage.StorageUnavailable):
             blob_storage.delete_payload(path)
         release_content(path)
@@ -29,5 +33,5 @@ def keep_content(kind: str, content: File, expires_at: int) -> str:
 
 
 def release_content(*paths: str) -> None:
-    """They are nobody's: the next pass deletes them, when whoever still reads them has long ended."""
+    """Mark files as unused. A later sweep deletes them, after the requests that still read them."""
     StoredPayload.objects.filter(pk__in=paths).update(expires_at=clock.now())

@@ -1,4 +1,4 @@
-"""What a decision adds to the counts that monitoring systems read, once it is committed."""
+"""Update the metrics of runs and attempts after a decision is committed."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ OUTCOMES = {event: outcome for outcome, event in EVENTS.items()}
 
 
 def count_decision(before: Run, decision: Decision) -> None:
-    """Count the run that has begun or ended by it, and the attempts that have ended."""
+    """Count the run that the decision started or ended, and the attempts that it ended."""
     if before.revision == 0:
         RUNS_STARTED.count(before.definition.name)
     if before.status in RUN.open and decision.after.status in RUN.final:
@@ -31,7 +31,7 @@ def count_decision(before: Run, decision: Decision) -> None:
 
 
 def count_standalone(before: StandaloneTask, effects: Sequence[standalone_effects.Effect]) -> None:
-    """The same of a decision on a stand-alone task."""
+    """Count the attempts that a decision on a standalone task ended."""
     throughput.record_standalone_decision(before, effects)
     for effect in effects:
         if isinstance(effect, standalone_effects.TransitionStandaloneAttempt) and effect.event in OUTCOMES:
@@ -39,6 +39,6 @@ def count_standalone(before: StandaloneTask, effects: Sequence[standalone_effect
 
 
 def _type_of(effect: TransitionAttempt, before: Run, after: Run) -> str:
-    # A turn that is no longer kept is forgotten in the decision that ends it.
+    # The decision that ends an iteration may also delete its tasks: they are only in the snapshot before it.
     task = after.tasks.get(effect.key) or before.tasks.get(effect.key)
     return task.step.type if task else ""

@@ -1,4 +1,4 @@
-"""Answers to what a decision asks: rows inside its transaction, scripts between two tries with no lock held."""
+"""Data for the requests of a decision: rows are read in its transaction, scripts run between two transactions."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ from .json_schema import check_against_schema
 
 
 class PayloadsNotLoaded(Exception):
-    """Payloads are kept elsewhere and have to be read before the questions can be answered."""
+    """Data requests need payloads in blob storage that were not loaded yet."""
 
     def __init__(self, paths: set[str]) -> None:
         self.paths = paths
@@ -40,10 +40,10 @@ class PayloadsNotLoaded(Exception):
 
 
 class LoadedData(dict[DataRequest, Any]):
-    """What is known beside the snapshot.
+    """Data that was loaded for a decision, by request.
 
-    `contents`: payloads that are kept elsewhere, by their paths; `kept`: their paths, by their digests; `named`: paths
-    that a client has named, by what is there.
+    `contents`: payloads from blob storage, by path. `kept`: paths in blob storage, by digest of the payload. `named`:
+    paths that a client sent, by the part and the digest of their payload.
     """
 
     def __init__(self, named: Mapping[tuple[str, str], str] | None = None) -> None:
@@ -53,12 +53,16 @@ class LoadedData(dict[DataRequest, Any]):
         self.named = named or {}
 
     def forget_transient(self) -> None:
-        """Keep only what stays true when others change the run."""
+        """Discard the data that a concurrent change of the run can invalidate."""
         for request in [request for request in self if not request.is_lasting]:
             del self[request]
 
     def learn_from_rows(self, run: Run, requests: Iterable[DataRequest], now: int) -> None:
-        """Answer what rows can answer; raises Missing."""
+        """Load the data that the database holds.
+
+        Raises:
+            PayloadsNotLoaded: when payloads must be read from blob storage first.
+        """
         requests = list(requests)
         found = from_rows.load_requested(run, requests, now)
         if missing := {each.path for each in _external_payload_paths(found.values()) if each.path not in self.contents}:
@@ -81,7 +85,7 @@ class LoadedData(dict[DataRequest, Any]):
         return self._load_external(value)
 
     def _load_external(self, value: Any) -> Any:
-        """The answer with the payloads put in that are kept elsewhere, and those opened that were sealed."""
+        """Return the answer with its payloads from blob storage filled in and its masked payloads decrypted."""
         match value:
             case ExternalPayload():
                 return self.contents[value.path]
@@ -96,25 +100,25 @@ class LoadedData(dict[DataRequest, Any]):
         return value
 
     def definition_by_name(self, request: DefinitionByName, now: int) -> Definition | None:
-        """The plan of a definition that is found by its name."""
+        """Return the resolved definition for a name and version."""
         return resolved_definitions.resolve_by_name(request.name, request.version, now)
 
     def inline_definition(self, request: InlineDefinition, now: int) -> Definition | str:
-        """The plan of a definition that is given in place, or the complaint about it."""
+        """Return the resolved definition for an inline document, or the error message for it."""
         return resolved_definitions.resolve_inline(request.document, now)
 
     def learn_from_scripts(self, requests: Iterable[DataRequest]) -> None:
-        """Run the scripts that are asked for, and read the payloads that are kept elsewhere: what takes its time."""
+        """Run the requested scripts and read the requested payloads. Called without locks, because both can be slow."""
         for request in requests:
             if isinstance(request, ScriptEvaluation):
                 self[request] = run_script(request)
             elif isinstance(request, StoredPayloadContent):
                 value = self.contents[request.path] = payloads.load_unmasked_payload(request.path)
-                # Written down again, as the input of another task, it need not be kept twice.
+                # If another task receives this payload as its input, it is not stored twice.
                 self.stored_paths[digest_value(value)] = request.path
 
     def keep(self, texts: Mapping[str, str]) -> None:
-        """Keep payloads elsewhere that are too large for rows."""
+        """Store payloads that are too large for rows in blob storage."""
         for name, text in texts.items():
             self.stored_paths[name] = payloads.store_payload("engine", text)
 
@@ -131,7 +135,11 @@ def _external_payload_paths(values: Iterable[Any]) -> Iterator[ExternalPayload]:
 
 
 def run_script(request: ScriptEvaluation) -> ScriptResult:
-    """What the script comes to, in a helper process."""
+    """Run a script in a helper process and return its result.
+
+    Raises:
+        Busy: when no helper process is available.
+    """
     try:
         result = _evaluate_script(request)
     except ScriptsUnavailable as busy:

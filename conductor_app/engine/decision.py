@@ -1,4 +1,4 @@
-"""One decision inside a transaction: asked of the core, its questions answered from rows, and written down."""
+"""One decision inside a transaction: evaluate it with data from rows, and save it."""
 
 import logging
 from functools import partial
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class DecisionFailed(Exception):
-    """The core broke down over a run: a fault of ours, or a document that passes every check and makes no sense."""
+    """The decision raised an unexpected exception: a bug, or a definition that validation should have rejected."""
 
     def __init__(self, cause: Exception, is_final: bool) -> None:
         self.cause, self.is_final = cause, is_final
@@ -32,7 +32,11 @@ class DecisionFailed(Exception):
 def decide_from_rows(
     before: Run, command: Command, data: LoadedData, now: int, saves_partially: bool = False
 ) -> Decision:
-    """What the core makes of it; the questions left are those that no row can answer. Raises Undecidable."""
+    """Return the decision for a command. Its remaining data requests are those that no row can answer.
+
+    Raises:
+        DecisionFailed: when the core raised an unexpected exception.
+    """
     while True:
         decision = _call_core(before, command, data, now, saves_partially)
         here = {request for request in decision.data_requests if not isinstance(request, ScriptEvaluation | WholeRun)}
@@ -55,21 +59,22 @@ def _call_core(before: Run, command: Command, data: LoadedData, now: int, saves_
 
 
 def new_batch(data: LoadedData) -> StatementBatch:
-    """Statements for what was decided with these answers; payloads that are kept elsewhere stay there."""
+    """Return an empty statement batch that writes the paths of payloads that are in blob storage already."""
     return StatementBatch(new_placement(data.stored_paths, data.named))
 
 
 def save_decision(before: Run, decision: Decision, now: int, by: str, reason: str, writes: StatementBatch) -> None:
-    """Save a decision, after the `writes` that go with it; what others should hear goes out after the commit.
+    """Save a decision together with the statements in `writes`. Notifications and messages are sent after the commit.
 
-    Raises Stale, and TooLarge where payloads have to be kept elsewhere first.
+    Raises:
+        StaleRow: when another process changed the run.
+        PayloadsTooLarge: when payloads must be stored in blob storage first.
     """
-    # Delivering a message is a change of another run, which is decided and written here.
-    result = run_writer.save_run(writes, before, decision.effects, decision.after, now, by, reason)
+    pending = run_writer.save_run(writes, before, decision.effects, decision.after, now, by, reason)
     transaction.on_commit(partial(count_decision, before, decision))
-    # Nobody is told of a run that nobody waits for; the mark was read with the run.
+    # Topics are only needed while a client waits for the run; the mark was read with the run.
     topics = [notifications.broadcast_topic(before.watched_as)] if before.watched_until > now else []
-    if result.queues or topics:
-        transaction.on_commit(partial(notifications.announce, [*result.queues, *topics]))
-    if result.messages:
-        transaction.on_commit(partial(deliver_after_commit, result.messages))
+    if pending.queues or topics:
+        transaction.on_commit(partial(notifications.announce, [*pending.queues, *topics]))
+    if pending.messages:
+        transaction.on_commit(partial(deliver_after_commit, pending.messages))

@@ -1,4 +1,4 @@
-"""Commands on definitions: each writes the document and tells all processes that the catalogue has changed."""
+"""Commands on workflow and task definitions. Each invalidates the definition caches of all processes."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -18,7 +18,12 @@ Document = dict[str, Any]
 
 
 def save_workflow(document: Document, by: str, *, overwrite: bool, reason: str = "") -> None:
-    """Keep a workflow definition. Raises ValidationFailed, and Conflict where it exists and must not be overwritten."""
+    """Save a workflow definition.
+
+    Raises:
+        ValidationFailed: when the document is invalid.
+        Conflict: when the version exists and `overwrite` is False, or a simulation case blocks the save.
+    """
     _check_workflow(document)
     simulation_cases.require_passing_cases(document)
     with transaction.atomic():
@@ -26,13 +31,18 @@ def save_workflow(document: Document, by: str, *, overwrite: bool, reason: str =
 
 
 def restore_workflow(name: str, version: int, by: str, reason: str = "") -> int:
-    """Save an old version's document as the newest version; returns that. Raises NotFound, ValidationFailed."""
+    """Save the document of an old version as the newest version, and return its number.
+
+    Raises:
+        NotFound: when there is no such version.
+        ValidationFailed: when the document is invalid by today's checks.
+    """
     again = WorkflowDefinition.objects.filter(name=name, version=version).values_list("document", flat=True).first()
     if again is not None:
-        # Nothing slow is done with a lock held; what a version says may change, but it was looked at.
+        # The cases run before the lock, because they are slow. The version may change in between: accepted.
         simulation_cases.require_passing_cases(again)
     with transaction.atomic():
-        # The lock on the newest version keeps two who do the same from taking the same number.
+        # The lock on the newest version keeps two concurrent restores from using the same number.
         newest = WorkflowDefinition.objects.select_for_update().filter(name=name).order_by("-version").first()
         old = WorkflowDefinition.objects.filter(name=name, version=version).first()
         if newest is None or old is None:
@@ -44,7 +54,11 @@ def restore_workflow(name: str, version: int, by: str, reason: str = "") -> int:
 
 
 def save_workflows(documents: Sequence[Document], by: str) -> dict[str, Any]:
-    """Keep several workflow definitions, new or not; the names that were kept, and why others were not."""
+    """Save several workflow definitions. Returns the names that were `saved`, and `errors` by name.
+
+    Raises:
+        ValidationFailed: when one of the documents is invalid. Nothing is saved then.
+    """
     complaints = [
         complaint
         for number, document in enumerate(documents)
@@ -63,7 +77,7 @@ def save_workflows(documents: Sequence[Document], by: str) -> dict[str, Any]:
 
 
 def validate_workflow(document: Document, prefix: str = "") -> list[ValidationError]:
-    """Everything that is wrong with a workflow definition; paths begin with `prefix`."""
+    """Return all validation errors of a workflow definition. Their paths begin with `prefix`."""
     found = workflow_errors(
         document, owner_email_mandatory=conf.owner_email_mandatory, input_templates=_input_templates(document)
     )
@@ -73,12 +87,12 @@ def validate_workflow(document: Document, prefix: str = "") -> list[ValidationEr
 def lint_workflow(
     document: Document, known: LintContext | None = None, complaints: Iterable[ValidationError] = ()
 ) -> list[LintFinding]:
-    """Return what is suspicious in a workflow definition and why it would be refused, gravest first."""
+    """Return the lint findings and validation errors of a workflow definition, most severe first."""
     return sort_by_severity([*lint_definition(document, known, complaints), *schemas.schema_findings(document)])
 
 
 def _input_templates(document: Any) -> dict[str, Any]:
-    """The input templates of the task definitions that are registered for the document's steps."""
+    """Return the input templates of the task definitions that the document's steps use."""
     rows = TaskDefinition.objects.filter(name__in=resolved_definitions.names_in(document)).values_list(
         "name", "document"
     )
@@ -117,17 +131,25 @@ def _try_save_workflow(row: Any, taken: str) -> None:
         with transaction.atomic():
             row.save()
     except IntegrityError:
-        # Two callers created it at the same moment; the other one was first.
+        # A concurrent request created the same row first.
         raise Conflict(taken) from None
 
 
 def archive(kind: type[WorkflowDefinition] | type[TaskDefinition], name: str, by: str, reason: str = "") -> None:
-    """Put a definition away, all its versions: lists show it no more. Whoever names it goes on. Raises NotFound."""
+    """Archive all versions of a definition: lists hide it, and it still works.
+
+    Raises:
+        NotFound: when there is no such definition.
+    """
     _set_archived(kind, name, clock.now(), "archive", by, reason)
 
 
 def unarchive(kind: type[WorkflowDefinition] | type[TaskDefinition], name: str, by: str, reason: str = "") -> None:
-    """Let lists show it again. Raises NotFound."""
+    """Show an archived definition in lists again.
+
+    Raises:
+        NotFound: when there is no such definition.
+    """
     _set_archived(kind, name, None, "take back", by, reason)
 
 
@@ -140,7 +162,11 @@ def _set_archived(kind: Any, name: str, at: int | None, action: str, by: str, re
 
 
 def delete_workflow(name: str, version: int, by: str, reason: str = "") -> None:
-    """Forget a workflow definition; its runs keep their plans. Raises NotFound."""
+    """Delete a version of a workflow definition. Its runs keep their resolved definitions.
+
+    Raises:
+        NotFound: when there is no such version.
+    """
     with transaction.atomic():
         if not WorkflowDefinition.objects.filter(name=name, version=version).delete()[0]:
             raise NotFound(f"No such workflow definition: {name} version: {version}")
@@ -150,7 +176,13 @@ def delete_workflow(name: str, version: int, by: str, reason: str = "") -> None:
 def save_task(
     document: Document, by: str, *, must_exist: bool = False, overwrite: bool = True, reason: str = ""
 ) -> None:
-    """Keep a task definition. Raises ValidationFailed, NotFound (`must_exist`) and Conflict (not `overwrite`)."""
+    """Save a task definition.
+
+    Raises:
+        ValidationFailed: when the document is invalid.
+        NotFound: when `must_exist` is set and there is no such definition.
+        Conflict: when the definition exists and `overwrite` is False.
+    """
     save_tasks([document], by, must_exist=must_exist, overwrite=overwrite, reason=reason, prefix="")
 
 
@@ -163,7 +195,13 @@ def save_tasks(
     reason: str = "",
     prefix: str = "[{number}].",
 ) -> None:
-    """Keep several task definitions, or none if one of them is refused."""
+    """Save several task definitions, or none if one of them is refused.
+
+    Raises:
+        ValidationFailed: when one of the documents is invalid.
+        NotFound: when `must_exist` is set and one of the definitions does not exist.
+        Conflict: when one of the definitions exists and `overwrite` is False.
+    """
     complaints = [
         ValidationError(prefix.format(number=number) + complaint.path, complaint.message, complaint.value)
         for number, document in enumerate(documents)
@@ -177,12 +215,12 @@ def save_tasks(
 
 
 def validate_task(document: Document) -> list[ValidationError]:
-    """Everything that is wrong with a task definition."""
+    """Return all validation errors of a task definition."""
     return task_errors(document, owner_email_mandatory=conf.owner_email_mandatory)
 
 
 def lint_task(document: Document) -> list[LintFinding]:
-    """Return what is suspicious in a task definition."""
+    """Return the lint findings of a task definition."""
     return schemas.schema_findings(document)
 
 
@@ -192,7 +230,7 @@ def _save_task_row(document: Document, by: str, must_exist: bool, overwrite: boo
     if found is None and must_exist:
         raise NotFound(f"No such task definition: {name}")
     if found is not None and not overwrite:
-        raise Conflict(f"The task definition {name} exists already.")
+        raise Conflict(f"The task definition {name} already exists.")
     row = found or TaskDefinition(name=name, created_at=now, created_by=by, revision=0)
     row.document, row.description = document, str(document.get("description") or "")
     row.concurrent_limit = int(document.get("concurrentExecLimit") or 0)
@@ -200,12 +238,16 @@ def _save_task_row(document: Document, by: str, must_exist: bool, overwrite: boo
     row.rate_seconds = int(document.get("rateLimitFrequencyInSeconds") or 1)
     row.owner_email = str(document.get("ownerEmail") or "")[:255]
     row.updated_at, row.updated_by, row.revision = (now if found else 0), by, row.revision + 1
-    _try_save_workflow(row, f"The task definition {name} exists already.")
+    _try_save_workflow(row, f"The task definition {name} already exists.")
     record_definition_change("task_definition", name, "overwrite" if found else "create", by, reason, now)
 
 
 def delete_task(name: str, by: str, reason: str = "") -> None:
-    """Forget a task definition. Raises NotFound."""
+    """Delete a task definition.
+
+    Raises:
+        NotFound: when there is no such definition.
+    """
     with transaction.atomic():
         if not TaskDefinition.objects.filter(name=name).delete()[0]:
             raise NotFound(f"No such task definition: {name}")

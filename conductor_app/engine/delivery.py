@@ -89,8 +89,8 @@ def _handle_and_delete(message: Message) -> bool:
 def _schedule_redelivery(message: Message, error: Exception) -> None:
     log.exception("message_not_delivered", extra={"message_id": message.pk, "subject": message.subject})
     wait = min(1000 * 2 ** min(message.tries, 10), SLOWEST_RETRY_MS)
-    told = error.message if isinstance(error, RequestRefused) else type(error).__name__
-    Message.objects.filter(pk=message.pk).update(tries=message.tries + 1, due_at=clock.now() + wait, error=told)
+    failure = error.message if isinstance(error, RequestRefused) else type(error).__name__
+    Message.objects.filter(pk=message.pk).update(tries=message.tries + 1, due_at=clock.now() + wait, error=failure)
 
 
 def deliver_due(limit: int) -> int:

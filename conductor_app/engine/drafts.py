@@ -1,4 +1,4 @@
-"""What authors keep beside definitions: drafts, each its author's own, and cases to try a workflow with."""
+"""Commands on drafts of definitions, which belong to their authors, and on the simulation cases of workflows."""
 
 from typing import Any
 
@@ -14,37 +14,45 @@ MOST_CASES = 100
 
 
 def save_draft(kind: str, name: str, text: str, base: str, by: str) -> None:
-    """Keep what somebody has typed, in the place of what they had typed before. Raises Invalid."""
+    """Save an author's draft of a definition. It replaces the previous draft.
+
+    Raises:
+        Invalid: when the draft is too long.
+    """
     if len(text) > LONGEST_DRAFT:
-        raise Invalid(f"A draft may have at most {LONGEST_DRAFT:,} characters.")
-    written = {"text": strip_nul(text), "base": base[:64], "updated_at": clock.now()}
-    DefinitionDraft.objects.update_or_create(kind=kind, name=name[:255], author=by[:255], defaults=written)
+        raise Invalid(f"A draft can have at most {LONGEST_DRAFT:,} characters (got {len(text):,}).")
+    values = {"text": strip_nul(text), "base": base[:64], "updated_at": clock.now()}
+    DefinitionDraft.objects.update_or_create(kind=kind, name=name[:255], author=by[:255], defaults=values)
 
 
 def delete_draft(kind: str, name: str, by: str) -> None:
-    """Forget somebody's draft, if there is one."""
+    """Delete an author's draft, if there is one."""
     DefinitionDraft.objects.filter(kind=kind, name=name[:255], author=by[:255]).delete()
 
 
 def save_case(workflow: str, name: str, case: dict[str, Any], by: str) -> None:
-    """Keep a case under its name, in the place of one with the same name. Raises Invalid."""
+    """Save a simulation case of a workflow. It replaces a case of the same name.
+
+    Raises:
+        Invalid: when the name is empty, or the workflow has too many cases.
+    """
     name = strip_nul(name).strip()[:120]
     if not name:
-        raise Invalid("A case needs a name.")
+        raise Invalid("Enter a name for the case.")
     with transaction.atomic():
         others = SimulationCase.objects.filter(workflow=workflow).exclude(name=name)
         if others.count() >= MOST_CASES:
-            raise Invalid(f"{workflow} has {MOST_CASES} cases already; forget one first.")
+            raise Invalid(f"{workflow} already has {MOST_CASES} cases. Delete one first.")
         now = clock.now()
-        written = {**case, "created_at": now, "created_by": by[:255]}
-        SimulationCase.objects.update_or_create(workflow=workflow, name=name, defaults=written)
+        values = {**case, "created_at": now, "created_by": by[:255]}
+        SimulationCase.objects.update_or_create(workflow=workflow, name=name, defaults=values)
         AuditEntry.objects.create(
             at=now, actor=by, action="keep case", object_type="workflow_definition", object_id=workflow, reason=name
         )
 
 
 def set_save_requirement(workflow: str, holds: bool, by: str) -> None:
-    """Say whether a workflow is held back from being saved while one of its cases differs."""
+    """Set whether a workflow can be saved while one of its simulation cases fails."""
     with transaction.atomic():
         SaveRequirement.objects.update_or_create(workflow=workflow, defaults={"holds": holds})
         AuditEntry.objects.create(
@@ -57,7 +65,11 @@ def set_save_requirement(workflow: str, holds: bool, by: str) -> None:
 
 
 def delete_case(workflow: str, name: str, by: str) -> None:
-    """Forget a case. Raises NotFound."""
+    """Delete a simulation case.
+
+    Raises:
+        NotFound: when the workflow has no such case.
+    """
     with transaction.atomic():
         if not SimulationCase.objects.filter(workflow=workflow, name=name).delete()[0]:
             raise NotFound(f"{workflow} has no case {name}.")

@@ -1,4 +1,4 @@
-"""What is usual is measured in passing: of the definitions of which runs have ended since the last look."""
+"""Update of the duration baselines of definition versions whose runs completed since the last pass."""
 
 from django.db.models import Max
 
@@ -7,11 +7,11 @@ from ..models import DurationBaseline
 from ..store import duration_baselines
 
 AT_FIRST_MS = 7 * 86_400_000
-"""How far back the first look goes."""
+"""The period that the first pass covers."""
 
 
 def update_duration_baselines(limit: int) -> int:
-    """Measure the definition versions of which a run has ended well since the last pass."""
+    """Measure up to `limit` definition versions whose runs completed since the last pass. Returns how many."""
     now = clock.now()
     last = DurationBaseline.objects.aggregate(at=Max("measured_at"))["at"]
     changed = duration_baselines.versions_ended_since(last if last is not None else now - AT_FIRST_MS, limit)

@@ -1,4 +1,4 @@
-"""What handlers do about events: each action is a message, and its effect is one transaction with the hearing of it."""
+"""Execution of the actions of event handlers. An action's effect and the deletion of its message commit together."""
 
 import logging
 from collections.abc import Callable
@@ -23,18 +23,18 @@ from .events import stored_payloads
 log = logging.getLogger(__name__)
 
 MOST_TRIES = 20
-"""How often an action is tried that fails for no reason of its own: some twenty minutes, with the outbox's pauses."""
+"""Tries of an action that fails with an unexpected exception. With the outbox's delays they take about 20 minutes."""
 MOST_COMPLAINTS = 20
 
 Params = dict[str, Any]
 
 
 class AlreadyHandled(Exception):
-    """Another process has done this action meanwhile."""
+    """Another process has executed this action already."""
 
 
 class ActionRequest:
-    """One action to be done: its row, the message that asks for it, and how both are closed with its effect."""
+    """An action to execute: its row and its message. Its methods complete or fail both."""
 
     def __init__(self, message: Message, row: EventAction) -> None:
         self.message, self.row = message, row
@@ -43,11 +43,11 @@ class ActionRequest:
 
     @cached_property
     def payload(self) -> Any:
-        """What the event brought, with what is sealed in it."""
+        """The payload of the event, with its masked values decrypted."""
         return decrypt_masked(stored_payloads([self.row.delivery_id])[self.row.delivery_id])
 
     def done(self, run_id: str, output: dict[str, Any] | None = None) -> Callable[[int], None]:
-        """What is written in the transaction of the effect: so it happens once, whatever breaks in between."""
+        """Return a function that completes the action inside the transaction of its effect: the effect happens once."""
 
         def close(now: int) -> None:
             if not Message.objects.filter(pk=self.message.pk).delete()[0]:
@@ -58,7 +58,7 @@ class ActionRequest:
         return close
 
     def failed(self, why: str, output: dict[str, Any] | None = None) -> None:
-        """Keep why it could not be done."""
+        """Mark the action as failed, and save the reason."""
         facts = {"error": strip_nul(why)[:2000], "output": output or {}}
         with transaction.atomic():
             if Message.objects.filter(pk=self.message.pk).delete()[0]:
@@ -69,7 +69,11 @@ class ActionRequest:
 
 
 def run_action(message: Message) -> None:
-    """Do one action. What is refused has failed; what breaks is tried again, with the outbox's pauses."""
+    """Execute one action. A refused action is marked as failed.
+
+    Raises:
+        Exception: when the action raised an unexpected exception or Busy. The outbox retries up to MOST_TRIES times.
+    """
     rows = EventAction.objects.select_related("delivery").defer("delivery__payload")
     row = rows.filter(pk=message.facts["action"]).first()
     if row is None or row.status != IN_PROGRESS:
@@ -93,7 +97,7 @@ def run_action(message: Message) -> None:
 
 
 def _describe_validation(failed: ValidationFailed) -> tuple[str, dict[str, Any]]:
-    """The complaints as one text, and one by one."""
+    """Return the validation errors as one text and as an output."""
     refused = [{"path": each.path, "message": each.message} for each in failed.complaints[:MOST_COMPLAINTS]]
     return "; ".join(f"{each['path']}: {each['message']}" for each in refused), {"refused": refused}
 
@@ -102,10 +106,10 @@ def _dispatch_action(order: ActionRequest) -> None:
     written = order.row.document
     action = ACTIONS.get(order.row.action)
     if action is None:
-        raise Invalid(f"The action '{order.row.action}' is not known: use one of {', '.join(ACTIONS)}.")
+        raise Invalid(f"Unknown action '{order.row.action}'. Use one of: {', '.join(ACTIONS)}.")
     given = written.get(order.row.action)
     if not isinstance(given, dict):
-        raise Invalid(f"The action has no '{order.row.action}' that says what is to be done.")
+        raise Invalid(f"The action has no object '{order.row.action}' with its parameters.")
     payload = order.payload
     action(
         order,
@@ -118,7 +122,7 @@ def _dispatch_action(order: ActionRequest) -> None:
 def _start_workflow(order: ActionRequest, params: Params) -> None:
     name = params.get("name")
     if not isinstance(name, str) or not name:
-        raise Invalid(f"start_workflow names no workflow; its name is {name!r}.")
+        raise Invalid(f"start_workflow needs the `name` of a workflow (got {name!r}).")
     delivery = order.row.delivery
     given = {**order.payload} if order.row.document.get("takesPayload") else _require_object(params, "input")
     about = {"conductor.event.messageId": delivery.message_id, "conductor.event.name": delivery.event}
@@ -134,9 +138,9 @@ def _start_workflow(order: ActionRequest, params: Params) -> None:
 
 
 def _domains(params: Params, payload: Any) -> dict[str, str]:
-    """The domains that the action names, or else those of the run that told the event (execution §10.6)."""
-    told = payload.get("taskToDomain") if isinstance(payload, dict) else None
-    found = _require_object(params, "taskToDomain") or (told if isinstance(told, dict) else {})
+    """Return the domains of the action, or of the run that published the event (execution §10.6)."""
+    inherited = payload.get("taskToDomain") if isinstance(payload, dict) else None
+    found = _require_object(params, "taskToDomain") or (inherited if isinstance(inherited, dict) else {})
     return {str(each): _text(domain) for each, domain in found.items()}
 
 
@@ -144,7 +148,7 @@ def _parse_version(given: Any) -> int | None:
     try:
         return None if given in (None, "") else int(given)
     except (TypeError, ValueError, OverflowError):
-        raise Invalid(f"The version of a workflow must be a whole number; it is {given!r}.") from None
+        raise Invalid(f"The version of a workflow must be a whole number (got {given!r}).") from None
 
 
 def _complete_task(order: ActionRequest, params: Params) -> None:
@@ -161,11 +165,11 @@ def _report_on_task(order: ActionRequest, params: Params, outcome: str) -> None:
     reason = _text(params.get("reasonForIncompletion")) or ("" if outcome == "COMPLETED" else order.reason)
     takes_payload = order.row.document.get("takesPayload") and isinstance(order.payload, dict)
     output = order.payload if takes_payload else {**found, **_require_object(params, "output")}
-    said = tasks.enforce_output_limit(Report(outcome, output, reason))
+    report = tasks.enforce_output_limit(Report(outcome, output, reason))
     change_run(
         RunCommand(
             attempt.run_id,
-            reports.apply_report(attempt.id, said),
+            reports.apply_report(attempt.id, report),
             order.by,
             order.reason,
             attempts=[attempt.id],
@@ -175,7 +179,7 @@ def _report_on_task(order: ActionRequest, params: Params, outcome: str) -> None:
 
 
 def _find_attempt(params: Params) -> Attempt:
-    """The attempt by its id, or the newest of a reference in a run: in a loop that of the last turn."""
+    """Return the attempt with this id, or the current attempt of a step's newest task: in a loop the last iteration."""
     id, run_id, ref = (_text(params.get(name)) for name in ("taskId", "workflowId", "taskRefName"))
     if id:
         found = Attempt.objects.of_runs().defer_payloads().filter(pk=id).first()
@@ -215,13 +219,13 @@ def _change_run(order: ActionRequest, run_id: str, command: Any, reason: str, ac
 def _run_id(params: Params) -> str:
     if run_id := _text(params.get("workflowId")):
         return run_id
-    raise Invalid("The action names no workflow: its workflowId is empty.")
+    raise Invalid("The action needs a workflowId.")
 
 
 def _require_object(params: Params, name: str) -> dict[str, Any]:
     value = params.get(name)
     if value is not None and not isinstance(value, dict):
-        raise Invalid(f"{name} must be an object; it is {str(value)[:100]!r}.")
+        raise Invalid(f"{name} must be an object (got {str(value)[:100]!r}).")
     return dict(value or {})
 
 

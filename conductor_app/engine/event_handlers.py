@@ -1,4 +1,4 @@
-"""Commands on event handlers: keep, let listen or not, forget."""
+"""Commands on event handlers: create, update, activate, deactivate and delete."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,11 @@ Document = dict[str, Any]
 
 
 def create_handlers(documents: Sequence[Document], by: str, reason: str = "") -> None:
-    """Keep new handlers, all or none. Raises Conflict where a name is taken."""
+    """Create event handlers, all or none.
+
+    Raises:
+        Conflict: when a name is taken.
+    """
     with transaction.atomic():
         for document in documents:
             _create_handler(document, by, reason)
@@ -28,12 +32,16 @@ def _create_handler(document: Document, by: str, reason: str) -> None:
         with transaction.atomic():
             _save_handler(EventHandler(name=name, created_at=now, created_by=by, revision=0), document, by, reason)
     except IntegrityError:
-        # Two callers added it at the same moment; the other one was first.
+        # A concurrent request created the same row first.
         raise taken from None
 
 
 def update_handler(document: Document, by: str, reason: str = "") -> None:
-    """Change a handler. Raises NotFound."""
+    """Replace the document of an event handler.
+
+    Raises:
+        NotFound: when there is no such handler.
+    """
     with transaction.atomic():
         row = EventHandler.objects.select_for_update().filter(name=document["name"]).first()
         if row is None:
@@ -43,7 +51,11 @@ def update_handler(document: Document, by: str, reason: str = "") -> None:
 
 
 def set_active(name: str, is_active: bool, by: str, reason: str = "") -> None:
-    """Let a handler hear events, or no more. Raises NotFound."""
+    """Activate or deactivate an event handler.
+
+    Raises:
+        NotFound: when there is no such handler.
+    """
     with transaction.atomic():
         row = EventHandler.objects.select_for_update().filter(name=name).first()
         if row is None:
@@ -53,7 +65,11 @@ def set_active(name: str, is_active: bool, by: str, reason: str = "") -> None:
 
 
 def delete_handler(name: str, by: str, reason: str = "") -> None:
-    """Forget a handler; what it did stays on record. Raises NotFound."""
+    """Delete an event handler. Its past verdicts and actions stay stored.
+
+    Raises:
+        NotFound: when there is no such handler.
+    """
     with transaction.atomic():
         if not EventHandler.objects.filter(name=name).delete()[0]:
             raise NotFound(f"EventHandler with name {name} not found!")

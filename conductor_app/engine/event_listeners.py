@@ -1,4 +1,4 @@
-"""How it goes with those who listen to other systems: noted by the process that listens, for the pages."""
+"""Status of the listeners that receive events from other systems, saved by their processes for the admin pages."""
 
 from collections.abc import Collection, Sequence
 
@@ -11,15 +11,15 @@ FACTS = ("seen_at", "connected_at", "last_message_at", "error", "failed_at")
 
 
 def record_listeners(listeners: Sequence[EventListener]) -> None:
-    """Write down how it goes with each of these; what nobody has said anything of for a day is forgotten."""
+    """Save the status of each listener, and delete those that were not updated for a day."""
     now = clock.now()
     for each in listeners:
         each.seen_at, each.error = now, strip_nul(each.error)[:2000]
-    # Rows of their own, since one that was written once would come with its number.
+    # New instances: a saved instance carries its primary key, which the upsert must not insert.
     facts = [{name: getattr(each, name) for name in FACTS} for each in listeners]
     rows = [
-        EventListener(event=each.event, process=each.process, **said)
-        for each, said in zip(listeners, facts, strict=True)
+        EventListener(event=each.event, process=each.process, **values)
+        for each, values in zip(listeners, facts, strict=True)
     ]
     EventListener.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["event", "process"], update_fields=list(FACTS)
@@ -28,5 +28,5 @@ def record_listeners(listeners: Sequence[EventListener]) -> None:
 
 
 def remove_listeners(process: str, events: Collection[str]) -> None:
-    """The process listens to these no more."""
+    """Delete the status of listeners that a process has stopped."""
     EventListener.objects.filter(process=process, event__in=list(events)).delete()

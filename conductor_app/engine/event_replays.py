@@ -1,4 +1,4 @@
-"""Events heard again: what would come of it is worked out first, by the same judgement, and nothing is kept of that."""
+"""Replay of stored events, and previews of what event handlers would do with them. Previews save nothing."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,14 +21,14 @@ from .webhooks import built_in_handlers
 
 SOURCE = "replay"
 TRIED = 100
-"""How many of the newest events an edited handler is tried on."""
+"""Number of newest events on which a handler is tried."""
 LARGEST_TRIED = 262_144
 SECONDS = 8.0
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedAction:
-    """One action as it would be done. `trouble`: why it would fail, as far as that can be told."""
+    """An action with its parameters filled in. `trouble`: why it would fail, if that is known in advance."""
 
     name: str
     params: Any
@@ -37,7 +37,7 @@ class PlannedAction:
 
 @dataclass(frozen=True, slots=True)
 class HandlerPreview:
-    """What a handler would make of an event."""
+    """The verdict and the actions that a handler would have for an event."""
 
     verdict: HandlerVerdict
     acts: Sequence[PlannedAction]
@@ -45,7 +45,10 @@ class HandlerPreview:
 
 @dataclass(frozen=True, slots=True)
 class HandlerTrial:
-    """A handler tried on past events, newest first; those that were too large, and those for which time was short."""
+    """Results of a handler on past events, newest first.
+
+    `large`: number of events skipped because of their size. `left`: number of events skipped because time ran out.
+    """
 
     tried: list[tuple[EventDelivery, HandlerPreview]] = field(default_factory=list)
     large: int = 0
@@ -53,9 +56,12 @@ class HandlerTrial:
 
 
 def preview_handler(handler: EventHandler, payload: Any, workflows: frozenset[str]) -> HandlerPreview:
-    """What the handler would make of a payload. Raises Busy where its condition could not be asked.
+    """Return the verdict and the actions that the handler would have for a payload.
 
-    Its condition sees what is sealed there; whoever looks at what it would do does not.
+    The condition reads masked values decrypted; the parameters of the actions show them redacted.
+
+    Raises:
+        Busy: when no helper process can evaluate the condition.
     """
     verdict = evaluate_condition(handler, payload)
     return HandlerPreview(
@@ -79,7 +85,7 @@ def _workflow_name(params: Any) -> Any:
 
 
 def try_on_past_events(document: dict[str, Any]) -> HandlerTrial:
-    """Try a handler, saved or not, on the newest events of its name; nothing is done and nothing is kept."""
+    """Try a handler document, saved or not, on the newest events of its name. Nothing is executed or saved."""
     handler = EventHandler(name=str(document.get("name") or ""), document=document)
     rows = EventDelivery.objects.filter(event=str(document.get("event") or ""))
     newest = rows.order_by("-received_at", "-pk")[:TRIED]
@@ -104,36 +110,39 @@ def _deliveries_in_order(ids: Sequence[int]) -> list[EventDelivery]:
 
 
 def startable_workflow_names() -> frozenset[str]:
-    """The workflows that can be started."""
+    """Return the names of all workflows."""
     return frozenset(WorkflowDefinition.objects.order_by().values_list("name", flat=True).distinct())
 
 
 def plan_replay(delivery: EventDelivery) -> list[HandlerPreview]:
-    """What each handler that listens now would make of a kept event."""
+    """Preview what each active handler would do with a stored event."""
     workflows, payload = startable_workflow_names(), stored_payloads([delivery.pk])[delivery.pk]
     return [preview_handler(handler, payload, workflows) for handler in current_handlers(delivery, payload)]
 
 
 def current_handlers(delivery: EventDelivery, payload: Any) -> list[EventHandler]:
-    """The handlers that would hear an event if it came now; a webhook's own workflows are one of them."""
+    """Return the handlers that an event would have if it arrived now, with those built into its webhook."""
     provider, _, name = delivery.event.partition(":")
     webhook = Webhook.objects.filter(name=name).first() if provider == "webhook" else None
     return [*handlers_for(delivery.event), *(built_in_handlers(webhook, payload) if webhook else ())]
 
 
 def replay(delivery_id: int, names: Sequence[str], by: str, reason: str) -> EventDelivery:
-    """Let these handlers hear a kept event again: as a new event, since what became of the old one stays on record.
+    """Send a stored event to these handlers again, as a new event. The verdicts of the old event stay stored.
 
-    Raises NotFound, Conflict where one of them does not listen any more, and Busy.
+    Raises:
+        NotFound: when there is no such event.
+        Conflict: when one of the handlers does not handle this event any more.
+        Busy: when no helper process can evaluate a condition.
     """
     original = EventDelivery.objects.filter(pk=delivery_id).first()
     if original is None:
-        raise NotFound("There is no such event.")
+        raise NotFound(f"There is no event with the id {delivery_id}.")
     payload = stored_payloads([delivery_id])[delivery_id]
     handlers = {handler.name: handler for handler in current_handlers(original, payload)}
     if missing := [name for name in names if name not in handlers]:
-        raise Conflict(f"{missing[0]} does not listen to {original.event} any more.")
-    # Scripts are asked with no lock held.
+        raise Conflict(f"The event handler {missing[0]} does not handle {original.event} any more.")
+    # Conditions run before the transaction, because scripts can be slow.
     verdicts = [evaluate_condition(handlers[name], payload) for name in dict.fromkeys(names)]
     with transaction.atomic():
         now = clock.now()

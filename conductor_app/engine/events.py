@@ -1,4 +1,4 @@
-"""Events that come in: each handler's verdict is written down with what it saw, and so is what is to be done."""
+"""Receipt of events: save the event, the verdict of each event handler, and the actions that follow."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ PRUNED_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class HandlerVerdict:
-    """What a handler makes of a payload."""
+    """Result of a handler's condition for a payload. `seen`: the values that the condition read."""
 
     handler: EventHandler
     answer: ScriptResult
@@ -51,14 +51,17 @@ def receive_event(
     message: int | None = None,
     also: Sequence[EventHandler] = (),
 ) -> bool:
-    """Hear an event; False where it was heard before. Raises Busy where a condition could not be asked.
+    """Receive an event. Returns False if the event with this message id was received before.
 
-    `message`: the outbox's own, deleted in the transaction that writes down what came of the event. `also`: handlers
-    that are asked beside those that are kept.
+    `message`: id of the outbox message that carried the event; it is deleted in the same transaction. `also`: handlers
+    in addition to the stored ones.
+
+    Raises:
+        Busy: when no helper process can evaluate a condition.
     """
     event, message_id = strip_nul(event)[:LONGEST_NAME], _bounded_message_id(strip_nul(message_id))
     known = EventDelivery.objects.filter(event=event, message_id=message_id)
-    # Scripts are asked with no lock held, and not at all for what was heard before.
+    # Conditions run before the transaction, because scripts can be slow, and not at all for a known event.
     verdicts = (
         [] if known.exists() else [evaluate_condition(handler, payload) for handler in (*handlers_for(event), *also)]
     )
@@ -77,25 +80,28 @@ def receive_event(
 
 
 def _bounded_message_id(message_id: str) -> str:
-    """The id, or its digest where it is longer than its column."""
+    """Return the id, or its digest if it is longer than its column."""
     return message_id if len(message_id) <= LONGEST_NAME else hashlib.sha256(message_id.encode()).hexdigest()
 
 
 def handlers_for(event: str) -> Sequence[EventHandler]:
-    """The handlers that hear an event."""
+    """Return the active handlers of an event."""
     return EventHandler.objects.filter(event=event, is_active=True).order_by("name")
 
 
 def stored_payloads(ids: Iterable[int]) -> dict[int, Any]:
-    """The payloads of kept events as they are kept: what is masked in them is sealed."""
+    """Return the payloads of stored events by id. Masked values stay encrypted."""
     rows = EventDelivery.objects.filter(pk__in=list(ids)).annotate(text=Cast("payload", TextField()))
     return {pk: loads_encrypted(text) for pk, text in rows.values_list("pk", "text")}
 
 
 def evaluate_condition(handler: EventHandler, payload: Any) -> HandlerVerdict:
-    """Ask a handler's condition; without one, every event passes (execution §10.6).
+    """Evaluate a handler's condition; without one, every event matches (execution §10.6).
 
-    It sees what is sealed in the payload; what is kept of its verdict does not.
+    The condition reads masked values decrypted; the verdict contains them redacted.
+
+    Raises:
+        Busy: when no helper process can evaluate the condition.
     """
     condition = str(handler.document.get("condition") or "")
     if not condition.strip():
@@ -119,7 +125,7 @@ def _run_condition(condition: str, language: str, payload: Any) -> ScriptResult:
 
 
 def save_verdicts(delivery: EventDelivery, verdicts: Sequence[HandlerVerdict], now: int) -> list[Message]:
-    """Keep the verdicts and the actions that follow from them; the messages that ask for each action."""
+    """Save the verdicts and the actions of matching handlers. Returns one message per action, to be delivered."""
     HandlerEvaluation.objects.bulk_create(
         HandlerEvaluation(
             delivery=delivery,
@@ -151,13 +157,13 @@ def save_verdicts(delivery: EventDelivery, verdicts: Sequence[HandlerVerdict], n
 
 
 def handle_internal_event(message: Message) -> None:
-    """An event of this server's own, told by a run; what the run's definition masks stays sealed in what is kept."""
+    """Receive an internal event from the outbox. The stored payload keeps masked values encrypted."""
     facts = message.written
     receive_event(facts["event"], facts["id"], facts["payload"], events.INTERNAL, message=message.pk)
 
 
 def publish_internal_event(event: str, message_id: str, payload: Any) -> None:
-    """Tell this server an event, to be heard as soon as the transaction around has committed."""
+    """Publish an event to this server. It is handled after the surrounding transaction commits."""
     now = clock.now()
     facts = {"event": event, "id": message_id, "payload": payload}
     with transaction.atomic():
@@ -166,7 +172,7 @@ def publish_internal_event(event: str, message_id: str, payload: Any) -> None:
 
 
 def prune_deliveries(before: int, batches: int) -> int:
-    """Forget the events that came in before a moment; returns how many."""
+    """Delete events received before `before` (milliseconds), in at most `batches` batches. Returns how many."""
     old, pruned = EventDelivery.objects.filter(received_at__lt=before).order_by("received_at"), 0
     for _ in range(batches):
         ids = list(old.values_list("pk", flat=True)[:PRUNED_AT_ONCE])

@@ -1,4 +1,4 @@
-"""Failures are counted into groups; people say what is being done about them."""
+"""Grouping of failures, and commands on failure groups: transition, assign, annotate, merge and split."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,11 +14,11 @@ from ..store import failures as store
 
 HOUR_MS = 3_600_000
 MOST_BUILDS = 200
-"""Builds that a resolved group remembers as being from before it."""
+"""The maximum number of builds that a resolved group stores as older than its fix."""
 
 
 def group_failures(limit: int) -> int:
-    """Count what has failed since into its groups; returns how many."""
+    """Add up to `limit` new failures to their groups. Returns how many."""
     with transaction.atomic():
         found = store.ungrouped_failures(limit)
         if not found:
@@ -36,10 +36,10 @@ def group_failures(limit: int) -> int:
 
 
 def _find_or_create_groups(failures: Mapping[str, Sequence[Failure]]) -> dict[str, FailureGroup]:
-    """The group of each fingerprint: new ones are made, merged ones stand for the one that they were merged into."""
+    """Return the group of each fingerprint. Creates missing groups, and replaces merged groups by their targets."""
     known = {group.fingerprint: group for group in FailureGroup.objects.filter(fingerprint__in=failures)}
-    fresh = [_new_group(some) for fingerprint, some in failures.items() if fingerprint not in known]
-    known |= {group.fingerprint: group for group in FailureGroup.objects.bulk_create(fresh)}
+    created = [_new_group(some) for fingerprint, some in failures.items() if fingerprint not in known]
+    known |= {group.fingerprint: group for group in FailureGroup.objects.bulk_create(created)}
     whole = FailureGroup.objects.in_bulk({group.merged_into_id for group in known.values()} - {None})
     return {fingerprint: whole.get(group.merged_into_id, group) for fingerprint, group in known.items()}
 
@@ -72,7 +72,7 @@ def _count_failures(group: FailureGroup, failures: Sequence[Failure]) -> None:
 
 
 def is_regression(group: FailureGroup, version: int, build: str) -> bool:
-    """Whether a failure says that what was resolved is not: older versions and builds may fail as they did."""
+    """Return True if a failure reopens a resolved group. Failures of versions and builds older than the fix do not."""
     if group.state != RESOLVED:
         return False
     if group.resolved_version is not None and version < group.resolved_version:
@@ -83,7 +83,12 @@ def is_regression(group: FailureGroup, version: int, build: str) -> bool:
 def transition_group(
     group_id: int, event: str, by: str, reason: str = "", *, version: int | None = None, build: str = ""
 ) -> FailureGroup:
-    """Acknowledge, resolve, ignore or reopen. `version`, `build`: from which on it is resolved, if not in all."""
+    """Acknowledge, resolve, ignore or reopen a failure group. `version`, `build`: the first ones that contain the fix.
+
+    Raises:
+        NotFound: when there is no such group.
+        NotAllowedInState: when the state of the group does not allow the event.
+    """
     with transaction.atomic():
         group = _lock_group(group_id)
         was, group.state = group.state, FAILURE.after(group.state, event)
@@ -98,7 +103,11 @@ def transition_group(
 
 
 def assign_group(group_id: int, assignee: str, by: str, reason: str = "") -> None:
-    """Somebody takes care of it; nobody, if the name is empty."""
+    """Assign a failure group to a user. An empty name removes the assignment.
+
+    Raises:
+        NotFound: when there is no such group.
+    """
     with transaction.atomic():
         group = _lock_group(group_id)
         was, group.assignee = group.assignee, assignee.strip()[:255]
@@ -107,7 +116,11 @@ def assign_group(group_id: int, assignee: str, by: str, reason: str = "") -> Non
 
 
 def annotate_group(group_id: int, note: str, by: str) -> None:
-    """What is known about it."""
+    """Replace the note of a failure group.
+
+    Raises:
+        NotFound: when there is no such group.
+    """
     with transaction.atomic():
         group = _lock_group(group_id)
         group.note = note.strip()[:5000]
@@ -116,14 +129,20 @@ def annotate_group(group_id: int, note: str, by: str) -> None:
 
 
 def merge_groups(group_id: int, into_id: int, by: str, reason: str = "") -> None:
-    """Let two groups be one cause: what is and will be counted in one is counted in the other."""
+    """Merge a failure group into another one, which receives its past and future failures.
+
+    Raises:
+        NotFound: when there is no such group.
+        Invalid: when the target is the group itself, or is merged.
+        Conflict: when the group is merged already.
+    """
     with transaction.atomic():
         store.serialize_grouping()
         part, whole = _lock_group(group_id), _lock_group(into_id)
         if part.pk == whole.pk or whole.merged_into_id is not None:
-            raise Invalid("A group can be merged into another one that is not merged itself.")
+            raise Invalid("Choose another failure group as the target, one that is not merged itself.")
         if part.merged_into_id is not None:
-            raise Conflict(f"Group {part.pk} is a part of group {part.merged_into_id} already.")
+            raise Conflict(f"Failure group {part.pk} is already merged into group {part.merged_into_id}.")
         FailureGroup.objects.filter(merged_into=part).update(merged_into=whole)
         part.merged_into = whole
         whole.count, whole.first_at = whole.count + part.count, min(whole.first_at, part.first_at)
@@ -133,12 +152,17 @@ def merge_groups(group_id: int, into_id: int, by: str, reason: str = "") -> None
 
 
 def split_group(group_id: int, by: str, reason: str = "") -> None:
-    """Take a merged group out again; what was counted meanwhile stays where it was counted."""
+    """Undo the merge of a failure group. Failures counted since the merge stay in the other group.
+
+    Raises:
+        NotFound: when there is no such group.
+        Conflict: when the group is not merged.
+    """
     with transaction.atomic():
         store.serialize_grouping()
         part = _lock_group(group_id)
         if part.merged_into_id is None:
-            raise Conflict(f"Group {part.pk} is not part of another.")
+            raise Conflict(f"Failure group {part.pk} is not merged.")
         whole = _lock_group(part.merged_into_id)
         whole.count = max(whole.count - part.count, 0)
         part.merged_into = None
@@ -147,7 +171,7 @@ def split_group(group_id: int, by: str, reason: str = "") -> None:
 
 
 def prune_failures(before: int, limit: int) -> int:
-    """Forget failures from before a moment, and the groups that have had none since."""
+    """Delete up to `limit` failures before `before` (milliseconds), and the groups without failures since."""
     old = list(Failure.objects.filter(at__lt=before).order_by("at").values_list("pk", flat=True)[:limit])
     HourlyFailureCount.objects.filter(hour_at__lt=before).delete()
     FailureGroup.objects.filter(last_at__lt=before).delete()
@@ -157,7 +181,7 @@ def prune_failures(before: int, limit: int) -> int:
 def _lock_group(group_id: int) -> FailureGroup:
     group = FailureGroup.objects.select_for_update().filter(pk=group_id).first()
     if group is None:
-        raise NotFound(f"There is no group of failures {group_id}.")
+        raise NotFound(f"There is no failure group {group_id}.")
     return group
 
 

@@ -1,4 +1,4 @@
-"""User form templates: saved under a name and a version, found, deleted. Each change is in the audit."""
+"""Commands on form templates, which have a name and a version. Each change is written to the audit log."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,17 +22,19 @@ MOST_AT_ONCE = 500
 def save_templates(
     documents: Sequence[Mapping[str, Any]], by: str, *, new_version: bool = False, reason: str = ""
 ) -> list[FormTemplate]:
-    """Save templates, or none where one is refused; the rows in the order of the documents.
+    """Save form templates, or none if one is refused. Returns the rows in the order of the documents.
 
-    A document without a version (or with 0) replaces the newest, or becomes version 1. `new_version`: each becomes
-    the version after the newest one.
+    A document without a version (or with 0) replaces the newest version, or becomes version 1. `new_version`: save
+    each as the version after the newest one.
 
     Raises:
-        ValidationFailed: with the complaints about all of them.
-        Conflict: where another request saves the same version at this moment.
+        ValidationFailed: when one of the documents is invalid; with the errors of all.
+        Conflict: when a concurrent request saves the same version.
     """
     if len(documents) > MOST_AT_ONCE:
-        raise ValidationFailed([ValidationError("", f"At most {MOST_AT_ONCE} templates are saved at once.")])
+        raise ValidationFailed(
+            [ValidationError("", f"At most {MOST_AT_ONCE} templates can be saved at once (got {len(documents)}).")]
+        )
     read = [(read_form_template(document), number) for number, document in enumerate(documents)]
     is_list = len(documents) > 1
     complaints = [
@@ -47,23 +49,23 @@ def save_templates(
 
 
 def validate_template(document: Mapping[str, Any]) -> list[ValidationError]:
-    """Return everything that is wrong with a template."""
+    """Return all validation errors of a form template."""
     read, found = read_form_template(document)
     return [*found, *template_schema_errors(read)]
 
 
 def template_schema_errors(document: Mapping[str, Any]) -> list[ValidationError]:
-    """Return why the schema of a template cannot be used."""
+    """Return the errors in the JSON schema of a form template."""
     schema = document.get("jsonSchema")
     fault = json_schema.schema_error(schema) if isinstance(schema, dict) else ""
-    return [ValidationError("jsonSchema", f"is no JSON schema: {fault}")] if fault else []
+    return [ValidationError("jsonSchema", f"is not a usable JSON schema: {fault}")] if fault else []
 
 
 def _save_one(document: Document, by: str, new_version: bool, reason: str) -> FormTemplate:
     now, name = clock.now(), document.pop("name")
-    asked = document.pop("version")
+    given = document.pop("version")
     newest = FormTemplate.objects.filter(name=name).aggregate(newest=Max("version"))["newest"] or 0
-    version = newest + 1 if new_version else asked or newest or 1
+    version = newest + 1 if new_version else given or newest or 1
     row = FormTemplate.objects.select_for_update().filter(name=name, version=version).first()
     action = "overwrite" if row else "create"
     if row is None:
@@ -75,16 +77,16 @@ def _save_one(document: Document, by: str, new_version: bool, reason: str) -> Fo
         with transaction.atomic():
             row.save()
     except IntegrityError:
-        raise Conflict(f"The form template {name}, version {version}, exists already.") from None
+        raise Conflict(f"The form template {name}, version {version}, already exists.") from None
     record_definition_change(KIND, f"{name}:{version}", action, by, reason, now)
     return row
 
 
 def delete_template(name: str, version: int | None, by: str, reason: str = "") -> None:
-    """Delete one version of a template, or all of them. Open tasks that name it are drawn without it then.
+    """Delete one version of a form template, or all. Open tasks that use it are shown without it.
 
     Raises:
-        NotFound: where there is no such template.
+        NotFound: when there is no such template.
     """
     with transaction.atomic():
         rows = FormTemplate.objects.filter(name=name)

@@ -1,6 +1,6 @@
-"""What people do with tasks: they answer in a worker's place; they take, hand on and discuss what waits for them.
+"""Commands of people on tasks: resolve, save an output, claim, release, reassign and comment.
 
-The pages and the Human Tasks API both call these functions: there is one state and one set of rules.
+The admin pages and the Human Tasks API both call these functions.
 """
 
 import json
@@ -35,7 +35,7 @@ from .json_schema import check_against_schema, schema_error
 from .tasks import enforce_output_limit, find_open_task
 
 OUTCOMES = {"COMPLETED": "complete_task", "FAILED": "fail_task"}
-"""What can be said of a task, and how the audit calls it."""
+"""The audit action of each outcome that a person can give."""
 LONGEST_COMMENT = 2_000
 MOST_ASSIGNMENTS = 100
 
@@ -51,24 +51,31 @@ def resolve_task(
     merges: bool = False,
     for_external: bool = False,
 ) -> None:
-    """Say what came of an open task. Raises NotFound, Invalid, AlreadyResolved where it is over, Conflict where
-    somebody else has taken it, OutputRefused or TooLarge where it would fail for good by what is said.
+    """Complete or fail an open task.
 
-    `merges`: the output is laid over the one that was saved before. `for_external`: the caller also speaks for the
-    external user who has taken the task.
+    `merges`: merge the output into the saved one. `for_external`: the caller also acts for the external user who
+    claimed the task.
+
+    Raises:
+        Invalid: when the outcome is unknown.
+        NotFound: when there is no such run or attempt.
+        AlreadyResolved: when the task is not open any more.
+        Conflict: when another user has claimed the task.
+        OutputInvalid: when the output violates a schema.
+        PayloadTooLarge: when the output is larger than the limit.
     """
     if outcome not in OUTCOMES:
-        raise Invalid("A task is completed or failed by hand, nothing else.")
+        raise Invalid(f"Unknown outcome {outcome!r}. Use one of: {', '.join(OUTCOMES)}.")
     _require_own_task(attempt_id, by, for_external)
     if outcome == "COMPLETED":
         _require_valid_output(attempt_id, output, merges)
-    said = enforce_output_limit(
+    report = enforce_output_limit(
         Report(outcome, output=output, reason=reason if outcome == "FAILED" else "", merges=merges)
     )
     change_run(
         RunCommand(
             run_id,
-            reports.apply_report(attempt_id, said),
+            reports.apply_report(attempt_id, report),
             by,
             reason,
             audit=Audit(OUTCOMES[outcome]),
@@ -78,19 +85,19 @@ def resolve_task(
 
 
 def save_output(run_id: str, attempt_id: str, output: dict[str, Any], by: str, *, for_external: bool = False) -> None:
-    """Lay an output over the one of an open task, which stays open; its schema is asked when it is completed.
+    """Merge an output into the saved one of a task, which stays open. Its schema is checked when the task is completed.
 
     Raises:
-        AlreadyResolved: where the task is over.
-        Conflict: where somebody else has taken it.
-        TooLarge: where the output is larger than a task's may be.
+        AlreadyResolved: when the task is not open any more.
+        Conflict: when another user has claimed the task.
+        PayloadTooLarge: when the output is larger than the limit.
     """
     _require_own_task(attempt_id, by, for_external)
     _refuse_large({**load_output(Attempt.objects.filter(pk=attempt_id).first()), **output})
-    said = Report("IN_PROGRESS", output=output, merges=True)
+    report = Report("IN_PROGRESS", output=output, merges=True)
     change_run(
         RunCommand(
-            run_id, reports.apply_report(attempt_id, said), by, audit=Audit("save_task_output"), attempts=[attempt_id]
+            run_id, reports.apply_report(attempt_id, report), by, audit=Audit("save_task_output"), attempts=[attempt_id]
         )
     )
 
@@ -100,11 +107,15 @@ def _require_own_task(attempt_id: str, by: str, for_external: bool) -> None:
     if taken is None or (taken.is_taker_external and for_external):
         return
     if taken.is_taker_external or taken.taken_by != by:
-        raise Conflict(f"It is taken by {taken.taken_by}: take it over first.")
+        raise Conflict(f"The task is claimed by {taken.taken_by}. Claim it first.")
 
 
 def load_output(attempt: Attempt | None) -> Mapping[str, Any]:
-    """Return what was saved of the output of an attempt, wherever it is kept."""
+    """Return the saved output of an attempt, from its row or from blob storage.
+
+    Raises:
+        Busy: when the storage cannot be reached.
+    """
     if attempt is None:
         return {}
     output = payloads.load_payload(attempt.output_path) if attempt.output_path else attempt.output
@@ -114,17 +125,21 @@ def load_output(attempt: Attempt | None) -> Mapping[str, Any]:
 def _refuse_large(output: Mapping[str, Any]) -> None:
     size, most = len(dumps(output) or ""), conf.task_payload_max_bytes
     if size > most:
-        raise PayloadTooLarge(f"The output of {size} bytes is larger than the {most} bytes that a task may have.")
+        raise PayloadTooLarge(f"The output has {size} bytes; the limit is {most} bytes.")
 
 
 def load_input(attempt: Attempt) -> Mapping[str, Any]:
-    """Return the input of an attempt, wherever it is kept. Raises Busy where the storage cannot be reached."""
+    """Return the input of an attempt, from its row or from blob storage.
+
+    Raises:
+        Busy: when the storage cannot be reached.
+    """
     input = payloads.load_payload(attempt.input_path) if attempt.input_path else attempt.input
     return input if isinstance(input, Mapping) else {}
 
 
 def _require_valid_output(attempt_id: str, output: dict[str, Any], merges: bool) -> None:
-    """Tell a person what a schema would refuse, while it can still be put right."""
+    """Refuse an output that violates a schema, so that the person can correct it before the task is resolved."""
     rows = Attempt.objects.of_runs().select_related("task", "run").only("task__ref", "task__type", "run__plan_id")
     attempt = rows.filter(pk=attempt_id).first()
     if merges:
@@ -137,7 +152,7 @@ def _require_valid_output(attempt_id: str, output: dict[str, Any], merges: bool)
 
 
 def _output_schemas(attempt: Attempt) -> Iterator[Schema]:
-    """What the output is held to: by the definition of the task, and by the question that a person is asked."""
+    """Yield the schemas for the output: of the task definition, and of the HUMAN step or its form template."""
     step = step_of(attempt)
     if step and step.policy.output_schema and step.policy.output_schema.text:
         yield step.policy.output_schema
@@ -160,16 +175,17 @@ def claim_task(
     groups: Collection[str] = (),
     overrides: bool = True,
 ) -> None:
-    """It is this person's from now on, whoever had it; `external_user`: that one's, for whom the caller acts.
+    """Claim a HUMAN task for the caller, or for the external user on whose behalf the caller acts.
 
-    Where it does not override, the caller must be asked, by name or by one of its `groups`, or nobody in particular.
+    `overrides`: claim it even if another user has claimed it or is the assignee. Otherwise the task must be unclaimed,
+    and unassigned or assigned to the user or one of the user's `groups`.
 
     Raises:
-        NotFound: where the task does not wait for a person.
-        Conflict: where somebody else has taken it or is asked, and the caller does not override.
+        NotFound: when the task is not an open HUMAN task.
+        Conflict: when another user has claimed it or is the assignee, and `overrides` is False.
     """
     who, is_external = strip_nul(external_user.strip() or by)[:255], bool(external_user.strip())
-    # The input may be kept elsewhere: it is read before anything is locked.
+    # Read before the lock, because the input may be in blob storage.
     attempt = None if overrides else _attempt_of(_find_open_task(task_id))
     input = load_input(attempt) if attempt else {}
     with transaction.atomic():
@@ -187,19 +203,19 @@ def _require_claimable(ask: HumanTaskView, who: str, is_external: bool, groups: 
     if ask.taken_by:
         if (ask.taken_by, ask.is_taker_external) == (who, is_external):
             return
-        raise Conflict(f"It is taken by {ask.taken_by} already.")
+        raise Conflict(f"The task is already claimed by {ask.taken_by}.")
     to = ask.assignment.assignee
     if to is None:
         return
     if to.is_external != is_external:
         fits = False
     elif to.is_group:
-        # Who is in an external group, the application knows that acts for the user.
+        # The server does not know the members of external groups; the calling application checks them.
         fits = is_external or to.who in groups
     else:
         fits = to.who == who
     if not fits:
-        raise Conflict(f"It is assigned to {'the group ' if to.is_group else ''}{to.who}, not to {who}.")
+        raise Conflict(f"The task is assigned to {'the group ' if to.is_group else ''}{to.who}, not to {who}.")
 
 
 def _attempt_of(task: Task) -> Attempt:
@@ -212,11 +228,16 @@ def _save_claim(held: HumanTask, by: str) -> None:
 
 
 def release_task(task_id: str, by: str, reason: str = "") -> None:
-    """Nobody has it any more; it waits as before. Raises Conflict where nobody had."""
+    """Release a claimed HUMAN task.
+
+    Raises:
+        NotFound: when the task is not an open HUMAN task.
+        Conflict: when the task is not claimed.
+    """
     with transaction.atomic():
         task, held = _lock_human_task(task_id)
         if not held.taken_by:
-            raise Conflict("Nobody has taken it.")
+            raise Conflict("The task is not claimed.")
         before, held.taken_by, held.taken_at = held.taken_by, "", None
         held.is_taker_external = False
         _save_claim(held, by)
@@ -226,41 +247,51 @@ def release_task(task_id: str, by: str, reason: str = "") -> None:
 def delegate_task(
     task_id: str, to: str, by: str, reason: str = "", *, is_group: bool = False, due_at: int | None = None
 ):
-    """Ask somebody else, or a group, until a moment; nobody has taken it then. Raises NotFound, Invalid."""
+    """Assign a HUMAN task to another user or a group, until `due_at` (milliseconds), and remove its claim.
+
+    Raises:
+        NotFound: when the task is not an open HUMAN task.
+        Invalid: when the assignee is empty, or `due_at` is in the past.
+    """
     to, now = strip_nul(to.strip())[:255], clock.now()
     if not to:
-        raise Invalid("It is not said who is asked now.")
+        raise Invalid("Enter the user or group to assign the task to.")
     if due_at is not None and due_at <= now:
-        raise Invalid("The moment until which an answer is asked for lies in the past.")
+        raise Invalid("The due time is in the past.")
     facts = {"to": to, "is_group": is_group, "due_at": due_at}
     _write_assignment(task_id, Assignee(to, is_group), due_at, (), by, "hand_task_on", reason, facts)
 
 
 def reassign_task(task_id: str, assignees: Sequence[Assignee], by: str, reason: str = "") -> None:
-    """Ask others, one after another, from now on; nobody has taken it then. Raises NotFound, Invalid."""
+    """Replace the assignments of a HUMAN task, which take effect one after another, and remove its claim.
+
+    Raises:
+        NotFound: when the task is not an open HUMAN task.
+        Invalid: when there are no assignments, or too many.
+    """
     if not assignees:
         raise Invalid("Assignments are needed, each with an assignee: {userType, user}.")
     if len(assignees) > MOST_ASSIGNMENTS:
-        raise Invalid(f"A task has at most {MOST_ASSIGNMENTS} assignments.")
+        raise Invalid(f"A task can have at most {MOST_ASSIGNMENTS} assignments (got {len(assignees)}).")
     first, *rest = assignees
     facts = {"to": first.who, "is_group": first.is_group, "assignments": format_assignees(assignees)}
     _write_assignment(task_id, first, None, rest, by, "hand_task_on", reason, facts)
 
 
 def skip_assignment(task_id: str, by: str, reason: str = "") -> None:
-    """Ask the next one of the assignments; nobody has taken it then.
+    """Continue with the next assignment of a HUMAN task, and remove its claim.
 
-    After the last one the task asks nobody in particular, or times out where its assignments terminate it.
+    After the last assignment the task is unassigned, or times out if its assignments terminate it.
 
     Raises:
-        NotFound: where the task does not wait for a person.
-        Conflict: where it is assigned to nobody.
+        NotFound: when the task is not an open HUMAN task.
+        Conflict: when the task is unassigned.
     """
     task = _find_open_task(task_id)
     attempt, held = _attempt_of(task), HumanTask.objects.filter(pk=task_id).first()
     ask = human_task_view(attempt, load_input(attempt), held, clock.now())
     if ask.assignment.assignee is None:
-        raise Conflict("It is assigned to nobody: there is no assignment to skip.")
+        raise Conflict("The task is unassigned: there is no assignment to skip.")
     left = ask.assignees[ask.assignment.escalated + 1 :]
     facts = {"from": ask.assignment.assignee.who}
     if left:
@@ -279,9 +310,9 @@ def _write_assignment(
     reason: str,
     facts: dict[str, Any],
 ) -> None:
-    """Write who is asked from now on, and move the end of a task that ends with its assignments.
+    """Save new assignments, and move the timeout of a task that terminates with its assignments.
 
-    `due_at`: until when the first is asked; None: for the minutes of its assignment.
+    `due_at`: end of the first assignment; None: computed from its minutes.
     """
     task = _find_open_task(task_id)
     attempt = _attempt_of(task)
@@ -317,7 +348,7 @@ def _write_assignment(
 
 
 def _move_end_command(attempt_id: str, end: int) -> Command:
-    """The command that moves the end of an attempt."""
+    """Return a command that moves the timeout of an attempt."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         task = reports.require_open_task(run, attempt_id)
@@ -329,20 +360,25 @@ def _move_end_command(attempt_id: str, end: int) -> Command:
 
 
 def add_comment(task_id: str, text: str, by: str) -> None:
-    """Say something about it, for those who come later. Raises NotFound, Invalid where nothing is said."""
+    """Add a comment to a HUMAN task.
+
+    Raises:
+        NotFound: when the task is not an open HUMAN task.
+        Invalid: when the comment is empty.
+    """
     text = strip_nul(text.strip())[:LONGEST_COMMENT]
     if not text:
-        raise Invalid("A comment has words.")
+        raise Invalid("The comment is empty.")
     with transaction.atomic():
         task, _ = _lock_human_task(task_id)
         _record_change(task, by, "comment_task", text, {})
 
 
 def find_open_task_by_ref(run_id: str, ref: str) -> Task:
-    """Return the open task for people with this reference in a run, in the turn that it names or in any.
+    """Return the open HUMAN task with this reference in a run, in the iteration that it names or in any.
 
     Raises:
-        NotFound: where there is none.
+        NotFound: when there is no such task.
     """
     task = find_open_task(run_id, ref)
     if task is None or task.type != Human.type:
@@ -350,11 +386,11 @@ def find_open_task_by_ref(run_id: str, ref: str) -> Task:
     return task
 
 
-NOT_WAITING = "This task does not wait for a person, or not any more."
+NOT_WAITING = "The task is not an open HUMAN task."
 
 
 def _lock_human_task(task_id: str) -> tuple[Task, HumanTask]:
-    """The open task for people and what is agreed on it; the task's row is locked meanwhile."""
+    """Lock an open HUMAN task. Returns it with its claim and assignment."""
     task = _find_open_task(task_id, lambda rows: rows.select_for_update())
     return task, HumanTask.objects.filter(pk=task_id).first() or HumanTask(pk=task_id)
 

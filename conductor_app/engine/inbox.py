@@ -1,4 +1,4 @@
-"""Messages to a run: kept in its inbox, and the step that waits for one is woken."""
+"""Command that puts a message into the inbox of a run and wakes the step that waits for it."""
 
 import uuid
 from functools import partial
@@ -18,17 +18,23 @@ from ..store.definitions import load_definition
 from .delivery import deliver_after_commit
 
 MOST_MESSAGES = 1000
-"""How many messages may wait for one run (execution §10.8)."""
+"""The maximum number of messages in the inbox of a run (execution §10.8)."""
 
 
 def send_inbox_message(run_id: str, payload: dict[str, Any]) -> str:
-    """Keep a message for the run; its id. Raises NotFound, NotAllowedInState and QueueFull.
+    """Put a message into the inbox of a run, and return its id.
 
-    A step that waits for it hears of it by a message to the run, written with it and delivered after the commit.
+    If a step waits for a message, an outbox message in the same transaction wakes it after the commit.
+
+    Raises:
+        Invalid: when the payload is larger than the limit.
+        NotFound: when there is no such run.
+        NotAllowedInState: when the run is not RUNNING.
+        QueueFull: when the inbox is full.
     """
     size, most = len(dumps(payload) or ""), conf.task_payload_max_bytes
     if size > most:
-        raise Invalid(f"The message of {size} bytes is larger than the {most} bytes that a task may have.")
+        raise Invalid(f"The message has {size} bytes; the limit is {most} bytes.")
     with transaction.atomic():
         now = clock.now()
         row = Run.objects.select_for_update().filter(pk=run_id).only("id", "status", "inbox", "plan_id").first()
@@ -38,8 +44,8 @@ def send_inbox_message(run_id: str, payload: dict[str, Any]) -> str:
         InboxMessage.objects.create(id=id, run_id=run_id, received_at=now, payload=hidden)
         Run.objects.filter(pk=run_id).update(inbox=row.inbox + 1)
         if inbox.waiting_attempts(run_id):
-            told = Message.objects.create(to=run_id, subject="inbox", sent_at=now, due_at=now)
-            transaction.on_commit(partial(deliver_after_commit, (told.pk,)))
+            wakeup = Message.objects.create(to=run_id, subject="inbox", sent_at=now, due_at=now)
+            transaction.on_commit(partial(deliver_after_commit, (wakeup.pk,)))
     return id
 
 
@@ -47,8 +53,8 @@ def _require_accepting_run(run_id: str, row: Run | None, now: int) -> None:
     if row is None:
         raise NotFound(f"No such workflow found by id: {run_id}")
     if row.status != RUNNING:
-        raise NotAllowedInState(f"Workflow {run_id} is {row.status}: only one that is RUNNING takes messages.")
+        raise NotAllowedInState(f"Workflow {run_id} is {row.status}; only a RUNNING workflow can receive messages.")
     if row.inbox >= MOST_MESSAGES:
         row.inbox = inbox.delete_expired(run_id, now)
     if row.inbox >= MOST_MESSAGES:
-        raise QueueFull(f"{MOST_MESSAGES} messages wait for workflow {run_id}: it has to take some before more come.")
+        raise QueueFull(f"The inbox of workflow {run_id} is full ({MOST_MESSAGES} messages). Try again later.")

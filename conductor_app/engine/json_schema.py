@@ -1,4 +1,4 @@
-"""Payloads held against JSON schemas. Nothing is fetched on a schema's behalf, and no complaint shows a value."""
+"""Validation of payloads by JSON schemas. Remote references are refused, and error messages contain no values."""
 
 import json
 from functools import lru_cache
@@ -14,7 +14,7 @@ LONGEST = 300
 
 
 def check_against_schema(request: SchemaCheck) -> tuple[tuple[str, str], ...]:
-    """Everything in which the value is not as the schema wants it: pairs of place and sentence."""
+    """Return the violations of a schema as pairs of path and message."""
     try:
         errors = list(islice(_validator(request.schema).iter_errors(json.loads(request.value)), MOST_COMPLAINTS))
     except ValueError as fault:
@@ -23,7 +23,7 @@ def check_against_schema(request: SchemaCheck) -> tuple[tuple[str, str], ...]:
 
 
 def schema_error(schema: dict[str, Any]) -> str:
-    """Why this is no JSON schema that can be used here; nothing if it is one."""
+    """Return why a JSON schema cannot be used, or an empty string."""
     try:
         _build_validator(schema)
     except ValueError as fault:
@@ -43,7 +43,7 @@ def _build_validator(schema: dict[str, Any]) -> Any:
 
 
 def _refuse_remote_reference(address: str) -> Any:
-    raise ValueError("a schema may refer to parts of itself only")
+    raise ValueError("remote references are not supported; a schema can refer only to itself")
 
 
 def _format_path(path: list[str | int]) -> str:

@@ -1,4 +1,4 @@
-"""What a person starts: as a client would, and noted with the reason."""
+"""Start of a run by an operator, with an audit entry."""
 
 from .. import clock
 from ..models import AuditEntry
@@ -6,14 +6,14 @@ from .runs import StartRequest, start
 
 
 def start_by_hand(request: StartRequest, by: str, reason: str = "") -> tuple[str, bool]:
-    """Start a run; its id, and whether it is new: a repeated idempotency key finds the run that it has started."""
-    made: list[str] = []
+    """Start a run. Returns its id, and False if its idempotency key belongs to an existing run."""
+    created: list[str] = []
 
     def note(run_id: str) -> None:
         AuditEntry.objects.create(
             at=clock.now(), actor=by, action="start", object_type="run", object_id=run_id, reason=reason
         )
-        made.append(run_id)
+        created.append(run_id)
 
     run_id = start(request, by, also=note)
-    return run_id, run_id in made
+    return run_id, run_id in created

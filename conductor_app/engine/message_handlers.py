@@ -1,4 +1,4 @@
-"""What each message between runs does when it is delivered, by its subject."""
+"""Handlers of outbox messages, by subject."""
 
 from ..core import commands, reports
 from ..core.decide import no_command
@@ -19,17 +19,17 @@ from .workflow_rate_limits import admit, release_next
 
 
 def _begin_child(message: Message) -> None:
-    """A run that another has started takes its first steps."""
+    """Take the first steps of a run that another run started."""
     if message.facts.get("is_limited"):
         admit(message.to)
     if about := message.facts.get("about"):
-        # Before the first decision: the first step may read it.
+        # Done before the first decision, because the first step may read it.
         _attach_failed_execution(message.to, about)
     change_run(RunCommand(message.to, commands.no_command, "engine", consumes=message.pk))
 
 
 def _attach_failed_execution(run_id: str, about: str) -> None:
-    """A failure workflow's input holds the whole execution that failed (execution §6)."""
+    """Put the failed execution into the input of its failure workflow (execution §6)."""
     failed = Run.objects.filter(pk=about).first()
     if failed is None:
         return
@@ -39,18 +39,20 @@ def _attach_failed_execution(run_id: str, about: str) -> None:
 
 
 def _child_ended(message: Message) -> None:
-    """The task that waited for a child run ends as that run did."""
+    """Resolve the task that waits for a child run with the child's result."""
     id, attempt = message.facts["child"], message.facts["attempt"]
-    child = Run.objects.filter(pk=id).first() or Run(id=id, name="?", status="TERMINATED", reason="It was removed.")
+    child = Run.objects.filter(pk=id).first() or Run(
+        id=id, name="?", status="TERMINATED", reason="The child workflow was removed."
+    )
     _end_waiting_task(message, child, message.to, attempt)
 
 
 def _end_waiting_task(message: Message, child: Run, run_id: str, attempt: str) -> None:
-    """End the task that waits for this child as the child has ended."""
+    """Resolve the task that waits for this child with the child's result."""
     if not Attempt.objects.filter(pk=attempt).exists():
         raise NotFound
     if child.status in RUN.open:
-        # It was opened again meanwhile, and will tell of its next end.
+        # The child was reopened since. It sends this message again when it ends.
         Message.objects.filter(pk=message.pk).delete()
         return
     facts = {
@@ -67,9 +69,9 @@ def _end_waiting_task(message: Message, child: Run, run_id: str, attempt: str) -
 
 
 def _resume_child(message: Message) -> None:
-    """Let a child go on where it stopped: the run above it was opened again, and waits for it.
+    """Resume a child run because its parent was reopened and waits for it.
 
-    A child that cannot go on tells of its end again; one that was deleted is started anew.
+    If the child cannot resume, the parent's task ends with the child's result. A deleted child is started again.
     """
     parent, attempt = message.facts["parent"], message.facts["attempt"]
     child = Run.objects.filter(pk=message.to).first()
@@ -82,7 +84,7 @@ def _resume_child(message: Message) -> None:
     elif child.status in RUN.open or not is_awaited(message.to, attempt):
         Message.objects.filter(pk=message.pk).delete()
     else:
-        reason = f"Workflow {parent}, which waits for it, was opened again."
+        reason = f"Its parent workflow {parent} was reopened."
         try:
             change_run(
                 RunCommand(
@@ -94,52 +96,52 @@ def _resume_child(message: Message) -> None:
 
 
 def is_awaited(run_id: str, attempt_id: str) -> bool:
-    """Whether this attempt is open and waits for the run."""
+    """Return True if the attempt is open and waits for the run."""
     return bool(attempt_id) and Attempt.objects.open().filter(pk=attempt_id, child_id=run_id).exists()
 
 
 def _terminate_child(message: Message) -> None:
-    """A child whose parent no longer waits for it is stopped."""
+    """Terminate a child run whose parent does not wait for it any more."""
     reason = message.facts.get("reason", "")
     awaited = Run.objects.filter(pk=message.to).values_list("parent_attempt_id", flat=True).first()
     if is_awaited(message.to, awaited or ""):
-        # Both were opened again since this was said.
+        # Both runs were reopened after this message was sent.
         Message.objects.filter(pk=message.pk).delete()
         return
     change_run(RunCommand(message.to, commands.terminate_if_open(reason), "engine", reason, consumes=message.pk))
 
 
 def _child_reopened(message: Message) -> None:
-    """The task that has waited for a child run waits again."""
+    """Reopen the task that waits for a reopened child run."""
     attempt, child, how = (message.facts[name] for name in ("attempt", "child", "how"))
     repair = commands.ResumeParent(attempt, child, how, message.facts.get("asked") or {})
-    told = f"Sub workflow {child} was {how}."
+    note = f"Sub workflow {child} was {how}."
     change_run(
         RunCommand(
             message.to,
             repair,
             "engine",
-            told,
+            note,
             consumes=message.pk,
-            within_transaction=lambda now: add_logs(attempt, [(told, now)], now),
+            within_transaction=lambda now: add_logs(attempt, [(note, now)], now),
         )
     )
 
 
 def _publish_started(message: Message) -> None:
-    """Who wants to know that a worker has begun is told."""
+    """Publish the listener events of an attempt that a worker has claimed."""
     attempt = message.facts["attempt"]
     change_run(RunCommand(message.to, started_command(attempt), "engine", attempts=[attempt], consumes=message.pk))
 
 
 def _release_held_run(message: Message) -> None:
-    """The earliest run that its limit holds goes on."""
+    """Release the earliest run that a workflow rate limit holds."""
     release_next(message.facts["name"], message.facts["key"])
     Message.objects.filter(pk=message.pk).delete()
 
 
 def _wake_inbox_step(message: Message) -> None:
-    """What waits for messages to the run looks into its inbox."""
+    """Let the steps that wait for inbox messages read the inbox."""
     if attempts := inbox.waiting_attempts(message.to):
         change_run(RunCommand(message.to, no_command, "engine", attempts=attempts, consumes=message.pk))
     else:
@@ -164,5 +166,5 @@ HANDLERS: dict[str, Handler] = {
 
 
 def connect_handlers() -> None:
-    """Register the handlers of all subjects for delivery."""
+    """Register the handlers of all subjects."""
     register_handlers(HANDLERS)

@@ -1,4 +1,4 @@
-"""What operators ask of runs, as values: planned without effect, or carried out; one run at a time or many."""
+"""Operations that operators apply to runs, as values that can be planned or applied."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ from .retry_rerun_restart import (
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One thing that is asked of a run. What is None or empty is left as it is.
+    """An operation on a run. Values that are None or empty stay unchanged.
 
-    `attempt_id`: the task that a rerun begins with. `ref`: the step that is skipped, or
-    jumped to. `version`: the one to follow.
+    `attempt_id`: an attempt of the task from which a rerun continues. `ref`: the step to skip or to jump to. `version`:
+    the version of the definition to follow.
     """
 
     name: str
@@ -41,28 +41,28 @@ class Operation:
     reason: str = ""
 
 
-def _retry_command(run_id: str, asked: Operation, find: Find) -> Asked:
-    return retry_command(run_id, asked.resume_children)
+def _retry_command(run_id: str, operation: Operation, find: Find) -> Asked:
+    return retry_command(run_id, operation.resume_children)
 
 
-def _rerun_command(run_id: str, asked: Operation, find: Find) -> Asked:
-    return rerun_command(run_id, asked.attempt_id, asked.task_input, asked.input)
+def _rerun_command(run_id: str, operation: Operation, find: Find) -> Asked:
+    return rerun_command(run_id, operation.attempt_id, operation.task_input, operation.input)
 
 
-def _restart_command(run_id: str, asked: Operation, find: Find) -> Asked:
-    return restart_command(run_id, asked.latest, asked.version, find=find)
+def _restart_command(run_id: str, operation: Operation, find: Find) -> Asked:
+    return restart_command(run_id, operation.latest, operation.version, find=find)
 
 
-def _upgrade_command(run_id: str, asked: Operation, find: Find) -> Asked:
-    return move_to_version_command(run_id, asked.version, find=find)
+def _upgrade_command(run_id: str, operation: Operation, find: Find) -> Asked:
+    return move_to_version_command(run_id, operation.version, find=find)
 
 
-def _skip_command(run_id: str, asked: Operation, find: Find) -> Asked:
-    return run_id, commands.skip_step(asked.ref, asked.task_input, asked.task_output)
+def _skip_command(run_id: str, operation: Operation, find: Find) -> Asked:
+    return run_id, commands.skip_step(operation.ref, operation.task_input, operation.task_output)
 
 
-def _jump_command(run_id: str, asked: Operation, find: Find) -> Asked:
-    return run_id, commands.jump_to_step(asked.ref, asked.task_input)
+def _jump_command(run_id: str, operation: Operation, find: Find) -> Asked:
+    return run_id, commands.jump_to_step(operation.ref, operation.task_input)
 
 
 OPERATIONS: dict[str, Callable[[str, Operation, Find], Asked]] = {
@@ -72,19 +72,27 @@ OPERATIONS: dict[str, Callable[[str, Operation, Find], Asked]] = {
     "skip": _skip_command,
     "jump": _jump_command,
     "upgrade": _upgrade_command,
-    "pause": lambda run_id, asked, find: (run_id, commands.pause_run),
-    "resume": lambda run_id, asked, find: (run_id, commands.resume_run),
-    "terminate": lambda run_id, asked, find: (run_id, commands.terminate_run(asked.reason, asked.with_failure)),
+    "pause": lambda run_id, operation, find: (run_id, commands.pause_run),
+    "resume": lambda run_id, operation, find: (run_id, commands.resume_run),
+    "terminate": lambda run_id, operation, find: (
+        run_id,
+        commands.terminate_run(operation.reason, operation.with_failure),
+    ),
 }
 
 
 def operation_command(run_id: str, operation: Operation, find: Find = resolved_definitions.read_unsaved) -> Asked:
-    """The run that hears it, and the command. Raises NotFound, Conflict, Invalid.
+    """Return the id of the run to change, and the command for it.
 
-    `find`: how a definition is found that the run would follow; what is only planned keeps none.
+    `find`: loads the resolved definition that the run would follow; the default does not save it.
+
+    Raises:
+        NotFound: when there is no such run or definition.
+        Conflict: when the run's state does not allow the operation.
+        Invalid: when the operation is unknown, or one of its values is invalid.
     """
     if operation.name not in OPERATIONS:
-        raise Invalid(f"There is no operation {operation.name[:64]}.")
+        raise Invalid(f"Unknown operation {operation.name[:64]!r}. Use one of: {', '.join(OPERATIONS)}.")
     return OPERATIONS[operation.name](run_id, operation, find)
 
 
@@ -96,7 +104,14 @@ def apply_operation(
     revision: int | None = None,
     also: Callable[[int], None] | None = None,
 ) -> None:
-    """Do it, in one transaction with `also`. Raises Moved where the run is no longer in the revision that was seen."""
+    """Apply an operation to a run. `also` writes in the same transaction.
+
+    Raises:
+        RevisionChanged: when the run is not in this revision any more.
+        NotFound: when there is no such run or definition.
+        Conflict: when the run's state does not allow the operation, or the decision after it fails.
+        Invalid: when the operation is unknown, or one of its values is invalid.
+    """
     target, command = operation_command(run_id, operation, resolve_and_save)
     try:
         change_run(
@@ -111,4 +126,6 @@ def apply_operation(
             )
         )
     except DecisionFailed as fault:
-        raise Conflict(f"The engine cannot decide how run {target} would go on after that: {fault}"[:500]) from fault
+        raise Conflict(
+            f"The operation would leave run {target} in a state that the engine cannot continue from: {fault}"[:500]
+        ) from fault

@@ -1,4 +1,4 @@
-"""What other systems are told: taken from the outbox by the built-in workers, and closed when it was heard."""
+"""Outbox of events for other systems: the built-in workers claim messages, publish them, and report the results."""
 
 from collections.abc import Sequence
 
@@ -11,14 +11,14 @@ from ..models.outbox import PUBLISH
 from ..store import due_rows
 
 HELD_MS = 120_000
-"""How long a message is its taker's: longer than the longest exchange. After that another one takes it."""
+"""The period in which a claimed message belongs to its worker. It exceeds the longest exchange with a sink."""
 SLOWEST_RETRY_MS = 300_000
 MOST_TRIES = 600
-"""How often a message is tried: about two days. After that it is kept for people to see, and tried no more."""
+"""Tries of a message, about two days. After the last one it stays in the table for operators to see."""
 
 
 def take_due(count: int) -> Sequence[Message]:
-    """Messages that are due, the earliest first; they are this caller's for a while."""
+    """Claim up to `count` due messages for HELD_MS. Returns them, earliest first."""
     now = clock.now()
     with transaction.atomic():
         ids = due_rows.claim_to_publish(now, now + HELD_MS, count)
@@ -26,15 +26,15 @@ def take_due(count: int) -> Sequence[Message]:
 
 
 def mark_delivered(message: Message) -> None:
-    """The other system has it."""
+    """Delete a message that the other system has received."""
     Message.objects.filter(pk=message.pk).delete()
     _log_alert_delivery(message, heard_at=clock.now(), error="")
 
 
 def mark_failed(message: Message, why: str) -> int:
-    """Try again after a pause that doubles; the moment at which its sink may be tried again.
+    """Schedule the next try of a message with exponential backoff. Returns its time in milliseconds.
 
-    What else waits for the same sink waits with it: it would only meet the same failure.
+    All due messages for the same sink are delayed too, because they would fail in the same way.
     """
     now, tries = clock.now(), message.tries + 1
     again_at = now + min(1000 * 2 ** min(message.tries, 20), SLOWEST_RETRY_MS)
@@ -46,16 +46,16 @@ def mark_failed(message: Message, why: str) -> int:
 
 
 def _log_alert_delivery(message: Message, **facts: object) -> None:
-    """The log of an alert says what became of its telling."""
-    if rung := message.facts.get("ring"):
-        AlertFiring.objects.filter(pk=rung).update(**facts)
+    """Save the result of a delivery on the firing of its alert, if the message belongs to one."""
+    if firing := message.facts.get("ring"):
+        AlertFiring.objects.filter(pk=firing).update(**facts)
 
 
 def hand_back(messages: Sequence[Message], due_at: int) -> None:
-    """What was taken and not tried is anybody's again, from this moment on."""
+    """Return claimed messages to the outbox without a try. They become due at `due_at`."""
     Message.objects.filter(pk__in=[each.pk for each in messages]).update(due_at=due_at)
 
 
 def prune_dead_letters(before: int) -> int:
-    """Forget what was given up and sent before a moment."""
+    """Delete messages that ran out of tries and were sent before `before` (milliseconds). Returns how many."""
     return Message.objects.filter(subject=PUBLISH, due_at=NEVER, sent_at__lt=before).delete()[0]

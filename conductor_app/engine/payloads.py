@@ -1,4 +1,4 @@
-"""Payloads outside the database: kept and read with no lock held, forgotten when no run uses them any more."""
+"""Payloads in blob storage: stored and read without locks, and deleted when no run uses them any more."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -24,11 +24,11 @@ from ..store.payload_placement import PayloadPlacement
 log = logging.getLogger(__name__)
 
 DAY_MS = 86_400_000
-"""How long a payload is kept that no run uses: an upload precedes the start or the report that names it."""
+"""The period after which an unused payload expires: an upload precedes the start or report that refers to it."""
 
 
 def new_placement(kept: Mapping[str, str], named: Mapping[tuple[str, str], str]) -> PayloadPlacement:
-    """A shelf with this server's limits."""
+    """Return a placement with this server's limits."""
     most = {"most_of_task": conf.task_payload_max_bytes, "most_of_run": conf.workflow_payload_max_bytes}
     if not blob_storage.is_storage_configured():
         return PayloadPlacement(seal=encrypt_masked, **most)
@@ -38,69 +38,93 @@ def new_placement(kept: Mapping[str, str], named: Mapping[tuple[str, str], str])
 
 
 def reserve_path(kind: str) -> str:
-    """The path of a payload that is still to come, such as `task/output/….json`."""
+    """Reserve a path for a payload that is uploaded later, such as `task/output/….json`."""
     path, now = f"{kind}/{uuid4()}.json", clock.now()
-    # The row is first: nothing is ever kept that nobody knows of.
+    # The row is written first, so that no stored payload is without a row.
     StoredPayload.objects.create(path=path, created_at=now, expires_at=now + DAY_MS)
     return path
 
 
 def store_payload(kind: str, text: str) -> str:
-    """Keep a payload; its path."""
+    """Store a payload and return its path."""
     path = reserve_path(kind)
     store_reserved(path, text.encode("utf-8", "surrogatepass"))
     return path
 
 
 def store_reserved(path: str, content: bytes | File) -> None:
-    """Keep what has come for a path that was reserved; raises NotFound, and Conflict where a run uses it already."""
+    """Store the content for a reserved path.
+
+    Raises:
+        NotFound: when the path was not reserved.
+        Conflict: when a run uses the payload already, or another request uploads it.
+        Busy: when the storage cannot be reached.
+    """
     if not StoredPayload.objects.filter(pk=path).exists():
         raise NotFound(f"There is no payload {path}.")
-    # Until all has come, nobody can use it.
+    # Without a size, the payload cannot be used until the upload is complete.
     if not StoredPayload.objects.filter(pk=path, expires_at__isnull=False).update(size=None):
         raise Conflict(f"The payload {path} is in use and cannot be replaced.")
     with storage_errors(path):
-        # A client that did not hear that its upload had come sends it again.
+        # A client that received no response repeats its upload.
         blob_storage.delete_payload(path)
         if not blob_storage.put_payload(path, content):
-            raise Conflict(f"The payload {path} is being sent by somebody else.")
+            raise Conflict(f"The payload {path} is being uploaded by another request.")
     size = len(content) if isinstance(content, bytes) else content.size
     StoredPayload.objects.filter(pk=path).update(size=size)
 
 
 def stream_payload(path: str) -> tuple[int, Iterator[bytes]]:
-    """The size of a payload and its content, piece by piece; raises NotFound."""
+    """Return the size of a payload in bytes, and its content in chunks.
+
+    Raises:
+        NotFound: when there is no such payload.
+        PayloadMissing: when the file is missing in the storage.
+        Busy: when the storage cannot be reached.
+    """
     size = _payload_size(path)
     with storage_errors(path):
         return size, blob_storage.stream_payload(path)
 
 
 def load_payload(path: str) -> Any:
-    """The payload as a value, for people and clients; raises NotFound, and Busy where the storage cannot be reached."""
+    """Return a payload for people and clients: masked values are redacted.
+
+    Raises:
+        NotFound: when there is no such payload.
+        PayloadMissing: when the file is missing in the storage.
+        Busy: when the storage cannot be reached.
+    """
     return loads(_read_text(path))
 
 
 def load_unmasked_payload(path: str) -> Any:
-    """The same for decisions and workers, with what was sealed put in again."""
+    """Return a payload for decisions and workers: masked values are decrypted.
+
+    Raises:
+        NotFound: when there is no such payload.
+        PayloadMissing: when the file is missing in the storage.
+        Busy: when the storage cannot be reached.
+    """
     return decrypt_masked(loads_encrypted(_read_text(path)))
 
 
 def load_unmasked_output(run_id: str) -> Any:
-    """What a run has come to, for the run that waited for it."""
+    """Return the output of a run for its parent, with masked values decrypted."""
     text = Cast("output", TextField())
     written, path = Run.objects.annotate(text=text).values_list("text", "output_path").get(pk=run_id)
     return load_unmasked_payload(path) if path else decrypt_masked(loads_encrypted(written))
 
 
 def load_stored_input(run_id: str) -> Any:
-    """A run's input as it was written, with what was sealed in it: to be written again."""
+    """Return the input of a run as stored, with masked values encrypted, so that it can be saved again."""
     text = Cast("input", TextField())
     written, path = Run.objects.annotate(text=text).values_list("text", "input_path").get(pk=run_id)
     return loads_encrypted(_read_text(path) if path else written)
 
 
 def load_stored_task_input(attempt_id: str) -> Any:
-    """The same of an attempt."""
+    """Return the input of an attempt as stored, with masked values encrypted, so that it can be saved again."""
     text = Cast("input", TextField())
     rows = Attempt.objects.annotate(text=text).values_list("text", "input_path")
     written, path = rows.get(pk=attempt_id)
@@ -118,17 +142,22 @@ def _parse_payload(path: str) -> bytes:
 
 
 def load_client_payload(path: str, most: int) -> dict[str, Any]:
-    """A payload that a client names instead of sending it; raises Invalid."""
+    """Return a payload that a client uploaded before and refers to by path. `most`: the size limit in bytes.
+
+    Raises:
+        Invalid: when the payload is missing, too large, not a JSON object, or contains masked values.
+        Busy: when the storage cannot be reached.
+    """
     try:
         if (size := _payload_size(path)) > most:
-            raise Invalid(f"The payload {path} of {size} bytes is larger than the {most} bytes that it may have.")
+            raise Invalid(f"The payload {path} has {size} bytes; the limit is {most} bytes.")
         body = _parse_payload(path)
         value = loads_repaired(body)
     except (NotFound, ValueError, RecursionError) as fault:
         raise Invalid(f"The payload {path[:300]} cannot be read: {fault}") from None
     if MARK.encode() in body:
-        # Who names it may not have been shown what is masked in it.
-        raise Invalid(f"The payload {path} holds what a definition masks: send the values themselves.")
+        # The client that sends the path may lack access to the masked values.
+        raise Invalid(f"The payload {path} contains masked values. Send the values in the request instead.")
     if not isinstance(value, dict) or is_too_deep(value, body, MAX_DEPTH):
         raise Invalid(f"The payload {path} must be a JSON object, nested at most {MAX_DEPTH} levels deep.")
     return value
@@ -136,15 +165,20 @@ def load_client_payload(path: str, most: int) -> dict[str, Any]:
 
 @contextmanager
 def storage_errors(path: str) -> Iterator[None]:
-    """A storage that cannot be reached is no fault of the asker's: Busy; Lost where the payload is gone from it."""
+    """Translate storage errors, and log them.
+
+    Raises:
+        PayloadMissing: when the file is missing in the storage.
+        Busy: when the storage cannot be reached.
+    """
     try:
         yield
-    except blob_storage.StorageFileMissing as gone:
-        log.warning("payload_lost", extra={"path": path, "cause": str(gone)})
-        raise PayloadMissing(f"The payload {path} is not in the storage any more.") from gone
-    except blob_storage.StorageUnavailable as away:
-        log.warning("payload_out_of_reach", extra={"path": path, "cause": str(away)})
-        raise Busy(f"The payload {path} cannot be reached now.") from away
+    except blob_storage.StorageFileMissing as missing:
+        log.warning("payload_lost", extra={"path": path, "cause": str(missing)})
+        raise PayloadMissing(f"The payload {path} is missing in the storage.") from missing
+    except blob_storage.StorageUnavailable as error:
+        log.warning("payload_unreachable", extra={"path": path, "cause": str(error)})
+        raise Busy(f"The payload {path} cannot be read or written: the storage is unreachable. Retry later.") from error
 
 
 def _payload_size(path: str) -> int:
@@ -159,7 +193,7 @@ def _payload_size(path: str) -> int:
 
 
 def delete_expired_payloads(limit: int) -> int:
-    """Forget the payloads that are nobody's; returns how many. What is interrupted is done by the next pass."""
+    """Delete up to `limit` expired payloads. Returns how many. The next sweep completes an interrupted deletion."""
     now = clock.now()
     return (
         sum(_delete_payload(path, now) for path in rows.expired_paths(now, limit))

@@ -1,4 +1,4 @@
-"""The plan of an operation: the same command and decision, not saved; what becomes of each task of each run by it."""
+"""Plan of an operation: its command is decided without saving, and each task of each affected run is classified."""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
@@ -11,12 +11,12 @@ from .operations import Operation, operation_command
 from .preview import Preview, RunPreview, preview
 
 MOST_REPLACED = 50
-"""Earlier children that are read to tell what their successors will do again."""
+"""The maximum number of replaced child runs that a plan reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """What becomes of one run. `is_replaced`: another run does its work again, and it is left as it is."""
+    """The part of a plan for one run. `is_replaced`: a new run repeats its work, and it stays unchanged."""
 
     run_id: str
     definition: str
@@ -30,7 +30,11 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class OperationPlan:
-    """What an operation would come to. `revision`: of `target`, the run that hears it; the confirm carries it."""
+    """Result that an operation would have.
+
+    `target`: the run that the operation changes. `revision`: the revision of `target`; the confirmation sends it back.
+    `is_cut`: the plan is incomplete, because too many runs are affected.
+    """
 
     run_id: str
     target: str
@@ -42,12 +46,16 @@ class OperationPlan:
 
     @property
     def external(self) -> list[tuple[PlannedRun, TaskImpact]]:
-        """The tasks whose work the outside has seen and would see a second time."""
+        """Tasks whose external effects the operation would repeat, with their runs."""
         return [(run, fate) for run in self.runs for fate in run.fates if fate.repeats_effects]
 
 
 def plan_operation(run_id: str, operation: Operation) -> OperationPlan:
-    """What would happen. Raises what carrying it out would: NotFound, Conflict, Invalid."""
+    """Return the plan of an operation.
+
+    Raises:
+        NotFound, Conflict, Invalid: as `apply_operation`.
+    """
     target, command = operation_command(run_id, operation)
     seen = preview(target, command)
     affected = [(foreseen, _plan_run(foreseen)) for foreseen in _in_order(seen)]
@@ -59,7 +67,7 @@ def plan_operation(run_id: str, operation: Operation) -> OperationPlan:
 
 
 def _in_order(seen: Preview) -> Iterator[RunPreview]:
-    """The run that hears it first, then who would be told; not those that would be asked and stay as they are."""
+    """Yield the target first, then the other runs that the operation would change."""
     for foreseen in seen.runs.values():
         if foreseen.effects or foreseen.before.id == seen.run_id:
             yield foreseen
@@ -67,14 +75,14 @@ def _in_order(seen: Preview) -> Iterator[RunPreview]:
 
 def _plan_run(foreseen: RunPreview) -> PlannedRun:
     before, after = foreseen.before, foreseen.after
-    told = tuple(task_impacts(before, foreseen.effects, after))
+    impacts = tuple(task_impacts(before, foreseen.effects, after))
     is_new = not before.has_begun and before.revision == 0
     name, version = after.definition.name, after.definition.version
-    return PlannedRun(before.id, name, version, before.status, after.status, told, is_new)
+    return PlannedRun(before.id, name, version, before.status, after.status, impacts, is_new)
 
 
 def _replaced_children_of(foreseen: RunPreview, planned: PlannedRun) -> Iterator[str]:
-    """The children that give way to others."""
+    """Yield the child runs that new child runs replace."""
     for fate in planned.fates:
         task = foreseen.after.tasks.get(fate.key)
         if fate.name == AGAIN and fate.child_id and (task is None or task.attempt.child_id != fate.child_id):
@@ -82,17 +90,17 @@ def _replaced_children_of(foreseen: RunPreview, planned: PlannedRun) -> Iterator
 
 
 def _superseded_children(children: Iterable[str]) -> tuple[list[PlannedRun], bool]:
-    """The earlier children of tasks that are done again: their successors do all that they have done."""
+    """Return the plans of replaced child runs and their descendants, and True if there are more."""
     left, found = deque(children), []
     while left and len(found) < MOST_REPLACED:
         try:
             child = store.load_run(left.popleft())
         except NotFound:
             continue
-        told = tuple(
+        impacts = tuple(
             replace(fate, name=AGAIN, is_later=True) for fate in task_impacts(child, (), child) if fate.has_begun
         )
-        left.extend(fate.child_id for fate in told if fate.child_id)
+        left.extend(fate.child_id for fate in impacts if fate.child_id)
         name, version = child.definition.name, child.definition.version
-        found.append(PlannedRun(child.id, name, version, child.status, child.status, told, is_replaced=True))
+        found.append(PlannedRun(child.id, name, version, child.status, child.status, impacts, is_replaced=True))
     return found, bool(left)

@@ -1,4 +1,4 @@
-"""What would happen: a command is decided as it would be, and neither locked nor saved (ARCHITECTURE §4)."""
+"""Preview of a command: it is decided like the command itself, but without locks, and nothing is saved."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -23,12 +23,12 @@ from .data_loading import LoadedData
 from .decision import DecisionFailed, decide_from_rows
 
 MOST_MESSAGES = 200
-"""Messages that are followed; what more there are is left out."""
+"""The maximum number of messages between runs that a preview follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunPreview:
-    """What would become of one run."""
+    """One run before and after a command, with the effects."""
 
     before: Run
     after: Run
@@ -37,7 +37,10 @@ class RunPreview:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What would become of a run and of those that would hear from it, itself first. `revision`: as it was seen."""
+    """Result that a command would have on a run, and on the runs that receive messages from it; the run itself first.
+
+    `revision`: the current revision of the run. `is_cut`: there are more messages than the preview follows.
+    """
 
     run_id: str
     revision: int
@@ -46,7 +49,12 @@ class Preview:
 
 
 def preview(run_id: str, command: Command) -> Preview:
-    """What this command would do now. Raises what the command would: NotFound, Conflict, Invalid."""
+    """Return the result that a command would have now.
+
+    Raises:
+        NotFound, Conflict, Invalid: as the command itself.
+        Busy: when no helper process can run a script, or the decision takes too many passes.
+    """
     run = store.load_run(run_id)
     ahead = PreviewWorld(clock.now())
     ahead.decide(run, command)
@@ -55,7 +63,7 @@ def preview(run_id: str, command: Command) -> Preview:
 
 
 class PreviewData(LoadedData):
-    """Answers that keep nothing: the plan of a definition that nobody follows yet is read, not written down."""
+    """Loaded data for a preview: resolved definitions are read without being saved."""
 
     def definition_by_name(self, question: DefinitionByName, now: int) -> Definition | None:
         return resolved_definitions.read_unsaved(question.name, question.version)
@@ -74,7 +82,12 @@ class PreviewLoop(DecisionLoop):
         self.decision = Decision((), run)
 
     def decide(self) -> Decision:
-        """Return the complete decision. Raises Invalid if the engine cannot decide."""
+        """Return the complete decision.
+
+        Raises:
+            Invalid: when the engine cannot decide.
+            Busy: when the decision takes too many passes.
+        """
         self.run()
         return self.decision
 
@@ -82,7 +95,7 @@ class PreviewLoop(DecisionLoop):
         try:
             self.decision = decide_from_rows(self.before, self.command, self.data, self.now)
         except DecisionFailed as fault:
-            raise Invalid(f"The engine could not decide how this workflow goes on: {fault}"[:500]) from fault
+            raise Invalid(f"The engine cannot decide the next steps of this workflow: {fault}"[:500]) from fault
         return self.decision
 
     def load(self, requests: Iterable[DataRequest]) -> None:
@@ -93,7 +106,7 @@ class PreviewLoop(DecisionLoop):
 
 
 class PreviewWorld:
-    """Runs as they would be, in memory, and the messages between them."""
+    """Runs in memory with the effects of a command, and the messages between them."""
 
     def __init__(self, now: int) -> None:
         self.now = now
@@ -101,7 +114,7 @@ class PreviewWorld:
         self._messages: deque[tuple[str, str, dict[str, Any]]] = deque()
 
     def decide(self, run: Run, command: Command) -> None:
-        """What the command would make of the run; who would be told is noted."""
+        """Apply a command to a run in memory, and enqueue the messages that it sends."""
         decision = PreviewLoop(run, command, self.now).decide()
         first = self.runs.get(run.id, RunPreview(run, run))
         after = fast_replace(decision.after, touched=frozenset(), moved=frozenset())
@@ -112,21 +125,21 @@ class PreviewWorld:
             self._note(effect, after)
 
     def follow(self) -> bool:
-        """Let the messages be heard, one after another; whether there are more than are followed."""
+        """Handle the enqueued messages one after another. Returns True if there are more than MOST_MESSAGES."""
         for _ in range(MOST_MESSAGES):
             if not self._messages:
                 return False
             to, subject, facts = self._messages.popleft()
             try:
-                if hear := HEARERS.get(subject):
-                    hear(self, to, facts)
+                if handle := HEARERS.get(subject):
+                    handle(self, to, facts)
             except (NotFound, Conflict):
-                # Nobody would be left who could hear it.
+                # The receiver has ended or was deleted: the message has no effect.
                 continue
         return bool(self._messages)
 
     def run(self, run_id: str) -> Run:
-        """The run as it would be by then."""
+        """Return a run with the effects so far."""
         return self.runs[run_id].after if run_id in self.runs else store.load_run(run_id)
 
     def _note(self, effect: Effect, by: Run) -> None:
@@ -138,7 +151,7 @@ class PreviewWorld:
             self._messages.append((effect.to, effect.subject, effect.facts))
 
     def is_waiting(self, run_id: str, attempt_id: str, child_id: str) -> bool:
-        """Whether the attempt would be open and wait for this child."""
+        """Return True if the attempt would be open and wait for this child."""
         if run_id in self.runs:
             task = self.runs[run_id].after.task_of_attempt(attempt_id)
             return task is not None and task.attempt.is_open and task.attempt.child_id == child_id
@@ -182,9 +195,9 @@ def _handle_child_ended(ahead: PreviewWorld, to: str, facts: dict[str, Any]) -> 
     output = child.output
     if output is UNKNOWN:
         output = payloads.load_unmasked_output(child.id)
-    said = {"id": child.id, "name": child.definition.name, "version": child.definition.version}
-    said |= {"status": child.status, "reason": child.reason, "output": output}
-    ahead.decide(ahead.run(to), reports.child_ended(facts["attempt"], said))
+    result = {"id": child.id, "name": child.definition.name, "version": child.definition.version}
+    result |= {"status": child.status, "reason": child.reason, "output": output}
+    ahead.decide(ahead.run(to), reports.child_ended(facts["attempt"], result))
 
 
 HEARERS: dict[str, Callable[[PreviewWorld, str, dict[str, Any]], None]] = {
@@ -194,4 +207,4 @@ HEARERS: dict[str, Callable[[PreviewWorld, str, dict[str, Any]], None]] = {
     commands.RESUME: _handle_resume_child,
     "child_ended": _handle_child_ended,
 }
-"""How each message would be heard; who waits for a limit, or for anything outside, is not looked at."""
+"""Handlers of messages in a preview. Rate limits, and messages to other systems, are ignored."""

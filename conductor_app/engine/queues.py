@@ -1,4 +1,4 @@
-"""Commands on queues, on what waits in them, and on who takes from them."""
+"""Commands on queues, on their pending attempts, and on workers."""
 
 from typing import Any
 
@@ -18,13 +18,13 @@ from .tasks import report_task
 
 MOST_RELEASED = 500
 HIGHEST = 99
-"""The highest priority that clients can give."""
+"""The highest priority that clients can set."""
 
 
 def notify_queue(task_type: str, by: str, reason: str = "") -> int:
-    """Tell whoever waits for work of this name that it is there; how much is.
+    """Send the notifications for all pending attempts of a task type again. Returns the number of attempts.
 
-    The rows are the queue, so nothing can be missing in it: what may have been lost is a hint.
+    Only notifications can be lost: the queue itself consists of the rows.
     """
     pending = Attempt.objects.of_runs().pending().filter(name=task_type)
     waiting = dict(pending.values_list("queue").annotate(Count("id")))
@@ -36,10 +36,14 @@ def notify_queue(task_type: str, by: str, reason: str = "") -> int:
 
 
 def pause_queue(queue: str, by: str, reason: str = "", until_at: int | None = None) -> None:
-    """Hand nothing out of the queue until a moment, or until it is resumed. What workers hold goes on."""
+    """Pause a queue until `until_at` (milliseconds) or until it is resumed. Leased attempts continue.
+
+    Raises:
+        Invalid: when the name is invalid, or `until_at` is in the past.
+    """
     queue, now = _check_queue_name(queue), clock.now()
     if until_at is not None and until_at <= now:
-        raise Invalid("The moment until which a queue is paused lies in the past.")
+        raise Invalid("The end of the pause is in the past.")
     with transaction.atomic():
         facts = {"until_at": until_at or NEVER, "held_at": now, "by": by[:255], "reason": reason}
         QueueHold.objects.update_or_create(queue=queue, defaults=facts)
@@ -47,7 +51,12 @@ def pause_queue(queue: str, by: str, reason: str = "", until_at: int | None = No
 
 
 def resume_queue(queue: str, by: str, reason: str = "") -> None:
-    """Let the queue hand out again. Raises Conflict where it is not paused."""
+    """Resume a paused queue.
+
+    Raises:
+        Invalid: when the name is invalid.
+        Conflict: when the queue is not paused.
+    """
     queue = _check_queue_name(queue)
     with transaction.atomic():
         if not QueueHold.objects.filter(queue=queue).delete()[0]:
@@ -58,17 +67,25 @@ def resume_queue(queue: str, by: str, reason: str = "") -> None:
 
 
 def drain_worker(worker: str, by: str, reason: str = "") -> None:
-    """Hand the worker nothing more; it finishes what it has."""
+    """Drain a worker: it finishes its leased attempts and cannot claim others.
+
+    Raises:
+        Invalid: when the name is empty.
+    """
     worker, now = strip_nul(worker)[:255], clock.now()
     if not worker:
-        raise Invalid("A worker without a name cannot be told from others.")
+        raise Invalid("The name of the worker is empty.")
     with transaction.atomic():
         WorkerHold.objects.update_or_create(worker=worker, defaults={"held_at": now, "by": by[:255], "reason": reason})
         _record_change(worker, by, "drain", reason, kind="worker")
 
 
 def undrain_worker(worker: str, by: str, reason: str = "") -> None:
-    """Let the worker take work again. Raises Conflict where it is not drained."""
+    """Let a drained worker claim attempts again.
+
+    Raises:
+        Conflict: when the worker is not drained.
+    """
     with transaction.atomic():
         if not WorkerHold.objects.filter(worker=worker).delete()[0]:
             raise Conflict(f"Worker {worker} is not drained.")
@@ -76,33 +93,48 @@ def undrain_worker(worker: str, by: str, reason: str = "") -> None:
 
 
 def release_worker_tasks(worker: str, by: str, reason: str = "") -> int:
-    """Hand what the worker holds to others, as if it had asked for time; returns how much."""
+    """Return up to MOST_RELEASED attempts of a worker to their queues, as if it had released them. Returns how many."""
     held = Attempt.objects.of_runs().filter(status="LEASED", worker=worker).exclude(queue="").order_by("seq")
-    asks_for_time = Report("IN_PROGRESS", worker=worker, merges=True, is_kept=False)
+    release = Report("IN_PROGRESS", worker=worker, merges=True, is_kept=False)
     found = list(held.values_list("run_id", "id")[:MOST_RELEASED]) if worker else []
-    count = sum(report_task(run_id, id, asks_for_time, by) for run_id, id in found)
+    count = sum(report_task(run_id, id, release, by) for run_id, id in found)
     _record_change(worker, by, "release", reason, {"count": count}, kind="worker")
     return count
 
 
 def forget_worker(worker: str, by: str, reason: str = "") -> None:
-    """Let a worker that is gone be listed no more; if it polls again, it is there again."""
+    """Remove a stopped worker from the list. It is listed again when it polls.
+
+    Raises:
+        NotFound: when the worker is not listed.
+    """
     with transaction.atomic():
         if not Poller.objects.filter(worker=worker).delete()[0]:
-            raise NotFound(f"No worker {worker} has polled.")
+            raise NotFound(f"There is no worker {worker}.")
         WorkerHold.objects.filter(worker=worker).delete()
         _record_change(worker, by, "forget", reason, kind="worker")
 
 
 def prioritize(attempt_id: str, priority: int, by: str, reason: str = "") -> None:
-    """Give what waits another priority. Raises NotFound, Invalid, Conflict where it does not wait any more."""
+    """Change the priority of a pending attempt.
+
+    Raises:
+        Invalid: when the priority is out of range.
+        NotFound: when there is no such attempt.
+        Conflict: when the attempt is not pending in a queue.
+    """
     if not 0 <= priority <= HIGHEST:
-        raise Invalid(f"A priority is a number from 0 to {HIGHEST}.")
+        raise Invalid(f"The priority must be 0 to {HIGHEST} (got {priority}).")
     _change_position(_find_pending_attempt(attempt_id), "prioritise", by, reason, priority=priority)
 
 
 def move_to_front(attempt_id: str, by: str, reason: str = "") -> None:
-    """Let it be handed out next: before all that waits with it, and at once where its moment has not come."""
+    """Move a pending attempt to the front of its queue, and skip its delay.
+
+    Raises:
+        NotFound: when there is no such attempt.
+        Conflict: when the attempt is not pending in a queue.
+    """
     attempt = _find_pending_attempt(attempt_id)
     others = Attempt.objects.pending(attempt.queue).exclude(pk=attempt_id)
     highest = max(others.aggregate(highest=Max("priority"))["highest"] or 0, attempt.priority)
@@ -112,15 +144,25 @@ def move_to_front(attempt_id: str, by: str, reason: str = "") -> None:
 
 
 def hand_out_now(attempt_id: str, by: str, reason: str = "") -> None:
-    """Let what waits out a delay be handed out at once, in its turn. Raises Conflict where its moment has come."""
+    """Skip the delay of a pending attempt. Workers claim it in queue order.
+
+    Raises:
+        NotFound: when there is no such attempt.
+        Conflict: when the attempt is not pending in a queue, or has no delay left.
+    """
     attempt, now = _find_pending_attempt(attempt_id), clock.now()
     if attempt.visible_at <= now:
-        raise Conflict(f"Task {attempt.task} waits for no moment: it is handed out in its turn.")
+        raise Conflict(f"Task {attempt.task} is not delayed: workers can claim it already.")
     _change_position(attempt, "hand out now", by, reason, visible_at=now)
 
 
 def take_from_worker(attempt_id: str, by: str, reason: str = "") -> None:
-    """Hand what a worker holds to others, as if it had asked for time. Raises NotFound, Conflict."""
+    """Take an attempt from its worker and return it to its queue, as if the worker had released it.
+
+    Raises:
+        NotFound: when there is no such attempt.
+        Conflict: when no worker holds the attempt.
+    """
     attempt = _find_attempt(attempt_id)
     facts = {"task": str(attempt.task), "worker": attempt.worker}
     command = commands.release_lease(attempt_id)
@@ -130,7 +172,12 @@ def take_from_worker(attempt_id: str, by: str, reason: str = "") -> None:
 
 
 def move_to_domain(attempt_id: str, domain: str, by: str, reason: str = "") -> None:
-    """Let workers of another domain take it; an empty one is the queue without a domain. Its retries go as before."""
+    """Move a pending attempt to the queue of another domain, or of none. Its retries use the original domain.
+
+    Raises:
+        NotFound: when there is no such attempt.
+        Conflict: when the attempt is not pending in a queue.
+    """
     attempt, domain = _find_pending_attempt(attempt_id), strip_nul(domain.strip())[:128]
     task_type = attempt.queue.removeprefix(f"{attempt.domain}:") if attempt.domain else attempt.queue
     queue = queue_name(task_type, domain)
@@ -138,28 +185,39 @@ def move_to_domain(attempt_id: str, domain: str, by: str, reason: str = "") -> N
 
 
 def delay_until(attempt_id: str, until_at: int, by: str, reason: str = "") -> None:
-    """Hand it out no earlier than at a moment. Raises NotFound, Invalid, Conflict where it does not wait any more."""
+    """Delay a pending attempt until `until_at` (milliseconds).
+
+    Raises:
+        Invalid: when `until_at` is in the past.
+        NotFound: when there is no such attempt.
+        Conflict: when the attempt is not pending in a queue.
+    """
     if until_at <= clock.now():
-        raise Invalid("The moment until which a task is held lies in the past.")
+        raise Invalid("The end of the delay is in the past.")
     _change_position(_find_pending_attempt(attempt_id), "hold", by, reason, visible_at=until_at)
 
 
 def cancel_attempt(attempt_id: str, by: str, reason: str = "") -> None:
-    """End what waits: it is not tried again, and its run decides what that means. Raises NotFound, Conflict."""
-    attempt, said = (
+    """Cancel a pending attempt. It is not retried, and its run continues as after any canceled task.
+
+    Raises:
+        NotFound: when there is no such attempt.
+        Conflict: when the attempt is not pending in a queue.
+    """
+    attempt, report = (
         _find_pending_attempt(attempt_id),
         Report("CANCELED", reason=strip_nul(reason) or f"Canceled by {by}."),
     )
-    command, facts = reports.apply_report(attempt_id, said), {"task": str(attempt.task)}
+    command, facts = reports.apply_report(attempt_id, report), {"task": str(attempt.task)}
     change_run(
         RunCommand(attempt.run_id, command, by, reason, audit=Audit("cancel task", facts), attempts=[attempt_id])
     )
 
 
 def _change_position(attempt: Attempt, action: str, by: str, reason: str, **facts: Any) -> None:
-    noted = {"task": str(attempt.task), **facts}
+    audited = {"task": str(attempt.task), **facts}
     command = commands.requeue_attempt(attempt.pk, facts)
-    change_run(RunCommand(attempt.run_id, command, by, reason, audit=Audit(action, noted), attempts=[attempt.pk]))
+    change_run(RunCommand(attempt.run_id, command, by, reason, audit=Audit(action, audited), attempts=[attempt.pk]))
 
 
 def _find_attempt(attempt_id: str) -> Attempt:
@@ -179,7 +237,7 @@ def _find_pending_attempt(attempt_id: str) -> Attempt:
 def _check_queue_name(queue: str) -> str:
     name = strip_nul(queue.strip())
     if not name or len(name) > 640:
-        raise Invalid("A queue's name has 1 to 640 characters.")
+        raise Invalid("The name of a queue must have 1 to 640 characters.")
     return name
 
 

@@ -1,16 +1,21 @@
-"""Removing runs: alone, with what descends from them, or after ending them."""
+"""Commands that remove runs: alone, with their descendants, or after terminating them."""
 
 from ..models import Run
 from .runs import remove_run, terminate_run
 
 GENERATION = 500
-"""Runs whose children are looked up in one query."""
+"""Number of runs whose children are read in one query."""
 
 
 def terminate_and_remove(
     run_id: str, by: str, reason: str = "", *, archive: bool = True, cascade: bool = False
 ) -> None:
-    """End a run, then remove it: two transactions, so one that is ended may be left. Raises NotFound, Conflict."""
+    """Terminate a run and then remove it, in two transactions: if the second one fails, the run stays terminated.
+
+    Raises:
+        NotFound: when there is no such run.
+        Conflict: when the run is not open.
+    """
     terminate_run(run_id, by, reason)
     remove_with_descendants(run_id, by, reason, archive=archive, cascade=cascade)
 
@@ -18,14 +23,18 @@ def terminate_and_remove(
 def remove_with_descendants(
     run_id: str, by: str, reason: str = "", *, archive: bool = True, cascade: bool = False
 ) -> None:
-    """Remove a run; with `cascade` its descendants before it, each in its own transaction, the youngest first.
+    """Remove a run. `cascade`: remove its descendants before it, each in its own transaction, youngest first.
 
-    Without `cascade` its children stay: those that are open are stopped where it is open itself, and else run on by
-    themselves, with nobody to tell of their end. Raises NotFound, and Invalid where an open run is to be archived.
+    Without `cascade` its children stay. Open children are terminated if the run is open too; otherwise they continue
+    without a parent.
+
+    Raises:
+        NotFound: when there is no such run.
+        Invalid: when `archive` is set and the run is open.
     """
     is_open = Run.objects.open().filter(pk=run_id).exists()
     if cascade and not (is_open and archive):
-        why = reason or f"It is removed with {run_id}."
+        why = reason or f"Removed together with workflow {run_id}."
         if is_open:
             terminate_run(run_id, by, why)
         for id in reversed(descendants(run_id)):
@@ -34,7 +43,7 @@ def remove_with_descendants(
 
 
 def descendants(run_id: str) -> list[str]:
-    """The runs that it has started and waited for, their children and so on; parents before children."""
+    """Return the ids of all descendants of a run, parents before children."""
     found: list[str] = []
     parents = [run_id]
     while parents:

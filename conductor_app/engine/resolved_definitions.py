@@ -1,4 +1,4 @@
-"""Plans: what a run follows from its start on, with task definitions filled in and sub-workflow versions fixed."""
+"""Resolved definitions: the documents that runs follow, with task definitions, schemas and child versions filled in."""
 
 import json
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from .schemas import fill_in_schemas, fill_in_schemas_of_all
 
 
 class DefinitionCache:
-    """What this process has read of the definitions, as of one revision of the catalogue."""
+    """Resolved definitions that this process has loaded, valid for one revision of all definitions."""
 
     def __init__(self, revision: int) -> None:
         self.revision = revision
@@ -31,7 +31,7 @@ _known = DefinitionCache(-1)
 
 
 def current_cache() -> DefinitionCache:
-    """What is known of the definitions as they are now: a changed catalogue empties it."""
+    """Return the cache of this process, emptied if a definition has changed."""
     global _known
     revision = definitions.definitions_revision()
     if _known.revision != revision:
@@ -42,35 +42,38 @@ def current_cache() -> DefinitionCache:
 def resolve_requested(
     name: str, version: int | None, document: dict[str, Any] | None, now: int | None = None
 ) -> Definition:
-    """The plan that somebody asks for by name or gives in place, kept for its runs if `now` is given.
+    """Return the resolved definition for a name and version, or for an inline document. It is saved if `now` is given.
 
-    Raises NotFound, and ValidationFailed with every complaint.
+    Raises:
+        NotFound: when there is no definition of this name and version.
+        ValidationFailed: when the document is invalid.
     """
     if document is not None:
         return resolve_document(document, now)
     found = read_unsaved(name, version) if now is None else resolve_by_name(name, version, now)
     if found is None:
-        asked = name if version is None else f"{name}, version {version}"
-        raise NotFound(f"No such workflow found by name: {asked}")
+        wanted = name if version is None else f"{name}, version {version}"
+        raise NotFound(f"No such workflow found by name: {wanted}")
     return found
 
 
 def resolve_by_name(name: str, version: int | None, now: int) -> Definition | None:
-    """The plan of a definition as it is now; the newest version if none is given; None if there is none."""
+    """Resolve and save the current definition of a name. Without a version, use the newest. Returns None if missing."""
     known = current_cache()
     if (name, version) in known.plans:
         return known.plans[name, version]
     row = find_row(name, version)
     found = None if row is None else definitions.save_definition(fill_in_references(row.document), now)
-    # Known only once its row is committed: a decision that is rolled back takes the row with it.
+    # Cached only after the commit, because a rollback also removes the row.
     transaction.on_commit(partial(known.plans.__setitem__, (name, version), found))
     return found
 
 
 def resolve_document(document: dict[str, Any], now: int | None = None) -> Definition:
-    """The plan of a definition given in place, kept for its runs if `now` is given.
+    """Resolve an inline definition. It is saved if `now` is given.
 
-    Raises ValidationFailed with every complaint.
+    Raises:
+        ValidationFailed: when the document is invalid.
     """
     if complaints := workflow_errors(document):
         raise ValidationFailed(complaints)
@@ -79,7 +82,7 @@ def resolve_document(document: dict[str, Any], now: int | None = None) -> Defini
 
 
 def resolve_inline(text: str, now: int | None = None) -> Definition | str:
-    """The plan of a definition that a run has written as JSON, or the complaint about it."""
+    """Resolve a definition that a run computed as JSON text. Returns an error message if it is invalid."""
     try:
         return resolve_document(json.loads(text), now)
     except ValidationFailed as refused:
@@ -89,25 +92,25 @@ def resolve_inline(text: str, now: int | None = None) -> Definition | str:
 
 
 def read_unsaved(name: str, version: int | None) -> Definition | None:
-    """The definition with this name and version, read but not kept: nothing can follow it beyond this process."""
+    """Resolve the current definition of a name without saving it. Returns None if there is none."""
     row = find_row(name, version)
     return None if row is None else definitions.parse_document(fill_in_references(row.document))
 
 
 def find_row(name: str, version: int | None) -> WorkflowDefinition | None:
-    """The definition with this name and version; the newest if no version is given."""
+    """Return the row of a definition, without a version that of the newest one."""
     rows = WorkflowDefinition.objects.filter(name=name)
     return (rows.filter(version=version) if version is not None else rows.order_by("-version")).first()
 
 
 def task_document(name: str) -> dict[str, Any] | None:
-    """The task definition with this name, as a document."""
+    """Return the document of a task definition, with its schemas filled in, or None."""
     found = TaskDefinition.objects.filter(name=name).values_list("document", flat=True).first()
     return None if found is None else fill_in_schemas(found)
 
 
 def fill_in_references(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document with what it names written into it."""
+    """Return a workflow document with its task definitions, schemas and child versions filled in."""
     rows = TaskDefinition.objects.filter(name__in=names_in(document)).values_list("name", "document")
     found = fill_in_schemas_of_all(rows)
     return {
@@ -117,7 +120,7 @@ def fill_in_references(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def names_in(document: Any) -> set[str]:
-    """The values of every `name` in a document, steps' names among them: it need not be checked yet."""
+    """Return the values of every `name` in a document, which may be invalid. The names of its steps are among them."""
     names, left = set(), [document]
     while left:
         value = left.pop()
@@ -141,7 +144,10 @@ def _fill_in_step(step: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str
 
 
 def _pin_sub_workflow_version(param: Mapping[str, Any]) -> dict[str, Any]:
-    """A sub-workflow's version is fixed when its parent starts (execution §7.1); a missing one shows when reached."""
+    """Fix the version of a child workflow when its parent starts (execution §7.1).
+
+    A missing definition is reported when the run reaches the step.
+    """
     name = param.get("name")
     if param.get("version") or param.get("workflowDefinition") or not isinstance(name, str) or "${" in name:
         return dict(param)

@@ -1,4 +1,4 @@
-"""Policies of how long finished runs are kept, and the removal of those that are kept no longer."""
+"""Commands on retention policies, and the selection of ended runs that no policy keeps."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ MOST_KEPT = 10_000
 
 
 def runs_to_remove(limit: int) -> Iterator[str]:
-    """Runs that no policy keeps any longer, no more than so many."""
+    """Yield the ids of up to `limit` runs whose retention period is over."""
     now, known = clock.now(), retention_policies()
     for policy in known:
         found = list(removable_runs(policy, known, now).values_list("pk", flat=True)[:limit])
@@ -28,7 +28,7 @@ def runs_to_remove(limit: int) -> Iterator[str]:
 
 
 def record_day(removed: int) -> None:
-    """Keep how large the database is today, and how many runs more were removed."""
+    """Record the size of the database today, and add to the number of removed runs."""
     now = clock.now()
     day_at = now - now % DAY_MS
     DailyStorage.objects.filter(day_at__lt=now - NOTED_MS).delete()
@@ -37,12 +37,19 @@ def record_day(removed: int) -> None:
 
 
 def save_policy(definition: str, days: int, failed_days: int, keep_last: int, by: str, reason: str = "") -> None:
-    """Keep runs of a definition, or of all others (an empty name), for so long from now on."""
+    """Save the retention policy of a definition, or of all definitions without one (an empty name).
+
+    `days`, `failed_days`: retention of completed and failed runs; 0 keeps them forever. `keep_last`: number of newest
+    runs that are kept in any case.
+
+    Raises:
+        Invalid: when a value is out of its range.
+    """
     definition = definition.strip()
     if len(definition) > 255 or "\0" in definition:
-        raise Invalid("There is no definition of that name.")
+        raise Invalid(f"There is no definition {definition[:80]!r}.")
     if not (0 <= days <= LONGEST_DAYS and 0 <= failed_days <= LONGEST_DAYS and 0 <= keep_last <= MOST_KEPT):
-        raise Invalid(f"Runs are kept for 0 (for ever) to {LONGEST_DAYS} days, and {MOST_KEPT} of them at most.")
+        raise Invalid(f"Days must be 0 (keep forever) to {LONGEST_DAYS}, and the number of kept runs 0 to {MOST_KEPT}.")
     facts = {"days": days, "failed_days": failed_days, "keep_last": keep_last}
     with transaction.atomic():
         was = RetentionPolicy.objects.filter(definition=definition).values(*facts).first()
@@ -53,10 +60,14 @@ def save_policy(definition: str, days: int, failed_days: int, keep_last: int, by
 
 
 def delete_policy(definition: str, by: str, reason: str = "") -> None:
-    """Keep its runs as all others are kept. Raises NotFound."""
+    """Delete the retention policy of a definition. The policy for all others applies to its runs then.
+
+    Raises:
+        NotFound: when there is no such policy.
+    """
     with transaction.atomic():
         if not RetentionPolicy.objects.filter(definition=definition).delete()[0]:
-            raise NotFound(f"There is no policy for {definition or 'all others'}.")
+            raise NotFound(f"There is no retention policy for {definition or 'all others'}.")
         _record_change(definition, by, "remove", reason, {})
 
 

@@ -1,4 +1,4 @@
-"""Commands that open ended runs again: retry, restart, rerun. Who waited for such a run is told by message."""
+"""Commands that reopen ended runs: retry, restart and rerun. A message reopens the parent that waited for the run."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,24 +19,34 @@ from . import payloads, resolved_definitions, workflow_rate_limits
 from .change import Audit, RunCommand, change_run
 
 Asked = tuple[str, Command]
-"""The run that hears it, and the command: to be previewed or carried out."""
+"""The id of the run to change, and the command for it."""
 Find = Callable[[str, int | None], Definition | None]
 BAD_ENDS = ("FAILED", "TIMED_OUT", "CANCELED")
 
 
 def retry(run_id: str, by: str, reason: str = "", resume_children: bool = False) -> None:
-    """Try again what failed, from where the run stands; with `resume_children` inside the run that failed first."""
+    """Try the failed tasks of an ended run again; with `resume_children` those of the descendant that failed first.
+
+    Raises:
+        NotFound: when there is no such run.
+        Conflict: when the run is open or completed.
+    """
     target, command = retry_command(run_id, resume_children)
     change_run(RunCommand(target, command, by, reason, audit=Audit("retry")))
 
 
 def retry_command(run_id: str, resume_children: bool = False) -> Asked:
-    """What a retry comes to."""
+    """Return the run to change and the command of a retry."""
     return (_deepest_failed_run(run_id) if resume_children else run_id), commands.Retry(resume_children)
 
 
 def restart(run_id: str, by: str, reason: str = "", latest_definitions: bool = False) -> None:
-    """Begin an ended run anew; with `latest_definitions` by the newest version of its definition."""
+    """Start an ended run from the beginning; with `latest_definitions` by the newest version of its definition.
+
+    Raises:
+        NotFound: when there is no such run or definition.
+        Conflict: when the run is open.
+    """
     target, command = restart_command(run_id, latest_definitions, find=resolve_and_save)
     change_run(RunCommand(target, command, by, reason, audit=Audit("restart")))
 
@@ -44,7 +54,13 @@ def restart(run_id: str, by: str, reason: str = "", latest_definitions: bool = F
 def restart_command(
     run_id: str, latest: bool = False, version: int | None = None, *, find: Find = resolved_definitions.read_unsaved
 ) -> Asked:
-    """What a restart comes to: by the plan that the run follows, by the newest version, or by this one."""
+    """Return the run to change and the command of a restart.
+
+    The run follows its resolved definition; with `latest` the newest version; with `version` that version.
+
+    Raises:
+        NotFound: when there is no such run or definition.
+    """
     if not latest and version is None:
         return run_id, workflow_rate_limits.waiting_its_turn(commands.restart_run(None))
     name = _find_run(run_id).name
@@ -57,7 +73,11 @@ def restart_command(
 def move_to_version_command(
     run_id: str, version: int | None = None, *, find: Find = resolved_definitions.read_unsaved
 ) -> Asked:
-    """What a move to another version of its definition comes to: to the newest one if none is named."""
+    """Return the run to change and the command that moves it to another version, by default the newest.
+
+    Raises:
+        NotFound: when there is no such run or definition.
+    """
     name = _find_run(run_id).name
     definition = find(name, version)
     if definition is None:
@@ -66,7 +86,7 @@ def move_to_version_command(
 
 
 def resolve_and_save(name: str, version: int | None) -> Definition | None:
-    """The plan of a definition, kept for the run that is to follow it."""
+    """Resolve and save a definition for a run that will follow it. Returns None if there is none."""
     return resolved_definitions.resolve_by_name(name, version, clock.now())
 
 
@@ -80,9 +100,14 @@ def rerun(
     input: dict[str, Any] | None = None,
     correlation_id: str | None = None,
 ) -> None:
-    """Let an ended run go on from a task, in it or in a run below it; from its start if none is named.
+    """Continue an ended run from one of its tasks, or from a task of a descendant; by default from the start.
 
-    `attempt_id`: any attempt at that task. What else is None stays as it is.
+    `attempt_id`: any attempt of that task. Other values that are None stay unchanged.
+
+    Raises:
+        NotFound: when there is no such run.
+        Conflict: when the run, or a run between it and the task, is open.
+        Invalid: when the attempt does not belong to the run, or an input is too large.
     """
     target, command = rerun_command(run_id, attempt_id, task_input, input, correlation_id)
     change_run(RunCommand(target, command, by, reason, audit=Audit("rerun")))
@@ -95,7 +120,13 @@ def rerun_command(
     input: dict[str, Any] | None = None,
     correlation_id: str | None = None,
 ) -> Asked:
-    """What a rerun comes to, for the run that the task belongs to."""
+    """Return the run that the task belongs to, and the command of a rerun.
+
+    Raises:
+        NotFound: when there is no such run.
+        Conflict: when the run, or a run between it and the task, is open.
+        Invalid: when the attempt does not belong to the run, or an input is too large.
+    """
     _refuse_too_large(task_input, conf.task_payload_max_bytes)
     _refuse_too_large(input, conf.workflow_payload_max_bytes)
     path = _runs_down_to(_find_run(run_id), attempt_id) if attempt_id else [run_id]
@@ -117,32 +148,32 @@ def _find_run(run_id: str) -> Run:
 
 
 def _refuse_open(path: list[str]) -> None:
-    """Every run on the way to the task must have ended."""
+    """Refuse the rerun if a run on the path to the task is open."""
     for id, status in Run.objects.filter(pk__in=path, status__in=RUN.open).values_list("id", "status"):
-        raise Conflict(f"Workflow {id} is {status}: only one that has ended can be rerun.")
+        raise Conflict(f"Workflow {id} is {status}: only an ended workflow can be rerun.")
 
 
 def _restore_masked_input(
-    given: dict[str, Any] | None, id: str, written: Callable[[str], Any]
+    given: dict[str, Any] | None, id: str, load_stored: Callable[[str], Any]
 ) -> dict[str, Any] | None:
-    """An input that is given anew: what reads `***` there, because it is masked, is what it was."""
+    """Return a new input in which each `***` of a masked value is replaced by the stored value."""
     if given is None or not id or f'"{HIDDEN}"' not in (dumps(given) or ""):
         return given
-    return decrypt_masked(restore_masked(given, written(id)))
+    return decrypt_masked(restore_masked(given, load_stored(id)))
 
 
 def _refuse_too_large(payload: dict[str, Any] | None, most: int) -> None:
     size = len(dumps(payload) or "") if payload is not None else 0
     if size > most:
-        raise Invalid(f"The input of {size} bytes is larger than the {most} bytes that it may have.")
+        raise Invalid(f"The input has {size} bytes; the limit is {most} bytes.")
 
 
 def _locate_attempt(attempt_id: str) -> tuple[Key, commands.EarlierAttempt]:
-    """The task that an attempt belongs to, and the attempt."""
+    """Return the key of the task that an attempt belongs to, and the attempt."""
     columns = ("task__ref", "task__iteration_path", "number", "seq", "previous_id", "worker", "poll_count")
     row = Attempt.objects.filter(pk=attempt_id).values_list(*columns).first()
     if row is None:
-        raise Invalid(f"Task {attempt_id} was deleted meanwhile; look at the workflow again.")
+        raise Invalid(f"Task {attempt_id} was deleted. Reload the workflow.")
     ref, iteration_path, number, seq, previous_id, worker, polls = row
     return Key(ref, parse_iteration_path(iteration_path)), commands.EarlierAttempt(
         attempt_id, number, seq, previous_id, worker if polls else ""
@@ -150,7 +181,7 @@ def _locate_attempt(attempt_id: str) -> tuple[Key, commands.EarlierAttempt]:
 
 
 def _runs_down_to(root: Run, attempt_id: str) -> list[str]:
-    """The runs from this one down to the one that the attempt belongs to; raises Invalid where there is no way."""
+    """Return the runs on the path from this one to the one that the attempt belongs to."""
     attempt = Attempt.objects.of_runs().filter(pk=attempt_id).values("run_id").first()
     below = list(_awaited_ancestors(attempt["run_id"], root.pk)) if attempt else []
     if not below or below[-1] != root.pk:
@@ -159,7 +190,7 @@ def _runs_down_to(root: Run, attempt_id: str) -> list[str]:
 
 
 def _awaited_ancestors(run_id: str, until: str) -> Iterator[str]:
-    """The run and those above it, as far as each is still the one that the task above it stands for."""
+    """Yield the run and its ancestors, as long as each is the current child of its parent's task."""
     while True:
         run = Run.objects.filter(pk=run_id).values("parent_id", "parent_attempt_id").first()
         if run is None:
@@ -171,15 +202,15 @@ def _awaited_ancestors(run_id: str, until: str) -> Iterator[str]:
 
 
 def _is_awaited(run_id: str, attempt_id: str) -> bool:
-    """Whether this is the newest attempt of its task, and the run the child that it stands for."""
+    """Return True if this is the newest attempt of its task, and the run is its child."""
     newest = Task.objects.filter(attempt_id=attempt_id, attempts__pk=attempt_id, attempts__child_id=run_id)
     return newest.exists()
 
 
 def _deepest_failed_run(run_id: str) -> str:
-    """The run that failed first: down through the first task of each that failed, if that is a run (execution §7.3).
+    """Return the descendant that failed first, through the first failed task of each run (execution §7.3).
 
-    What was only canceled, as another had failed, is not gone down into before that.
+    A failed task comes before canceled ones, which another failure canceled.
     """
     while True:
         bad = Task.objects.filter(run_id=run_id, status__in=BAD_ENDS).values("type", "attempt_id", "status")

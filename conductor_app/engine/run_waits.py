@@ -1,4 +1,4 @@
-"""Waiting until a run ends or stands still. A waiting request holds no connection, and is woken by the run's news."""
+"""Wait until a run ends or blocks. A waiting request holds no database connection; notifications wake it."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -12,14 +12,14 @@ from ..store import run_tree
 from .tasks import LONGEST_NAP, release_connection, report_task
 
 TRIES = 5
-"""How often a signal looks for another task where somebody else was first at the one that it had found."""
+"""Tries of a signal to find an open task when another request resolves the found one first."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitOutcome:
-    """Why a run does not go on by itself: it has ended, or this task of it or of a descendant waits, or was waited for.
+    """Reason why a wait is over: the run ended, this task of it or of a descendant waits or ended, or time ran out.
 
-    `attempt_id` is empty where the run has ended, and where it was still on its way when the time was over.
+    `attempt_id`: empty if the run ended or the wait timed out.
     """
 
     run_id: str
@@ -28,9 +28,14 @@ class WaitOutcome:
 
 
 def wait_for_run(run_id: str, seconds: float, until_refs: Collection[str] = ()) -> WaitOutcome:
-    """Wait until the run has ended, waits for somebody, or has ended a task of these references; raises NotFound.
+    """Wait until a run ends, blocks on an open WAIT or YIELD task, or ends a task of these references.
 
-    A descendant's waiting is the run's, and so are its tasks. With no time left the answer says so.
+    The tasks of descendants count as well.
+
+    Returns at once with `timed_out` if `conf.most_waiting_polls` requests are already waiting.
+
+    Raises:
+        NotFound: when there is no such run.
     """
     ends_at = monotonic() + min(seconds, conf.most_wait_seconds)
     if found := check_wait_outcome(run_id, until_refs):
@@ -50,10 +55,10 @@ def wait_for_run(run_id: str, seconds: float, until_refs: Collection[str] = ()) 
 
 @contextmanager
 def _subscribe_to_run(run_id: str, seconds: float) -> Iterator:
-    """An ear at the news of the run and of its descendants, which from now on are told."""
+    """Subscribe to notifications about a run and its descendants, and mark them as watched."""
     now = clock.now()
     until = now + round(min(seconds, conf.most_wait_seconds) * 1000)
-    # The run first: children that it starts from here on inherit the mark.
+    # The run is marked first, because children that it starts from now on inherit the mark.
     names = run_tree.mark_watched([run_id], run_id, until, now)
     if children := run_tree.load_run_tree(run_id).run_ids[1:]:
         names |= run_tree.mark_watched(children, run_id, until, now)
@@ -62,7 +67,11 @@ def _subscribe_to_run(run_id: str, seconds: float) -> Iterator:
 
 
 def check_wait_outcome(run_id: str, until_refs: Collection[str] = ()) -> WaitOutcome | None:
-    """Whether the run stands still now; raises NotFound."""
+    """Return the outcome of a wait if the run has ended or blocks now, otherwise None.
+
+    Raises:
+        NotFound: when there is no such run.
+    """
     if run_tree.status_of(run_id) in RUN.final:
         return WaitOutcome(run_id)
     runs, waits = run_tree.load_run_tree(run_id)
@@ -72,16 +81,17 @@ def check_wait_outcome(run_id: str, until_refs: Collection[str] = ()) -> WaitOut
     return WaitOutcome(found.run_id, found.attempt_id) if found else None
 
 
-def signal_run(run_id: str, said: Report, by: str) -> str | None:
-    """Report on the first WAIT that is open in the run, else in its live descendants; its attempt, or None.
+def signal_run(run_id: str, report: Report, by: str) -> str | None:
+    """Report on the first open WAIT task of a run or of its live descendants. Returns its attempt id, or None.
 
-    Raises NotFound for an unknown run.
+    Raises:
+        NotFound: when there is no such run.
     """
     run_tree.status_of(run_id)
     for _ in range(TRIES):
         found = next(iter(run_tree.load_run_tree(run_id).waits), None)
         if found is None:
             break
-        if report_task(found.run_id, found.attempt_id, said, by):
+        if report_task(found.run_id, found.attempt_id, report, by):
             return found.attempt_id
     return None

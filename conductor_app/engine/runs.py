@@ -1,4 +1,4 @@
-"""Commands on runs: start, pause, resume, terminate, remove; those that open ended runs again are in reopening.py."""
+"""Commands on runs: start, pause, resume, terminate and remove. `retry_rerun_restart` has those that reopen runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -50,16 +50,15 @@ __all__ = [
 
 
 FARTHEST_MS = 366 * 86_400_000
-"""How far ahead a start may be asked for."""
+"""The farthest time of a delayed start."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartRequest:
-    """What a client asks for when it starts a run. `document`: a definition given in place instead of a name.
+    """Parameters of a client that starts a run. `document`: an inline definition instead of a name.
 
-    `request_id`: names the request itself; sent again, it finds the run that it has started. `input_path`: where the
-    input is kept, if it was uploaded before. `labels`: what it is found by. `starts_at`: when it takes its first step,
-    if that is yet to come; until then it is there and waits.
+    `request_id`: id of the request; a repeated request returns the run of the first one. `input_path`: path of an input
+    that was uploaded before. `starts_at`: time of the first step in milliseconds; the run is created now.
     """
 
     name: str
@@ -81,13 +80,20 @@ class StartRequest:
 
 
 def start(request: StartRequest, by: str, also: Callable[[str], None] | None = None) -> str:
-    """Start a run and take its first steps; returns its id. Raises NotFound, Conflict, ValidationFailed.
+    """Start a run, take its first steps, and return its id.
 
-    `also`: what else is written in the transaction that creates the run; whatever it raises, the run is not there.
+    `also`: writes in the transaction that creates the run. An exception that it raises rolls the start back.
+
+    Raises:
+        NotFound: when there is no such definition.
+        ValidationFailed: when the inline definition or the input violates a check or schema.
+        Invalid: when another value is invalid, or a payload is too large.
+        Conflict: when the idempotency key was used before, depending on its strategy.
+        Busy: when concurrent requests prevent the start.
     """
     now = clock.now()
     if request.starts_at > now + FARTHEST_MS:
-        raise Invalid("A run starts within a year.")
+        raise Invalid("`startAt` must be at most 366 days ahead.")
     request = replace(with_input(request), labels=tuple(labels.clean_labels(request.labels)))
     definition = resolved_definitions.resolve_requested(request.name, request.version, request.document, now)
     if (earlier := _earlier(request, definition.name)) is not None:
@@ -101,7 +107,7 @@ def start(request: StartRequest, by: str, also: Callable[[str], None] | None = N
 
 
 def _start_or_find_earlier(loop: "StartLoop") -> str:
-    """Start the run. Return the id of the run that has used the same key or request at the same moment, if any."""
+    """Start the run. Returns the id of the run of a concurrent request with the same key or request id, if any."""
     name = loop.new_run.definition.name
     try:
         loop.run()
@@ -110,7 +116,7 @@ def _start_or_find_earlier(loop: "StartLoop") -> str:
             raise Busy(workflow=name) from None
         return earlier
     except DecisionFailed as fault:
-        raise Invalid(f"The engine could not decide how this workflow begins: {fault}"[:500]) from fault
+        raise Invalid(f"The engine cannot decide the first steps of this workflow: {fault}"[:500]) from fault
     except PayloadOverLimit as found:
         raise Invalid(str(found)) from found
     return loop.new_run.id
@@ -161,17 +167,22 @@ class StartLoop(TransactionLoop):
 
 
 def with_input(request: StartRequest) -> StartRequest:
-    """The request with its input at hand; raises Invalid where it is not there, or larger than a run's may be."""
+    """Return the request with its input loaded.
+
+    Raises:
+        Invalid: when the input is missing or too large.
+        Busy: when the storage cannot be reached.
+    """
     most = conf.workflow_payload_max_bytes
     if request.input_path:
         return replace(request, input=payloads.load_client_payload(request.input_path, most))
     if (size := len(dumps(request.input) or "")) > most:
-        raise Invalid(f"The input of {size} bytes is larger than the {most} bytes that a workflow may have.")
+        raise Invalid(f"The input has {size} bytes; the limit is {most} bytes.")
     return request
 
 
 def _earlier(request: StartRequest, name: str) -> str | None:
-    """The run that the same request or key has started before, where the strategy is to return it (api §3.9)."""
+    """Return the run that the same request or idempotency key has started before (api §3.9)."""
     if request.request_id and (same := RunRow.objects.filter(name=name, request_id=request.request_id).first()):
         return same.id
     if not request.idempotency_key:
@@ -188,7 +199,11 @@ def _earlier(request: StartRequest, name: str) -> str | None:
 
 
 def new_run(request: StartRequest, definition: Definition, now: int, seed: str) -> Run:
-    """The run that is asked for, before its first decision."""
+    """Return the requested run before its first decision.
+
+    Raises:
+        InputInvalid: when the input violates the schema of the definition.
+    """
     template = definition.document.get("inputTemplate") or {}
     run = Run(
         id=derived_id(now, seed),
@@ -207,7 +222,7 @@ def new_run(request: StartRequest, definition: Definition, now: int, seed: str) 
 
 
 def _check_input(run: Run) -> None:
-    """Refuse an input that does not fit its definition's schema, with all that is wrong with it."""
+    """Refuse an input that violates the definition's schema."""
     if (schema := run.definition.input_schema) is None:
         return
     if not schema.text:
@@ -217,7 +232,7 @@ def _check_input(run: Run) -> None:
 
 
 def _apply_rate_limit(run: Run) -> Run:
-    """The run, held where its definition's limit is reached."""
+    """Return the run with its limit key, held if the limit of its definition is reached."""
     key = workflow_rate_limits.rate_limit_key_for_run(run, run.definition, run.input)
     return (
         replace(run, limit_key=key, is_held=workflow_rate_limits.is_limit_reached(run.definition, key)) if key else run
@@ -225,25 +240,45 @@ def _apply_rate_limit(run: Run) -> Run:
 
 
 def pause_run(run_id: str, by: str, reason: str = "") -> None:
-    """Hold the run: nothing new is scheduled until it is resumed."""
+    """Pause a run: it schedules nothing until it is resumed.
+
+    Raises:
+        NotFound: when there is no such run.
+        Conflict: when the run is not running.
+    """
     change_run(RunCommand(run_id, commands.pause_run, by, reason, audit=Audit("pause")))
 
 
 def resume_run(run_id: str, by: str, reason: str = "") -> None:
-    """Let a paused run go on."""
+    """Resume a paused run.
+
+    Raises:
+        NotFound: when there is no such run.
+        Conflict: when the run is not paused.
+    """
     change_run(RunCommand(run_id, commands.resume_run, by, reason, audit=Audit("resume")))
 
 
 def terminate_run(run_id: str, by: str, reason: str = "", with_failure: bool = False) -> None:
-    """Stop a run for good; what is open is canceled, its children are stopped."""
+    """Terminate a run: its open tasks are canceled and its child runs terminated.
+
+    Raises:
+        NotFound: when there is no such run.
+        Conflict: when the run is not open.
+    """
     change_run(RunCommand(run_id, commands.terminate_run(reason, with_failure), by, reason, audit=Audit("terminate")))
 
 
 def remove_run(run_id: str, by: str, reason: str = "", archive: bool = True) -> None:
-    """Delete a run with everything that belongs to it. With `archive` only one that has ended; raises Invalid."""
+    """Delete a run with everything that belongs to it.
+
+    Raises:
+        NotFound: when there is no such run.
+        Invalid: when `archive` is set and the run is open.
+    """
     if not archive and RunRow.objects.open().filter(pk=run_id).exists():
-        # Its parent, its children and who waits for its slot are told as of any other end.
-        terminate_run(run_id, by, reason or "It is removed.")
+        # Its parent, its children and runs that wait for its rate limit are notified as for any other end.
+        terminate_run(run_id, by, reason or "The workflow was removed.")
     with transaction.atomic():
         row = RunRow.objects.select_for_update().filter(pk=run_id).values("status", "name").first()
         if row is None:

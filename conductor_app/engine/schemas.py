@@ -1,4 +1,4 @@
-"""Schemas: kept under a name and a version, filled in where definitions name them."""
+"""Commands on schemas, which have a name and a version, and the resolution of references to them in definitions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -21,9 +21,13 @@ PARTS = ("inputSchema", "outputSchema")
 
 
 def save_schemas(documents: Sequence[Document], by: str, *, new_version: bool = False) -> None:
-    """Keep schemas, or none if one of them is refused. Raises ValidationFailed, and Conflict.
+    """Save schemas, or none if one is refused.
 
-    `new_version`: beside those that there are, instead of in the place of the one with the same version.
+    `new_version`: save each as the version after the newest one, instead of replacing the version that it states.
+
+    Raises:
+        ValidationFailed: when one of the documents is invalid.
+        Conflict: when a concurrent request saves the same version.
     """
     read = [_check_schema(document, number) for number, document in enumerate(documents)]
     if complaints := [complaint for _, found in read for complaint in found]:
@@ -41,7 +45,7 @@ def _check_schema(document: Document, number: int) -> tuple[Document, list[Valid
 def schema_findings(definition: Any) -> list[LintFinding]:
     """Return a warning for each schema in a workflow or task definition that cannot be used as a JSON schema.
 
-    The original registers such schemas, so they are kept; what is held to one fails, with the same reason.
+    The original accepts such schemas, so they are saved; every payload that they apply to is refused.
     """
     if not isinstance(definition, dict):
         return []
@@ -61,7 +65,7 @@ def _unusable_schemas(definition: Document, path: str) -> list[LintFinding]:
             WARNING,
             UNUSABLE_SCHEMA,
             f"{path}{part}.data",
-            f"This is no JSON schema: {fault}. Where it is enforced, every payload is refused.",
+            f"Not a usable JSON schema: {fault}. If it is enforced, every payload is refused.",
         )
         for part, fault in faults
         if fault
@@ -69,7 +73,7 @@ def _unusable_schemas(definition: Document, path: str) -> list[LintFinding]:
 
 
 def _schema_error(schema: Mapping[str, Any]) -> str:
-    """Return what is wrong with a schema in its own language; those in other languages are not looked into."""
+    """Return why a JSON schema cannot be used. Schemas of other types are not checked."""
     data = schema.get("data")
     is_json = isinstance(data, dict) and schema.get("type") in (None, "JSON")
     return json_schema.schema_error(data) if is_json else ""
@@ -89,13 +93,17 @@ def _save_schema(document: Document, by: str, new_version: bool) -> None:
         with transaction.atomic():
             row.save()
     except IntegrityError:
-        # Two callers made it at the same moment; the other one was first.
-        raise Conflict(f"The schema {name}, version {version}, exists already.") from None
+        # A concurrent request created the same row first.
+        raise Conflict(f"The schema {name}, version {version}, already exists.") from None
     record_definition_change("schema", f"{name}:{version}", "overwrite" if found else "create", by, "", now)
 
 
 def delete_schema(name: str, version: int | None, by: str) -> None:
-    """Forget a schema, or all its versions; plans keep their copies. Raises NotFound."""
+    """Delete one version of a schema, or all. Resolved definitions keep their copies.
+
+    Raises:
+        NotFound: when there is no such schema.
+    """
     with transaction.atomic():
         rows = SchemaDefinition.objects.filter(name=name)
         chosen = rows if version is None else rows.filter(version=version)
@@ -108,7 +116,11 @@ def delete_schema(name: str, version: int | None, by: str) -> None:
 
 
 def find_schema(name: str, version: int | None = None) -> SchemaDefinition:
-    """The schema with this name and version; the newest if no version is given. Raises NotFound."""
+    """Return a schema by name and version, without a version the newest.
+
+    Raises:
+        NotFound: when there is no such schema.
+    """
     rows = SchemaDefinition.objects.filter(name=name)
     row = (rows.order_by("-version") if version is None else rows.filter(version=version)).first()
     if row is None:
@@ -121,7 +133,7 @@ def _parse_reference(name: str, version: int | None) -> str:
 
 
 def fill_in_schemas(definition: Document) -> Document:
-    """The definition of a workflow or of a task with the schemas written into it that it names."""
+    """Return a workflow or task definition with the schemas filled in that it refers to."""
     named = {part: definition[part] for part in PARTS if _is_named(definition.get(part))}
     return definition | {part: _fill_in_schema(schema) for part, schema in named.items()} if named else definition
 
@@ -138,10 +150,10 @@ def _fill_in_schema(schema: Document) -> Document:
             **find_schema(strip_nul(str(schema["name"])), None if version is None else int(version)).document,
         }
     except (NotFound, TypeError, ValueError, OverflowError):
-        # Whoever is held to it will hear that there is none.
+        # A missing schema is reported when a payload is checked.
         return schema
 
 
 def fill_in_schemas_of_all(definitions: Iterable[tuple[str, Document]]) -> dict[str, Document]:
-    """The same for several definitions by their names."""
+    """Fill the schemas into several definitions, and return them by name."""
     return {name: fill_in_schemas(document) for name, document in definitions}

@@ -1,4 +1,4 @@
-"""A workflow tried out in memory: definitions are read and scripts run, but nothing is written."""
+"""Simulation of a workflow in memory: definitions are read and scripts run, but nothing is saved."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -32,15 +32,18 @@ from .runs import StartRequest, new_run, with_input
 log = logging.getLogger(__name__)
 
 MOST_SECONDS = 20.0
-"""How long a play may keep its caller waiting."""
+"""The time limit of a simulation in seconds."""
 
 
 def simulate_workflow(request: StartRequest, script: Written) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Return the execution that the request would lead to, as a Workflow document, and its children's by their ids.
+    """Return the execution that the request would have as a Workflow document, and its child executions by id.
 
-    Each task comes to what the script says.
+    `script`: the results of the tasks.
 
-    Raises: NotFound and ValidationFailed as a start does; Invalid where the workflow goes on for too long.
+    Raises:
+        NotFound: when there is no such definition.
+        ValidationFailed: when the inline definition or the input violates a check or schema.
+        Invalid: when the simulation takes too long, or the engine cannot decide it.
     """
     request = with_input(request)
     now, ends_at = clock.now(), monotonic() + MOST_SECONDS
@@ -56,8 +59,8 @@ def simulate_workflow(request: StartRequest, script: Written) -> tuple[dict[str,
     except RequestRefused:
         raise
     except Exception as fault:
-        log.exception("play_undecidable", extra={"definition": run.definition.name})
-        raise Invalid(f"The engine could not decide how this workflow goes on: {fault}"[:500]) from fault
+        log.exception("simulation_failed", extra={"definition": run.definition.name})
+        raise Invalid(f"The engine cannot decide the next steps of this workflow: {fault}"[:500]) from fault
     children = {id: _execution_document(each, play.now) for id, each in play.parts.items() if id != run.id}
     return _execution_document(part, play.now), children
 
@@ -85,11 +88,11 @@ def _load_one(question: DataRequest) -> Any:
         case SchemaCheck():
             return check_against_schema(question)
         case IdempotencyLookup() | CachedTaskOutput() | CachedRunOutput():
-            # A test is no other run's repetition.
+            # A simulation finds no earlier runs.
             return None
         case ActiveDomains():
-            # No worker will come: the first that is asked for is as good as any.
+            # There are no workers in a simulation: the first domain is used.
             return frozenset()
         case Environment():
             return all_variables()
-    raise Invalid(f"This workflow asks for what a test cannot tell: {type(question).__name__}.")
+    raise Invalid(f"A simulation cannot provide {type(question).__name__}, which this workflow needs.")

@@ -1,4 +1,4 @@
-"""Cases of a workflow run again: whether a document still does what it did when they were kept."""
+"""Simulation cases of workflows: simulate a document and compare the results with the saved ones."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ MOST_AT_ONCE = 20
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What became of one case: the same as before, or what differs."""
+    """Result of one case. `differs`: what differs from the saved result; empty if nothing does."""
 
     case: SimulationCase
     differs: str = ""
@@ -25,57 +25,70 @@ class CaseResult:
 def simulate_document(
     document: dict[str, Any], input: dict[str, Any], outcomes: dict[str, SimulatedOutcome]
 ) -> dict[str, Any]:
-    """The execution that this document would have. Raises what `simulate` does."""
+    """Return the execution that a workflow document would have.
+
+    Raises:
+        ValidationFailed, Invalid: as `simulate_workflow`.
+    """
     return simulate_with_children(document, input, outcomes)[0]
 
 
 def simulate_with_children(
     document: dict[str, Any], input: dict[str, Any], outcomes: dict[str, SimulatedOutcome]
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The same, and the executions of the sub-workflows that are played, by their ids."""
+    """Return the execution that a workflow document would have, and its child executions by id.
+
+    Raises:
+        ValidationFailed, Invalid: as `simulate_workflow`.
+    """
     request = StartRequest(name=str(document.get("name")), input=input, document=document)
     return simulate_workflow(request, build_script(outcomes))
 
 
 def require_passing_cases(document: dict[str, Any]) -> None:
-    """Raise Conflict where a kept case differs with this document, and its workflow is to be held back then."""
+    """Refuse to save a document if one of its cases fails and the workflow requires passing cases.
+
+    Raises:
+        Conflict: when a case has another result than the saved one.
+    """
     name = str(document.get("name") or "")
     if not SaveRequirement.objects.filter(workflow=name, holds=True).exists():
         return
-    kept = SimulationCase.objects.filter(workflow=name).order_by("name")[:MOST_AT_ONCE]
-    differing = [verdict for verdict in run_cases(document, kept) if verdict.differs]
+    cases = SimulationCase.objects.filter(workflow=name).order_by("name")[:MOST_AT_ONCE]
+    differing = [verdict for verdict in run_cases(document, cases) if verdict.differs]
     if differing:
         first = differing[0]
-        raise Conflict(f"{name} is not saved while its case '{first.case.name}' differs: {first.differs}.")
+        raise Conflict(f"{name} cannot be saved while its case '{first.case.name}' fails: {first.differs}.")
 
 
 def run_cases(document: dict[str, Any], cases: Iterable[SimulationCase]) -> list[CaseResult]:
-    """Every case against this document."""
+    """Simulate each case with a document, and return the results."""
     return [_run_case(document, case) for case in cases]
 
 
 def _run_case(document: dict[str, Any], case: SimulationCase) -> CaseResult:
-    outcomes = {ref: SimulatedOutcome(*said) for ref, said in case.outcomes.items()}
+    outcomes = {ref: SimulatedOutcome(*values) for ref, values in case.outcomes.items()}
     try:
-        came = case_outcome(simulate_document(document, case.input, outcomes))
+        actual = case_outcome(simulate_document(document, case.input, outcomes))
     except RequestRefused as refused:
-        return CaseResult(case, f"it cannot be tried: {refused.message}")
-    before = case.expected
-    if came["status"] != before.get("status"):
-        return CaseResult(case, f"it ends {came['status']}, it ended {before.get('status')}")
-    if came["path"] != before.get("path"):
-        return CaseResult(case, f"it goes {_path_taken(came['path'])}; it went {_path_taken(before.get('path') or [])}")
-    return CaseResult(case, "" if came["output"] == before.get("output") else "its output is another one")
+        return CaseResult(case, f"the simulation is refused: {refused.message}")
+    expected = case.expected
+    if actual["status"] != expected.get("status"):
+        return CaseResult(case, f"status {actual['status']} instead of {expected.get('status')}")
+    if actual["path"] != expected.get("path"):
+        paths = _path_taken(actual["path"]), _path_taken(expected.get("path") or [])
+        return CaseResult(case, f"path {paths[0]} instead of {paths[1]}")
+    return CaseResult(case, "" if actual["output"] == expected.get("output") else "the output differs")
 
 
 def case_outcome(execution: dict[str, Any]) -> dict[str, Any]:
-    """What a case is held to: how it ended, which way it went, what it gave."""
+    """Return the parts of an execution that a case compares: status, path and output."""
     path = list(dict.fromkeys(task["referenceTaskName"] for task in execution["tasks"]))
     return {"status": execution["status"], "path": path, "output": _replace_ids(execution)}
 
 
 def _replace_ids(execution: dict[str, Any]) -> Any:
-    """What it gave, with names in the place of the ids of this one try: the next one draws others."""
+    """Return the output with constants in place of run ids, which differ between simulations."""
     ids = dict.fromkeys(task["subWorkflowId"] for task in execution["tasks"] if task.get("subWorkflowId"))
     text = dumps(execution.get("output")) or "null"
     for number, id in enumerate([execution.get("workflowId"), *ids]):
@@ -84,5 +97,5 @@ def _replace_ids(execution: dict[str, Any]) -> Any:
 
 
 def _path_taken(path: list[str]) -> str:
-    shown = path if len(path) <= 8 else [*path[:7], "…"]
-    return " → ".join(shown) or "nowhere"
+    refs = path if len(path) <= 8 else [*path[:7], "…"]
+    return " → ".join(refs) or "(empty)"

@@ -1,4 +1,4 @@
-"""Commands that lead a run off its written way: skip, jump; and those that tell it something from outside."""
+"""Commands that change the path of a run (skip, jump, upgrade) or its state (variables, reports, callbacks)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -26,35 +26,56 @@ Payload = Mapping[str, Any]
 def skip_step(
     run_id: str, ref: str, by: str, reason: str = "", *, input: Payload | None = None, output: Payload | None = None
 ) -> None:
-    """Pass over a step that control has not come to. Raises NotFound, Conflict."""
+    """Skip a step that the run has not reached.
+
+    Raises:
+        NotFound: when there is no such run or step.
+        Conflict: when the run or the step does not allow it.
+    """
     _change_with_audit(run_id, commands.skip_step(ref, input, output), by, reason or f"Skip {ref}.", "skip")
 
 
 def jump_to_step(run_id: str, ref: str, by: str, reason: str = "", *, input: Payload | None = None) -> None:
-    """Go on at a step further on; what lies before it is passed over. Raises NotFound, Conflict, Invalid."""
+    """Continue a run at a later step, and skip the steps before it.
+
+    Raises:
+        NotFound: when there is no such run or step.
+        Conflict: when the run's state does not allow it.
+        Invalid: when the run cannot jump to the step.
+    """
     _change_with_audit(run_id, commands.jump_to_step(ref, input), by, reason or f"Jump to {ref}.", "jump")
 
 
 def set_variables(run_id: str, variables: Payload, by: str, reason: str = "") -> None:
-    """Lay variables over those of an open run. Raises NotFound, Conflict, Invalid."""
+    """Merge variables into those of an open run.
+
+    Raises:
+        NotFound: when there is no such run.
+        Conflict: when the run has ended.
+        Invalid: when the variables are too large.
+    """
     _change_with_audit(run_id, commands.set_variables(variables), by, reason, "set variables")
 
 
 def update_state(
     run_id: str,
     variables: Payload,
-    said: Report | None,
+    report: Report | None,
     by: str,
     reason: str = "",
     *,
     ref: str = "",
     attempt_id: str = "",
 ) -> str:
-    """Set variables and report on an open task, named by its reference, else by its attempt: both or neither.
+    """Set variables and report on an open task in one transaction. `ref`, `attempt_id`: the task, by either.
 
-    Returns the attempt's id, empty where nothing is reported. Raises NotFound where no such task is open.
+    Returns the id of the attempt, or an empty string if `report` is None.
+
+    Raises:
+        NotFound: when there is no such run, or the task is not open.
+        Conflict: when the run has ended.
     """
-    if said is None:
+    if report is None:
         set_variables(run_id, variables, by, reason)
         return ""
     missing = NotFound(f"Found no running task {ref or attempt_id} of workflow {run_id} to update")
@@ -63,7 +84,7 @@ def update_state(
         if (found := find_open_task(run_id, ref)) is None:
             raise missing
         attempt_id = found.attempt_id
-    command = commands.update_state(variables, attempt_id, enforce_output_limit(said))
+    command = commands.update_state(variables, attempt_id, enforce_output_limit(report))
     try:
         _change_with_audit(run_id, command, by, reason, "update state", near=[attempt_id])
     except AlreadyResolved:
@@ -72,12 +93,21 @@ def update_state(
 
 
 def reset_callbacks(run_id: str, by: str, reason: str = "") -> None:
-    """Hand out at once what was handed back for later. Raises NotFound, Conflict."""
+    """Skip the callback delays of the tasks that workers have released.
+
+    Raises:
+        NotFound: when there is no such run.
+        Conflict: when the run has ended.
+    """
     _change_with_audit(run_id, commands.reset_callbacks, by, reason, "reset callbacks")
 
 
 def reevaluate_run(run_id: str, by: str, action: str = "decide") -> bool:
-    """Let the core look at the whole run, and note who asked; whether there was anything to do. Raises NotFound."""
+    """Evaluate the rules on a whole run, with an audit entry. Returns True if anything changed.
+
+    Raises:
+        NotFound: when there is no such run.
+    """
 
     def note(now: int) -> None:
         AuditEntry.objects.create(at=now, actor=by, action=action, object_type="run", object_id=run_id)
@@ -91,7 +121,9 @@ def _change_with_audit(
     try:
         change_run(RunCommand(run_id, command, by, reason, audit=Audit(action), attempts=near))
     except DecisionFailed as fault:
-        raise Conflict(f"The engine cannot decide how workflow {run_id} would go on after that: {fault}") from fault
+        raise Conflict(
+            f"The operation would leave workflow {run_id} in a state that the engine cannot continue from: {fault}"
+        ) from fault
 
 
 def upgrade_run(
@@ -104,21 +136,32 @@ def upgrade_run(
     outputs: Payload | None = None,
     input: Payload | None = None,
 ) -> None:
-    """Move a running run to another version of its definition. Raises NotFound, Invalid; Conflict with the reasons."""
+    """Move a running run to another version of its definition.
+
+    Raises:
+        NotFound: when there is no such run or version.
+        Invalid: when a value is invalid.
+        Conflict: when the run cannot be moved; with the reasons.
+    """
     definition = _definition(name, version)
     reason = reason or f"Move to version {definition.version}."
     _change_with_audit(run_id, commands.upgrade_run(definition, outputs, input), by, reason, "upgrade")
 
 
 def plan_upgrade(run_id: str, name: str, version: int | None) -> commands.UpgradePlan:
-    """What moving the run would come to; nothing happens, and nothing is kept. Raises NotFound, Invalid."""
+    """Return the plan of moving a run to another version of its definition. Nothing is saved.
+
+    Raises:
+        NotFound: when there is no such run or version.
+        Invalid: when the run cannot follow the version.
+    """
     return commands.plan_upgrade(
         store.load_run(run_id), _require_definition(resolved_definitions.read_unsaved(name, version), name, version)
     )
 
 
 def upgrade_obstacles(run_ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Why each of these runs cannot move to the newest version of its definition; nothing for one that can."""
+    """Return why each run cannot move to the newest version of its definition; an empty tuple for a run that can."""
     newest: dict[str, Definition | None] = {}
     found: dict[str, tuple[str, ...]] = {}
     for run_id in run_ids:

@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 def handle_each(found: Iterable, handle: Callable) -> int:
-    """Handle each item; log a failure and go on. Returns how many items were handled."""
+    """Handle each item. Failures are logged and do not stop the loop. Returns how many items were handled."""
     handled = 0
     for item in found:
         with log_context("sweep_item", item=str(item)):

@@ -1,4 +1,4 @@
-"""Bounded, repeatable passes over what is due: the table SWEEPS, and the loop that rings them on time."""
+"""Sweeps: bounded, repeatable passes over due rows. SWEEPS lists those that run continuously."""
 
 import logging
 import time
@@ -35,33 +35,33 @@ CLOCK = "clock"
 DAY_MS = 86_400_000
 POLLERS_KEPT_MS = 7 * DAY_MS
 POSTPONED_MS = 60_000
-"""A clock that ran out without a consequence is looked at again after this."""
+"""Delay of an attempt that was due but caused no effect."""
 NOTED_EVERY_MS = 10_000
-"""How often a pass with nothing to do is written down."""
+"""The minimum interval between two records of passes that handled nothing."""
 
 
 def expire_leases(limit: int) -> int:
-    """Look at the attempts of which a clock has run out: lost leases, limits, waits, delays of the engine's own."""
+    """Handle the attempts with a due timer: lost leases, timeouts, waits, and delays of the engine."""
     return handle_each(due_rows.due_attempts(clock.now(), limit), _expire_attempt)
 
 
 def _expire_attempt(found: due_rows.DueAttempts) -> None:
-    """Let the core see what is due; if it has nothing to say of it, do not ask again at once."""
+    """Decide on the due attempts of a run, and postpone them if that causes no effect."""
     now = clock.now()
     if not found.run_id:
         standalone.wake_task(found.task_id)
     elif not change_run(RunCommand(found.run_id, no_command, CLOCK, attempts=found.attempt_ids)):
-        log.warning("nothing_was_due", extra={"run_id": found.run_id})
+        log.warning("due_attempts_without_effect", extra={"run_id": found.run_id})
         due_rows.postpone_attempts(found.attempt_ids, now + POSTPONED_MS, now)
 
 
 def pass_deadlines(limit: int) -> int:
-    """End the stand-alone tasks whose deadline has passed."""
+    """Resolve the standalone tasks whose deadline has passed."""
     return handle_each(due_rows.due_standalone_tasks(clock.now(), limit), standalone.wake_task)
 
 
 def wake_runs(limit: int) -> int:
-    """Look at the runs whose time is over, whose start has come, and at those that asked to be woken."""
+    """Handle the runs with a due timer: timeouts, delayed starts, and requested wake-ups."""
     return handle_each(due_rows.due_runs(clock.now(), limit), _wake)
 
 
@@ -71,12 +71,12 @@ def _wake(run_id: str) -> None:
 
 
 def deliver_messages(limit: int) -> int:
-    """Deliver what was not delivered right after its commit."""
+    """Deliver the messages that were not delivered after their commit."""
     return deliver_due(limit)
 
 
 def prune_finished(limit: int) -> int:
-    """Remove the runs that ended longer ago than they are kept, payloads of none, old results and old pollers."""
+    """Remove the runs whose retention is over, and other expired rows: artifacts, files, results, pollers, tests."""
     now = clock.now()
     artifacts.expire(limit)
     client_maintenance.delete_expired_clients(limit)
@@ -91,29 +91,29 @@ def prune_finished(limit: int) -> int:
         failures.prune_failures(before, limit)
         ScheduleExecution.objects.filter(pk__in=due_rows.expired_slots(before, limit)).delete()
     removed = handle_each(
-        list(retention.runs_to_remove(limit)), lambda run_id: remove_run(run_id, CLOCK, "Its retention is over.")
+        list(retention.runs_to_remove(limit)), lambda run_id: remove_run(run_id, CLOCK, "The retention period is over.")
     )
     retention.record_day(removed)
     return removed
 
 
 def expire_tasks(limit: int) -> int:
-    """Delete the stand-alone tasks that expired longer ago than they are kept, and what is left of them."""
+    """Delete the standalone tasks whose retention after expiry is over, and their remains."""
     return expiry.delete_expired_tasks(limit)
 
 
 def fire_schedules(limit: int) -> int:
-    """Start the runs of the schedules that have come to a slot."""
+    """Start the runs of schedules with a due slot."""
     return handle_each(due_rows.due_schedules(clock.now(), limit), schedules.fire_schedule)
 
 
 def start_waiting_slots(limit: int) -> int:
-    """Start the runs of slots that had to wait: for an earlier run of their schedule, or for their turn."""
+    """Start the runs of slots that waited for an earlier run of their schedule, or for a free place."""
     return handle_each(due_rows.startable_slots(clock.now(), limit), schedules.start_waiting_execution)
 
 
 def prune_events(limit: int) -> int:
-    """Forget the events that came in, and the messages that no sink would hear, longer ago than they are kept."""
+    """Delete the events and undeliverable messages whose retention is over."""
     if conf.event_retention_days <= 0:
         return 0
     before = clock.now() - conf.event_retention_days * DAY_MS
@@ -132,12 +132,12 @@ SWEEPS: dict[str, Callable[[int], int]] = {
 
 
 def sweep_once() -> int:
-    """One pass of every sweep; returns how many things were handled."""
+    """Run one pass of every sweep. Returns how many items were handled."""
     return sum(run_and_record_sweep(name, sweep) for name, sweep in SWEEPS.items())
 
 
 def sweep_until(horizon_ms: int) -> int:
-    """Handle what is due, and what becomes due until the horizon, at its moment."""
+    """Run sweeps until nothing is due before `horizon_ms`. Returns how many items were handled."""
     handled = sweep_once()
     while (moment := due_rows.next_due_moment()) is not None and moment <= horizon_ms:
         time.sleep(max(moment - clock.now(), 0) / 1000)
@@ -149,7 +149,7 @@ def sweep_until(horizon_ms: int) -> int:
 
 
 def run_and_record_sweep(name: str, sweep: Callable[[int], int]) -> int:
-    """One pass of a sweep, kept so that pages can show it; an error is logged and kept too."""
+    """Run one pass of a sweep and record it, with its error if it failed. Returns how many items were handled."""
     began, error, handled = clock.now(), "", 0
     lag = _overdue_ms(name, began)
     try:
@@ -162,20 +162,20 @@ def run_and_record_sweep(name: str, sweep: Callable[[int], int]) -> int:
     return handled
 
 
-_noted_at: dict[str, int] = {}
+_recorded_at: dict[str, int] = {}
 
 
 def _overdue_ms(name: str, now: int) -> int:
-    """Milliseconds by which the longest overdue thing of a sweep is late."""
+    """Return the milliseconds by which the oldest due item of a sweep is late."""
     moment = due_rows.earliest_due(name)
     return max(now - moment, 0) if moment is not None else 0
 
 
 def _record_pass(name: str, began: int, handled: int, error: str, lag: int) -> None:
-    """Keep the last pass, so that pages can show it; an idle one only now and then."""
-    if not handled and not error and abs(began - _noted_at.get(name, 0)) < NOTED_EVERY_MS:
+    """Save the last pass for the admin pages; a pass that handled nothing only every NOTED_EVERY_MS."""
+    if not handled and not error and abs(began - _recorded_at.get(name, 0)) < NOTED_EVERY_MS:
         return
-    _noted_at[name] = began
+    _recorded_at[name] = began
     row, _ = SweepPass.objects.get_or_create(name=name)
     row.began_at, row.ended_at, row.handled = began, clock.now(), handled
     row.handled_in_all, row.lag_ms = row.handled_in_all + handled, lag

@@ -1,4 +1,4 @@
-"""Tags on definitions, and on whatever else carries some: what is granted over a tag is granted over its carriers."""
+"""Commands on the tags of definitions and other objects. A grant on a tag applies to all objects with the tag."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -21,11 +21,15 @@ KEPT = {
     EVENT_HANDLER: (EventHandler, "name", "event_handler"),
     WEBHOOK: (Webhook, "pk", "webhook"),
 }
-"""Where the carriers of tags are kept, what finds them there, and what the audit calls them."""
+"""Model, lookup column and audit type of each kind of object with tags."""
 
 
 def list_tags(target: str, name: str) -> list[Document]:
-    """What a definition carries; a workflow's rate limit shows as a tag. Raises NotFound."""
+    """Return the tags of an object. The rate limit of a workflow is shown as a tag.
+
+    Raises:
+        NotFound: when there is no such object.
+    """
     _refuse_unknown(target, name)
     found = metadata_tags(target, name)
     config = rate_limit(name) if target == WORKFLOW_DEF else None
@@ -35,13 +39,13 @@ def list_tags(target: str, name: str) -> list[Document]:
 
 
 def metadata_tags(target: str, name: str) -> list[Document]:
-    """The tags of anything, without limits."""
+    """Return the stored tags of an object, without rate limits."""
     rows = Tag.objects.filter(object_type=target, object_name=name).order_by("key", "value")
     return [{"key": row.key, "value": row.value, "type": METADATA} for row in rows]
 
 
 def tags_by_name(target: str, names: Iterable[str]) -> dict[str, list[Document]]:
-    """Return the tags of several things of one kind by name, in one statement; names without tags are left out."""
+    """Return the tags of several objects of one kind by name, in one query. Names without tags are omitted."""
     rows = Tag.objects.filter(object_type=target, object_name__in=list(names)).order_by("key", "value")
     found: dict[str, list[Document]] = {}
     for row in rows:
@@ -50,13 +54,18 @@ def tags_by_name(target: str, names: Iterable[str]) -> dict[str, list[Document]]
 
 
 def all_tags() -> list[Document]:
-    """Every tag that something carries, once."""
+    """Return all distinct tags."""
     rows = Tag.objects.order_by("key", "value").values_list("key", "value").distinct()
     return [{"key": key, "value": value, "type": METADATA} for key, value in rows]
 
 
 def add_tags(target: str, name: str, tags: Iterable[Document], by: str) -> None:
-    """Hang tags on a definition; a RATE_LIMIT is written into it. Raises NotFound, and Invalid for one too long."""
+    """Add tags to an object. A RATE_LIMIT tag is saved in the workflow's document.
+
+    Raises:
+        NotFound: when there is no such object.
+        Invalid: when a tag is too long, or a RATE_LIMIT is invalid.
+    """
     with transaction.atomic():
         _refuse_unknown(target, name)
         for tag in tags:
@@ -74,7 +83,11 @@ def add_tags(target: str, name: str, tags: Iterable[Document], by: str) -> None:
 
 
 def remove_tags(target: str, name: str, tags: Iterable[Document], by: str) -> None:
-    """Take tags off a definition; one that it does not carry does not matter. Raises NotFound."""
+    """Remove tags from an object. Tags that it does not have are ignored.
+
+    Raises:
+        NotFound: when there is no such object.
+    """
     with transaction.atomic():
         _refuse_unknown(target, name)
         for tag in tags:
@@ -86,17 +99,22 @@ def remove_tags(target: str, name: str, tags: Iterable[Document], by: str) -> No
 
 
 def set_tags(target: str, name: str, tags: list[Document], by: str) -> None:
-    """Give a definition these tags and no others; its limit goes on unless it is among them. Raises NotFound."""
+    """Replace the tags of an object. A rate limit stays unless the tags contain one.
+
+    Raises:
+        NotFound: when there is no such object.
+        Invalid: when a tag is too long, or a RATE_LIMIT is invalid.
+    """
     with transaction.atomic():
         _refuse_unknown(target, name)
-        kept = {(tag["key"], tag["value"]) for tag in tags if tag["type"] != RATE_LIMIT}
-        gone = [tag for tag in metadata_tags(target, name) if (tag["key"], tag["value"]) not in kept]
-        remove_tags(target, name, gone, by)
+        wanted = {(tag["key"], tag["value"]) for tag in tags if tag["type"] != RATE_LIMIT}
+        removed = [tag for tag in metadata_tags(target, name) if (tag["key"], tag["value"]) not in wanted]
+        remove_tags(target, name, removed, by)
         add_tags(target, name, tags, by)
 
 
 def mirror_tags(target: str, name: str, tags: Iterable[Document]) -> None:
-    """Note what a thing carries that keeps its tags itself, so that grants over tags reach it too."""
+    """Copy the tags of an object that stores them itself, so that grants on tags apply to it."""
     Tag.objects.filter(object_type=target, object_name=name).delete()
     Tag.objects.bulk_create(
         [
@@ -106,12 +124,16 @@ def mirror_tags(target: str, name: str, tags: Iterable[Document]) -> None:
         ],
         ignore_conflicts=True,
     )
-    # Rows that are written in bulk send no word of themselves.
+    # `bulk_create` sends no signals.
     change_signals.record_access_change()
 
 
 def rate_limit(name: str) -> Document | None:
-    """The limit of a workflow's newest version, or None. Raises NotFound."""
+    """Return the rate limit of a workflow's newest version, or None.
+
+    Raises:
+        NotFound: when there is no such workflow.
+    """
     row = WorkflowDefinition.objects.filter(name=name).order_by("-version").first()
     if row is None:
         raise NotFound(f"No such workflow found by name: {name}")
@@ -119,31 +141,36 @@ def rate_limit(name: str) -> Document | None:
 
 
 def set_rate_limit(name: str, config: Document | None, by: str) -> None:
-    """Write a limit into all versions of a workflow, or take it out. Raises NotFound, ValidationFailed."""
+    """Set or remove the rate limit of all versions of a workflow.
+
+    Raises:
+        NotFound: when there is no such workflow.
+        ValidationFailed: when the rate limit is invalid.
+    """
     with transaction.atomic():
         _refuse_unknown(WORKFLOW_DEF, name)
         for row in WorkflowDefinition.objects.select_for_update().filter(name=name).order_by("version"):
             document = {key: value for key, value in row.document.items() if key != "rateLimitConfig"}
             document |= {"rateLimitConfig": config} if config else {}
             if document != row.document:
-                definitions.save_workflow(document, by, overwrite=True, reason="Its rate limit is changed.")
+                definitions.save_workflow(document, by, overwrite=True, reason="Change of the rate limit.")
 
 
 def _write_rate_limit(target: str, name: str, config: Document | None, by: str) -> None:
     if target != WORKFLOW_DEF:
-        raise Invalid("A RATE_LIMIT tag is for workflows; a task has fields for its limits.")
+        raise Invalid("A RATE_LIMIT tag applies to workflows only. Set the limits of a task in its definition.")
     set_rate_limit(name, config, by)
 
 
 def _parse_whole_number(value: str) -> int:
     if not (value.isascii() and value.isdigit() and 0 < int(value[:12]) < 2**31):
-        raise Invalid(f"The value of a RATE_LIMIT tag is a number of workflows; it is '{value[:100]}'.")
+        raise Invalid(f"The value of a RATE_LIMIT tag must be a positive whole number (got '{value[:100]}').")
     return int(value)
 
 
 def _refuse_too_long(tag: Document) -> None:
     if max(len(tag["key"]), len(tag["value"])) > LONGEST:
-        raise Invalid(f"The key and the value of a tag have up to {LONGEST} characters.")
+        raise Invalid(f"The key and the value of a tag must have at most {LONGEST} characters.")
 
 
 def _refuse_unknown(target: str, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Commands on attempts: claim, report, renew."""
+"""Commands on attempts: claim, report and renew."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,18 +34,18 @@ from .pollers import note_poll
 log = logging.getLogger(__name__)
 
 STORAGE_SECONDS = 30
-"""How long a task waits whose input is kept in a storage that cannot be reached."""
+"""Delay of an attempt whose input is in a storage that cannot be reached."""
 LONGEST_NAP = 1.0
-"""Seconds after which a waiting poll looks again, whatever it has heard: a lost hint costs no more."""
+"""Seconds after which a long poll reads its queue again: the longest delay by a lost notification."""
 Taken = TypeVar("Taken")
 HasLeft = Callable[[], bool]
-"""Whether whoever wants to take something has gone meanwhile."""
+"""Returns True if the client that polls has disconnected."""
 LOGS_A_REPORT = 10
-"""Log lines of one report that are kept (api §3.7)."""
+"""The maximum number of stored log lines of one report (api §3.7)."""
 
 
 def always_connected() -> bool:
-    """Whoever takes within this process is there."""
+    """Return False: a caller within this process does not disconnect."""
     return False
 
 
@@ -58,7 +58,7 @@ def claim_tasks(
     wait_ms: int = 100,
     has_left: HasLeft = always_connected,
 ) -> list[Attempt]:
-    """Hand out up to `count` attempts of a type to a worker, waiting up to `wait_ms` for the first."""
+    """Claim up to `count` attempts of a type for a worker, waiting up to `wait_ms` milliseconds for the first."""
     queue = f"{domain}:{task_type}" if domain else task_type
     worker = strip_nul(worker)[:255]
     note_poll(task_type, domain, worker)
@@ -68,9 +68,10 @@ def claim_tasks(
 def long_poll(
     queue: str, wait_ms: int, take: Callable[[], list[Taken]], has_left: HasLeft = always_connected
 ) -> list[Taken]:
-    """What is taken from the queue, after waiting up to `wait_ms` for the first; some waits are refused.
+    """Return what `take` claims from a queue, waiting up to `wait_ms` milliseconds for the first attempt.
 
-    Nothing is taken for a worker that has left: it would wait there for the end of its lease.
+    Returns at once if `conf.most_waiting_polls` requests are already waiting. Nothing is claimed for a client that has
+    disconnected: the attempt would be blocked until its lease expires.
     """
     if wait_ms <= 0 or notifications.count_waiting() >= conf.most_waiting_polls:
         return [] if has_left() else take()
@@ -82,19 +83,18 @@ def long_poll(
             if taken or left <= 0 or notifications.is_closing():
                 return taken
             nap = min(left, LONGEST_NAP, _seconds_until_next(queue) if wait_ms > 200 else LONGEST_NAP)
-            # A waiting poll holds no connection (ARCHITECTURE §13).
             release_connection()
             with metrics.gauge_waiting():
                 is_woken = waiter.wait(nap)
     if is_woken:
-        # The hint was used up by somebody who has no use for it: whoever waits next shall look.
+        # This poll has consumed a notification and claims nothing: notify the next one.
         notifications.announce([queue])
     return []
 
 
 @metrics.CLAIM_SECONDS.of
 def claim_now(queue: str, worker: str, count: int) -> list[Attempt]:
-    """Hand out what the queue has now."""
+    """Claim up to `count` attempts that the queue has now."""
     now = clock.now()
     found = claims.find_candidates(queue, worker, now, count)
     if not found:
@@ -109,9 +109,9 @@ def claim_now(queue: str, worker: str, count: int) -> list[Attempt]:
 
 
 def _with_inputs(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
-    """The attempts with the inputs that are kept elsewhere: only one language's workers could fetch them.
+    """Yield the attempts with inputs from blob storage loaded and masked values decrypted.
 
-    What their definitions mask is opened for the worker.
+    The server loads the inputs because only one SDK can fetch them itself.
     """
     for attempt in attempts:
         if attempt.holds_sealed:
@@ -127,46 +127,45 @@ def _with_inputs(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
 
 
 def _postpone_claim(attempt: Attempt, why: RequestRefused) -> None:
-    """What cannot be handed out without its input fails where that is lost, and else waits for the storage."""
+    """Fail an attempt whose input is missing, or release it with a delay if the storage cannot be reached."""
     facts = {"attempt_id": attempt.id, "path": attempt.input_path}
     log.warning("input_not_read", extra={**facts, "why": why.message})
     if isinstance(why, PayloadMissing):
-        said = Report("FAILED_FOR_GOOD", reason=f"Its input cannot be read: {why.message}", merges=True)
+        report = Report("FAILED_FOR_GOOD", reason=f"Its input cannot be read: {why.message}", merges=True)
     else:
-        said = Report("IN_PROGRESS", callback_seconds=STORAGE_SECONDS, merges=True, is_kept=False)
+        report = Report("IN_PROGRESS", callback_seconds=STORAGE_SECONDS, merges=True, is_kept=False)
     try:
-        report_task(attempt.run_id, attempt.id, said, "engine")
+        report_task(attempt.run_id, attempt.id, report, "engine")
     except RequestRefused:
-        # Its lease runs out, and it is handed out again.
+        # The lease expires, and workers can claim the attempt again.
         log.exception("input_not_read", extra=facts)
 
 
 def _claim_with_limits(queue: str, worker: str, count: int, now: int) -> list[str]:
-    """Hand out what has limits, or what is told of, in a transaction of its own."""
-    # Delivering a message is a change of a run, and events report on tasks.
+    """Claim attempts that have limits, or whose start is published, in a transaction."""
     with transaction.atomic():
-        ids, telling = claims.claim_limited(queue, worker, now, count)
-        if telling:
-            transaction.on_commit(partial(deliver_after_commit, claims.write_start_messages(telling, now)))
+        ids, published = claims.claim_limited(queue, worker, now, count)
+        if published:
+            transaction.on_commit(partial(deliver_after_commit, claims.write_start_messages(published, now)))
     return ids
 
 
 def _seconds_until_next(queue: str) -> float:
-    """Seconds until the next attempt of the queue becomes visible."""
+    """Return the seconds until the next attempt of the queue becomes visible, or LONGEST_NAP if that is unknown."""
     moment = claims.next_visible_at(queue)
     now = clock.now()
     return LONGEST_NAP if moment is None or moment <= now else (moment - now) / 1000
 
 
 def release_connection() -> None:
-    """Hold no connection while waiting."""
-    # A file that is open costs nothing; opening it again each second does.
+    """Close the database connection before a wait, so that a waiting poll holds none."""
+    # An open SQLite file costs nothing, but opening it every second does.
     if connection.vendor != "sqlite" and not connection.in_atomic_block:
         connection.close()
 
 
 Guard = Callable[[Target], None]
-"""Raises Forbidden where whoever reports must not report on this task."""
+"""Raises Forbidden if the reporter has no permission for this task."""
 
 
 @metrics.REPORT_SECONDS.of
@@ -179,20 +178,25 @@ def report_task(
     output_path: str = "",
     guard: Guard | None = None,
 ) -> bool:
-    """A worker says what came of its attempt; False where it is over already and nothing changes. Raises NotFound.
+    """Apply a worker's report to its attempt. Returns False if the attempt was resolved before; nothing changes then.
 
-    `output_path`: where the output is kept, if it was uploaded before; raises Invalid where it is not there.
+    `output_path`: path of an output that was uploaded before.
+
+    Raises:
+        NotFound: when there is no such run or attempt.
+        Invalid: when the uploaded output is missing, invalid or too large.
+        Forbidden: when the guard refuses the reporter.
     """
     named: dict[tuple[str, str], str] = {}
     named_secrets: list[str] = []
     if output_path:
-        # What was uploaded stays as it is.
+        # An uploaded output is stored as it is, without redaction.
         named[attempt_id, "output"] = output_path
         report = replace(report, output=payloads.load_client_payload(output_path, conf.task_payload_max_bytes))
-        hear = reports.apply_report(attempt_id, report)
+        apply = reports.apply_report(attempt_id, report)
     else:
-        hear = redact_report(attempt_id, enforce_output_limit(report), named_secrets)
-    command = authorize_first(hear, attempt_id, guard)
+        apply = redact_report(attempt_id, enforce_output_limit(report), named_secrets)
+    command = authorize_first(apply, attempt_id, guard)
     write_logs = (lambda now: add_logs(attempt_id, logs, now, named_secrets)) if logs else None
     try:
         change_run(
@@ -204,58 +208,66 @@ def report_task(
 
 
 def redact_report(attempt_id: str, report: Report, named: list[str]) -> Command:
-    """The command of a report, without the secrets that its task was given; those are noted in `named`."""
+    """Return the command of a report with the secrets of its task redacted.
+
+    The command puts the names of the secrets into `named`, because they are known only once the task is loaded.
+    """
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
         named[:] = reports.require_open_task(run, attempt_id).step_state.get("secrets", ())
-        said = report
+        redacted = report
         if named:
             output, reason = redact_verbatim(report.output, named), redact_verbatim(report.reason, named)
-            said = replace(report, output=output, reason=reason)
-        return reports.apply_report(attempt_id, said)(run, ctx, now)
+            redacted = replace(report, output=output, reason=reason)
+        return reports.apply_report(attempt_id, redacted)(run, ctx, now)
 
     return command
 
 
 def enforce_output_limit(report: Report) -> Report:
-    """The report, or a failure for good where its output is larger than a task's may be (execution §1.6)."""
+    """Return the report, or a terminal failure if its output exceeds the size limit (execution §1.6)."""
     size, most = len(dumps(report.output) or ""), conf.task_payload_max_bytes
     if size <= most:
         return report
-    reason = f"The output of {size} bytes is larger than the {most} bytes that a task may have."
+    reason = f"The output has {size} bytes; the limit is {most} bytes."
     return replace(report, outcome="FAILED_FOR_GOOD", output={}, reason=reason, merges=False)
 
 
-def report_by_ref(run_id: str, ref: str, said: Report, by: str) -> str | None:
-    """Report on the open task with this reference, in any turn of a loop; its attempt's id, or None."""
+def report_by_ref(run_id: str, ref: str, report: Report, by: str) -> str | None:
+    """Report on the open task with this reference, in any iteration. Returns the attempt id, or None."""
     found = find_open_task(run_id, ref)
-    if found is None or not report_task(run_id, found.attempt_id, said, by):
+    if found is None or not report_task(run_id, found.attempt_id, report, by):
         return None
     return found.attempt_id
 
 
 def find_open_task(run_id: str, ref: str) -> Task | None:
-    """The open task with this reference: in the turn that it names, else the first one in any turn."""
+    """Return the open task with this reference in the iteration that it names, otherwise the first in any iteration."""
     tasks = Task.objects.open().filter(run_id=run_id).order_by("seq")
     return next((task for task in tasks if str(task) == ref), None) or tasks.filter(ref=ref).first()
 
 
 def authorize_first(command: Command, attempt_id: str, guard: Guard | None) -> Command:
-    """The command, behind a guard that is shown the task: it is read by then, so that asking costs no statement."""
+    """Return a command that calls the guard first. The task is loaded at that point, so the check needs no query."""
     if guard is None:
         return command
 
-    def asked(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
+    def guarded(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
         task = reports.require_open_task(run, attempt_id)
         name = task.resolved_name
         guard(task_target(task.attempt.queue, task.attempt.domain, name, run.id, run.definition.name))
         return command(run, ctx, now)
 
-    return asked
+    return guarded
 
 
 def renew_lease(run_id: str, attempt_id: str, by: str, guard: Guard | None = None, worker: str = "") -> None:
-    """Extend the lease; nothing happens where the attempt is over. Raises NotFound."""
+    """Extend the lease of an attempt, if it is open.
+
+    Raises:
+        NotFound: when there is no such run or attempt.
+        Forbidden: when the guard refuses the caller.
+    """
     try:
         change_run(
             RunCommand(
@@ -270,13 +282,13 @@ def renew_lease(run_id: str, attempt_id: str, by: str, guard: Guard | None = Non
 
 
 def add_log(attempt_id: str, line: str) -> None:
-    """Keep a line that a worker logged; there need not be such an attempt (api §1.4)."""
+    """Save a log line of a worker. The attempt does not have to exist (api §1.4)."""
     step_state = Task.objects.filter(attempts=attempt_id[:64]).values_list("step_state", flat=True).first() or {}
     add_logs(attempt_id, [(line, clock.now())], clock.now(), step_state.get("secrets", ()))
 
 
 def add_logs(attempt_id: str, logs: Sequence[tuple[str, int]], now: int, named: Sequence[str] = ()) -> None:
-    """Keep the first lines of a report, without the secrets `named`; a moment that is missing is now."""
+    """Save the first log lines of a report with the secrets in `named` redacted. A line without a time gets `now`."""
     TaskLog.objects.bulk_create(
         TaskLog(attempt_id=attempt_id[:64], at=at or now, line=strip_nul(redact_verbatim(line, named)))
         for line, at in logs[:LOGS_A_REPORT]

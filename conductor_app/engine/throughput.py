@@ -1,6 +1,6 @@
-"""What goes through queues and workers, counted in the process and written down every few seconds.
+"""Throughput of queues and workers, counted in memory and written every few seconds.
 
-Pages read rates from it, and nothing else does: what a process has not written when it dies is lost.
+Only admin pages read these counts, so the counts that a process loses when it dies do no harm.
 """
 
 import logging
@@ -27,11 +27,11 @@ WRITTEN_EVERY_MS = 5_000
 KEPT_MS = 2 * 86_400_000
 FIELDS = ("scheduled", "started", "done", "failed", "busy_ms")
 ENDS = {"complete": "done", "fail": "failed", "fail_for_good": "failed", "expire": "failed"}
-"""The events by which a worker's attempt is over, and where they are counted."""
+"""The events that end a worker's attempt, and the fields that count them."""
 
 
 class CountBuffer:
-    """The counts of this process that are not written yet."""
+    """Counts of this process that are not written yet."""
 
     def __init__(self) -> None:
         self.lock = Lock()
@@ -45,7 +45,7 @@ class CountBuffer:
                 row[field] += count
 
     def due(self, now: int) -> dict[tuple[str, str, int], dict[str, int]]:
-        """The counts, if it is time to write them; they are the caller's then."""
+        """Remove and return the counts if they are due to be written, otherwise return an empty dict."""
         with self.lock:
             if not self.counts:
                 return {}
@@ -61,7 +61,7 @@ book = CountBuffer()
 
 
 def record_claims(taken: Iterable[AttemptRow | Attempt]) -> None:
-    """These were handed out."""
+    """Count claimed attempts."""
     now = clock.now()
     for attempt in taken:
         book.add(MinuteCount.QUEUE, attempt.queue, now, started=1)
@@ -71,7 +71,7 @@ def record_claims(taken: Iterable[AttemptRow | Attempt]) -> None:
 
 
 def record_decision(before: Run, decision: Decision) -> None:
-    """What a decision has put into queues, and what workers have come to."""
+    """Count the attempts that a decision scheduled or ended."""
     now = clock.now()
     for effect in decision.effects:
         if isinstance(effect, CreateTask):
@@ -84,7 +84,7 @@ def record_decision(before: Run, decision: Decision) -> None:
 
 
 def record_standalone_decision(before: StandaloneTask, effects: Iterable[standalone_effects.Effect]) -> None:
-    """The same of a decision on a stand-alone task."""
+    """Count the attempts that a decision on a standalone task scheduled or ended."""
     now, standalone = clock.now(), before
     for effect in effects:
         if isinstance(effect, standalone_effects.OpenStandaloneAttempt):
@@ -116,14 +116,14 @@ def _record_outcome(attempt: Attempt, event: str, worker: str, now: int) -> None
 
 
 def write_if_due() -> None:
-    """Write the counts down, if that was not done lately; a database that does not take them is no reason to fail."""
+    """Write the counts if they are due. A database error is logged and ignored."""
     if counts := book.due(clock.now()):
         try:
             store.add_counts([(*place, *(row.get(field, 0) for field in FIELDS)) for place, row in counts.items()])
         except DatabaseError:
-            log.exception("tallies_not_written")
+            log.exception("throughput_not_written")
 
 
 def prune_counts() -> None:
-    """Forget what is older than pages show."""
+    """Delete the counts that are older than the pages show."""
     MinuteCount.objects.filter(at__lt=clock.now() - KEPT_MS).delete()

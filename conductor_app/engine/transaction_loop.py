@@ -12,7 +12,7 @@ from .data_loading import LoadedData
 
 
 class TransactionLoop(DecisionLoop):
-    """Changing or starting a run. `data`: what was loaded for its decision."""
+    """The loop of a change or a start. `data`: the data loaded for its decision."""
 
     def __init__(self, data: LoadedData) -> None:
         super().__init__()
@@ -20,11 +20,16 @@ class TransactionLoop(DecisionLoop):
 
     @abstractmethod
     def run_transaction(self, saves_partially: bool) -> Decision:
-        """Decide and save in one transaction."""
+        """Decide and save in one transaction.
+
+        Raises:
+            StaleRow: when another process changed a row.
+            PayloadsTooLarge: when payloads must be stored in blob storage first.
+        """
 
     @abstractmethod
     def on_stale(self) -> None:
-        """Prepare the next attempt after a row was changed by another process, or raise."""
+        """Prepare the next attempt after another process changed a row, or raise."""
 
     def attempt(self, saves_partially: bool) -> Decision | None:
         try:

@@ -1,4 +1,4 @@
-"""Webhooks: their definitions are kept with sealed secrets, and what comes in is verified and heard as an event."""
+"""Commands on webhooks, whose secrets are encrypted, and the receipt of webhook requests as events."""
 
 import json
 import uuid
@@ -25,7 +25,12 @@ MOST_COMPLETED = 10_000
 
 
 def create_webhook(document: Document, by: str, reason: str = "") -> Webhook:
-    """Keep a new webhook. Raises ValidationFailed, and Conflict where its name is taken."""
+    """Create a webhook.
+
+    Raises:
+        ValidationFailed: when the document is invalid.
+        Conflict: when the name is taken.
+    """
     read, complaints = read_webhook(document)
     if complaints:
         raise ValidationFailed(complaints)
@@ -35,7 +40,13 @@ def create_webhook(document: Document, by: str, reason: str = "") -> Webhook:
 
 
 def update_webhook(id: str, document: Document, by: str, reason: str = "") -> Webhook:
-    """Change a webhook; a secret that is not given stays as it was. Raises NotFound, ValidationFailed, Conflict."""
+    """Replace the document of a webhook. A secret that the document omits stays unchanged.
+
+    Raises:
+        NotFound: when there is no such webhook.
+        ValidationFailed: when the document is invalid.
+        Conflict: when the name is taken.
+    """
     row = find_webhook(id)
     read, complaints = read_webhook(document, has_secret=_has_secret(row, document.get("verifier")))
     if complaints:
@@ -45,15 +56,18 @@ def update_webhook(id: str, document: Document, by: str, reason: str = "") -> We
 
 
 def rotate_secret(id: str, fresh: Document, keep_seconds: int, by: str, reason: str = "") -> None:
-    """Give a webhook another secret (`secretValue`) or other values of its headers (`headers`).
+    """Replace the secret of a webhook (`secretValue`) or the values of its headers (`headers`).
 
-    What was its secret is good for so long beside the new one, so that its sender can be changed meanwhile. Raises
-    NotFound, and Invalid where nothing new is given.
+    The former secret stays valid for `keep_seconds`, so that the sender can be reconfigured.
+
+    Raises:
+        NotFound: when there is no such webhook.
+        Invalid: when neither a secret nor headers are given.
     """
     given = {"secret": fresh.get("secretValue"), "headers": fresh.get("headers")}
     given = {name: value for name, value in given.items() if value}
     if not given:
-        raise Invalid("Give the new secret.")
+        raise Invalid("Enter the new secret.")
     with transaction.atomic():
         row = Webhook.objects.select_for_update().filter(pk=id).first()
         if row is None:
@@ -62,14 +76,18 @@ def rotate_secret(id: str, fresh: Document, keep_seconds: int, by: str, reason: 
         known.pop("former", None)
         former = {"former": {**known, "until": now + keep_seconds * 1000}} if keep_seconds > 0 else {}
         row.sealed = _encrypt_secrets(row, {**known, **given, **former})
-        shown = dict.fromkeys(given.get("headers") or row.document.get("headers") or {}, "")
-        row.document, row.updated_at, row.updated_by = {**row.document, "headers": shown}, now, by
+        redacted = dict.fromkeys(given.get("headers") or row.document.get("headers") or {}, "")
+        row.document, row.updated_at, row.updated_by = {**row.document, "headers": redacted}, now, by
         row.save()
         _record_change(row.id, "rotate", by, reason)
 
 
 def delete_webhook(id: str, by: str, reason: str = "") -> None:
-    """Forget a webhook: its address is known no more. Raises NotFound."""
+    """Delete a webhook.
+
+    Raises:
+        NotFound: when there is no such webhook.
+    """
     with transaction.atomic():
         if not Webhook.objects.filter(pk=id).delete()[0]:
             raise NotFound(f"No such webhook: {id}")
@@ -77,7 +95,11 @@ def delete_webhook(id: str, by: str, reason: str = "") -> None:
 
 
 def find_webhook(id: str) -> Webhook:
-    """The webhook with this id; raises NotFound."""
+    """Return a webhook by id.
+
+    Raises:
+        NotFound: when there is no such webhook.
+    """
     row = Webhook.objects.filter(pk=id).first()
     if row is None:
         raise NotFound(f"No such webhook: {id}")
@@ -85,25 +107,25 @@ def find_webhook(id: str) -> Webhook:
 
 
 def _save_webhook(row: Webhook, read: Document, by: str, action: str, reason: str) -> Webhook:
-    kept = _decrypt_secrets(row) if row.sealed else {}
-    headers = _merge_kept_headers(read.pop("headers", None) or {}, kept.get("headers") or {})
+    stored = _decrypt_secrets(row) if row.sealed else {}
+    headers = _merge_kept_headers(read.pop("headers", None) or {}, stored.get("headers") or {})
     secret = {"secret": read.pop("secretValue", None), "headers": headers}
     given = {name: value for name, value in secret.items() if value}
-    row.sealed = _encrypt_secrets(row, {**kept, **given})
-    shown = dict.fromkeys(given.get("headers") or kept.get("headers") or {}, "")
-    row.name, row.document = read["name"], {**read, "id": row.id, "headers": shown}
+    row.sealed = _encrypt_secrets(row, {**stored, **given})
+    redacted = dict.fromkeys(given.get("headers") or stored.get("headers") or {}, "")
+    row.name, row.document = read["name"], {**read, "id": row.id, "headers": redacted}
     try:
         with transaction.atomic():
             row.save()
             _record_change(row.id, action, by, reason)
     except IntegrityError:
-        raise Conflict(f"A webhook with the name {row.name} exists already.") from None
+        raise Conflict(f"A webhook with the name {row.name} already exists.") from None
     return row
 
 
-def _merge_kept_headers(headers: Mapping[str, str], kept: Mapping[str, str]) -> dict[str, str]:
-    """The headers, where no value is given with that which is kept: a webhook is shown without its secrets."""
-    return {name: value or kept.get(name, "") for name, value in headers.items()}
+def _merge_kept_headers(headers: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers with stored values in place of empty ones: clients see webhooks without their secrets."""
+    return {name: value or stored.get(name, "") for name, value in headers.items()}
 
 
 def _record_change(id: str, action: str, by: str, reason: str) -> None:
@@ -113,7 +135,7 @@ def _record_change(id: str, action: str, by: str, reason: str) -> None:
 
 
 def _has_secret(row: Webhook, verifier: Any) -> bool:
-    """Whether what this verifier asks for is kept: a secret that signs says nothing of headers, nor they of it."""
+    """Return True if the secret that this verifier needs is stored: header values or a signing secret."""
     known = _decrypt_secrets(row) if row.sealed else {}
     return any((known.get("headers") or {}).values()) if verifier == "HEADER_BASED" else bool(known.get("secret"))
 
@@ -127,9 +149,14 @@ def _decrypt_secrets(row: Webhook) -> dict[str, Any]:
 
 
 def receive_webhook(id: str, headers: Mapping[str, str], body: bytes) -> str:
-    """Verify what came in and hear it as the event `webhook:<name>`. Raises NotFound and Unauthenticated.
+    """Verify a webhook request and receive it as the event `webhook:<name>`.
 
-    Returns what the sender wants to have said back: Slack asks so, once, whether the address is ours.
+    Returns the text of the response. Slack sends a challenge once and expects it back.
+
+    Raises:
+        NotFound: when there is no such webhook.
+        Unauthenticated: when the verification fails.
+        Busy: when no helper process can evaluate the condition of an event handler.
     """
     row = find_webhook(id)
     try:
@@ -146,7 +173,7 @@ def receive_webhook(id: str, headers: Mapping[str, str], body: bytes) -> str:
 
 
 def _verify_request(row: Webhook, sent: ReceivedWebhook) -> str:
-    """The message's id, by the secret or by the one that was its secret until lately; raises Unauthenticated."""
+    """Verify a request by the secret, or by the former secret while that is valid. Returns the id of the message."""
     known = _decrypt_secrets(row)
     former = known.get("former") or {}
     try:
@@ -162,20 +189,20 @@ def _expected_secrets(row: Webhook, secrets: Document) -> WebhookSecrets:
 
 
 def _record_refusal(row: Webhook) -> None:
-    """Count what was refused: once a second at most, since anybody may knock."""
+    """Count a refused request. Writes at most once per second, because the endpoint is public."""
     now = clock.now()
     lately = Q(refused_at__isnull=True) | Q(refused_at__lt=now - 1000)
     Webhook.objects.filter(lately, pk=row.pk).update(refusals=F("refusals") + 1, refused_at=now)
 
 
 def former_secret_valid_until(row: Webhook) -> int | None:
-    """Until when the secret that the webhook had before is good; None where it is not."""
+    """Return the time until which the former secret of a webhook is valid, in milliseconds, or None."""
     until = (_decrypt_secrets(row).get("former") or {}).get("until", 0)
     return until if until > clock.now() else None
 
 
 def _parse_body(body: bytes) -> Any:
-    """The body as JSON, else as text; a value that is no object stands under `body`."""
+    """Return the body as JSON, otherwise as text. A value that is not an object is wrapped as `{"body": …}`."""
     text = body.decode("utf-8", "replace")
     try:
         value = loads(text) if text else {}
@@ -185,7 +212,7 @@ def _parse_body(body: bytes) -> Any:
 
 
 def built_in_handlers(row: Webhook, payload: Document) -> list[EventHandler]:
-    """What the definition itself asks for: workflows to start and waiting tasks to complete, with the payload."""
+    """Return the handlers built into a webhook's definition: workflows to start, and waiting tasks to complete."""
     wanted = dict(row.document.get("workflowsToStart") or {})
     actions = [
         {"action": "start_workflow", "start_workflow": {"name": name, "version": version}, "takesPayload": True}
@@ -201,7 +228,7 @@ def built_in_handlers(row: Webhook, payload: Document) -> list[EventHandler]:
 def matching_tasks(row: Webhook, payload: Document) -> list[str]:
     """Return the WAIT_FOR_WEBHOOK attempts of the receiving workflows whose conditions the payload meets.
 
-    An event completes 10,000 tasks at most, those that have waited longest.
+    An event completes at most MOST_COMPLETED tasks: those that have waited longest.
     """
     found: list[str] = []
     for workflow, version in receiving_workflows(row).items():
@@ -212,6 +239,6 @@ def matching_tasks(row: Webhook, payload: Document) -> list[str]:
 
 
 def receiving_workflows(row: Webhook) -> dict[str, int]:
-    """Return the versions of the workflows whose tasks the webhook completes, by their names; 0 is any version."""
+    """Return the versions of the workflows whose tasks the webhook completes, by name; 0 is any version."""
     given = row.document.get("receiverWorkflowNamesToVersions") or {}
     return {name: version if isinstance(version, int) else 0 for name, version in given.items()}

@@ -1,4 +1,4 @@
-"""Workflow rate limits: how many runs of one key go on at a time (execution §5.4)."""
+"""Workflow rate limits: the maximum number of concurrent runs per key (execution §5.4)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -22,7 +22,7 @@ from .change import RunCommand, change_run
 
 
 def rate_limit_config(definition: Definition) -> tuple[str, int, str]:
-    """The key as written, the limit (0: none) and the policy of a definition."""
+    """Return the unresolved key, the limit (0: none) and the policy of a definition."""
     config = definition.document.get("rateLimitConfig") or {}
     try:
         limit = int(config.get("concurrentExecLimit") or 0)
@@ -32,7 +32,7 @@ def rate_limit_config(definition: Definition) -> tuple[str, int, str]:
 
 
 def rate_limit_key(definition: Definition, scope: Any) -> str:
-    """The key of one run: a constant, or an expression over its input and correlation id; empty without a limit."""
+    """Return the limit key of a run, with expressions resolved in `scope`. It is empty without a limit."""
     written, limit, _ = rate_limit_config(definition)
     if limit <= 0:
         return ""
@@ -41,27 +41,32 @@ def rate_limit_key(definition: Definition, scope: Any) -> str:
 
 
 def rate_limit_key_for_run(run: snapshot.Run, definition: Definition, given: Any) -> str:
-    """The key of a run that begins by this definition, with what it is given."""
+    """Return the limit key of a run that starts with this definition and input."""
     values = {"input": given, "correlationId": run.correlation_id, "workflowId": run.id, "version": definition.version}
     return rate_limit_key(definition, scope_of(values))
 
 
 def is_limit_reached(definition: Definition, key: str, *, rejects: bool = True, but: str = "") -> bool:
-    """Whether a run that starts now has to wait; serialised with all others of the key until the transaction ends.
+    """Return True if a run that starts now must wait. Starts with the same key are serialized until the commit.
 
-    Raises Conflict where the policy is to reject.
+    `but`: a run that is not counted.
+
+    Raises:
+        Conflict: when the limit is reached, the policy is REJECT, and `rejects` is True.
     """
     _, limit, policy = rate_limit_config(definition)
     serialize(f"runs:{definition.name}:{key}")
     if _going_on(definition.name, key, but) < limit and not _held_runs(definition.name, key).exists():
         return False
     if rejects and policy == "REJECT":
-        raise Conflict(f"{limit} runs of {definition.name} with the rate limit key '{key}' are going on already.")
+        raise Conflict(
+            f"The limit of {limit} concurrent runs of {definition.name} with the rate limit key '{key}' is reached."
+        )
     return True
 
 
 def _held_runs(name: str, key: str):
-    """The runs that are held, the earliest first: they go before any that starts now."""
+    """Return the held runs, earliest first. They start before new runs."""
     return Run.objects.open().filter(name=name, limit_key=key, is_held=True).order_by("created_at", "id")
 
 
@@ -70,7 +75,7 @@ def _going_on(name: str, key: str, but: str = "") -> int:
 
 
 def admit(run_id: str) -> None:
-    """Hold a run that another has started, if its definition's limit is reached; such a run is never rejected."""
+    """Hold a child run if the limit of its definition is reached. Child runs are never rejected."""
     run = Run.objects.get(pk=run_id)
     definition = load_definition(run.plan_id)
     given = payloads.load_payload(run.input_path) if run.input_path else run.input
@@ -84,13 +89,13 @@ def admit(run_id: str) -> None:
 
 
 def waiting_its_turn(command: Command) -> Command:
-    """A command that begins a run anew, which then waits where its limit is reached, like any that starts."""
+    """Return a restart command that holds the run if its limit is reached, as for any start."""
 
-    def asked(run: snapshot.Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+    def limited(run: snapshot.Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         for effect in command(run, ctx, now):
             yield _is_held(effect, run, ctx) if isinstance(effect, TransitionRun) else effect
 
-    return asked
+    return limited
 
 
 def _is_held(begun: TransitionRun, run: snapshot.Run, ctx: DecisionContext) -> TransitionRun:
@@ -101,25 +106,25 @@ def _is_held(begun: TransitionRun, run: snapshot.Run, ctx: DecisionContext) -> T
 
 
 def admit_late(run_id: str) -> None:
-    """Hold a run whose start was asked for ahead and has come, if its definition's limit is reached by now."""
+    """Hold a run whose delayed start is due, if the limit of its definition is reached."""
     if Run.objects.filter(pk=run_id, next_seq=1, limit_key="", parent_id="").exists():
         admit(run_id)
 
 
 def scope_of(values: dict[str, Any]) -> Callable[[str, str], Any]:
-    """What the expression of a key may name: facts of the run that starts."""
+    """Return the resolver of expressions in a key, which can refer to `workflow` values only."""
     return lambda root, name: values.get(name, MISSING) if root == "workflow" else MISSING
 
 
 def release_next(name: str, key: str) -> None:
-    """Let the earliest held runs of the key go on, as many as there is room for."""
+    """Release the earliest held runs of a key, up to the limit."""
     while True:
         with transaction.atomic():
             serialize(f"runs:{name}:{key}")
             held = _held_runs(name, key).first()
             if held is None or _going_on(name, key) >= _limit(held):
                 return
-            change_run(RunCommand(held.id, commands.release_held_run, "engine", "Its limit has room again."))
+            change_run(RunCommand(held.id, commands.release_held_run, "engine", "The rate limit allows another run."))
 
 
 def _limit(run: Run) -> int:

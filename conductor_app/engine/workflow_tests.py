@@ -1,4 +1,4 @@
-"""Test workflows in memory, and keep the executions so that clients can read them by their ids."""
+"""Workflow tests: simulations whose executions are saved, so that clients can read them by id."""
 
 from typing import Any
 
@@ -13,11 +13,14 @@ KEPT_MS = 86_400_000
 
 
 def test_workflow(request: StartRequest, script: SimulationScript, by: str) -> dict[str, Any]:
-    """Compute the execution, keep it with those of its sub-workflows, and return it as a Workflow document.
+    """Simulate a workflow, save its execution and those of its children, and return it as a Workflow document.
 
-    Only the documents are kept, apart from runs: no worker can poll their tasks, and nothing follows from them.
+    The executions are saved as documents, separate from runs: workers cannot poll their tasks.
 
-    Raises: NotFound and ValidationFailed as a start does; Invalid where the workflow takes too long to compute.
+    Raises:
+        NotFound: when there is no such definition.
+        ValidationFailed: when the inline definition or the input violates a check or schema.
+        Invalid: when the simulation takes too long, or the engine cannot decide it.
     """
     document, children = simulate_workflow(request, script)
     now = clock.now()
@@ -31,7 +34,11 @@ def test_workflow(request: StartRequest, script: SimulationScript, by: str) -> d
 
 
 def find_test(id: str) -> dict[str, Any]:
-    """Return the execution that a test computed, as a Workflow document. Raises NotFound."""
+    """Return the saved execution of a test as a Workflow document.
+
+    Raises:
+        NotFound: when there is no such test.
+    """
     test = WorkflowTest.objects.filter(pk=id).first()
     if test is None:
         raise NotFound(f"No such workflow found by id: {id}")
@@ -39,5 +46,5 @@ def find_test(id: str) -> dict[str, Any]:
 
 
 def delete_old_tests(now: int) -> None:
-    """Delete the tests that are older than a day."""
+    """Delete the tests that are older than KEPT_MS."""
     WorkflowTest.objects.filter(created_at__lt=now - KEPT_MS).delete()

@@ -143,7 +143,7 @@ def test_a_canary_is_tried_and_watched_before_the_others(clock):
     passes(clock, 3)
 
     assert (row(id).state, row(id).done) == ("DONE", 6)
-    assert row(id).verdict == "2 of 2 went well: 100 %, and 100 % were asked for."
+    assert row(id).verdict == "2 of 2 runs of the canary succeeded: 100 %; 100 % are required."
 
 
 def test_a_canary_that_goes_badly_rests_and_a_person_may_go_on(clock):
@@ -154,7 +154,7 @@ def test_a_canary_that_goes_badly_rests_and_a_person_may_go_on(clock):
     story.worker("pay").fails()
     passes(clock, 2)
     assert row(id).state == "PAUSED"
-    assert row(id).verdict.startswith("1 of 2 went well: 50 %")
+    assert row(id).verdict.startswith("1 of 2 runs of the canary succeeded: 50 %")
     assert row(id).left == 4
 
     bulk_operations.resume(id, ACTOR, "that one is known")
@@ -258,7 +258,7 @@ def test_a_selection_without_runs_says_so(clock):
 
     passes(clock, 1)
 
-    assert (row(id).state, row(id).verdict) == ("DONE", "No run matched any more.")
+    assert (row(id).state, row(id).verdict) == ("DONE", "No runs match the selection.")
 
 
 def test_a_group_of_failures_is_retried_as_one(clock):
@@ -356,7 +356,7 @@ def test_what_waits_begins_when_somebody_else_has_approved_it_and_both_stand_in_
     failed(clock, 2)
     id = begun()
 
-    with pytest.raises(Conflict, match="second person"):
+    with pytest.raises(Conflict, match="Another person"):
         bulk_operations.approve(id, ACTOR)
     with pytest.raises(Conflict, match="waits for the approval"):
         bulk_operations.resume(id, "ben")

@@ -43,7 +43,7 @@ def test_the_end_is_told_once(group):
     assert told() == []
 
     done("completed")
-    assert told() == [f"Conductor: All 2 tasks of task group {group} are resolved; 1 of them not well."]
+    assert told() == [f"Conductor: All 2 tasks of task group {group} are resolved; 1 of them were not successful."]
     assert told() == []
 
 
@@ -53,7 +53,7 @@ def test_the_first_failure_is_told(group):
     assert told() == []
 
     done("failed")
-    assert told() == [f"Conductor: In task group {group}, second did not end well: FAILED."]
+    assert told() == [f"Conductor: In task group {group}, task second was not successful: FAILED."]
 
 
 def test_what_has_happened_and_what_makes_no_sense_is_refused(group):

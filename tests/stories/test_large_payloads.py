@@ -156,7 +156,7 @@ def test_a_task_whose_input_is_lost_fails_with_that_reason(clock):
     assert story.worker("b").polls() == []
 
     assert story.status == "FAILED"
-    assert story.task("b").reason == f"Its input cannot be read: The payload {path} is not in the storage any more."
+    assert story.task("b").reason == f"Its input cannot be read: The payload {path} is missing in the storage."
 
 
 def test_a_task_waits_while_the_storage_of_its_input_is_away(clock, settings, tmp_path):
@@ -180,5 +180,5 @@ def test_a_run_that_needs_what_is_lost_ends_with_that_reason_and_keeps_what_its_
 
     story.worker("b").completes(n=1)
 
-    assert (story.status, story.reason) == ("FAILED", f"The payload {path} is not in the storage any more.")
+    assert (story.status, story.reason) == ("FAILED", f"The payload {path} is missing in the storage.")
     assert story.task("b").output == {"n": 1}

@@ -127,7 +127,7 @@ def test_a_restart_by_a_definition_that_has_a_limit_by_now_counts_and_waits(cloc
     register_definitions(definition(step("a"), rateLimitConfig={**LIMITED, "policy": "REJECT"}))
     story.starts("order")
 
-    with pytest.raises(Conflict, match="going on already"):
+    with pytest.raises(Conflict, match="concurrent runs"):
         story.restart(latest_definitions=True)
 
     story.worker("a").completes()

@@ -222,7 +222,7 @@ def test_a_queue_does_not_grow_without_bound(time, monkeypatch):
     time.pass_hours(hours=0.1)
 
     assert [state for state, _ in slot_outcomes()] == ["EXECUTED", "POLLED", "POLLED", "POLLED", "FAILED", "FAILED"]
-    assert slot_outcomes()[-1] == ("FAILED", "Skipped: 3 slots wait already.")
+    assert slot_outcomes()[-1] == ("FAILED", "Skipped: 3 slots are already waiting.")
 
 
 def test_the_earlier_run_is_terminated_for_the_next(time):

@@ -153,7 +153,7 @@ def test_a_key_may_be_the_correlation_id(clock):
 def test_a_policy_of_rejecting_refuses_the_start(clock):
     story = Story(clock, step("a"), input={"customer": "x"}, **by_customer(policy="REJECT"))
 
-    with pytest.raises(Conflict, match="going on already"):
+    with pytest.raises(Conflict, match="concurrent runs"):
         story.starts("limited", {"customer": "x"})
 
 

@@ -1,1 +1,1 @@
-"""Commands on applications, users, groups, roles and what is granted to them; each leaves a line in the audit."""
+"""Commands on applications, clients, users, groups, roles and grants. Each writes an audit entry."""

@@ -1,4 +1,4 @@
-"""The audit of who gave what to whom."""
+"""Audit entries for changes of access."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from ...models import AuditEntry
 
 
 def record_access_change(kind: str, id: str, action: str, by: str, reason: str = "", **facts: Any) -> None:
-    """One line of the audit, in the transaction of what it tells of."""
+    """Write an audit entry, in the transaction of the change."""
     AuditEntry.objects.create(
         at=clock.now(),
         actor=by[:255],

@@ -13,7 +13,11 @@ KIND = "application"
 
 
 def find_application(id: str) -> Application:
-    """The application with this id; raises NotFound."""
+    """Return an application by id.
+
+    Raises:
+        NotFound: when there is no such application.
+    """
     found = Application.objects.select_related("user").filter(pk=id).first()
     if found is None:
         raise NotFound(f"There is no application {id}.")
@@ -21,17 +25,25 @@ def find_application(id: str) -> Application:
 
 
 def create_application(name: str, by: str, *roles: str) -> Application:
-    """A new application; without a role it may do nothing until it is given something. Raises NotFound."""
+    """Create an application with the given roles. Without roles or grants it has no access.
+
+    Raises:
+        NotFound: when one of the roles does not exist.
+    """
     with transaction.atomic():
-        made = access_keys.new_application(name, by)
-        record_access_change(KIND, made.id, "create", by, name=name)
+        created = access_keys.new_application(name, by)
+        record_access_change(KIND, created.id, "create", by, name=name)
         for role in roles:
-            add_role(made.id, role, by)
-    return made
+            add_role(created.id, role, by)
+    return created
 
 
 def rename_application(id: str, name: str, by: str) -> Application:
-    """Give an application another name. Raises NotFound."""
+    """Rename an application.
+
+    Raises:
+        NotFound: when there is no such application.
+    """
     with transaction.atomic():
         found = find_application(id)
         found.name, found.updated_at, found.updated_by = name, clock.now(), by
@@ -43,7 +55,11 @@ def rename_application(id: str, name: str, by: str) -> Application:
 
 
 def delete_application(id: str, by: str) -> None:
-    """Delete an application with its keys and all that was granted to it. Raises NotFound."""
+    """Delete an application with its keys and grants.
+
+    Raises:
+        NotFound: when there is no such application.
+    """
     with transaction.atomic():
         found = find_application(id)
         found.user.delete()
@@ -51,21 +67,33 @@ def delete_application(id: str, by: str) -> None:
 
 
 def add_role(id: str, role: str, by: str) -> None:
-    """Give an application a role. Raises NotFound."""
+    """Add a role to an application.
+
+    Raises:
+        NotFound: when there is no such application or role.
+    """
     with transaction.atomic():
         find_application(id).user.groups.add(role_group(role))
         record_access_change(KIND, id, "add role", by, role=role)
 
 
 def remove_role(id: str, role: str, by: str) -> None:
-    """Take a role from an application. Raises NotFound."""
+    """Remove a role from an application.
+
+    Raises:
+        NotFound: when there is no such application or role.
+    """
     with transaction.atomic():
         find_application(id).user.groups.remove(role_group(role))
         record_access_change(KIND, id, "remove role", by, role=role)
 
 
 def create_key(id: str, by: str) -> tuple[str, str]:
-    """A new key of an application: its id, and its secret, which cannot be shown again. Raises NotFound."""
+    """Create an access key of an application. Returns its id and its secret, which cannot be read again.
+
+    Raises:
+        NotFound: when there is no such application.
+    """
     with transaction.atomic():
         key_id, secret = access_keys.new_key(find_application(id))
         record_access_change(KIND, id, "create key", by, key=key_id)
@@ -73,7 +101,11 @@ def create_key(id: str, by: str) -> tuple[str, str]:
 
 
 def toggle_key(id: str, key_id: str, by: str) -> AccessKey:
-    """Withdraw a key, or let it be used again. Raises NotFound."""
+    """Deactivate an active access key, or activate an inactive one.
+
+    Raises:
+        NotFound: when the application has no such key.
+    """
     with transaction.atomic():
         key = _key(id, key_id)
         key.is_active = not key.is_active
@@ -83,7 +115,11 @@ def toggle_key(id: str, key_id: str, by: str) -> AccessKey:
 
 
 def delete_key(id: str, key_id: str, by: str) -> None:
-    """Delete a key; its tokens are no longer valid. Raises NotFound."""
+    """Delete an access key. Its tokens become invalid.
+
+    Raises:
+        NotFound: when the application has no such key.
+    """
     with transaction.atomic():
         _key(id, key_id).delete()
         record_access_change(KIND, id, "delete key", by, key=key_id)
@@ -92,5 +128,5 @@ def delete_key(id: str, key_id: str, by: str) -> None:
 def _key(id: str, key_id: str) -> AccessKey:
     found = AccessKey.objects.select_for_update().filter(pk=key_id, application_id=id).first()
     if found is None:
-        raise NotFound(f"The application {id} has no key {key_id}.")
+        raise NotFound(f"Application {id} has no key {key_id}.")
     return found

@@ -1,4 +1,4 @@
-"""What a server has from its first start: a client that its environment names, and what everybody may do."""
+"""Initial access of a server: the root client of its environment, and the role of anonymous callers."""
 
 from django.db import connection
 
@@ -13,7 +13,7 @@ FIRST_SCOPES_OF_ANYBODY = ["queue:get-artifact:public/*"]
 
 
 def ensure_first_access() -> None:
-    """Make what is not there yet, as soon as there are tables for it."""
+    """Create the missing parts of the initial access, once the tables exist."""
     if not {Client._meta.db_table, ScopeRole._meta.db_table} <= set(connection.introspection.table_names()):
         return
     _ensure_first_role()
@@ -21,23 +21,23 @@ def ensure_first_access() -> None:
 
 
 def _ensure_first_role() -> None:
-    """Where there is neither a role nor a client yet, anybody may read public artifacts, and nothing else."""
+    """Let anonymous callers read public artifacts, if there are no roles and clients yet."""
     if not ScopeRole.objects.exists() and not Client.objects.exists():
-        now, says = clock.now(), "What everybody may do."
-        anybody = ANONYMOUS_ROLE_SCOPE.removeprefix(ASSUME_PREFIX)
+        now, description = clock.now(), "Scopes of anonymous callers."
+        role = ANONYMOUS_ROLE_SCOPE.removeprefix(ASSUME_PREFIX)
         ScopeRole.objects.create(
-            id=anybody, scopes=FIRST_SCOPES_OF_ANYBODY, description=says, created_at=now, updated_at=now
+            id=role, scopes=FIRST_SCOPES_OF_ANYBODY, description=description, created_at=now, updated_at=now
         )
 
 
 def _ensure_root_client() -> None:
-    """The client that the server's environment names is there with its token; a new one may do everything."""
+    """Create the root client that the server's environment defines, with all scopes, or set its token."""
     id, token = conf.taskcluster_root_client_id, conf.taskcluster_root_access_token
     if not id:
         return
     row = Client.objects.filter(pk=id).first()
     if row is None:
-        everything = ClientSettings(["*"], NEVER_EXPIRES, "Named by the environment of the server.")
+        everything = ClientSettings(["*"], NEVER_EXPIRES, "Defined in the server's environment.")
         create_client(id, everything, "environment", token=token)
     elif not _has_token(row, token):
         reset_token(id, "environment", token=token)

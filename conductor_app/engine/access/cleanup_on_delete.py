@@ -1,4 +1,4 @@
-"""What was granted on a thing, and its tags, go with it, whoever removes it: the next of its name begins anew."""
+"""Deletion of the grants and tags of deleted objects, so that a new object of the same name does not inherit them."""
 
 from typing import Any
 
@@ -43,24 +43,24 @@ NAMES: dict[type[Model], tuple[str, str]] = {
     Webhook: (WEBHOOK, "id"),
     Application: (APPLICATION, "id"),
 }
-"""What a thing is called in grants and tags: the target's type, and the column that holds its name."""
+"""The target type in grants and tags, and the name column, of each model."""
 
 
 def connect_cleanup_signals() -> None:
-    """Listen to the tables of whatever has a name that can be granted."""
+    """Connect the deletion signals of all models that can be granted."""
     for model in name_columns():
         post_delete.connect(_on_removal, sender=model, dispatch_uid=f"leftovers of {model.__name__}")
 
 
 def name_columns() -> dict[type[Model], tuple[str, str]]:
-    """The table, with the users that Django keeps."""
+    """Return NAMES with Django's user model."""
     return {**NAMES, get_user_model(): (USER, "username")}
 
 
 def _on_removal(sender: type[Model], instance: Model, **_: Any) -> None:
     target, column = name_columns()[sender]
     name = getattr(instance, column)
-    # A definition is there until its last version is gone.
+    # A definition exists until its last version is deleted.
     if not sender._default_manager.filter(**{column: name}).exists():
         Grant.objects.filter(target_type=target, target_id=name).delete()
         Tag.objects.filter(object_type=target, object_name=name).delete()

@@ -1,4 +1,4 @@
-"""Commands on clients and their access tokens; a token is told once, to whoever asked for it."""
+"""Commands on clients and their access tokens. A token is returned once, to the caller that creates or resets it."""
 
 import secrets
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ from .access_audit import record_access_change
 
 KIND = "client"
 SAME_REQUEST_MS = 15 * 60 * 1000
-"""A request to make a client that comes again within this time gets the answer that may have been lost."""
+"""The period in which a repeated creation request returns the first response, which may have been lost."""
 LONGEST_ID, LONGEST_DESCRIPTION = 255, 10_240
 
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """What a client shall be."""
+    """Properties of a client that its creator sets."""
 
     scopes: Sequence[str]
     expires_at: int
@@ -31,7 +31,11 @@ class ClientSettings:
 
 
 def find_client(id: str) -> Client:
-    """The client with this id; raises NotFound."""
+    """Return a client by id.
+
+    Raises:
+        NotFound: when there is no such client.
+    """
     found = Client.objects.filter(pk=id).first()
     if found is None:
         raise NotFound(f"There is no client {id}.")
@@ -39,7 +43,12 @@ def find_client(id: str) -> Client:
 
 
 def create_client(id: str, wanted: ClientSettings, by: str, reason: str = "", token: str = "") -> tuple[Client, str]:
-    """A new client and its access token. Raises Invalid, and Conflict if there is one with this id."""
+    """Create a client. Returns it with its access token.
+
+    Raises:
+        Invalid: when the id or a setting is invalid.
+        Conflict: when another client has this id.
+    """
     check_client(id, wanted)
     token, now = token or new_token(), clock.now()
     sealed = known_clients.encrypt_token(id, token)
@@ -59,12 +68,17 @@ def _existing_client(id: str, wanted: ClientSettings, by: str) -> tuple[Client, 
         _sort_scopes(wanted.scopes), wanted.expires_at, wanted.description, wanted.is_deleted_when_expired, by[:255]
     )  # fmt: skip
     if not is_same or row.updated_at != row.created_at or clock.now() - row.created_at > SAME_REQUEST_MS:
-        raise Conflict(f"There is a client {id} already.")
+        raise Conflict(f"The client {id} already exists.")
     return row, known_clients.decrypt_token(id, row.sealed)
 
 
 def update_client(id: str, wanted: ClientSettings, by: str, reason: str = "") -> Client:
-    """Let a client be otherwise; its token stays. Raises Invalid and NotFound."""
+    """Replace the settings of a client. Its token stays.
+
+    Raises:
+        Invalid: when a setting is invalid.
+        NotFound: when there is no such client.
+    """
     check_client(id, wanted)
     with transaction.atomic():
         row = _lock_client(id)
@@ -74,7 +88,11 @@ def update_client(id: str, wanted: ClientSettings, by: str, reason: str = "") ->
 
 
 def set_disabled(id: str, is_disabled: bool, by: str, reason: str = "") -> Client:
-    """Let nobody use a client any more, or again. Raises NotFound."""
+    """Disable or enable a client.
+
+    Raises:
+        NotFound: when there is no such client.
+    """
     with transaction.atomic():
         row = _lock_client(id)
         if row.is_disabled != is_disabled:
@@ -85,7 +103,11 @@ def set_disabled(id: str, is_disabled: bool, by: str, reason: str = "") -> Clien
 
 
 def reset_token(id: str, by: str, reason: str = "", token: str = "") -> tuple[Client, str]:
-    """Another access token; the one before is good for nothing from now on. Raises NotFound."""
+    """Replace the access token of a client. The former token becomes invalid.
+
+    Raises:
+        NotFound: when there is no such client.
+    """
     token = token or new_token()
     with transaction.atomic():
         row = _lock_client(id)
@@ -98,7 +120,7 @@ def reset_token(id: str, by: str, reason: str = "", token: str = "") -> tuple[Cl
 
 
 def delete_client(id: str, by: str, reason: str = "") -> None:
-    """Delete a client; one that is not there is no fault."""
+    """Delete a client, if it exists."""
     with transaction.atomic():
         row = Client.objects.filter(pk=id).first()
         if row is not None:
@@ -107,25 +129,33 @@ def delete_client(id: str, by: str, reason: str = "") -> None:
 
 
 def new_token() -> str:
-    """A token that nobody can guess, of the length that Taskcluster's have."""
+    """Return a random access token, as long as those of Taskcluster."""
     return secrets.token_urlsafe(33)
 
 
 def check_scopes(scopes: Sequence[str]) -> None:
-    """Raise Invalid unless these are scopes that may be given."""
+    """Check that scopes can be assigned.
+
+    Raises:
+        Invalid: when a scope is invalid.
+    """
     for scope in scopes:
         if not SCOPE_PATTERN.match(scope):
-            raise Invalid("A scope has printable ASCII characters only.")
+            raise Invalid(f"A scope must have printable ASCII characters only (got {scope[:300]!r}).")
         if scope.endswith("**"):
-            raise Invalid(f"The scope {scope[:300]} ends in two stars.")
+            raise Invalid(f"The scope {scope[:300]} must not end in two stars.")
 
 
 def check_client(id: str, wanted: ClientSettings) -> None:
-    """Raise Invalid unless there may be such a client."""
+    """Check the id and the settings of a client.
+
+    Raises:
+        Invalid: when one of them is invalid.
+    """
     if not CLIENT_ID_PATTERN.fullmatch(id) or len(id) > LONGEST_ID or id == known_clients.ISSUER_CLIENT_ID:
-        raise Invalid(f"A client id has letters, digits and !@/:.+|_- only, and at most {LONGEST_ID} of them.")
+        raise Invalid(f"A client id must have 1 to {LONGEST_ID} letters, digits or !@/:.+|_- (got {id[:300]!r}).")
     if len(wanted.description) > LONGEST_DESCRIPTION or "\0" in wanted.description:
-        raise Invalid(f"A description has at most {LONGEST_DESCRIPTION} characters, and no NUL.")
+        raise Invalid(f"A description must have at most {LONGEST_DESCRIPTION} characters and no NUL.")
     check_scopes(wanted.scopes)
 
 

@@ -1,4 +1,4 @@
-"""Granting and taking back, one access to one target for one subject at a time."""
+"""Commands that grant and revoke accesses of a subject to a target."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,14 +15,14 @@ from .subjects import Subject
 
 
 def grant(subject: Subject, target_type: str, target_id: str, accesses: Iterable[str], to: str, by: str) -> None:
-    """Give accesses to a target; what is given already stays. `to`: the subject as the audit names it."""
+    """Grant accesses to a target. Existing grants stay. `to`: the name of the subject in the audit log."""
     with transaction.atomic():
         _insert_grants([subject], target_type, target_id, accesses, by)
         record_access_change("permission", f"{target_type}:{target_id}", "grant", by, to=to, access=sorted(accesses))
 
 
 def revoke(subject: Subject, target_type: str, target_id: str, accesses: Iterable[str], to: str, by: str) -> None:
-    """Take accesses to a target back; what was not given does not matter."""
+    """Revoke accesses to a target. Accesses that are not granted are ignored."""
     with transaction.atomic():
         found = _filter_subject(subject).filter(target_type=target_type, target_id=target_id, access__in=list(accesses))
         found.delete()
@@ -30,7 +30,7 @@ def revoke(subject: Subject, target_type: str, target_id: str, accesses: Iterabl
 
 
 def grant_to_creator(actor: Actor, made: Sequence[tuple[str, str]]) -> None:
-    """What somebody makes is theirs: all accesses for the maker, and what its groups share by default."""
+    """Grant the creator of objects all accesses, and the creator's groups their default accesses."""
     with transaction.atomic():
         shared = _sharing_group_ids(actor.user_id)
         for target_type, name in made:
@@ -49,7 +49,7 @@ def grant_to_creator(actor: Actor, made: Sequence[tuple[str, str]]) -> None:
 
 
 def _sharing_group_ids(user_id: int | None) -> list[tuple[Group, dict]]:
-    """The groups of a user that share what their members make."""
+    """Return the groups of a user that have default accesses to their members' objects."""
     facts = GroupProfile.objects.filter(group__user=user_id).select_related("group")
     return [(each.group, each.default_access) for each in facts if each.default_access]
 
@@ -74,7 +74,7 @@ def _insert_grants(
         ],
         ignore_conflicts=True,
     )
-    # Rows that are written in bulk send no word of themselves.
+    # `bulk_create` sends no signals.
     change_signals.record_access_change()
 
 

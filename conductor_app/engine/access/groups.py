@@ -1,4 +1,4 @@
-"""Commands on groups: who is in them, which roles they have, what their members share."""
+"""Commands on groups: their members, roles and default accesses."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ LONGEST_ID = 150
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """What a client says of a group. `roles`: None leaves them as they are."""
+    """Properties of a group that a client sets. `roles`: None leaves them unchanged."""
 
     description: str
     roles: Sequence[str] | None = None
@@ -26,22 +26,28 @@ class GroupSettings:
     contact: Mapping[str, str] = field(default_factory=dict)
 
 
-def upsert_group(id: str, said: GroupSettings, by: str) -> Group:
-    """A group that is new or as it is told now. Raises Conflict where the name is a role's."""
+def upsert_group(id: str, settings: GroupSettings, by: str) -> Group:
+    """Create or update a group.
+
+    Raises:
+        Invalid: when the id is empty or too long.
+        NotFound: when one of the roles does not exist.
+        Conflict: when a role has the same name.
+    """
     if not id or len(id) > LONGEST_ID:
-        raise Invalid(f"The id of a group has up to {LONGEST_ID} characters.")
+        raise Invalid(f"The id of a group must have 1 to {LONGEST_ID} characters.")
     with transaction.atomic():
         group = list_groups().filter(name=id).first()
         is_new = group is None
         group = group or _new_group(id)
         facts, _ = GroupProfile.objects.get_or_create(group=group)
-        facts.description, facts.default_access = said.description, dict(said.default_access)
-        facts.contact = dict(said.contact)
+        facts.description, facts.default_access = settings.description, dict(settings.default_access)
+        facts.contact = dict(settings.contact)
         facts.save()
-        if said.roles is not None:
-            facts.roles.set([role_group(role) for role in said.roles])
+        if settings.roles is not None:
+            facts.roles.set([role_group(role) for role in settings.roles])
         record_access_change(
-            KIND, id, "create" if is_new else "change", by, roles=said.roles, shares=said.default_access
+            KIND, id, "create" if is_new else "change", by, roles=settings.roles, shares=settings.default_access
         )
     return group
 
@@ -51,25 +57,37 @@ def _new_group(id: str) -> Group:
         with transaction.atomic():
             return Group.objects.create(name=id)
     except IntegrityError:
-        raise Conflict(f"The name {id} is taken: a role is kept under it.") from None
+        raise Conflict(f"The name {id} is taken by a role.") from None
 
 
 def delete_group(id: str, by: str) -> None:
-    """Delete a group; its members lose what they had by it. Raises NotFound."""
+    """Delete a group. Its members lose the accesses that they had through it.
+
+    Raises:
+        NotFound: when there is no such group.
+    """
     with transaction.atomic():
         find_group(id).delete()
         record_access_change(KIND, id, "delete", by)
 
 
 def add_users(id: str, user_ids: Sequence[str], by: str) -> None:
-    """Let users into a group, all or none. Raises NotFound."""
+    """Add users to a group, all or none.
+
+    Raises:
+        NotFound: when there is no such group, or one of the users does not exist.
+    """
     with transaction.atomic():
         find_group(id).user_set.add(*(find_user(each) for each in user_ids))
         record_access_change(KIND, id, "add users", by, users=list(user_ids))
 
 
 def remove_users(id: str, user_ids: Sequence[str], by: str) -> None:
-    """Take users out of a group; who is not in it does not matter. Raises NotFound."""
+    """Remove users from a group. Users that are not members are ignored.
+
+    Raises:
+        NotFound: when there is no such group, or one of the users does not exist.
+    """
     with transaction.atomic():
         find_group(id).user_set.remove(*(find_user(each) for each in user_ids))
         record_access_change(KIND, id, "remove users", by, users=list(user_ids))

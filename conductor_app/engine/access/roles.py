@@ -1,4 +1,4 @@
-"""Commands on roles that are not every server's: each is a Django group with the permissions that it is made of."""
+"""Commands on custom roles. Each role is a Django group with the role's permissions."""
 
 from collections.abc import Sequence
 
@@ -16,12 +16,17 @@ LONGEST_NAME = 100
 
 
 def create_role(name: str, permissions: Sequence[str], by: str) -> None:
-    """A new role. Raises Conflict where it exists, Invalid for permissions that do not."""
+    """Create a role.
+
+    Raises:
+        Invalid: when the name is invalid, or one of the permissions does not exist.
+        Conflict: when the role exists.
+    """
     if not name or len(name) > LONGEST_NAME:
-        raise Invalid(f"The name of a role has up to {LONGEST_NAME} characters.")
+        raise Invalid(f"The name of a role must have 1 to {LONGEST_NAME} characters.")
     wanted = _find_permissions(permissions)
     if name in SYSTEM_ROLES:
-        raise Conflict(f"The role {name} exists already.")
+        raise Conflict(f"The role {name} already exists.")
     try:
         with transaction.atomic():
             group = Group.objects.create(name=f"Role {name}")
@@ -29,18 +34,29 @@ def create_role(name: str, permissions: Sequence[str], by: str) -> None:
             group.permissions.set(wanted)
             record_access_change(KIND, name, "create", by, permissions=sorted(permissions))
     except IntegrityError:
-        raise Conflict(f"The role {name} exists already.") from None
+        raise Conflict(f"The role {name} already exists.") from None
 
 
 def update_role(name: str, permissions: Sequence[str], by: str) -> None:
-    """Make a role of other permissions. Raises NotFound, Invalid, and Forbidden for every server's roles."""
+    """Replace the permissions of a role.
+
+    Raises:
+        Invalid: when one of the permissions does not exist.
+        NotFound: when there is no such role.
+        Forbidden: when the role is built in.
+    """
     with transaction.atomic():
         _find_custom_role(name).permissions.set(_find_permissions(permissions))
         record_access_change(KIND, name, "change", by, permissions=sorted(permissions))
 
 
 def delete_role(name: str, by: str) -> None:
-    """Delete a role; whoever had it has it no more. Raises NotFound, and Forbidden for every server's roles."""
+    """Delete a role.
+
+    Raises:
+        NotFound: when there is no such role.
+        Forbidden: when the role is built in.
+    """
     with transaction.atomic():
         _find_custom_role(name).delete()
         record_access_change(KIND, name, "delete", by)
@@ -48,7 +64,7 @@ def delete_role(name: str, by: str) -> None:
 
 def _find_custom_role(name: str) -> Group:
     if name in SYSTEM_ROLES:
-        raise Forbidden(f"The role {name} is every server's and stays as it is.", code="FORBIDDEN")
+        raise Forbidden(f"The role {name} is built in and cannot be changed.", code="FORBIDDEN")
     found = Group.objects.filter(facts__role=name).first()
     if found is None:
         raise NotFound(f"There is no role {name}.")
@@ -56,9 +72,9 @@ def _find_custom_role(name: str) -> Group:
 
 
 def _find_permissions(names: Sequence[str]) -> list[Permission]:
-    """Django's rows of these permissions; raises Invalid."""
+    """Return the Django permissions of these names."""
     if unknown := sorted(set(names) - RIGHT_BY_NAME.keys()):
-        raise Invalid(f"There are no permissions {', '.join(unknown)[:300]}; there are {', '.join(RIGHT_BY_NAME)}.")
+        raise Invalid(f"Unknown permissions: {', '.join(unknown)[:300]}. Use one of: {', '.join(RIGHT_BY_NAME)}.")
     wanted = Q(pk__in=())
     for app, codename in (PERMISSION_BY_RIGHT[RIGHT_BY_NAME[name]].split(".") for name in names):
         wanted |= Q(content_type__app_label=app, codename=codename)

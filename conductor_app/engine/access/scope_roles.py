@@ -1,4 +1,4 @@
-"""Commands on the roles of scopes."""
+"""Commands on Taskcluster roles, which are sets of scopes."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,11 @@ KIND = "scope_role"
 
 
 def find_role(id: str) -> ScopeRole:
-    """The role with this id; raises NotFound."""
+    """Return a role by id.
+
+    Raises:
+        NotFound: when there is no such role.
+    """
     found = ScopeRole.objects.filter(pk=id).first()
     if found is None:
         raise NotFound(f"There is no role {id}.")
@@ -25,14 +29,19 @@ def find_role(id: str) -> ScopeRole:
 
 
 def create_role(id: str, scopes: Sequence[str], description: str, by: str, reason: str = "") -> ScopeRole:
-    """A new role. Raises Invalid, and Conflict if there is one with this id that is otherwise."""
+    """Create a role. An existing role with the same scopes and description is returned.
+
+    Raises:
+        Invalid: when the id, a scope or the description is invalid.
+        Conflict: when a different role has this id.
+    """
     with transaction.atomic():
         _lock_access_revision()
         check_role(id, scopes, description)
         found = ScopeRole.objects.filter(pk=id).first()
         if found is not None:
             if (found.scopes, found.description) != (sorted(set(scopes)), description):
-                raise Conflict(f"There is a role {id} already.")
+                raise Conflict(f"The role {id} already exists.")
             return found
         now = clock.now()
         row = ScopeRole(id=id, created_at=now, created_by=by[:255])
@@ -42,7 +51,12 @@ def create_role(id: str, scopes: Sequence[str], description: str, by: str, reaso
 
 
 def update_role(id: str, scopes: Sequence[str], description: str, by: str, reason: str = "") -> ScopeRole:
-    """Let a role have other scopes. Raises Invalid and NotFound."""
+    """Replace the scopes and the description of a role.
+
+    Raises:
+        Invalid: when a scope or the description is invalid.
+        NotFound: when there is no such role.
+    """
     with transaction.atomic():
         _lock_access_revision()
         check_role(id, scopes, description)
@@ -53,31 +67,35 @@ def update_role(id: str, scopes: Sequence[str], description: str, by: str, reaso
 
 
 def delete_role(id: str, by: str, reason: str = "") -> None:
-    """Delete a role; one that is not there is no fault."""
+    """Delete a role, if it exists."""
     with transaction.atomic():
         if ScopeRole.objects.filter(pk=id).delete()[0]:
             record_access_change(KIND, id, "delete", by, reason)
 
 
 def _lock_access_revision() -> None:
-    """Writing down that access changes is the lock: two roles written at once could assume one another."""
+    """Serialize changes of roles by a write: two roles saved at the same time could assume each other."""
     change_signals.record_access_change()
 
 
 def check_role(id: str, scopes: Sequence[str], description: str) -> None:
-    """Raise Invalid unless there may be such a role."""
+    """Check the id, the scopes and the description of a role.
+
+    Raises:
+        Invalid: when one of them is invalid, or the role would assume itself.
+    """
     if not id or not SCOPE_PATTERN.match(id) or len(id) > MAX_ID_LENGTH:
-        raise Invalid(f"A role id has printable ASCII characters only, and at most {MAX_ID_LENGTH} of them.")
+        raise Invalid(f"A role id must have 1 to {MAX_ID_LENGTH} printable ASCII characters (got {id[:300]!r}).")
     if len(description) > LONGEST_DESCRIPTION or "\0" in description:
-        raise Invalid(f"A description has at most {LONGEST_DESCRIPTION} characters, and no NUL.")
+        raise Invalid(f"A description must have at most {LONGEST_DESCRIPTION} characters and no NUL.")
     check_scopes(scopes)
     roles = dict(ScopeRole.objects.values_list("id", "scopes")) | {id: list(scopes)}
     if assumes_itself(id, roles):
-        raise Invalid(f"The role {id} would assume itself, at once or by way of others.")
+        raise Invalid(f"The role {id} would assume itself, directly or through other roles.")
 
 
 def expand_role_scopes(id: str, scopes: Sequence[str]) -> list[str]:
-    """The scopes that a role gives to whoever assumes it, whatever its star stands for."""
+    """Return the scopes that a role grants at most: a star in the id of the role can stand for anything."""
     return [fill_in_star(scope, ALL_SCOPES) if id.endswith(ALL_SCOPES) else scope for scope in scopes]
 
 

@@ -1,4 +1,4 @@
-"""Who is given something: a user, a group or a role, found by the names that clients have for them."""
+"""Subjects of grants: users, groups and roles, found by the ids that clients use."""
 
 from dataclasses import dataclass
 
@@ -14,25 +14,34 @@ USER, GROUP, ROLE = "USER", "GROUP", "ROLE"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A row of Django's: exactly one of the two."""
+    """The id of a Django user or of a Django group; exactly one is set."""
 
     user_id: int | None = None
     group_id: int | None = None
 
 
 def find_subject(kind: str, id: str) -> Subject:
-    """The subject with this id; raises NotFound, and Invalid for a kind that nothing can be granted to."""
+    """Return a subject by kind and id.
+
+    Raises:
+        NotFound: when there is no such subject.
+        Invalid: when the kind is unknown.
+    """
     if kind == USER:
         return Subject(user_id=find_user(id).pk)
     if kind == GROUP:
         return Subject(group_id=find_group(id).pk)
     if kind == ROLE:
         return Subject(group_id=role_group(id).pk)
-    raise Invalid(f"A subject is a USER, a GROUP or a ROLE; it is '{kind[:100]}'.")
+    raise Invalid(f"A subject must be a USER, a GROUP or a ROLE (got '{kind[:100]}').")
 
 
 def find_user(id: str):
-    """The user with this name, or the user of the application with this id; raises NotFound."""
+    """Return the user with this name, or the user of the application with this id.
+
+    Raises:
+        NotFound: when there is neither.
+    """
     users = get_user_model().objects
     found = users.filter(username=id).first() or users.filter(username=f"{APPLICATION_USER_PREFIX}{id}").first()
     if found is None:
@@ -41,7 +50,11 @@ def find_user(id: str):
 
 
 def find_group(id: str) -> Group:
-    """The group with this name, which is no role; raises NotFound."""
+    """Return the group with this name. Roles are not groups.
+
+    Raises:
+        NotFound: when there is no such group.
+    """
     found = list_groups().filter(name=id).first()
     if found is None:
         raise NotFound(f"There is no group {id}.")
@@ -49,5 +62,5 @@ def find_group(id: str) -> Group:
 
 
 def list_groups():
-    """All groups that are no roles, those made on Django's own pages too."""
+    """Return all groups that are not roles, including those created in Django's admin."""
     return Group.objects.filter(facts__role=None)

@@ -1,4 +1,4 @@
-"""Commands on users: people and programs whom clients know by an id, and Django by a name."""
+"""Commands on users. The id that clients use is Django's `username`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ LONGEST_ID = 150
 
 @dataclass(frozen=True, slots=True)
 class UserSettings:
-    """What a client says of a user. None: it says nothing of it, and what there is stays."""
+    """Properties of a user that a client sets. None leaves a property unchanged."""
 
     name: str
     roles: Sequence[str] | None = None
@@ -29,10 +29,16 @@ class UserSettings:
 
 
 def upsert_user(id: str, facts: UserSettings, by: str) -> User:
-    """A user who is new or as it is told now. Nobody can log in with it until it is given a password on the pages."""
+    """Create or update a user. A new user cannot log in until an operator sets a password.
+
+    Raises:
+        Invalid: when the id is invalid.
+        NotFound: when one of the roles or groups does not exist.
+        Conflict: when a concurrent request creates the same user.
+    """
     if not id or len(id) > LONGEST_ID or id.startswith(APPLICATION_USER_PREFIX):
         raise Invalid(
-            f"The id of a user has up to {LONGEST_ID} characters and does not begin with '{APPLICATION_USER_PREFIX}'."
+            f"The id of a user must have 1 to {LONGEST_ID} characters and not begin with '{APPLICATION_USER_PREFIX}'."
         )
     with transaction.atomic():
         user = get_user_model().objects.select_for_update().filter(username=id).first()
@@ -43,9 +49,9 @@ def upsert_user(id: str, facts: UserSettings, by: str) -> User:
         user.save()
         _assign_memberships(user, facts)
         UserProfile.objects.update_or_create(user=user, defaults={"contact": facts.contact})
-        said = {"name": facts.name, "roles": facts.roles, "groups": facts.groups}
+        audited = {"name": facts.name, "roles": facts.roles, "groups": facts.groups}
         record_access_change(
-            KIND, id, "create" if is_new else "change", by, **{key: value for key, value in said.items() if value}
+            KIND, id, "create" if is_new else "change", by, **{key: value for key, value in audited.items() if value}
         )
     return user
 
@@ -57,12 +63,12 @@ def _new_user(id: str) -> User:
         with transaction.atomic():
             user.save()
     except IntegrityError:
-        raise Conflict(f"Somebody else is creating the user {id}.") from None
+        raise Conflict(f"The user {id} was created by a concurrent request.") from None
     return user
 
 
 def _assign_memberships(user: User, facts: UserSettings) -> None:
-    """Make the user's roles and groups those that are named."""
+    """Replace the roles and groups of a user by the given ones."""
     if facts.roles is not None:
         _replace_memberships(user, Group.objects.exclude(facts__role=None), [role_group(role) for role in facts.roles])
     if facts.groups is not None:
@@ -78,14 +84,19 @@ def _replace_memberships(user: User, among, wanted: list[Group]) -> None:
 
 
 def delete_user(id: str, by: str) -> None:
-    """Delete a user and what was granted to it. Raises NotFound, and Conflict for whom only the pages may delete."""
+    """Delete a user with the user's grants.
+
+    Raises:
+        NotFound: when there is no such user.
+        Conflict: when the user is a superuser or belongs to an application.
+    """
     with transaction.atomic():
         found = get_user_model().objects.filter(username=id).first()
         if found is None:
             raise NotFound(f"There is no user {id}.")
         if found.is_superuser:
-            raise Conflict(f"{id} is a superuser; the operators' pages are where to delete one.")
+            raise Conflict(f"{id} is a superuser. Delete superusers on the admin pages.")
         if id.startswith(APPLICATION_USER_PREFIX):
-            raise Conflict(f"{id} is the user of an application and goes with it.")
+            raise Conflict(f"{id} is the user of an application. Delete the application instead.")
         found.delete()
         record_access_change(KIND, id, "delete", by)

@@ -1,4 +1,4 @@
-"""The content of artifacts: it comes and goes piece by piece, and is kept where large payloads are."""
+"""Content of artifacts: uploaded and downloaded in chunks, and stored in blob storage."""
 
 from collections.abc import Iterator
 
@@ -14,13 +14,18 @@ from .entries import content_deleted_at, find
 
 
 def store_content(task_id: str, number: int, name: str, content: File, encoding: str = "") -> Artifact:
-    """Keep what has come as the content of an artifact; what came before is let go of. Raises NotFound and Busy."""
+    """Store the content of an artifact. It replaces earlier content.
+
+    Raises:
+        NotFound: when there is no such artifact.
+        Busy: when the storage cannot be reached.
+    """
     row = find(task_id, number, name)
     path = keep_content("artifacts", content, content_deleted_at(row))
     with transaction.atomic():
         row = Artifact.objects.select_for_update().filter(pk=row.pk).first()
         if row is None:
-            raise NotFound(f"Artifact {name} of task {task_id} has been deleted meanwhile.")
+            raise NotFound(f"Artifact {name} of task {task_id} was deleted during the upload.")
         release_content(row.path)
         row.path, row.size, row.content_encoding = path, content.size, encoding
         row.save(update_fields=["path", "size", "content_encoding"])
@@ -28,14 +33,23 @@ def store_content(task_id: str, number: int, name: str, content: File, encoding:
 
 
 def find_present(task_id: str, number: int, name: str) -> Artifact:
-    """An artifact whose content is here; raises NotFound."""
+    """Return an artifact whose content is stored on this server.
+
+    Raises:
+        NotFound: when there is no such artifact, or it has no content.
+    """
     row = find(task_id, number, name)
     if not row.path:
-        raise NotFound(f"The content of artifact {name} has not come.")
+        raise NotFound(f"Artifact {name} has no content yet.")
     return row
 
 
 def stream_content(row: Artifact, part: range | None = None) -> Iterator[bytes]:
-    """Its content, or a part of that, piece by piece; raises NotFound and Busy."""
+    """Return the content of an artifact, or a range of it, in chunks.
+
+    Raises:
+        PayloadMissing: when the file is missing in the storage.
+        Busy: when the storage cannot be reached.
+    """
     with storage_errors(row.path):
         return blob_storage.stream_payload(row.path, part)

@@ -1,4 +1,4 @@
-"""An artifact is created, finished, forgotten."""
+"""Commands on the entries of artifacts: create, finish and expire."""
 
 from functools import partial
 from typing import Any
@@ -22,9 +22,14 @@ from .objects import new_upload
 
 
 def create(task_id: str, number: int, name: str, new: ArtifactValue) -> Row:
-    """An artifact, new or once more. Raises Invalid and Conflict."""
+    """Create an artifact. A repeated request updates it.
+
+    Raises:
+        Invalid: when the task does not exist, or a value is invalid.
+        Conflict: when the attempt or the existing artifact does not allow it.
+    """
     if new.kind in (S3, OBJECT) and not blob_storage.is_storage_configured():
-        raise Invalid("This server has no place for artifacts: PAYLOAD_STORAGE is not set.")
+        raise Invalid("This server stores no artifacts: PAYLOAD_STORAGE is not set.")
     with transaction.atomic():
         standalone, now = _lock_task(task_id), clock.now()
         core.require_writable_attempt(standalone, number, new.expires_at, now)
@@ -45,7 +50,7 @@ def _lock_task(task_id: str) -> StandaloneTask:
     try:
         return standalone_tasks.load_for_update(task_id)
     except NotFound as missing:
-        # Whoever brings an artifact of a task should know the task: that is no address that leads nowhere.
+        # Invalid instead of NotFound: the URL exists, its task id is wrong.
         raise Invalid(missing.message) from None
 
 
@@ -59,12 +64,16 @@ def _save_artifact(row: Row, new: ArtifactValue) -> None:
 
 
 def to_artifact(row: Row) -> ArtifactValue:
-    """The artifact that a row keeps."""
+    """Return the artifact of a row."""
     return ArtifactValue(row.kind, row.content_type, row.expires_at, row.details, row.content_length)
 
 
 def find(task_id: str, number: int, name: str) -> Row:
-    """The artifact, present or not; raises NotFound."""
+    """Return an artifact, with or without content.
+
+    Raises:
+        NotFound: when there is no such artifact.
+    """
     row = Row.objects.of(task_id, number).filter(name=name).first()
     if row is None:
         raise NotFound(f"Run {number} of task {task_id} has no artifact {name}.")
@@ -72,22 +81,27 @@ def find(task_id: str, number: int, name: str) -> Row:
 
 
 def finish(task_id: str, number: int, name: str, upload_id: str) -> None:
-    """The content of an object has come: from now on it is there. Raises NotFound and Invalid."""
+    """Complete the upload of an object artifact.
+
+    Raises:
+        NotFound: when there is no such artifact.
+        Invalid: when it is not an object, has another upload id, or has no content.
+    """
     with transaction.atomic():
         row = find(task_id, number, name)
         if row.kind != OBJECT:
-            raise Invalid(f"Artifact {name} is of the type {row.kind}: there is nothing to finish.")
+            raise Invalid(f"Artifact {name} has the storage type {row.kind}; only objects can be finished.")
         if row.details.get("uploadId") != upload_id:
-            raise Invalid("The uploadId is not that of the artifact.")
+            raise Invalid("The uploadId does not match the artifact.")
         if not row.details.get("isFinished"):
-            raise Invalid(f"The content of artifact {name} has not come yet.")
+            raise Invalid(f"The upload of artifact {name} is not finished.")
         row.is_present = True
         row.save(update_fields=["is_present"])
         publish_artifact_message(standalone_tasks.load_for_update(task_id), row, clock.now())
 
 
 def publish_artifact_message(standalone: StandaloneTask, row: Row, now: int) -> None:
-    """Who listens is told of an artifact."""
+    """Save the Pulse message about a new artifact."""
     effect = PublishMessage(ARTIFACT_CREATED, row.number, {"artifact": artifact_document(row)})
     writes = StatementBatch()
     standalone_tasks.insert_pulse_messages(
@@ -99,19 +113,19 @@ def publish_artifact_message(standalone: StandaloneTask, row: Row, now: int) -> 
 
 
 def artifact_document(row: Row) -> dict[str, Any]:
-    """An artifact as its listeners and clients are told of it."""
-    said = {} if row.content_length is None else {"contentLength": row.content_length}
+    """Return an artifact as clients and Pulse messages show it."""
+    length = {} if row.content_length is None else {"contentLength": row.content_length}
     facts = {"storageType": row.kind, "name": row.name, "expires": format_timestamp(row.expires_at)}
-    return {**facts, "contentType": row.content_type, **said}
+    return {**facts, "contentType": row.content_type, **length}
 
 
 def content_deleted_at(row: Row) -> int:
-    """When the content of an artifact is deleted: with its task, if that expires with it."""
+    """Return the time at which the content of an artifact is deleted: with its task, if both expire together."""
     return row.expires_at + conf.taskcluster_expiration_delay * 1000
 
 
 def expire(limit: int) -> int:
-    """Delete the artifacts that have expired, and the content that is nobody's; how many."""
+    """Delete expired artifacts and unused content, in batches of `limit`. Returns the number of artifacts."""
     expired, count = limit, 0
     while expired == limit:
         before = clock.now() - conf.taskcluster_expiration_delay * 1000

@@ -1,4 +1,4 @@
-"""The end of an artifact that is text, a page at a time, for people who read it."""
+"""Pages of text artifacts, from the end, for the admin pages."""
 
 import zlib
 from collections.abc import Iterable, Iterator
@@ -13,15 +13,15 @@ from .entries import find
 
 PAGE = 64 * 1024
 MOST_UNPACKED = 32 * 1024 * 1024
-"""What is packed is unpacked up to here: the rest of such a log is for those who download it."""
+"""The limit up to which compressed logs are decompressed. Users must download the others to see their ends."""
 MOST_LINKS = 5
 GZIP = 31
-"""What zlib is told to read the frame that the tool of this name writes."""
+"""The `wbits` of zlib for the gzip format."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextPage:
-    """Some bytes of a text, and where they stand in it. `is_cut`: there is more than was unpacked."""
+    """A part of a text with its position in bytes. `is_cut`: the text continues after the decompressed part."""
 
     content: bytes
     begin: int
@@ -31,21 +31,31 @@ class TextPage:
 
 
 def resolve_link(task_id: str, number: int, name: str) -> Artifact:
-    """The artifact that a name stands for, behind its links. Raises NotFound."""
+    """Return the artifact of a name, following links.
+
+    Raises:
+        NotFound: when there is no such artifact, or there are too many links.
+    """
     for _ in range(MOST_LINKS):
         row = find(task_id, number, name)
         if row.kind != LINK:
             return row
         name = row.details["artifact"]
-    raise NotFound(f"The links from artifact {name} lead nowhere.")
+    raise NotFound(f"The links of artifact {name} do not lead to an artifact.")
 
 
 def read_page(row: Artifact, until: int | None = None) -> TextPage:
-    """The last page of what is kept here, or the one that ends at a place. Raises NotFound, Invalid and Busy."""
+    """Return the last page of an artifact's content, or the page that ends at the byte `until`.
+
+    Raises:
+        NotFound: when the content is not stored on this server.
+        Invalid: when the content has an unknown encoding, or is corrupt.
+        Busy: when the storage cannot be reached.
+    """
     if not row.path:
-        raise NotFound(f"The content of artifact {row.name} is not kept here.")
+        raise NotFound(f"The content of artifact {row.name} is not stored on this server.")
     if row.content_encoding not in ("", "identity", "gzip"):
-        raise Invalid(f"Artifact {row.name} is encoded as {row.content_encoding}, which is not read here.")
+        raise Invalid(f"Artifact {row.name} has the encoding {row.content_encoding}, which cannot be shown.")
     with storage_errors(row.path):
         return _read_compressed_page(row, until) if row.content_encoding == "gzip" else _read_plain_page(row, until)
 
@@ -57,32 +67,32 @@ def _read_plain_page(row: Artifact, until: int | None) -> TextPage:
 
 
 def _read_compressed_page(row: Artifact, until: int | None) -> TextPage:
-    """Unpacked from its beginning, of which only one page is kept."""
-    kept, total = bytearray(), 0
+    """Decompress the content from its start, keeping only one page in memory."""
+    tail, total = bytearray(), 0
     stop = MOST_UNPACKED if until is None else min(until, MOST_UNPACKED)
     try:
         for some in _decompress(blob_storage.stream_payload(row.path)):
             some = some[: stop - total]
             total += len(some)
-            kept += some
-            del kept[:-PAGE]
+            tail += some
+            del tail[:-PAGE]
             if total >= stop:
                 break
     except zlib.error as broken:
-        raise Invalid(f"Artifact {row.name} is not packed as it says.") from broken
+        raise Invalid(f"Artifact {row.name} is not valid gzip data.") from broken
     is_cut = until is None and total >= MOST_UNPACKED
-    return _text_page(bytes(kept), total, total, is_cut)
+    return _text_page(bytes(tail), total, total, is_cut)
 
 
 def _text_page(content: bytes, end: int, total: int, is_cut: bool = False) -> TextPage:
-    """It begins with a whole line, if it holds one: the rest of the first one is on the page before."""
+    """Return a page that starts with a complete line, if it has one. The previous page has the rest of a cut line."""
     if len(content) < end:
         content = content.partition(b"\n")[2] or content
     return TextPage(content, end - len(content), end, total, is_cut)
 
 
 def _decompress(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Piece by piece, none larger than a page, however tightly it is packed; what was packed in parts is one text."""
+    """Yield the decompressed content in chunks of at most PAGE bytes. Concatenated gzip members are one text."""
     unpacker = zlib.decompressobj(wbits=GZIP)
     for chunk in chunks:
         while chunk:

@@ -1,4 +1,4 @@
-"""Artifacts of the type object: their content comes by the Object service, which knows their hashes."""
+"""Artifacts of the type object, whose content is uploaded through the Object service with its hashes."""
 
 import base64
 from collections.abc import Mapping
@@ -12,17 +12,21 @@ from ...models import Artifact
 
 Hashes = Mapping[str, str]
 Key = tuple[str, int, str]
-"""Task, number of the attempt, name."""
+"""Task id, number of the attempt, name."""
 
 
 def new_upload(project_id: str) -> dict[str, str]:
-    """What an artifact says of the upload that is to come."""
+    """Return the details of a new object artifact for its upload."""
     upload_id = base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
     return {"uploadId": upload_id, "projectId": project_id}
 
 
 def find_object(key: Key) -> Artifact:
-    """The artifact, if it is an object; raises NotFound."""
+    """Return an object artifact.
+
+    Raises:
+        NotFound: when there is no such artifact, or it is not an object.
+    """
     task_id, number, name = key
     row = Artifact.objects.of(task_id, number).filter(name=name, kind=OBJECT).first()
     if row is None:
@@ -31,38 +35,49 @@ def find_object(key: Key) -> Artifact:
 
 
 def begin_upload(key: Key, upload_id: str, project_id: str, hashes: Hashes) -> Artifact:
-    """The content is about to come. Raises NotFound, and Conflict where another upload has the object."""
+    """Start the upload of an object.
+
+    Raises:
+        NotFound: when there is no such object.
+        Conflict: when the upload is finished, or the upload id, project or hashes do not match.
+    """
     with transaction.atomic():
         row = _lock_object(key, upload_id, project_id)
         if row.details.get("isFinished"):
-            raise Conflict("The upload of this object is finished.")
+            raise Conflict("The upload of this object is already finished.")
         _record_hashes(row, hashes)
     return row
 
 
 def finish_upload(key: Key, upload_id: str, project_id: str, hashes: Hashes) -> None:
-    """All of the content has come; said again, nothing happens. Raises NotFound, Invalid and Conflict."""
+    """Finish the upload of an object. A repeated request changes nothing.
+
+    Raises:
+        NotFound: when there is no such object.
+        Invalid: when the object has no content.
+        Conflict: when the upload id, project or hashes do not match.
+    """
     with transaction.atomic():
         row = _lock_object(key, upload_id, project_id)
         if row.details.get("isFinished"):
             if not hashes.items() <= row.details["hashes"].items():
-                raise Conflict("The upload of this object is finished, with other hashes.")
+                raise Conflict("The upload of this object is already finished with other hashes.")
             return
         if not row.path:
-            raise Invalid("The content of this object has not come.")
+            raise Invalid("The object has no content. Upload it first.")
         _record_hashes(row, hashes, isFinished=True)
 
 
 def _lock_object(key: Key, upload_id: str, project_id: str) -> Artifact:
     row = Artifact.objects.select_for_update().filter(pk=find_object(key).pk).get()
     if (row.details["uploadId"], row.details["projectId"]) != (upload_id, project_id):
-        raise Conflict("Another upload has this object.")
+        raise Conflict("The object belongs to another upload or project.")
     return row
 
 
 def _record_hashes(row: Artifact, hashes: Hashes, **facts: bool) -> None:
     known = row.details.get("hashes", {})
     if any(known.get(name, value) != value for name, value in hashes.items()):
-        raise Conflict("The hashes are not those that were said before.")
+        raise Conflict("The hashes differ from those given before.")
     row.details = {**row.details, "hashes": {**known, **hashes}, **facts}
     row.save(update_fields=["details"])

@@ -1,4 +1,4 @@
-"""Operations on many runs: what people say of them (`commands`), and how the engine works them off (`work`)."""
+"""Bulk operations: the commands of operators (`commands`), and their execution by the engine (`executor`)."""
 
 from .commands import BulkRequest, approve, needs_approval, pause, resume, retry_refused, start, stop, withdraw
 from .executor import run_due_operations, run_operations_until

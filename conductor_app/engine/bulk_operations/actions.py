@@ -1,4 +1,4 @@
-"""What an operation does to each of its runs: an operation of the engine, or labels put on and taken off."""
+"""The action that a bulk operation applies to each run: an engine operation, or a change of labels."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,13 +11,13 @@ from .. import labels
 from ..operations import Operation, apply_operation
 
 Deed = Callable[[str, Callable[[], None]], None]
-"""It is told the run, and what is noted in the same transaction."""
+"""Applies the action to a run id, and calls the second argument in the same transaction."""
 OPTIONS = ("latest", "resume_children", "with_failure")
 LABELLING: dict[str, Callable[..., Any]] = {"label": labels.add_labels, "unlabel": labels.remove_labels}
 
 
 def bulk_action_of(row: BulkOperation) -> Deed:
-    """What is asked of each run."""
+    """Return the function that applies the action of an operation to one run."""
     reason = f"{row.reason} (bulk operation {row.pk})".strip()
     if row.action in LABELLING:
         return partial(_change_labels, LABELLING[row.action], row.options.get("labels", ()), row.by, reason)

@@ -1,4 +1,4 @@
-"""How operations on many runs are worked off: gathered in batches, tried on a few, then done at their rate."""
+"""Execution of bulk operations: collect the runs in batches, run the canary, then run the others at the given rate."""
 
 import logging
 import time
@@ -25,38 +25,38 @@ log = logging.getLogger(__name__)
 BATCH = 1_000
 BATCHES_A_PASS = 10
 MOST_A_PASS = 200
-"""Runs that one pass handles, and how long it lasts at most: others have their turn then."""
+"""The maximum number of runs in one pass. With PASS_MS, it lets other operations proceed."""
 PASS_MS = 1_000
 STRIDE_MS = 100
-"""How often a pass is made of an operation that is under way: one for each run would cost as much as the run."""
+"""The minimum interval between two passes of an operation: a pass per run would cost as much as the run."""
 HELD_MS = 60_000
-"""How long an operation is its process's: longer than one pass; a process that died leaves it to the next."""
+"""The period in which an operation belongs to its process: longer than one pass. After it another process continues."""
 WATCHED_MS = 60_000
-"""How long a canary's runs are waited for; those that still go on then have not gone badly."""
+"""The period in which the runs of a canary are watched. Runs that are still open at its end count as successful."""
 LOOKED_EVERY_MS = 1_000
 PUT_OFF_MS = 10_000
-"""After how long an operation is looked at again with which something went wrong that is nobody's answer."""
+"""Delay of an operation after an unexpected exception."""
 OPENING = ("retry", "rerun", "restart")
-"""Actions whose good end shows only when the run ends."""
+"""Actions whose success is known only when the run ends."""
 BAD = ("FAILED", "TIMED_OUT")
 
 
 class ItemNoLongerWaiting(Exception):
-    """The operation was paused or stopped, or the run withdrawn, while it was acted on."""
+    """The operation was paused or stopped, or the run withdrawn, during the action."""
 
 
 def run_due_operations(limit: int = 100) -> int:
-    """Go on with every operation that is due; returns how many were."""
+    """Advance up to `limit` due operations. Returns how many."""
     now = clock.now()
     due = _unclaimed_operations(now).filter(due_at__lte=now).order_by("due_at")
     return handle_each(list(due.values_list("pk", flat=True)[:limit]), _advance_operation)
 
 
 def run_operations_until(end_ms: int, wait_ms: int, is_stopping: Callable[[], bool] = lambda: False) -> int:
-    """Go on with what is due, and with what becomes due until the end, at its moment; returns how often.
+    """Advance operations when they are due, until `end_ms`. Returns the number of passes.
 
-    A rate is kept by looking often: between two beats a slow machine would lose what it needs. It returns where nothing
-    becomes due within `wait_ms`: whoever calls it looks at what is new.
+    It returns earlier if nothing is due within `wait_ms`, so that the caller can look for new operations. Waiting here
+    keeps the rate: between two ticks of the scheduler a slow machine would fall behind.
     """
     handled = run_due_operations()
     while (now := clock.now()) < end_ms and not is_stopping():
@@ -69,7 +69,7 @@ def run_operations_until(end_ms: int, wait_ms: int, is_stopping: Callable[[], bo
 
 
 def _unclaimed_operations(now: int):
-    """The operations that no process has at the moment."""
+    """Return the open operations that no process holds."""
     return BulkOperation.objects.filter(state__in=sorted(BULK.open), held_until__lte=now)
 
 
@@ -89,9 +89,9 @@ def _advance_operation(operation_id: str) -> None:
 
 
 def _collect_runs(row: BulkOperation) -> None:
-    """Note the runs of the selection, so many at a time; it is asked once from its first run to its last."""
+    """Add the runs of the selection as items, in batches by increasing id."""
     for _ in range(BATCHES_A_PASS):
-        # Not by `created_at`: that of a run whose start was asked for ahead is yet to come.
+        # By id and not by `created_at`, which is in the future for a run with a delayed start.
         wanted = selections.selected_runs(row.selection).filter(
             pk__gt=row.cursor, pk__lt=lowest_id_at(row.created_at + 1)
         )
@@ -118,36 +118,34 @@ def _add_items(row: BulkOperation, ids: Sequence[str]) -> None:
 
 
 def _start_execution(row: BulkOperation) -> None:
-    """All are known: try some, or do all."""
+    """Start the canary, or all runs, once all items are collected."""
     now = clock.now()
     event = "finish" if not row.total else "try" if row.canary_size else "work"
     row.state, row.updated_at, row.due_at = BULK.after(row.state, event), now, now
     row.paced_at = now - round(1000 / row.rate)
     if row.state in BULK.final:
-        row.ended_at, row.due_at, row.verdict = now, NEVER, "No run matched any more."
+        row.ended_at, row.due_at, row.verdict = now, NEVER, "No runs match the selection."
 
 
 def _run_canary(row: BulkOperation) -> None:
-    """Do the first few."""
     _run_within_rate(row, min(row.canary_size, row.total) - (row.total - row.left), "watch")
 
 
 def _run_remaining(row: BulkOperation) -> None:
-    """Do what is left."""
     _run_within_rate(row, row.left, "finish")
 
 
 def _run_within_rate(row: BulkOperation, most: int, then: str) -> None:
-    """As many as the rate allows by now; with none left it moves on."""
+    """Handle as many runs as the rate allows now. Move to the next state when none is left."""
     began = clock.now()
-    # What was not used for a while is not made up for.
+    # At most two seconds of unused rate are caught up.
     paced_at = max(row.paced_at, began - 2000)
     allowed = int((began - paced_at) * row.rate / 1000)
-    deed, handled = bulk_action_of(row), 0
+    apply, handled = bulk_action_of(row), 0
     for item_id, run_id in list(_pending_items(row)[: max(min(allowed, most, MOST_A_PASS), 0)]):
         if clock.now() - began >= PASS_MS:
             break
-        if not _process_item(row, item_id, run_id, deed):
+        if not _process_item(row, item_id, run_id, apply):
             return
         handled += 1
     is_over = handled >= most or not _pending_items(row)[:1]
@@ -155,12 +153,12 @@ def _run_within_rate(row: BulkOperation, most: int, then: str) -> None:
 
 
 def _pending_items(row: BulkOperation):
-    """The items that nothing has come of yet, the first one first."""
+    """Return the unhandled items in order."""
     return row.items.filter(outcome=BulkItem.WAITING).order_by("number").values_list("pk", "run_id")
 
 
 def _record_rate_use(seen: BulkOperation, paced_at: int, event: str) -> None:
-    """What of the rate is used up; with an event it moves on."""
+    """Save the used part of the rate, and apply the event to the state of the operation."""
     with transaction.atomic():
         row = lock_operation(seen.pk)
         if row.state != seen.state:
@@ -176,40 +174,40 @@ def _record_rate_use(seen: BulkOperation, paced_at: int, event: str) -> None:
         row.save()
 
 
-def _process_item(row: BulkOperation, item_id: int, run_id: str, deed: Deed) -> bool:
-    """Do it to one run, and write down what came of it; False where the operation was paused or stopped meanwhile."""
+def _process_item(row: BulkOperation, item_id: int, run_id: str, apply: Deed) -> bool:
+    """Apply the action to one run and record the result. Returns False if the operation was paused or stopped."""
     try:
-        _apply_and_record(row, item_id, run_id, deed)
+        _apply_and_record(row, item_id, run_id, apply)
     except ItemNoLongerWaiting:
         return BulkOperation.objects.filter(pk=row.pk, state=row.state).exists()
     return True
 
 
-def _apply_and_record(row: BulkOperation, item_id: int, run_id: str, deed: Deed) -> None:
+def _apply_and_record(row: BulkOperation, item_id: int, run_id: str, apply: Deed) -> None:
     try:
-        deed(run_id, partial(_record_item, row, item_id, BulkItem.DONE))
+        apply(run_id, partial(_record_item, row, item_id, BulkItem.DONE))
     except RequestRefused as refused:
-        _note_standalone(row, item_id, refused.message)
+        _record_refusal(row, item_id, refused.message)
     except ItemNoLongerWaiting:
         raise
     except Exception:
         log.exception("bulk_item_failed", extra={"operation": row.pk, "run_id": run_id})
-        _note_standalone(row, item_id, "It went wrong; the server's log says how.")
+        _record_refusal(row, item_id, "Internal error. See the server log.")
 
 
-def _note_standalone(row: BulkOperation, item_id: int, answer: str) -> None:
+def _record_refusal(row: BulkOperation, item_id: int, answer: str) -> None:
     with transaction.atomic():
         _record_item(row, item_id, BulkItem.REFUSED, answer)
 
 
 def _record_item(row: BulkOperation, item_id: int, outcome: str, answer: str = "") -> None:
-    """Once, in the transaction that did it: it comes to nothing where the operation or the item waits no more."""
+    """Record the result of an item in the transaction of its action. Raising rolls the action back."""
     if not store.record_item(row.pk, row.state, item_id, outcome, answer[:1000], clock.now()):
         raise ItemNoLongerWaiting
 
 
 def _check_canary(row: BulkOperation) -> None:
-    """Look at what became of the first few; go on if enough of them went well, else rest and say so."""
+    """Count the results of the canary. Continue if enough of its runs succeeded, otherwise pause the operation."""
     now = clock.now()
     good, bad, going_on = _count_canary_outcomes(row)
     is_over = not going_on or now >= (row.watched_since or now) + WATCHED_MS
@@ -225,7 +223,7 @@ def _check_canary(row: BulkOperation) -> None:
 
 
 def _count_canary_outcomes(row: BulkOperation) -> tuple[int, int, int]:
-    """How many of the first few went well, went badly, and still go on."""
+    """Return how many runs of the canary succeeded, failed, and are still open."""
     tried = row.items.exclude(outcome__in=(BulkItem.WAITING, BulkItem.WITHDRAWN)).order_by("number")
     outcomes = list(tried.values_list("run_id", "outcome")[: row.canary_size])
     done = [run_id for run_id, outcome in outcomes if outcome == BulkItem.DONE]
@@ -239,7 +237,7 @@ def _count_canary_outcomes(row: BulkOperation) -> tuple[int, int, int]:
 
 def _decide_after_canary(row: BulkOperation, good: int, bad: int) -> None:
     share = round(100 * good / (good + bad)) if good + bad else 100
-    row.verdict = f"{good} of {good + bad} went well: {share} %, and {row.canary_share} % were asked for."
+    row.verdict = f"{good} of {good + bad} runs of the canary succeeded: {share} %; {row.canary_share} % are required."
     row.updated_at = clock.now()
     if share < row.canary_share:
         hold(row, goes_on_as=WORKING)
@@ -254,4 +252,4 @@ STEPS: dict[str, Callable[[BulkOperation], None]] = {
     WATCHING: _check_canary,
     WORKING: _run_remaining,
 }
-"""What is done with an operation in each state."""
+"""The pass of an operation in each state."""

@@ -1,1 +1,1 @@
-"""Files of runs: whole or in parts, by handles that inputs and outputs name."""
+"""Files of runs, uploaded whole or in parts. Inputs and outputs refer to them by handles."""

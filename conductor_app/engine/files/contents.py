@@ -1,4 +1,4 @@
-"""The content of files: it comes whole or in parts, and goes piece by piece."""
+"""Content of files: uploaded whole or in parts, and streamed in chunks."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -21,9 +21,13 @@ MOST_PARTS = 10_000
 
 
 def store_content(run_id: str, file_id: str, content: File, digest: str) -> None:
-    """Keep what has come as the content of a file, in the place of what came before.
+    """Store the content of an unfinished file. It replaces earlier content.
 
-    Raises NotFound, Forbidden, Conflict and Busy.
+    Raises:
+        NotFound: when there is no such file.
+        Forbidden: when the file belongs to another run.
+        Conflict: when the file is uploaded.
+        Busy: when the storage cannot be reached.
     """
     find_unfinished(run_id, file_id)
     path = keep_content("files", content, clock.now() + DAY_MS)
@@ -36,28 +40,53 @@ def store_content(run_id: str, file_id: str, content: File, digest: str) -> None
 
 
 def stream_content(run_id: str, file_id: str) -> tuple[FileHandle, Iterator[bytes]]:
-    """A file and its content, piece by piece. Raises NotFound, Forbidden, Invalid where it has not come, and Busy."""
+    """Return a file and its content in chunks.
+
+    Raises:
+        NotFound: when there is no such file.
+        Forbidden: when the file belongs to an unrelated run.
+        Invalid: when the file is not uploaded yet.
+        Busy: when the storage cannot be reached.
+    """
     row = find_uploaded(run_id, file_id)
     with storage_errors(row.path):
         return row, blob_storage.stream_payload(row.path)
 
 
 def find_uploaded(run_id: str, file_id: str) -> FileHandle:
-    """A file that has come; raises NotFound, Forbidden and Invalid."""
+    """Return an uploaded file.
+
+    Raises:
+        NotFound: when there is no such file.
+        Forbidden: when the file belongs to an unrelated run.
+        Invalid: when the file is not uploaded yet.
+    """
     row = find_handle(run_id, file_id)
     if row.status != UPLOADED:
-        raise Invalid(f"File {file_id} is {row.status}: it has not come yet.")
+        raise Invalid(f"File {file_id} is {row.status}: its upload is not complete.")
     return row
 
 
 def begin_multipart(run_id: str, file_id: str) -> FileHandle:
-    """The file is about to come in parts; those of an earlier beginning are let go of."""
+    """Start a multipart upload of a file. Parts of an earlier multipart upload are discarded.
+
+    Raises:
+        NotFound: when there is no such file.
+        Forbidden: when the file belongs to another run.
+        Conflict: when the file is uploaded.
+    """
     find_unfinished(run_id, file_id)
     return _lock_multipart(file_id, str(uuid4()))
 
 
 def abort_multipart(run_id: str, file_id: str, upload_id: str) -> None:
-    """The file does not come in these parts. Raises NotFound where they were not begun."""
+    """Abort a multipart upload and discard its parts.
+
+    Raises:
+        NotFound: when there is no such file or multipart upload.
+        Forbidden: when the file belongs to another run.
+        Conflict: when the file is uploaded.
+    """
     _require_multipart(find_unfinished(run_id, file_id), upload_id)
     _lock_multipart(file_id, "")
 
@@ -72,14 +101,27 @@ def _lock_multipart(file_id: str, upload_id: str) -> FileHandle:
 
 
 def find_part(run_id: str, file_id: str, upload_id: str, number: int) -> FileHandle:
-    """The file of which this part may come. Raises NotFound, Forbidden, Conflict and Invalid."""
+    """Return the file of a multipart upload, and check that this part can be uploaded.
+
+    Raises:
+        NotFound: when there is no such file or multipart upload.
+        Forbidden: when the file belongs to another run.
+        Conflict: when the file is uploaded.
+        Invalid: when the number is out of range.
+    """
     if not 1 <= number <= MOST_PARTS:
-        raise Invalid(f"Parts are numbered from 1 to {MOST_PARTS}.")
+        raise Invalid(f"The number of a part must be 1 to {MOST_PARTS} (got {number}).")
     return _require_multipart(find_unfinished(run_id, file_id), upload_id)
 
 
 def store_part(run_id: str, file_id: str, upload_id: str, number: int, content: File, digest: str) -> None:
-    """Keep a part, in the place of what came before under its number."""
+    """Store a part of a multipart upload. It replaces an earlier part of the same number.
+
+    Raises:
+        NotFound, Forbidden, Conflict, Invalid: as `find_part`.
+        PayloadTooLarge: when the parts exceed the size limit of files.
+        Busy: when the storage cannot be reached.
+    """
     find_part(run_id, file_id, upload_id, number)
     path = keep_content("files", content, clock.now() + DAY_MS)
     with _release_on_failure(path), transaction.atomic():
@@ -93,11 +135,19 @@ def store_part(run_id: str, file_id: str, upload_id: str, number: int, content: 
 
 
 def complete_multipart(run_id: str, file_id: str, upload_id: str, digests: Sequence[str]) -> FileHandle:
-    """Make one file of the parts, which the digests name in their order. Raises Invalid where they are not those."""
+    """Join the parts of a multipart upload into one file. `digests`: those of the parts, in order.
+
+    Raises:
+        NotFound: when there is no such file or multipart upload.
+        Forbidden: when the file belongs to another run.
+        Conflict: when the file is uploaded.
+        Invalid: when the digests do not match the uploaded parts.
+        Busy: when the storage cannot be reached.
+    """
     row = _require_multipart(find_unfinished(run_id, file_id), upload_id)
     parts = [row.parts[number] for number in sorted(row.parts, key=int)]
     if not parts or [part["digest"] for part in parts] != list(digests):
-        raise Invalid(f"The tags are not those of the {len(parts)} parts that have come.")
+        raise Invalid(f"The tags do not match the {len(parts)} uploaded parts.")
     with _concatenate_parts(part["path"] for part in parts) as (whole, digest):
         path = keep_content("files", whole, clock.now() + DAY_MS)
     with _release_on_failure(path), transaction.atomic():
@@ -110,24 +160,24 @@ def complete_multipart(run_id: str, file_id: str, upload_id: str, digests: Seque
 
 @contextmanager
 def _concatenate_parts(paths: Iterator[str]) -> Iterator[tuple[File, str]]:
-    """One file of several, and its digest; it lies on the disk meanwhile."""
-    with TemporaryFile() as kept:
+    """Join stored files in a temporary file, and yield it with its digest."""
+    with TemporaryFile() as joined:
         digest = hashlib.sha256()
         for path in paths:
             with storage_errors(path):
                 for piece in blob_storage.stream_payload(path):
                     digest.update(piece)
-                    kept.write(piece)
-        size = kept.tell()
-        kept.seek(0)
-        whole = File(kept)
+                    joined.write(piece)
+        size = joined.tell()
+        joined.seek(0)
+        whole = File(joined)
         whole.size = size
         yield whole, digest.hexdigest()
 
 
 @contextmanager
 def _release_on_failure(path: str) -> Iterator[None]:
-    """What was kept for a file that does not want it any more is nobody's."""
+    """Release stored content if the transaction that should refer to it fails."""
     try:
         yield
     except BaseException:
@@ -143,4 +193,4 @@ def _require_multipart(row: FileHandle, upload_id: str) -> FileHandle:
 
 def _refuse_too_large(size: int) -> None:
     if size > conf.file_max_bytes:
-        raise PayloadTooLarge(f"A file may have at most {conf.file_max_bytes} bytes.")
+        raise PayloadTooLarge(f"The file has {size} bytes; the limit is {conf.file_max_bytes} bytes.")

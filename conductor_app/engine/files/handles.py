@@ -1,4 +1,4 @@
-"""A file's handle is made, found, finished, forgotten."""
+"""Handles of files: create, find, finish and delete."""
 
 from uuid import uuid4
 
@@ -16,45 +16,66 @@ DEEPEST_FAMILY = 100
 
 
 def create_handle(run_id: str, attempt_id: str, name: str, content_type: str) -> FileHandle:
-    """A handle for a file that is to come. Raises NotFound, and Invalid where the run has too many."""
+    """Create a handle for a file that is uploaded later.
+
+    Raises:
+        NotFound: when the server has no payload storage, or there is no such run or task.
+        Invalid: when the run has too many files.
+    """
     if not blob_storage.is_storage_configured():
-        raise NotFound("This server keeps no files: PAYLOAD_STORAGE is not set.")
+        raise NotFound("This server stores no files: PAYLOAD_STORAGE is not set.")
     if not _run_exists(run_id):
         raise NotFound(f"No such workflow found by id: {run_id}")
     if attempt_id and not Attempt.objects.filter(pk=attempt_id, run_id=run_id).exists():
         raise NotFound(f"Task not found for taskId: {attempt_id}")
     if FileHandle.objects.filter(run_id=run_id).count() >= MOST_A_RUN:
-        raise Invalid(f"A workflow may have at most {MOST_A_RUN} files.")
+        raise Invalid(f"A workflow can have at most {MOST_A_RUN} files.")
     now = clock.now()
     facts = {"name": name, "content_type": content_type, "created_at": now, "updated_at": now}
     return FileHandle.objects.create(id=str(uuid4()), run_id=run_id, attempt_id=attempt_id, **facts)
 
 
 def find_handle(run_id: str, file_id: str) -> FileHandle:
-    """A file that this run or one of its family has; raises NotFound and Forbidden."""
+    """Return a file of this run, or of a run with the same root run.
+
+    Raises:
+        NotFound: when there is no such file.
+        Forbidden: when the file belongs to an unrelated run.
+    """
     row = _find_row(file_id)
     if row.run_id != run_id and not (_run_exists(run_id) and _root_run_id(row.run_id) == _root_run_id(run_id)):
-        raise Forbidden(f"Workflow {run_id} is not of the family of the file's.")
+        raise Forbidden(f"The file belongs to a workflow that is unrelated to {run_id}.")
     return row
 
 
 def find_unfinished(run_id: str, file_id: str) -> FileHandle:
-    """A file of this very run that is still to come; raises NotFound, Forbidden and Conflict."""
+    """Return a file of this run whose upload is not complete.
+
+    Raises:
+        NotFound: when there is no such file.
+        Forbidden: when the file belongs to another run.
+        Conflict: when the file is uploaded.
+    """
     row = _find_row(file_id)
     if row.run_id != run_id:
-        raise Forbidden(f"The file belongs to another workflow than {run_id}.")
+        raise Forbidden(f"The file does not belong to workflow {run_id}.")
     if row.status != UPLOADING:
-        raise Conflict(f"File {file_id} is {row.status}: it cannot be sent any more.")
+        raise Conflict(f"File {file_id} is {row.status}: its content cannot be changed.")
     return row
 
 
 def lock_unfinished(file_id: str) -> FileHandle:
-    """The same, held in a transaction; raises NotFound and Conflict."""
+    """Lock a file whose upload is not complete, until the transaction ends.
+
+    Raises:
+        NotFound: when the file was deleted with its run.
+        Conflict: when the file is uploaded.
+    """
     row = FileHandle.objects.select_for_update().filter(pk=file_id).first()
     if row is None:
-        raise NotFound(f"File {file_id} has been removed with its workflow.")
+        raise NotFound(f"File {file_id} was removed with its workflow.")
     if row.status != UPLOADING:
-        raise Conflict(f"File {file_id} is {row.status}: it cannot be sent any more.")
+        raise Conflict(f"File {file_id} is {row.status}: its content cannot be changed.")
     return row
 
 
@@ -66,12 +87,12 @@ def _find_row(file_id: str) -> FileHandle:
 
 
 def _run_exists(run_id: str) -> bool:
-    """Of a run that is gone nobody has asked who may see it."""
+    # For a deleted run, the caller's permission cannot have been checked.
     return Run.objects.filter(pk=run_id).exists()
 
 
 def _root_run_id(run_id: str) -> str:
-    """The run at the top of the family of this one."""
+    """Return the topmost ancestor of a run."""
     for _ in range(DEEPEST_FAMILY):
         parent = Run.objects.filter(pk=run_id).values_list("parent_id", flat=True).first()
         if not parent:
@@ -81,18 +102,25 @@ def _root_run_id(run_id: str) -> str:
 
 
 def finish_upload(run_id: str, file_id: str) -> FileHandle:
-    """All of the file has come: from now on it is there. Raises NotFound, Forbidden, Conflict and Invalid."""
+    """Complete the upload of a file.
+
+    Raises:
+        NotFound: when there is no such file.
+        Forbidden: when the file belongs to another run.
+        Conflict: when the file is uploaded.
+        Invalid: when the file has no content.
+    """
     find_unfinished(run_id, file_id)
     with transaction.atomic():
         row = lock_unfinished(file_id)
         if not row.path:
-            raise Invalid(f"The content of file {file_id} has not come.")
+            raise Invalid(f"File {file_id} has no content. Upload it first.")
         finish_locked(row)
     return row
 
 
 def finish_locked(row: FileHandle) -> None:
-    """The file is there: its content goes when its run does."""
+    """Mark a locked file as uploaded. Its content is deleted with its run."""
     row.status, row.updated_at, parts = UPLOADED, clock.now(), row.parts
     row.upload_id, row.parts = "", {}
     row.save()
@@ -102,11 +130,11 @@ def finish_locked(row: FileHandle) -> None:
 
 
 def delete_files_of_run(run_id: str) -> None:
-    """The run is removed: so are its files. Their contents go as all do that no run uses."""
+    """Delete the files of a run. A sweep deletes their contents."""
     FileHandle.objects.filter(run_id=run_id).delete()
 
 
 def delete_unfinished(limit: int) -> int:
-    """Forget the files that nobody has gone on sending for a day; how many."""
+    """Delete up to `limit` files whose upload was not completed within a day. Returns how many rows were deleted."""
     old = FileHandle.objects.filter(status=UPLOADING, created_at__lte=clock.now() - DAY_MS).order_by("created_at")
     return FileHandle.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:limit])).delete()[0]

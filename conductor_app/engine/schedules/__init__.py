@@ -1,4 +1,4 @@
-"""Commands on schedules: kept, held and forgotten; fired by the clock, by hand, or for a span that is past."""
+"""Commands on schedules: save, delete, pause, resume, run now and backfill; and the firing of due slots."""
 
 from .firing import fire_schedule, start_waiting_execution
 from .manual_runs import backfill, next_times, run_now

@@ -1,4 +1,4 @@
-"""A schedule comes to a slot: the run, the note of the slot and the schedule's next moment are one transaction."""
+"""Firing of due slots: the run, the execution record and the schedule's next slot are saved in one transaction."""
 
 import logging
 import traceback
@@ -21,18 +21,18 @@ log = logging.getLogger(__name__)
 
 BY = "scheduler"
 EXCLUSIVE = ("SKIP", "QUEUE")
-"""Policies under which a run of the schedule does not begin while another one is open."""
+"""Overlap policies that start a run only when no other run of the schedule is open."""
 MOST_WAITING = 100
-"""Slots of one schedule that may wait for their turn; those that come after are passed over."""
+"""The maximum number of waiting slots of one schedule. Further slots are skipped."""
 PATIENCE_MS = 60_000
-"""How long a start that others keep from happening is tried again."""
+"""The period in which a start that failed with Busy is retried."""
 RETRY_MS = 1_000
 
 Claim = Callable[[], bool]
 
 
 class SlotTaken(Exception):
-    """Somebody else has handled the slot, or the schedule was changed meanwhile."""
+    """Another process has handled the slot or changed the schedule."""
 
 
 class PreviousRunOpen(Exception):
@@ -40,7 +40,7 @@ class PreviousRunOpen(Exception):
 
 
 def fire_schedule(schedule_id: int) -> None:
-    """Handle the slot that the schedule has come to, and have it fire at the next one."""
+    """Handle the due slot of a schedule, and advance the schedule to its next slot."""
     schedule, now = Schedule.objects.filter(pk=schedule_id).first(), clock.now()
     if schedule is None or schedule.next_run_at is None or schedule.next_run_at > now:
         return
@@ -63,7 +63,7 @@ def fire_schedule(schedule_id: int) -> None:
 
 
 def _advance_claim(schedule: Schedule, slot: ScheduleSlot, table: Timetable, now: int) -> Claim:
-    """Takes the slot by moving its schedule on; False where it was moved by somebody else."""
+    """Return a function that claims the slot by advancing its schedule; False if another process advanced it first."""
     following = table.following(slot, now)
     seen = {name: getattr(schedule, name) for name in ("next_run_at", "next_entry", "revision")}
     after = Schedule(name=schedule.name, document=schedule.document)
@@ -73,14 +73,14 @@ def _advance_claim(schedule: Schedule, slot: ScheduleSlot, table: Timetable, now
 
 
 def start_waiting_execution(execution_id: str) -> None:
-    """Start the run of a slot that has waited for its turn."""
+    """Start the run of a waiting slot, if its overlap policy allows it now."""
     execution = ScheduleExecution.objects.filter(pk=execution_id, state=WAITING).first()
     schedule = Schedule.objects.filter(name=execution.schedule_name).first() if execution else None
     if execution is None or schedule is None:
         return
 
     def claim() -> bool:
-        # The schedule's row is the lock that two starts of one schedule meet at.
+        # The lock on the schedule serializes the starts of its runs.
         is_there = Schedule.objects.select_for_update().filter(pk=schedule.pk, is_paused=False).exists()
         waits = ScheduleExecution.objects.select_for_update().filter(pk=execution_id, state=WAITING)
         return is_there and waits.exists()
@@ -91,24 +91,29 @@ def start_waiting_execution(execution_id: str) -> None:
     except SlotTaken:
         return
     except PreviousRunOpen:
-        # Its turn comes when no run is open; until then no sweep looks at it.
+        # The slot can start when no run is open; until then no sweep reads it.
         ScheduleExecution.objects.filter(pk=execution_id, state=WAITING).update(waits_for_others=True)
 
 
 def _start_run(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -> None:
-    """Start the run of a slot, or note why it could not be started. Raises SlotTaken and Overlaps."""
+    """Start the run of a slot, or record why it could not be started.
+
+    Raises:
+        SlotTaken: when another process handled the slot.
+        PreviousRunOpen: when a run of the schedule is open and the policy does not allow two.
+    """
     is_standalone = schedule.overlap in EXCLUSIVE or execution.waits_for_others
     if is_standalone and _blocks_start(schedule, execution):
         raise PreviousRunOpen
 
-    def also(run_id: str) -> None:
+    def record_start(run_id: str) -> None:
         _claim_slot(claim)
         if is_standalone and _blocks_start(schedule, execution):
             raise PreviousRunOpen
         _save_execution(execution, EXECUTED, run_id=run_id)
 
     try:
-        run_id = runs.start(start_request(schedule, execution), BY, also)
+        run_id = runs.start(start_request(schedule, execution), BY, record_start)
     except (SlotTaken, PreviousRunOpen):
         raise
     except Busy as busy:
@@ -118,14 +123,14 @@ def _start_run(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -
         _record_failure(execution, claim, fault)
     else:
         if not execution.run_id:
-            # An idempotency key of the schedule's own names a run that is there already.
+            # The idempotency key of the schedule belongs to an existing run.
             _record_outcome(claim, execution, EXECUTED, run_id=run_id)
 
 
 def _blocks_start(schedule: Schedule, execution: ScheduleExecution) -> bool:
     if store.open_runs_of(schedule.name):
         return True
-    # A slot that comes now goes behind those that wait.
+    # A new slot queues behind the waiting ones.
     return schedule.overlap == "QUEUE" and execution.state != WAITING and store.count_waiting_slots(schedule.name) > 0
 
 
@@ -139,22 +144,24 @@ def _terminate_others(schedule: str) -> None:
         try:
             runs.terminate_run(run_id, BY, f"The schedule {schedule} starts its next run.")
         except (Conflict, NotFound):
-            # It has ended meanwhile.
+            # The run has ended since it was read.
             continue
 
 
 def _postpone_or_skip(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -> None:
-    """An earlier run is still open: the slot waits for its end, or is passed over."""
+    """Let the slot wait for the end of an earlier run, or skip it."""
     if schedule.overlap == "QUEUE" and store.count_waiting_slots(schedule.name) < MOST_WAITING:
         execution.waits_for_others = True
-        _record_outcome(claim, execution, WAITING, reason="It waits for the end of an earlier run.")
+        _record_outcome(claim, execution, WAITING, reason="Waiting for the end of an earlier run.")
         return
-    because = "an earlier run is still open" if schedule.overlap == "SKIP" else f"{MOST_WAITING} slots wait already"
+    because = (
+        "an earlier run is still open" if schedule.overlap == "SKIP" else f"{MOST_WAITING} slots are already waiting"
+    )
     _record_outcome(claim, execution, FAILED, reason=f"Skipped: {because}.")
 
 
 def _retry_later(execution: ScheduleExecution, claim: Claim, busy: Busy) -> None:
-    """What keeps the run from starting passes; the slot waits for it, but not for ever."""
+    """Retry the start after a delay, until PATIENCE_MS is over."""
     if clock.now() - execution.created_at > PATIENCE_MS:
         _record_failure(execution, claim, busy)
         return
@@ -163,14 +170,14 @@ def _retry_later(execution: ScheduleExecution, claim: Claim, busy: Busy) -> None
 
 
 def _record_failure(execution: ScheduleExecution, claim: Claim, fault: Exception) -> None:
-    told, trace = (
+    reason, trace = (
         (fault.message, "")
         if isinstance(fault, RequestRefused)
         else (f"{type(fault).__name__}: {fault}", _stack_trace())
     )
     if trace:
         log.exception("scheduled_start_failed", extra={"schedule": execution.schedule_name})
-    _record_outcome(claim, execution, FAILED, reason=told, trace=trace)
+    _record_outcome(claim, execution, FAILED, reason=reason, trace=trace)
 
 
 def _stack_trace() -> str:
@@ -178,7 +185,7 @@ def _stack_trace() -> str:
 
 
 def _record_outcome(claim: Claim, execution: ScheduleExecution, state: str, **facts: str) -> None:
-    """Note what came of the slot where no run was started; somebody who was first has noted it already."""
+    """Record the result of a slot without a new run, unless another process handled the slot first."""
     with transaction.atomic():
         if claim():
             _save_execution(execution, state, **facts)

@@ -1,4 +1,4 @@
-"""What people ask of a schedule: run it now, run what it has missed, tell when it will fire."""
+"""Commands of people on schedules: run now, backfill missed slots, and compute the next times."""
 
 from itertools import islice
 
@@ -15,11 +15,16 @@ from .requests import execution_record, new_execution, start_request
 from .rows import lock_schedule, next_slot, record_schedule_change, timetable_of
 
 MOST_BACKFILLED = 5_000
-"""Slots that one request may have run."""
+"""The maximum number of slots in one backfill."""
 
 
 def run_now(name: str, by: str, reason: str = "") -> str:
-    """Start the schedule's run now, paused or not, whatever is open; its id. Raises NotFound, and what a start does."""
+    """Start a run of the schedule now, even if it is paused or has open runs. Returns the id of the run.
+
+    Raises:
+        NotFound: when there is no such schedule or definition.
+        Invalid, Conflict, Busy: as `runs.start`.
+    """
     schedule = Schedule.objects.filter(name=name).first()
     if schedule is None:
         raise NotFound(f"No such schedule found by name: {name}")
@@ -27,23 +32,26 @@ def run_now(name: str, by: str, reason: str = "") -> str:
     id = derived_id(now, randomness.random_hex())
     execution = execution_record(schedule, id, now, now, entry.expression, entry.zone_id)
 
-    def also(run_id: str) -> None:
+    def record_start(run_id: str) -> None:
         execution.state, execution.run_id = EXECUTED, run_id
         execution.save(force_insert=True)
         record_schedule_change(name, "run now", by, now, reason, run=run_id)
 
-    return runs.start(start_request(schedule, execution), by, also)
+    return runs.start(start_request(schedule, execution), by, record_start)
 
 
 def backfill(name: str, first: int, last: int, by: str, reason: str = "") -> int:
-    """Have the slots of a span that is past run, but for those that have run already; how many will.
+    """Run the slots of a past period that have not run. `first`, `last`: milliseconds. Returns the number of slots.
 
-    Raises NotFound, Invalid for a span that is not past or too long, and Conflict for a paused schedule.
+    Raises:
+        NotFound: when there is no such schedule.
+        Invalid: when the period is not in the past, or has too many slots.
+        Conflict: when the schedule is paused.
     """
     with transaction.atomic():
         schedule, now = lock_schedule(name), clock.now()
         if schedule.is_paused:
-            raise Conflict(f"The schedule {name} is paused: resume it first.")
+            raise Conflict(f"The schedule {name} is paused. Resume it first.")
         slots = _slots_between(schedule, first, _check_span(schedule, first, last, now))
         missed = _missed_executions(schedule, slots, now)
         changed = [field.name for field in ScheduleExecution._meta.concrete_fields if field.name != "id"]
@@ -56,8 +64,8 @@ def backfill(name: str, first: int, last: int, by: str, reason: str = "") -> int
 
 def _check_span(schedule: Schedule, first: int, last: int, now: int) -> int:
     if not 0 <= first <= last <= now:
-        raise Invalid("A backfill needs a startTime and an endTime that are past, in this order.")
-    # What the schedule has yet to come to, it will come to by itself.
+        raise Invalid(f"A backfill needs a startTime and a later endTime, both in the past (got {first} and {last}).")
+    # The schedule fires the slots from its next one on by itself.
     ahead = next_slot(schedule, timetable_of(schedule))
     return last if ahead is None else min(last, ahead.at - 1)
 
@@ -65,27 +73,31 @@ def _check_span(schedule: Schedule, first: int, last: int, now: int) -> int:
 def _slots_between(schedule: Schedule, first: int, last: int) -> list[ScheduleSlot]:
     slots = list(islice(timetable_of(schedule).between(first, last), MOST_BACKFILLED + 1))
     if len(slots) > MOST_BACKFILLED:
-        raise Invalid(f"The span has more than {MOST_BACKFILLED} slots; ask for a part of it.")
+        raise Invalid(f"The period has more than {MOST_BACKFILLED} slots. Choose a shorter one.")
     return slots
 
 
 def _missed_executions(schedule: Schedule, slots: list[ScheduleSlot], now: int) -> list[ScheduleExecution]:
-    """The notes of the slots that have not run and do not wait."""
+    """Return the records of the slots that have not run and do not wait."""
     table = timetable_of(schedule)
-    notes = {execution.id: execution for execution in (new_execution(schedule, table, slot, now) for slot in slots)}
+    records = {execution.id: execution for execution in (new_execution(schedule, table, slot, now) for slot in slots)}
     done = ScheduleExecution.objects.filter(schedule_name=schedule.name).exclude(state=FAILED)
     if slots:
         span = done.filter(slot_at__gte=slots[0].at, slot_at__lte=slots[-1].at).values_list("id", flat=True)
         for id in span.iterator(chunk_size=2000):
-            notes.pop(id, None)
-    for execution in notes.values():
+            records.pop(id, None)
+    for execution in records.values():
         execution.state, execution.waits_for_others = WAITING, schedule.overlap != "ALLOW"
-        execution.reason = "It waits for its turn."
-    return list(notes.values())
+        execution.reason = "Waiting to be started."
+    return list(records.values())
 
 
 def next_times(expression: str, zone_id: str, *, starts_at: int | None, ends_at: int | None, limit: int) -> list[int]:
-    """The next moments at which an expression is true. Raises Invalid."""
+    """Return the next times of a cron expression in milliseconds, at most `limit`.
+
+    Raises:
+        Invalid: when the expression or the time zone is invalid.
+    """
     written = {"cronExpression": expression, "zoneId": zone_id}
     table = parse_timetable({**written, "scheduleStartTime": starts_at, "scheduleEndTime": ends_at})
     found, slot = [], table.after(clock.now())

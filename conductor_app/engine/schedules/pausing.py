@@ -1,4 +1,4 @@
-"""Schedules are held and let go: one of them, or all at once."""
+"""Commands that pause and resume one schedule or all of them."""
 
 from django.db import transaction
 
@@ -14,11 +14,15 @@ ALL = "*"
 HELD = (
     "is_paused", "paused_reason", "updated_at", "updated_by", "revision", "next_run_at", "next_slot_at", "next_entry",
 )  # fmt: skip
-"""The columns that holding a schedule and letting it go changes."""
+"""The columns that a pause and a resume change."""
 
 
 def pause_schedule(name: str, by: str, reason: str = "") -> None:
-    """Let a schedule fire no more until it is resumed. Raises NotFound."""
+    """Pause a schedule until it is resumed.
+
+    Raises:
+        NotFound: when there is no such schedule.
+    """
     with transaction.atomic():
         row, now = lock_schedule(name), clock.now()
         row.is_paused, row.paused_reason = True, reason
@@ -27,7 +31,11 @@ def pause_schedule(name: str, by: str, reason: str = "") -> None:
 
 
 def resume_schedule(name: str, by: str) -> None:
-    """Let a paused schedule fire again, from now on. Raises NotFound, for one that is not paused too."""
+    """Resume a paused schedule. The slots that it missed are skipped.
+
+    Raises:
+        NotFound: when there is no such schedule, or it is not paused.
+    """
     with transaction.atomic():
         row, now = lock_schedule(name), clock.now()
         if not row.is_paused:
@@ -44,32 +52,32 @@ def _save_schedule(row: Schedule, by: str, now: int) -> None:
 
 
 def pause_all(by: str) -> None:
-    """Let no schedule fire; each keeps its place."""
+    """Pause the firing of all schedules. Each keeps its next slot."""
     _set_all_paused(True, by)
 
 
 def resume_all(by: str) -> None:
-    """Let schedules fire again: what they came to meanwhile is handled as after a time in which no server ran."""
+    """Resume the firing of all schedules. Missed slots are handled as after a downtime of the server."""
     _set_all_paused(False, by)
 
 
 def _set_all_paused(is_paused: bool, by: str) -> None:
     with transaction.atomic():
         now = clock.now()
-        said = {"is_paused": is_paused, "changed_at": now, "changed_by": by[:255]}
-        Scheduler.objects.update_or_create(pk=1, defaults=said)
+        state = {"is_paused": is_paused, "changed_at": now, "changed_by": by[:255]}
+        Scheduler.objects.update_or_create(pk=1, defaults=state)
         record_schedule_change(ALL, "pause" if is_paused else "resume", by, now)
 
 
 def repair_schedules(by: str) -> tuple[int, list[str]]:
-    """Give a next slot to every schedule that should have one and has none; how many, and some of their names."""
+    """Set the next slot of every schedule that lost it. Returns their number, and up to MOST_SAMPLES names."""
     now = clock.now()
     stranded = Schedule.objects.filter(is_paused=False, next_run_at=None)
     names = [row.name for row in stranded.iterator(chunk_size=500) if timetable_of(row).after(now) is not None]
-    mended = [name for name in names if _repair_schedule(name)]
+    repaired = [name for name in names if _repair_schedule(name)]
     with transaction.atomic():
-        record_schedule_change(ALL, "requeue", by, now, mended=len(mended))
-    return len(mended), mended[:MOST_SAMPLES]
+        record_schedule_change(ALL, "requeue", by, now, mended=len(repaired))
+    return len(repaired), repaired[:MOST_SAMPLES]
 
 
 def _repair_schedule(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a slot asks for: the run that a schedule's document describes, told by which slot it is started."""
+"""Execution records and start requests for the slots of schedules."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from .rows import stored_document
 
 
 def new_execution(schedule: Schedule, table: Timetable, slot: ScheduleSlot, now: int) -> ScheduleExecution:
-    """The note of a slot, not written yet; the same slot always has the same id."""
+    """Return an unsaved execution record of a slot. The same slot always has the same id."""
     entry = table.entries[slot.entry]
     id = derived_id(slot.at, schedule.pk, slot.at, slot.entry)
     return execution_record(schedule, id, slot.at, now, entry.expression, entry.zone_id)
@@ -21,7 +21,7 @@ def new_execution(schedule: Schedule, table: Timetable, slot: ScheduleSlot, now:
 def execution_record(
     schedule: Schedule, id: str, slot_at: int, now: int, expression: str, zone_id: str
 ) -> ScheduleExecution:
-    """A note of something that a schedule starts."""
+    """Return an unsaved execution record."""
     return ScheduleExecution(
         id=id,
         schedule_name=schedule.name,
@@ -35,28 +35,28 @@ def execution_record(
 
 
 def start_request(schedule: Schedule, execution: ScheduleExecution) -> StartRequest:
-    """The request for the run of a slot; the note keeps it as it was made."""
-    written: Mapping[str, Any] = stored_document(schedule)["startWorkflowRequest"]
-    given = {**(written.get("input") or {}), **_slot_input(schedule, execution)}
-    execution.request = {**written, "input": given}
+    """Return the start request for the run of a slot, and store it in the execution record."""
+    request: Mapping[str, Any] = stored_document(schedule)["startWorkflowRequest"]
+    given = {**(request.get("input") or {}), **_slot_input(schedule, execution)}
+    execution.request = {**request, "input": given}
     return StartRequest(
-        name=written["name"],
-        version=written.get("version"),
+        name=request["name"],
+        version=request.get("version"),
         input=decrypt_masked(given),
-        correlation_id=written.get("correlationId") or "",
-        priority=written.get("priority") or 0,
-        domains=written.get("taskToDomain") or {},
-        document=written.get("workflowDef"),
-        idempotency_key=written.get("idempotencyKey") or None,
-        idempotency_strategy=written.get("idempotencyStrategy") or "FAIL",
-        labels=tuple(written.get("labels") or ()),
-        started_by=str(written.get("createdBy") or ""),
+        correlation_id=request.get("correlationId") or "",
+        priority=request.get("priority") or 0,
+        domains=request.get("taskToDomain") or {},
+        document=request.get("workflowDef"),
+        idempotency_key=request.get("idempotencyKey") or None,
+        idempotency_strategy=request.get("idempotencyStrategy") or "FAIL",
+        labels=tuple(request.get("labels") or ()),
+        started_by=str(request.get("createdBy") or ""),
         schedule=schedule.name,
     )
 
 
 def _slot_input(schedule: Schedule, execution: ScheduleExecution) -> dict[str, Any]:
-    """What a scheduled run is told of its slot (execution §10.7)."""
+    """Return the input values that describe the slot of a scheduled run (execution §10.7)."""
     return {
         "_startedByScheduler": schedule.name,
         "_scheduledTime": execution.slot_at,

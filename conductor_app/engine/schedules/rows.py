@@ -1,4 +1,4 @@
-"""A schedule's row: found, locked, set to its next slot, and what is noted of changes to it."""
+"""Helpers for the rows of schedules: lock, read the document, set the next slot, and audit."""
 
 from typing import Any
 
@@ -13,7 +13,11 @@ from ...models.fields import dumps, loads_encrypted
 
 
 def lock_schedule(name: str) -> Schedule:
-    """The schedule, held until the transaction ends; raises NotFound."""
+    """Lock a schedule until the transaction ends.
+
+    Raises:
+        NotFound: when there is no such schedule.
+    """
     found = Schedule.objects.select_for_update().filter(name=name).first()
     if found is None:
         raise NotFound(f"No such schedule found by name: {name}")
@@ -21,23 +25,23 @@ def lock_schedule(name: str) -> Schedule:
 
 
 def stored_document(schedule: Schedule) -> dict[str, Any]:
-    """The schedule's document as it is kept: what the workflow's definition masks in its input is sealed."""
+    """Return the document of a schedule as stored, with the masked values of its input encrypted."""
     if HIDDEN not in (dumps(schedule.document) or ""):
-        # Nothing in it reads as if it had been sealed.
+        # The document has no redacted values.
         return schedule.document
     texts = Schedule.objects.filter(pk=schedule.pk).annotate(text=Cast("document", TextField()))
     return loads_encrypted(texts.values_list("text", flat=True).get())
 
 
 def timetable_of(schedule: Schedule) -> Timetable:
-    """When it fires."""
+    """Return the timetable of a schedule."""
     return parse_timetable(schedule.document)
 
 
 def next_slot(schedule: Schedule, table: Timetable) -> ScheduleSlot | None:
-    """The slot that it comes to next, which `next_run_at` follows by its spread.
+    """Return the next slot of a schedule. `next_run_at` is later by the schedule's spread.
 
-    What wrote the row last may know of no spread: then `next_run_at` is the slot itself.
+    A row that an older version wrote has no spread: its `next_run_at` is the slot.
     """
     if schedule.next_run_at is None:
         return None
@@ -49,19 +53,19 @@ def next_slot(schedule: Schedule, table: Timetable) -> ScheduleSlot | None:
 
 
 def set_next_from_now(schedule: Schedule, now: int) -> None:
-    """From now on: what was missed while it was paused, or before it was changed, is passed over."""
+    """Set the next slot after `now`. Slots that were missed before are skipped."""
     set_next_slot(schedule, None if schedule.is_paused else timetable_of(schedule).after(now))
 
 
 def set_next_slot(schedule: Schedule, slot: ScheduleSlot | None) -> None:
-    """Have it fire at this slot."""
+    """Set the next slot of a schedule."""
     at = timetable_of(schedule).runs_at(slot, schedule.name) if slot else None
     schedule.next_run_at, schedule.next_slot_at = at, slot.at if slot else None
     schedule.next_entry = slot.entry if slot else 0
 
 
 def record_schedule_change(schedule: str, action: str, by: str, now: int, reason: str = "", **facts: Any) -> None:
-    """Keep who did what."""
+    """Write an audit entry for a change of a schedule."""
     AuditEntry.objects.create(
         at=now, actor=by, action=action, object_type="schedule", object_id=schedule, reason=reason, facts=facts
     )

@@ -1,4 +1,4 @@
-"""Schedules are kept, tagged and forgotten."""
+"""Commands that save, tag and delete schedules."""
 
 from typing import Any
 
@@ -20,11 +20,16 @@ Document = dict[str, Any]
 OWN_FIELDS = frozenset(
     {"createTime", "updatedTime", "createdBy", "updatedBy", "nextRunTime", "paused", "pausedReason", "tags"}
 )
-"""Fields of a schedule that are columns of ours, and so not kept a second time."""
+"""Fields of a schedule that are columns, and so are not stored in the document."""
 
 
 def save_schedule(document: Document, by: str, reason: str = "") -> Schedule:
-    """Keep a schedule, new or not. Raises Invalid for a cron expression or a zone that cannot be read."""
+    """Create or replace a schedule.
+
+    Raises:
+        Invalid: when a cron expression or time zone is invalid.
+        Conflict: when a concurrent request creates the same schedule.
+    """
     parse_timetable(document)
     with transaction.atomic():
         now = clock.now()
@@ -55,7 +60,7 @@ def _fill_row(row: Schedule, document: Document, now: int, before: Document) -> 
 
 
 def _masked_request(request: Document, before: Document) -> Document:
-    """The request with what the definition masks sealed in its input."""
+    """Return the start request with the masked values of its input encrypted."""
     found = (
         resolved_definitions.find_row(request["name"], request.get("version"))
         if not request.get("workflowDef")
@@ -64,10 +69,10 @@ def _masked_request(request: Document, before: Document) -> Document:
     names = masked_names_of_document(request.get("workflowDef") or (found.document if found else {}))
     if not names or not request.get("input"):
         return request
-    kept = before.get("startWorkflowRequest") or {}
-    # What reads *** stays what it was for the same workflow alone: another one might tell it to whoever wrote that.
-    is_same = all(kept.get(part) == request.get(part) for part in ("name", "workflowDef"))
-    old = kept.get("input") if is_same else None
+    stored = before.get("startWorkflowRequest") or {}
+    # `***` keeps the stored value only for the same workflow: another one could reveal it to the author.
+    is_same = all(stored.get(part) == request.get(part) for part in ("name", "workflowDef"))
+    old = stored.get("input") if is_same else None
     return {**request, "input": mask_like_before(request["input"], old, names, encrypt_masked)}
 
 
@@ -76,12 +81,12 @@ def _save_row(row: Schedule) -> None:
         with transaction.atomic():
             row.save()
     except IntegrityError:
-        # Two callers created it at the same moment; the other one was first.
-        raise Conflict(f"The schedule {row.name} was created by somebody else at the same moment.") from None
+        # A concurrent request created the same row first.
+        raise Conflict(f"The schedule {row.name} was created by a concurrent request.") from None
 
 
 def delete_schedule(name: str, by: str, reason: str = "") -> None:
-    """Forget a schedule and the slots that wait; what it has started goes on. One that is not there is no fault."""
+    """Delete a schedule and its waiting slots, if it exists. Its runs continue."""
     with transaction.atomic():
         if Schedule.objects.filter(name=name).delete()[0]:
             ScheduleExecution.objects.filter(schedule_name=name, state=WAITING).delete()
@@ -89,7 +94,11 @@ def delete_schedule(name: str, by: str, reason: str = "") -> None:
 
 
 def set_tags(name: str, tags: list[Document], by: str) -> None:
-    """Give the schedule these tags and no others. Raises NotFound."""
+    """Replace the tags of a schedule.
+
+    Raises:
+        NotFound: when there is no such schedule.
+    """
     with transaction.atomic():
         row = lock_schedule(name)
         row.tags = tags

@@ -1,4 +1,4 @@
-"""Commands on stand-alone tasks and their groups: create, schedule, claim, report, cancel, seal, expire."""
+"""Commands on standalone tasks and task groups: create, schedule, claim, report, cancel, seal and expire."""
 
 from .change import wake_task
 

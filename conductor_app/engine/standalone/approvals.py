@@ -1,6 +1,6 @@
-"""Acts on many tasks of a group that a second person has to approve first, where the policy wants one.
+"""Approval of actions on many tasks of a group by a second person, if the policy requires that.
 
-It is asked of people, on their pages: a client's call answers for itself, and its scopes say what it may do.
+Only actions on the admin pages need approval. Calls of API clients are authorized by their scopes alone.
 """
 
 from collections.abc import Sequence
@@ -15,21 +15,25 @@ from .bulk_actions import enqueue_bulk_action
 from .task_actions import record_action
 
 MOST = 20
-"""Acts on one group that wait at a time."""
+"""The maximum number of pending approvals of one group."""
 
 
 def requires_group_approval(verb: str, count: int) -> bool:
-    """Whether the policy wants a second person: for the act, or for so many tasks."""
+    """Return True if the policy requires approval for the action or for the number of tasks."""
     return approval_policy.requires_approval(verb, lambda least: count >= least)
 
 
 def request_approval(
     group_id: str, task_ids: Sequence[str], verb: str, by: str, reason: str = "", priority: int = 0
 ) -> None:
-    """Keep what was asked until somebody else has looked at it. Raises Conflict where very much waits already."""
+    """Submit an action for approval.
+
+    Raises:
+        Conflict: when the group has too many pending approvals.
+    """
     with transaction.atomic():
         if PendingApproval.objects.filter(group_id=group_id).count() >= MOST:
-            raise Conflict(f"{MOST} acts on this group wait for an approval already.")
+            raise Conflict(f"{MOST} actions on this group already wait for approval.")
         PendingApproval.objects.create(
             group_id=group_id,
             verb=verb,
@@ -43,11 +47,16 @@ def request_approval(
 
 
 def approve_action(group_id: str, act_id: int, by: str, reason: str = "") -> int:
-    """Have done what somebody else has asked for; with how many tasks. Raises NotFound, and Conflict for one's own."""
+    """Approve a pending action and enqueue it. Returns the number of its tasks.
+
+    Raises:
+        NotFound: when the action is not pending any more.
+        Conflict: when `by` submitted the action.
+    """
     with transaction.atomic():
         held = _take_pending(group_id, act_id)
         if held.by == by:
-            raise Conflict(f"This is what {by} has asked for: a second person has to approve it.")
+            raise Conflict(f"The action was submitted by {by}. Another person must approve it.")
         record_action("task_group", group_id, "approve", by, reason, {"act": held.verb, "asked_by": held.by})
         enqueue_bulk_action(group_id, held.task_ids, held.verb, held.by, held.reason, held.priority)
         held.delete()
@@ -55,7 +64,11 @@ def approve_action(group_id: str, act_id: int, by: str, reason: str = "") -> int
 
 
 def decline_action(group_id: str, act_id: int, by: str, reason: str = "") -> None:
-    """Have nothing done of it. Raises NotFound."""
+    """Decline a pending action.
+
+    Raises:
+        NotFound: when the action is not pending any more.
+    """
     with transaction.atomic():
         held = _take_pending(group_id, act_id)
         record_action("task_group", group_id, "decline", by, reason, {"act": held.verb, "asked_by": held.by})
@@ -65,5 +78,5 @@ def decline_action(group_id: str, act_id: int, by: str, reason: str = "") -> Non
 def _take_pending(group_id: str, act_id: int) -> PendingApproval:
     held = PendingApproval.objects.select_for_update().filter(pk=act_id, group_id=group_id).first()
     if held is None:
-        raise NotFound("Nobody waits for an approval of that any more.")
+        raise NotFound("The action is not pending approval any more.")
     return held

@@ -1,4 +1,4 @@
-"""One act on many tasks of a group: what would come of it, and then each by itself, by a message."""
+"""Actions on many tasks of a group: a preview, and the execution of each task by its own message."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,15 +21,19 @@ from ..delivery import deliver_after_commit
 from .task_actions import apply_action, parse_command, record_action
 
 ASKED = "asked"
-"""The subject of the message that has a task acted on."""
+"""The subject of the messages that apply an action to a task."""
 MOST_NAMED = 5
 AT_ONCE, EVERY_MS = 50, 10
-"""The first so many are acted on at once, the others a hundred a second: whoever else has messages is not held up."""
+"""The first AT_ONCE tasks are handled at once, the others one per EVERY_MS, so that other messages are not delayed."""
 
 
 @dataclass(frozen=True, slots=True)
 class BulkPreview:
-    """What would come of an act: with which tasks something happens, with how many nothing, and who refuses it."""
+    """Result that an action would have.
+
+    `moved`: the tasks that it would change. `still`: the number of tasks without an effect. `refused`: the number of
+    tasks that refuse it. `refusals`: the first messages of these.
+    """
 
     moved: Sequence[GroupMember]
     still: int
@@ -38,7 +42,11 @@ class BulkPreview:
 
 
 def preview_bulk_action(members: Iterable[GroupMember], verb: str, priority: int = 0) -> BulkPreview:
-    """Have the core say what it would do, and do nothing. Raises Invalid."""
+    """Return the result that an action would have. Nothing is saved.
+
+    Raises:
+        Invalid: when the action is unknown.
+    """
     command, now = parse_command(verb, priority), clock.now()
     moved, refusals, still = [], [], 0
     for member in members:
@@ -53,12 +61,12 @@ def preview_bulk_action(members: Iterable[GroupMember], verb: str, priority: int
 
 
 def _has_effect(command: Command, standalone: StandaloneTask, now: int) -> bool:
-    """Whether anything happens; telling once more what was told is nothing."""
+    """Return True if the command changes the task. Repeating a Pulse message is no change."""
     return any(not isinstance(effect, PublishMessage) for effect in command(standalone, now))
 
 
 def _partial_snapshot(member: GroupMember) -> StandaloneTask:
-    """As much of the task as operators' commands look at."""
+    """Return a snapshot with the parts of a task that operators' commands read."""
     attempts = tuple(
         Attempt(
             id="", number=each.number, seq=each.number, status=each.status, reason=each.reason,
@@ -76,10 +84,14 @@ def _partial_snapshot(member: GroupMember) -> StandaloneTask:
 def request_bulk_action(
     group_id: str, members: Sequence[GroupMember], verb: str, by: str, reason: str = "", priority: int = 0
 ) -> int:
-    """Have each of these acted on: the first ones at once, the others within seconds. How many; raises Invalid."""
+    """Enqueue an action for the tasks that it would change. Returns their number.
+
+    Raises:
+        Invalid: when the action is unknown, or would change none of the tasks.
+    """
     wanted = preview_bulk_action(members, verb, priority).moved
     if not wanted:
-        raise Invalid("Nothing would happen to any of these tasks.")
+        raise Invalid("The action would change none of these tasks.")
     enqueue_bulk_action(group_id, [each.id for each in wanted], verb, by, reason, priority)
     return len(wanted)
 
@@ -87,8 +99,7 @@ def request_bulk_action(
 def enqueue_bulk_action(
     group_id: str, task_ids: Sequence[str], verb: str, by: str, reason: str = "", priority: int = 0
 ) -> None:
-    """Have these tasks acted on in this order, the first ones at once."""
-    # Delivering a message is a change of a task, which is decided elsewhere.
+    """Enqueue an action for tasks, in this order. The first AT_ONCE are handled after the commit."""
     now, facts = clock.now(), {"verb": verb, "by": by, "reason": reason, "priority": priority}
     messages = [
         Message(to=id, subject=ASKED, facts=facts, sent_at=now, due_at=now + max(place - AT_ONCE, 0) * EVERY_MS)
@@ -103,16 +114,21 @@ def enqueue_bulk_action(
 def record_bulk_action(
     group_id: str, task_ids: Sequence[str], verb: str, by: str, reason: str = "", priority: int = 0
 ) -> None:
-    """Who asked it of so many of the group's tasks."""
-    said = {"tasks": len(task_ids), **({"priority": NAMES_OF_PRIORITIES[priority]} if priority else {})}
-    record_action("task_group", group_id, verb, by, reason, said)
+    """Write an audit entry for an action on many tasks of a group."""
+    facts = {"tasks": len(task_ids), **({"priority": NAMES_OF_PRIORITIES[priority]} if priority else {})}
+    record_action("task_group", group_id, verb, by, reason, facts)
 
 
 def handle_bulk_action(message: Message) -> None:
-    """Do what somebody asked of a task, once. Raises NotFound and Conflict, where it has moved meanwhile."""
+    """Apply the action of a message to its task, once.
+
+    Raises:
+        NotFound: when the task was deleted.
+        Conflict: when the state of the task does not allow the action any more.
+    """
     facts = message.facts
     with transaction.atomic():
-        # The task before its message, as whoever deletes a task takes them.
+        # Lock the task before its message, in the same order as the deletion of a task.
         standalone_tasks.lock_row(message.to)
         if Message.objects.filter(pk=message.pk).delete()[0]:
             apply_action(

@@ -1,4 +1,4 @@
-"""change(): lock one stand-alone task, hear the command, let the core decide, write it down; as is done of runs."""
+"""Change a standalone task: lock it, apply a command, decide what follows, and save it."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -19,13 +19,18 @@ from . import resolution
 from .pulse_messages import PUBLISHERS, pulse_messages_of
 
 TRIES = 5
-"""How often a change is decided anew because others moved its rows in between, before it answers Busy."""
+"""Attempts that meet rows changed by another process before the change is refused as Busy."""
 
 
 def change_task(task_id: str, command: Command, *, required_id: str = "") -> StandaloneTask:
-    """Change one task in one transaction; the task after it. Raises NotFound, Conflict and Busy.
+    """Change one task in one transaction, and return the task after the change.
 
-    `required_id`: the task that this one depends on, and that the command is the news of.
+    `required_id`: the resolved dependency that the command is about.
+
+    Raises:
+        NotFound: when there is no such task.
+        Conflict: when the state of the task does not allow the command.
+        Busy: when other processes keep changing the task.
     """
     with log_context("change", task_id=task_id):
         for _ in range(TRIES):
@@ -54,9 +59,9 @@ def save_decision(
     now: int,
     is_new: bool = False,
 ) -> None:
-    """Save a decision, after the `writes` that go with it; what others should hear goes out after the commit.
+    """Save a decision together with the statements in `writes`. Notifications and messages are sent after the commit.
 
-    `is_new`: the task itself is among those writes.
+    `is_new`: `writes` insert the task.
     """
     notices = [
         *pulse_messages_of(before, effects, now),
@@ -72,5 +77,10 @@ def save_decision(
 
 
 def wake_task(task_id: str) -> StandaloneTask:
-    """Let the core look at the task."""
+    """Evaluate the rules of a task without a command.
+
+    Raises:
+        NotFound: when there is no such task.
+        Busy: when other processes keep changing the task.
+    """
     return change_task(task_id, no_command)

@@ -1,4 +1,4 @@
-"""Handing out stand-alone tasks: the claim that all queues share, and the word that goes out with it."""
+"""Claims of standalone tasks, and the Pulse messages that go with them."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -24,7 +24,7 @@ from .rows import is_quarantined, record_worker
 
 
 class ClaimedTask(NamedTuple):
-    """One attempt that a worker holds now, with its task."""
+    """An attempt that a worker has claimed, with its task."""
 
     standalone: StandaloneTask
     attempt: Attempt
@@ -34,7 +34,7 @@ class ClaimedTask(NamedTuple):
 def claim_tasks(
     queue: str, group: str, name: str, count: int, has_left: HasLeft = always_connected
 ) -> list[ClaimedTask]:
-    """Hand out up to `count` attempts to a worker, waiting for the first. One in quarantine waits for nothing."""
+    """Claim up to `count` attempts for a worker, with a long poll. A quarantined worker receives none."""
     note_poll(queue, "", f"{group}/{name}")
     record_worker(queue, group, name, clock.now())
     wait_ms = round(conf.taskcluster_longest_wait * 1000)
@@ -43,7 +43,6 @@ def claim_tasks(
 
 @metrics.CLAIM_SECONDS.of
 def _claim_now(queue: str, group: str, name: str, count: int) -> list[ClaimedTask]:
-    """Hand out what the queue has now."""
     now = clock.now()
     if not standalone_claims.is_any_waiting(queue, group, name, now):
         return []
@@ -55,27 +54,32 @@ def _claim_now(queue: str, group: str, name: str, count: int) -> list[ClaimedTas
 
 
 def claim_one(task_id: str, number: int, group: str, name: str) -> ClaimedTask:
-    """Hand out one attempt that its worker names; to the same worker again, if it asks again. Raises Conflict."""
+    """Claim one attempt by its number. A repeated claim of the same worker returns the attempt again.
+
+    Raises:
+        NotFound: when there is no such task or attempt.
+        Conflict: when the worker is quarantined, the deadline has passed, or the attempt is not pending.
+    """
     worker, now = f"{group}/{name}", clock.now()
     standalone = standalone_tasks.load_task(task_id)
     record_worker(standalone.queue, group, name, now)
     attempt = reports.find_attempt(standalone, number)
     if is_quarantined(standalone.queue, group, name, now):
-        raise Conflict(f"Worker {worker} is in quarantine.")
+        raise Conflict(f"Worker {worker} is quarantined.")
     if standalone.is_late(now):
         raise Conflict(f"The deadline of task {task_id} has passed.")
     if attempt.status == LEASED and attempt.worker == worker:
         return ClaimedTask(standalone, attempt, standalone_tasks.load_definition(task_id))
     with transaction.atomic():
         if attempt.status != PENDING or not standalone_claims.claim_attempt(attempt.id, worker, now):
-            raise Conflict(f"Run {number} of task {task_id} is not to be had.")
+            raise Conflict(f"Run {number} of task {task_id} cannot be claimed: it is not pending.")
         [claimed] = _load_and_publish([attempt.id], now)
     record_claims([claimed.attempt])
     return claimed
 
 
 def _load_and_publish(ids: Sequence[str], now: int) -> list[ClaimedTask]:
-    """What was claimed, in this order; who listens is told with the claim."""
+    """Load the claimed attempts in this order, and save their Pulse messages."""
     claimed = [
         ClaimedTask(standalone, standalone.attempts[-1], definition)
         for standalone, definition in standalone_claims.load_claimed(ids)

@@ -1,4 +1,4 @@
-"""A new task like one that was: the same work under another id, from now on."""
+"""Command that clones a standalone task: the same work under a new id."""
 
 from typing import Any
 
@@ -14,7 +14,11 @@ from .task_actions import record_action
 
 
 def clone_task(task_id: str, by: str, reason: str = "") -> str:
-    """Create it in the same group, or, where that takes no more, in one of its own; the new id. Raises NotFound."""
+    """Clone a task into its group, or into a new group if that is sealed or named after the task. Returns the new id.
+
+    Raises:
+        NotFound: when there is no such task.
+    """
     old = StandaloneTask.objects.select_related("task").filter(pk=task_id).first()
     if old is None:
         raise NotFound(f"Task {task_id} does not exist.")
@@ -26,7 +30,7 @@ def clone_task(task_id: str, by: str, reason: str = "") -> str:
 
 
 def _copy_of(old: StandaloneTask, id: str, now: int) -> tasks.NewTask:
-    """All its spans are as long as they were; what it needed and is not there any more it needs no longer."""
+    """Return the new task. Its periods have the same lengths; dependencies that do not exist any more are dropped."""
     deadline_at, expires_at = (now + at - old.task.created_at for at in (old.deadline_at, old.expires_at))
     group_id, requires = _target_group(old, id), _open_requirements(old, deadline_at)
     moments = {

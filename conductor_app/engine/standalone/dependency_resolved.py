@@ -1,4 +1,4 @@
-"""A stand-alone task is resolved: what waits for it comes nearer to its turn."""
+"""Handler of the message that a standalone task is resolved: it updates the tasks that depend on it."""
 
 from ... import clock
 from ...core.errors import NotFound
@@ -8,11 +8,11 @@ from ...store import dependencies
 from .change import change_task
 
 PAGE = 50
-"""Tasks that are told at once: nobody waits for thousands, the sweep goes on with the rest."""
+"""Dependent tasks that one delivery updates. The sweep continues with the others, so that no caller waits for all."""
 
 
 def handle_dependency_resolved(message: Message) -> None:
-    """Tell who waits for it, a page at a time."""
+    """Satisfy the dependency in one page of the tasks that wait for it."""
     completed = message.facts["reason"] == "completed"
     page = dependencies.dependents_of(message.to, completed, PAGE)
     for task_id in page:

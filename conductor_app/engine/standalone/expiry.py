@@ -1,4 +1,4 @@
-"""What has expired is deleted: tasks with their attempts, groups, queues and workers."""
+"""Deletion of expired standalone tasks, task groups, queues and workers."""
 
 from django.db import transaction
 
@@ -20,7 +20,10 @@ from ...store import standalone_tasks
 
 
 def delete_expired_tasks(limit: int) -> int:
-    """One pass over what expired longer ago than it is kept; how many tasks were deleted."""
+    """Delete up to `limit` tasks whose retention after expiry is over. Returns how many.
+
+    If there are fewer, expired groups, workers and queues are deleted too.
+    """
     before = clock.now() - conf.taskcluster_expiration_delay * 1000
     ids = list(
         StandaloneTask.objects.filter(expires_at__lt=before).order_by("expires_at").values_list("pk", flat=True)[:limit]
@@ -28,7 +31,7 @@ def delete_expired_tasks(limit: int) -> int:
     for id in ids:
         delete_task(id)
     if len(ids) < limit:
-        # A group outlives its tasks: its turn comes when none of them is left to be deleted.
+        # A group outlives its tasks: it is deleted when none of them is left.
         _delete_empty_groups(list(TaskGroup.objects.filter(expires_at__lt=before).values_list("pk", flat=True)[:limit]))
         Worker.objects.filter(expires_at__lt=before, quarantine_until__lt=before).delete()
         Queue.objects.filter(expires_at__lt=before).delete()
@@ -36,9 +39,9 @@ def delete_expired_tasks(limit: int) -> int:
 
 
 def delete_task(task_id: str) -> None:
-    """Delete a task with its attempts, what it waited for, and what was told of it."""
+    """Delete a task with its attempts, dependencies and messages."""
     with transaction.atomic():
-        # Whoever works on it now ends first, and leaves no row behind that nobody would delete.
+        # Concurrent changes finish before the lock is granted, so that they leave no orphaned rows.
         standalone_tasks.lock_row(task_id)
         Dependency.objects.filter(task_id=task_id).delete()
         PulseMessage.objects.filter(task_id=task_id).delete()

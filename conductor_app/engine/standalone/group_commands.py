@@ -1,4 +1,4 @@
-"""Commands on all tasks of a group, as clients ask them: few are acted on while they wait, many by messages."""
+"""Commands on all tasks of a group. A few tasks are changed within the request, many by messages."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -19,20 +19,29 @@ from .groups import publish_group_message
 from .task_actions import PRIORITIZE, record_action
 
 WAITED_FOR = 50
-"""Tasks that are acted on before the client is answered: a fifth of a second. Of more it is told which they will be."""
+"""The maximum number of tasks that are changed within the request, which takes about 0.2 seconds."""
 
 
 def cancel_group(id: str, by: str) -> list[str]:
-    """Stop all that is open in a sealed group; the ids of what is stopped. Raises NotFound and Conflict."""
+    """Cancel the open tasks of a sealed group. Returns their ids.
+
+    Raises:
+        NotFound: when there is no such group.
+        Conflict: when the group is not sealed.
+    """
     if rows.find_group(id).sealed_at is None:
-        raise Conflict(f"Task group {id} is not sealed: seal it, and then cancel it.")
+        raise Conflict(f"Task group {id} is not sealed. Seal it first.")
     now = clock.now()
     is_open = StandaloneTask.objects.filter(group_id=id, deadline_at__gte=now, task__status__in=("BLOCKED", "ACTIVE"))
     return _apply_to_all(id, is_open, commands.cancel_if_open, "cancel", by)
 
 
 def prioritize_group(id: str, priority: int, by: str) -> tuple[TaskGroup, list[str]]:
-    """Give all that was never resolved another priority; the ids of what gets it. Raises NotFound."""
+    """Change the priority of the tasks of a group that were never resolved. Returns the group and their ids.
+
+    Raises:
+        NotFound: when there is no such group.
+    """
     group, now = rows.find_group(id), clock.now()
     unresolved = StandaloneTask.objects.filter(group_id=id, ever_resolved=False, deadline_at__gte=now).exclude(
         priority=priority
@@ -46,12 +55,12 @@ def prioritize_group(id: str, priority: int, by: str) -> tuple[TaskGroup, list[s
 
 
 def _apply_to_all(id: str, tasks, command: Command, verb: str, by: str, priority: int = 0) -> list[str]:
-    """The same for each task, in a transaction of its own; those to which it happens, in the order of their ids."""
-    # What workers would be handed next comes first.
+    """Apply a command to each task in its own transaction. Returns the sorted ids of the changed tasks."""
+    # In the order in which workers would claim them.
     ids = list(tasks.order_by("task__status", "-priority", "task__created_at", "pk").values_list("pk", flat=True))
     if len(ids) > WAITED_FOR:
-        asked = _already_requested(id, verb, priority)
-        ids = [each for each in ids if each not in asked]
+        requested = _already_requested(id, verb, priority)
+        ids = [each for each in ids if each not in requested]
         bulk_actions.enqueue_bulk_action(id, ids, verb, by, priority=priority)
     else:
         ids = [each for each in ids if _try_apply(each, command, verb, by)]
@@ -61,23 +70,23 @@ def _apply_to_all(id: str, tasks, command: Command, verb: str, by: str, priority
 
 
 def _try_apply(task_id: str, command: Command, verb: str, by: str) -> bool:
-    """Whether it happened to the task: meanwhile that may have been resolved, or deleted."""
-    heard: Sequence[Effect] = ()
+    """Return True if the command changed the task, which may have been resolved or deleted since it was read."""
+    effects: Sequence[Effect] = ()
 
-    def noted(standalone: Core, now: int) -> Iterable[Effect]:
-        nonlocal heard
-        heard = tuple(command(standalone, now))
-        return heard
+    def recording(standalone: Core, now: int) -> Iterable[Effect]:
+        nonlocal effects
+        effects = tuple(command(standalone, now))
+        return effects
 
     with suppress(Conflict, NotFound), transaction.atomic():
-        change_task(task_id, noted)
-        if heard:
+        change_task(task_id, recording)
+        if effects:
             record_action("task", task_id, verb, by, "", {})
-    return bool(heard)
+    return bool(effects)
 
 
 def _already_requested(group_id: str, verb: str, priority: int) -> set[str]:
-    """The tasks of which the same was asked and that have not had their turn yet."""
+    """Return the tasks that have an undelivered message with the same action."""
     own = StandaloneTask.objects.filter(group_id=group_id).values("pk")
     found = Message.objects.filter(subject=bulk_actions.ASKED, to__in=own).values_list("to", "facts")
     return {id for id, facts in found if (facts["verb"], facts["priority"]) == (verb, priority)}

@@ -1,4 +1,4 @@
-"""Commands on groups of stand-alone tasks: seal. What is asked of all their tasks stands in whole.py."""
+"""Commands on task groups. `group_commands` has those on all tasks of a group."""
 
 from django.db import transaction
 
@@ -11,7 +11,11 @@ from .pulse_messages import group_message
 
 
 def seal_group(id: str) -> TaskGroup:
-    """The group takes no more tasks; the moment of the first time is kept. Raises NotFound."""
+    """Seal a group: it accepts no more tasks. A repeated seal keeps the first time.
+
+    Raises:
+        NotFound: when there is no such group.
+    """
     with transaction.atomic():
         now = clock.now()
         TaskGroup.objects.filter(pk=id, sealed_at=None).update(sealed_at=now)
@@ -21,7 +25,7 @@ def seal_group(id: str) -> TaskGroup:
 
 
 def publish_group_message(group: TaskGroup, name: str, now: int, **facts: object) -> None:
-    """Have who listens told of a group."""
+    """Save a Pulse message about a group."""
     writes = StatementBatch()
     standalone_tasks.insert_pulse_messages(writes, [group_message(group, name, now, **facts)], repeats=True)
     writes.send()

@@ -1,4 +1,4 @@
-"""What is told of stand-alone tasks: written with each transition, for an exchange or for whoever reads it here."""
+"""Pulse messages about standalone tasks and groups: saved with each transition, for an exchange or for API clients."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -21,30 +21,30 @@ from ...models import PulseMessage, TaskGroup
 from ...store.pulse_messages import NewPulseMessage
 
 PUBLISHERS = EventStep.type
-"""The queue of the built-in worker that also tells other systems what waits for them."""
+"""The queue of the built-in worker that publishes messages."""
 NOBODY = "_"
 ARTIFACT_CREATED = "artifact-created"
 
 
 def pulse_messages_of(before: StandaloneTask, effects: Iterable[Effect], now: int) -> list[NewPulseMessage]:
-    """What the effects tell, each with the task as it was at that point."""
-    standalone, told = before, []
+    """Return the Pulse messages of the effects, each with the task at that point."""
+    standalone, messages = before, []
     for effect in effects:
         standalone = effect.after(standalone)
         if isinstance(effect, PublishMessage) and (name := _message_name(effect.about)):
-            told.append(pulse_message(standalone, name, effect, now))
-    return told
+            messages.append(pulse_message(standalone, name, effect, now))
+    return messages
 
 
 def _message_name(about: str) -> str:
-    """The message; none for a run that is retried, unless the settings ask for it."""
+    """Return the name of a message; empty for a retried run, unless the settings enable it."""
     if about == "retried":
         return "task-exception" if conf.taskcluster_exception_messages == "every" else ""
     return f"task-{about}"
 
 
 def pulse_message(standalone: StandaloneTask, name: str, effect: PublishMessage, now: int) -> NewPulseMessage:
-    """One message about a task."""
+    """Return a Pulse message about a task."""
     attempt = None if effect.number is None else standalone.attempts[effect.number]
     payload: dict[str, Any] = {"version": 1, "status": status_document(standalone)}
     if effect.about == "priority-changed":
@@ -66,7 +66,7 @@ def _run_facts(attempt: Attempt | None, name: str) -> dict[str, Any]:
     if attempt is None:
         return {}
     facts: dict[str, Any] = {"runId": attempt.number}
-    # Whose time was up by the deadline is told of without its worker, as upstream does.
+    # Taskcluster omits the worker of an attempt that the deadline resolved.
     if name != "task-pending" and attempt.reason != DEADLINE:
         facts |= worker_facts(attempt.worker)
     if name == "task-running":
@@ -86,24 +86,24 @@ def _routing_key(standalone: StandaloneTask, attempt: Attempt | None) -> str:
 
 
 def group_message(group: TaskGroup, name: str, now: int, **facts: Any) -> NewPulseMessage:
-    """One message about a group."""
+    """Return a Pulse message about a group."""
     key = f"primary.{group.id}.{group.scheduler_id}.{NOBODY}"
     payload = {"version": 1, **(facts or group_document(group))}
     return NewPulseMessage("", group.id, name, key, (), payload, sent_at=now, due_at=publish_due_at(now))
 
 
 def publish_due_at(now: int) -> int:
-    """When an exchange is to be told; never, where none is configured: the message stays to be read."""
+    """Return the time at which a message is published; NEVER without an exchange, where clients read the row."""
     return now if conf.taskcluster_amqp_url else NEVER
 
 
 def to_wire(notices: Sequence[PulseMessage]) -> list[dict[str, Any]]:
-    """Messages as an exchange would be handed them."""
+    """Return messages in the form in which an exchange receives them."""
     return [
         {"exchange": exchange_name(n.name), "routingKey": n.key, "cc": n.routes, "payload": n.payload} for n in notices
     ]
 
 
 def exchange_name(name: str) -> str:
-    """The topic exchange of a kind of message."""
+    """Return the topic exchange of a kind of message."""
     return f"exchange/taskcluster-queue/v1/{name}"

@@ -1,4 +1,4 @@
-"""A stand-alone task is resolved: what its own transaction knows is told in it, all else is left to messages."""
+"""Consequences of the resolution of a standalone task: Pulse messages about its group, and messages to dependents."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -21,7 +21,10 @@ GROUP_RESOLVED = "task-group-resolved"
 def publish_group_resolved(
     writes: StatementBatch, before: StandaloneTask, effects: Iterable[Effect], now: int
 ) -> list[NewPulseMessage]:
-    """That all of the group is resolved, where nothing else of it was left; else somebody has to look later."""
+    """Return the message that the group is resolved, if this task was its last one.
+
+    If other tasks are open, a check of the group is enqueued instead, because they may be resolved concurrently.
+    """
     if not _resolutions(effects):
         return []
     if before.group_goes_on:
@@ -37,7 +40,7 @@ def _publish_resolved(writes: StatementBatch, group_id: str, now: int) -> list[N
 
 
 def handle_group_check(message: Message) -> None:
-    """The tasks of a group that ended last did so at once: whether all are resolved is plain by now."""
+    """Publish that a group is resolved, if it is: its last tasks were resolved concurrently."""
     with transaction.atomic():
         if Message.objects.filter(pk=message.pk).delete()[0] and task_groups.is_resolved(message.to):
             writes = StatementBatch()
@@ -46,8 +49,7 @@ def handle_group_check(message: Message) -> None:
 
 
 def enqueue_resolution(before: StandaloneTask, effects: Iterable[Effect]) -> None:
-    """Leave word for those who wait for the task; it is heard after the commit."""
-    # Delivering a message is a change of another task, which is decided and written here.
+    """Enqueue the message to the tasks that depend on a resolved task. It is delivered after the commit."""
     if before.is_awaited and (resolutions := _resolutions(effects)):
         now = clock.now()
         ids = [dependencies.insert_resolved_message(before.id, {"reason": each.reason}, now) for each in resolutions]

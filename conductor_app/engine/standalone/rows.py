@@ -1,4 +1,4 @@
-"""Rows beside the tasks: their groups, the queues that are asked, and the workers that ask."""
+"""Rows of task groups, and of the queues and workers of standalone tasks."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,22 +12,25 @@ from ...store import task_groups
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 LAST_MS = 253_402_300_799_999
-"""The last moment that has four digits of a year, as all clients write it."""
+"""The last time with a four-digit year, which clients require."""
 NOTED_EVERY_MS = 1_800_000
-"""How often it is written down that a queue or a worker is alive."""
+"""The minimum interval between two records of the activity of a queue or worker."""
 LOOKED_EVERY_MS = 60_000
-"""How often a process looks whether that is to be written down: a worker may ask for work several times a second."""
+"""The minimum interval between two reads of such a row: a worker may poll several times per second."""
 MOST_REMEMBERED = 10_000
 TEN_YEARS_MS = 3_652 * DAY_MS
-"""How long ago the quarantine of a worker is over that never was in one."""
+"""Age of the quarantine end that is stored for a worker that was never quarantined."""
 MOST_LOGGED = 100
-"""Lines of a worker's quarantine that are kept."""
+"""The maximum number of entries in the quarantine log of a worker."""
 
 
 def join_group(task_id: str, id: str, scheduler_id: str, until: int) -> bool:
-    """A task joins its group, which is made with the first one and outlives them all. Raises Conflict.
+    """Add a task to its group, which is created with its first task and outlives all of them.
 
-    Whether the task is there already.
+    Returns True if the task exists already.
+
+    Raises:
+        Conflict: when the group belongs to another scheduler, or is sealed.
     """
     expires_at = min(until + HOUR_MS, LAST_MS)
     group, is_there = task_groups.load_group_for(task_id, id)
@@ -37,14 +40,18 @@ def join_group(task_id: str, id: str, scheduler_id: str, until: int) -> bool:
     if group.scheduler_id != scheduler_id:
         raise Conflict(f"Task group {id} belongs to the scheduler {group.scheduler_id}, not to {scheduler_id}.")
     if group.sealed_at is not None:
-        raise Conflict(f"Task group {id} is sealed: it takes no more tasks.")
+        raise Conflict(f"Task group {id} is sealed: it accepts no more tasks.")
     if group.expires_at < until:
         TaskGroup.objects.filter(pk=id, expires_at__lt=until).update(expires_at=expires_at)
     return is_there
 
 
 def find_group(id: str) -> TaskGroup:
-    """The group; raises NotFound."""
+    """Return a task group.
+
+    Raises:
+        NotFound: when there is no such group.
+    """
     group = TaskGroup.objects.filter(pk=id).first()
     if group is None:
         raise NotFound(f"Task group {id} does not exist.")
@@ -52,7 +59,10 @@ def find_group(id: str) -> TaskGroup:
 
 
 def record_queue(name: str, now: int, until: int = 0, seen: bool = True) -> None:
-    """Keep that the queue is in use, for a day or longer; its end never comes nearer."""
+    """Record the use of a queue, and extend its expiry to `until`, by default one day from now.
+
+    `seen`: a worker uses the queue. If False, the row is also written when only its expiry changes.
+    """
     until = until or now + DAY_MS
     queue = Queue.objects.filter(pk=name).first()
     if queue is None:
@@ -63,14 +73,14 @@ def record_queue(name: str, now: int, until: int = 0, seen: bool = True) -> None
 
 
 def record_queue_use(queue: str, now: int) -> None:
-    """Keep that a worker goes on with a task of this queue."""
+    """Record that a worker continues a task of a queue."""
     if _is_stale(now, queue):
         record_queue(queue, now)
-        _looked_at[queue,] = now
+        _read_at[queue,] = now
 
 
 def record_worker(queue: str, group: str, name: str, now: int) -> None:
-    """Keep that the worker asks for work; its row and its queue's are kept up to date now and then."""
+    """Record that a worker polls, at most once per NOTED_EVERY_MS for the worker and its queue."""
     if not _is_stale(now, queue, group, name):
         return
     worker = Worker.objects.filter(queue=queue, group=group, name=name).first()
@@ -81,21 +91,21 @@ def record_worker(queue: str, group: str, name: str, now: int) -> None:
         until = max(worker.expires_at, now + DAY_MS)
         Worker.objects.filter(pk=worker.pk).update(last_active_at=now, expires_at=until)
         record_queue(queue, now)
-    _looked_at[queue, group, name] = now
+    _read_at[queue, group, name] = now
 
 
-_looked_at: dict[tuple[str, ...], int] = {}
-"""When this process has looked last whether a queue, or a worker, is to be noted."""
+_read_at: dict[tuple[str, ...], int] = {}
+"""The time of this process's last read of the row of each queue and worker."""
 
 
 def _is_stale(now: int, *who: str) -> bool:
-    if len(_looked_at) > MOST_REMEMBERED:
-        _looked_at.clear()
-    return abs(now - _looked_at.get(who, -LOOKED_EVERY_MS)) >= LOOKED_EVERY_MS
+    if len(_read_at) > MOST_REMEMBERED:
+        _read_at.clear()
+    return abs(now - _read_at.get(who, -LOOKED_EVERY_MS)) >= LOOKED_EVERY_MS
 
 
 def is_quarantined(queue: str, group: str, name: str, now: int) -> bool:
-    """Whether the worker is to be handed nothing now."""
+    """Return True if the worker is quarantined."""
     return Worker.objects.filter(queue=queue, group=group, name=name, quarantine_until__gt=now).exists()
 
 
@@ -114,7 +124,11 @@ def _update_worker(queue: str, group: str, name: str, change: Callable[[Worker],
 
 
 def quarantine(queue: str, group: str, name: str, until: int, why: str, by: str) -> None:
-    """Hand this worker nothing until then; a moment that has passed lets it work again. Raises NotFound."""
+    """Quarantine a worker until a time; a past one ends the quarantine.
+
+    Raises:
+        NotFound: when there is no such worker.
+    """
     now = clock.now()
 
     def change(worker: Worker) -> None:
@@ -126,7 +140,7 @@ def quarantine(queue: str, group: str, name: str, until: int, why: str, by: str)
 
 
 def declare_worker(queue: str, group: str, name: str, until: int) -> Worker:
-    """Keep the worker, and its queue, until then at least; the worker, even if that moment has passed."""
+    """Create or extend a worker and its queue until at least `until`. Returns the worker, even if it has expired."""
     now = clock.now()
     record_queue(queue, now, until, seen=False)
     _add_worker(now, queue=queue, group=group, name=name, expires_at=until)

@@ -1,4 +1,4 @@
-"""What operators and clients may do to a stand-alone task, or to a group; each act leaves a line in the audit."""
+"""Actions of operators and clients on standalone tasks and groups. Each writes an audit entry."""
 
 from collections.abc import Mapping
 
@@ -21,24 +21,33 @@ ACTS: Mapping[str, Command] = {
     "cancel": commands.cancel_task,
 }
 PRIORITIZE = "prioritize"
-"""The act that asks which priority."""
+"""The action that needs a priority."""
 
 
 def parse_command(verb: str, priority: int = 0) -> Command:
-    """What is asked of each task. Raises Invalid."""
+    """Return the command of an action.
+
+    Raises:
+        Invalid: when the action or the priority is unknown.
+    """
     if verb == PRIORITIZE and priority in NAMES_OF_PRIORITIES:
         return commands.prioritize(priority)
     if verb not in ACTS:
-        raise Invalid("It is not said what is to be done.")
+        raise Invalid(f"Missing or unknown action {verb[:64]!r}. Use one of: {', '.join((*ACTS, PRIORITIZE))}.")
     return ACTS[verb]
 
 
 def apply_action(
     verb: str, task_id: str, by: str, reason: str = "", priority: int = 0, asked_at: int = NEVER
 ) -> StandaloneTask:
-    """Do this to a task; the task after it. Raises NotFound, Conflict and Invalid.
+    """Apply an action to a task, and return the task after it.
 
-    `asked_at`: when it was asked. What was rerun since then was not meant.
+    `asked_at`: the time of the request. The action is skipped if the task was rerun since.
+
+    Raises:
+        Invalid: when the action or the priority is unknown.
+        NotFound: when there is no such task.
+        Conflict: when the state of the task does not allow the action.
     """
     command = commands.unless_rerun_since(asked_at, parse_command(verb, priority))
     with transaction.atomic():
@@ -50,7 +59,11 @@ def apply_action(
 
 
 def seal_group(group_id: str, by: str, reason: str = "") -> TaskGroup:
-    """The group takes no more tasks. Raises NotFound."""
+    """Seal a group: it accepts no more tasks.
+
+    Raises:
+        NotFound: when there is no such group.
+    """
     with transaction.atomic():
         group = groups.seal_group(group_id)
         record_action("task_group", group_id, "seal", by, reason, {})
@@ -58,7 +71,7 @@ def seal_group(group_id: str, by: str, reason: str = "") -> TaskGroup:
 
 
 def record_action(kind: str, id: str, verb: str, by: str, reason: str, facts: Mapping[str, object]) -> None:
-    """Who did it, and why."""
+    """Write an audit entry for an action."""
     AuditEntry.objects.create(
         at=clock.now(), actor=by, action=verb, object_type=kind, object_id=id, reason=reason, facts=dict(facts)
     )

@@ -1,4 +1,4 @@
-"""Commands on stand-alone tasks: create, report, renew. What steers them stands in acts.py."""
+"""Commands on standalone tasks: create, report and renew. `task_actions` has those of operators."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from .claims import ClaimedTask
 
 @dataclass(frozen=True)
 class NewTask:
-    """What a client asks for. `definition`: all that it wrote, as the task is shown later and told from others."""
+    """Parameters of a new task. `definition`: the complete request, to show it and to compare repeated requests."""
 
     id: str
     group_id: str
@@ -41,18 +41,28 @@ class NewTask:
 
 
 def find_task(task_id: str) -> StandaloneTask:
-    """The task as it is now, with its attempts; nothing is locked. Raises NotFound."""
+    """Return a task with its attempts, without a lock.
+
+    Raises:
+        NotFound: when there is no such task.
+    """
     return standalone_tasks.load_task(task_id)
 
 
 def create_task(new: NewTask) -> StandaloneTask:
-    """A new task; the same one asked for again is the one that is there. Raises Conflict, Invalid and Busy."""
+    """Create a task. A repeated request returns the existing task.
+
+    Raises:
+        Conflict: when a different task has this id, or the group does not accept the task.
+        Invalid: when a dependency does not exist, or expires before the deadline.
+        Busy: when concurrent requests prevent the creation.
+    """
     for _ in range(TRIES):
         try:
             with transaction.atomic():
                 return _insert_task(new, clock.now())
         except StaleRow:
-            # Somebody has just created it: it is there now.
+            # A concurrent request created the task: the next attempt finds it.
             continue
     raise Busy(task=new.id)
 
@@ -93,32 +103,42 @@ def _insert_task(new: NewTask, now: int) -> StandaloneTask:
 def _find_identical(new: NewTask, now: int) -> StandaloneTask:
     before = standalone_tasks.load_for_update(new.id)
     if standalone_tasks.load_definition(new.id) != new.definition or before.priority != new.priority:
-        raise Conflict(f"Task {new.id} exists already, with another definition.")
+        raise Conflict(f"Task {new.id} already exists with another definition.")
     effects, after = apply_command(before, commands.redefine_task, now)
     save_decision(StatementBatch(), before, effects, after, now)
     return after
 
 
 def _resolve_requirements(new: NewTask) -> list[tuple[str, bool]]:
-    """What the task waits for, and whether that is satisfied already; raises Invalid."""
+    """Return the dependencies of a new task, each with True if it is satisfied already."""
     others = [id for id in new.requires if id != new.id]
     found = dependencies.lock_tasks(others)
     if missing := [id for id in others if id not in found]:
         raise Invalid(f"The dependencies {', '.join(missing[:20])} of task {new.id} do not exist.")
     if early := [id for id in others if found[id].expires_at < new.deadline_at]:
         raise Invalid(f"The dependencies {', '.join(early[:20])} expire before the deadline of task {new.id}.")
-    # A task that depends on itself waits until somebody schedules it.
+    # A task that depends on itself waits until a client schedules it.
     return [(id, id in found and found[id].satisfies(new.accepts_failure)) for id in new.requires]
 
 
 @metrics.REPORT_SECONDS.of
 def report_task(task_id: str, number: int, reason: str) -> StandaloneTask:
-    """A worker says how its attempt ended. Raises NotFound and Conflict."""
+    """Apply a worker's report to its attempt.
+
+    Raises:
+        NotFound: when there is no such task or attempt.
+        Conflict: when the attempt is not leased.
+    """
     return change_task(task_id, reports.report_attempt(number, reason))
 
 
 def renew_lease(task_id: str, number: int) -> ClaimedTask:
-    """Extend the lease of an attempt. Raises NotFound and Conflict."""
+    """Extend the lease of an attempt.
+
+    Raises:
+        NotFound: when there is no such task or attempt.
+        Conflict: when the attempt is not leased.
+    """
     standalone = change_task(task_id, reports.renew_lease(number))
     rows.record_queue_use(standalone.queue, clock.now())
     return ClaimedTask(standalone, standalone.attempts[number], standalone_tasks.load_definition(task_id))

@@ -1,4 +1,4 @@
-"""Somebody is told by mail, once, when a group comes so far: through the outbox, like all that leaves the server."""
+"""Watches of task groups: one email, sent through the outbox, when a group is resolved or has its first failure."""
 
 import secrets
 
@@ -15,39 +15,49 @@ from .rows import find_group
 from .task_actions import record_action
 
 MOST = 20
-"""Watches of a group that are open at a time."""
+"""The maximum number of open watches of a group."""
 ENDED_BADLY = ("FAILED", "TIMED_OUT", "CANCELED")
 
 
 def watch_group(group_id: str, event: str, mail: str, by: str) -> None:
-    """Have somebody told. Raises NotFound, Invalid, and Conflict where it has happened already."""
+    """Send an email when the event happens to a group.
+
+    Raises:
+        NotFound: when there is no such group.
+        Invalid: when the event or the address is invalid.
+        Conflict: when the event has happened already, or the group has too many watches.
+    """
     find_group(group_id)
     if event not in GroupWatch.EVENTS:
-        raise Invalid(f"A group is watched for: {', '.join(GroupWatch.EVENTS)}.")
+        raise Invalid(f"Unknown event {event[:64]!r}. Use one of: {', '.join(GroupWatch.EVENTS)}.")
     try:
         validate_email(mail)
     except ValidationError as wrong:
-        raise Invalid(f"{mail[:80]!r} is no address of a mailbox.") from wrong
+        raise Invalid(f"{mail[:80]!r} is not a valid email address.") from wrong
     if _event_sentence(group_id, event):
-        raise Conflict("That has happened already.")
+        raise Conflict("The event has happened already.")
     if GroupWatch.objects.filter(group_id=group_id, told_at=None).count() >= MOST:
-        raise Conflict(f"{MOST} people are told of this group already.")
+        raise Conflict(f"The group already has {MOST} watches.")
     with transaction.atomic():
         GroupWatch.objects.create(group_id=group_id, event=event, mail=mail, by=by[:255], created_at=clock.now())
         record_action("task_group", group_id, "watch", by, "", {"event": event})
 
 
 def unwatch_group(group_id: str, watch_id: str, by: str) -> None:
-    """Have nobody told. Raises NotFound."""
+    """Delete a watch.
+
+    Raises:
+        NotFound: when there is no such open watch.
+    """
     number = int(watch_id) if watch_id.isascii() and watch_id.isdecimal() and len(watch_id) < 19 else 0
     with transaction.atomic():
         if not GroupWatch.objects.filter(pk=number, group_id=group_id, told_at=None).delete()[0]:
-            raise NotFound("Nobody watches the group like this any more.")
+            raise NotFound("The watch does not exist any more.")
         record_action("task_group", group_id, "unwatch", by, "", {})
 
 
 def check_watched_groups(limit: int) -> int:
-    """Look at the groups that are watched, those first that were not looked at for longest; how many."""
+    """Check up to `limit` open watches, least recently checked first. Returns how many."""
     watched = GroupWatch.objects.filter(told_at=None).order_by("looked_at", "id").values_list("pk", flat=True)
     return handle_each(list(watched[:limit]), _check_watch)
 
@@ -60,7 +70,7 @@ def _check_watch(watch_id: int) -> None:
     sentence = _event_sentence(row.group_id, row.event)
     with transaction.atomic():
         seen = {"looked_at": now, **({"told_at": now} if sentence else {})}
-        # Whoever is first tells it.
+        # The update lets only one process send the email.
         if GroupWatch.objects.filter(pk=watch_id, told_at=None).update(**seen) and sentence:
             _send_mail(row, sentence, now)
 
@@ -72,12 +82,14 @@ def _send_mail(row: GroupWatch, sentence: str, now: int) -> None:
 
 
 def _event_sentence(group_id: str, event: str) -> str:
-    """What is to be told; nothing while it has not happened."""
+    """Return the text of the email, or an empty string if the event has not happened."""
     own = StandaloneTask.objects.filter(group_id=group_id)
     bad = own.filter(ever_resolved=True, task__status__in=ENDED_BADLY)
     if event == GroupWatch.FAILED:
         first = bad.order_by("task__attempts__ended_at", "pk").values_list("task__name", "task__status").first()
-        return f"In task group {group_id}, {first[0]} did not end well: {first[1]}." if first else ""
+        return f"In task group {group_id}, task {first[0]} was not successful: {first[1]}." if first else ""
     if own.filter(ever_resolved=False).exists() or not own.exists():
         return ""
-    return f"All {own.count():,} tasks of task group {group_id} are resolved; {bad.count():,} of them not well."
+    return (
+        f"All {own.count():,} tasks of task group {group_id} are resolved; {bad.count():,} of them were not successful."
+    )

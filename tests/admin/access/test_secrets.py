@@ -39,7 +39,7 @@ def test_no_page_shows_its_value(kept, page):
 def test_a_form_that_is_refused_does_not_repeat_the_value(operator):
     page = html(operator.post(ADD, {"name": "a b", "value": VALUE}))
 
-    assert "A name has letters" in page
+    assert "The name must have 1 to 255 letters" in page
     assert VALUE not in page
 
 

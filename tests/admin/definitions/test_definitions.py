@@ -208,8 +208,8 @@ def test_a_schema_that_cannot_be_used_is_a_warning_on_the_page_of_its_task_defin
     define_task("charge", inputSchema=schema)
     row = TaskDefinition.objects.get(name="charge")
 
-    assert "This is no JSON schema" in page_text(operator.get(f"{TASKS}{row.pk}/change/"))
+    assert "Not a usable JSON schema" in page_text(operator.get(f"{TASKS}{row.pk}/change/"))
     define_task("ship")
-    assert "no JSON schema" not in page_text(
+    assert "usable JSON schema" not in page_text(
         operator.get(f"{TASKS}{TaskDefinition.objects.get(name='ship').pk}/change/")
     )

@@ -75,7 +75,7 @@ def test_a_version_is_changed_and_saved_as_a_new_one(operator, kept):
         ("", "This field is required"),
         ("{", "Invalid JSON"),
         ("[]", "JSON object"),
-        ('{"name": "x", "jsonSchema": {"type": "objekt"}, "templateUI": {}}', "is no JSON schema"),
+        ('{"name": "x", "jsonSchema": {"type": "objekt"}, "templateUI": {}}', "is not a usable JSON schema"),
         ('{"name": "x", "jsonSchema": {}, "templateUI": {"type": "Control"}}', "templateUI.scope"),
         ('{"name": "approval", "version": 1, "jsonSchema": {}, "templateUI": {}}', "already exists"),
         ('{"name": "\\u0000", "jsonSchema": {}, "templateUI": {}}', "cannot be null or empty"),
@@ -158,7 +158,7 @@ def test_a_task_claimed_for_an_external_user_is_taken_over_before_it_is_answered
 
     assert "olga has taken it" in page_text(operator.get(here))
     refused = operator.post(here, {"outcome": "COMPLETED", "mode": "form", "output.approved": "true"}, follow=True)
-    assert "take it over first" in page_text(refused)
+    assert "Claim it first" in page_text(refused)
 
 
 def test_a_bundle_carries_the_templates_that_its_workflows_name(kept, clock):

@@ -59,7 +59,7 @@ def test_a_task_is_taken_put_back_and_taken_over_with_each_step_in_the_audit(ope
 
     assert "ann claimed the task" in page_text(operator.get(here))
     refused = operator.post(here, {"outcome": "COMPLETED", "output": "{}"}, follow=True)
-    assert "It is taken by ann: take it over first." in page_text(refused)
+    assert "The task is claimed by ann. Claim it first." in page_text(refused)
     operator.post(here, {"do": "take"})
     operator.post(here, {"outcome": "COMPLETED", "output": "{}"})
     assert reload_run(asked).status == "COMPLETED"

@@ -51,7 +51,7 @@ def test_what_is_no_label_is_refused(run, label):
 def test_a_run_has_twenty_labels_at_most(operator, run):
     labels.add_labels(run.pk, [f"l{n}" for n in range(20)], "ann")
 
-    assert "A run has 20 labels at most." in page_text(send(operator, run, labels="one more"))
+    assert "A run can have at most 20 labels." in page_text(send(operator, run, labels="one more"))
     assert labels.add_labels(run.pk, ["l3"], "ann") == [] and len(of(run)) == 20
 
 

@@ -142,7 +142,7 @@ def test_a_log_that_grows_is_followed_by_its_revision(held, viewer, clock):
 
 @pytest.mark.parametrize(
     ("content", "encoding", "said"),
-    [(b"no gzip", "gzip", "is not packed as it says"), (b"x", "br", "which is not read here")],
+    [(b"no gzip", "gzip", "is not valid gzip data"), (b"x", "br", "which cannot be shown")],
 )
 def test_what_cannot_be_read_says_why(held, viewer, clock, content, encoding, said):
     keep(clock, held, LOG, content, encoding)

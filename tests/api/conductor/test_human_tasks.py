@@ -94,7 +94,7 @@ def test_a_task_is_claimed_for_an_external_user_and_by_no_other(api):
     assert claimed["claimant"] == {"userType": "EXTERNAL_USER", "user": "bob"}
     assert api.post(f"/human/tasks/{task}/externalUser/bob").status_code == 200
     refused = api.post(f"/human/tasks/{task}/externalUser/eve")
-    assert (refused.status_code, refused.json()["message"]) == (409, "It is taken by bob already.")
+    assert (refused.status_code, refused.json()["message"]) == (409, "The task is already claimed by bob.")
     taken = api.post(f"/human/tasks/{task}/externalUser/eve?overrideAssignment=true").json()
     assert taken["claimant"]["user"] == "eve"
     note = AuditEntry.objects.filter(action="take_task").latest("pk")
@@ -412,7 +412,7 @@ def test_the_pages_and_the_api_share_one_claim(api):
     assert api.get(f"/human/tasks/{task}").json()["claimant"] == {"userType": "CONDUCTOR_USER", "user": "ann"}
     for complete in ("true", "false"):
         refused = api.post(f"/human/tasks/{task}/update?complete={complete}", {})
-        assert (refused.status_code, refused.json()["message"]) == (409, "It is taken by ann: take it over first.")
+        assert (refused.status_code, refused.json()["message"]) == (409, "The task is claimed by ann. Claim it first.")
     human_tasks.delegate_task(row, "sales", "olga", is_group=True)
     assert api.get(f"/human/tasks/{task}").json()["assignee"] == {"userType": "CONDUCTOR_GROUP", "user": "sales"}
 

@@ -120,7 +120,7 @@ def test_validate_lists_schemas_that_cannot_be_used_with_their_places(api, data)
     found = {each["path"]: each for each in reply.json()["findings"]}
     assert found.keys() == {"outputSchema.data", "tasks[0].taskDefinition.inputSchema.data"}
     assert {each["severity"] for each in found.values()} == {"warning"}
-    assert all("This is no JSON schema" in each["message"] for each in found.values())
+    assert all("Not a usable JSON schema" in each["message"] for each in found.values())
 
 
 def test_where_a_schema_that_cannot_be_used_is_enforced_the_start_says_so(api):
