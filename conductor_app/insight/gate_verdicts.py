@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import connection
 from django.db.models import OuterRef, Subquery
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from .. import clock
 from ..core.states import PAUSED
 from ..models import Attempt, QueueHold, Run, TaskDefinition
-from ..models.gates import GATES, GateFacts
+from ..models.gates import CONCURRENCY, GATES, RATE, GateFacts, usage_query
 from .durations import format_duration
 from .last_transition import last_transition
 from .queues import QUIET_AFTER_MS, polls_of
@@ -62,7 +62,7 @@ def gate_verdicts(attempt: Attempt, now: int) -> list[GateVerdict]:
     """The gates that the claim asks, each asked alone."""
     facts = gate_facts(attempt, now)
     return [
-        GateVerdict(gate.name, True, str(OPEN_SENTENCES[gate.name]))
+        GateVerdict(gate.name, True, str(gate.open_sentence))
         if gate.lets_pass(facts)
         else GateVerdict(gate.name, False, gate.sentence(facts), limit_holders(gate.name, attempt))
         for gate in GATES
@@ -82,16 +82,6 @@ def limit_holders(gate: str, attempt: Attempt) -> tuple[LimitHolder, ...]:
         rows = found.exclude(limit_key="").order_by("created_at", "id").values_list("id", "created_at")[:MOST_HOLDERS]
         return tuple(LimitHolder(run_id, since=since) for run_id, since in rows)
     return ()
-
-
-OPEN_SENTENCES = {
-    "queue": gettext_lazy("The queue hands out."),
-    "run_slot": gettext_lazy("The workflow's limit leaves room for this run."),
-    "due": gettext_lazy("Its moment has come."),
-    "deadline": gettext_lazy("Its deadline has not passed."),
-    "concurrency": gettext_lazy("The limit of tasks worked on at a time leaves room."),
-    "rate": gettext_lazy("The rate limit leaves room."),
-}
 
 
 def gate_facts(attempt: Attempt, now: int) -> GateFacts:
@@ -129,7 +119,10 @@ def _registered_limits(attempt: Attempt) -> dict[str, Any]:
 
 
 def _count_leased(name: str) -> int:
-    return Attempt.objects.filter(name=name, status="LEASED").exclude(queue="").count()
+    with connection.cursor() as cursor:
+        cursor.execute(*usage_query(CONCURRENCY, name))
+        [(count,)] = cursor.fetchall()
+    return int(count)
 
 
 def _recent_starts(name: str, count: int, seconds: int, now: int) -> dict[str, int]:
@@ -138,7 +131,10 @@ def _recent_starts(name: str, count: int, seconds: int, now: int) -> dict[str, i
     newest = list(claimed.order_by("-claimed_at").values_list("claimed_at", flat=True)[:count])
     if len(newest) < count:
         return {"starts": len(newest)}
-    return {"starts": claimed.count(), "rate_reopens_at": newest[-1] + seconds * 1000}
+    with connection.cursor() as cursor:
+        cursor.execute(*usage_query(RATE, name, since=now - seconds * 1000))
+        [(starts,)] = cursor.fetchall()
+    return {"starts": int(starts), "rate_reopens_at": newest[-1] + seconds * 1000}
 
 
 def polling_verdict(attempt: Attempt, now: int) -> GateVerdict:

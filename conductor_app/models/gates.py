@@ -1,24 +1,27 @@
-"""The gates that a pending attempt must pass to be handed out: a name, a condition, a sentence.
+"""The gates that a pending attempt must pass before a worker can claim it.
 
-The claim takes what passes all of them (`store/claims.py`); `insight/gate_verdicts.py` asks each alone.
+Each gate is declared once: the SQL by which the claim applies it (`store/claims.py`), the same condition on facts that
+are loaded for one attempt, and the sentences that tell an operator its state (`insight/gate_verdicts.py`).
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
-from django.utils.translation import pgettext
+from django.utils.translation import gettext_lazy, pgettext
 
 from ..core.snapshot import NEVER
 
 
 @dataclass(frozen=True, slots=True)
 class GateFacts:
-    """What the gates look at. `leased`: how many of its name are out; `starts`: those of the running rate window.
+    """What the gates examine. Times in epoch milliseconds.
 
-    `queue_held_until`: the queue hands nothing out before that. `rate_reopens_at`: when the first of those starts is
-    no longer of the window.
+    `leased`: attempts of the same name that workers hold. `starts`: those of the current rate window.
+    `rate_reopens_at`: the time at which the first of those starts leaves the window.
+    `queue_held_until`: the queue is paused until then.
     """
 
     now: int
@@ -38,13 +41,23 @@ class GateFacts:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One condition. `free_slots` is how many attempts may pass it now: None is any number."""
+    """One condition.
+
+    `free_slots`: how many attempts may pass now; None is any number. `sentence`: why the gate is closed.
+    `open_sentence`: that it is open. `condition`: SQL on the attempt `a`, with `:queue` and `:now`, true while the
+    gate is open; empty if another gate's condition implies it. `usage`: SQL that counts the used slots of a limit, with
+    `:name` and `:since`.
+    """
 
     name: str
     free_slots: Callable[[GateFacts], int | None]
     sentence: Callable[[GateFacts], str]
+    open_sentence: Any
+    condition: str = ""
+    usage: str = ""
 
     def lets_pass(self, facts: GateFacts) -> bool:
+        """Return True if the gate is open."""
         return self.free_slots(facts) is None or self.free_slots(facts) > 0
 
 
@@ -62,83 +75,106 @@ def _seconds(milliseconds: int) -> str:
 
 
 def _queue_pause_sentence(f: GateFacts) -> str:
-    """Who paused the queue, why, and until when, as far as that is known."""
-    named = {"by": f.queue_held_by, "reason": f.queue_held_because, "span": _seconds(f.queue_held_until - f.now)}
+    facts = {"by": f.queue_held_by, "reason": f.queue_held_because, "span": _seconds(f.queue_held_until - f.now)}
     if f.queue_held_until < NEVER:
         sentence = (
-            _("The queue was paused by %(by)s: %(reason)s; it opens in %(span)s.")
+            _("The queue was paused by %(by)s: %(reason)s. It resumes in %(span)s.")
             if f.queue_held_because
-            else _("The queue was paused by %(by)s; it opens in %(span)s.")
+            else _("The queue was paused by %(by)s. It resumes in %(span)s.")
         )
     elif f.queue_held_because:
         sentence = _("The queue was paused by %(by)s: %(reason)s.")
     else:
-        sentence = _("The queue was paused by %(by)s.") if f.queue_held_by else _("The queue was paused.")
-    return sentence % named
+        sentence = _("The queue was paused by %(by)s.") if f.queue_held_by else _("The queue is paused.")
+    return sentence % facts
 
 
 def _rate_limit_sentence(f: GateFacts) -> str:
-    named = {"starts": f.starts, "limit": f.rate_count, "seconds": f.rate_seconds}
+    facts = {"starts": f.starts, "limit": f.rate_count, "seconds": f.rate_seconds}
     if f.rate_reopens_at > f.now:
-        named["span"] = _seconds(f.rate_reopens_at - f.now)
+        facts["span"] = _seconds(f.rate_reopens_at - f.now)
         sentence = _(
-            "%(starts)s of %(limit)s starts in %(seconds)s s are used up (rateLimitPerFrequency); the next in %(span)s."
+            "Rate limit reached: %(starts)s of %(limit)s starts in %(seconds)s s (rateLimitPerFrequency). "
+            "The next start is possible in %(span)s."
         )
-        return sentence % named
-    return _("%(starts)s of %(limit)s starts in %(seconds)s s are used up (rateLimitPerFrequency).") % named
+        return sentence % facts
+    return _("Rate limit reached: %(starts)s of %(limit)s starts in %(seconds)s s (rateLimitPerFrequency).") % facts
 
 
 GATES: tuple[Gate, ...] = (
     Gate(
         "run_slot",
         lambda f: _unlimited_if(not f.is_run_held),
-        lambda f: _("The workflow's limit of runs at a time is reached; this run waits for an earlier one to end."),
+        lambda f: _("The workflow has reached its limit of parallel runs. This run starts when an earlier run ends."),
+        gettext_lazy("The workflow's limit of parallel runs has room for this run."),
+        # The first attempt of a held run is not visible before the run is released, so `due` covers it.
     ),
     Gate(
         "queue",
         lambda f: _unlimited_if(f.queue_held_until <= f.now),
         _queue_pause_sentence,
+        gettext_lazy("The queue is not paused."),
+        "NOT EXISTS (SELECT 1 FROM conductor_queuehold h WHERE h.queue = :queue AND h.until_at > :now)",
     ),
     Gate(
         "due",
         lambda f: _unlimited_if(f.visible_at <= f.now),
-        lambda f: _("Not before its delay is over, in %(span)s.") % {"span": _seconds(f.visible_at - f.now)},
+        lambda f: _("The task is delayed for another %(span)s.") % {"span": _seconds(f.visible_at - f.now)},
+        gettext_lazy("The task is due."),
+        "a.visible_at <= :now",
     ),
     Gate(
         "deadline",
         lambda f: _unlimited_if(f.ends_at > f.now),
-        lambda f: _("Its deadline passed %(span)s ago.") % {"span": _seconds(f.now - f.ends_at)},
+        lambda f: _("The task's deadline passed %(span)s ago.") % {"span": _seconds(f.now - f.ends_at)},
+        gettext_lazy("The task's deadline has not passed."),
+        "a.ends_at > :now",
     ),
     Gate(
         "concurrency",
         lambda f: _remaining(f.leased, f.concurrent_limit),
         lambda f: (
-            _("%(leased)s of %(limit)s tasks of this name are being worked on (concurrentExecLimit).")
+            _("Concurrency limit reached: %(leased)s of %(limit)s tasks of this name run (concurrentExecLimit).")
             % {"leased": f.leased, "limit": f.concurrent_limit}
         ),
+        gettext_lazy("The concurrency limit is not reached."),
+        usage="SELECT COUNT(*) FROM conductor_attempt WHERE name = :name AND status = 'LEASED' AND queue <> ''",
     ),
     Gate(
         "rate",
         lambda f: _remaining(f.starts, f.rate_count if f.rate_seconds > 0 else 0),
         _rate_limit_sentence,
+        gettext_lazy("The rate limit is not reached."),
+        usage="SELECT COUNT(*) FROM conductor_attempt WHERE name = :name AND rate_count > 0 AND claimed_at > :since",
     ),
 )
+CONCURRENCY, RATE = GATES[-2:]
+LIMIT_GATES = tuple(gate for gate in GATES if gate.usage)
+
+_PARAMETER = re.compile(r":([a-z]+)")
+
+
+def positional(sql: str) -> tuple[str, tuple[str, ...]]:
+    """Return SQL with `%s` in place of its named parameters, and the names in the order of their occurrence."""
+    return _PARAMETER.sub("%s", sql), tuple(_PARAMETER.findall(sql))
+
+
+def open_condition() -> str:
+    """Return the SQL that holds for an attempt `a` while every gate without a limit is open."""
+    return " AND ".join(gate.condition for gate in GATES if gate.condition)
+
+
+def usage_query(gate: Gate, name: str, since: int = 0) -> tuple[str, list[Any]]:
+    """Return the query that counts the used slots of a limit, and its parameters.
+
+    `name`: of the attempts. `since`: the start of the rate window in epoch milliseconds.
+    """
+    sql, names = positional(gate.usage)
+    values = {"name": name, "since": since}
+    return sql, [values[each] for each in names]
 
 
 def free_capacity(facts: GateFacts) -> int | None:
-    """How many attempts of one name may be handed out now by the gates that count; None is any number."""
-    counts = [gate.free_slots(facts) for gate in GATES if gate.name in ("concurrency", "rate")]
-    bounded = [count for count in counts if count is not None]
-    return min(bounded, default=None)
-
-
-def evaluate_gates(facts: GateFacts) -> list[dict[str, Any]]:
-    """Each gate with its verdict and, where it is shut, its sentence."""
-    return [
-        {
-            "gate": gate.name,
-            "open": gate.lets_pass(facts),
-            "sentence": "" if gate.lets_pass(facts) else gate.sentence(facts),
-        }
-        for gate in GATES
-    ]
+    """Return how many attempts of one name the limits let pass now; None is any number."""
+    counts = [gate.free_slots(facts) for gate in LIMIT_GATES]
+    return min((count for count in counts if count is not None), default=None)

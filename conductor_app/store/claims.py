@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..models import Message
-from ..models.gates import GateFacts, free_capacity
+from ..models.gates import CONCURRENCY, RATE, GateFacts, free_capacity, open_condition, positional, usage_query
 from .statements import execute, fetch, lock_clause, placeholders, serialize
 
 
@@ -29,12 +29,11 @@ class Candidate(NamedTuple):
         return not (self.is_limited or self.tells_start)
 
 
-IS_CLAIMABLE = (
-    "a.queue = %s AND a.status = 'PENDING' AND a.queue <> '' AND a.visible_at <= %s AND a.ends_at > %s "
-    "AND NOT EXISTS (SELECT 1 FROM conductor_queuehold h WHERE h.queue = %s AND h.until_at > %s) "
-    "AND NOT EXISTS (SELECT 1 FROM conductor_workerhold w WHERE w.worker = %s)"
+IS_CLAIMABLE, CLAIMABLE_PARAMETERS = positional(
+    f"a.queue = :queue AND a.status = 'PENDING' AND a.queue <> '' AND {open_condition()} "
+    "AND NOT EXISTS (SELECT 1 FROM conductor_workerhold w WHERE w.worker = :worker)"
 )
-"""The gates that count nothing, as the database asks them; and that the worker is not drained."""
+"""The condition that an attempt of a queue passes the gates without a limit and the worker is not drained."""
 BELONGS_TO_RUN = "a.run_id IS NOT NULL"
 """A queue of stand-alone tasks may bear the name of a task type: neither's workers are handed the other's work."""
 CLAIM_ORDER = "ORDER BY a.priority DESC, a.visible_at, a.id LIMIT %s"
@@ -52,15 +51,16 @@ CLAIM_ATTEMPTS = (
 )
 
 
-def waiting_params(queue: str, worker: str, now: int) -> list:
-    """The parameters of WAITING."""
-    return [queue, now, now, queue, now, worker]
+def claimable_params(queue: str, worker: str, now: int) -> list[Any]:
+    """Return the parameters of IS_CLAIMABLE."""
+    values = {"queue": queue, "worker": worker, "now": now}
+    return [values[name] for name in CLAIMABLE_PARAMETERS]
 
 
 def find_candidates(queue: str, worker: str, now: int, count: int) -> list[Candidate]:
     """What is due in the queue, in the order in which it is handed out; not locked."""
     sql = f"{SELECT_CANDIDATES}{IS_CLAIMABLE} AND {BELONGS_TO_RUN} {CLAIM_ORDER}"
-    return [Candidate(*row) for row in fetch(sql, [*waiting_params(queue, worker, now), count])]
+    return [Candidate(*row) for row in fetch(sql, [*claimable_params(queue, worker, now), count])]
 
 
 def claim_unlimited(queue: str, worker: str, now: int, count: int, names: Sequence[str]) -> list[str]:
@@ -70,7 +70,7 @@ def claim_unlimited(queue: str, worker: str, now: int, count: int, names: Sequen
         f"AND a.name IN ({placeholders(names)}) AND NOT a.tells_start {CLAIM_ORDER}"
         f"{lock_clause('a', skip_locked=True)}"
     )
-    return mark_claimed(chosen, [*waiting_params(queue, worker, now), *names, count], worker, now)
+    return mark_claimed(chosen, [*claimable_params(queue, worker, now), *names, count], worker, now)
 
 
 def claim_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[str], list[str]]:
@@ -126,7 +126,7 @@ def _lock_candidates(queue: str, worker: str, now: int, count: int, full: list[s
     sql = (
         f"{SELECT_CANDIDATES}{IS_CLAIMABLE} AND {BELONGS_TO_RUN}{but} {CLAIM_ORDER}{lock_clause('a', skip_locked=True)}"
     )
-    return [Candidate(*row) for row in fetch(sql, [*waiting_params(queue, worker, now), *full, count])]
+    return [Candidate(*row) for row in fetch(sql, [*claimable_params(queue, worker, now), *full, count])]
 
 
 def _apply_limits(found: list[Candidate], now: int) -> tuple[list[str], list[str]]:
@@ -155,15 +155,9 @@ def load_limit_facts(limits: Candidate, now: int) -> GateFacts:
     """What the gates that count look at, counted now."""
     leased = starts = 0
     if limits.concurrent_limit > 0:
-        [(leased,)] = fetch(
-            "SELECT COUNT(*) FROM conductor_attempt WHERE name = %s AND status = 'LEASED' AND queue <> ''",
-            [limits.name],
-        )
+        [(leased,)] = fetch(*usage_query(CONCURRENCY, limits.name))
     if limits.rate_count > 0 and limits.rate_seconds > 0:
-        [(starts,)] = fetch(
-            "SELECT COUNT(*) FROM conductor_attempt WHERE name = %s AND rate_count > 0 AND claimed_at > %s",
-            [limits.name, now - limits.rate_seconds * 1000],
-        )
+        [(starts,)] = fetch(*usage_query(RATE, limits.name, since=now - limits.rate_seconds * 1000))
     return GateFacts(
         now=now,
         visible_at=now,

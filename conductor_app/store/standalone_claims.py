@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.standalone.snapshot import StandaloneTask
 from ..models.fields import loads
-from .claims import CLAIM_ORDER, IS_CLAIMABLE, mark_claimed, waiting_params
+from .claims import CLAIM_ORDER, IS_CLAIMABLE, claimable_params, mark_claimed
 from .standalone_tasks import ATTEMPT_READ_COLUMNS, COLUMNS, parse_standalone_task
 from .statements import fetch, lock_clause, placeholders
 
@@ -53,4 +53,4 @@ def load_claimed(ids: Sequence[str]) -> list[tuple[StandaloneTask, dict[str, Any
 
 
 def _claim_params(queue: str, group: str, name: str, now: int) -> list[Any]:
-    return [*waiting_params(queue, f"{group}/{name}", now), queue, group, name, now]
+    return [*claimable_params(queue, f"{group}/{name}", now), queue, group, name, now]

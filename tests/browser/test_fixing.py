@@ -108,7 +108,7 @@ def test_a_waiting_task_says_which_gate_holds_it_and_raising_the_limit_releases_
 
     page.goto(f"/admin/conductor/run/{waiting}/change/?task=ship")
     page.get_by_role("link", name="When its turn comes, and who is before it").click()
-    expect(page.locator(".cause")).to_contain_text("1 of 1 tasks of this name are being worked on")
+    expect(page.locator(".cause")).to_contain_text("1 of 1 tasks of this name run")
     expect(page.locator(".holders")).to_contain_text(held.run_id)
     assert_accessible(page)
     page.get_by_role("link", name="Change the limit in the definition").click()

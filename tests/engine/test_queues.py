@@ -44,7 +44,7 @@ def test_a_queue_that_is_paused_until_a_moment_opens_by_itself(clock):
     do(queues.pause_queue, "ship", until_at=clock.now() + 60_000)
 
     assert story.worker("ship").polls() == []
-    assert "it opens in 60.0 s" in obstacles(story.task("ship"))["queue"]
+    assert "It resumes in 60.0 s" in obstacles(story.task("ship"))["queue"]
     clock.advance(seconds=60)
     assert story.worker("ship").polls() == ["ship"]
 

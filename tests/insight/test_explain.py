@@ -43,7 +43,7 @@ def test_a_retry_says_when_its_delay_is_over(clock):
     claim_and_report("charge", "FAILED")
     clock.advance(seconds=4)
 
-    assert obstacles(newest_attempt_of(run, "charge")) == {"due": "Not before its delay is over, in 6.0 s."}
+    assert obstacles(newest_attempt_of(run, "charge")) == {"due": "The task is delayed for another 6.0 s."}
 
 
 def test_a_full_limit_counts_those_that_hold_it(clock):
@@ -64,7 +64,7 @@ def test_a_used_up_rate_says_how_many_starts_in_which_window(clock):
     claim_and_report("ship")
     waiting = newest_attempt_of(start_run("order"), "ship")
 
-    assert "1 of 1 starts in 60 s are used up" in obstacles(waiting)["rate"]
+    assert "1 of 1 starts in 60 s" in obstacles(waiting)["rate"]
 
 
 def test_a_limit_that_was_registered_later_holds_for_attempts_that_wait_already(clock):
@@ -85,7 +85,7 @@ def test_a_held_run_names_the_workflows_limit(clock):
     held = start_run("order")
 
     assert held.is_held
-    assert "limit of runs" in obstacles(newest_attempt_of(held, "ship"))["run_slot"]
+    assert "limit of parallel runs" in obstacles(newest_attempt_of(held, "ship"))["run_slot"]
 
 
 def test_a_paused_run_is_said_but_keeps_no_attempt_back(clock):

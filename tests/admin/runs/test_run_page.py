@@ -88,7 +88,7 @@ def test_a_waiting_task_lists_every_gate_with_its_verdict(operator, clock):
 
     page = page_text(operator.get(run_url(run, task="ship")))
 
-    assert "Why it waits" in page and "No worker has ever polled queue ship." in page and "Its moment has come." in page
+    assert "Why it waits" in page and "No worker has ever polled queue ship." in page and "The task is due." in page
 
 
 @pytest.mark.parametrize(
