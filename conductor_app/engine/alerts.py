@@ -13,8 +13,10 @@ from ..core.alerts import ALERT_KINDS, DAY_MINUTES, MINUTE_MS, SHARE, QuietHours
 from ..core.errors import Conflict, Invalid, NotFound
 from ..insight import selections
 from ..insight.alerts import measure_alert, rule_of
-from ..models import Alert, AlertFiring, AuditEntry, Message, SavedView
+from ..models import Alert, AlertFiring, SavedView
 from ..models.outbox import ALERT, PUBLISH
+from ..store import outbox_messages
+from . import audit
 from .sweep_items import handle_each
 
 MOST_VIEWS = 200
@@ -152,12 +154,8 @@ def _send_alert(alert: Alert, sentence: str, now: int) -> None:
             payload = {"view": alert.view.name, "sentence": firing.sentence, "at": now, "alert": alert.pk}
             facts = {"sink": ALERT, "id": secrets.token_hex(16), "channel": channel, "to": to, "ring": firing.pk}
             to_sink = f"alert {alert.pk} {channel}"
-            Message.objects.create(
-                to=to_sink, subject=PUBLISH, facts={**facts, "payload": payload}, sent_at=now, due_at=now
-            )
+            outbox_messages.send(PUBLISH, now, to=to_sink, facts={**facts, "payload": payload})
 
 
 def _record_change(kind: str, id: int, by: str, action: str, facts: Mapping[str, Any]) -> None:
-    AuditEntry.objects.create(
-        at=clock.now(), actor=by, action=action, object_type=kind, object_id=str(id), facts=dict(facts)
-    )
+    audit.record(kind, str(id), action, by, facts=facts)

@@ -17,10 +17,11 @@ from ..core.decision_context import DecisionContext
 from ..core.effects import Effect
 from ..core.errors import AlreadyResolved, Busy, Conflict, PayloadMissing, RevisionChanged
 from ..core.snapshot import Run
-from ..models import AuditEntry, Message
+from ..store import outbox_messages
 from ..store import runs as store
 from ..store.payload_placement import PayloadOverLimit
 from ..telemetry.log_context import log_context
+from . import audit
 from .data_loading import LoadedData
 from .decision import DecisionFailed, decide_from_rows, new_batch, save_decision
 from .transaction_loop import TransactionLoop
@@ -143,7 +144,7 @@ class ChangeLoop(TransactionLoop):
             decision = decide_from_rows(before, request.command, self.data, now, saves_partially)
             if decision.data_requests and not decision.effects:
                 return decision
-            if request.consumes is not None and not Message.objects.filter(pk=request.consumes).delete()[0]:
+            if request.consumes is not None and not outbox_messages.consume(request.consumes):
                 # Another process has delivered the message.
                 return Decision((), before)
             if request.within_transaction is not None:
@@ -158,7 +159,10 @@ class ChangeLoop(TransactionLoop):
         elif decision.after.wake_at != before.wake_at:
             store.set_timer(request.run_id, decision.after.wake_at)
         if request.audit is not None:
-            _write_audit(request, request.audit, now)
+            facts = request.audit.facts
+            audit.record(
+                "run", request.run_id, request.audit.action, request.actor, reason=request.reason, facts=facts, at=now
+            )
 
     def load(self, requests: Iterable[DataRequest]) -> None:
         if WholeRun() in requests:
@@ -196,15 +200,3 @@ def require_revision(command: Command, revision: int) -> Command:
 def _require_revision(run: Run, revision: int | None) -> None:
     if revision is not None and run.revision != revision:
         raise RevisionChanged(f"Run {run.id} has moved on since it was looked at: look at it again.")
-
-
-def _write_audit(request: RunCommand, audit: Audit, now: int) -> None:
-    AuditEntry.objects.create(
-        at=now,
-        actor=request.actor,
-        action=audit.action,
-        object_type="run",
-        object_id=request.run_id,
-        reason=request.reason,
-        facts=dict(audit.facts),
-    )

@@ -6,7 +6,7 @@ from uuid import uuid4
 from django.core.files.base import File
 
 from .. import blob_storage, clock
-from ..models import StoredPayload
+from ..store import stored_payloads
 from .payloads import storage_errors
 
 
@@ -18,7 +18,7 @@ def keep_content(kind: str, content: File, expires_at: int) -> str:
     """
     path = f"{kind}/{uuid4()}"
     # The row is written first, so that no stored file is without a row.
-    StoredPayload.objects.create(path=path, created_at=clock.now(), expires_at=expires_at)
+    stored_payloads.reserve(path, clock.now(), expires_at)
     try:
         with storage_errors(path):
             blob_storage.put_payload(path, content)
@@ -28,10 +28,10 @@ def keep_content(kind: str, content: File, expires_at: int) -> str:
             blob_storage.delete_payload(path)
         release_content(path)
         raise
-    StoredPayload.objects.filter(pk=path).update(size=content.size)
+    stored_payloads.set_size(path, content.size)
     return path
 
 
 def release_content(*paths: str) -> None:
     """Mark files as unused. A later sweep deletes them, after the requests that still read them."""
-    StoredPayload.objects.filter(pk__in=paths).update(expires_at=clock.now())
+    stored_payloads.set_expiry(paths, clock.now())

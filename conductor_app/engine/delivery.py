@@ -17,7 +17,7 @@ from ..core.errors import AlreadyResolved, Conflict, NotFound, RequestRefused
 from ..core.masking import MARK
 from ..models import Message
 from ..models.fields import loads_encrypted
-from ..store import task_groups
+from ..store import outbox_messages, task_groups
 from ..store.due_rows import due_messages
 from ..telemetry.log_context import log_context
 
@@ -79,7 +79,7 @@ def _handle_and_delete(message: Message) -> bool:
         HANDLERS[message.subject](message)
     except (AlreadyResolved, NotFound, Conflict):
         # The receiver has ended or was deleted: the message has no effect any more.
-        Message.objects.filter(pk=message.pk).delete()
+        outbox_messages.consume(message.pk)
     except Exception as error:
         _schedule_redelivery(message, error)
         return False
@@ -90,7 +90,7 @@ def _schedule_redelivery(message: Message, error: Exception) -> None:
     log.exception("message_not_delivered", extra={"message_id": message.pk, "subject": message.subject})
     wait = min(1000 * 2 ** min(message.tries, 10), SLOWEST_RETRY_MS)
     failure = error.message if isinstance(error, RequestRefused) else type(error).__name__
-    Message.objects.filter(pk=message.pk).update(tries=message.tries + 1, due_at=clock.now() + wait, error=failure)
+    outbox_messages.update_messages([message.pk], tries=message.tries + 1, due_at=clock.now() + wait, error=failure)
 
 
 def deliver_due(limit: int) -> int:

@@ -6,8 +6,9 @@ from django.db import transaction
 
 from .. import clock
 from ..core.errors import Invalid, NotFound
-from ..models import AuditEntry, DefinitionDraft, SaveRequirement, SimulationCase
+from ..models import DefinitionDraft, SaveRequirement, SimulationCase
 from ..store.rows import strip_nul
+from . import audit
 
 LONGEST_DRAFT = 5_000_000
 MOST_CASES = 100
@@ -46,22 +47,14 @@ def save_case(workflow: str, name: str, case: dict[str, Any], by: str) -> None:
         now = clock.now()
         values = {**case, "created_at": now, "created_by": by[:255]}
         SimulationCase.objects.update_or_create(workflow=workflow, name=name, defaults=values)
-        AuditEntry.objects.create(
-            at=now, actor=by, action="keep case", object_type="workflow_definition", object_id=workflow, reason=name
-        )
+        audit.record("workflow_definition", workflow, "keep case", by, reason=name, at=now)
 
 
 def set_save_requirement(workflow: str, holds: bool, by: str) -> None:
     """Set whether a workflow can be saved while one of its simulation cases fails."""
     with transaction.atomic():
         SaveRequirement.objects.update_or_create(workflow=workflow, defaults={"holds": holds})
-        AuditEntry.objects.create(
-            at=clock.now(),
-            actor=by,
-            action="hold by cases" if holds else "warn by cases",
-            object_type="workflow_definition",
-            object_id=workflow,
-        )
+        audit.record("workflow_definition", workflow, "hold by cases" if holds else "warn by cases", by)
 
 
 def delete_case(workflow: str, name: str, by: str) -> None:
@@ -74,6 +67,4 @@ def delete_case(workflow: str, name: str, by: str) -> None:
         if not SimulationCase.objects.filter(workflow=workflow, name=name).delete()[0]:
             raise NotFound(f"{workflow} has no case {name}.")
         now = clock.now()
-        AuditEntry.objects.create(
-            at=now, actor=by, action="forget case", object_type="workflow_definition", object_id=workflow, reason=name
-        )
+        audit.record("workflow_definition", workflow, "forget case", by, reason=name, at=now)

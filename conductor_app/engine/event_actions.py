@@ -15,6 +15,7 @@ from ..core.events import expand_json_texts, resolve_event_template
 from ..core.reports import Report
 from ..models import Attempt, EventAction, Message, Task
 from ..models.events import COMPLETED, FAILED, IN_PROGRESS
+from ..store import outbox_messages
 from ..store.rows import strip_nul
 from . import runs, tasks
 from .change import Audit, RunCommand, change_run
@@ -50,7 +51,7 @@ class ActionRequest:
         """Return a function that completes the action inside the transaction of its effect: the effect happens once."""
 
         def close(now: int) -> None:
-            if not Message.objects.filter(pk=self.message.pk).delete()[0]:
+            if not outbox_messages.consume(self.message.pk):
                 raise AlreadyHandled
             facts = {"run_id": run_id[:64], "output": output or {}, "error": ""}
             self._rows().update(status=COMPLETED, ended_at=now, **facts)
@@ -61,7 +62,7 @@ class ActionRequest:
         """Mark the action as failed, and save the reason."""
         facts = {"error": strip_nul(why)[:2000], "output": output or {}}
         with transaction.atomic():
-            if Message.objects.filter(pk=self.message.pk).delete()[0]:
+            if outbox_messages.consume(self.message.pk):
                 self._rows().update(status=FAILED, ended_at=clock.now(), **facts)
 
     def _rows(self):
@@ -77,7 +78,7 @@ def run_action(message: Message) -> None:
     rows = EventAction.objects.select_related("delivery").defer("delivery__payload")
     row = rows.filter(pk=message.facts["action"]).first()
     if row is None or row.status != IN_PROGRESS:
-        Message.objects.filter(pk=message.pk).delete()
+        outbox_messages.consume(message.pk)
         return
     order = ActionRequest(message, row)
     try:

@@ -7,7 +7,8 @@ from django.db import IntegrityError, transaction
 
 from .. import clock
 from ..core.errors import Conflict, NotFound
-from ..models import AuditEntry, EventHandler
+from ..models import EventHandler
+from . import audit
 
 Document = dict[str, Any]
 
@@ -84,6 +85,4 @@ def _save_handler(row: EventHandler, document: Document, by: str, reason: str) -
 
 
 def _record_change(name: str, action: str, by: str, reason: str) -> None:
-    AuditEntry.objects.create(
-        at=clock.now(), actor=by, action=action, object_type="event_handler", object_id=name, reason=reason
-    )
+    audit.record("event_handler", name, action, by, reason=reason)

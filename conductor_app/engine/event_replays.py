@@ -13,8 +13,9 @@ from ..core.errors import Conflict, NotFound
 from ..core.events import expand_json_texts, resolve_event_template
 from ..core.ids import derived_id
 from ..core.masking import redact_masked
-from ..models import AuditEntry, EventDelivery, EventHandler, Webhook, WorkflowDefinition
+from ..models import EventDelivery, EventHandler, Webhook, WorkflowDefinition
 from ..models.events import MATCHED
+from . import audit
 from .delivery import deliver_after_commit
 from .events import HandlerVerdict, evaluate_condition, handlers_for, save_verdicts, stored_payloads
 from .webhooks import built_in_handlers
@@ -157,8 +158,6 @@ def replay(delivery_id: int, names: Sequence[str], by: str, reason: str) -> Even
         )
         orders = save_verdicts(delivery, verdicts, now)
         facts = {"event": original.event, "handlers": list(names), "replay": delivery.pk}
-        AuditEntry.objects.create(
-            at=now, actor=by, action="replay", object_type="event", object_id=original.pk, reason=reason, facts=facts
-        )
+        audit.record("event", original.pk, "replay", by, reason=reason, facts=facts, at=now)
         transaction.on_commit(partial(deliver_after_commit, tuple(order.pk for order in orders)))
     return delivery

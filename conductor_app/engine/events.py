@@ -20,6 +20,7 @@ from ..core.masking import redact_masked
 from ..models import EventAction, EventDelivery, EventHandler, HandlerEvaluation, Message
 from ..models.events import FAILED, LONGEST_NAME, MATCHED, NOT_MATCHED
 from ..models.fields import dumps, loads_encrypted
+from ..store import outbox_messages
 from ..store.rows import strip_nul
 from .data_loading import run_script
 from .delivery import deliver_after_commit
@@ -66,7 +67,7 @@ def receive_event(
         [] if known.exists() else [evaluate_condition(handler, payload) for handler in (*handlers_for(event), *also)]
     )
     with transaction.atomic():
-        if message is not None and not Message.objects.filter(pk=message).delete()[0]:
+        if message is not None and not outbox_messages.consume(message):
             return False
         now = clock.now()
         facts = {"source": source, "received_at": now, "payload": payload, "payload_size": len(dumps(payload) or "")}
@@ -153,7 +154,7 @@ def save_verdicts(delivery: EventDelivery, verdicts: Sequence[HandlerVerdict], n
         for position, action in enumerate(verdict.handler.document.get("actions") or ())
     )
     orders = [Message(subject="act", facts={"action": each.pk}, sent_at=now, due_at=now) for each in actions]
-    return Message.objects.bulk_create(orders)
+    return outbox_messages.send_all(orders)
 
 
 def handle_internal_event(message: Message) -> None:
@@ -167,7 +168,7 @@ def publish_internal_event(event: str, message_id: str, payload: Any) -> None:
     now = clock.now()
     facts = {"event": event, "id": message_id, "payload": payload}
     with transaction.atomic():
-        message = Message.objects.create(subject="event", facts=facts, sent_at=now, due_at=now)
+        message = outbox_messages.send("event", now, facts=facts)
         transaction.on_commit(partial(deliver_after_commit, (message.pk,)))
 
 

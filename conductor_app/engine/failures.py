@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from django.db import transaction
 
-from .. import clock
 from ..core.errors import Conflict, Invalid, NotFound
 from ..core.fingerprints import normalize_message
 from ..core.states import FAILURE, RESOLVED
-from ..models import AuditEntry, Failure, FailureGroup, HourlyFailureCount
+from ..models import Failure, FailureGroup, HourlyFailureCount
 from ..store import failures as store
+from . import audit
 
 HOUR_MS = 3_600_000
 MOST_BUILDS = 200
@@ -193,12 +193,4 @@ def _builds(group: FailureGroup) -> list[str]:
 def _record_change(
     group: FailureGroup, by: str, action: str, reason: str, facts: Mapping[str, object] | None = None
 ) -> None:
-    AuditEntry.objects.create(
-        at=clock.now(),
-        actor=by,
-        action=action,
-        object_type="failure group",
-        object_id=str(group.pk),
-        reason=reason,
-        facts=dict(facts or {}),
-    )
+    audit.record("failure group", str(group.pk), action, by, reason=reason, facts=facts)

@@ -26,10 +26,10 @@ from ..core.step_types.human import Human
 from ..core.timers import next_timer
 from ..insight.form_templates import template_of
 from ..insight.waiting_for_people import HumanTaskView, human_task_view, step_of
-from ..models import Attempt, AuditEntry, HumanTask, Task
+from ..models import Attempt, HumanTask, Task
 from ..models.fields import dumps
 from ..store.rows import strip_nul
-from . import payloads
+from . import audit, payloads
 from .change import Audit, RunCommand, change_run
 from .json_schema import check_against_schema, schema_error
 from .tasks import enforce_output_limit, find_open_task
@@ -404,12 +404,4 @@ def _find_open_task(task_id: str, read: Callable[[Any], Any] = lambda rows: rows
 
 
 def _record_change(task: Task, by: str, action: str, reason: str, facts: dict[str, Any]) -> None:
-    AuditEntry.objects.create(
-        at=clock.now(),
-        actor=by,
-        action=action,
-        object_type="run",
-        object_id=task.run_id,
-        reason=reason,
-        facts={"task": str(task), **facts},
-    )
+    audit.record("run", task.run_id, action, by, reason=reason, facts={"task": str(task), **facts})

@@ -11,9 +11,9 @@ from ..access.masking import encrypt_masked
 from ..core.errors import Invalid, NotAllowedInState, NotFound, QueueFull
 from ..core.masking import mask_encrypt, masked_names
 from ..core.states import RUNNING
-from ..models import InboxMessage, Message, Run
+from ..models import Run
 from ..models.fields import dumps
-from ..store import inbox
+from ..store import inbox, outbox_messages
 from ..store.definitions import load_definition
 from .delivery import deliver_after_commit
 
@@ -41,10 +41,9 @@ def send_inbox_message(run_id: str, payload: dict[str, Any]) -> str:
         _require_accepting_run(run_id, row, now)
         id = str(uuid.uuid4())
         hidden = mask_encrypt(payload, masked_names(load_definition(row.plan_id)), encrypt_masked)
-        InboxMessage.objects.create(id=id, run_id=run_id, received_at=now, payload=hidden)
-        Run.objects.filter(pk=run_id).update(inbox=row.inbox + 1)
+        inbox.add_message(run_id, id, hidden, now, row.inbox + 1)
         if inbox.waiting_attempts(run_id):
-            wakeup = Message.objects.create(to=run_id, subject="inbox", sent_at=now, due_at=now)
+            wakeup = outbox_messages.send("inbox", now, to=run_id)
             transaction.on_commit(partial(deliver_after_commit, (wakeup.pk,)))
     return id
 

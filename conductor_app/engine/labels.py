@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from django.db import transaction
 
-from .. import clock
 from ..core.errors import Invalid, NotFound
-from ..models import AuditEntry, Run, RunLabel
+from ..models import Run, RunLabel
 from ..models.labels import LONGEST_LABEL
 from ..store.rows import strip_nul
+from . import audit
 
 MOST_LABELS = 20
 
@@ -78,6 +78,4 @@ def _refuse_too_many(count: int) -> None:
 def _record_change(run_id: str, action: str, by: str, reason: str, labels: list[str]) -> None:
     if labels:
         facts = {"labels": labels}
-        AuditEntry.objects.create(
-            at=clock.now(), actor=by, action=action, object_type="run", object_id=run_id, reason=reason, facts=facts
-        )
+        audit.record("run", run_id, action, by, reason=reason, facts=facts)

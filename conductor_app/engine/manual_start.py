@@ -1,7 +1,6 @@
 """Start of a run by an operator, with an audit entry."""
 
-from .. import clock
-from ..models import AuditEntry
+from . import audit
 from .runs import StartRequest, start
 
 
@@ -10,9 +9,7 @@ def start_by_hand(request: StartRequest, by: str, reason: str = "") -> tuple[str
     created: list[str] = []
 
     def note(run_id: str) -> None:
-        AuditEntry.objects.create(
-            at=clock.now(), actor=by, action="start", object_type="run", object_id=run_id, reason=reason
-        )
+        audit.record("run", run_id, "start", by, reason=reason)
         created.append(run_id)
 
     run_id = start(request, by, also=note)

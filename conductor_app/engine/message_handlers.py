@@ -7,9 +7,9 @@ from ..core.listener_events import started_command
 from ..core.states import RUN
 from ..insight.execution import run_document
 from ..models import Attempt, Message, Run
-from ..models.fields import dumps
 from ..models.outbox import ABOUT_GROUP
-from ..store import inbox
+from ..store import inbox, outbox_messages
+from ..store import runs as store
 from . import event_actions, events, payloads
 from .change import RunCommand, change_run
 from .delivery import Handler, register_handlers
@@ -35,7 +35,7 @@ def _attach_failed_execution(run_id: str, about: str) -> None:
         return
     given = payloads.load_stored_input(run_id)
     whole = {**given, "failedWorkflow": run_document(failed, with_tasks=True)}
-    Run.objects.filter(pk=run_id).update(input=whole, input_size=len(dumps(whole) or ""), input_path="")
+    store.set_input(run_id, whole)
 
 
 def _child_ended(message: Message) -> None:
@@ -53,7 +53,7 @@ def _end_waiting_task(message: Message, child: Run, run_id: str, attempt: str) -
         raise NotFound
     if child.status in RUN.open:
         # The child was reopened since. It sends this message again when it ends.
-        Message.objects.filter(pk=message.pk).delete()
+        outbox_messages.consume(message.pk)
         return
     facts = {
         "id": child.id,
@@ -82,7 +82,7 @@ def _resume_child(message: Message) -> None:
             )
         )
     elif child.status in RUN.open or not is_awaited(message.to, attempt):
-        Message.objects.filter(pk=message.pk).delete()
+        outbox_messages.consume(message.pk)
     else:
         reason = f"Its parent workflow {parent} was reopened."
         try:
@@ -106,7 +106,7 @@ def _terminate_child(message: Message) -> None:
     awaited = Run.objects.filter(pk=message.to).values_list("parent_attempt_id", flat=True).first()
     if is_awaited(message.to, awaited or ""):
         # Both runs were reopened after this message was sent.
-        Message.objects.filter(pk=message.pk).delete()
+        outbox_messages.consume(message.pk)
         return
     change_run(RunCommand(message.to, commands.terminate_if_open(reason), "engine", reason, consumes=message.pk))
 
@@ -137,7 +137,7 @@ def _publish_started(message: Message) -> None:
 def _release_held_run(message: Message) -> None:
     """Release the earliest run that a workflow rate limit holds."""
     release_next(message.facts["name"], message.facts["key"])
-    Message.objects.filter(pk=message.pk).delete()
+    outbox_messages.consume(message.pk)
 
 
 def _wake_inbox_step(message: Message) -> None:
@@ -145,7 +145,7 @@ def _wake_inbox_step(message: Message) -> None:
     if attempts := inbox.waiting_attempts(message.to):
         change_run(RunCommand(message.to, no_command, "engine", attempts=attempts, consumes=message.pk))
     else:
-        Message.objects.filter(pk=message.pk).delete()
+        outbox_messages.consume(message.pk)
 
 
 HANDLERS: dict[str, Handler] = {

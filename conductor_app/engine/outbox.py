@@ -7,8 +7,7 @@ from django.db import transaction
 from .. import clock
 from ..core.snapshot import NEVER
 from ..models import AlertFiring, Message
-from ..models.outbox import PUBLISH
-from ..store import due_rows
+from ..store import due_rows, outbox_messages
 
 HELD_MS = 120_000
 """The period in which a claimed message belongs to its worker. It exceeds the longest exchange with a sink."""
@@ -27,7 +26,7 @@ def take_due(count: int) -> Sequence[Message]:
 
 def mark_delivered(message: Message) -> None:
     """Delete a message that the other system has received."""
-    Message.objects.filter(pk=message.pk).delete()
+    outbox_messages.consume(message.pk)
     _log_alert_delivery(message, heard_at=clock.now(), error="")
 
 
@@ -39,9 +38,9 @@ def mark_failed(message: Message, why: str) -> int:
     now, tries = clock.now(), message.tries + 1
     again_at = now + min(1000 * 2 ** min(message.tries, 20), SLOWEST_RETRY_MS)
     due_at = NEVER if tries >= MOST_TRIES else again_at
-    Message.objects.filter(pk=message.pk).update(tries=tries, due_at=due_at, error=why[:2000])
+    outbox_messages.update_messages([message.pk], tries=tries, due_at=due_at, error=why[:2000])
     _log_alert_delivery(message, tries=tries, error=why[:2000])
-    Message.objects.filter(subject=PUBLISH, to=message.to, due_at__lte=now).update(due_at=again_at)
+    outbox_messages.delay_sink(message.to, now, again_at)
     return again_at
 
 
@@ -53,9 +52,9 @@ def _log_alert_delivery(message: Message, **facts: object) -> None:
 
 def hand_back(messages: Sequence[Message], due_at: int) -> None:
     """Return claimed messages to the outbox without a try. They become due at `due_at`."""
-    Message.objects.filter(pk__in=[each.pk for each in messages]).update(due_at=due_at)
+    outbox_messages.update_messages((each.pk for each in messages), due_at=due_at)
 
 
 def prune_dead_letters(before: int) -> int:
     """Delete messages that ran out of tries and were sent before `before` (milliseconds). Returns how many."""
-    return Message.objects.filter(subject=PUBLISH, due_at=NEVER, sent_at__lt=before).delete()[0]
+    return outbox_messages.delete_dead_letters(before)

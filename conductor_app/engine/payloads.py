@@ -19,6 +19,7 @@ from ..json_values import MAX_DEPTH, is_too_deep, loads_repaired
 from ..models import Attempt, Run, StoredPayload
 from ..models.fields import loads, loads_encrypted
 from ..store import payloads as rows
+from ..store import stored_payloads
 from ..store.payload_placement import PayloadPlacement
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ def reserve_path(kind: str) -> str:
     """Reserve a path for a payload that is uploaded later, such as `task/output/….json`."""
     path, now = f"{kind}/{uuid4()}.json", clock.now()
     # The row is written first, so that no stored payload is without a row.
-    StoredPayload.objects.create(path=path, created_at=now, expires_at=now + DAY_MS)
+    stored_payloads.reserve(path, now, now + DAY_MS)
     return path
 
 
@@ -60,10 +61,10 @@ def store_reserved(path: str, content: bytes | File) -> None:
         Conflict: when a run uses the payload already, or another request uploads it.
         Busy: when the storage cannot be reached.
     """
-    if not StoredPayload.objects.filter(pk=path).exists():
+    if not stored_payloads.is_reserved(path):
         raise NotFound(f"There is no payload {path}.")
     # Without a size, the payload cannot be used until the upload is complete.
-    if not StoredPayload.objects.filter(pk=path, expires_at__isnull=False).update(size=None):
+    if not stored_payloads.begin_upload(path):
         raise Conflict(f"The payload {path} is in use and cannot be replaced.")
     with storage_errors(path):
         # A client that received no response repeats its upload.
@@ -71,7 +72,7 @@ def store_reserved(path: str, content: bytes | File) -> None:
         if not blob_storage.put_payload(path, content):
             raise Conflict(f"The payload {path} is being uploaded by another request.")
     size = len(content) if isinstance(content, bytes) else content.size
-    StoredPayload.objects.filter(pk=path).update(size=size)
+    stored_payloads.set_size(path, size)
 
 
 def stream_payload(path: str) -> tuple[int, Iterator[bytes]]:

@@ -11,8 +11,9 @@ from ..core.errors import Conflict, Invalid, NotFound
 from ..core.reports import Report
 from ..core.snapshot import NEVER
 from ..core.step_types.queued import queue_name
-from ..models import Attempt, AuditEntry, Poller, QueueHold, WorkerHold
+from ..models import Attempt, Poller, QueueHold, WorkerHold
 from ..store.rows import strip_nul
+from . import audit
 from .change import Audit, RunCommand, change_run
 from .tasks import report_task
 
@@ -244,12 +245,4 @@ def _check_queue_name(queue: str) -> str:
 def _record_change(
     name: str, by: str, action: str, reason: str, facts: dict[str, Any] | None = None, kind: str = "queue"
 ):
-    AuditEntry.objects.create(
-        at=clock.now(),
-        actor=by,
-        action=action,
-        object_type=kind,
-        object_id=name[:320],
-        reason=reason,
-        facts=facts or {},
-    )
+    audit.record(kind, name, action, by, reason=reason, facts=facts)

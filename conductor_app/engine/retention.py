@@ -9,7 +9,8 @@ from .. import clock
 from ..core.errors import Invalid, NotFound
 from ..insight.database import size_in_bytes
 from ..insight.retention import removable_runs, retention_policies
-from ..models import AuditEntry, DailyStorage, RetentionPolicy
+from ..models import DailyStorage, RetentionPolicy
+from . import audit
 
 LONGEST_DAYS = 36_500
 DAY_MS, NOTED_MS = 86_400_000, 400 * 86_400_000
@@ -72,12 +73,4 @@ def delete_policy(definition: str, by: str, reason: str = "") -> None:
 
 
 def _record_change(definition: str, by: str, action: str, reason: str, facts: dict) -> None:
-    AuditEntry.objects.create(
-        at=clock.now(),
-        actor=by,
-        action=action,
-        object_type="retention policy",
-        object_id=definition or "all others",
-        reason=reason,
-        facts=facts,
-    )
+    audit.record("retention policy", definition or "all others", action, by, reason=reason, facts=facts)

@@ -17,16 +17,16 @@ from ..core.ids import derived_id
 from ..core.schema_check import schema_question
 from ..core.snapshot import Run
 from ..core.states import RUN, RUNNING
-from ..models import Attempt as AttemptRow
-from ..models import AuditEntry, Failure, Message, TaskLog
+from ..models import Failure
 from ..models import Run as RunRow
 from ..models.fields import dumps
-from ..store import child_runs_and_messages
+from ..store import child_runs_and_messages, removal
+from ..store import runs as store
 from ..store.payload_placement import PayloadOverLimit
 from ..store.payloads import release_payloads
 from ..store.statement_batch import StaleRow
 from ..telemetry.log_context import log_context
-from . import labels, payloads, resolved_definitions, workflow_rate_limits
+from . import audit, labels, payloads, resolved_definitions, workflow_rate_limits
 from .change import Audit, RunCommand, change_run, wake_run
 from .data_loading import LoadedData
 from .decision import DecisionFailed, decide_from_rows, new_batch, save_decision
@@ -193,7 +193,7 @@ def _earlier(request: StartRequest, name: str) -> str | None:
     if request.idempotency_strategy == "RETURN_EXISTING":
         return earlier.id
     if request.idempotency_strategy == "FAIL_ON_RUNNING" and earlier.status in RUN.final:
-        RunRow.objects.filter(pk=earlier.pk).update(idempotency_key=None)
+        store.release_idempotency_key(earlier.pk)
         return None
     raise Conflict(f"The idempotency key '{request.idempotency_key}' of {name} was used before, for run {earlier.id}.")
 
@@ -285,12 +285,8 @@ def remove_run(run_id: str, by: str, reason: str = "", archive: bool = True) -> 
             raise NotFound(f"No such workflow found by id: {run_id}")
         if archive and row["status"] in RUN.open:
             raise Invalid(f"Cannot archive workflow: {run_id} with status: {row['status']}: terminate it first.")
-        TaskLog.objects.filter(attempt_id__in=AttemptRow.objects.filter(run_id=run_id).values("id")).delete()
-        Message.objects.filter(to=run_id).delete()
         Failure.objects.filter(run_id=run_id).delete()
         files.delete_files_of_run(run_id)
         release_payloads(run_id, clock.now())
-        RunRow.objects.filter(pk=run_id).delete()
-        AuditEntry.objects.create(
-            at=clock.now(), actor=by, action="remove", object_type="run", object_id=run_id, reason=reason
-        )
+        removal.delete_run(run_id)
+        audit.record("run", run_id, "remove", by, reason=reason)

@@ -10,9 +10,10 @@ from .. import clock
 from ..access import redaction, secret_cache, vault
 from ..access.access_types import SECRET, VARIABLE
 from ..core.errors import Conflict, Forbidden, Invalid, NotFound
-from ..models import AuditEntry, Secret, Variable
+from ..models import Secret, Variable
 from ..store import environment_variables
 from ..store.rows import strip_nul
+from . import audit
 from .tags import mirror_tags
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,255}")
@@ -180,4 +181,4 @@ def _clear_cache() -> None:
 
 def _record_change(model: type[Secret | Variable], name: str, action: str, by: str, reason: str = "") -> None:
     kind = model._meta.model_name or ""
-    AuditEntry.objects.create(at=clock.now(), actor=by, action=action, object_type=kind, object_id=name, reason=reason)
+    audit.record(kind, name, action, by, reason=reason)

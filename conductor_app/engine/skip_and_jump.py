@@ -13,9 +13,8 @@ from ..core.definition import Definition
 from ..core.errors import AlreadyResolved, Conflict, NotFound, RequestRefused
 from ..core.reports import Report
 from ..insight.execution import find_run
-from ..models import AuditEntry
 from ..store import runs as store
-from . import resolved_definitions
+from . import audit, resolved_definitions
 from .change import Audit, RunCommand, change_run
 from .decision import DecisionFailed
 from .tasks import enforce_output_limit, find_open_task
@@ -110,7 +109,7 @@ def reevaluate_run(run_id: str, by: str, action: str = "decide") -> bool:
     """
 
     def note(now: int) -> None:
-        AuditEntry.objects.create(at=now, actor=by, action=action, object_type="run", object_id=run_id)
+        audit.record("run", run_id, action, by, at=now)
 
     return bool(change_run(RunCommand(run_id, no_command, by, within_transaction=note)))
 

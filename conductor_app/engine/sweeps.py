@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from .. import clock, conf
 from ..core.decide import no_command
-from ..models import CachedResult, Poller, ScheduleExecution, SweepPass
-from ..store import due_rows, webhook_waits
+from ..models import Poller, ScheduleExecution, SweepPass
+from ..store import due_rows, removal, webhook_waits
 from ..telemetry.log_context import bind
 from . import (
     events,
@@ -82,7 +82,7 @@ def prune_finished(limit: int) -> int:
     client_maintenance.delete_expired_clients(limit)
     files.delete_unfinished(limit)
     throughput.prune_counts()
-    CachedResult.objects.filter(expires_at__lte=now).delete()
+    removal.delete_expired_results(now)
     Poller.objects.filter(polled_at__lt=now - POLLERS_KEPT_MS).delete()
     workflow_tests.delete_old_tests(now)
     webhook_waits.delete_ended(now - DAY_MS, limit)

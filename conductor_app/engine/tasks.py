@@ -20,9 +20,9 @@ from ..core.effects import Effect
 from ..core.errors import AlreadyResolved, PayloadMissing, RequestRefused
 from ..core.reports import Report
 from ..core.snapshot import Run
-from ..models import Attempt, Task, TaskLog
+from ..models import Attempt, Task
 from ..models.fields import dumps
-from ..store import claims
+from ..store import claims, task_logs
 from ..store.claimed_attempts import load_claimed
 from ..store.rows import strip_nul
 from ..telemetry import metrics
@@ -289,7 +289,5 @@ def add_log(attempt_id: str, line: str) -> None:
 
 def add_logs(attempt_id: str, logs: Sequence[tuple[str, int]], now: int, named: Sequence[str] = ()) -> None:
     """Save the first log lines of a report with the secrets in `named` redacted. A line without a time gets `now`."""
-    TaskLog.objects.bulk_create(
-        TaskLog(attempt_id=attempt_id[:64], at=at or now, line=strip_nul(redact_verbatim(line, named)))
-        for line, at in logs[:LOGS_A_REPORT]
-    )
+    lines = [(redact_verbatim(line, named), at or now) for line, at in logs[:LOGS_A_REPORT]]
+    task_logs.add_lines(attempt_id, lines)

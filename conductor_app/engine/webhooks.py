@@ -15,10 +15,10 @@ from ..core.document.checks.webhook import read_webhook
 from ..core.errors import Conflict, Invalid, NotFound, Unauthenticated, ValidationFailed
 from ..core.ids import derived_id
 from ..core.webhook_matches import payload_digest
-from ..models import AuditEntry, EventHandler, Webhook
+from ..models import EventHandler, Webhook
 from ..models.fields import loads
 from ..store import webhook_waits
-from . import events
+from . import audit, events
 
 Document = dict[str, Any]
 MOST_COMPLETED = 10_000
@@ -129,9 +129,7 @@ def _merge_kept_headers(headers: Mapping[str, str], stored: Mapping[str, str]) -
 
 
 def _record_change(id: str, action: str, by: str, reason: str) -> None:
-    AuditEntry.objects.create(
-        at=clock.now(), actor=by, action=action, object_type="webhook", object_id=id, reason=reason
-    )
+    audit.record("webhook", id, action, by, reason=reason)
 
 
 def _has_secret(row: Webhook, verifier: Any) -> bool:

@@ -14,6 +14,7 @@ from ..core.effects import Effect, TransitionRun
 from ..core.errors import Conflict
 from ..core.expressions import MISSING, resolve_template
 from ..models import Run
+from ..store import runs as store
 from ..store.definitions import load_definition
 from ..store.rows import strip_nul
 from ..store.statements import serialize
@@ -85,7 +86,7 @@ def admit(run_id: str) -> None:
         return
     with transaction.atomic():
         is_held = is_limit_reached(definition, key, rejects=False, but=run_id)
-        Run.objects.filter(pk=run_id, next_seq=1).update(limit_key=key, is_held=is_held)
+        store.set_rate_limit(run_id, key, is_held)
 
 
 def waiting_its_turn(command: Command) -> Command:

@@ -7,6 +7,8 @@ from .. import conf
 from ..core.data_requests import InboxBatch, InboxMessages
 from ..core.snapshot import Run
 from ..core.step_types.pull_workflow_messages import PullWorkflowMessages
+from ..models import InboxMessage
+from ..models import Run as RunRow
 from ..models.fields import loads_decrypted
 from .statements import execute, fetch
 
@@ -62,3 +64,9 @@ def delete_expired(run_id: str, now: int) -> int:
         [run_id, now - MESSAGE_LIFETIME_MS],
     )
     return fetch("SELECT COUNT(*) FROM conductor_inboxmessage WHERE run_id = %s", [run_id])[0][0]
+
+
+def add_message(run_id: str, id: str, payload: Any, now: int, count: int) -> None:
+    """Add a message to the inbox of a locked run. `count`: the messages in the inbox after that."""
+    InboxMessage.objects.create(id=id, run_id=run_id, received_at=now, payload=payload)
+    RunRow.objects.filter(pk=run_id).update(inbox=count)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..core.snapshot import NEVER
+from ..models import PulseMessage
 from .statement_batch import StatementBatch
 from .statements import fetch, lock_clause
 
@@ -56,3 +57,13 @@ def claim_due(now: int, held_until: int, count: int) -> list[int]:
         [now, count, held_until],
     )
     return [id for (id,) in taken]
+
+
+def delete_messages(ids: Sequence[int]) -> None:
+    """Delete messages that the exchange has received."""
+    PulseMessage.objects.filter(pk__in=ids).delete()
+
+
+def schedule_retry(id: int, tries: int, due_at: int, error: str) -> None:
+    """Set when a message that could not be published is tried again."""
+    PulseMessage.objects.filter(pk=id).update(tries=tries, due_at=due_at, error=error)

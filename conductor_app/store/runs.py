@@ -12,7 +12,8 @@ from ..core.errors import NotFound
 from ..core.frozen import fast_replace
 from ..core.masking import MARK
 from ..core.snapshot import UNKNOWN, Run, Task
-from ..models.fields import loads, loads_decrypted
+from ..models import Run as RunRow
+from ..models.fields import dumps, loads, loads_decrypted
 from . import definitions
 from .rows import (
     ATTEMPT_COLUMNS,
@@ -214,3 +215,18 @@ def _parse_branch(step_state: str, joined_by: str) -> dict[str, Step]:
     known = loads_decrypted(step_state)
     steps = layout_steps([known["document"]], loops=tuple(known["loops"]), is_ad_hoc=False)
     return layout_branch(steps, known["document"]["taskReferenceName"], joined_by)
+
+
+def set_input(run_id: str, value: Any) -> None:
+    """Replace the input of a run that has not started."""
+    RunRow.objects.filter(pk=run_id).update(input=value, input_size=len(dumps(value) or ""), input_path="")
+
+
+def set_rate_limit(run_id: str, key: str, is_held: bool) -> None:
+    """Set the rate limit key of a run that has not started, and whether the limit holds it."""
+    RunRow.objects.filter(pk=run_id, next_seq=1).update(limit_key=key, is_held=is_held)
+
+
+def release_idempotency_key(run_id: str) -> None:
+    """Let another run use the idempotency key of a run."""
+    RunRow.objects.filter(pk=run_id).update(idempotency_key=None)

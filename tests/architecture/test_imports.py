@@ -1,6 +1,7 @@
 """Who may import whom (ARCHITECTURE §3): a table, and the sharper lines below it."""
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -244,3 +245,50 @@ def test_commands_reach_the_store_through_decision_only_for_writing_runs():
     writers = {module for module, used in graph.items() if "conductor_app.store.run_writer" in used}
 
     assert {module for module in writers if ".engine." in module} == {"conductor_app.engine.decision"}
+
+
+STORE_TABLES = {
+    "Run", "Task", "Attempt", "HistoryEntry", "TaskLog", "Message", "InboxMessage", "StandaloneTask", "Dependency",
+    "PulseMessage", "StoredPayload", "PayloadReference", "CachedResult", "WebhookWait", "WebhookPaths",
+}  # fmt: skip
+"""The tables of executions. Others (definitions, schedules, access, alerts) are written by the command that owns them."""
+WRITES = {
+    "create", "bulk_create", "update", "bulk_update", "delete", "get_or_create", "update_or_create", "save",
+}  # fmt: skip
+
+
+def test_only_the_store_writes_its_tables():
+    broken = []
+    for path, tree in modules():
+        if own_room(path) in ("store", "migrations") or path.parent.name == "migrations":
+            continue
+        aliases = _names_of_store_tables(path, tree)
+        broken += [
+            said(path, node.lineno, ast.unparse(node)[:80])
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in WRITES
+            and ast.unparse(node.func.value).split(".objects")[0] in aliases
+        ]
+        broken += [
+            said(path, node.lineno, node.value[:80])
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            # SQL that changes rows stands in the store alone.
+            if re.search(r"\b(INSERT INTO|UPDATE|DELETE FROM) conductor_", node.value)
+        ]
+
+    assert broken == []
+
+
+def _names_of_store_tables(path, tree):
+    """The names under which a module imports models of the store's tables."""
+    return {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        and (node.module or "").split(".")[-1] in ("models", "runs", "outbox", "groups")
+        for alias in node.names
+        if alias.name in STORE_TABLES
+    }

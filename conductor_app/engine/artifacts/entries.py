@@ -13,8 +13,7 @@ from ...core.standalone.effects import PublishMessage
 from ...core.standalone.snapshot import StandaloneTask
 from ...insight.standalone import format_timestamp
 from ...models import Artifact as Row
-from ...models import StoredPayload
-from ...store import standalone_tasks
+from ...store import standalone_tasks, stored_payloads
 from ...store.statement_batch import StatementBatch
 from ..payloads import delete_expired_payloads
 from ..standalone.pulse_messages import ARTIFACT_CREATED, PUBLISHERS, pulse_message
@@ -60,7 +59,7 @@ def _save_artifact(row: Row, new: ArtifactValue) -> None:
     row.content_length = new.content_length
     row.save()
     if row.path:
-        StoredPayload.objects.filter(pk=row.path).update(expires_at=content_deleted_at(row))
+        stored_payloads.set_expiry([row.path], content_deleted_at(row))
 
 
 def to_artifact(row: Row) -> ArtifactValue:

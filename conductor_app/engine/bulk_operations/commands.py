@@ -12,8 +12,8 @@ from ...core.ids import derived_id
 from ...core.snapshot import NEVER
 from ...core.states import BULK, CANARY, GATHERING, WATCHING, WORKING
 from ...insight import selections
-from ...models import AuditEntry, BulkItem, BulkOperation
-from .. import approval_policy, labels
+from ...models import BulkItem, BulkOperation
+from .. import approval_policy, audit, labels
 from .actions import LABELLING, OPTIONS
 
 ACTIONS = ("retry", "rerun", "restart", "pause", "resume", "terminate", "upgrade", *LABELLING)
@@ -235,12 +235,4 @@ def record_bulk_change(
     row: BulkOperation, by: str, action: str, reason: str, facts: Mapping[str, Any] | None = None
 ) -> None:
     """Write an audit entry for a bulk operation."""
-    AuditEntry.objects.create(
-        at=clock.now(),
-        actor=by,
-        action=action,
-        object_type="bulk operation",
-        object_id=row.pk,
-        reason=reason,
-        facts=dict(facts or {}),
-    )
+    audit.record("bulk operation", row.pk, action, by, reason=reason, facts=facts)

@@ -6,8 +6,9 @@ from django.db import transaction
 
 from ... import blob_storage, clock
 from ...core.errors import Conflict, Forbidden, Invalid, NotFound
-from ...models import Attempt, FileHandle, PayloadReference, Run, StoredPayload
+from ...models import Attempt, FileHandle, Run
 from ...models.files import UPLOADED, UPLOADING
+from ...store import stored_payloads
 from ..content_files import release_content
 from ..payloads import DAY_MS
 
@@ -124,8 +125,7 @@ def finish_locked(row: FileHandle) -> None:
     row.status, row.updated_at, parts = UPLOADED, clock.now(), row.parts
     row.upload_id, row.parts = "", {}
     row.save()
-    StoredPayload.objects.filter(pk=row.path).update(expires_at=None)
-    PayloadReference.objects.create(payload_id=row.path, run_id=row.run_id)
+    stored_payloads.keep_for_run(row.path, row.run_id)
     release_content(*(part["path"] for part in parts.values()))
 
 

@@ -8,8 +8,9 @@ from django.db.models.functions import Cast
 from ...core.errors import NotFound
 from ...core.masking import HIDDEN
 from ...core.timetable import ScheduleSlot, Timetable, parse_timetable
-from ...models import AuditEntry, Schedule
+from ...models import Schedule
 from ...models.fields import dumps, loads_encrypted
+from .. import audit
 
 
 def lock_schedule(name: str) -> Schedule:
@@ -66,6 +67,4 @@ def set_next_slot(schedule: Schedule, slot: ScheduleSlot | None) -> None:
 
 def record_schedule_change(schedule: str, action: str, by: str, now: int, reason: str = "", **facts: Any) -> None:
     """Write an audit entry for a change of a schedule."""
-    AuditEntry.objects.create(
-        at=now, actor=by, action=action, object_type="schedule", object_id=schedule, reason=reason, facts=facts
-    )
+    audit.record("schedule", schedule, action, by, reason=reason, facts=facts, at=now)

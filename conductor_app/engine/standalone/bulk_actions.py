@@ -16,7 +16,7 @@ from ...core.states import ACTIVE, ATTEMPT
 from ...insight.standalone import NAMES_OF_PRIORITIES
 from ...insight.task_groups.members import GroupMember
 from ...models import Message
-from ...store import standalone_tasks
+from ...store import outbox_messages, standalone_tasks
 from ..delivery import deliver_after_commit
 from .task_actions import apply_action, parse_command, record_action
 
@@ -106,7 +106,7 @@ def enqueue_bulk_action(
         for place, id in enumerate(task_ids)
     ]
     with transaction.atomic():
-        sent = Message.objects.bulk_create(messages, batch_size=500)
+        sent = outbox_messages.send_all(messages)
         record_bulk_action(group_id, task_ids, verb, by, reason, priority)
         transaction.on_commit(partial(deliver_after_commit, tuple(message.pk for message in sent[:AT_ONCE])))
 
@@ -130,7 +130,7 @@ def handle_bulk_action(message: Message) -> None:
     with transaction.atomic():
         # Lock the task before its message, in the same order as the deletion of a task.
         standalone_tasks.lock_row(message.to)
-        if Message.objects.filter(pk=message.pk).delete()[0]:
+        if outbox_messages.consume(message.pk):
             apply_action(
                 facts["verb"], message.to, facts["by"], facts["reason"], facts["priority"], asked_at=message.sent_at
             )

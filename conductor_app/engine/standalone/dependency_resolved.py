@@ -4,7 +4,7 @@ from ... import clock
 from ...core.errors import NotFound
 from ...core.standalone.commands import satisfy_dependency
 from ...models import Message
-from ...store import dependencies
+from ...store import dependencies, outbox_messages
 from .change import change_task
 
 PAGE = 50
@@ -21,6 +21,6 @@ def handle_dependency_resolved(message: Message) -> None:
         except NotFound:
             continue
     if len(page) == PAGE:
-        Message.objects.filter(pk=message.pk).update(due_at=clock.now())
+        outbox_messages.update_messages([message.pk], due_at=clock.now())
     else:
-        Message.objects.filter(pk=message.pk).delete()
+        outbox_messages.consume(message.pk)

@@ -4,19 +4,15 @@ from django.db import transaction
 
 from ... import clock, conf
 from ...models import (
-    Dependency,
     Failure,
     GroupWatch,
-    Message,
     PendingApproval,
-    PulseMessage,
     Queue,
     StandaloneTask,
-    Task,
     TaskGroup,
     Worker,
 )
-from ...store import standalone_tasks
+from ...store import removal, standalone_tasks
 
 
 def delete_expired_tasks(limit: int) -> int:
@@ -43,16 +39,13 @@ def delete_task(task_id: str) -> None:
     with transaction.atomic():
         # Concurrent changes finish before the lock is granted, so that they leave no orphaned rows.
         standalone_tasks.lock_row(task_id)
-        Dependency.objects.filter(task_id=task_id).delete()
-        PulseMessage.objects.filter(task_id=task_id).delete()
         Failure.objects.filter(task_id=task_id).exclude(task_id="").delete()
-        Message.objects.filter(to=task_id).delete()
-        Task.objects.filter(pk=task_id, standalone__isnull=False).delete()
+        removal.delete_standalone_task(task_id)
 
 
 def _delete_empty_groups(ids: list[str]) -> None:
     with transaction.atomic():
-        PulseMessage.objects.filter(group_id__in=ids, task_id="").delete()
+        removal.delete_group_messages(ids)
         GroupWatch.objects.filter(group_id__in=ids).delete()
         PendingApproval.objects.filter(group_id__in=ids).delete()
         TaskGroup.objects.filter(pk__in=ids).delete()

@@ -23,11 +23,11 @@ def take_due(count: int) -> list[PulseMessage]:
 
 def mark_delivered(messages: Sequence[PulseMessage]) -> None:
     """Delete messages that the exchange has received."""
-    PulseMessage.objects.filter(pk__in=[message.pk for message in messages]).delete()
+    pulse_messages.delete_messages([message.pk for message in messages])
 
 
 def mark_failed(messages: Sequence[PulseMessage], why: str) -> None:
     """Schedule the next try of messages with exponential backoff. Later messages of the same tasks wait for them."""
     for message in messages:
         due_at = clock.now() + min(1000 * 2 ** min(message.tries, 10), SLOWEST_RETRY_MS)
-        PulseMessage.objects.filter(pk=message.pk).update(tries=message.tries + 1, due_at=due_at, error=why[:2000])
+        pulse_messages.schedule_retry(message.pk, message.tries + 1, due_at, why[:2000])

@@ -9,7 +9,7 @@ from ... import clock
 from ...core.standalone.effects import Effect, PublishResolution
 from ...core.standalone.snapshot import StandaloneTask
 from ...models import Message
-from ...store import dependencies, standalone_tasks, task_groups
+from ...store import dependencies, outbox_messages, standalone_tasks, task_groups
 from ...store.pulse_messages import NewPulseMessage
 from ...store.statement_batch import StatementBatch
 from ..delivery import deliver_after_commit
@@ -42,7 +42,7 @@ def _publish_resolved(writes: StatementBatch, group_id: str, now: int) -> list[N
 def handle_group_check(message: Message) -> None:
     """Publish that a group is resolved, if it is: its last tasks were resolved concurrently."""
     with transaction.atomic():
-        if Message.objects.filter(pk=message.pk).delete()[0] and task_groups.is_resolved(message.to):
+        if outbox_messages.consume(message.pk) and task_groups.is_resolved(message.to):
             writes = StatementBatch()
             standalone_tasks.insert_pulse_messages(writes, _publish_resolved(writes, message.to, clock.now()))
             writes.send()

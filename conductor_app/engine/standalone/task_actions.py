@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 from django.db import transaction
 
-from ... import clock
 from ...core.errors import Invalid
 from ...core.snapshot import NEVER
 from ...core.standalone import commands
 from ...core.standalone.decide import Command
 from ...core.standalone.snapshot import StandaloneTask
 from ...insight.standalone import NAMES_OF_PRIORITIES
-from ...models import AuditEntry, TaskGroup
+from ...models import TaskGroup
+from .. import audit
 from . import groups
 from .change import change_task
 
@@ -72,6 +72,4 @@ def seal_group(group_id: str, by: str, reason: str = "") -> TaskGroup:
 
 def record_action(kind: str, id: str, verb: str, by: str, reason: str, facts: Mapping[str, object]) -> None:
     """Write an audit entry for an action."""
-    AuditEntry.objects.create(
-        at=clock.now(), actor=by, action=verb, object_type=kind, object_id=id, reason=reason, facts=dict(facts)
-    )
+    audit.record(kind, id, verb, by, reason=reason, facts=facts)

@@ -8,8 +8,9 @@ from django.db import transaction
 
 from ... import clock
 from ...core.errors import Conflict, Invalid, NotFound
-from ...models import GroupWatch, Message, StandaloneTask
+from ...models import GroupWatch, StandaloneTask
 from ...models.outbox import ALERT, PUBLISH
+from ...store import outbox_messages
 from ..sweep_items import handle_each
 from .rows import find_group
 from .task_actions import record_action
@@ -78,7 +79,7 @@ def _check_watch(watch_id: int) -> None:
 def _send_mail(row: GroupWatch, sentence: str, now: int) -> None:
     payload = {"sentence": sentence, "at": now, "taskGroupId": row.group_id}
     facts = {"sink": ALERT, "id": secrets.token_hex(16), "channel": "mail", "to": row.mail, "payload": payload}
-    Message.objects.create(to=f"watch {row.pk}", subject=PUBLISH, facts=facts, sent_at=now, due_at=now)
+    outbox_messages.send(PUBLISH, now, to=f"watch {row.pk}", facts=facts)
 
 
 def _event_sentence(group_id: str, event: str) -> str:

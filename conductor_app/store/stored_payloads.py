@@ -1,0 +1,36 @@
+"""Write the rows of payloads and files in blob storage. A sweep deletes the content of rows that have expired."""
+
+from collections.abc import Iterable
+
+from ..models import PayloadReference, StoredPayload
+
+
+def reserve(path: str, now: int, expires_at: int) -> None:
+    """Write the row of content that is about to be stored, so that no stored content is without a row."""
+    StoredPayload.objects.create(path=path, created_at=now, expires_at=expires_at)
+
+
+def is_reserved(path: str) -> bool:
+    """Return True if there is a row for the path."""
+    return StoredPayload.objects.filter(pk=path).exists()
+
+
+def begin_upload(path: str) -> bool:
+    """Make the content unusable until its size is set. Returns False if it is in use and cannot be replaced."""
+    return bool(StoredPayload.objects.filter(pk=path, expires_at__isnull=False).update(size=None))
+
+
+def set_size(path: str, size: int) -> None:
+    """Set the size in bytes, by which the content becomes usable."""
+    StoredPayload.objects.filter(pk=path).update(size=size)
+
+
+def set_expiry(paths: Iterable[str], expires_at: int) -> None:
+    """Set when the content is deleted."""
+    StoredPayload.objects.filter(pk__in=list(paths)).update(expires_at=expires_at)
+
+
+def keep_for_run(path: str, run_id: str) -> None:
+    """Keep the content as long as a run refers to it."""
+    StoredPayload.objects.filter(pk=path).update(expires_at=None)
+    PayloadReference.objects.create(payload_id=path, run_id=run_id)
