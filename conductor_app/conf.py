@@ -113,6 +113,9 @@ class Defaults:
     isolation_groups: tuple[str, ...] = ()
     isolation_threads: int = 4
 
+    # Whether statements to PostgreSQL are pipelined through libpq, past the cursors of psycopg.
+    sql_pipeline: bool = True
+
     # Sizes. The request limit leaves room for a full payload, escaped, and what is around it.
     task_payload_max_bytes: int = 10 * MIB
     workflow_payload_max_bytes: int = 10 * MIB

@@ -14,7 +14,12 @@ from . import environment
 
 host = environment.text("HOST", "127.0.0.1")
 bind = f"{f'[{host}]' if ':' in host else host}:{environment.number('PORT', 8000)}"
-worker_class = "conductor_app.gunicorn_worker.KeepAliveThreadWorker"
+# The worker class extends Gunicorn's threaded worker in ways that are no public interface; `gthread` does without.
+worker_class = (
+    "conductor_app.gunicorn_worker.KeepAliveThreadWorker"
+    if environment.boolean("WEB_KEEP_ALIVE_THREADS", True)
+    else "gthread"
+)
 workers = environment.number("WEB_WORKERS", 1, least=1)
 # Each long poll that waits holds one thread and no connection; 256 sleeping threads cost about 15 MB.
 threads = environment.number("WEB_THREADS", environment.WEB_THREADS, least=4)

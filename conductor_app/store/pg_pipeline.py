@@ -17,6 +17,8 @@ from psycopg.errors import DuplicatePreparedStatement, FeatureNotSupported, Inva
 from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
+from . import psycopg_internals
+
 Statement = tuple[str, Sequence[Any]]
 EncodedStatement = tuple[str, list[bytes | None]]
 OUTDATED_ERRORS = (FeatureNotSupported, InvalidSqlStatementName, DuplicatePreparedStatement)
@@ -48,7 +50,7 @@ def _send_statements(statements: Sequence[Statement]) -> list[PGresult]:
         try:
             return _read_results(own, encoded)
         except OUTDATED_ERRORS:
-            own._prepared.clear()
+            psycopg_internals.forget_prepared(own)
             if not is_first:
                 raise
             # Nothing of this transaction has been done before.
@@ -82,15 +84,15 @@ class _PipelineExchange:
 
     def __init__(self, own: Connection) -> None:
         self.server: PGconn = own.pgconn
-        # psycopg's own list: it forgets all of them, here and in the server, when a transaction is rolled back.
-        self.names, self.max_prepared = own._prepared._names, own.prepared_max
+        self.names, self.max_prepared = psycopg_internals.prepared_names(own), own.prepared_max
         self.result_positions: list[int] = []
         self.new: list[tuple[bytes, tuple]] = []
         self.sent_count = 0
-        while own._prepared._to_flush:
-            self._close(own._prepared._to_flush.popleft())
+        closings = psycopg_internals.pending_closings(own)
+        while closings:
+            self._close(closings.popleft())
         if not own.autocommit and self.server.transaction_status == TransactionStatus.IDLE:
-            self._command(own._get_tx_start_command())
+            self._command(psycopg_internals.begin_command(own))
 
     def add_statement(self, sql: str, params: list[bytes | None]) -> None:
         """A statement, whose result comes at the last of `result_positions`."""

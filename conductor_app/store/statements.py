@@ -6,6 +6,8 @@ from typing import Any
 
 from django.db import connection, models
 
+from .. import conf
+
 CHUNK = 500
 """Rows a statement: bounds its size, not the number of rows."""
 CACHED_SHAPES = 1000
@@ -45,8 +47,20 @@ def _execute(sql: str, params: Sequence[Any]) -> int:
 
 
 def _bypasses_cursors() -> bool:
-    """Whether the database is spoken to without cursors. Who logs or wraps queries wants to see each."""
-    return connection.vendor == "postgresql" and not (connection.queries_logged or connection.execute_wrappers)
+    """Return True if statements go to PostgreSQL without Django's cursors: not while queries are logged or wrapped."""
+    return (
+        connection.vendor == "postgresql"
+        and not (connection.queries_logged or connection.execute_wrappers)
+        and conf.sql_pipeline
+        and _supports_pipeline()
+    )
+
+
+@cache
+def _supports_pipeline() -> bool:
+    from . import psycopg_internals
+
+    return psycopg_internals.is_supported()
 
 
 def insert_statements(

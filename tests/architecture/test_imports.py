@@ -251,7 +251,7 @@ STORE_TABLES = {
     "Run", "Task", "Attempt", "HistoryEntry", "TaskLog", "Message", "InboxMessage", "StandaloneTask", "Dependency",
     "PulseMessage", "StoredPayload", "PayloadReference", "CachedResult", "WebhookWait", "WebhookPaths",
 }  # fmt: skip
-"""The tables of executions. Others (definitions, schedules, access, alerts) are written by the command that owns them."""
+"""The tables of executions. Others (definitions, schedules, access, …) are written by the command that owns them."""
 WRITES = {
     "create", "bulk_create", "update", "bulk_update", "delete", "get_or_create", "update_or_create", "save",
 }  # fmt: skip

@@ -1,0 +1,50 @@
+"""The parts of psycopg without a public interface that `pg_pipeline` needs. Nothing else uses them.
+
+A contract test (`tests/store/test_psycopg_internals.py`) pins their behavior. If a version of psycopg lacks them, or
+with SQL_PIPELINE=off, statements go through ordinary cursors.
+"""
+
+from collections import OrderedDict, deque
+from functools import cache
+from typing import Any
+
+from psycopg import Connection
+
+PreparedNames = OrderedDict[tuple[bytes, tuple[Any, ...]], bytes]
+
+
+@cache
+def is_supported() -> bool:
+    """Return True if this version of psycopg has what the functions of this module use."""
+    from psycopg._preparing import PrepareManager
+
+    manager = PrepareManager()
+    return (
+        isinstance(getattr(manager, "_names", None), OrderedDict)
+        and isinstance(getattr(manager, "_to_flush", None), deque)
+        and callable(getattr(manager, "clear", None))
+        and callable(getattr(Connection, "_get_tx_start_command", None))
+    )
+
+
+def prepared_names(connection: Connection[Any]) -> PreparedNames:
+    """Return the statements that psycopg has prepared on a connection, least recently used first.
+
+    psycopg empties it, here and in the server, when a transaction is rolled back.
+    """
+    return connection._prepared._names  # type: ignore[return-value]  # its second item is a tuple of type ids
+
+
+def pending_closings(connection: Connection[Any]) -> deque[bytes | None]:
+    """Return the names of prepared statements that the server has yet to forget; None stands for all of them."""
+    return connection._prepared._to_flush
+
+
+def forget_prepared(connection: Connection[Any]) -> None:
+    """Let psycopg prepare all statements of a connection again."""
+    connection._prepared.clear()
+
+
+def begin_command(connection: Connection[Any]) -> bytes:
+    """Return the statement by which a transaction of the connection begins."""
+    return connection._get_tx_start_command()

@@ -1,0 +1,44 @@
+"""The contract with psycopg's internals. A new version that breaks it fails here first, and can run with cursors."""
+
+import pytest
+from django.db import connection, transaction
+
+from conductor_app.store import psycopg_internals, statements
+
+ON_POSTGRESQL = pytest.mark.skipif(connection.vendor != "postgresql", reason="psycopg speaks to PostgreSQL only")
+
+
+def test_this_version_of_psycopg_has_what_the_pipeline_needs():
+    assert psycopg_internals.is_supported()
+
+
+@ON_POSTGRESQL
+@pytest.mark.django_db(transaction=True)
+def test_prepared_statements_are_known_by_name_until_they_are_forgotten():
+    statements.fetch("SELECT 1 + %s::integer", [1])
+    own = connection.connection
+    assert b"SELECT 1 + $1::integer" in {text for text, _ in psycopg_internals.prepared_names(own)}
+
+    psycopg_internals.forget_prepared(own)
+
+    assert psycopg_internals.prepared_names(own) == {}
+    assert list(psycopg_internals.pending_closings(own)) == [None]
+    assert statements.fetch("SELECT 1 + %s::integer", [1]) == [(2,)]
+    assert list(psycopg_internals.pending_closings(own)) == []
+
+
+@ON_POSTGRESQL
+@pytest.mark.django_db(transaction=True)
+def test_a_transaction_begins_by_the_command_that_psycopg_would_send():
+    connection.ensure_connection()
+
+    assert psycopg_internals.begin_command(connection.connection).startswith(b"BEGIN")
+
+
+@pytest.mark.django_db
+def test_without_the_pipeline_the_same_statements_go_through_cursors(settings):
+    settings.CONDUCTOR_SQL_PIPELINE = False
+
+    with transaction.atomic():
+        assert statements.fetch("SELECT CAST(%s AS integer), CAST(%s AS text)", [7, "x"]) == [(7, "x")]
+    assert not statements._bypasses_cursors()
