@@ -41,9 +41,3 @@ def require_completion_right(actor: Actor, target: Target) -> None:
     """Raise Forbidden, naming the missing permission, unless the actor may answer this task."""
     if not can_complete_human_task(actor, target):
         raise missing_permission_error(actor, COMPLETION_RIGHTS, target)
-
-
-def require_view_right(actor: Actor, target: Target) -> None:
-    """Raise Forbidden, naming the missing permission, unless the actor may look at this task."""
-    if not can_view_human_task(actor, target):
-        raise missing_permission_error(actor, VIEW_RIGHTS, target)

@@ -13,7 +13,6 @@ from .. import clock
 from ..core.commands import FailUndecidableRun
 from ..core.data_requests import DataRequest, WholeRun
 from ..core.decide import Command, Decision, no_command
-from ..core.decision_context import DecisionContext
 from ..core.effects import Effect
 from ..core.errors import AlreadyResolved, Busy, Conflict, PayloadMissing, RevisionChanged
 from ..core.snapshot import Run
@@ -185,16 +184,6 @@ class ChangeLoop(TransactionLoop):
             # The run has a timer that is due, so the next sweep continues.
             return self.effects
         raise Busy(run=self.request.run_id)
-
-
-def require_revision(command: Command, revision: int) -> Command:
-    """Return a command that is refused with RevisionChanged unless the run is in this revision."""
-
-    def checked(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
-        _require_revision(run, revision)
-        return command(run, ctx, now)
-
-    return checked
 
 
 def _require_revision(run: Run, revision: int | None) -> None:

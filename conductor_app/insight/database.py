@@ -12,7 +12,6 @@ from django.db.migrations.executor import MigrationExecutor
 
 from .. import clock, conf
 
-SLOW_MS = 5_000
 MOST_STATEMENTS = 10
 LARGEST = 10
 GIB = 1024**3

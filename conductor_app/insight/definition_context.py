@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..core.document.lint import LintContext, PayloadShape
-from ..core.document.lint.output_shapes import merge_shapes, task_output_shape, value_shape, workflow_output_shape
+from ..core.document.lint.output_shapes import merge_shapes, value_shape, workflow_output_shape
 from ..core.step_structure import type_of
 from ..core.step_tree import walk
 from ..core.step_types.wait_for_webhook import WaitForWebhook
@@ -81,9 +81,3 @@ def newest_run_ids(name: str) -> list[str]:
     """The ids of the runs of a definition that began last."""
     runs = Run.objects.of_definition(name).order_by("-created_at")
     return list(runs.values_list("pk", flat=True)[:RUNS_LOOKED_AT])
-
-
-def shape_of_task(name: str, known: LintContext) -> PayloadShape:
-    """What a task gives, by its definition or by what it gave lately."""
-    declared = task_output_shape((known.tasks or {}).get(name))
-    return declared if declared.members is not None else known.outputs.get(name, PayloadShape())

@@ -1,11 +1,11 @@
 """How queues stand: what waits in them, what is out with workers, and who polls."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from django.db import connection
-from django.db.models import Count, Exists, Max, Min, OuterRef, Q
+from django.db.models import Count, Exists, Max, OuterRef, Q
 
 from ..core.step_types.queued import queue_name
 from ..models import Attempt, Poller, TaskDefinition, WorkerHold
@@ -68,19 +68,6 @@ def limits_used(states: Collection[QueueState]) -> dict[str, tuple[int, int]]:
     for queue in states:
         used[kinds[queue.name]] += queue.leased
     return {queue: (used[kind], limits[kind]) for queue, kind in kinds.items() if kind in limits}
-
-
-def queue_sizes(names: Iterable[str] | None = None) -> dict[str, int]:
-    """How many attempts wait in each queue."""
-    pending = Attempt.objects.pending()
-    if names is not None:
-        pending = pending.filter(queue__in=list(names))
-    return dict(pending.order_by().values_list("queue").annotate(Count("pk")))
-
-
-def oldest_waiting_at(queue: str) -> int | None:
-    """Since when the attempt that waits longest in this queue has been waiting."""
-    return Attempt.objects.pending(queue).aggregate(oldest=Min("pending_since"))["oldest"]
 
 
 def list_queues() -> list[QueueState]:

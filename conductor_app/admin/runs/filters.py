@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.errors import Invalid
-from ...core.states import RUN, TASK
+from ...core.states import RUN
 from ...insight.durations import DAY, HOUR, MINUTE, SECOND
 from ...models import WorkflowDefinition
 from ..badges import exact_time
@@ -114,7 +114,6 @@ EXTRA_FIELDS = tuple(
     field for field in FILTER_FIELDS if field.name not in (*BASIC_FIELDS, "failure_group", "refused_of")
 )
 """Fields behind `More filters`."""
-TASK_STATUSES = tuple(sorted(TASK.statuses))
 
 
 def parse_selection(query: QueryDict) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from ..snapshot import NEVER, Attempt
 from .rules import attempt_state
 from .snapshot import StandaloneTask
 
-S3, OBJECT, REFERENCE, LINK, ERROR = ARTIFACT_KINDS = ("s3", "object", "reference", "link", "error")
+S3, OBJECT, REFERENCE, LINK, ERROR = ("s3", "object", "reference", "link", "error")
 MINUTE_MS = 60_000
 DRIFT_MS = 15 * MINUTE_MS
 LATE_MS = 25 * MINUTE_MS
