@@ -9,7 +9,7 @@ from ..models import AuditEntry
 
 def record(
     object_type: str,
-    object_id: str,
+    object_id: str | int,
     action: str,
     by: str,
     *,
@@ -26,7 +26,7 @@ def record(
         actor=by[:255],
         action=action,
         object_type=object_type,
-        object_id=object_id[:320],
+        object_id=str(object_id)[:320],
         reason=reason,
         facts=dict(facts or {}),
     )

@@ -228,6 +228,6 @@ def test_a_used_up_rate_says_when_it_has_room_again(clock):
     clock.advance(seconds=20)
     waiting = story.starts("order").task("ship")
 
-    assert "the next in 40.0 s" in obstacles(waiting)["rate"]
+    assert "next start is possible in 40.0 s" in obstacles(waiting)["rate"]
     clock.advance(seconds=40)
     assert story.worker("ship").polls() == ["ship"]
