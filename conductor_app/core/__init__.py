@@ -1,3 +1,6 @@
 """The decision core: definitions, expressions, state machines, rules and step types, without Django, clock or I/O."""
 
-from . import step_types as step_types  # registers the step types, which documents are read by
+# Importing the step types registers them; documents are read by what they declare.
+from . import step_types
+
+__all__ = ["step_types"]
