@@ -87,9 +87,7 @@ def expire_attempt(task: Task, now: int, reason: str) -> Iterator[Effect]:
     """Expire an attempt, and terminate the child run that it waits for (execution §11 row 38)."""
     yield TransitionAttempt(task.key, "expire", now, {"reason": reason})
     if task.attempt.child_id:
-        yield SendMessage(
-            task.attempt.child_id, "terminate", {"reason": f"The task of the parent workflow timed out: {reason}"}
-        )
+        yield SendMessage(task.attempt.child_id, "terminate", {"reason": f"The parent's task timed out: {reason}"})
 
 
 def timeout_sentence(task: Task, clock: Timer) -> str:
