@@ -1,4 +1,4 @@
-"""When an alert rings: a condition on how many things of a view happen in a window, outside of its quiet hours."""
+"""Rules that decide when an alert fires: a number of hits in a window, outside its quiet hours."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ DAY_MINUTES = 24 * 60
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """The minutes of a day in which nothing rings, by the clocks of a zone; they may go over midnight."""
+    """Daily period in which no alert fires, in minutes after midnight of a time zone. It may span midnight."""
 
     begins: int
     ends: int
     zone: str = "UTC"
 
     def contains(self, now: int) -> bool:
-        """Whether it is quiet at a moment."""
+        """Return True if `now` (milliseconds) is in the quiet hours."""
         there = datetime.fromtimestamp(now / 1000, ZoneInfo(self.zone))
         minute = there.hour * 60 + there.minute
         if self.begins <= self.ends:
@@ -30,10 +30,12 @@ class QuietHours:
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
-    """`threshold`: so many or more (count), so many percent or more (share), fewer than so many (absence), one that has
-    been open for so many minutes or longer (age).
+    """Condition on the runs of a view.
 
-    It rings again no sooner than after `repeat_ms`, and what is met in quiet hours rings after them if it still is.
+    `threshold`: minimum number of hits (count), minimum percentage of hits (share), number of hits that must be reached
+    (absence), or minimum age of an open run in minutes (age).
+    An alert repeats at the earliest after `repeat_ms`. A condition met in quiet hours fires after them if it still
+    holds.
     """
 
     kind: str
@@ -44,15 +46,15 @@ class AlertRule:
 
     @property
     def age_ms(self) -> int:
-        """For how long a run has to be open to be too old."""
+        """Minimum age of an open run, in milliseconds, for rules of kind `age`."""
         return self.threshold * MINUTE_MS
 
     def is_quiet(self, now: int) -> bool:
-        """Whether nothing rings now."""
+        """Return True if `now` is in the quiet hours."""
         return self.quiet is not None and self.quiet.contains(now)
 
     def is_met(self, hits: int, total: int) -> bool:
-        """Whether so many hits among so many runs ring it."""
+        """Return True if `hits` among `total` runs meet the condition."""
         if self.kind == ABSENCE:
             return hits < self.threshold
         if self.kind == SHARE:
@@ -60,24 +62,24 @@ class AlertRule:
         return hits >= (1 if self.kind == AGE else self.threshold)
 
     def sentence(self, hits: int, total: int) -> str:
-        """What was found, in words."""
+        """Describe the measured values and the threshold."""
         if self.kind == AGE:
             return f"{hits} open for {self.threshold} min or longer"
         window = f"in the last {self.window_ms // MINUTE_MS} min"
         if self.kind == SHARE:
-            return (
-                f"{hits} of {total} runs {window}: {100 * hits // total if total else 0} %, {self.threshold} % ring it"
-            )
-        told = f"fewer than {self.threshold}" if self.kind == ABSENCE else f"{self.threshold} or more"
-        return f"{hits} {window}: {told} ring it"
+            percentage = 100 * hits // total if total else 0
+            return f"{hits} of {total} runs {window}: {percentage} % (threshold: {self.threshold} %)"
+        limit = f"fewer than {self.threshold}" if self.kind == ABSENCE else f"{self.threshold} or more"
+        return f"{hits} {window} (threshold: {limit})"
 
 
 def find_alert_times(
     rule: AlertRule, hits: Sequence[int], total: Sequence[int], since: int, until: int
 ) -> list[tuple[int, int]]:
-    """When it would have rung, looked at once a minute, and how many hits there were; the moments are in order.
+    """Return each time at which the rule would have fired, checked once a minute, with the number of hits.
 
-    Of an age, `hits` are the moments at which runs became too old, and `total` those at which they ended after that.
+    For rules of kind `age`, `hits` are the times at which runs became too old, and `total` the times at which those
+    runs ended.
     """
     found: list[tuple[int, int]] = []
     for now in range(since, until + 1, MINUTE_MS):

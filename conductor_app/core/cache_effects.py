@@ -1,4 +1,4 @@
-"""The effects by which a result is kept, to be used again."""
+"""Effects that store a result in the cache."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from .effects import Effect
 
 @dataclass(frozen=True, slots=True)
 class CacheTaskResult(Effect):
-    """What an attempt has come to is the result of all tasks of this name and key, until then."""
+    """Use the output of an attempt for all tasks with this name and cache key until a point in time (milliseconds)."""
 
     name: str
     digest: str
@@ -21,7 +21,7 @@ class CacheTaskResult(Effect):
 
 @dataclass(frozen=True, slots=True)
 class CacheRunOutput(Effect):
-    """What a run has come to is the output of all runs of this name and key, until then."""
+    """Use the output of a run for all runs with this name and cache key until a point in time (milliseconds)."""
 
     name: str
     digest: str

@@ -1,4 +1,4 @@
-"""Results that are used again, of tasks and of whole runs: where a `cacheConfig` says so, and the key is the same."""
+"""Cached results of tasks and runs, controlled by `cacheConfig` in the step or the definition."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -16,11 +16,11 @@ from .snapshot import NEVER, Run, Task
 from .states import COMPLETED, PENDING
 
 CACHE_DIGEST_KEY = "cached_as"
-"""In the memo of a task: the digest of its key."""
+"""Key in a task's step state for the digest of its cache key."""
 
 
 def apply_cached_result(effects: list[Effect], ctx: DecisionContext, now: int) -> list[Effect]:
-    """The effects of entering a step; work whose result is known is over at once, without a queue (execution §10.1)."""
+    """Return the effects of entering steps, with a completed task for each cached result (execution §10.1)."""
     return [
         _cached_output(effect.task, ctx, now)
         if isinstance(effect, CreateTask) and _may_be_cached(effect.task)
@@ -30,12 +30,12 @@ def apply_cached_result(effects: list[Effect], ctx: DecisionContext, now: int) -
 
 
 def _may_be_cached(task: Task) -> bool:
-    """Whether it is work for a queue whose result may be known."""
+    """Return True if the task waits in a queue and its step enables caching."""
     return bool(task.attempt.status == PENDING and task.attempt.queue and cache_seconds(task.step.document))
 
 
 def cache_seconds(document: Mapping[str, Any]) -> int:
-    """For how long a result of this step or definition is used again; 0 where it is not."""
+    """Return the lifetime of a cached result of this step or definition in seconds; 0 if caching is off."""
     config = document.get("cacheConfig")
     if not isinstance(config, dict) or not isinstance(config.get("key"), str) or not config["key"].strip():
         return 0
@@ -44,8 +44,8 @@ def cache_seconds(document: Mapping[str, Any]) -> int:
 
 
 def _cached_output(task: Task, ctx: DecisionContext, now: int) -> CreateTask:
-    # The key is written in terms of the task's inputs (`${uri}-${method}`). Runs that mask other names share nothing:
-    # what is sealed in the one would stand open in the other.
+    # The key may refer to the task's inputs by name (`${uri}-${method}`). Definitions that mask different names do not
+    # share results, because a value masked in one would be readable in the other.
     masked = masked_names(ctx.run.definition)
     digest = _cache_key_digest(task.step.document, dict(task.attempt.input), ctx, *sorted(masked))
     if not digest:
@@ -59,7 +59,7 @@ def _cached_output(task: Task, ctx: DecisionContext, now: int) -> CreateTask:
 
 
 def _cache_key_digest(document: Mapping[str, Any], inputs: dict[str, Any], ctx: DecisionContext, *scope: str) -> str:
-    """What tells keys apart; nothing where the key names what is not there: that would be one key for all."""
+    """Return the digest of the cache key, or "" if a value in it is missing: all such tasks would share one key."""
     key = ctx.resolve(document["cacheConfig"]["key"], inputs)
     text = key if isinstance(key, str) else json.dumps(key, sort_keys=True)
     if key is None or "${" in text:
@@ -69,32 +69,32 @@ def _cache_key_digest(document: Mapping[str, Any], inputs: dict[str, Any], ctx: 
 
 
 def cache_task_result(task: Task, now: int) -> Iterator[Effect]:
-    """A completed attempt's output is used again for as long as its step says."""
+    """Yield the effect that caches the output of a completed attempt, if its step enables caching."""
     if digest := task.step_state.get(CACHE_DIGEST_KEY):
         until = now + cache_seconds(task.step.document) * 1000
         yield CacheTaskResult(cached_name_of(task), digest, task.attempt.id, until)
 
 
 def cached_name_of(task: Task) -> str:
-    """The name of the task's definition, under which results are kept."""
+    """Return the name of the task definition, under which results are cached."""
     return task.resolved_name
 
 
 def find_cached_output(run: Run, ctx: DecisionContext) -> tuple[str, dict[str, Any]] | None:
-    """The run that had the same key and followed the same plan, with its output, if that is still kept."""
+    """Return the id and the output of a cached run with the same key and the same resolved definition, or None."""
     if not cache_seconds(run.definition.document) or not (digest := _run_cache_key_digest(run.definition, ctx)):
         return None
     return ctx.require(CachedRunOutput(run.definition.name, digest))
 
 
 def cache_run_output(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """A completed run's output is used again for as long as its definition says."""
+    """Yield the effect that caches the output of a completed run, if its definition enables caching."""
     seconds = cache_seconds(run.definition.document)
     if seconds and (digest := _run_cache_key_digest(run.definition, ctx)):
         yield CacheRunOutput(run.definition.name, digest, run.id, now + seconds * 1000)
 
 
 def _run_cache_key_digest(definition: Definition, ctx: DecisionContext) -> str:
-    """The key is written like any expression of a workflow, or in terms of its input alone (`${customer}`)."""
+    # The key is an ordinary expression of the workflow, or refers to the run's input by name (`${customer}`).
     inputs = {name: value for name, value in ctx.input().items() if name != "workflow"}
     return _cache_key_digest(definition.document, inputs, ctx, "run", definition.hash)

@@ -1,4 +1,4 @@
-"""Runs before their first decision."""
+"""Construction of runs before their first decision."""
 
 from .effects import StartRun
 from .frozen import fast_replace
@@ -8,7 +8,7 @@ from .timers import next_run_timer
 
 
 def new_child_run(effect: StartRun, parent: Run, now: int) -> Run:
-    """The run that an effect starts."""
+    """Return the run that a StartRun effect creates."""
     waits = bool(effect.parent_attempt_id)
     return set_first_timer(
         Run(
@@ -31,5 +31,5 @@ def new_child_run(effect: StartRun, parent: Run, now: int) -> Run:
 
 
 def set_first_timer(run: Run, now: int) -> Run:
-    """The run, to be woken at its start if that is yet to come, or when its own time is over."""
+    """Return the run with its timer set to its start, if that is in the future, or to its timeout."""
     return fast_replace(run, wake_at=next_run_timer(run, now))

@@ -1,4 +1,4 @@
-"""What the core cannot know and asks for. A decision that meets an unanswered question stops and hands it back."""
+"""Data that a decision needs and the snapshot does not hold. The engine loads it and decides again."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,26 +8,26 @@ from .definition import Key
 
 @dataclass(frozen=True, slots=True)
 class DataRequest:
-    """One thing asked. `is_lasting`: its answer stays true when others change the run."""
+    """One item of data. `is_lasting`: the value stays valid when other transactions change the run."""
 
     is_lasting = False
 
 
 @dataclass(frozen=True, slots=True)
 class WholeRun(DataRequest):
-    """All tasks of the run are needed: read it anew as a whole."""
+    """All tasks of the run: the snapshot must be read again in full."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskAt(DataRequest):
-    """Is there a task with this key? Answer: the Task, or None."""
+    """The task with this key. Value: Task, or None."""
 
     key: Key
 
 
 @dataclass(frozen=True, slots=True)
 class ReferencesInUse(DataRequest):
-    """Which of these references have a task already? `turn`: in this turn alone; None is any. Answer: frozenset."""
+    """Those of the given references that have a task, in this iteration path or in any (None). Value: frozenset."""
 
     refs: frozenset[str]
     iteration_path: tuple[int, ...] | None = None
@@ -35,14 +35,14 @@ class ReferencesInUse(DataRequest):
 
 @dataclass(frozen=True, slots=True)
 class RunPayload(DataRequest):
-    """The run's `input`, `output` or `variables`."""
+    """The `input`, `output` or `variables` of the run."""
 
     part: str
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptPayload(DataRequest):
-    """The `input` or `output` of one attempt."""
+    """The `input` or `output` of an attempt."""
 
     attempt_id: str
     part: str
@@ -50,9 +50,10 @@ class AttemptPayload(DataRequest):
 
 @dataclass(frozen=True, slots=True)
 class TaskPart(DataRequest):
-    """The `input`, `output` or `facts` (names as expressions spell them) of a reference's newest task, else None.
+    """The `input`, `output` or `facts` of the newest task of a reference. Value: JSON, or None.
 
-    `within`: its turns, where only one item of a FOR_EACH is looked at; `is_deep`: those with which its turns begin.
+    `facts` is an object with the field names that expressions use. `within`: the iteration path of the task, if an
+    item of a FOR_EACH is meant. `is_deep`: the iteration path may continue after `within`.
     """
 
     ref: str
@@ -63,9 +64,9 @@ class TaskPart(DataRequest):
 
 @dataclass(frozen=True, slots=True)
 class JoinedOutcomes(DataRequest):
-    """What the tasks joined by this JOIN came to, those with the `known` keys left out.
+    """The outcomes of the tasks that a JOIN waits for, without those in `known`.
 
-    Answer: a list of Outcome; None as long as one of them is open; ABSENT where fewer than `missing` exist.
+    Value: list of TaskOutcome; None while one of the tasks is open; ABSENT if fewer than `missing` of them exist.
     """
 
     join: Key
@@ -78,9 +79,9 @@ ABSENT = "absent"
 
 @dataclass(frozen=True, slots=True)
 class IterationOutcomes(DataRequest):
-    """What the tasks in one turn of a loop came to, those with the `known` keys left out.
+    """The outcomes of the tasks in one iteration of a loop, without those in `known`.
 
-    Answer: a list of Outcome, or None as long as one of them is open.
+    Value: list of TaskOutcome, or None while one of the tasks is open.
     """
 
     loop: Key
@@ -90,9 +91,9 @@ class IterationOutcomes(DataRequest):
 
 @dataclass(frozen=True, slots=True)
 class StepOutcomes(DataRequest):
-    """What the tasks of one step came to in all turns of the loop around it, those with the `known` keys left out.
+    """The outcomes of the tasks of one step in all iterations of its loop, without those in `known`.
 
-    Answer: a list of Outcome.
+    Value: list of TaskOutcome.
     """
 
     loop: Key
@@ -102,7 +103,10 @@ class StepOutcomes(DataRequest):
 
 @dataclass(frozen=True, slots=True)
 class OpenTaskInside(DataRequest):
-    """Is a task open in one turn of a step, however deep, besides the `known` ones? `refs`: the steps inside it."""
+    """Whether a task is open in one iteration of a step, at any depth, besides those in `known`. Value: bool.
+
+    `refs`: the steps inside the step.
+    """
 
     scope: Key
     iteration: int
@@ -112,7 +116,7 @@ class OpenTaskInside(DataRequest):
 
 @dataclass(frozen=True, slots=True)
 class ListItem(DataRequest):
-    """One of the `items` in the input of an attempt, counted from 0. Such a list never changes."""
+    """One element of `items` in the input of an attempt, by its index from 0. Such a list never changes."""
 
     attempt_id: str
     index: int
@@ -121,21 +125,21 @@ class ListItem(DataRequest):
 
 @dataclass(frozen=True, slots=True)
 class RemainingTasks(DataRequest):
-    """Is any task open besides the `known` ones? Answer: Remainder."""
+    """The tasks of the run besides those in `known`. Value: RemainingSummary."""
 
     known: frozenset[Key]
 
 
 @dataclass(frozen=True, slots=True)
 class LastOutput(DataRequest):
-    """The output of the task created last, those with the `known` keys left out. Answer: (seq, output)."""
+    """The output of the most recently created task, without those in `known`. Value: (seq, output)."""
 
     known: frozenset[Key]
 
 
 @dataclass(frozen=True, slots=True)
 class InboxMessages(DataRequest):
-    """The oldest `count` messages to the run, of those with a number above `after`. Answer: Taken."""
+    """The oldest `count` inbox messages of the run with a number above `after`. Value: InboxBatch."""
 
     count: int
     after: int
@@ -143,9 +147,9 @@ class InboxMessages(DataRequest):
 
 @dataclass(frozen=True, slots=True)
 class ScriptEvaluation(DataRequest):
-    """The value of a script. `inputs`: JSON text of what the script calls `$`; in Python its members are variables.
+    """The result of a script. Value: ScriptResult.
 
-    Answer: ScriptAnswer.
+    `inputs`: JSON text of the object that the script reads as `$`, or, in Python, as variables.
     """
 
     language: str
@@ -156,7 +160,7 @@ class ScriptEvaluation(DataRequest):
 
 @dataclass(frozen=True, slots=True)
 class SchemaCheck(DataRequest):
-    """A value held against a JSON schema; both are JSON text. Answer: pairs of place and complaint, none if it fits."""
+    """The violations of a JSON schema by a value, both as JSON text. Value: pairs of path and message."""
 
     schema: str
     value: str
@@ -165,7 +169,7 @@ class SchemaCheck(DataRequest):
 
 @dataclass(frozen=True, slots=True)
 class StoredPayloadContent(DataRequest):
-    """A payload that is kept outside the rows. It is asked by the engine on the core's behalf."""
+    """A payload stored outside its row. The engine requests it on behalf of the core."""
 
     path: str
     is_lasting = True
@@ -173,7 +177,7 @@ class StoredPayloadContent(DataRequest):
 
 @dataclass(frozen=True, slots=True)
 class DefinitionByName(DataRequest):
-    """The definition with this name and version (None: the newest). Answer: Definition, or None."""
+    """The definition with this name and version (None: the newest). Value: Definition, or None."""
 
     name: str
     version: int | None = None
@@ -181,21 +185,21 @@ class DefinitionByName(DataRequest):
 
 @dataclass(frozen=True, slots=True)
 class InlineDefinition(DataRequest):
-    """A definition given in place. `document`: JSON text. Answer: Definition, or the text of the complaint."""
+    """A definition inside an input. `document`: JSON text. Value: Definition, or the error message."""
 
     document: str
 
 
 @dataclass(frozen=True, slots=True)
 class TaskDefinitionByName(DataRequest):
-    """The task definition with this name, as a document. Answer: dict, or None."""
+    """The task definition with this name, as a document. Value: dict, or None."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class CachedTaskOutput(DataRequest):
-    """The kept result of tasks of this name, by the digest of its key. Answer: an output, or None."""
+    """The cached output of tasks with this name, by the digest of its key. Value: an output, or None."""
 
     name: str
     digest: str
@@ -203,7 +207,7 @@ class CachedTaskOutput(DataRequest):
 
 @dataclass(frozen=True, slots=True)
 class CachedRunOutput(DataRequest):
-    """The kept output of runs of this name, by the digest of its key. Answer: (run id, output), or None."""
+    """The cached output of runs with this name, by the digest of its key. Value: (run id, output), or None."""
 
     name: str
     digest: str
@@ -211,7 +215,7 @@ class CachedRunOutput(DataRequest):
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyLookup(DataRequest):
-    """The run of this definition that holds an idempotency key. Answer: KeyHolder, or None."""
+    """The run of this definition that holds an idempotency key. Value: IdempotencyKeyHolder, or None."""
 
     name: str
     key: str
@@ -219,21 +223,21 @@ class IdempotencyLookup(DataRequest):
 
 @dataclass(frozen=True, slots=True)
 class ActiveDomains(DataRequest):
-    """The domains in which a worker has lately polled for this task type. Answer: frozenset of names."""
+    """The domains in which workers recently polled for this task type. Value: frozenset of names."""
 
     task_type: str
 
 
 @dataclass(frozen=True, slots=True)
 class Environment(DataRequest):
-    """An allowed environment value (execution §9.2), or None. An empty name asks for all of them."""
+    """An allowed environment value (execution §9.2), or None. An empty name requests all of them."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKeyHolder:
-    """A run with an idempotency key. `parent_task`: the task that waits or waited for it, if it is still there."""
+    """Run with an idempotency key. `parent_task`: the task that waits or waited for it, if it still exists."""
 
     id: str
     status: str
@@ -244,7 +248,7 @@ class IdempotencyKeyHolder:
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
-    """What a finished task came to, as joins and loops want to know it."""
+    """Outcome of a task for joins and loops."""
 
     key: Key
     seq: int
@@ -258,7 +262,10 @@ class TaskOutcome:
 
 @dataclass(frozen=True, slots=True)
 class InboxBatch:
-    """Messages from a run's inbox. `up_to`: the last of them, or of those too old; `left`: how many follow."""
+    """Messages from a run's inbox.
+
+    `up_to`: number of the last message, delivered or expired. `left`: number of messages after it.
+    """
 
     messages: tuple[dict[str, Any], ...]
     up_to: int
@@ -267,16 +274,16 @@ class InboxBatch:
 
 @dataclass(frozen=True, slots=True)
 class RemainingSummary:
-    """What is left in a run besides the tasks already known."""
+    """Tasks of a run that are not in the snapshot."""
 
     is_open: bool = False
-    is_at_work: bool = False  # one is open that does not just wait for others
+    is_at_work: bool = False  # True if an open task does not merely wait for other tasks
     permissive_failures: tuple[tuple[str, str, str], ...] = ()  # attempt id, status, reason
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptResult:
-    """What a script came to."""
+    """Result of a script: its value, or its error."""
 
     value: Any = None
     error: str = ""
@@ -284,7 +291,7 @@ class ScriptResult:
 
 
 class DataRequired(Exception):
-    """Raised where a decision cannot go on without answers."""
+    """A decision needs data that is not loaded."""
 
     def __init__(self, data_requests: set[DataRequest] | frozenset[DataRequest]) -> None:
         self.data_requests = frozenset(data_requests)

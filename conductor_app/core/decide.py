@@ -1,4 +1,4 @@
-"""decide(snapshot, answers, now): everything that must happen next, given all that is known now."""
+"""Decide what must happen next in a run: a function of the snapshot, the loaded data and the time."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from .states import PAUSED
 from .timers import is_due, next_run_timer, run_ends_at
 
 BUDGET = 5_000
-"""Effects after which a decision stops and asks to be woken at once: a wild loop costs slices, not the process."""
+"""Effects after which a decision stops and continues in a new transaction, so that an endless loop cannot block it."""
 
 Command = Callable[[Run, DecisionContext, int], Iterable[Effect]]
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What must happen: effects and the snapshot after them; or what must be answered first."""
+    """The effects of a decision and the snapshot after them, or the data that must be loaded first."""
 
     effects: tuple[Effect, ...]
     after: Run
@@ -31,17 +31,18 @@ class Decision:
 
 
 def no_command(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
-    """The command that asks for nothing: only what is due happens."""
+    """Apply no command, so that the decision consists of due timers and rules only."""
     return ()
 
 
 def apply_command(
     run: Run, command: Command, data: Mapping[DataRequest, Any], now: int, saves_partially: bool = False
 ) -> Decision:
-    """What a command asks for and all that follows from it. What has run out of time before it, comes before it.
+    """Return the effects of a command and of all rules that fire after it. Due timers are handled before the command.
 
-    `saves_partially`: if only scripts are missing, return the effects so far together with the requests,
-    to be saved and gone on from: a loop that needs no worker would else be decided from its start in each turn.
+    `saves_partially`: if only results of scripts are missing, return the effects so far together with the requests.
+    The caller saves them and continues from there; otherwise a loop without workers would be re-evaluated from its
+    first iteration every time.
     """
     try:
         return _apply(run, command, data, now, saves_partially)
@@ -68,14 +69,14 @@ def _apply(run: Run, command: Command, data: Mapping[DataRequest, Any], now: int
 def _with_listener_events(
     run: Run, effects: list[Effect], after: Run, data: Mapping[DataRequest, Any], now: int
 ) -> tuple[Effect, ...]:
-    """The effects, and the messages that go out because of them."""
+    """Return the effects and the listener events that they cause."""
     if not run.definition.publishes_listener_events:
         return tuple(effects)
     return (*effects, *listener_events(run, effects, DecisionContext(after, data), now))
 
 
 def _can_save_partially(effects: list[Effect], missing: DataRequired) -> bool:
-    """Whether what was decided stands by itself: a dynamic fork does not, before its branches are entered."""
+    """Return True if the effects so far can be saved; a dynamic fork cannot before its branches are entered."""
     is_open_fork = any(isinstance(effect, CreateTask) and makes_branches(effect.task.step) for effect in effects)
     return (
         bool(effects)
@@ -85,7 +86,7 @@ def _can_save_partially(effects: list[Effect], missing: DataRequired) -> bool:
 
 
 def decide(run: Run, data: Mapping[DataRequest, Any], now: int) -> Decision:
-    """Everything that must happen next."""
+    """Return everything that must happen next in a run."""
     return apply_command(run, no_command, data, now)
 
 
@@ -94,7 +95,7 @@ def _is_anything_due(run: Run, now: int) -> bool:
 
 
 def _run_rules(run: Run, data: Mapping[DataRequest, Any], now: int, effects: list[Effect]) -> Run:
-    """The snapshot after a fixpoint over the rules; what they say is added to `effects`."""
+    """Apply rules until none fires, and return the last snapshot. Appends to `effects`."""
     while run.is_open and len(effects) < BUDGET:
         new_effects = _first_firing_rule(run, data, now)
         if not new_effects:

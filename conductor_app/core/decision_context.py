@@ -1,4 +1,4 @@
-"""What a decision may rely on: the snapshot, and the answers that came in beside it."""
+"""Read access for rules and step types: the snapshot and the data loaded so far."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,19 +32,19 @@ RUN_PAYLOADS = ("input", "output", "variables")
 
 
 class DecisionContext:
-    """The answers known for one snapshot; asking for what is not known raises Asked."""
+    """Snapshot of a run with the data loaded for it. Reading data that is not loaded raises DataRequired."""
 
     def __init__(self, run: Run, data: DataCache, given: Mapping[Key, dict[str, Any]] | None = None) -> None:
-        """`given`: inputs that an operator gave to tasks which are entered now."""
+        """Use `given` as the inputs of tasks that are entered now (set by an operator)."""
         self.run, self.data, self.given = run, data, given or {}
         self._sorted = TaskIndex(run)
         self._iteration_path: tuple[int, ...] = ()
         self._loops: list[Step | None] = []
 
     def at(self, step: Step, key: Key, source: Task | None = None, place: int = 0) -> "DecisionContext":
-        """The same, as seen from a step: inside an item of a FOR_EACH, references are of that item first of all.
+        """Return this context as seen from a step. In an item of a FOR_EACH, references mean the tasks of that item.
 
-        `place`: how many others are entered with it, before it.
+        `place`: the number of tasks created in the same effect list before this one.
         """
         if not (step.loops or place):
             return self
@@ -54,11 +54,15 @@ class DecisionContext:
         return seen
 
     def inside(self, loop: Key) -> Sequence[Task]:
-        """The known tasks that stand in this loop, in any of its turns; not those of loops in it."""
+        """Return the tasks of the snapshot directly inside a loop, in any iteration; not those of nested loops."""
         return self._sorted.by_loop.get(loop, ())
 
     def require(self, request: DataRequest) -> Any:
-        """The answer, or Asked."""
+        """Return the value of a data request.
+
+        Raises:
+            DataRequired: when it is not loaded.
+        """
         try:
             return self.data[request]
         except KeyError:
@@ -66,7 +70,7 @@ class DecisionContext:
 
     @property
     def knows_open_tasks(self) -> bool:
-        """Whether an answer has told that a task is open that the snapshot does not hold."""
+        """Return True if loaded data shows that a task is open that the snapshot does not hold."""
         return any(
             answer is None
             for request, answer in self.data.items()
@@ -74,7 +78,11 @@ class DecisionContext:
         )
 
     def resolve(self, template: Any, own: Mapping[str, Any] | None = None) -> Any:
-        """The template with each expression replaced by its value; `own` are names such as CPEWF_TASK_ID."""
+        """Return the template with each expression replaced by its value. `own`: names such as CPEWF_TASK_ID.
+
+        Raises:
+            DataRequired: when a value is not loaded.
+        """
         known = own or {}
         pairs = (pair for pair in needed_references(template) if pair[0] not in known)
         unanswered = {q for pair in pairs if (q := self._request_for(*pair)) and q not in self.data}
@@ -83,37 +91,37 @@ class DecisionContext:
         return resolve_template(template, lambda root, key: self._value(root, key, known))
 
     def script(self, language: str, source: str, inputs: Mapping[str, Any]) -> ScriptResult:
-        """What the script came to."""
+        """Return the result of a script."""
         return self.require(ScriptEvaluation(language, source, json.dumps(inputs, default=str)))
 
     def definition(self, name: str, version: int | None) -> Definition | None:
-        """The definition with this name; the newest if no version is given."""
+        """Return the definition with this name, the newest if `version` is None; None if there is none."""
         return self.require(DefinitionByName(name, version))
 
     def input(self) -> dict[str, Any]:
-        """The run's input."""
+        """Return the input of the run."""
         return self._run_payload("input")
 
     def output(self) -> dict[str, Any]:
-        """The run's output."""
+        """Return the output of the run."""
         return self._run_payload("output")
 
     def variables(self) -> dict[str, Any]:
-        """The run's variables."""
+        """Return the variables of the run."""
         return self._run_payload("variables")
 
     def attempt_payload(self, task: Task, part: str) -> Any:
-        """The input or output of a task's newest attempt."""
+        """Return the input or output of a task's newest attempt."""
         value = getattr(task.attempt, part)
         return self.require(AttemptPayload(task.attempt.id, part)) if value is UNKNOWN else value
 
     def input_override(self, key: Key) -> dict[str, Any] | None:
-        """The input that an operator gave to this task, now or when it was made."""
+        """Return the input that an operator set for this task, now or when it was created; None if none was set."""
         task = self.run.tasks.get(key)
         return self.given.get(key, task.step_state.get("input") if task else None)
 
     def domain(self, task_type: str) -> str:
-        """The domain that a task of this type is scheduled in (api §5.8)."""
+        """Return the domain in which a task of this type is queued (api §5.8)."""
         wanted = str(self.run.domains.get(task_type, self.run.domains.get("*", ""))).replace("\0", "")
         names = [name.strip()[:LONGEST_DOMAIN] for name in wanted.split(",") if name.strip()]
         if not names:
@@ -128,7 +136,7 @@ class DecisionContext:
         return self.require(RunPayload(part)) if value is UNKNOWN else value
 
     def _request_for(self, root: str, key: str) -> DataRequest | None:
-        """What must be asked before this pair can be read; None if it is at hand."""
+        """Return the request for the data behind a reference; None if it is loaded or does not exist."""
         if root == "workflow":
             return self._run_request_for(key)
         if not key:
@@ -146,9 +154,10 @@ class DecisionContext:
         return None
 
     def _resolve_reference(self, root: str) -> tuple[str, tuple[int, ...]]:
-        """The reference that a name stands for here, and the turns to which it is bound.
+        """Return the step reference that a name stands for in this context, and the iteration path that it is bound to.
 
-        Inside a FOR_EACH its own name stands for the present item, and a step beside the asking one for its task there.
+        Inside a FOR_EACH, its own name stands for the current item, and the name of a sibling step for its task in
+        this item.
         """
         for depth in range(len(self._loops), 0, -1):
             around = self._loops[depth - 1]
@@ -161,7 +170,7 @@ class DecisionContext:
         return root, ()
 
     def _is_deep(self, ref: str, within: tuple[int, ...]) -> bool:
-        """Whether the step stands in more loops than those whose turns are given."""
+        """Return True if the step is in more loops than `within` has iterations."""
         step = self.run.definition.step(ref)
         return bool(within) and (step is None or len(step.loops) > len(within))
 
@@ -214,7 +223,11 @@ def _payload_part(key: str) -> str:
 
 
 def gather_values(thunks: Iterable[Callable[[], Any]]) -> list[Any]:
-    """The values of all, or Asked with everything that any of them asked."""
+    """Return the values of all thunks.
+
+    Raises:
+        DataRequired: with the requests of all thunks that lack data.
+    """
     values: list[Any] = []
     missing: set[DataRequest] = set()
     for thunk in thunks:
@@ -238,7 +251,7 @@ RUN_FACTS: dict[str, Callable[[Run], Any]] = {
     "reasonForIncompletion": lambda run: run.reason or None,
     "schemaVersion": lambda run: run.definition.document.get("schemaVersion", 2),
 }
-"""What expressions may ask of the run (execution §9.2)."""
+"""Fields of a run that expressions can read (execution §9.2)."""
 
 WIRE_STATUS = {
     "PENDING": "SCHEDULED",
@@ -246,18 +259,18 @@ WIRE_STATUS = {
     "EXPIRED": "TIMED_OUT",
     "FAILED_FOR_GOOD": "FAILED_WITH_TERMINAL_ERROR",
 }
-"""How the workflow language spells the statuses of attempts; the others are spelled alike."""
+"""Statuses of attempts in the workflow language, where they differ from ours."""
 
 
 def conductor_status(attempt_status: str, task_status: str) -> str:
-    """The status of an attempt in the words of the workflow language."""
+    """Return the status of an attempt in the workflow language."""
     if task_status in ("COMPLETED_WITH_ERRORS", "SKIPPED"):
         return task_status
     return WIRE_STATUS.get(attempt_status, attempt_status)
 
 
 def conductor_task_type(step_type: str, name: str) -> str:
-    """The taskType of a row (execution §1.5)."""
+    """Return the `taskType` of a task (execution §1.5)."""
     structure = STEP_STRUCTURES.get(step_type)
     return structure.conductor_type(name) if structure else step_type
 
@@ -280,4 +293,4 @@ TASK_FACTS: dict[str, Callable[[Run, Task], Any]] = {
     "workerId": lambda run, task: task.attempt.worker or None,
     "iteration": lambda run, task: task.key.iteration_path[-1] if task.key.iteration_path else task.iteration,
 }
-"""What expressions may ask of a task (execution §9.2)."""
+"""Fields of a task that expressions can read (execution §9.2)."""

@@ -17,7 +17,7 @@ ROUNDS_BEFORE_PARTIAL_SAVE = 8
 
 
 class DecisionLoop(ABC):
-    """One command and what follows from it. `effects`: those of all attempts so far."""
+    """Loop of one command and the rules after it. `effects`: those of all attempts so far."""
 
     max_rounds = MAX_ROUNDS
 
@@ -25,7 +25,7 @@ class DecisionLoop(ABC):
         self.effects: tuple[Effect, ...] = ()
 
     def run(self) -> tuple[Effect, ...]:
-        """Return the effects of the command. What is raised by the attempts is passed on."""
+        """Return the effects of the command. Exceptions of the attempts propagate."""
         for round_number in range(self.max_rounds):
             decision = self.attempt(saves_partially=round_number >= ROUNDS_BEFORE_PARTIAL_SAVE)
             if decision is None:
@@ -52,5 +52,5 @@ class DecisionLoop(ABC):
         """Return the effects after the last round, or raise."""
 
     def continue_after_partial_save(self) -> bool:
-        """Prepare the next attempt after effects were saved. Returns False to leave the rest to others."""
+        """Prepare the next attempt after a partial save. Return False to end here; a later decision continues."""
         return True

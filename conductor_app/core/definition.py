@@ -1,4 +1,4 @@
-"""Definition, Step and Policy as frozen values; who follows whom is laid out once, when the document is read."""
+"""Workflow definitions, steps and policies as frozen values. Successors are resolved when the document is parsed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ FIXED, LINEAR, EXPONENTIAL = "FIXED", "LINEAR_BACKOFF", "EXPONENTIAL_BACKOFF"
 
 
 class Key(NamedTuple):
-    """What finds a task in its run: the step's reference and the turn of each loop around it, outermost first."""
+    """Identity of a task in its run: the step's reference and the iteration of each loop around it, outermost first."""
 
     ref: str
     iteration_path: tuple[int, ...] = ()
@@ -20,7 +20,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What a payload must look like: a JSON schema as text; an empty one is named by its author, but not known."""
+    """JSON schema of a payload, as text. The text is empty if the document names a schema that does not exist."""
 
     name: str
     text: str
@@ -28,7 +28,7 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a task may cost and how often it is tried. Spans in seconds unless the name says otherwise; 0 is off."""
+    """Retries, delays, timeouts and limits of a task. Durations are in seconds unless named otherwise; 0 is off."""
 
     name: str = ""
     retries: int = 0
@@ -48,9 +48,9 @@ class Policy:
     input_template: Mapping[str, Any] = field(default_factory=dict)
     input_schema: Schema | None = None
     output_schema: Schema | None = None
-    requeues_on_lost_lease: bool = False  # a lost lease is no failure: a built-in worker's process went away
-    isolation_group: str = ""  # only the built-in workers that serve this group,
-    name_space: str = ""  # or the part of the installation with this name, do it
+    requeues_on_lost_lease: bool = False  # a lost lease is not a failure: a built-in worker's process stopped
+    isolation_group: str = ""  # only built-in workers that serve this group execute it,
+    name_space: str = ""  # or only the part of the installation with this name
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class Step:
     bodies: Mapping[str, str | None] = field(default_factory=dict)
     """The reference of the first step of each body, by the name of the body; None if it is empty."""
     heads: tuple[str, ...] = ()
-    """Those of the bodies that are not empty."""
+    """References of the first steps of the bodies that are not empty."""
     loops: tuple[str, ...] = ()
     inside: frozenset[str] = frozenset()
     joins: tuple[str, ...] = ()
@@ -76,17 +76,17 @@ class Step:
     permissive: bool = False
     start_delay: int = 0
     async_complete: bool = False
-    secrets: frozenset[str] = frozenset()  # those that its author names in its inputs; data cannot name any
+    secrets: frozenset[str] = frozenset()  # secrets that the author names in the inputs; data cannot name any
 
     @property
     def is_fatal(self) -> bool:
-        """Whether its failure is the failure of the run."""
+        """Return True if the failure of this step fails the run."""
         return not (self.optional or self.permissive)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Definition:
-    """A named, versioned plan; never edited in place."""
+    """Parsed definition of a workflow. It never changes."""
 
     name: str
     version: int
@@ -100,9 +100,9 @@ class Definition:
     has_permissive: bool = False
     input_schema: Schema | None = None
     output_schema: Schema | None = None
-    publishes_listener_events: bool = False  # somebody is told of what becomes of its runs or of their tasks
-    publishes_task_events: bool = False  # the server's listener hears of each status that a task comes to
+    publishes_listener_events: bool = False  # a listener is subscribed to its runs or tasks
+    publishes_task_events: bool = False  # the server's listener receives every change of a task's status
 
     def step(self, ref: str) -> Step | None:
-        """The step with this reference."""
+        """Return the step with this reference, or None."""
         return self.steps.get(ref)

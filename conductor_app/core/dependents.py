@@ -1,4 +1,4 @@
-"""Who may be waiting for a step: the joins and loops, begun before its end, that its end may move."""
+"""Find the joins and loops that started before the end of a step and may wait for it."""
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -11,15 +11,15 @@ StepLookup = Callable[[str], Step | None]
 
 @lru_cache(maxsize=20_000)
 def dependents_of(definition: Definition, ref: str) -> frozenset[str]:
-    """The references of what may wait for this step of the definition."""
+    """Return the references of the steps that may wait for this step of the definition."""
     return dependents_among(definition.step, ref)
 
 
 def dependents_among(find: StepLookup, ref: str) -> frozenset[str]:
-    """The same among the steps that `find` finds.
+    """Return the references of the steps that may wait for `ref`, looking up steps with `find`.
 
-    What follows the step may be over as soon as control comes, and so may what follows a join or a loop that waited.
-    Whatever control can only reach from here has not begun, so it does not wait.
+    A following step may end as soon as it receives control, and so may the steps after a join or loop that waited.
+    Steps that control can reach only from here have not started, so they do not wait.
     """
     step = find(ref)
     waits = {ref, *(step.loops if step else ())}
@@ -39,13 +39,13 @@ def dependents_among(find: StepLookup, ref: str) -> frozenset[str]:
 
 
 def _next_steps(step: Step, begins: bool) -> Iterable[str]:
-    """Where control goes from a step; a loop that has begun already only passes it on."""
+    """Return where control goes from a step; a loop that started earlier passes control on only."""
     heads = step.heads if begins or structure_of(step.type).flow is Flow.CHOICE else ()
     return filter(None, (*heads, step.follower))
 
 
 def dependent_keys(refs: Iterable[str], find: StepLookup, iteration_path: tuple[int, ...]) -> Iterable[Key]:
-    """The keys of what waits, seen from a task in this turn."""
+    """Yield the keys of the waiting steps, as seen from a task with this iteration path."""
     for ref in refs:
         step = find(ref)
         yield Key(ref, iteration_path[: len(step.loops)] if step else iteration_path)

@@ -1,4 +1,4 @@
-"""What a decision may ask for. Each effect knows how it changes the snapshot; saved, it is a line of history."""
+"""Effects: the state changes that a decision requests. Stored effects are the history of a run."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from .states import ATTEMPT, FAILED, FAILED_FOR_GOOD, RUN, SKIPPED, TASK
 
 
 class SnapshotBuilder:
-    """A snapshot while effects are being applied to it."""
+    """Mutable copy of a snapshot to which effects are applied."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -23,10 +23,11 @@ class SnapshotBuilder:
         return self.changes.get(name, getattr(self.run, name))
 
     def put(self, task: Task, *, moves_control: bool) -> None:
-        """Keep the task as it is now. Control may pass from it if its status, its turn or its memo is new.
+        """Store the task in its new state.
 
-        What only its attempt goes through moves no control: an open loop that is near a change, for one, has led to
-        the head of its turn already, and that head need not be among the tasks that were read.
+        `moves_control`: True if its status, iteration or step state changed, so that control may pass from it. A change
+        of the attempt alone moves no control: an open loop, for example, has already led to the first step of its
+        iteration, and the task of that step need not be among those that were read.
         """
         self.tasks[task.key] = task
         self.touched.add(task.key)
@@ -40,19 +41,19 @@ class SnapshotBuilder:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One thing that a decision asks for."""
+    """One state change that a decision requests."""
 
     def apply(self, builder: SnapshotBuilder) -> None:
-        """Apply itself to the snapshot."""
+        """Apply the effect to the snapshot."""
 
     def to_history(self) -> dict[str, Any]:
-        """Itself as a line of history: names and facts, never payloads."""
+        """Return the effect as a line of history: names and facts, never payloads."""
         return {"effect": type(self).__name__}
 
 
 @dataclass(frozen=True, slots=True)
 class CreateTask(Effect):
-    """A task comes into being, with its first attempt; one that is entered again keeps its place in the order."""
+    """Create a task with its first attempt. A task that is entered again keeps its sequence number."""
 
     task: Task
 
@@ -81,7 +82,7 @@ class CreateTask(Effect):
 
 @dataclass(frozen=True, slots=True)
 class OpenAttempt(Effect):
-    """Another try at a task that is active. An attempt with a place in the order is opened again under its id."""
+    """Open a new attempt of an active task. An attempt with a sequence number is reopened under its id."""
 
     key: Key
     attempt: Attempt
@@ -108,7 +109,7 @@ class OpenAttempt(Effect):
 
 @dataclass(frozen=True, slots=True)
 class TransitionAttempt(Effect):
-    """The newest attempt of a task goes through an event of its life; `facts` are fields that change with it."""
+    """Apply an event of the state table to the newest attempt of a task, together with the fields in `facts`."""
 
     key: Key
     event: str
@@ -133,7 +134,7 @@ class TransitionAttempt(Effect):
 
 
 def record_failure(builder: SnapshotBuilder, task: Task) -> None:
-    """Keep the references and names of failed attempts (execution §1.4)."""
+    """Record the references and names of tasks with failed attempts (execution §1.4)."""
     for name, value in (("failed_refs", str(task.key)), ("failed_names", task.step.name)):
         known = builder.get(name)
         if value not in known:
@@ -142,7 +143,7 @@ def record_failure(builder: SnapshotBuilder, task: Task) -> None:
 
 @dataclass(frozen=True, slots=True)
 class UpdateTask(Effect):
-    """Facts of a task or of its newest attempt change without an event of its life."""
+    """Change fields of a task or of its newest attempt, not its status."""
 
     key: Key
     facts: dict[str, Any] = field(default_factory=dict)
@@ -161,7 +162,7 @@ class UpdateTask(Effect):
 
 @dataclass(frozen=True, slots=True)
 class RequeueAttempt(Effect):
-    """What waits in a queue gets another place in it, or another queue."""
+    """Change the priority or the queue of a pending attempt."""
 
     key: Key
     facts: dict[str, Any]
@@ -171,13 +172,13 @@ class RequeueAttempt(Effect):
         builder.put(fast_replace(task, attempt=fast_replace(task.attempt, **self.facts)), moves_control=False)
 
     def to_history(self) -> dict[str, Any]:
-        shown = {name: self.facts[name] for name in ("priority", "queue") if name in self.facts}
-        return {"effect": "RequeueAttempt", "task": str(self.key)} | shown
+        changed = {name: self.facts[name] for name in ("priority", "queue") if name in self.facts}
+        return {"effect": "RequeueAttempt", "task": str(self.key)} | changed
 
 
 @dataclass(frozen=True, slots=True)
 class ResolveTask(Effect):
-    """A task reaches its end."""
+    """Resolve a task: bring it to its final status."""
 
     key: Key
     event: str
@@ -192,19 +193,19 @@ class ResolveTask(Effect):
 
 @dataclass(frozen=True, slots=True)
 class PruneIteration(Effect):
-    """The tasks of one turn of a loop are no longer kept (keepLastN)."""
+    """Delete the tasks of one iteration of a loop (keepLastN)."""
 
     loop: Key
     iteration: int
 
     def apply(self, builder: SnapshotBuilder) -> None:
         iteration_path = (*self.loop.iteration_path, self.iteration)
-        gone = [
+        pruned = [
             key
             for key, task in builder.tasks.items()
             if self.loop.ref in task.step.loops and key.iteration_path[: len(iteration_path)] == iteration_path
         ]
-        for key in gone:
+        for key in pruned:
             del builder.tasks[key]
             builder.touched.discard(key)
             builder.moved.discard(key)
@@ -215,9 +216,9 @@ class PruneIteration(Effect):
 
 @dataclass(frozen=True, slots=True)
 class SwitchDefinition(Effect):
-    """From now on the run follows another plan: its tasks stand for these steps of that one.
+    """Continue the run with another definition: each task is bound to the given step of it.
 
-    A task without a step there leads nowhere any more, and no join or loop asks for it.
+    A task without a step there leads nowhere, and joins and loops ignore it.
     """
 
     definition: Definition
@@ -247,7 +248,7 @@ class SwitchDefinition(Effect):
 
 @dataclass(frozen=True, slots=True)
 class DeleteTasks(Effect):
-    """Tasks are taken back, with all their attempts: to the run they have never been."""
+    """Delete tasks with all their attempts, as if the run had never reached them."""
 
     keys: tuple[Key, ...]
 
@@ -263,12 +264,12 @@ class DeleteTasks(Effect):
 
 
 MOST_KEYS = 50
-"""Tasks that a line of history names."""
+"""Maximum number of tasks that a line of history names."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetVariables(Effect):
-    """The run's variables change."""
+    """Replace the variables of the run."""
 
     variables: dict[str, Any]
 
@@ -281,7 +282,7 @@ class SetVariables(Effect):
 
 @dataclass(frozen=True, slots=True)
 class ConsumeMessages(Effect):
-    """The messages up to this number leave the run's inbox."""
+    """Remove the messages up to this number from the inbox of the run."""
 
     up_to: int
     left: int
@@ -295,7 +296,7 @@ class ConsumeMessages(Effect):
 
 @dataclass(frozen=True, slots=True)
 class TransitionRun(Effect):
-    """The run goes through an event of its life; `facts` are fields that change with it."""
+    """Apply an event of the state table to the run, together with the fields in `facts`."""
 
     event: str
     at: int
@@ -314,7 +315,7 @@ class TransitionRun(Effect):
 
 @dataclass(frozen=True, slots=True)
 class UpdateRun(Effect):
-    """Facts of the run change without an event of its life."""
+    """Change fields of the run, not its status."""
 
     facts: dict[str, Any]
 
@@ -327,9 +328,9 @@ class UpdateRun(Effect):
 
 @dataclass(frozen=True, slots=True)
 class StartRun(Effect):
-    """Another run is created in this transaction; it begins by a message of its own.
+    """Create another run in the same transaction. A message starts it.
 
-    `parent_attempt_id` is set where this run waits for it; `about` where it is this run's failure workflow.
+    `parent_attempt_id` is set if an attempt of this run waits for it.
     """
 
     id: str
@@ -341,7 +342,7 @@ class StartRun(Effect):
     parent_attempt_id: str = ""
     is_failure_workflow: bool = False
     idempotency_key: str = ""
-    releases_key_of: str = ""  # the run that gives up the key for this one
+    releases_key_of: str = ""  # the run that loses the key to this one
 
     def to_history(self) -> dict[str, Any]:
         return {
@@ -354,7 +355,7 @@ class StartRun(Effect):
 
 @dataclass(frozen=True, slots=True)
 class AttachChild(Effect):
-    """A run that is there already becomes the child that an attempt waits for."""
+    """Make an existing run the child that an attempt waits for."""
 
     run_id: str
     attempt_id: str
@@ -365,7 +366,7 @@ class AttachChild(Effect):
 
 @dataclass(frozen=True, slots=True)
 class AwaitWebhook(Effect):
-    """An attempt waits for a webhook's payload that holds, at these paths, the values of this digest."""
+    """Wait with an attempt for a webhook event whose payload has the values of this digest at these paths."""
 
     attempt_id: str
     paths: tuple[str, ...]
@@ -377,7 +378,7 @@ class AwaitWebhook(Effect):
 
 @dataclass(frozen=True, slots=True)
 class SendMessage(Effect):
-    """A message to another run, kept until it is delivered."""
+    """Store a message to another run until it is delivered."""
 
     to: str
     subject: str
@@ -389,19 +390,19 @@ class SendMessage(Effect):
 
 @dataclass(frozen=True, slots=True)
 class PublishEvent(Effect):
-    """An event is told: kept with the run's own change, and delivered after it at least once."""
+    """Publish an event. It is stored with the change of the run and delivered after it at least once."""
 
     sink: str
     id: str
     payload: dict[str, Any] = field(default_factory=dict)
-    about: str = ""  # what it tells of, where the server's settings say where that goes
+    about: str = ""  # the subject of the event, if the server's settings determine its destination
 
     def to_history(self) -> dict[str, Any]:
         return {"effect": "PublishEvent", "sink": self.sink, "message": self.id}
 
 
 def apply_effects(run: Run, effects: Iterable[Effect]) -> Run:
-    """The snapshot after the effects."""
+    """Return the snapshot after the effects."""
     builder = SnapshotBuilder(run)
     for effect in effects:
         effect.apply(builder)

@@ -1,4 +1,4 @@
-"""Everything that can be refused, on one page: the class is the reason, its docstring the sentence a person reads."""
+"""Reasons for which a request is refused. The docstring of a class is its default message."""
 
 
 class RequestRefused(Exception):
@@ -11,19 +11,19 @@ class RequestRefused(Exception):
 
 
 class NotFound(RequestRefused):
-    """There is no such thing."""
+    """Not found."""
 
 
 class Expired(NotFound):
-    """It has expired."""
+    """The resource has expired."""
 
 
 class Invalid(RequestRefused):
-    """The request cannot be understood."""
+    """The request is invalid."""
 
 
 class PayloadTooLarge(Invalid):
-    """It is larger than it may be."""
+    """The payload exceeds the size limit."""
 
 
 class ValidationFailed(Invalid):
@@ -35,11 +35,11 @@ class ValidationFailed(Invalid):
 
 
 class InputInvalid(ValidationFailed):
-    """The input of a run does not fit the schema of its definition; the paths of its complaints begin with `input`."""
+    """The input of a run does not match the schema of its definition; the paths of the errors begin with `input`."""
 
 
 class OutputInvalid(ValidationFailed):
-    """What a person says of a task does not fit the schema of its output; the paths begin with `output`."""
+    """The output for a task does not match its schema; the paths of the errors begin with `output`."""
 
     def __init__(self, message: str, complaints: "list[ValidationError]") -> None:
         super().__init__(complaints)
@@ -47,54 +47,54 @@ class OutputInvalid(ValidationFailed):
 
 
 class Conflict(RequestRefused):
-    """The state of things forbids it."""
+    """The request conflicts with the current state."""
 
 
 class NotAllowedInState(Conflict):
-    """What was asked is not possible in this state."""
+    """The operation is not allowed in the current state."""
 
 
 class AlreadyResolved(Conflict):
-    """The attempt has ended already; the report came too late."""
+    """The attempt has already ended. The report was not accepted."""
 
 
 class RevisionChanged(Conflict):
-    """It has moved on since it was looked at; look at it again."""
+    """The resource changed after it was read. Read it again and retry."""
 
 
 class Busy(RequestRefused):
-    """Others keep changing the same run; try again in a moment."""
+    """The run is being changed concurrently. Retry in a moment."""
 
 
 class PayloadMissing(Busy):
-    """What is kept elsewhere is not there any more; somebody has to put it back, or to begin anew."""
+    """The stored payload is missing. Restore it, or restart the run."""
 
 
 class QueueFull(RequestRefused):
-    """As much waits there as may wait; try again when some of it is taken."""
+    """The queue is full. Retry later."""
 
 
 class Forbidden(RequestRefused):
-    """The caller may not do this."""
+    """The caller is not authorized for this operation."""
 
 
 class Unauthenticated(RequestRefused):
-    """The caller is not known."""
+    """The caller is not authenticated."""
 
 
 class StepRefused(RequestRefused):
-    """A step cannot be entered as it is written."""
+    """The step cannot be entered as defined."""
 
 
 class RunCannotContinue(StepRefused):
-    """A step cannot be entered, and the original ends the run without a task for it.
+    """The step cannot be entered, and Conductor ends the run without creating a task for it.
 
-    Where a step around it takes failures, or the step is optional, its task fails as for StepRefused.
+    If an enclosing step handles failures, or the step is optional, its task fails as for StepRefused.
     """
 
 
 class ValidationError:
-    """One thing that is wrong in a document: where, what, and the offending value if it is a simple one."""
+    """One error in a document: its path, a message, and the invalid value if it is a scalar."""
 
     __slots__ = ("message", "path", "value")
 

@@ -1,4 +1,4 @@
-"""Events: how a sink names one, what a payload holds, and what a condition saw of it."""
+"""Events: the names of sinks, the contents of payloads, and the values that a condition read."""
 
 import json
 import re
@@ -17,7 +17,7 @@ LONGEST_SEEN = 500
 
 
 def event_name(sink: str, workflow: str, ref: str) -> str:
-    """The event that a sink stands for in a run (execution §8.15): those of this server bear the workflow's name."""
+    """Return the name of the event for a sink (execution §8.15); events of this server contain the workflow's name."""
     if sink == INTERNAL:
         return f"{INTERNAL}:{workflow}:{ref}"
     if is_internal(sink):
@@ -26,12 +26,12 @@ def event_name(sink: str, workflow: str, ref: str) -> str:
 
 
 def is_internal(sink: str) -> bool:
-    """Whether the sink is this server itself."""
+    """Return True if the sink is this server."""
     return sink.partition(":")[0] == INTERNAL
 
 
 def run_event_facts(run: Run) -> dict[str, Any]:
-    """What every event says of the run that it comes from."""
+    """Return the fields about the run that every event contains."""
     return {
         "workflowInstanceId": run.id,
         "workflowType": run.definition.name,
@@ -42,7 +42,7 @@ def run_event_facts(run: Run) -> dict[str, Any]:
 
 
 def expand_json_texts(value: Any) -> Any:
-    """The value with each text in it that is JSON read; what is inside such a text stays as it is."""
+    """Return the value with each text that is JSON parsed, not recursively."""
     if isinstance(value, str):
         return _parse_json(value)
     if isinstance(value, dict):
@@ -64,12 +64,12 @@ def _refuse(constant: str) -> Any:
 
 
 def is_true(value: Any) -> bool:
-    """Whether what a condition came to lets the event pass: true, or a number above zero."""
+    """Return True if the result of a condition lets the event pass: true, or a number above zero."""
     return value is True or (isinstance(value, int | float) and value > 0)
 
 
 def observed_values(condition: str, payload: Any, language: str = "javascript") -> dict[str, Any]:
-    """The places of the payload that a condition names, with what stands there; long values are cut."""
+    """Return the payload values that a condition names, by their path; long values are truncated."""
     if language == "python":
         read = [name for name in script_names(condition) if name in payload] if isinstance(payload, dict) else []
         return {name: _shorten(payload[name]) for name in read[:MOST_SEEN]}
@@ -96,7 +96,7 @@ def _shorten(value: Any) -> Any:
 
 
 def resolve_event_template(template: Any, payload: Any) -> Any:
-    """The template with each `${field.path}` replaced by what the payload holds there; nothing is null."""
+    """Return the template with each `${field.path}` replaced by the value in the payload, or null."""
     return resolve_template(template, _payload_scope(payload))
 
 

@@ -1,10 +1,10 @@
-"""What makes two failures the same: where they happened, and their message without what differs from time to time."""
+"""Group failures by where they happened and by their message without ids, numbers and times."""
 
 import re
 from hashlib import blake2b
 
 LONGEST = 1000
-"""Characters of a message that are looked at."""
+"""Maximum number of characters of a message that are compared."""
 
 _BUILD = re.compile(r"^(?P<name>.+)@(?P<build>v?\d[\w.+-]*|[0-9a-f]{7,40})$")
 _WORDS = r"(?:http|https|status|code|error|returned|response)"
@@ -12,7 +12,7 @@ _BETWEEN = r"(?:[ /:=.()-]|\d\.\d|code|status|was|is){1,12}"
 _STATUS = re.compile(rf"(?i)\b({_WORDS}{_BETWEEN})([1-5]\d\d)\b")
 _LEADING_STATUS = re.compile(r"^([45]\d\d)(?=[\s:,-])")
 _PRIVATE = 0xE000
-"""Where characters begin that no text has: a status code that is kept stands as one of them meanwhile."""
+"""First of 1000 private-use characters. Each stands for a status code that must survive the replacements."""
 _PLACEHOLDER = re.compile(f"[{chr(_PRIVATE)}-{chr(_PRIVATE + 999)}]")
 _REPLACED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<id>"),
@@ -27,11 +27,11 @@ _REPLACED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b(?=[\w-]{0,80}\d)(?=[\w-]{0,80}[A-Za-z])[A-Za-z0-9_-]{20,200}\b"), "<token>"),
     (re.compile(r"[-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?"), "<n>"),
 )
-"""In this order: the wider pattern first."""
+"""Applied in this order: the more specific pattern first."""
 
 
 def normalize_message(message: str) -> str:
-    """The message with ids, numbers, times, quotations and the like replaced by what they are."""
+    """Return the message with ids, numbers, times, quotations and the like replaced by placeholders."""
     text = _LEADING_STATUS.sub(lambda found: _placeholder(found[1]), telling_line(message))
     text = _STATUS.sub(lambda found: found[1] + _placeholder(found[2]), text)
     for pattern, name in _REPLACED:
@@ -45,7 +45,7 @@ def _placeholder(code: str) -> str:
 
 
 def telling_line(message: str) -> str:
-    """The line that says what went wrong: the first one, or the last of a Python traceback."""
+    """Return the line that names the error: the first one, or the last of a Python traceback."""
     lines = [line.strip() for line in _PLACEHOLDER.sub("", message[: 8 * LONGEST]).splitlines() if line.strip()]
     if not lines:
         return ""
@@ -54,13 +54,13 @@ def telling_line(message: str) -> str:
 
 
 def fingerprint(definition: str, ref: str, message: str) -> str:
-    """The same for all failures that an operator would call the same."""
+    """Return the digest of a failure, equal for failures of the same cause."""
     return blake2b(
         "\0".join((definition, ref, normalize_message(message))).encode("utf-8", "replace"), digest_size=12
     ).hexdigest()
 
 
 def build_of(worker: str) -> str:
-    """The build that a worker's id tells after an `@`: `w7@41`, `mailer@v2.1.0`, `ocr@3f2a9c1`; else empty."""
+    """Return the build in a worker's id after `@` (`w7@41`, `mailer@v2.1.0`, `ocr@3f2a9c1`), or ""."""
     found = _BUILD.match(worker)
     return found["build"] if found else ""

@@ -1,4 +1,4 @@
-"""Checks of a user form template: its name, its version, its JSON schema and the layout drawn from it."""
+"""Check user form templates: name, version, JSON schema and layout."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,13 +18,13 @@ FORM_TEMPLATE: FieldTable = (
     FieldSpec("ownerApp", read_text, ""),
     FieldSpec("tags", read_any, list),
 )
-"""What a client may say of a template; who changed it and when is the server's to say."""
+"""Fields of a template that a client can set."""
 
 
 def read_form_template(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[ValidationError]]:
-    """Return the template with every field as its type, and everything that is wrong with it.
+    """Return the template with every field as its type, and its errors.
 
-    Whether `jsonSchema` is a usable JSON schema is left to the caller, which has the validator.
+    The caller checks that `jsonSchema` is a usable JSON schema.
     """
     place = DocumentPosition()
     read = read_document(dict(document), FORM_TEMPLATE, place)
@@ -37,7 +37,7 @@ def read_form_template(document: Mapping[str, Any]) -> tuple[dict[str, Any], lis
         place.at("version").add_error("must be greater than or equal to 1", read["version"])
     for part in ("jsonSchema", "templateUI"):
         if read.get(part) is None:
-            place.at(part).add_missing(f"Template {part} cannot be null: a JSON object is needed")
+            place.at(part).add_missing(f"Template {part} cannot be null: provide a JSON object")
     complaints = list(place.complaints)
     if isinstance(read.get("jsonSchema"), dict) and isinstance(read.get("templateUI"), dict):
         complaints += layout_errors(read["templateUI"], read["jsonSchema"])
@@ -45,7 +45,7 @@ def read_form_template(document: Mapping[str, Any]) -> tuple[dict[str, Any], lis
 
 
 def layout_errors(layout: Mapping[str, Any], schema: Mapping[str, Any]) -> list[ValidationError]:
-    """Return what is wrong with a JSON Forms layout; an empty layout draws the schema as it stands."""
+    """Return the errors of a JSON Forms layout. An empty layout renders the schema as is."""
     return list(_layout_errors(layout, schema)) if layout else []
 
 
@@ -88,7 +88,7 @@ def _points_into_schema(scope: str, schema: Mapping[str, Any]) -> bool:
     for step in scope.lstrip("#").split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         if isinstance(found, Mapping) and "$ref" in found:
-            # Where a reference leads is the validator's to follow.
+            # The validator follows references.
             return True
         if isinstance(found, Mapping) and name in found:
             found = found[name]

@@ -1,14 +1,14 @@
-"""What a HUMAN step says of the person whom it waits for: a title, a question, and who is asked, one after another.
+"""Parse the definition of a HUMAN task: its title, its question and its assignees in order.
 
-The words are those of `__humanTaskDefinition` in the step's input, as Conductor's clients write it:
+It is the value of `__humanTaskDefinition` in the step's input, as Conductor's clients write it:
 
     {"displayName": "Approve the order", "question": "Is the customer known?", "assignments": [
         {"assignee": {"userType": "CONDUCTOR_USER", "user": "ann"}, "slaMinutes": 30},
         {"assignee": {"userType": "CONDUCTOR_GROUP", "user": "sales"}, "slaMinutes": 60}]}
 
-The form of the answer is drawn from a JSON schema: `jsonSchema` beside these words, or in their `userFormTemplate`,
-which may also name a stored template by name and version. Whoever has let their minutes pass is followed by the next;
-when the last have passed, the task is overdue, or timed out where `assignmentCompletionStrategy` is TERMINATE.
+`jsonSchema` in it, or in its `userFormTemplate`, describes the form of the answer. `userFormTemplate` may also name a
+stored template by name and version. When the minutes of an assignee have passed, the next one is assigned. After the
+last one the task is overdue, or times out if `assignmentCompletionStrategy` is TERMINATE.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,14 +22,14 @@ LONGEST = 255
 MOST_MINUTES = 60 * 24 * 366 * 10
 TERMINATE = "TERMINATE"
 USER_TYPES = ("EXTERNAL_USER", "EXTERNAL_GROUP", "CONDUCTOR_USER", "CONDUCTOR_GROUP")
-"""Who can be asked. External users and groups are known to the calling application only."""
+"""Types of assignees. Only the calling application knows external users and groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignee:
-    """One who is asked: a person, or everybody of a group; `minutes`: for how long, 0 is without end.
+    """A user or group that a task is assigned to. `minutes`: duration of the assignment, 0 for no limit.
 
-    `is_external`: not known to this server, but to the application that acts for them.
+    `is_external`: known to the calling application, not to this server.
     """
 
     who: str
@@ -39,13 +39,13 @@ class Assignee:
 
     @property
     def user_type(self) -> str:
-        """One of USER_TYPES."""
+        """Return the type of the assignee, one of USER_TYPES."""
         return ("EXTERNAL_" if self.is_external else "CONDUCTOR_") + ("GROUP" if self.is_group else "USER")
 
 
 @dataclass(frozen=True, slots=True)
 class HumanQuestion:
-    """What is asked, and of whom in turn."""
+    """Question of a HUMAN task, with its assignees in order."""
 
     title: str = ""
     text: str = ""
@@ -55,7 +55,10 @@ class HumanQuestion:
 
 @dataclass(frozen=True, slots=True)
 class CurrentAssignment:
-    """Who is asked at a moment; `due_at`: when their time is over; `escalated`: how many let theirs pass before."""
+    """Assignment at a point in time.
+
+    `due_at`: when it ends. `escalated`: the number of assignees before, whose time passed.
+    """
 
     assignee: Assignee | None = None
     due_at: int | None = None
@@ -63,58 +66,59 @@ class CurrentAssignment:
 
 
 def parse_question(input: Mapping[str, Any]) -> HumanQuestion:
-    """The question in an input; whatever is not as it should be is left out."""
-    said = human_task_definition(input)
-    asked = said.get("assignments")
-    if not isinstance(asked, list):
+    """Return the question in an input. Malformed parts are ignored."""
+    definition = human_task_definition(input)
+    assignments = definition.get("assignments")
+    if not isinstance(assignments, list):
         # The JavaScript SDK's builder writes a single assignee here.
-        asked = [said]
-    title, text = _text(said.get("displayName")), _text(said.get("question")) or _text(input.get("question"))
-    terminates = said.get("assignmentCompletionStrategy") == TERMINATE
-    return HumanQuestion(title, text, parse_assignees(asked), terminates)
+        assignments = [definition]
+    title = _text(definition.get("displayName"))
+    text = _text(definition.get("question")) or _text(input.get("question"))
+    terminates = definition.get("assignmentCompletionStrategy") == TERMINATE
+    return HumanQuestion(title, text, parse_assignees(assignments), terminates)
 
 
 def human_task_definition(input: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the human task definition in an input; empty where there is none."""
-    said = input.get(ANSWER_SCHEMA_KEY)
-    return said if isinstance(said, Mapping) else {}
+    definition = input.get(ANSWER_SCHEMA_KEY)
+    return definition if isinstance(definition, Mapping) else {}
 
 
-def parse_assignees(said: Iterable[Any]) -> tuple[Assignee, ...]:
-    """Read assignments as clients write them; leave out what is not understood."""
-    return tuple(found for each in said if (found := _parse_assignee(each)) is not None)
+def parse_assignees(assignments: Iterable[Any]) -> tuple[Assignee, ...]:
+    """Parse assignments as clients write them. Malformed ones are ignored."""
+    return tuple(found for each in assignments if (found := _parse_assignee(each)) is not None)
 
 
 def format_assignees(assignees: Iterable[Assignee]) -> list[dict[str, Any]]:
-    """Write assignments as clients do."""
+    """Return assignments in the format of clients."""
     return [
         {"assignee": {"userType": each.user_type, "user": each.who}, "slaMinutes": each.minutes} for each in assignees
     ]
 
 
 def named_template(input: Mapping[str, Any]) -> tuple[str, int] | None:
-    """Return name and version of the stored form template that an input names; version 0 is the newest."""
-    said = human_task_definition(input).get("userFormTemplate")
-    if not isinstance(said, Mapping) or not (name := _text(said.get("name"))):
+    """Return the name and version of the stored form template that an input names; version 0 is the newest."""
+    template = human_task_definition(input).get("userFormTemplate")
+    if not isinstance(template, Mapping) or not (name := _text(template.get("name"))):
         return None
-    version = said.get("version")
+    version = template.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or not 0 < version < 2**31:
         return name, 0
     return name, version
 
 
 def answer_schema(input: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The JSON schema of the answer that an input asks for; empty where it names none."""
-    said = human_task_definition(input)
-    places = (said, *(said.get(name) for name in TEMPLATES))
+    """Return the JSON schema of the answer; empty if the input names none."""
+    definition = human_task_definition(input)
+    places = (definition, *(definition.get(name) for name in TEMPLATES))
     found = (place.get("jsonSchema") for place in places if isinstance(place, Mapping))
     return next((schema for schema in found if isinstance(schema, Mapping)), {})
 
 
-def current_assignment(asked: HumanQuestion, since: int, now: int) -> CurrentAssignment:
-    """Who is asked now, of those who have been asked in turn since a moment."""
+def current_assignment(question: HumanQuestion, since: int, now: int) -> CurrentAssignment:
+    """Return the assignment at `now`, counted from `since`, both in epoch milliseconds."""
     found, begins = CurrentAssignment(), since
-    for place, assignee in enumerate(asked.assignees):
+    for place, assignee in enumerate(question.assignees):
         due_at = begins + assignee.minutes * MINUTE_MS if assignee.minutes else None
         found = CurrentAssignment(assignee, due_at, place)
         if due_at is None or now < due_at:
@@ -126,7 +130,7 @@ def current_assignment(asked: HumanQuestion, since: int, now: int) -> CurrentAss
 def delegated_assignment(
     to: Assignee, due_at: int | None, followers: Sequence[Assignee] = (), now: int = 0
 ) -> CurrentAssignment:
-    """Who is asked once somebody has handed the task on; `followers` are asked when that time is over."""
+    """Return the assignment after a delegation. When it ends, `followers` are assigned in order."""
     if followers and due_at is not None and now >= due_at:
         later = current_assignment(HumanQuestion(assignees=tuple(followers)), due_at, now)
         return replace(later, escalated=later.escalated + 1)
@@ -134,19 +138,19 @@ def delegated_assignment(
 
 
 def last_assignment_ends_at(assignees: Iterable[Assignee], since: int) -> int | None:
-    """Return when the last assignment is over, in epoch milliseconds; None where one is without end, or none is."""
+    """Return when the last assignment ends, in epoch milliseconds; None if one has no limit, or there are none."""
     minutes = [each.minutes for each in assignees]
     return since + sum(minutes) * MINUTE_MS if minutes and all(minutes) else None
 
 
-def _parse_assignee(said: Any) -> Assignee | None:
-    to = said.get("assignee") if isinstance(said, Mapping) else None
+def _parse_assignee(assignment: Any) -> Assignee | None:
+    to = assignment.get("assignee") if isinstance(assignment, Mapping) else None
     if not isinstance(to, Mapping) or not (who := _text(to.get("user"))):
         return None
-    minutes = said.get("slaMinutes")
-    sane = isinstance(minutes, int) and not isinstance(minutes, bool) and 0 < minutes < MOST_MINUTES
+    minutes = assignment.get("slaMinutes")
+    is_valid = isinstance(minutes, int) and not isinstance(minutes, bool) and 0 < minutes < MOST_MINUTES
     kind = _text(to.get("userType"))
-    return Assignee(who, kind.endswith("GROUP"), minutes if sane else 0, kind.startswith("EXTERNAL"))
+    return Assignee(who, kind.endswith("GROUP"), minutes if is_valid else 0, kind.startswith("EXTERNAL"))
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Inputs that an operator gave for one task: they lie over what its step says, in every attempt at it."""
+"""Inputs that an operator set for one task. They replace inputs of its step in every attempt."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,11 +8,14 @@ from .expressions.json_walk import replace_texts
 from .frozen import fast_replace
 
 INPUT_OVERRIDE_KEY = "given"
-"""Where a task's memo keeps them."""
+"""Key in a task's step state for these inputs."""
 
 
 def override_inputs(step: Step, given: Mapping[str, Any] | None) -> Step:
-    """The step with these inputs over its own; they are data, so no expression in them is evaluated."""
+    """Return the step with its inputs replaced by `given`.
+
+    Expressions in `given` are escaped, because they are data.
+    """
     if not given:
         return step
     return fast_replace(step, inputs={**step.inputs, **replace_texts(dict(given), _escape_expressions)})

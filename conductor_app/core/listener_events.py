@@ -1,6 +1,6 @@
-"""What others are told of a decision: the run's status, and its steps' states (execution §10.4, §10.5).
+"""Listener events caused by a decision: run status changes and step state changes (execution §10.4, §10.5).
 
-Only definitions that ask for it come here. What is told is decided with what it is about, and saved with it.
+Only definitions with `publishes_listener_events` produce them. They are saved together with the decision.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ from .snapshot import Run, Task
 from .states import COMPLETED, PENDING, RUN
 
 STATE, STATUS, TASK = "state", "status", "task"
-"""What a message is about, where its sink leaves open where it goes."""
+"""Subjects of events whose destination is a setting of the server."""
 STATUS_EVENTS = {
     "pause": "PAUSED",
     "resume": "RESUMED",
@@ -26,7 +26,7 @@ STATUS_EVENTS = {
     "reopen": "RETRIED",
     "complete": "COMPLETED",
 }
-"""How listeners know the events of a run's life; every other end is TERMINATED."""
+"""Names of run events for listeners; every other final status is reported as TERMINATED."""
 STATES = {
     "claim": "onStart",
     "complete": "onSuccess",
@@ -35,35 +35,39 @@ STATES = {
     "expire": "onFailed",
     "cancel": "onCancelled",
 }
-"""How definitions spell the events of an attempt's life."""
+"""Names of attempt events in the `onStateChange` of a step."""
 
 
 def listener_events(before: Run, effects: Iterable[Effect], ctx: DecisionContext, now: int) -> list[Effect]:
-    """The messages that follow from the effects; what their payloads name is asked for."""
-    told: list[Effect] = []
+    """Return a PublishEvent effect for each subscribed change.
+
+    Raises:
+        DataRequired: when a payload template needs data that is not loaded.
+    """
+    events: list[Effect] = []
     publishes_task_events = before.definition.publishes_task_events
-    if not (publishes_task_events or _is_listened_to(before) or _is_any_step_told(ctx.run)):
-        return told
+    if not (publishes_task_events or _is_listened_to(before) or _has_state_change_events(ctx.run)):
+        return events
     builder = SnapshotBuilder(before)
     if before.revision == 0 and _is_listened_to(before):
-        told.append(_run_status_event(before, before.status, "STARTED", ctx, now, len(told)))
+        events.append(_run_status_event(before, before.status, "STARTED", ctx, now, len(events)))
     for effect in effects:
         key = _task_key_of(effect) if publishes_task_events else None
         was = _status_of(builder.tasks.get(key)) if key else ""
         effect.apply(builder)
         if key and (task := builder.tasks.get(key)) is not None and _status_of(task) != was:
-            told += _task_status(task, ctx, now, len(told))
+            events += _task_status(task, ctx, now, len(events))
         if isinstance(effect, TransitionRun) and _is_listened_to(before):
             status = builder.get("status")
-            for event in _status_events(effect.event, status):
-                told.append(_run_status_event(ctx.run, status, event, ctx, now, len(told)))
+            for name in _status_events(effect.event, status):
+                events.append(_run_status_event(ctx.run, status, name, ctx, now, len(events)))
         for key, state in _published_states_of(effect):
-            told += _state_change_events(builder.tasks[key], state, ctx, now, len(told))
-    return told
+            events += _state_change_events(builder.tasks[key], state, ctx, now, len(events))
+    return events
 
 
 def started_command(attempt_id: str):
-    """The command that tells of a worker's claim: claims are made without a decision."""
+    """Return the command that publishes the claim of an attempt. Claims themselves need no decision."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if task := run.task_of_attempt(attempt_id):
@@ -75,18 +79,18 @@ def started_command(attempt_id: str):
 
 
 def publishes_start(step: Step, run: Run) -> bool:
-    """Whether somebody is told that a worker has begun with an attempt at this step."""
+    """Return True if the start of an attempt at this step is published."""
     return "onStart" in published_states(step) or (run.definition.publishes_task_events and _is_published(step))
 
 
 def _is_published(step: Step) -> bool:
-    """Whether the task definition lets the listener hear of its tasks; one that says nothing does."""
+    """Return True unless the task definition disables its status events (`taskStatusListenerEnabled`)."""
     definition = step.document.get("taskDefinition")
     return not isinstance(definition, dict) or definition.get("taskStatusListenerEnabled") is not False
 
 
 def _task_key_of(effect: Effect) -> Key | None:
-    """The task that an effect is about."""
+    """Return the key of the task that an effect changes, or None."""
     return effect.task.key if isinstance(effect, CreateTask) else getattr(effect, "key", None)
 
 
@@ -95,7 +99,7 @@ def _status_of(task: Task | None) -> str:
 
 
 def _task_status(task: Task, ctx: DecisionContext, now: int, number: int) -> Iterator[PublishEvent]:
-    """A task's status, for the listener; payloads are not told."""
+    """Yield the task's status for the listener, without payloads."""
     if not _is_published(task.step):
         return
     run, attempt = ctx.run, task.attempt
@@ -121,7 +125,7 @@ def _task_status(task: Task, ctx: DecisionContext, now: int, number: int) -> Ite
 
 
 def published_states(step: Step) -> frozenset[str]:
-    """The states of a step that are told."""
+    """Return the states of a step that are published (`onStateChange`)."""
     written = step.document.get("onStateChange") or {}
     return frozenset(name.strip() for names in written for name in names.split(","))
 
@@ -130,7 +134,7 @@ def _is_listened_to(run: Run) -> bool:
     return bool(run.definition.document.get("workflowStatusListenerEnabled"))
 
 
-def _is_any_step_told(after: Run) -> bool:
+def _has_state_change_events(after: Run) -> bool:
     touched = (after.tasks[key] for key in after.touched if key in after.tasks)
     return any(task.step.document.get("onStateChange") for task in touched)
 
@@ -142,8 +146,8 @@ def _status_events(event: str, status: str) -> tuple[str, ...]:
 
 
 def _run_status_event(run: Run, status: str, event: str, ctx: DecisionContext, now: int, number: int) -> PublishEvent:
-    given = ctx.resolve(run.definition.document.get("workflowStatusListenerSink") or "")
-    sink = str(given or "")
+    resolved = ctx.resolve(run.definition.document.get("workflowStatusListenerSink") or "")
+    sink = str(resolved or "")
     if is_internal(sink):
         sink = event_name(sink, run.definition.name, STATUS)
     return PublishEvent(
@@ -152,7 +156,7 @@ def _run_status_event(run: Run, status: str, event: str, ctx: DecisionContext, n
 
 
 def _run_summary(run: Run, status: str, event: str, ctx: DecisionContext, now: int) -> dict[str, Any]:
-    """A run as its listeners see it."""
+    """Return the payload of a run status event."""
     is_over = status in RUN.final
     return {
         "event": event,
@@ -175,7 +179,7 @@ def _run_summary(run: Run, status: str, event: str, ctx: DecisionContext, now: i
 
 
 def _published_states_of(effect: Effect) -> Iterator[tuple[Key, str]]:
-    """The states that an attempt comes to by an effect."""
+    """Yield the states that an attempt reaches by an effect."""
     if isinstance(effect, OpenAttempt):
         yield effect.key, "onScheduled"
     elif isinstance(effect, TransitionAttempt) and effect.event in STATES:

@@ -1,4 +1,4 @@
-"""What is hidden before it is written: the values under the names that a definition masks, at every level."""
+"""Masking: encrypt the values under the names that a definition masks, at every depth, before they are stored."""
 
 import json
 import re
@@ -10,26 +10,26 @@ from .definition import Definition
 from .expressions.json_walk import replace_texts
 
 MARK = "sealed-by-conductor:"
-"""What a sealed value begins with. Whoever reads rows without opening them sees `***` in its place."""
+"""Prefix of an encrypted value. Readers without the key see `***` in its place."""
 HIDDEN = "***"
 DATA, DOCUMENT = ("given", "input"), "document"
-"""In the memo of a task: inputs that it was given, and the document of the branch that it heads."""
+"""Keys in a task's step state: inputs set by an operator, and the document of the branch that the task heads."""
 SEALED_TEXT = re.compile(rf'"{re.escape(MARK)}[^"]*(?:"|$)')
 
 
 def masked_names(definition: Definition) -> frozenset[str]:
-    """The names whose values are sealed in the payloads of this definition's runs."""
+    """Return the names whose values are encrypted in the payloads of this definition's runs."""
     return masked_names_of_document(definition.document)
 
 
 def masked_names_of_document(document: Mapping[str, Any]) -> frozenset[str]:
-    """The same, of a definition's document."""
+    """Return the names listed under `maskedFields` in a definition document."""
     names = document.get("maskedFields")
     return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
 
 
 def mask_encrypt(value: Any, names: frozenset[str], seal: Callable[[str], str]) -> Any:
-    """A copy of the value in which what stands under these names is sealed; `seal` makes one text of another."""
+    """Return a copy of the value in which the values under these names are encrypted with `seal`."""
     if not names or not isinstance(value, dict | list):
         return value
     copied = value.copy()
@@ -47,7 +47,7 @@ def mask_encrypt(value: Any, names: frozenset[str], seal: Callable[[str], str]) 
 
 
 def restore_masked(value: Any, before: Any) -> Any:
-    """A copy of the value in which what reads `***`, because it was sealed before, stands sealed again."""
+    """Return a copy of the value in which each `***` is the encrypted value that `before` has in its place."""
     if isinstance(value, dict):
         old = before if isinstance(before, dict) else {}
         return {key: restore_masked(item, old.get(key)) for key, item in value.items()}
@@ -58,7 +58,7 @@ def restore_masked(value: Any, before: Any) -> Any:
 
 
 def restore_named(value: Any, before: Any, names: frozenset[str]) -> Any:
-    """A copy of the value in which what reads `***` under one of these names is what stood there before."""
+    """Return a copy of the value in which each `***` under one of these names is the value of `before` again."""
     if not names:
         return value
     if isinstance(value, dict):
@@ -76,7 +76,7 @@ def restore_named(value: Any, before: Any, names: frozenset[str]) -> Any:
 
 
 def mask_like_before(value: Any, before: Any, names: frozenset[str], seal: Callable[[str], str]) -> Any:
-    """A copy of the value, sealed like the one before it: what reads `***` where something was sealed stays that."""
+    """Return a copy of the value with these names encrypted; a `***` keeps the encrypted value of `before`."""
     if isinstance(value, dict):
         old = before if isinstance(before, dict) else {}
         return {
@@ -98,7 +98,7 @@ def _restore_or_encrypt(value: Any, before: Any, seal: Callable[[str], str]) -> 
 
 
 def mask_step_state(step_state: Mapping[str, Any], names: frozenset[str], seal: Callable[[str], str]) -> dict[str, Any]:
-    """What a task remembers, its data sealed: the inputs that it was given, and those of the steps of its branch."""
+    """Return a task's step state with its data encrypted: inputs set by an operator, and the inputs in its branch."""
     if not names:
         return dict(step_state)
     data = {name: mask_encrypt(step_state[name], names, seal) for name in DATA if name in step_state}
@@ -110,7 +110,7 @@ def mask_step_state(step_state: Mapping[str, Any], names: frozenset[str], seal: 
 
 
 def _mask_step_inputs(document: Any, names: frozenset[str], seal: Callable[[str], str]) -> Any:
-    """A step's document in which the inputs of all steps are sealed, and nothing else."""
+    """Return a step's document in which the inputs of all steps are encrypted."""
     copied = document.copy()
     pending = [copied]
     while pending:
@@ -125,18 +125,18 @@ def _mask_step_inputs(document: Any, names: frozenset[str], seal: Callable[[str]
 
 
 def redact_text(text: str) -> str:
-    """The same of a value that is JSON text, whole or cut."""
+    """Return JSON text, possibly truncated, with encrypted values replaced by `***`."""
     return SEALED_TEXT.sub(f'"{HIDDEN}"', text) if MARK in text else text
 
 
 def redact_for_listeners(value: Any, definition: Definition) -> Any:
-    """A copy of the value for those outside who are told of a run: what its definition masks reads `***`."""
+    """Return a copy of the value for listeners: values that the definition masks are replaced by `***`."""
     names = masked_names(definition)
     return redact_masked(mask_encrypt(value, names, lambda text: "")) if names else value
 
 
 def mask_decrypt(value: Any, open_: Callable[[str], str]) -> Any:
-    """A copy of the value with what was sealed put in again; what `open_` refuses with ValueError reads `***`."""
+    """Return a copy of the value with encrypted values decrypted, or `***` where `open_` raises ValueError."""
     return replace_texts(value, lambda text: _decrypt_text(text, open_), holding=MARK)
 
 
@@ -150,5 +150,5 @@ def _decrypt_text(text: str, open_: Callable[[str], str]) -> Any:
 
 
 def redact_masked(value: Any) -> Any:
-    """A copy of the value for people and clients: what was sealed reads `***`."""
+    """Return a copy of the value with encrypted values replaced by `***`."""
     return replace_texts(value, lambda text: HIDDEN if text.startswith(MARK) else text, holding=MARK)

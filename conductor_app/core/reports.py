@@ -1,4 +1,4 @@
-"""What workers may say of their attempts: renew, hand back, complete, fail."""
+"""Commands that apply a worker's report: renew, release, complete, fail."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,25 +23,28 @@ EVENTS = {
     "CANCELED": "cancel",
     "TIMED_OUT": "expire",
 }
-"""The outcomes that end an attempt, and the event of its life that each stands for."""
+"""Event of the attempt's state table for each outcome that ends an attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a worker says. `outcome`: a key of EVENTS, or IN_PROGRESS; `callback_seconds`: not before then again."""
+    """Report of a worker on its attempt.
+
+    `outcome`: a key of EVENTS, or IN_PROGRESS. `callback_seconds`: delay before a worker can claim the attempt again.
+    """
 
     outcome: str
     output: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
     callback_seconds: int = 0
     worker: str = ""
-    merges: bool = False  # the output is laid over the stored one instead of replacing it
-    is_kept: bool | None = None  # in progress, but not to be handed out again; None: as the step says
-    lease: int | None = None  # when the attempt was scheduled that the worker holds; None: it does not say
+    merges: bool = False  # the output is merged into the stored one instead of replacing it
+    is_kept: bool | None = None  # in progress, but no worker may claim it again; None: as the step's asyncComplete says
+    lease: int | None = None  # `scheduled_at` of the attempt that the worker holds, if the report has it
 
 
 def apply_report(attempt_id: str, report: Report):
-    """The command of a report on this attempt; raises AlreadyResolved when it is over."""
+    """Return the command that applies a report. The command raises AlreadyResolved if the attempt has ended."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         task = require_open_task(run, attempt_id, report.worker, report.lease)
@@ -63,19 +66,19 @@ def apply_report(attempt_id: str, report: Report):
 
 
 def complete_attempt(task: Task, facts: dict[str, Any], ctx: DecisionContext, now: int) -> TransitionAttempt:
-    """The attempt is completed; with an output that does not fit its schema it has failed, and would again."""
+    """Return the effect that completes the attempt, or fails it without retry if its output violates its schema."""
     if reason := schema_violation(task.step.policy.output_schema, facts["output"], "output", ctx):
         return TransitionAttempt(task.key, "fail_for_good", now, {**facts, "reason": reason})
     return TransitionAttempt(task.key, "complete", now, facts)
 
 
 def _keeps_lease(task: Task, report: Report) -> bool:
-    """Whether somebody else will report on an attempt in progress, so that no worker gets it again."""
+    """Return True if an attempt in progress is reported on from outside, so that no other worker may claim it."""
     return task.step.async_complete if report.is_kept is None else report.is_kept
 
 
 def renew_lease(attempt_id: str, worker: str = ""):
-    """The command that extends the lease and does nothing else (execution §4.4)."""
+    """Return the command that renews the lease and changes nothing else (execution §4.4)."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         task = require_open_task(run, attempt_id, worker)
@@ -88,7 +91,7 @@ def renew_lease(attempt_id: str, worker: str = ""):
 
 
 def return_to_queue(task: Task, callback_seconds: int, facts: dict[str, Any], now: int) -> TransitionAttempt:
-    """The worker asks for time: the attempt waits in its queue again and keeps its number (execution §4.3)."""
+    """Return the effect that releases the attempt: it waits in its queue again, under its number (execution §4.3)."""
     wait_ms = max(callback_seconds, 0) * 1000
     facts = {**facts, "visible_at": now + wait_ms, "pending_since": now, "callback_ms": wait_ms, "lease_ends_at": None}
     after = fast_replace(task.attempt, status=PENDING, **facts)
@@ -96,12 +99,19 @@ def return_to_queue(task: Task, callback_seconds: int, facts: dict[str, Any], no
 
 
 def child_ended(attempt_id: str, child: dict[str, Any]):
-    """The command of the message that a child run has ended. `child`: id, name, version, status, reason, output."""
+    """Return the command for the end of a child run.
+
+    `child`: id, name, version, status, reason and output. The command raises AlreadyResolved if the task has ended or
+    waits for another child.
+
+    Raises:
+        AlreadyResolved: when the command is applied and no task waits for this child.
+    """
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         task = require_open_task(run, attempt_id)
         if task.attempt.child_id != child["id"]:
-            # The task was entered again under its id, and waits for another child.
+            # The task was entered again under its id and waits for another child.
             raise AlreadyResolved(attempt=attempt_id)
         facts: dict[str, Any] = {"output": {**(child["output"] or {}), "subWorkflowId": child["id"]}}
         if child["status"] != "COMPLETED":
@@ -118,7 +128,11 @@ def child_ended(attempt_id: str, child: dict[str, Any]):
 
 
 def child_lost(attempt_id: str, child_id: str):
-    """Start another child for the task that waits for one which was deleted. Raises AlreadyResolved if it is over."""
+    """Return the command that starts another child for a task whose child was deleted.
+
+    Raises:
+        AlreadyResolved: when the command is applied and no task waits for this child.
+    """
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         task = require_open_task(run, attempt_id)
@@ -133,10 +147,10 @@ def child_lost(attempt_id: str, child_id: str):
 def require_open_task(run: Run, attempt_id: str, reporter: str = "", lease: int | None = None) -> Task:
     """Return the task whose open attempt this is.
 
-    `reporter`: the worker that reports. `lease`: when the attempt was scheduled that it holds, in epoch milliseconds.
+    `reporter`: the worker that reports. `lease`: `scheduled_at` of the attempt that it holds, in epoch milliseconds.
 
     Raises:
-        AlreadyResolved: the attempt is over, or was opened again under its id after the reporter's lease had ended.
+        AlreadyResolved: when the attempt has ended, or was reopened under its id after the reporter's lease expired.
     """
     task = run.task_of_attempt(attempt_id)
     if task is None or not task.attempt.is_open or not run.is_open:

@@ -1,4 +1,4 @@
-"""The delay before the next attempt (execution §3.1)."""
+"""Delay before the next attempt (execution §3.1)."""
 
 from .definition import EXPONENTIAL, LINEAR, Policy
 
@@ -6,7 +6,7 @@ LONGEST_SECONDS = 2**31 - 1
 
 
 def delay_seconds(policy: Policy, failed_number: int) -> int:
-    """Whole seconds to wait after attempt `failed_number` (0 is the first) failed; jitter not included."""
+    """Return the seconds to wait after attempt `failed_number` (0 is the first) failed, without jitter."""
     delay = _exponential_delay(policy, failed_number)
     if policy.max_delay_seconds > 0:
         delay = min(delay, policy.max_delay_seconds)
@@ -17,7 +17,7 @@ def _exponential_delay(policy: Policy, number: int) -> int:
     if policy.logic == LINEAR:
         return policy.delay_seconds * policy.scale * (number + 1)
     if policy.logic == EXPONENTIAL and policy.scale > 1:
-        # The documented formula; the original's server doubles whatever the factor is.
+        # This is the documented formula. Conductor's server doubles the delay, ignoring the factor.
         return policy.delay_seconds * policy.scale ** min(number + 1, 64)
     if policy.logic == EXPONENTIAL:
         return policy.delay_seconds * 2 ** min(number, 64)
@@ -25,5 +25,5 @@ def _exponential_delay(policy: Policy, number: int) -> int:
 
 
 def jitter_ms(policy: Policy, share: float) -> int:
-    """Milliseconds added to the delay; `share` from 0 up to 1 is drawn by the caller."""
+    """Return the milliseconds to add to the delay. `share`: a random number in [0, 1)."""
     return int(share * (policy.jitter_ms + 1)) if policy.jitter_ms > 0 else 0

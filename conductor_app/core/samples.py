@@ -1,4 +1,4 @@
-"""An example of what a JSON schema describes: its own examples and defaults first, else the plainest value."""
+"""Example values for a JSON schema: its own examples and defaults, otherwise the simplest value of its type."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,15 +17,15 @@ FORMATS = {"date": "2027-01-31", "date-time": "2027-01-31T12:00:00Z", "email": "
 
 
 def sample_from_schema(schema: Any, depth: int = 0) -> Any:
-    """One value; a part that says nothing gives nothing."""
+    """Return an example value; None for a part without a type."""
     if not isinstance(schema, Mapping) or depth > DEEPEST:
         return None
-    for said in ("default", "const"):
-        if said in schema:
-            return schema[said]
-    for said in ("examples", "enum"):
-        if isinstance(schema.get(said), list) and schema[said]:
-            return schema[said][0]
+    for keyword in ("default", "const"):
+        if keyword in schema:
+            return schema[keyword]
+    for keyword in ("examples", "enum"):
+        if isinstance(schema.get(keyword), list) and schema[keyword]:
+            return schema[keyword][0]
     kind = schema.get("type")
     kind = kind[0] if isinstance(kind, list) and kind else kind
     if isinstance(schema.get("properties"), Mapping):

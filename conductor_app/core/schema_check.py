@@ -1,4 +1,4 @@
-"""Payloads and the schemas that they are held to: what does not fit is said in one sentence."""
+"""Check payloads against their schemas and report all violations in one sentence."""
 
 import json
 from collections.abc import Iterable
@@ -9,25 +9,28 @@ from .decision_context import DecisionContext
 from .definition import Schema
 
 LONGEST = 4_000
-"""Characters of a sentence about what does not fit."""
+"""Maximum number of characters of such a sentence."""
 
 
 def schema_question(schema: Schema, value: Any) -> SchemaCheck:
-    """What is asked about a value."""
+    """Return the request to check a value."""
     return SchemaCheck(schema.text, json.dumps(value, default=str))
 
 
 def schema_violation(schema: Schema | None, value: Any, what: str, ctx: DecisionContext) -> str:
-    """Why the value does not fit its schema; nothing if it does. `what`: how a place in it begins."""
+    """Return why the value violates its schema, or "" if it is valid.
+
+    `what`: the prefix of the paths in the sentence.
+    """
     if schema is None:
         return ""
     if not schema.text:
-        return f"{what} cannot be checked: there is no schema {schema.name}."
+        return f"{what} cannot be checked: schema {schema.name} does not exist."
     found = ctx.require(schema_question(schema, value))
     return violation_sentence(found, schema, what) if found else ""
 
 
 def violation_sentence(found: Iterable[tuple[str, str]], schema: Schema, what: str) -> str:
-    """Everything that does not fit, as a person reads it."""
+    """Return all violations as one sentence."""
     complaints = "; ".join(f"{what}{place}: {message}" for place, message in found)
-    return f"{what} does not fit the schema {schema.name or 'of its definition'}: {complaints}"[:LONGEST]
+    return f"{what} does not match the schema {schema.name or 'of its definition'}: {complaints}"[:LONGEST]

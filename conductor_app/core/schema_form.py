@@ -1,7 +1,7 @@
-"""A form from a JSON schema: one field for each value that a person can type, JSON for whatever is more than that.
+"""Forms for JSON schemas: one field for each scalar value, and a JSON text field for everything else.
 
-What is typed becomes a document again: nothing typed is nothing given, so that defaults and requirements of the schema
-keep their meaning.
+Submitted fields become a document again. An empty field is omitted from it, so that defaults and requirements of the
+schema apply.
 """
 
 import json
@@ -21,7 +21,7 @@ INPUT_TYPES = {TEXT: "text", NUMBER: "number", WHOLE: "number", DATE: "date", MO
 
 @dataclass(frozen=True, slots=True)
 class SchemaField:
-    """One value of the form. `name`: its place in the document, such as `input.address.city`."""
+    """One field of a form. `name`: its path in the document, such as `input.address.city`."""
 
     name: str
     key: str
@@ -40,11 +40,11 @@ class SchemaField:
 
 
 class UnreadableInput(Exception):
-    """What was typed for one field is no value of its kind."""
+    """The text of a field is not a value of its type."""
 
 
 def build_form(schema: Any, name: str = "input", depth: int = 0) -> tuple[SchemaField, ...]:
-    """The fields of an object's schema; none where it describes no object with known members."""
+    """Return the fields for the schema of an object; none if the schema lists no properties."""
     inner = schema.get("properties") if isinstance(schema, Mapping) else None
     if not isinstance(inner, Mapping) or not inner or len(inner) > MOST_FIELDS:
         return ()
@@ -90,43 +90,47 @@ def _field_kind(part: Mapping[str, Any], name: str, depth: int) -> tuple[str, tu
 
 
 def _input_limits(part: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The limits that a browser can hold an input to."""
-    for said, attribute in (("minimum", "min"), ("maximum", "max"), ("maxLength", "maxlength")):
-        if isinstance(part.get(said), int | float) and not isinstance(part.get(said), bool):
-            yield attribute, part[said]
+    """Yield the limits that a browser can check, as HTML attributes."""
+    for keyword, attribute in (("minimum", "min"), ("maximum", "max"), ("maxLength", "maxlength")):
+        if isinstance(part.get(keyword), int | float) and not isinstance(part.get(keyword), bool):
+            yield attribute, part[keyword]
     if isinstance(part.get("pattern"), str):
         yield "data-pattern", part["pattern"]
 
 
-def parse_form(fields: tuple[SchemaField, ...], typed: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The document that was typed, and what is wrong, by the name of the field."""
+def parse_form(fields: tuple[SchemaField, ...], texts: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the document of a submitted form, and error messages by field name."""
     document: dict[str, Any] = {}
-    wrong: dict[str, str] = {}
+    errors: dict[str, str] = {}
     for each in fields:
         if each.kind == GROUP:
-            inner, faults = parse_form(each.fields, typed)
-            wrong |= faults
+            inner, inner_errors = parse_form(each.fields, texts)
+            errors |= inner_errors
             if inner:
                 document[each.key] = inner
             continue
-        text = typed.get(each.name, "")
+        text = texts.get(each.name, "")
         if not text.strip():
             continue
         try:
             document[each.key] = parse_field_value(each, text)
-        except UnreadableInput as fault:
-            wrong[each.name] = str(fault)
-    return document, wrong
+        except UnreadableInput as error:
+            errors[each.name] = str(error)
+    return document, errors
 
 
 def parse_field_value(each: SchemaField, text: str) -> Any:
-    """What a text means in this field; raises Unreadable."""
+    """Return the value of a field's text.
+
+    Raises:
+        UnreadableInput: when the text is not a value of the field's type.
+    """
     try:
         match each.kind:
             case "number":
                 value = json.loads(text)
                 if isinstance(value, bool) or not isinstance(value, int | float):
-                    raise UnreadableInput("This is not a number.")
+                    raise UnreadableInput("Enter a number.")
                 return value
             case "whole":
                 return int(text)
@@ -136,30 +140,31 @@ def parse_field_value(each: SchemaField, text: str) -> Any:
                 return next(choice for choice in each.choices if format_value(choice) == text)
             case "json":
                 return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as fault:
-        where = f" at line {fault.lineno}, column {fault.colno}" if isinstance(fault, json.JSONDecodeError) else ""
-        raise UnreadableInput(f"This is not {'a number' if each.kind == NUMBER else 'JSON'}{where}.") from None
+    except (json.JSONDecodeError, RecursionError) as error:
+        where = f" at line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        message = "Enter a number." if each.kind == NUMBER else f"This is not valid JSON{where}."
+        raise UnreadableInput(message) from None
     except ValueError:
-        raise UnreadableInput("This is not a whole number.") from None
+        raise UnreadableInput("Enter a whole number.") from None
     except (KeyError, StopIteration):
-        raise UnreadableInput("This is none of the choices.") from None
+        raise UnreadableInput("Select one of the choices.") from None
     return text
 
 
 def format_value(value: Any) -> str:
-    """A value as it stands in its field."""
+    """Return a value as text for its field."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def split_document(fields: tuple[SchemaField, ...], document: Any) -> dict[str, str]:
-    """The texts of the fields for a document; what the fields have no room for is told by `members_without_field`."""
+    """Return the texts of the fields for a document. `members_without_field` lists what the fields do not cover."""
     texts: dict[str, str] = {}
-    given = document if isinstance(document, Mapping) else {}
+    members = document if isinstance(document, Mapping) else {}
     for each in fields:
         if each.kind == GROUP:
-            texts |= split_document(each.fields, given.get(each.key))
-        elif each.key in given and given[each.key] is not None:
-            value = given[each.key]
+            texts |= split_document(each.fields, members.get(each.key))
+        elif each.key in members and members[each.key] is not None:
+            value = members[each.key]
             texts[each.name] = (
                 json.dumps(value, indent=2, ensure_ascii=False) if each.kind == JSON else format_value(value)
             )
@@ -167,5 +172,5 @@ def split_document(fields: tuple[SchemaField, ...], document: Any) -> dict[str, 
 
 
 def members_without_field(fields: tuple[SchemaField, ...], document: Mapping[str, Any]) -> list[str]:
-    """The members of a document that the form has no field for."""
+    """Return the members of a document for which the form has no field."""
     return [str(key) for key in document if key not in {each.key for each in fields}]

@@ -1,4 +1,4 @@
-"""Run, Task and Attempt as frozen values: what a decision is made from. Payloads are asked for, not carried."""
+"""Snapshot of a run: Run, Task and Attempt as frozen values. Payloads are loaded on request."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from .step_state import StepState
 
 
 class Unknown:
-    """A payload that was not read."""
+    """Marker of a payload that was not loaded."""
 
     __slots__ = ()
 
@@ -32,12 +32,12 @@ class Unknown:
 
 UNKNOWN: Any = Unknown()
 NEVER = 9_007_199_254_740_991
-"""The moment that does not come: the largest integer that every client's JSON reader keeps."""
+"""Time of an event that never happens: the largest integer that JavaScript represents exactly."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try at a task. Moments are epoch milliseconds, None where the moment has not come."""
+    """One try at a task. Times are epoch milliseconds, None for events that have not happened."""
 
     id: str
     number: int
@@ -59,7 +59,7 @@ class Attempt:
     delay_ms: int = 0
     callback_ms: int = 0
     total_ends_at: int = NEVER
-    ends_at: int = NEVER  # a WAIT's own moment
+    ends_at: int = NEVER  # the time until which a WAIT waits
     poll_count: int = 0
     worker: str = ""
     reason: str = ""
@@ -67,7 +67,7 @@ class Attempt:
     child_id: str = ""
     input: Any = UNKNOWN
     output: Any = UNKNOWN
-    cause: str = ""  # why it was opened, where that is not plain from the attempt before
+    cause: str = ""  # why this attempt was created, when the previous attempt does not explain it
 
     @property
     def is_open(self) -> bool:
@@ -83,7 +83,7 @@ BAD_ENDS = frozenset((FAILED, FAILED_FOR_GOOD, EXPIRED, CANCELED))
 
 @dataclass(frozen=True)
 class Task:
-    """One thing to be done: a step reached, in one turn of each loop around it."""
+    """A step reached in a run, once per iteration of the loops around it."""
 
     id: str
     key: Key
@@ -95,8 +95,8 @@ class Task:
     iteration: int = 0
     step_state: StepState = field(default_factory=dict)
     joined_by: str = ""
-    branch_head: Key | None = None  # of a step that a dynamic fork made: the head of its branch
-    branch_steps: Mapping[str, Step] = field(default_factory=dict)  # the steps of that branch, or of that fork
+    branch_head: Key | None = None  # the head of the branch, if a dynamic fork created the task
+    branch_steps: Mapping[str, Step] = field(default_factory=dict)  # of that branch, or of this fork
 
     @property
     def is_open(self) -> bool:
@@ -108,7 +108,7 @@ class Task:
 
     @property
     def lets_control_pass(self) -> bool:
-        """Whether what follows may begin: it succeeded, was skipped, or is permissive (execution §1.3)."""
+        """Return True if the next step may start: it succeeded, was skipped, or is permissive (execution §1.3)."""
         return self.succeeded or (not self.is_open and self.step.permissive and not self.step.optional)
 
     @property
@@ -117,61 +117,61 @@ class Task:
 
     @property
     def resolved_name(self) -> str:
-        """The name of the task, which a DYNAMIC step resolves when control enters it."""
+        """Return the name of the task, which a DYNAMIC step resolves when control enters it."""
         return str(self.step_state.get("name", self.step.name))
 
     @property
     def resolved_type(self) -> str:
-        """The type of the task, which a DYNAMIC step resolves when control enters it."""
+        """Return the type of the task, which a DYNAMIC step resolves when control enters it."""
         return str(self.step_state.get("type", self.step.type))
 
     @property
     def secret_names(self) -> tuple[str, ...]:
-        """The secrets whose values its worker is given."""
+        """Return the names of the secrets whose values the worker receives."""
         return tuple(self.step_state.get("secrets", ()))
 
     @property
     def is_control_removed(self) -> bool:
-        """Return True if control does not leave the task, because an operator has taken it elsewhere."""
+        """Return True if control does not leave the task, because an operator moved it to another step."""
         return bool(self.step_state.get(CONTROL_REMOVED))
 
     @property
     def former_workers(self) -> tuple[str, ...]:
-        """The workers that have held an earlier lease of the newest attempt, which was opened again since."""
+        """Return the workers that held an earlier lease of the newest attempt, which was reopened since."""
         return tuple(self.step_state.get(FORMER_WORKERS, {}).get(self.attempt.id, ()))
 
     @property
     def all_workers(self) -> tuple[str, ...]:
-        """The former workers, and the one that holds or held the present lease."""
+        """Return the former workers and the one that holds or held the current lease."""
         attempt = self.attempt
         holder = (attempt.worker,) if attempt.poll_count and attempt.worker else ()
         return tuple(dict.fromkeys((*self.former_workers, *holder)))
 
     @property
     def tries(self) -> int:
-        """How many attempts came before the newest one since the task was entered last: a rerun counts anew."""
+        """Return the number of attempts before the newest one since the task was last entered; a rerun starts at 0."""
         return self.attempt.number - self.step_state.get(FIRST_NUMBER, 0)
 
     @property
     def loop(self) -> Key | None:
-        """The key of the innermost loop around it."""
+        """Return the key of the innermost loop around the task, or None."""
         return Key(self.step.loops[-1], self.key.iteration_path[:-1]) if self.step.loops else None
 
 
 CONTROL_REMOVED = "is_left"
 FORMER_WORKERS = "former_workers"
-"""Where a task's memo keeps them, by the id of the attempt."""
+"""Key in a task's step state for former workers, by attempt id."""
 FIRST_NUMBER = "first_number"
-"""Where a task's memo keeps the number of the attempt under which it was entered again."""
+"""Key in a task's step state for the number of the first attempt since the task was last entered."""
 GOOD_ENDS = frozenset((COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED))
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What clients know a task by: it keeps this when control enters its step again (execution §7.4).
+    """The ids of a task for clients, kept when control enters its step again (execution §7.4).
 
-    `workers`: those that have held a lease of the attempt before; their late reports are refused. `ends_at`: the
-    moment until which a WAIT waits, in epoch milliseconds: its timer continues, as in the original.
+    `workers`: those that held a lease of the previous attempt; their late reports are refused. `ends_at`: the end of a
+    WAIT, in epoch milliseconds: its timer continues, as in Conductor.
     """
 
     task_id: str
@@ -186,7 +186,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Run:
-    """One life of a definition, as far as it was read: either the whole of it, or the neighbourhood of a change."""
+    """One execution of a definition, with all of its tasks (`is_whole`) or only those that a change needs."""
 
     id: str
     definition: Definition
@@ -194,7 +194,7 @@ class Run:
     created_at: int
     tasks: Mapping[Key, Task] = field(default_factory=dict)
     is_whole: bool = True
-    touched: frozenset[Key] = frozenset()  # by this decision, in any way
+    touched: frozenset[Key] = frozenset()  # changed by this decision
     moved: frozenset[Key] = frozenset()  # those of them that control may pass from
     next_seq: int = 1
     revision: int = 0
@@ -213,11 +213,11 @@ class Run:
     domains: Mapping[str, str] = field(default_factory=dict)
     limit_key: str = ""
     is_held: bool = False
-    inbox: int = 0  # messages that clients have sent and no step has taken
-    inbox_taken: int = 0  # the last of them that this decision has taken, by its number
-    watched_as: str = ""  # under this name somebody waits for news of it,
-    watched_until: int = 0  # until then; its children inherit both
-    identities: Mapping[Key, Identity] = field(default_factory=dict)  # of tasks that are being entered again
+    inbox: int = 0  # number of messages that clients sent and no step has consumed
+    inbox_taken: int = 0  # number of the last message consumed by this decision
+    watched_as: str = ""  # a client waits for changes of the run under this name,
+    watched_until: int = 0  # until this time; its children inherit both
+    identities: Mapping[Key, Identity] = field(default_factory=dict)  # of tasks that are entered again
     input: Any = UNKNOWN
     output: Any = UNKNOWN
     variables: Any = UNKNOWN
@@ -231,7 +231,7 @@ class Run:
         return self.next_seq > 1
 
     def begins_later(self, now: int) -> bool:
-        """Whether it was asked for ahead of its start, which is when it counts as created."""
+        """Return True if its start is scheduled for later. `created_at` is then the time of the start."""
         return not self.has_begun and now < self.created_at
 
     @property
@@ -240,26 +240,26 @@ class Run:
 
     @property
     def sources(self) -> list[Task]:
-        """The tasks that control may still pass from: all that are known, or else those that this decision moved.
+        """Return the tasks that control may pass from: all if the run is whole, otherwise those moved by this decision.
 
-        What follows a task that was open cannot have been entered yet, so nothing beyond them need be read.
+        The steps after an open task cannot have been entered yet, so no task beyond them needs to be read.
         """
         if self.is_whole:
             return list(self.tasks.values())
         return [self.tasks[key] for key in self.moved if key in self.tasks]
 
     def tasks_of_type(self, type: str) -> list[Task]:
-        """The open tasks of this type."""
+        """Return the open tasks of this type."""
         return [task for task in self.tasks.values() if task.is_open and task.step.type == type]
 
     def has_changes_for(self, task: Task, keys: Iterable[Key]) -> bool:
-        """Whether a task may find that what it waits for has changed; where all is known it looks for itself."""
+        """Return True if a task that waits for `keys` must check them again; always if the run is whole."""
         return self.is_whole or task.key in self.touched or any(key in self.touched for key in keys)
 
     def task_of_attempt(self, attempt_id: str) -> Task | None:
-        """The task whose newest attempt this is."""
+        """Return the task whose newest attempt this is, or None."""
         return next((task for task in self.tasks.values() if task.attempt.id == attempt_id), None)
 
     def step(self, ref: str, source: Task | None = None) -> Step | None:
-        """The step with this reference: of the definition, or of the dynamic branch that `source` belongs to."""
+        """Return the step with this reference, in the definition or in the dynamic branch of `source`, or None."""
         return self.definition.steps.get(ref) or (source.branch_steps.get(ref) if source else None)

@@ -1,4 +1,7 @@
-"""The three lives as tables: (status, event) → status. Nothing else assigns a status."""
+"""State tables of attempts, tasks, runs, failure groups and bulk operations: (status, event) → status.
+
+A status is only ever assigned from these tables.
+"""
 
 from .errors import NotAllowedInState
 
@@ -10,7 +13,7 @@ RUNNING, PAUSED, TERMINATED = "RUNNING", "PAUSED", "TERMINATED"
 
 
 class StateMachine:
-    """One life: its moves, and from them its statuses and which of them are open."""
+    """State table with its statuses and the set of open ones."""
 
     def __init__(self, name: str, moves: dict[tuple[str, str], str], open_statuses: tuple[str, ...]) -> None:
         self.name, self.moves, self.open = name, moves, frozenset(open_statuses)
@@ -18,14 +21,18 @@ class StateMachine:
         self.final = self.statuses - self.open
 
     def after(self, status: str, event: str) -> str:
-        """The status that the event leads to; raises NotAllowedInState where the table has no such move."""
+        """Return the status after the event.
+
+        Raises:
+            NotAllowedInState: when the table has no such transition.
+        """
         try:
             return self.moves[status, event]
         except KeyError:
             raise NotAllowedInState(f"A {self.name} that is {status} cannot {event.replace('_', ' ')}.") from None
 
     def allows(self, status: str, event: str) -> bool:
-        """Whether the table has a move for this event."""
+        """Return True if the table has a transition for this event."""
         return (status, event) in self.moves
 
 
@@ -130,7 +137,7 @@ FAILURE = StateMachine(
     },
     open_statuses=(UNHANDLED, ACKNOWLEDGED, REGRESSED),
 )
-"""What is being done about failures of one cause."""
+"""State of the handling of failures with one cause."""
 
 GATHERING, CANARY, WATCHING, WORKING, DONE, STOPPED = "GATHERING", "CANARY", "WATCHING", "WORKING", "DONE", "STOPPED"
 BULK = StateMachine(
@@ -158,4 +165,4 @@ BULK = StateMachine(
     },
     open_statuses=(GATHERING, CANARY, WATCHING, WORKING, PAUSED),
 )
-"""One operation on many runs: they are gathered, a few are tried and watched, then the others are worked off."""
+"""State of an operation on many runs: they are collected, a canary runs first, then the others follow."""

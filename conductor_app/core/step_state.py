@@ -1,7 +1,7 @@
-"""What a task keeps for its step between two decisions, beside its payloads.
+"""State that a task keeps for its step type between two decisions, besides its payloads.
 
-`TaskState` lists what tasks of every type may keep. A step type that keeps more extends it in its own module. The store
-writes a state as JSON.
+`TaskState` lists the keys of tasks of every type. A step type with further keys extends it in its own module. The
+store writes a state as JSON.
 """
 
 from collections.abc import Mapping
@@ -15,17 +15,17 @@ class TaskState(TypedDict, total=False):
     name: str
     """The type and the name of the task that a DYNAMIC step resolved to."""
     input: dict[str, Any]
-    """The inputs that an operator gave to the rerun of this task."""
+    """The inputs that an operator set for the rerun of this task."""
     given: dict[str, Any]
-    """The inputs that an operator gave when control jumped to this task."""
+    """The inputs that an operator set when control jumped to this task."""
     secrets: list[str]
-    """Names of the secrets that the author of the step has written into its inputs."""
+    """Names of the secrets that the author of the step named in its inputs."""
     first_number: int
     """The number of the first attempt since a rerun entered the task; earlier attempts do not count as tries."""
     former_workers: dict[str, list[str]]
-    """Workers that have held earlier leases, by attempt id."""
+    """Workers that held earlier leases, by attempt id."""
     is_left: bool
-    """Control does not leave the task again: an operator has taken it elsewhere."""
+    """True if control does not leave the task again, because an operator moved it to another step."""
     cached_as: str
     """The digest under which the output is cached."""
     document: dict[str, Any]
@@ -34,4 +34,4 @@ class TaskState(TypedDict, total=False):
 
 
 StepState = Mapping[str, Any]
-"""The state of a task whose type is not known to the reader."""
+"""State of a task whose type the reader does not know."""

@@ -1,7 +1,7 @@
-"""Describe what a step type says about documents: the bodies of a step, its fields, and how control flows through it.
+"""Structure of step types: the bodies of a step, its fields, and how control flows through it.
 
-A step type states all of this in its own module, without a run. Validation, layout, lint, diagrams and commands read it
-from here, so they know a new type as soon as it is registered.
+A step type states all of this in its own module, without a run. Validation, layout, lint, diagrams and commands read
+it here, so they support a new type as soon as it is registered.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,11 +21,11 @@ class Flow(StrEnum):
     FORK = "fork"
     """Control enters all bodies at once. A join follows the step."""
     DYNAMIC_FORK = "dynamic fork"
-    """As a fork, with bodies that the input of the task lists."""
+    """Like FORK, with bodies from the input of the task."""
     JOIN = "join"
     """The step waits for other steps outside it."""
     LOOP = "loop"
-    """Control enters the body once in each iteration. The step is open until the last one has ended."""
+    """Control enters the body once in each iteration. The step is open until the last iteration has ended."""
     PHASES = "phases"
     """Control enters one body after another; the iteration is the number of the phase."""
     END = "end"
@@ -35,9 +35,9 @@ class Flow(StrEnum):
 class Body(NamedTuple):
     """One sequence of steps inside a step.
 
-    `name`: unique within the step. `path`: the keys and indexes that lead to it in the document. `place`: the path as
-    error messages spell it. `label`: for diagrams. `phase`: of a step with phases, the one that it belongs to.
-    `is_final`: control enters it last, however the other bodies ended.
+    `name`: unique within the step. `path`: the keys and indexes that lead to it in the document. `place`: the path in
+    error messages. `label`: for diagrams. `phase`: its phase, in a step with phases. `is_final`: control enters it
+    last, however the other bodies ended.
     """
 
     name: str
@@ -55,37 +55,37 @@ class StepStructure:
     type: ClassVar[str] = ""
     flow: ClassVar[Flow] = Flow.LEAF
     item_type: ClassVar[str] = ""
-    """The type of the step that stands between this one and its body, one for each iteration; made by the engine."""
+    """The type of the step that the engine adds between this one and its body, one for each iteration."""
     fields: ClassVar[tuple[Any, ...]] = ()
     """Specifications of fields that only this type has (`FieldSpec`)."""
     required_fields: ClassVar[tuple[str, ...]] = ()
     """Fields of the step that must not be empty."""
     required_inputs: ClassVar[tuple[str, ...]] = ()
-    """Inputs of which at least one must be given."""
+    """Inputs of which at least one is required."""
     output_members: ClassVar[Mapping[str, Any]] = {}
     """The members of the output, if the type fixes them: nested mappings, None for any value."""
     script_field: ClassVar[str] = ""
-    """Where the step's script stands: a field, or `inputParameters.` and the name of an input."""
+    """Location of the script: a field, or `inputParameters.` and the name of an input."""
     allows_python: ClassVar[bool] = False
-    """Whether `evaluatorType`, beside the script, may select Python."""
+    """True if `evaluatorType`, beside the script, may select Python."""
     is_built_in: ClassVar[bool] = False
-    """Whether a worker of this server executes it."""
+    """True if a worker of this server executes it."""
     is_isolated: ClassVar[bool] = False
-    """Whether its tasks wait in the queue of their isolation group and name space (execution §5.2)."""
+    """True if its tasks wait in the queue of their isolation group and name space (execution §5.2)."""
     shows_isolation_group: ClassVar[bool] = False
-    """Whether its tasks show the isolation group of their definition, without heeding it."""
+    """True if its tasks show the isolation group of their definition without using it."""
     is_forked_by_type: ClassVar[bool] = False
-    """Whether a dynamic fork names the tasks that it makes by this type, if the input gives no name."""
+    """True if a dynamic fork names the tasks that it creates after this type, if the input contains no name."""
     checks_bodies: ClassVar[bool] = True
-    """Whether the steps inside it are validated by their types (api §3.4: clients rely on that they are not)."""
+    """True if the steps inside it are validated by their types (api §3.4: clients rely on that they are not)."""
     ends_forks: ClassVar[bool] = False
-    """Whether it is the join that a fork requires."""
+    """True if it is the join that a fork requires."""
     missing_join: ClassVar[str] = ""
-    """Why a run fails that reaches the step if no join follows it; the wording is the original's."""
+    """Reason for the failure of a run that reaches the step if no join follows it. The wording is Conductor's."""
     forwards_failures: ClassVar[bool] = False
-    """Whether it fails only because another step did: the failure to show is that one's."""
+    """True if it fails only because another step did, whose failure is the one to show."""
     result_comes_from_outside: ClassVar[bool] = False
-    """Whether a simulation must be told what its tasks return."""
+    """True if a simulation needs an outcome for its tasks from the user."""
 
     @property
     def iterates(self) -> bool:
@@ -94,7 +94,7 @@ class StepStructure:
 
     @property
     def forks(self) -> bool:
-        """Return True if branches begin at the step, so that a join must follow it."""
+        """Return True if branches start at the step, so that a join must follow it."""
         return self.flow in (Flow.FORK, Flow.DYNAMIC_FORK)
 
     def bodies(self, step: Document) -> Iterator[Body]:
@@ -102,13 +102,13 @@ class StepStructure:
         return iter(())
 
     def check(self, step: Document, template: Document) -> Iterator[str]:
-        """Yield what is wrong with a step: names of missing fields, or whole sentences.
+        """Yield the errors of a step: names of missing fields, or complete sentences.
 
-        `step`: normalized. `template`: the input template under the step's inputs.
+        `step`: normalized. `template`: the input template of the task definition.
         """
         yield from (name for name in self.required_fields if not step.get(name))
-        given = (step["inputParameters"], template)
-        if self.required_inputs and not any(name in inputs for name in self.required_inputs for inputs in given):
+        sources = (step["inputParameters"], template)
+        if self.required_inputs and not any(name in inputs for name in self.required_inputs for inputs in sources):
             yield f"inputParameters.{self.required_inputs[0]}"
 
     def script_inputs(self, step: Document) -> set[str]:
@@ -116,7 +116,7 @@ class StepStructure:
         return set()
 
     def max_iterations(self, step: Document) -> int:
-        """Return the number of iterations that the document allows; 0 if it does not say."""
+        """Return the number of iterations that the document allows; 0 if it does not limit them."""
         return 0
 
     def conductor_type(self, name: str) -> str:
@@ -124,7 +124,7 @@ class StepStructure:
         return FORK if self.forks else self.type
 
     def needs_simulated_result(self, step: Document) -> bool:
-        """Return True if a simulation must be told what the step returns."""
+        """Return True if a simulation needs an outcome for the step from the user."""
         return self.result_comes_from_outside
 
 
@@ -143,11 +143,11 @@ STEP_STRUCTURES: dict[str, StepStructure] = {}
 FORK = "FORK"
 """The `taskType` of tasks of every fork."""
 DEFAULT_TYPE = "SIMPLE"
-"""The type of a step that names none."""
+"""The type of a step without a type."""
 
 
 def structure_of(type: str) -> StepStructure:
-    """Return the structure of a step type; a type that is not registered is executed by workers of that name."""
+    """Return the structure of a step type. Workers execute types that are not registered."""
     return STEP_STRUCTURES.get(type) or STEP_STRUCTURES[DEFAULT_TYPE]
 
 
@@ -157,7 +157,7 @@ def type_of(step: Document) -> str:
 
 
 def structure_of_step(step: Document) -> StepStructure:
-    """Return the structure that a step's document has by its type."""
+    """Return the structure of the type of a step's document."""
     return structure_of(type_of(step))
 
 

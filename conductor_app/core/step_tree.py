@@ -1,4 +1,4 @@
-"""Walk the steps of a definition's document. What a step contains is known from the `bodies` of its type alone."""
+"""Walk the steps of a definition's document, using only the `bodies` of each step type."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from .step_structure import Body, Document, Flow, structure_of_step
 
 MAX_DEPTH = 60
-"""How deep steps may be nested in one another."""
+"""Maximum nesting depth of steps."""
 
 
 class StepLevel(NamedTuple):
@@ -20,7 +20,7 @@ class StepLevel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PathLevel:
-    """One level of the path to a step: its index in the sequence, and the index of the body that leads further in."""
+    """One level of the path to a step: its index in the sequence, and the index of the body with the next level."""
 
     index: int
     body: int = -1
@@ -29,7 +29,7 @@ class PathLevel:
 
 @dataclass(frozen=True, slots=True)
 class StepSpot:
-    """A step in a document. `path`: as messages spell it; `levels`: outermost first; `follows`: the step before."""
+    """A step in a document. `path`: for messages. `levels`: outermost first. `follows`: the step before."""
 
     step: Document
     path: str
@@ -86,7 +86,7 @@ def path_to_step(steps: Sequence[Document], ref: str) -> tuple[StepLevel, ...]:
 
 
 def body_with(step: Document, ref: str) -> Body | None:
-    """Return the body of a step that contains a reference, however deep."""
+    """Return the body of a step that contains a reference at any depth, or None."""
     return next((body for body in bodies_of(step) if path_to_step(body.steps, ref)), None)
 
 

@@ -1,4 +1,4 @@
-"""What becomes of each task by a command: read off the run before it, its effects, and the run after it."""
+"""Classify every task of a run by comparing the snapshots before and after a command."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ FATES = {
     GOES_ON: "goes on",
     DROPPED: "result dropped",
 }
-"""Each fate in the words of the pages, in the order in which they are counted."""
+"""Names of the classes on the pages, in the order in which they are counted."""
 EXTERNAL = "external"
 
 
 @dataclass(frozen=True, slots=True)
 class TaskImpact:
-    """What becomes of one task.
+    """Effect of a command on one task.
 
-    `is_later`: it was taken back, and is done again when control comes to it; `joined_by`: the join that waits for it,
-    where a dynamic fork has made it.
+    `is_later`: the task is deleted and created again when control reaches its step. `joined_by`: the join that waits
+    for it, if a dynamic fork created it.
     """
 
     key: Key
@@ -45,35 +45,35 @@ class TaskImpact:
 
     @property
     def repeats_effects(self) -> bool:
-        """Whether work that the outside has seen is done a second time."""
+        """Return True if work with side effects outside the workflow is repeated."""
         return self.name == AGAIN and self.has_begun and is_external(self.step)
 
 
 def is_external(step: Step) -> bool:
-    """Whether its author says that its work changes what lies outside: `side_effects: external`."""
+    """Return True if the author declares side effects outside the workflow: `side_effects: external`."""
     documents = (step.document, step.document.get("taskDefinition") or {})
-    said = (document.get(name) for document in documents for name in ("sideEffects", "side_effects"))
-    return any(isinstance(value, str) and value.lower() == EXTERNAL for value in said)
+    declared = (document.get(name) for document in documents for name in ("sideEffects", "side_effects"))
+    return any(isinstance(value, str) and value.lower() == EXTERNAL for value in declared)
 
 
 def task_impacts(before: Run, effects: Iterable[Effect], after: Run) -> list[TaskImpact]:
-    """The fate of every task that there was or is, in the order of their coming into being."""
+    """Return the impact on every task before or after the command, in the order of creation."""
     effects = list(effects)
-    gone = before.tasks.keys() - after.tasks.keys()
+    deleted = before.tasks.keys() - after.tasks.keys()
     entered = {effect.task.key for effect in effects if isinstance(effect, CreateTask)}
-    dropped = set(_pruned_tasks(before, effects)) | (gone - reachable_steps(before, after) if gone else set())
+    dropped = set(_pruned_tasks(before, effects)) | (deleted - reachable_steps(before, after) if deleted else set())
     found = [
-        _impact_reason(task, _classify(task, after.tasks.get(key), after, key in dropped, key in entered), key in gone)
+        _impact_on(task, _classify(task, after.tasks.get(key), after, key in dropped, key in entered), key in deleted)
         for key, task in before.tasks.items()
     ]
     fresh = (task for key, task in after.tasks.items() if key not in before.tasks)
-    return found + [_impact_reason(task, NEW) for task in sorted(fresh, key=lambda task: task.seq)]
+    return found + [_impact_on(task, NEW) for task in sorted(fresh, key=lambda task: task.seq)]
 
 
-def _impact_reason(task: Task, name: str, is_gone: bool = False) -> TaskImpact:
+def _impact_on(task: Task, name: str, is_deleted: bool = False) -> TaskImpact:
     attempt = task.attempt
     has_begun = name != NEW and (attempt.started_at is not None or attempt.number > 0)
-    is_later = is_gone and name == AGAIN
+    is_later = is_deleted and name == AGAIN
     status = task.status
     joined_by = task.joined_by if task.branch_head else ""
     return TaskImpact(task.key, task.step, name, status, attempt.id, attempt.child_id, has_begun, is_later, joined_by)
@@ -93,7 +93,7 @@ def _classify(old: Task, new: Task | None, after: Run, is_dropped: bool, is_ente
 
 
 def _pruned_tasks(run: Run, effects: Iterable[Effect]) -> Iterator[Key]:
-    """The tasks of turns that a loop no longer keeps."""
+    """Yield the tasks of iterations that a loop no longer keeps."""
     for effect in effects:
         if isinstance(effect, PruneIteration):
             iteration_path = (*effect.loop.iteration_path, effect.iteration)
@@ -103,7 +103,7 @@ def _pruned_tasks(run: Run, effects: Iterable[Effect]) -> Iterator[Key]:
 
 
 def reachable_steps(before: Run, after: Run) -> set[Key]:
-    """Where control may still come to, as far as the run has been there before; a choice that is made is kept to."""
+    """Return the keys that control may still reach, as far as the run reached them before; made choices stay."""
     iterations = _highest_iterations(before)
     to_follow = [place for task in after.tasks.values() for place in _next_from(task, after, iterations)]
     found: set[Key] = set()
@@ -120,7 +120,7 @@ def reachable_steps(before: Run, after: Run) -> set[Key]:
 
 
 def _next_from(task: Task, run: Run, iterations: Mapping[str, int]) -> Iterator[tuple[Key, Task]]:
-    """Where control may go from a task that there is: anywhere from an open one, where it was led from another."""
+    """Yield the keys after a task: all possible ones if it is open, otherwise those that it leads to."""
     if task.is_open:
         yield from ((key, task) for key in _all_successors(task.step, task.key, task, iterations))
     else:
@@ -128,7 +128,7 @@ def _next_from(task: Task, run: Run, iterations: Mapping[str, int]) -> Iterator[
 
 
 def _all_successors(step: Step, key: Key, task: Task | None, iterations: Mapping[str, int]) -> Iterator[Key]:
-    """Wherever control may go from a step; into a loop's body in as many turns as there have been."""
+    """Yield all keys that control may reach from a step, in as many iterations of a loop as there have been."""
     yield from next_keys(step, key, task)
     if step.inside:
         for iteration in range(1, iterations.get(step.ref, 0) + 1):
@@ -136,7 +136,7 @@ def _all_successors(step: Step, key: Key, task: Task | None, iterations: Mapping
 
 
 def _highest_iterations(run: Run) -> dict[str, int]:
-    """The highest turn of each loop."""
+    """Return the highest iteration of each loop."""
     found: dict[str, int] = {}
     for key, task in run.tasks.items():
         for ref, iteration in zip(task.step.loops, key.iteration_path, strict=False):

@@ -1,4 +1,4 @@
-"""The tasks of a snapshot, sorted as decisions look for them: once for all, since a fan-out asks thousands of times."""
+"""Index of the tasks of a snapshot for the lookups of decisions. A fan-out looks up thousands of tasks."""
 
 from functools import cached_property
 
@@ -8,14 +8,14 @@ from .states import SKIPPED
 
 
 class TaskIndex:
-    """The tasks of one snapshot."""
+    """Index of the tasks of one snapshot."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self._newest: dict[int, dict[tuple[str, tuple[int, ...]], Task]] = {}
 
     def newest(self, ref: str, within: tuple[int, ...] = ()) -> Task | None:
-        """The task of this reference that was created last, among those whose turns begin like this."""
+        """Return the most recently created task of this reference in the iterations `within`, or None."""
         depth = len(within)
         if depth not in self._newest:
             self._newest[depth] = {(task.key.ref, task.key.iteration_path[:depth]): task for task in self._by_age}
@@ -26,12 +26,15 @@ class TaskIndex:
         return sorted(filter(self._may_be_newest, self.run.tasks.values()), key=lambda task: task.seq)
 
     def _may_be_newest(self, task: Task) -> bool:
-        """Whether a task may be the newest of its reference: skipped ones of every turn are read, whatever followed."""
+        """Return True if a task may be the newest of its reference.
+
+        Skipped tasks of earlier iterations are read as well.
+        """
         return self.run.is_whole or task.status != SKIPPED or task.key in self.run.touched
 
     @cached_property
     def by_loop(self) -> dict[Key, list[Task]]:
-        """The tasks that stand in each loop."""
+        """Return the tasks directly inside each loop."""
         found: dict[Key, list[Task]] = {}
         for task in self.run.tasks.values():
             if task.step.loops:

@@ -1,4 +1,4 @@
-"""When must someone look again: the clocks of an attempt and of a run (execution §4)."""
+"""Timers of an attempt and of a run (execution §4)."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from .states import LEASED, PENDING
 
 
 class Timer(NamedTuple):
-    """One limit of an attempt: when it is reached, its name, and the seconds that were allowed."""
+    """One limit of an attempt: when it is reached, its name, and its length in seconds."""
 
     at: int
     name: str
@@ -18,7 +18,7 @@ class Timer(NamedTuple):
 
 
 def timers_of(policy: Policy, attempt: Attempt) -> Iterator[Timer]:
-    """The limits that run for an open attempt, in the order in which they are checked (execution §4.1)."""
+    """Yield the limits that apply to an open attempt, in the order in which they are checked (execution §4.1)."""
     if attempt.total_ends_at != NEVER:
         yield Timer(attempt.total_ends_at, "total", policy.total_seconds)
     if attempt.timeout_ms and attempt.started_at is not None:
@@ -30,9 +30,9 @@ def timers_of(policy: Policy, attempt: Attempt) -> Iterator[Timer]:
 
 
 def poll_ends_at(policy: Policy, attempt: Attempt) -> int:
-    """A pending attempt's end, if nobody polls it: its start delay counts twice on a retry (execution §4.6 A).
+    """Return when a pending attempt times out for lack of a poll (execution §4.6 A).
 
-    After a hand-back the clock starts anew from that moment (execution §11 row 20).
+    On a retry the start delay counts twice. After a release the timeout starts again (execution §11 row 20).
     """
     first_wait = attempt.pending_since == attempt.scheduled_at
     delay = attempt.delay_ms if first_wait else 0
@@ -40,28 +40,28 @@ def poll_ends_at(policy: Policy, attempt: Attempt) -> int:
 
 
 def set_due_at(policy: Policy, attempt: Attempt, after: int = 0) -> Attempt:
-    """The attempt with `due_at` at its next clock later than `after`."""
+    """Return the attempt with `due_at` set to its next timer later than `after`."""
     return fast_replace(attempt, due_at=next_timer(policy, attempt, after))
 
 
 def next_timer(policy: Policy, attempt: Attempt, after: int = 0) -> int:
-    """The next moment later than `after` at which a clock of the attempt runs out, or NEVER."""
+    """Return the next time later than `after` at which a timer of the attempt expires, or NEVER."""
     moments = [attempt.ends_at, *(clock.at for clock in timers_of(policy, attempt))]
     return min((moment for moment in moments if moment > after), default=NEVER)
 
 
 def run_ends_at(run: Run) -> int:
-    """When the run itself times out, or NEVER (execution §4.5)."""
+    """Return when the run itself times out, or NEVER (execution §4.5)."""
     if not (run.definition.timeout_seconds and run.definition.times_out):
         return NEVER
     return max(run.last_retried_at, run.created_at) + run.definition.timeout_seconds * 1000
 
 
 def next_run_timer(run: Run, now: int) -> int:
-    """When somebody has to look at the run: at its start if that is yet to come, else when its time is over."""
+    """Return the time of the run's timer: its scheduled start if that is in the future, otherwise its timeout."""
     return run.created_at if run.begins_later(now) else run_ends_at(run)
 
 
 def is_due(task: Task, now: int) -> bool:
-    """Whether a clock of the task's open attempt has run out."""
+    """Return True if a timer of the task's open attempt has expired."""
     return task.is_open and task.attempt.is_open and task.attempt.due_at <= now

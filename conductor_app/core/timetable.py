@@ -1,4 +1,4 @@
-"""The slots of a schedule: at which moments it fires, and which of them comes next."""
+"""Slots of a schedule: the times at which it starts runs."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ MOST_JITTER_SECONDS = 86_400
 
 @dataclass(frozen=True, slots=True)
 class TimetableEntry:
-    """One clock of a schedule: an expression and the zone whose clocks it reads, and both as they were written."""
+    """One cron expression of a schedule with its time zone, parsed and as written."""
 
     cron: Cron
     zone: tzinfo
@@ -25,7 +25,7 @@ class TimetableEntry:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ScheduleSlot:
-    """One moment of one entry; entries that meet at a moment follow one another."""
+    """One point in time of one entry. Entries with the same time follow one another in order."""
 
     at: int
     entry: int
@@ -33,9 +33,10 @@ class ScheduleSlot:
 
 @dataclass(frozen=True, slots=True)
 class Timetable:
-    """All slots of a schedule. `window_ms`: how old a missed slot may be that is caught up with; None: any age.
+    """All slots of a schedule.
 
-    `jitter_ms`: over how long the runs of one slot are spread.
+    `window_ms`: maximum age of a missed slot that is caught up; None for no limit. `jitter_ms`: the period over which
+    the runs of one slot are spread.
     """
 
     entries: tuple[TimetableEntry, ...]
@@ -46,16 +47,16 @@ class Timetable:
     jitter_ms: int = 0
 
     def after(self, moment: int) -> ScheduleSlot | None:
-        """The first slot after a moment."""
+        """Return the first slot after a time (milliseconds), or None."""
         if self.starts_at is not None:
-            # A slot that is exactly at the start counts.
+            # A slot exactly at the start time counts.
             moment = max(moment, self.starts_at - 1)
         found = ((entry.cron.after(moment, entry.zone), number) for number, entry in enumerate(self.entries))
         first = min((ScheduleSlot(at, number) for at, number in found if at is not None), default=None)
         return None if first is None or (self.ends_at is not None and first.at > self.ends_at) else first
 
     def following(self, slot: ScheduleSlot, now: int) -> ScheduleSlot | None:
-        """The slot after one that was handled now: what was missed meanwhile is caught up with, or passed over."""
+        """Return the slot after one that was handled at `now`. Missed slots are caught up or skipped."""
         for number in range(slot.entry + 1, len(self.entries)):
             entry = self.entries[number]
             if entry.cron.after(slot.at - 1, entry.zone) == slot.at:
@@ -64,32 +65,36 @@ class Timetable:
 
     def _from(self, handled: int, now: int) -> int:
         if not self.catches_up:
-            # A slot whose spread is not over has not been missed.
+            # A slot is not missed before its jitter period has passed.
             return max(handled, now - self.jitter_ms)
         return handled if self.window_ms is None else max(handled, now - self.window_ms - self.jitter_ms - 1)
 
     def is_too_old(self, slot: ScheduleSlot, now: int) -> bool:
-        """Whether a slot was missed so long ago that it is not caught up with any more."""
+        """Return True if a slot was missed too long ago to be caught up."""
         return self.catches_up and self.window_ms is not None and slot.at < now - self.window_ms - self.jitter_ms
 
     def runs_at(self, slot: ScheduleSlot, schedule: str) -> int:
-        """When a slot is run: as much later as is drawn for it, always the same for this slot."""
+        """Return when the run of a slot starts: the slot plus a jitter derived from it."""
         if not self.jitter_ms:
             return slot.at
-        drawn = sha256(f"{schedule} {slot.at} {slot.entry}".encode()).digest()
-        return slot.at + int.from_bytes(drawn[:6], "big") % (self.jitter_ms + 1)
+        digest = sha256(f"{schedule} {slot.at} {slot.entry}".encode()).digest()
+        return slot.at + int.from_bytes(digest[:6], "big") % (self.jitter_ms + 1)
 
     def between(self, first: int, last: int) -> Iterator[ScheduleSlot]:
-        """Every slot from one moment to another, both included."""
+        """Yield every slot from `first` to `last`, both included."""
         slot = self.after(first - 1)
         while slot is not None and slot.at <= last:
             yield slot
-            # Nothing is late where `now` is the slot itself.
+            # No slot is missed if `now` is the slot itself.
             slot = self.following(slot, slot.at)
 
 
 def parse_timetable(document: Mapping[str, Any]) -> Timetable:
-    """The slots that a schedule's document describes; raises Invalid for what cannot be read."""
+    """Return the timetable of a schedule's document.
+
+    Raises:
+        Invalid: when a cron expression or a time zone is invalid, or there are too many expressions.
+    """
     single = {"cronExpression": document.get("cronExpression"), "zoneId": document.get("zoneId")}
     written = document.get("cronSchedules") or [single]
     if len(written) > MOST_ENTRIES:

@@ -1,7 +1,7 @@
 """Conditions of WAIT_FOR_WEBHOOK tasks: which webhook payload completes a task.
 
-A condition is a map from JSONPaths to values. A digest of paths and values finds the matching tasks by index: the
-number of tasks that wait does not matter.
+A condition is a map from JSONPaths to values. A digest of paths and values finds the matching tasks by index, so that
+the number of waiting tasks does not matter.
 """
 
 import hashlib
@@ -19,18 +19,19 @@ def parse_matches(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
     The JavaScript SDK writes the entries beside the other inputs.
 
-    Raises: ValueError where `matches` is no object.
+    Raises:
+        ValueError: when `matches` is not an object.
     """
-    given = inputs.get("matches")
-    if given is not None and not isinstance(given, Mapping):
-        raise ValueError("'matches' must be an object: JSONPaths of the payload with the values to wait for.")
-    return {**{name: value for name, value in inputs.items() if name.startswith("$")}, **(given or {})}
+    matches = inputs.get("matches")
+    if matches is not None and not isinstance(matches, Mapping):
+        raise ValueError("'matches' must be an object that maps JSONPaths of the payload to expected values.")
+    return {**{name: value for name, value in inputs.items() if name.startswith("$")}, **(matches or {})}
 
 
 def path_error(path: str) -> str:
-    """Return why this is no JSONPath into a payload; empty if it is one."""
+    """Return why this is not a JSONPath into a payload, or "" if it is one."""
     if not path.startswith("$"):
-        return "a path begins with $, such as $['event']['type']"
+        return "a path must begin with $, such as $['event']['type']"
     try:
         compile_path(path)
     except BadPath as error:
@@ -50,7 +51,7 @@ def match_digest(matches: Mapping[str, Any]) -> str:
 
 
 def payload_digest(payload: Any, paths: Paths) -> str | None:
-    """Return the digest of what a payload holds at the paths; None where it lacks one of them."""
+    """Return the digest of the payload's values at the paths; None if it lacks one of them."""
     found = [compile_path(path).find(payload) for path in paths]
     return None if any(value is ABSENT for value in found) else _digest(paths, found)
 
@@ -61,7 +62,7 @@ def _digest(paths: Paths, values: Sequence[Any]) -> str:
 
 
 def _comparable(value: Any) -> Any:
-    """Return the value with whole floats as integers: 1 and 1.0 are the same number."""
+    """Return the value with whole floats as integers, because 1 and 1.0 are the same number."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):

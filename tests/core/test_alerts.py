@@ -33,8 +33,8 @@ def test_it_rings_at_the_minute_in_which_its_window_holds_enough_and_again_after
 
 
 def test_sentences_say_what_was_found():
-    assert AlertRule(SHARE, 20, HOUR, HOUR).sentence(1, 4) == "1 of 4 runs in the last 60 min: 25 %, 20 % ring it"
-    assert AlertRule(ABSENCE, 1, HOUR, HOUR).sentence(0, 0) == "0 in the last 60 min: fewer than 1 ring it"
+    assert AlertRule(SHARE, 20, HOUR, HOUR).sentence(1, 4) == "1 of 4 runs in the last 60 min: 25 % (threshold: 20 %)"
+    assert AlertRule(ABSENCE, 1, HOUR, HOUR).sentence(0, 0) == "0 in the last 60 min (threshold: fewer than 1)"
 
 
 def test_an_age_rings_while_something_is_open_for_too_long():

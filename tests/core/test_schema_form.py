@@ -71,13 +71,13 @@ def test_nothing_typed_is_nothing_given():
 @pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [
-        ("amount", "many", "This is not a number at line 1, column 1."),
-        ("amount", "true", "This is not a number."),
-        ("parcels", "2.5", "This is not a whole number."),
-        ("gift", "maybe", "This is none of the choices."),
-        ("way", "air", "This is none of the choices."),
-        ("lines", "[1,", "This is not JSON at line 1, column 4."),
-        ("lines", "[" * 100_000, "This is not JSON."),
+        ("amount", "many", "Enter a number."),
+        ("amount", "true", "Enter a number."),
+        ("parcels", "2.5", "Enter a whole number."),
+        ("gift", "maybe", "Select one of the choices."),
+        ("way", "air", "Select one of the choices."),
+        ("lines", "[1,", "This is not valid JSON at line 1, column 4."),
+        ("lines", "[" * 100_000, "This is not valid JSON."),
     ],
 )
 def test_what_is_no_value_of_its_kind_is_told_at_its_field(name, text, complaint):

@@ -1,4 +1,4 @@
-"""What operators may ask of a run, a module for each idea; every command is a function (run, know, now) → effects."""
+"""Commands of operators and clients. Each command is a function (run, context, now) → effects."""
 
 from ..decide import no_command
 from .callbacks import reset_callbacks

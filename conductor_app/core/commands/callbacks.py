@@ -1,4 +1,4 @@
-"""Let what waits for its moment be worked on at once."""
+"""Make waiting tasks visible to workers at once."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,9 +13,15 @@ from ..timers import next_timer
 
 
 def reset_callbacks(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """Work that was handed back for later, or waits out the delay of a retry, is handed out now (execution §7.2)."""
+    """Yield the effects that end callback delays and retry delays of pending tasks (execution §7.2).
+
+    Raises:
+        NotAllowedInState: when the run has ended.
+    """
     if not run.is_open:
-        raise NotAllowedInState(f"Workflow {run.id} is {run.status}: none of its tasks waits any more.")
+        raise NotAllowedInState(
+            f"Workflow {run.id} is {run.status}. Callbacks can only be reset while it is running or paused."
+        )
     for task in run.open_tasks:
         attempt = task.attempt
         if attempt.status == PENDING and attempt.queue and attempt.callback_ms and attempt.visible_at > now:

@@ -1,4 +1,4 @@
-"""What came of a task: all that control has reached from it, and what has waited for that."""
+"""Find the tasks that control reached from a task, and the joins and loops that waited for them."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,8 +10,10 @@ TasksByLoop = Mapping[Key, list[Key]]
 
 
 class Downstream:
-    """The trail of a task. `gone`: the task itself and what came after it. `waiting`: the joins and loops that stay
-    and wait for any of these; a loop with the turn in which it goes on.
+    """The tasks downstream of a task.
+
+    `gone`: the task itself and the tasks after it. `waiting`: the joins and loops that stay and wait for any of these,
+    each loop with the iteration in which it continues.
     """
 
     def __init__(self, run: Run, start: Key, inside: TasksByLoop | None = None) -> None:
@@ -24,7 +26,7 @@ class Downstream:
         self.waiting = {key: iteration for key, iteration in self.waiting.items() if key not in self.gone}
 
     def _follow(self, to_follow: list[tuple[Key, Task]]) -> None:
-        """Go where control went. A step that was never reached is passed too: it may have been skipped over."""
+        """Follow control. A step without a task is followed as well, because it may have been skipped."""
         while to_follow:
             key, source = to_follow.pop()
             if key in self._seen:
@@ -41,28 +43,28 @@ class Downstream:
                 to_follow += self._add_reopened(task)
 
     def _add_reopened(self, task: Task) -> Iterator[tuple[Key, Task]]:
-        """What came after the joins and loops that waited for a task, as far as they are not open still."""
-        to_ask = [task]
-        while to_ask:
-            asked = to_ask.pop()
-            for key in waiting_keys(asked):
+        """Yield the keys after the joins and loops that waited for a task and are not open."""
+        to_check = [task]
+        while to_check:
+            awaited = to_check.pop()
+            for key in waiting_keys(awaited):
                 waiter = self.run.tasks.get(key)
                 if waiter is None or key in self.waiting:
                     continue
-                is_loop = key == asked.loop
-                self.waiting[key] = asked.key.iteration_path[-1] if is_loop else None
-                to_ask.append(waiter)
+                is_loop = key == awaited.loop
+                self.waiting[key] = awaited.key.iteration_path[-1] if is_loop else None
+                to_check.append(waiter)
                 if waiter.step.follower:
                     yield Key(waiter.step.follower, key.iteration_path), waiter
                 if is_loop:
                     yield from (
                         (late, waiter)
-                        for late in tasks_after_iteration(self._inside, waiter, asked.key.iteration_path[-1])
+                        for late in tasks_after_iteration(self._inside, waiter, awaited.key.iteration_path[-1])
                     )
 
 
 def waiting_keys(task: Task) -> Iterator[Key]:
-    """The keys of the joins and the loop that wait for a task."""
+    """Yield the keys of the joins and the loop that wait for a task."""
     for ref in {task.joined_by, *task.step.joined_by} - {""}:
         yield Key(ref, task.key.iteration_path)
     if task.loop:
@@ -70,7 +72,7 @@ def waiting_keys(task: Task) -> Iterator[Key]:
 
 
 def tasks_by_loop(run: Run) -> TasksByLoop:
-    """The tasks in each loop, in whatever turn and however deep."""
+    """Return the tasks in each loop, in any iteration and at any depth."""
     inside: dict[Key, list[Key]] = {}
     for key, task in run.tasks.items():
         for depth, ref in enumerate(task.step.loops):
@@ -79,7 +81,7 @@ def tasks_by_loop(run: Run) -> TasksByLoop:
 
 
 def tasks_after_iteration(inside: TasksByLoop, loop: Task, iteration: int) -> list[Key]:
-    """The tasks in the turns of a loop that came after this one."""
+    """Return the tasks in later iterations of a loop."""
     if not step_type_of(loop.step.type).iterations_are_sequential(loop):
         return []
     depth = len(loop.key.iteration_path)
@@ -87,7 +89,7 @@ def tasks_after_iteration(inside: TasksByLoop, loop: Task, iteration: int) -> li
 
 
 def next_keys(step: Step, key: Key, task: Task | None) -> Iterator[Key]:
-    """Where control may go from a step in the same turn of its loops; the body of a loop has turns of its own."""
+    """Yield the keys that control may reach from a step without entering or leaving an iteration."""
     heads = () if step.inside else step.heads
     forked = forked_references(task) if task else ()
     for ref in (*heads, *forked, step.follower):

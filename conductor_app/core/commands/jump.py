@@ -1,4 +1,4 @@
-"""Go on at a step further on: what lies between is passed over."""
+"""Jump to a later step and skip the steps before it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
@@ -19,14 +19,18 @@ from ..step_types.cases import ChoiceState, case_of_head
 from .skip import skipped_task
 from .step_lookup import is_join, require_running, steps_skipped_together
 
-REASON = "Passed over by a jump to {}."
+REASON = "Skipped by a jump to {}."
 
 
 def jump_to_step(ref: str, input: Mapping[str, Any] | None = None):
-    """The command that takes control to a step that it has not come to yet, with these inputs over its own.
+    """Return the command that moves control to a step that it has not reached, with `input` over the step's own inputs.
 
-    Steps before it, on its own way, become SKIPPED: made so where they have no task, given up where they are open. The
-    forks, switches and loops that it lies in are entered as if control had come to them; branches beside its own go on.
+    The steps before the target in its sequence are skipped, or canceled if they are open. The forks, switches and loops
+    around the target are entered as if control had reached them. Parallel branches continue.
+
+    Raises:
+        NotFound: when the command is applied and the definition has no such step.
+        Conflict: when the command is applied and control has already reached or passed the target.
     """
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
@@ -46,7 +50,7 @@ def jump_to_step(ref: str, input: Mapping[str, Any] | None = None):
 
 
 class JumpBuilder:
-    """The way from where a run stands to a step: what has been asked for so far, and the run as it is then."""
+    """Collects the effects of a jump while applying them to a snapshot."""
 
     def __init__(self, run: Run, ctx: DecisionContext, now: int, target: str) -> None:
         self.run, self.ctx, self.now, self.target = run, ctx, now, target
@@ -65,16 +69,20 @@ class JumpBuilder:
         return self.run.definition.steps[ref]
 
     def skip_to(self, level: StepLevel) -> None:
-        """Come to the step of this level: what comes before it in its sequence is passed over."""
+        """Skip the steps before the step of this level in its sequence.
+
+        Raises:
+            Conflict: when control has passed the level.
+        """
         for ref in level.after:
             task = self.task(ref)
             if task is not None and task.status != SKIPPED and not self._is_join_of(level, task):
-                raise Conflict(f"Control has come to {task.key} already: a jump leads forward only.")
+                raise Conflict(f"Control has already reached {task.key}. A jump can only go forward.")
         for ref in level.before:
             self._skip_step(ref)
 
     def _is_join_of(self, level: StepLevel, task: Task) -> bool:
-        """The join of the fork that the target lies in: it waits from the moment on that the fork begins."""
+        """Return True for the join of the fork around the target, which waits from the start of the fork."""
         is_next = task.key.ref == level.after[0] and is_join(task.step)
         return is_next and task.is_open and self.task(level.ref) is not None and level.ref != self.target
 
@@ -107,15 +115,19 @@ class JumpBuilder:
         )
 
     def _dynamic_join_of(self, ref: str) -> str | None:
-        """The join by which the branches of a dynamic fork are known."""
+        """Return the join that identifies the branches of a dynamic fork, or None."""
         step = self.step(ref)
         return step.follower if structure_of(step.type).flow is Flow.DYNAMIC_FORK else None
 
     def enter_container(self, ref: str, inner: StepLevel) -> None:
-        """Enter the fork, switch or loop that the target lies in, if control has not."""
+        """Enter the fork, switch or loop around the target, if control has not reached it.
+
+        Raises:
+            Conflict: when it was skipped.
+        """
         task = self.task(ref)
         if task is not None and task.status == SKIPPED:
-            raise Conflict(f"{self.target} lies in {task.key}, which was skipped.")
+            raise Conflict(f"{self.target} is inside {task.key}, which was skipped.")
         structure = structure_of(self.step(ref).type)
         if structure.iterates:
             self._iteration_path(ref, task)
@@ -143,39 +155,39 @@ class JumpBuilder:
             self._enter_container_step(self.step(ref))
             task = self.task(ref)
         if task is None or not task.is_open or not task.attempt.is_open:
-            raise Conflict(f"{self.target} lies in the loop {ref}, which has no turn left.")
+            raise Conflict(f"{self.target} is inside the loop {ref}, which has ended.")
         self.iteration_path = (*self.iteration_path, task.iteration)
 
     def _refuse_another_part(self, ref: str, inner: StepLevel) -> None:
-        """What is done after a failure, or at the end, is not jumped to before its time."""
+        """Refuse a target in a CATCH or FINALLY body that control has not reached."""
         scope = self.run.tasks[Key(ref, self.iteration_path[:-1])]
         if Key((*inner.before, inner.ref)[0], self.iteration_path) not in step_type_of(scope.step.type).successors(
             scope
         ):
-            raise Conflict(f"{self.target} lies in a part of {scope.key} that control has not come to.")
+            raise Conflict(f"{self.target} is inside a part of {scope.key} that control has not reached.")
 
     def _choose(self, ref: str, task: Task | None, inner: StepLevel) -> None:
-        """The case that the target lies in is taken, whatever the switch would choose or has chosen."""
+        """Take the case that contains the target, whatever the switch would choose or has chosen."""
         head = (*inner.before, inner.ref)[0]
         if task is not None:
             others = {*references_inside(self.step(ref).document)} - self._inside_case(inner)
-            for other in [
+            for sibling in [
                 t
                 for t in self.run.open_tasks
                 if t.key.iteration_path[: len(self.iteration_path)] == self.iteration_path
             ]:
-                if definition_step_of(self.run, other) in others:
-                    self.apply(abandon_task(other, self.now, REASON.format(self.target)))
+                if definition_step_of(self.run, sibling) in others:
+                    self.apply(abandon_task(sibling, self.now, REASON.format(self.target)))
             state = step_type_of(task.step.type).enter_case(task, head)
             self.apply([UpdateTask(task.key, {"step_state": state})])
             return
         step, key = self.step(ref), Key(ref, self.iteration_path)
         case = case_of_head(step, head)
         inputs = resolve_inputs(step, self._context_at(step, key), key, self.run, self.now)
-        shown: dict[str, Any] = {"input": {**inputs, "case": case, "hasChildren": "true"}}
+        facts: dict[str, Any] = {"input": {**inputs, "case": case, "hasChildren": "true"}}
         output = {"evaluationResult": [case], "selectedCase": case}
         self.apply(
-            [completed_task(step, key, self.run, self.now, step_state=ChoiceState(head=head), output=output, **shown)]
+            [completed_task(step, key, self.run, self.now, step_state=ChoiceState(head=head), output=output, **facts)]
         )
 
     def _inside_case(self, inner: StepLevel) -> set[str]:
@@ -183,9 +195,13 @@ class JumpBuilder:
         return {each for ref in refs for each in (ref, *references_inside(self.step(ref).document))}
 
     def enter_target(self, given: dict[str, Any]) -> None:
-        """Enter the target itself."""
-        if (there := self.task(self.target)) is not None:
-            raise Conflict(f"Control has come to {there.key} already: a jump leads forward only.")
+        """Enter the target itself.
+
+        Raises:
+            Conflict: when control has already reached it.
+        """
+        if (reached := self.task(self.target)) is not None:
+            raise Conflict(f"Control has already reached {reached.key}. A jump can only go forward.")
         step = override_inputs(self.step(self.target), given)
         self._enter_container_step(step)
         if given and (task := self.task(self.target)):
@@ -193,7 +209,7 @@ class JumpBuilder:
 
 
 def abandon_task(task: Task, now: int, reason: str) -> Iterator[Effect]:
-    """An open task is passed over: nobody works on it any more, and it leads nowhere."""
+    """Skip an open task: cancel its attempt and its child run. Control does not leave it."""
     if task.attempt.is_open:
         yield TransitionAttempt(task.key, "cancel", now, {"reason": reason})
         if task.attempt.child_id:
@@ -203,7 +219,7 @@ def abandon_task(task: Task, now: int, reason: str) -> Iterator[Effect]:
 
 
 def definition_step_of(run: Run, task: Task) -> str:
-    """The step of the definition that a task belongs to; of a dynamic branch, the join that waits for it."""
+    """Return the step of the definition that a task belongs to; for a dynamic branch, the join that waits for it."""
     while task.branch_head and (head := run.tasks.get(task.branch_head)) and head.joined_by:
         join = run.tasks.get(Key(head.joined_by, head.key.iteration_path))
         if run.definition.step(head.joined_by) or join is None:

@@ -1,4 +1,4 @@
-"""Hold a run, let it go on, end it."""
+"""Pause, resume, terminate and release runs."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,18 +16,18 @@ from .reopen import require_whole_run
 
 
 def pause_run(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """Hold the run: nothing new is scheduled until it is resumed."""
+    """Pause the run: nothing new is scheduled until it is resumed."""
     if run.status != PAUSED:
         yield TransitionRun("pause", now)
 
 
 def resume_run(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """Let a paused run go on; its own time starts anew (execution §7.2)."""
+    """Resume a paused run; its timeout starts again (execution §7.2)."""
     yield TransitionRun("resume", now, {"last_retried_at": now})
 
 
 def terminate_run(reason: str = "", with_failure: bool = False):
-    """The command that stops a run for good; its failure workflow starts only if that is asked for."""
+    """Return the command that terminates a run. `with_failure`: also start its failure workflow."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if run.status == TERMINATED:
@@ -42,7 +42,7 @@ def terminate_run(reason: str = "", with_failure: bool = False):
 
 
 def terminate_if_open(reason: str):
-    """The command of the message that nobody waits for this run any more: what has ended keeps its end."""
+    """Return the command that terminates a run if it is open; an ended one keeps its status."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if run.is_open:
@@ -52,9 +52,9 @@ def terminate_if_open(reason: str):
 
 
 class FailUndecidableRun:
-    """The command that ends a run which cannot be decided or written: it fails, and its output is not evaluated.
+    """Command that fails a run which cannot be decided or saved. Its output is not evaluated.
 
-    `report`: the command that could not be decided to its end; its own effects are kept.
+    `report`: a command whose own effects are kept, although the decision after it failed.
     """
 
     def __init__(self, reason: str, with_failure: bool = False, report: Command | None = None) -> None:
@@ -62,28 +62,28 @@ class FailUndecidableRun:
 
     def __call__(self, run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if self.report is not None:
-            said = self._report_effects(self.report, run, ctx, now)
-            yield from said
-            run = apply_effects(run, said)
+            effects = self._report_effects(self.report, run, ctx, now)
+            yield from effects
+            run = apply_effects(run, effects)
             ctx = DecisionContext(run, ctx.data)
         if run.is_open:
             event = "terminate" if run.status == PAUSED else "fail"
             yield from end_run(run, ctx, now, event, self.reason, output={}, with_failure=self.with_failure)
 
     def _report_effects(self, command: Command, run: Run, ctx: DecisionContext, now: int) -> list[Effect]:
-        """What the command asks for; a task whose attempt is over because of it has ended as that has."""
+        """Return the effects of the command, and resolve each task whose attempt it ended."""
         require_whole_run(run)
-        said = list(command(run, ctx, now))
-        for task in apply_effects(run, said).open_tasks:
+        effects = list(command(run, ctx, now))
+        for task in apply_effects(run, effects).open_tasks:
             if task.attempt.status == COMPLETED:
-                said.append(ResolveTask(task.key, "complete"))
+                effects.append(ResolveTask(task.key, "complete"))
             elif task.attempt.ended_badly:
-                said.append(give_up(task))
-        return said
+                effects.append(give_up(task))
+        return effects
 
 
 def release_held_run(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """A run that its limit held goes on (execution §5.4)."""
+    """Release a run that was held by its concurrency limit (execution §5.4)."""
     if not (run.is_held and run.is_open):
         return
     yield UpdateRun({"is_held": False})

@@ -1,4 +1,4 @@
-"""What all commands share that open an ended run again."""
+"""Shared parts of the commands that open an ended run again."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -14,18 +14,22 @@ from ..step_types import run_ending, step_type_of
 from .downstream import Downstream, tasks_after_iteration, tasks_by_loop
 
 RESUME = "resume_child"
-"""The subject of the message by which a run asks a child to go on where it stopped."""
-DELETED_REASON = "The task that it was started for was taken back."
+"""Subject of the message that resumes a child run."""
+DELETED_REASON = "The task that started it was deleted."
 
 
 def require_whole_run(run: Run) -> None:
-    """These commands look at all tasks."""
+    """Require the whole run, because the command reads all tasks.
+
+    Raises:
+        DataRequired: when only a part of the run is loaded.
+    """
     if not run.is_whole:
         raise DataRequired({WholeRun()})
 
 
 def reopened_run_facts(now: int) -> dict[str, Any]:
-    """What a run forgets of its end; its own time starts anew (execution §11 rows 31 and 32)."""
+    """Return the fields that open a run again; its timeout starts again (execution §11 rows 31 and 32)."""
     return {
         "reason": "",
         "output": {},
@@ -34,16 +38,16 @@ def reopened_run_facts(now: int) -> dict[str, Any]:
         "failed_refs": (),
         "failed_names": (),
         "last_retried_at": now,
-        # It has begun long ago, and goes on without waiting for its limit; a restart is held by whoever asks for it.
+        # A run that has started does not wait for its concurrency limit again. A restart sets this itself.
         "is_held": False,
     }
 
 
 def failed_tasks(run: Run) -> list[Task]:
-    """The tasks that failed, timed out or were canceled, in their order: the newest of each reference.
+    """Return the newest task of each reference if it failed, timed out or was canceled, in the order of creation.
 
-    What goes on side by side, as the items of a FOR_EACH do, has a newest one for each. A task of an earlier iteration
-    counts too if control cannot pass it: its child was opened again after the loop had gone on.
+    Each item of a FOR_EACH has its own newest task. A task of an earlier iteration counts as well if it is fatal: its
+    child was opened again after the loop had continued.
     """
     newest: dict[tuple[str, tuple[int, ...]], Task] = {}
     for task in sorted(run.tasks.values(), key=creation_order):
@@ -62,18 +66,19 @@ def _enclosing_items(run: Run, task: Task) -> tuple[int, ...]:
 
 
 def creation_order(task: Task) -> int:
-    """The place of a task in the order of creation."""
+    """Return the position of a task in the order of creation."""
     return task.seq
 
 
 def terminate_tasks(run: Run) -> list[Task]:
-    """The TERMINATE tasks by which the run has ended: as long as they stand it would end again at once."""
+    """Return the TERMINATE tasks that ended the run and would end it again at once."""
     return [task for task in run.tasks.values() if run_ending(task)]
 
 
 def find_restart_point(run: Run, end: Task, spared: Key | None = None) -> Task:
-    """Where to begin again if a TERMINATE is not to end the run again: the last task before it whose outcome came
-    from outside. What followed from that was only thought. Not so far back that `spared` would be taken back too.
+    """Return the last task before a TERMINATE whose outcome came from outside; retrying it can avoid the TERMINATE.
+
+    The search stops before tasks whose retry would delete `spared`.
     """
     inside, found = tasks_by_loop(run), end
     for task in sorted((task for task in run.tasks.values() if task.seq < end.seq), key=creation_order, reverse=True):
@@ -89,23 +94,26 @@ def find_restart_point(run: Run, end: Task, spared: Key | None = None) -> Task:
 
 
 def is_completed_externally(task: Task) -> bool:
-    """Whether somebody else says what the task comes to; a WAIT that ends by itself only lets time pass."""
+    """Return True if the task is completed by a worker, a client or another run. A WAIT with a timer is not."""
     return step_type_of(task.step.type).is_completed_externally and task.attempt.ends_at == NEVER
 
 
 def is_reopened(task: Task) -> bool:
-    """Whether it goes on where it stood; what failed before it had begun is begun anew."""
+    """Return True if the task is opened again where it stopped.
+
+    A loop that failed before its first iteration is not.
+    """
     kind = step_type_of(task.step.type)
     return kind.is_reopened and (task.iteration > 0 or not kind.counts_iterations)
 
 
 def is_resumable(task: Task) -> bool:
-    """Whether the task waits for a run below it, which can go on where it stopped instead of being started anew."""
+    """Return True if the task waits for a child run that can be resumed instead of started again."""
     return bool(task.attempt.child_id) and not task.succeeded
 
 
 def superseded_keys(run: Run, task: Task) -> set[Key]:
-    """What a step did after the turn in which it failed: if it goes on there, that has never been."""
+    """Return the tasks after the iteration in which a step failed. They are deleted if the step continues there."""
     iteration = step_type_of(task.step.type).failed_iteration(task)
     return set() if iteration is None else set(tasks_after_iteration(tasks_by_loop(run), task, iteration))
 
@@ -118,9 +126,9 @@ def reopen_tasks(
     resumes: bool = False,
     spared: Key | None = None,
 ) -> Iterator[Effect]:
-    """Open the joins and loops again that are over; a step with turns goes on in the one that is given.
+    """Open ended joins and loops again; a loop continues in the iteration given in `keys`.
 
-    `resumes`: the children that tasks wait for again are resumed, except that of `spared`, which goes on already.
+    `resumes`: resume the children that the tasks wait for, except the child of `spared`, which is running already.
     """
     for task in sorted((run.tasks[key] for key in keys), key=creation_order):
         if task.is_open:
@@ -131,7 +139,7 @@ def reopen_tasks(
 
 
 def delete_tasks(run: Run, keys: Iterable[Key]) -> Iterator[Effect]:
-    """Take tasks back; the children that they have started are stopped if they are open."""
+    """Delete tasks, and terminate their open child runs."""
     tasks = sorted((run.tasks[key] for key in keys), key=creation_order)
     if tasks:
         yield DeleteTasks(tuple(task.key for task in tasks))
@@ -140,8 +148,11 @@ def delete_tasks(run: Run, keys: Iterable[Key]) -> Iterator[Effect]:
             yield SendMessage(task.attempt.child_id, "terminate", {"reason": DELETED_REASON})
 
 
-def notify_parent(run: Run, how: str, asked: dict[str, Any] | None = None) -> Iterator[Effect]:
-    """Who waited for this run hears that it goes on. `asked`: the run above to which the operator has said it."""
+def notify_parent(run: Run, how: str, request: dict[str, Any] | None = None) -> Iterator[Effect]:
+    """Send the parent a message that this run is open again.
+
+    `how`: the operation. `request`: the run that the operator named, and the new facts for that run.
+    """
     if run.parent_id:
         facts = {"attempt": run.parent_attempt_id, "child": run.id, "how": how}
-        yield SendMessage(run.parent_id, "child_reopened", {**facts, "asked": asked} if asked else facts)
+        yield SendMessage(run.parent_id, "child_reopened", {**facts, "asked": request} if request else facts)

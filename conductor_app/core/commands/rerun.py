@@ -1,4 +1,4 @@
-"""Let an ended run go on from one of its tasks, or from its start, as if what came after had never been (§7.4)."""
+"""Continue an ended run from one of its tasks, or from its start, as if the later tasks had never existed (§7.4)."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ from .reopen import (
 
 
 class EarlierAttempt(NamedTuple):
-    """An attempt at the task that need not be its newest one: the task goes on under this attempt's id and number."""
+    """An attempt of the task, not necessarily its newest one. The task continues under its id and number."""
 
     id: str
     number: int
@@ -43,11 +43,11 @@ class EarlierAttempt(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """The command. `key`: the task to go on from, None for the start; what else is None stays as it is.
+    """Command that reruns a run.
 
-    `attempt`: the attempt that the caller named; the attempts after it are deleted.
-
-    `asked`: the run above that the operator has named, where the task was found below it, and what is new for that run.
+    `key`: the task to rerun from, None for the start. Fields that are None stay unchanged. `attempt`: the attempt that
+    the caller named; later attempts are deleted. `asked`: if the task was found in a child run, the run that the
+    operator named and the new facts for that run.
     """
 
     key: Key | None = None
@@ -59,7 +59,7 @@ class Rerun:
 
     def __call__(self, run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if run.is_open:
-            raise NotAllowedInState(f"Workflow {run.id} is {run.status}: only one that has ended can be rerun.")
+            raise NotAllowedInState(f"Workflow {run.id} is {run.status}. Only an ended workflow can be rerun.")
         require_whole_run(run)
         new = {"input": self.input, "correlation_id": self.correlation_id}
         facts = {**reopened_run_facts(now), **{name: value for name, value in new.items() if value is not None}}
@@ -74,14 +74,14 @@ class Rerun:
         self, key: Key, run: Run, ctx: DecisionContext, facts: dict[str, Any], now: int
     ) -> Iterator[Effect]:
         if key not in run.tasks:
-            raise Invalid(f"Workflow {run.id} has no task {key}: it was forgotten meanwhile.")
+            raise Invalid(f"Workflow {run.id} has no task {key} any more. It was deleted in the meantime.")
         plan = RerunPlan(run, key)
         identities = {again: task_identity(run.tasks[again]) for again in plan.again}
         if self.attempt is not None:
             identities[key] = _identity_of_attempt(run, run.tasks[key], self.attempt)
         facts = {**facts, "next_seq": _next_seq(run, plan.gone, identities)}
         effects: list[Effect] = [TransitionRun("rerun", now, facts), *delete_tasks(run, plan.gone)]
-        # What a loop reads when it is opened again is what the run will know, its new input for one.
+        # A loop that is opened again reads the state of the run after these effects, such as its new input.
         after = apply_effects(run, effects)
         effects += reopen_tasks(after, plan.waiting, DecisionContext(after, ctx.data), now, resumes=True)
         yield from effects
@@ -91,7 +91,7 @@ class Rerun:
 
 
 def task_identity(task: Task) -> Identity:
-    """What clients know the task and its newest attempt by."""
+    """Return the ids by which clients know the task and its newest attempt."""
     attempt = task.attempt
     return Identity(
         task.id,
@@ -106,9 +106,10 @@ def task_identity(task: Task) -> Identity:
 
 
 def _identity_of_attempt(run: Run, task: Task, named: EarlierAttempt) -> Identity:
-    """The identity of the task under the id of the attempt that the caller named.
+    """Return the identity of the task under the id of the attempt that the caller named.
 
-    Raises Invalid where that attempt was deleted after the caller had looked.
+    Raises:
+        Invalid: when that attempt was deleted in the meantime.
     """
     is_newest = named.id == task.attempt.id
     if not is_newest and named.number >= task.attempt.number:
@@ -120,13 +121,13 @@ def _identity_of_attempt(run: Run, task: Task, named: EarlierAttempt) -> Identit
 
 
 def _next_seq(run: Run, gone: Collection[Key], identities: Mapping[Key, Identity]) -> int:
-    """Return the number after the highest one that is left, as the original numbers the tasks that follow."""
+    """Return the number after the highest one that is left. Conductor numbers the tasks that follow in this way."""
     kept = [task_identity(task) for key, task in run.tasks.items() if key not in gone and key not in identities]
     return 1 + max(max(each.task_seq, each.attempt_seq) for each in (*kept, *identities.values()))
 
 
 class RerunPlan:
-    """What a rerun takes back, what it opens again, and what it makes again at once; all else stays as it is."""
+    """The tasks that a rerun deletes (`gone`), opens again (`waiting`) and creates again at once (`again`)."""
 
     def __init__(self, run: Run, key: Key) -> None:
         trail = Downstream(run, key)
@@ -135,14 +136,14 @@ class RerunPlan:
         self._retry_other_failures(run)
 
     def _undo_terminations(self, run: Run) -> None:
-        """A TERMINATE elsewhere would end the run again at once: what led to it is made again too."""
+        """Delete what led to another TERMINATE as well, because it would end the run again at once."""
         target = self.again[0]
         for end in sorted(terminate_tasks(run), key=creation_order):
             if end.key not in self.gone:
                 self._add(Downstream(run, find_restart_point(run, end, spared=target).key))
 
     def _retry_other_failures(self, run: Run) -> None:
-        """What else ended badly gets another chance, unless the run has gone on from it already."""
+        """Retry other failed tasks, unless the run has already continued after them."""
         for task in failed_tasks(run):
             if task.key in self.gone or task.key in self.waiting or is_failure_handled(run, task, self.waiting):
                 continue
@@ -158,7 +159,7 @@ class RerunPlan:
                 self.again.append(task.key)
 
     def _was_continued_past(self, run: Run, task: Task) -> bool:
-        """Whether the run went on from a failure that it was permitted, and nobody looks at it again."""
+        """Return True if the run continued after a permitted failure, and no join or loop reads it again."""
         went_on = any(key in run.tasks for key in step_type_of(task.step.type).successors(task))
         return went_on and not any(key in self.waiting for key in waiting_keys(task))
 
@@ -171,7 +172,7 @@ class RerunPlan:
 
 
 def reenter_steps(run: Run, after: Run, keys: Collection[Key], ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """Control enters the steps of these tasks anew: inputs are evaluated, a switch is decided, a fork is forked."""
+    """Enter the steps of these tasks again: evaluate inputs, decide switches, create branches."""
     sources = {key: source for key, source in pending_entries(after) if key in keys}
     old = {key: run.tasks[key] for key in keys}
     effects = enter_together(
@@ -181,7 +182,7 @@ def reenter_steps(run: Run, after: Run, keys: Collection[Key], ctx: DecisionCont
 
 
 def _entry_source(task: Task, source: Task | None, after: Run) -> Task | None:
-    """Where control comes from. A dynamic fork that was read from its row does not know the steps of its branches."""
+    """Return the task that control comes from, with the steps of its branches, which its row does not contain."""
     source = source or (after.tasks.get(task.branch_head) if task.branch_head else None)
     return (
         fast_replace(source, branch_steps={**source.branch_steps, **task.branch_steps})
@@ -191,7 +192,7 @@ def _entry_source(task: Task, source: Task | None, after: Run) -> Task | None:
 
 
 def _apply_input_override(effect: Effect, ctx: DecisionContext) -> Effect:
-    """An input that an operator gave is the task's own from now on, also for its further attempts."""
+    """Store an input that an operator set in the step state, so that later attempts use it as well."""
     if isinstance(effect, CreateTask) and (given := ctx.given.get(effect.task.key)) is not None:
         return CreateTask(fast_replace(effect.task, step_state={**effect.task.step_state, "input": given}))
     return effect

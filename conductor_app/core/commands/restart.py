@@ -1,4 +1,4 @@
-"""Begin an ended run anew, under its id (execution §7.2)."""
+"""Restart an ended run from the beginning, under its id (execution §7.2)."""
 
 from collections.abc import Iterator
 
@@ -12,12 +12,17 @@ from .reopen import delete_tasks, notify_parent, reopened_run_facts, require_who
 
 
 def restart_run(definition: Definition | None = None):
-    """The command that forgets all tasks and begins anew, by this definition if one is given."""
+    """Return the command that deletes all tasks and starts again, with this definition if one is given.
+
+    Raises:
+        NotAllowedInState: when the command is applied and the run is open.
+        NotFound: when the command is applied and the definition is not restartable.
+    """
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        plan = definition or run.definition
+        new_definition = definition or run.definition
         if run.is_open:
-            raise NotAllowedInState(f"Workflow {run.id} is {run.status}: only one that has ended can be restarted.")
+            raise NotAllowedInState(f"Workflow {run.id} is {run.status}. Only an ended workflow can be restarted.")
         RUN.after(run.status, "restart")
         if run.status == COMPLETED and run.definition.document.get("restartable") is False:
             name, version = run.definition.name, run.definition.version
@@ -25,10 +30,10 @@ def restart_run(definition: Definition | None = None):
                 f"Workflow {run.id} is an instance of workflow {name}, version {version}, and is non restartable."
             )
         require_whole_run(run)
-        begun = {"created_at": now, "last_retried_at": 0, "next_seq": 1, "definition": plan}
-        yield TransitionRun("restart", now, {**reopened_run_facts(now), **begun})
-        # Unlike in the original: what the run has made of its variables is no part of its beginning (§11 row 34).
-        yield SetVariables(dict(plan.document.get("variables") or {}))
+        start_facts = {"created_at": now, "last_retried_at": 0, "next_seq": 1, "definition": new_definition}
+        yield TransitionRun("restart", now, {**reopened_run_facts(now), **start_facts})
+        # Unlike in Conductor, a restart resets the variables (§11 row 34).
+        yield SetVariables(dict(new_definition.document.get("variables") or {}))
         yield from delete_tasks(run, run.tasks)
         yield from notify_parent(run, "restarted")
 

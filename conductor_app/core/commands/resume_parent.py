@@ -1,4 +1,4 @@
-"""A child goes on again: the run that waited for it does too (execution §7.6)."""
+"""Open a run again when a child run that it waited for is opened again (execution §7.6)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,10 +25,10 @@ from .retry import RetryScope, retry_tasks
 
 @dataclass(frozen=True, slots=True)
 class ResumeParent:
-    """The command of the message that a child was opened again. `attempt`: the one that has waited for it.
+    """Command for the message that a child run was opened again. `attempt`: the one that waited for the child.
 
-    `asked`: the run that an operator named where the child's task was found below it (`run`), and what is new for
-    that run (`input`, `correlation_id`): up to there all runs are opened, optional tasks or not.
+    `asked`: if an operator named a run above the child, that run (`run`) and its new facts (`input`, `correlation_id`).
+    All runs up to it are opened again, whether the tasks are optional or not.
     """
 
     attempt: str
@@ -46,15 +46,15 @@ class ResumeParent:
         repaired = self._resume_in_open_run if run.is_open else self._resume_in_ended_run
         if effects := list(repaired(run, task, ctx, now)):
             yield from effects
-            # The child may have ended again before this was heard: whoever hears this message looks.
+            # The child may have ended again before this message was processed. The handler of `child_ended` checks.
             yield SendMessage(run.id, "child_ended", {"attempt": self.attempt, "child": self.child})
 
     def _resume_in_open_run(self, run: Run, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        """A run that goes on is not set back: only a task that has no good end yet waits again."""
+        """Let an unsuccessful task of an open run wait again; nothing else in the run changes."""
         if task.succeeded or task.attempt.is_open:
             return
         if not task.is_open:
-            # What came after a permissive failure is there already, and must be looked for from now on.
+            # The tasks after a permissive failure exist already. From now on the advance rule must check for them.
             yield UpdateRun({"last_retried_at": now})
         yield from step_type_of(task.step.type).reopen(task, ctx, now)
 
@@ -70,10 +70,10 @@ class ResumeParent:
 
 
 def await_child_again(run: Run, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """Let the task wait for its child again, and try again what had ended badly.
+    """Let the task wait for its child again, and retry the tasks that failed.
 
-    Completed work stays, also where it came after the child had succeeded. Only what handled the child's failure is
-    deleted, and what led to a TERMINATE, which would end the run again at once.
+    Completed work stays, even after the success of the child. Only the tasks that handled the child's failure, or led
+    to a TERMINATE that would end the run again at once, are deleted.
     """
     trail, ends = Downstream(run, task.key), terminate_tasks(run)
     is_undone = _failure_is_handled(run, task) or any(end.key in trail.gone for end in ends)
@@ -91,9 +91,9 @@ def _failure_is_handled(run: Run, task: Task) -> bool:
 
 
 def _reopen_joins(run: Run, trail: Downstream, reach: RetryScope) -> None:
-    """Open again what joins the task's result, and enter later what had failed right after it.
+    """Open the joins of the task's result again, and delete the tasks that failed right after it.
 
-    A loop stays as it is where it has gone on to later iterations.
+    A loop that continued to later iterations stays as it is.
     """
     inside = tasks_by_loop(run)
     for key, iteration in trail.waiting.items():

@@ -1,4 +1,4 @@
-"""Try what failed or was canceled again, from where a run stands (execution §7.3)."""
+"""Retry failed and canceled tasks from the current position of a run (execution §7.3)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,10 +33,10 @@ from .reopen import (
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Try what failed or was canceled again, from where the run stands.
+    """Command that retries failed and canceled tasks.
 
-    `resumes`: tasks that wait for a child run resume that child; otherwise each starts another one. `is_asked`: the
-    run above asks for it, and waits for this run already.
+    `resumes`: tasks that wait for a child run resume it; otherwise each starts another one. `is_asked`: the parent sent
+    the command and waits for this run already.
     """
 
     resumes: bool = False
@@ -50,29 +50,31 @@ class Retry:
 
 def _retry_effects(run: Run, ctx: DecisionContext, now: int, resumes: bool) -> Iterator[Effect]:
     if run.is_open:
-        raise NotAllowedInState(f"Workflow {run.id} is {run.status}: only one that has ended badly can be retried.")
+        raise NotAllowedInState(
+            f"Workflow {run.id} is {run.status}. Only a failed, timed-out or terminated workflow can be retried."
+        )
     RUN.after(run.status, "retry")
     require_whole_run(run)
     failed, ends = failed_tasks(run), terminate_tasks(run)
     is_done = all(is_failure_handled(run, task) for task in failed) and not _can_advance(run)
     if not ends and run.status != TIMED_OUT and is_done:
-        raise Conflict(f"There are no retryable tasks in workflow {run.id}; restart it, or rerun it from a task.")
+        raise Conflict(f"There are no retryable tasks in workflow {run.id}. Restart it, or rerun it from a task.")
     trails = [Downstream(run, _retry_origin(run, end).key) for end in ends]
     yield TransitionRun("retry", now, reopened_run_facts(now))
     yield from retry_tasks(run, failed, RetryScope.of(trails), ctx, now, resumes)
 
 
 def _can_advance(run: Run) -> bool:
-    """Return whether control stands before a step without a task, as after RunCannotContinue."""
+    """Return True if control is at a step without a task, as after RunCannotContinue."""
     return any(key not in run.tasks for key, _source in pending_entries(run))
 
 
 def _retry_origin(run: Run, end: Task) -> Task:
-    """What has to be tried again lest this TERMINATE ends the run again at once."""
+    """Return the task to retry so that this TERMINATE does not end the run again at once."""
     cause = find_restart_point(run, end)
     if not is_completed_externally(cause):
         raise Conflict(
-            f"Workflow {run.id} would end again at once: nothing that can be tried again leads to {end.key}. "
+            f"Workflow {run.id} would end again at once, because no task before {end.key} can be retried. "
             "Restart it, or rerun it with another input."
         )
     return cause
@@ -80,9 +82,9 @@ def _retry_origin(run: Run, end: Task) -> Task:
 
 @dataclass(frozen=True, slots=True)
 class RetryScope:
-    """What opening a run again deletes (`gone`), opens again (`waiting`) and asks for anew (`starts`).
+    """The tasks that are deleted (`gone`), opened again (`waiting`) and retried first (`starts`).
 
-    A loop in `waiting` goes on in the iteration that stands with it.
+    `waiting` holds the iteration in which a loop continues.
     """
 
     gone: set[Key]
@@ -91,7 +93,7 @@ class RetryScope:
 
     @classmethod
     def of(cls, trails: Sequence[Downstream]) -> "RetryScope":
-        """The reach of several trails together: their starts stay, and are tried again."""
+        """Return the scope of several downstream sets. Their starts stay and are retried."""
         return cls(
             {key for trail in trails for key in trail.gone if key != trail.start},
             {key: iteration for trail in trails for key, iteration in trail.waiting.items()},
@@ -108,10 +110,10 @@ def retry_tasks(
     resumes: bool = False,
     child_of: Key | None = None,
 ) -> Iterator[Effect]:
-    """Try each failed task again, and each task whose outcome is asked for anew: what came of that one is deleted.
+    """Retry each failed task and each start of the scope, and delete the tasks after the starts.
 
-    `resumes`: tasks that wait for a child run resume that child instead of starting another. `child_of`: the task
-    whose child was opened again and has caused this; the canceled tasks beside it are opened again under their ids.
+    `resumes`: tasks that wait for a child run resume it instead of starting another. `child_of`: the task whose child
+    was opened again and caused this; the canceled tasks beside it are reopened under their ids.
     """
     gone, waiting = set(reach.gone), dict(reach.waiting)
     left: dict[Key, Task] = {}

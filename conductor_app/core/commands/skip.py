@@ -1,4 +1,4 @@
-"""Pass over a step before control comes to it (execution §7.2)."""
+"""Skip a step before control reaches it (execution §7.2)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,17 +16,20 @@ from .step_lookup import find_step_position, require_running, steps_skipped_toge
 
 
 def skip_step(ref: str, input: Mapping[str, Any] | None = None, output: Mapping[str, Any] | None = None):
-    """The command that makes the task of a step ahead, as SKIPPED, with this input and output.
+    """Return the command that creates the task of a later step as SKIPPED, with this input and output.
 
-    Control jumps over it to its follower. A fork is passed over with its branches and its join; a loop, a switch and a
-    sub-workflow with all that is in them.
+    Control continues with the next step. A fork is skipped with its branches and its join; a loop, a switch and a
+    sub-workflow with everything inside.
+
+    Raises:
+        Conflict: when the command is applied and the step has a task.
     """
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         require_running(run)
         place = find_step_position(run, ref)
         if place.key in run.tasks:
-            raise Conflict(f"Task {place.key} of workflow {run.id} has been scheduled already: it cannot be skipped.")
+            raise Conflict(f"Task {place.key} of workflow {run.id} cannot be skipped: it has already been scheduled.")
         yield skipped_task(place.step, place.key, run, now, place.source, dict(input or {}), dict(output or {}))
         for step in steps_skipped_together(run, place.step, place.source):
             if (key := Key(step.ref, place.key.iteration_path)) not in run.tasks:
@@ -45,7 +48,7 @@ def skipped_task(
     output: dict[str, Any] | None = None,
     **facts: Any,
 ) -> CreateTask:
-    """A task that is over before it began."""
+    """Return the effect that creates a task as SKIPPED."""
     payloads: dict[str, Any] = {"input": input or {}, "output": output or {}}
     task = new_task(step, key, run, now, status=COMPLETED, started_at=now, ended_at=now, **payloads, **facts)
     effect = CreateTask(fast_replace(task, status=SKIPPED))

@@ -1,4 +1,4 @@
-"""What an operator means by a reference: which step, and in which turn of the loops around it."""
+"""Resolve a reference name that an operator gives to a step and an iteration."""
 
 import re
 from typing import NamedTuple
@@ -15,7 +15,7 @@ ITERATION_SUFFIX = re.compile(r"(.+)__(\d{1,9})", re.DOTALL)
 
 
 class StepPosition(NamedTuple):
-    """A step in one turn. `source`: for a step that only a dynamic branch has, the task that heads the branch."""
+    """A step in one iteration path. `source`: the head of the branch, if only a dynamic branch has the step."""
 
     step: Step
     key: Key
@@ -23,15 +23,25 @@ class StepPosition(NamedTuple):
 
 
 def require_running(run: Run) -> None:
-    """A detour is taken by a run that is under way."""
+    """Require a run that is running and has started.
+
+    Raises:
+        NotAllowedInState: when the run is not RUNNING.
+        Busy: when the run has not started.
+    """
     if run.status != RUNNING:
-        raise NotAllowedInState(f"Workflow {run.id} is {run.status}: this can only be done while it is RUNNING.")
+        raise NotAllowedInState(f"Workflow {run.id} is {run.status}. This operation requires a RUNNING workflow.")
     if not run.has_begun:
-        raise Busy(f"Workflow {run.id} has not begun yet; try again in a moment.")
+        raise Busy(f"Workflow {run.id} has not started yet. Retry in a moment.")
 
 
 def find_step_position(run: Run, name: str) -> StepPosition:
-    """The place that a name means: `a` in the present turn of the loops around it, `a__2` in that turn."""
+    """Return the position for a name: `a` in the current iteration, `a__2` in iteration 2.
+
+    Raises:
+        NotFound: when the run has no such step.
+        Conflict: when the iteration is over.
+    """
     for ref, iteration_path in _possible_readings(name):
         found = _find_step(run, ref)
         if found is not None and (iteration_path is None or len(iteration_path) == len(found[0].loops)):
@@ -68,24 +78,28 @@ def _find_step(run: Run, ref: str) -> tuple[Step, Task | None] | None:
 
 
 def current_iteration_path(run: Run, step: Step) -> tuple[int, ...]:
-    """The turn in which the loops around a step are now, or will be when they come to it."""
+    """Return the iteration path in which control will next reach the step.
+
+    Raises:
+        Conflict: when an enclosing loop has ended or passed the step.
+    """
     iteration_path: tuple[int, ...] = ()
     for ref in step.loops:
         loop = run.tasks.get(Key(ref, iteration_path))
         if loop is not None and not loop.is_open:
-            raise Conflict(f"The loop {loop.key} is over: {step.ref} will not be reached in it again.")
+            raise Conflict(f"The loop {loop.key} has ended. Control will not reach {step.ref} in it again.")
         present = loop.iteration if loop else 1
-        part = _phase_for(run, step, ref, loop)
-        if part is not None and part < present:
-            raise Conflict(f"{ref} has gone on: {step.ref} will not be reached in it again.")
-        iteration_path = (*iteration_path, part or present)
+        phase = _phase_for(run, step, ref, loop)
+        if phase is not None and phase < present:
+            raise Conflict(f"{ref} has continued. Control will not reach {step.ref} in it again.")
+        iteration_path = (*iteration_path, phase or present)
     return iteration_path
 
 
 def _phase_for(run: Run, step: Step, ref: str, loop: Task | None) -> int | None:
-    """The turn of a step with parts in which it does what is inside it."""
-    around = run.step(ref, loop)
-    return phase_of(around.document, step.ref) if around else None
+    """Return the phase of the enclosing step in which it executes `step`, or None."""
+    enclosing = run.step(ref, loop)
+    return phase_of(enclosing.document, step.ref) if enclosing else None
 
 
 def _check_iterations(run: Run, step: Step, iteration_path: tuple[int, ...]) -> tuple[int, ...]:
@@ -94,9 +108,9 @@ def _check_iterations(run: Run, step: Step, iteration_path: tuple[int, ...]) -> 
         if iteration_path[place] < 1 or (
             loop is not None and (not loop.is_open or _is_past(loop, iteration_path[place]))
         ):
-            raise Conflict(f"Turn {iteration_path[place]} of the loop {Key(ref, iteration_path[:place])} is over.")
-        if (part := _phase_for(run, step, ref, loop)) not in (None, iteration_path[place]):
-            raise Conflict(f"{step.ref} is done in turn {part} of {ref}, never in turn {iteration_path[place]}.")
+            raise Conflict(f"Iteration {iteration_path[place]} of the loop {Key(ref, iteration_path[:place])} is over.")
+        if (phase := _phase_for(run, step, ref, loop)) not in (None, iteration_path[place]):
+            raise Conflict(f"{ref} executes {step.ref} in iteration {phase}, not {iteration_path[place]}.")
     return iteration_path
 
 
@@ -105,9 +119,10 @@ def _is_past(loop: Task, iteration: int) -> bool:
 
 
 def steps_skipped_together(run: Run, step: Step, source: Task | None, but: str = "") -> list[Step]:
-    """The steps that must be passed over together with this one; `but` is to be entered.
+    """Return the steps that must be skipped together with this one, except the step `but`.
 
-    The join of what is inside it, which nobody would reach; and steps inside it that some other join waits for.
+    These are the join of the steps inside it, which control would never reach, and steps inside it that another join
+    waits for.
     """
     refs = references_inside(step.document)
     join = run.step(step.follower, source) if step.follower else None

@@ -1,4 +1,4 @@
-"""Change what a run knows while it is under way: its variables, and what an open task came to."""
+"""Change the variables of a running workflow, and apply a report to one of its open tasks."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -14,15 +14,18 @@ from ..step_types.set_variable import MOST_BYTES
 
 
 def set_variables(given: Mapping[str, Any], appends: bool = False):
-    """The command that lays these variables over the run's own, by name; what waits looks again.
+    """Return the command that merges variables into those of the run, by name.
 
-    What reads `***`, because the definition masks it, stays what it is. `appends`: values are added to those variables
-    that are lists.
+    A masked variable given as `***` keeps its value. `appends`: values are appended to variables that are lists.
+
+    Raises:
+        NotAllowedInState: when the command is applied and the run has ended.
+        Invalid: when the command is applied and the variables exceed the size limit.
     """
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if not run.is_open:
-            raise NotAllowedInState(f"Workflow {run.id} is {run.status}: its variables change no more.")
+            raise NotAllowedInState(f"Workflow {run.id} is {run.status}. Its variables can no longer be changed.")
         known = ctx.variables()
         fresh = (
             {name: _append_value(known.get(name), value) for name, value in given.items()}
@@ -32,7 +35,7 @@ def set_variables(given: Mapping[str, Any], appends: bool = False):
         variables = {**known, **fresh}
         size = len(json.dumps(variables, default=str))
         if size > MOST_BYTES:
-            raise Invalid(f"The workflow's variables would take {size} bytes; {MOST_BYTES} are allowed.")
+            raise Invalid(f"The variables of the workflow have {size} bytes. The limit is {MOST_BYTES} bytes.")
         yield SetVariables(variables)
 
     return command
@@ -45,7 +48,7 @@ def _append_value(known: Any, value: Any) -> Any:
 
 
 def update_state(variables: Mapping[str, Any], attempt_id: str, report: Report | None):
-    """The command that sets variables and hears a report on an attempt, both or neither."""
+    """Return the command that sets variables and applies a report to an attempt, both or neither."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if variables or report is None:

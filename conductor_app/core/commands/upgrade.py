@@ -1,4 +1,4 @@
-"""Move a run that is under way to another version of its definition."""
+"""Upgrade a running workflow to another version of its definition."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,10 +24,11 @@ from .step_lookup import is_join, require_running, steps_skipped_together
 
 @dataclass(frozen=True, slots=True)
 class UpgradePlan:
-    """What a move to another version comes to: for a page to show, and for the command to do.
+    """Preview of an upgrade, for pages and for the command.
 
-    `kept`: tasks whose steps are in both. `completed`: steps before where the run stands that it has no tasks for; they
-    become SKIPPED, with the outputs that are given. `canceled`: open tasks whose steps are gone. `problems`: why not.
+    `kept`: tasks whose steps are in both versions. `completed`: steps before the run's position without tasks; they
+    become SKIPPED, with the given outputs. `canceled`: open tasks whose steps are removed. `problems`: why the upgrade
+    is refused.
     """
 
     definition: Definition
@@ -40,38 +41,50 @@ class UpgradePlan:
 def upgrade_run(
     definition: Definition, outputs: Mapping[str, Any] | None = None, input: Mapping[str, Any] | None = None
 ):
-    """The command that lets a run follow this definition from where it stands. Raises Conflict with every problem."""
+    """Return the command that upgrades a run to this definition at its current position.
+
+    Raises:
+        Conflict: when the command is applied and the plan has problems, with all of them in the message.
+    """
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
         require_running(run)
         plan = plan_upgrade(run, definition)
         if plan.problems:
-            raise Conflict(f"Workflow {run.id} cannot move to version {definition.version}: {' '.join(plan.problems)}")
+            raise Conflict(
+                f"Workflow {run.id} cannot be upgraded to version {definition.version}: {' '.join(plan.problems)}"
+            )
         return _upgrade_effects(run, ctx, now, plan, outputs or {}, input)
 
     return command
 
 
 def plan_upgrade(run: Run, definition: Definition) -> UpgradePlan:
-    """What moving the run to this definition comes to."""
+    """Return the plan of an upgrade to this definition.
+
+    Raises:
+        Invalid: when the definition has another name.
+    """
     if definition.name != run.definition.name:
-        raise Invalid(f"Workflow {run.id} is a {run.definition.name}: it can move to another version of that only.")
+        raise Invalid(
+            f"Workflow {run.id} is a {run.definition.name} workflow. It can only be upgraded to another version of it."
+        )
     tasks = sorted((task for task in run.tasks.values() if not task.branch_head), key=lambda task: task.seq)
-    gone = {task.key for task in tasks if definition.step(task.key.ref) is None}
-    kept = [task for task in tasks if task.key not in gone]
+    removed = {task.key for task in tasks if definition.step(task.key.ref) is None}
+    kept = [task for task in tasks if task.key not in removed]
     forked = [task for task in run.open_tasks if task.branch_head and _has_lost_join(run, task, definition)]
     levels = {task.key: path_to_step(definition.document.get("tasks") or (), task.key.ref) for task in kept}
     return UpgradePlan(
         definition,
         tuple(task.key for task in kept),
         tuple(_completed_steps(run, definition, kept, levels)),
-        tuple(task.key for task in [*tasks, *forked] if task.is_open and (task.key in gone or task.branch_head)),
+        tuple(task.key for task in [*tasks, *forked] if task.is_open and (task.key in removed or task.branch_head)),
         tuple(_upgrade_problems(run, definition, kept, levels)),
     )
 
 
 def _has_lost_join(run: Run, task: Task, definition: Definition) -> bool:
-    """Whether a task of a dynamic branch has lost the join that waits for it."""
+    """Return True if the new version has no join for this task of a dynamic branch."""
     return definition.step(definition_step_of(run, task)) is None
 
 
@@ -79,7 +92,7 @@ Levels = Mapping[Key, tuple[StepLevel, ...]]
 
 
 def _completed_steps(run: Run, definition: Definition, kept: list[Task], levels: Levels) -> list[Key]:
-    """The steps that come before what the run has reached, and that it has no tasks for."""
+    """Return the keys of steps before the run's position that have no task."""
     found: dict[Key, None] = {}
     after = Run(run.id, definition, run.status, run.created_at)
     for task in kept:
@@ -105,14 +118,14 @@ def _upgrade_problems(run: Run, definition: Definition, kept: list[Task], levels
     for task in kept:
         step = definition.steps[task.key.ref]
         if step.loops != task.step.loops:
-            yield f"{task.key.ref} stands in other loops there."
+            yield f"{task.key.ref} is in other loops in the new version."
         elif step.type != task.step.type and (task.is_open or _holds_steps(step) or _holds_steps(task.step)):
-            yield f"{task.key.ref} is {task.step.type} here and {step.type} there."
+            yield f"{task.key.ref} changes its type from {task.step.type} to {step.type}."
         elif structure_of(step.type).flow is Flow.DYNAMIC_FORK and step.follower != task.step.follower:
-            yield f"What {task.key.ref} has forked is joined by {task.step.follower} here, by {step.follower} there."
+            yield f"The join of {task.key.ref} changes from {task.step.follower} to {step.follower}."
         for ref, iteration in zip(step.loops, task.key.iteration_path, strict=False):
             if phase_of(definition.steps[ref].document, task.key.ref) not in (None, iteration):
-                yield f"{task.key.ref} stands in another part of {ref} there."
+                yield f"{task.key.ref} is in another part of {ref} in the new version."
     for task in open_tasks:
         yield from _position_problems(run, definition, task, open_tasks, levels[task.key])
 
@@ -125,9 +138,9 @@ def _position_problems(
     run: Run, definition: Definition, task: Task, open_tasks: list[Task], path: tuple[StepLevel, ...]
 ) -> Iterator[str]:
     for level in path[:-1]:
-        around = run.tasks.get(Key(level.ref, task.key.iteration_path[: len(definition.steps[level.ref].loops)]))
-        if around is None or around.status == SKIPPED:
-            yield f"{task.key.ref} lies in {level.ref} there, which this run has not entered."
+        enclosing = run.tasks.get(Key(level.ref, task.key.iteration_path[: len(definition.steps[level.ref].loops)]))
+        if enclosing is None or enclosing.status == SKIPPED:
+            yield f"{task.key.ref} is inside {level.ref} in the new version, which this run has not entered."
     for number, level in enumerate(path):
         iteration_path = task.key.iteration_path[: len(definition.steps[level.ref].loops)]
         is_own_join = number == len(path) - 1 and is_join(task.step)
@@ -141,11 +154,11 @@ def _position_problems(
                 ),
                 None,
             ):
-                yield f"{early.key.ref} and {task.key.ref} are both open, and follow one another there."
+                yield f"{early.key.ref} and {task.key.ref} are both open, but consecutive in the new version."
         for ref in level.after:
             late = run.tasks.get(Key(ref, iteration_path))
             if late is not None and not late.is_open and (late.status != SKIPPED or late.is_control_removed):
-                yield f"{ref} is over, and follows {task.key.ref} there, which is open."
+                yield f"{ref} has ended, but comes after the open {task.key.ref} in the new version."
 
 
 def _upgrade_effects(
@@ -166,7 +179,7 @@ def _upgrade_effects(
         facts["input"] = {**old, **restore_named(dict(input), old, masked_names(run.definition))}
     effects += [SwitchDefinition(plan.definition, _map_steps(run, plan.definition)), UpdateRun(facts)]
     after = apply_effects(run, effects)
-    made = [
+    skipped = [
         skipped_task(
             plan.definition.steps[key.ref],
             key,
@@ -177,30 +190,30 @@ def _upgrade_effects(
         )
         for key in plan.completed
     ]
-    after = apply_effects(after, made)
-    rest = [*_update_states(run, after), *_stop_successors(run, after, plan)]
-    after = apply_effects(after, rest)
-    return [*effects, *made, *rest, *_start_over(run, after, ctx, now)]
+    after = apply_effects(after, skipped)
+    updates = [*_update_states(run, after), *_stop_successors(run, after, plan)]
+    after = apply_effects(after, updates)
+    return [*effects, *skipped, *updates, *_start_over(run, after, ctx, now)]
 
 
 def _map_steps(run: Run, definition: Definition) -> dict[Key, Step]:
-    """What each task stands for in the other version; one whose step is gone stands for nothing that follows."""
+    """Return the step of each task in the new version; a task without one gets a step without successors."""
     found: dict[Key, Step] = {}
     for key, task in run.tasks.items():
         if not task.branch_head:
             step = definition.step(key.ref)
-            gone = fast_replace(task.step, follower=None, loops=(), joined_by=(), permissive=False)
-            found[key] = gone if step is None else override_inputs(step, task.step_state.get(INPUT_OVERRIDE_KEY))
+            removed = fast_replace(task.step, follower=None, loops=(), joined_by=(), permissive=False)
+            found[key] = removed if step is None else override_inputs(step, task.step_state.get(INPUT_OVERRIDE_KEY))
     return found
 
 
 def _output_for(outputs: Mapping[str, Any], key: Key) -> dict[str, Any]:
-    given = outputs.get(str(key), outputs.get(key.ref))
-    return given if isinstance(given, dict) else {} if given is None else {"result": given}
+    output = outputs.get(str(key), outputs.get(key.ref))
+    return output if isinstance(output, dict) else {} if output is None else {"result": output}
 
 
 def _update_states(before: Run, after: Run) -> Iterator[Effect]:
-    """Adapt what tasks keep for their steps to the steps of the other version."""
+    """Adapt the step state of tasks to the steps of the new version."""
     for task in after.tasks.values():
         if task.branch_head:
             continue
@@ -210,26 +223,26 @@ def _update_states(before: Run, after: Run) -> Iterator[Effect]:
 
 
 def _stop_successors(before: Run, after: Run, plan: UpgradePlan) -> Iterator[Effect]:
-    """Tasks that have handed control on do not hand it on again, to a step that the other version has after them."""
+    """Keep ended tasks from passing control again to steps that the new version adds after them."""
     freed = _freed_tasks(after, _predecessors(before, plan))
     for task in after.tasks.values():
         if task.is_open or task.status == SKIPPED or task.is_control_removed or task.branch_head or task.key in freed:
             continue
-        leads = [key for key in step_type_of(task.step.type).successors(task) if key not in after.tasks]
-        if leads and not _is_waited_for(before, after, task):
+        new_keys = [key for key in step_type_of(task.step.type).successors(task) if key not in after.tasks]
+        if new_keys and not _is_waited_for(before, after, task):
             yield UpdateTask(task.key, {"step_state": {**task.step_state, CONTROL_REMOVED: True}})
 
 
 def _is_waited_for(before: Run, after: Run, task: Task) -> bool:
-    """Whether the task is a fork whose join still waits, or the end of a branch of such a fork."""
+    """Return True for a fork whose join still waits, and for the end of a branch of such a fork."""
     if structure_of(task.step.type).forks:
         return _is_open(after, task.step.follower, task.key.iteration_path)
     if any(step_type_of(task.step.type).successors(before.tasks[task.key])):
         return False
     steps = after.definition.steps
     path = path_to_step(after.definition.document.get("tasks") or (), task.key.ref)
-    around = [steps[level.ref] for level in path[:-1] if steps[level.ref].loops == task.step.loops]
-    forks = [step for step in around if structure_of(step.type).flow is Flow.FORK]
+    enclosing = [steps[level.ref] for level in path[:-1] if steps[level.ref].loops == task.step.loops]
+    forks = [step for step in enclosing if structure_of(step.type).flow is Flow.FORK]
     return bool(forks) and _is_open(after, forks[-1].follower, task.key.iteration_path)
 
 
@@ -239,25 +252,25 @@ def _is_open(run: Run, ref: str | None, iteration_path: tuple[int, ...]) -> bool
 
 
 def _freed_tasks(run: Run, found: set[Key]) -> set[Key]:
-    """These tasks, and those that are over and that control comes by on its way from them."""
+    """Return the tasks in `found`, and the ended tasks that control passes on its way from them."""
     freed, left = set(found), set(found)
     while left:
         task = run.tasks[left.pop()]
         targets = {key for key in step_type_of(task.step.type).successors(task) if key in run.tasks} - freed
-        over = {key for key in targets if not run.tasks[key].is_open and run.tasks[key].status != SKIPPED}
-        freed |= over
-        left |= over
+        ended = {key for key in targets if not run.tasks[key].is_open and run.tasks[key].status != SKIPPED}
+        freed |= ended
+        left |= ended
     return freed
 
 
 def _predecessors(run: Run, plan: UpgradePlan) -> set[Key]:
-    """The kept tasks that control goes back to where an open task is canceled: from there it goes on anew."""
-    leads = {task.key: set(step_type_of(task.step.type).successors(task)) for task in run.tasks.values()}
+    """Return the kept tasks before canceled ones. Control continues from them."""
+    targets_of = {task.key: set(step_type_of(task.step.type).successors(task)) for task in run.tasks.values()}
     found, left = set(), set(plan.canceled)
     seen = set(left)
     while left:
         key = left.pop()
-        for source in [each for each, targets in leads.items() if key in targets and each not in seen]:
+        for source in [each for each, targets in targets_of.items() if key in targets and each not in seen]:
             seen.add(source)
             if source in plan.kept and run.tasks[source].status != SKIPPED:
                 found.add(source)
@@ -267,7 +280,7 @@ def _predecessors(run: Run, plan: UpgradePlan) -> set[Key]:
 
 
 def _start_over(before: Run, after: Run, ctx: DecisionContext, now: int) -> list[Effect]:
-    """The first step, where nothing that the run has reached is in the other version."""
+    """Enter the first step if the new version has none of the steps that the run reached."""
     first = after.definition.first
     if not first or Key(first) in after.tasks or any(after.definition.step(key.ref) for key in before.tasks):
         return []

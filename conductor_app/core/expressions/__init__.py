@@ -1,4 +1,4 @@
-"""Expressions: `${…}` templates with their provenance, JSONPath, and the languages that steps may be written in."""
+"""Expressions: `${…}` templates with their provenance, JSONPath, and the expression languages of steps."""
 
 from dataclasses import dataclass
 from types import ModuleType
@@ -16,7 +16,7 @@ from .template import needed_references, resolve_template
 
 @dataclass(frozen=True)
 class ScriptLanguage:
-    """A language that the core does not run itself: it asks for the value, and decides again with the answer."""
+    """Language whose scripts the core does not execute. It requests the result and decides again when it is loaded."""
 
     language: str
 
@@ -30,7 +30,7 @@ EVALUATORS: dict[str, ModuleType | ScriptLanguage] = {
 
 
 def evaluator(name: str) -> ModuleType | ScriptLanguage | None:
-    """The language of that name: a module with `evaluate(expression, inputs)`, a script language, or None."""
+    """Return the language of that name: a module with `evaluate(expression, inputs)`, a ScriptLanguage, or None."""
     return EVALUATORS.get(name)
 
 

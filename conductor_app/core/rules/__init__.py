@@ -1,4 +1,4 @@
-"""The rules, in the order in which they are asked: the first that speaks is heard, then all are asked again."""
+"""Rules in order. The first one that fires wins, and all rules are evaluated again."""
 
 from .advance import advance
 from .catch_failure import catch_failure
@@ -10,4 +10,4 @@ from .use_cached_output import use_cached_output
 
 RULES = (time_out, use_cached_output, retry, catch_failure, abort, advance, progress, complete)
 RULES_WHILE_RESTING = (time_out,)
-"""Those of a run that is paused, or whose start is yet to come."""
+"""Rules for a run that is paused or starts later."""

@@ -1,4 +1,4 @@
-"""Control enters each step that a task leads to and that has no task yet."""
+"""Enter each step that has control and no task yet."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -20,12 +20,12 @@ from .validate_input import validate_inputs
 
 
 def advance(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """Every step that has control and no task is entered."""
+    """Yield the effects of entering every step that has control and no task."""
     if run.is_held and run.has_begun:
         return
     wanted = {key: source for key, source in pending_entries(run) if key not in run.tasks}
     if run.last_retried_at and not run.is_whole:
-        # A task that is tried again after its run had ended may have been followed already, as a permissive one is.
+        # A permissive task that is retried after the end of its run may already have a successor.
         seen = gather_values(partial(ctx.require, TaskAt(key)) for key in wanted)
         wanted = {key: source for (key, source), task in zip(wanted.items(), seen, strict=True) if task is None}
     placed = enumerate(wanted.items())
@@ -33,15 +33,17 @@ def advance(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
 
 
 def enter_together(entries: Iterable[Callable[[], list[Effect]]]) -> Iterator[Effect]:
-    """Yield the effects of entering several steps at once; where one of them ends the run, those of that one only."""
+    """Yield the effects of entering several steps at once; if one of them ends the run, its effects only."""
     found = list(gather_values(entries))
-    ending = next((effects for effects in found if any(isinstance(effect, TransitionRun) for effect in effects)), None)
-    for effects in found if ending is None else [ending]:
+    transition = next(
+        (effects for effects in found if any(isinstance(effect, TransitionRun) for effect in effects)), None
+    )
+    for effects in found if transition is None else [transition]:
         yield from effects
 
 
 def pending_entries(run: Run) -> Iterator[tuple[Key, Task | None]]:
-    """The keys that have control, each with the task that it comes from."""
+    """Yield the key of each step that has control, with the task that control comes from."""
     if not run.has_begun and run.definition.first:
         yield from _skip_completed(run, Key(run.definition.first), None)
     for source in sorted(run.sources, key=lambda task: task.seq):
@@ -52,7 +54,7 @@ def pending_entries(run: Run) -> Iterator[tuple[Key, Task | None]]:
 
 
 def _skip_completed(run: Run, key: Key, source: Task | None) -> Iterator[tuple[Key, Task | None]]:
-    """The key itself, or what follows it where its task was skipped before control came."""
+    """Yield the key, or the key of the next step if its task was skipped before control reached it."""
     while key in run.tasks and run.tasks[key].status == SKIPPED:
         task = run.tasks[key]
         if not task.step.follower or task.is_control_removed:
@@ -62,7 +64,10 @@ def _skip_completed(run: Run, key: Key, source: Task | None) -> Iterator[tuple[K
 
 
 def enter_step(key: Key, source: Task | None, ctx: DecisionContext, now: int, place: int = 0) -> list[Effect]:
-    """The effects of control entering a step, which is one of several that are entered at once."""
+    """Return the effects of entering a step.
+
+    `place`: the number of steps entered before it in the same decision.
+    """
     step = ctx.run.step(key.ref, source)
     if step is None or (ctx.run.is_held and not step_type_of(step.type).is_queued):
         return []
@@ -84,16 +89,16 @@ def enter_step(key: Key, source: Task | None, ctx: DecisionContext, now: int, pl
 
 
 def _make_invisible(effect: CreateTask) -> CreateTask:
-    """The first task of a run that its limit holds: pending, and visible when the run is released."""
+    """Return the first task of a run held by its concurrency limit: pending, and visible when the run is released."""
     return CreateTask(
         fast_replace(effect.task, attempt=fast_replace(effect.task.attempt, visible_at=NEVER, due_at=NEVER))
     )
 
 
 def assign_branch(effect: CreateTask, source: Task) -> CreateTask:
-    """A task of a dynamic branch knows its branch; the head carries the branch's document (§4: nothing else has it)."""
+    """Assign a task to its dynamic branch. The head of the branch stores the document of the branch."""
     task = effect.task
-    # Thousands of branches share the steps of their fork: a copy for each would be millions of entries.
+    # Thousands of branches share the steps of their fork. A copy for each branch would need millions of entries.
     branch_steps = {**source.branch_steps, **task.branch_steps} if task.branch_steps else source.branch_steps
     if source.branch_head and task.key.ref not in forked_references(source):
         return CreateTask(fast_replace(task, branch_head=source.branch_head, branch_steps=branch_steps))

@@ -1,4 +1,4 @@
-"""A failure inside a step that takes failures goes to that step, and what else goes on beside it is canceled."""
+"""Pass a failure inside a TRY or a FOR_EACH to that step, and cancel the tasks beside it."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from .finish_run import cancel_task
 
 
 def catch_failure(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """The innermost step around a failed task takes the failure, as long as that is its business."""
+    """Yield the effects by which the innermost enclosing scope handles a failed task."""
     failed = (task for task in run.tasks.values() if task.step.loops and task.failed_fatally)
     for task in sorted(failed, key=lambda task: task.seq):
         key, iteration = next(enclosing_scopes(run, task), (None, 0))
@@ -32,13 +32,13 @@ def _is_responsible(scope: Task, iteration: int) -> bool:
 def _cancel_siblings(
     run: Run, ctx: DecisionContext, scope: Task, iteration: int, failed: Task, now: int
 ) -> Iterator[Effect]:
-    """What goes on beside the failed task is canceled. Most often nothing does, and the whole run need not be read."""
+    """Cancel the open tasks beside the failed one. Usually there are none, and the whole run need not be read."""
     stops = None if step_type_of(scope.step.type).stops_all_iterations else iteration
     if not run.is_whole and (stops is None or ctx.require(_open_task_inside(run, scope, stops))):
         raise DataRequired({WholeRun()})
-    for other in run.open_tasks:
-        if is_inside_scope(other, scope.key, stops):
-            yield from cancel_task(other, now, f"{failed.key} failed beside it.")
+    for sibling in run.open_tasks:
+        if is_inside_scope(sibling, scope.key, stops):
+            yield from cancel_task(sibling, now, f"Canceled because {failed.key} failed.")
 
 
 def _open_task_inside(run: Run, scope: Task, iteration: int) -> OpenTaskInside:

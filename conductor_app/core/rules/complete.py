@@ -1,4 +1,4 @@
-"""Nothing left to do, or nothing left to save: the run ends."""
+"""End the run when every task is done, or when a fatal failure makes further work pointless."""
 
 from collections.abc import Iterable, Iterator
 
@@ -13,12 +13,12 @@ from ..step_types.base import fail_task
 from .finish_run import end_run
 
 EVENTS = {TIMED_OUT: "time_out", CANCELED: "terminate"}
-"""How the run ends, by the status of the task that it fails with; any other is `fail`."""
+"""Event that ends the run, by the status of the task that failed; `fail` for any other status."""
 STATUS_OF_RUN = {TIMED_OUT: "TIMED_OUT", CANCELED: "TERMINATED"}
 
 
 def abort(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """The run ends by a TERMINATE, or by a failure that nothing forgives; what else goes on is not looked at."""
+    """Yield the effects that end the run after a TERMINATE task or a fatal failure, whatever else is open."""
     if ending := _first_created(task for task in run.tasks.values() if run_ending(task)):
         yield from _end_by_terminate(run, ctx, now, ending)
     elif failed := _first_created(
@@ -28,7 +28,7 @@ def abort(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
 
 
 def complete(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """The run ends because all is done."""
+    """Yield the effects that end the run when all of its tasks are done."""
     if run.has_begun or not run.definition.first:
         yield from _complete_when_done(run, ctx, now)
 
@@ -53,7 +53,7 @@ def _end_by_failure(run: Run, ctx: DecisionContext, now: int, task: Task) -> Ite
 
 
 def failure_sentence(task: Task) -> str:
-    """Why the run failed, in the shape that clients know (execution §1.4)."""
+    """Return the reason for the failure of a run in the format of Conductor (execution §1.4)."""
     status = STATUS_OF_RUN.get(task.status, "FAILED")
     return f"Task {task.attempt.id} failed with status: {status} and reason: '{task.attempt.reason}'"
 
@@ -62,40 +62,40 @@ def _complete_when_done(run: Run, ctx: DecisionContext, now: int) -> Iterator[Ef
     waiting = run.open_tasks
     if run.is_held or ctx.knows_open_tasks or any(not step_type_of(task.step.type).waits_for_tasks for task in waiting):
         return
-    rest = RemainingSummary() if run.is_whole else ctx.require(RemainingTasks(frozenset(run.tasks)))
-    if rest.is_at_work:
+    remaining = RemainingSummary() if run.is_whole else ctx.require(RemainingTasks(frozenset(run.tasks)))
+    if remaining.is_at_work:
         return
-    if waiting or rest.is_open:
+    if waiting or remaining.is_open:
         yield from _resolve_deadlock(run, ctx, now)
         return
-    bad = _permissive_failures(run) + list(rest.permissive_failures)
-    if not bad:
+    failures = _permissive_failures(run) + list(remaining.permissive_failures)
+    if not failures:
         yield from end_run(run, ctx, now, "complete", needs_whole=False)
         return
     if not run.is_whole:
         raise DataRequired({WholeRun()})
-    reason = ". ".join(f"Task {id} failed with status: {status} and reason: '{why}'" for id, status, why in bad)
-    first = next((task for task in run.tasks.values() if task.attempt.id == bad[0][0]), None)
+    reason = ". ".join(f"Task {id} failed with status: {status} and reason: '{why}'" for id, status, why in failures)
+    first = next((task for task in run.tasks.values() if task.attempt.id == failures[0][0]), None)
     yield from end_run(run, ctx, now, "fail", reason, first)
 
 
 def _resolve_deadlock(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """All that is open waits for other tasks: a join waits for what nobody can reach, and fails (§11 row 49)."""
+    """Handle a run in which all open tasks wait for other tasks: a join that cannot be reached fails (§11 row 49)."""
     if not run.is_whole:
         raise DataRequired({WholeRun()})
     for task in run.open_tasks:
-        if goes_on := list(step_type_of(task.step.type).on_deadlock(task, ctx, now)):
-            yield from goes_on
+        if effects := list(step_type_of(task.step.type).on_deadlock(task, ctx, now)):
+            yield from effects
             return
     first = min(run.open_tasks, key=lambda task: (bool(task.step.heads), task.seq))
     awaited = ", ".join(first.step.joins) or "its turn"
     yield from fail_task(
-        first, now, f"{first.key} waits for what no open task leads to: {awaited}.", event="fail_for_good"
+        first, now, f"{first.key} cannot complete: no open task leads to {awaited}.", event="fail_for_good"
     )
 
 
 def _permissive_failures(run: Run) -> list[tuple[str, str, str]]:
-    """The permissive tasks that did not succeed: allowed to fail until all else is done (execution §1.3)."""
+    """Return the permissive tasks that did not succeed; they fail the run after all other tasks (execution §1.3)."""
     tasks = sorted(run.tasks.values(), key=lambda task: task.seq)
     return [
         (task.attempt.id, task.status, task.attempt.reason)

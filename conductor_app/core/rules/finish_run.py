@@ -1,4 +1,4 @@
-"""How a run ends: its output, what is still open, whom to tell, and its failure workflow."""
+"""Effects that end a run: its output, canceled tasks, messages to other runs, and its failure workflow."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -29,38 +29,42 @@ def end_run(
     with_failure: bool = True,
     needs_whole: bool = True,
 ) -> Iterator[Effect]:
-    """The run ends: everything that is open is canceled, parent and children are told (execution §2.5).
+    """End the run: cancel everything that is open, and notify its parent and its children (execution §2.5).
 
-    `failed` is the task that caused it, `spared` one whose attempt has been moved already, `output` overrides the
-    run's own; `with_failure` says whether a failure workflow starts where the end is an unsuccessful one.
+    `failed`: the task that caused the end. `spared`: a task whose attempt has already ended. `output`: replaces the
+    run's own output. `with_failure`: start the failure workflow unless the run completes. `needs_whole`: read all
+    tasks of the run first.
+
+    Raises:
+        DataRequired: when data is not loaded.
     """
     if needs_whole and not run.is_whole:
         raise DataRequired({WholeRun()})
     output = run_output(run, ctx) if output is None else output
-    if event == "complete" and (fault := schema_violation(run.definition.output_schema, output, "output", ctx)):
-        yield from end_run(run, ctx, now, "fail", fault, output=output)
+    if event == "complete" and (violation := schema_violation(run.definition.output_schema, output, "output", ctx)):
+        yield from end_run(run, ctx, now, "fail", violation, output=output)
         return
     facts: dict[str, Any] = {"reason": reason, "output": output}
     if failed is not None and not run.failed_attempt_id:
         facts["failed_attempt_id"] = failed.attempt.id
     status = RUN.after(run.status, event)
-    compensation = (
+    failure_workflow = (
         list(_start_failure_workflow(run, ctx, now, status, reason, failed))
         if with_failure and event != "complete"
         else []
     )
-    facts["output"] |= _failure_workflow_output(compensation)
+    facts["output"] |= _failure_workflow_output(failure_workflow)
     yield TransitionRun(event, now, facts)
     if event == "complete" and run.has_begun:
         yield from cache_run_output(run, ctx, now)
     for task in run.open_tasks:
         yield from cancel_task(task, now, reason or f"The workflow is {status}.", is_moved=task.key == spared)
-    yield from (effect for effect in compensation if isinstance(effect, StartRun))
+    yield from (effect for effect in failure_workflow if isinstance(effect, StartRun))
     yield from notify_parent_and_limit(run)
 
 
 def cancel_task(task: Task, now: int, reason: str, is_moved: bool = False) -> Iterator[Effect]:
-    """An open task is given up, and the child that it waits for is stopped."""
+    """Cancel an open task, and the child run that it waits for."""
     if is_moved:
         yield ResolveTask(task.key, "time_out")
         return
@@ -74,7 +78,7 @@ def cancel_task(task: Task, now: int, reason: str, is_moved: bool = False) -> It
 
 
 def notify_parent_and_limit(run: Run) -> Iterator[Effect]:
-    """Who waits for this run to end is told."""
+    """Send the end of the run to its parent and to its concurrency limit."""
     if run.parent_id:
         yield SendMessage(run.parent_id, "child_ended", {"attempt": run.parent_attempt_id, "child": run.id})
     if run.limit_key:
@@ -82,7 +86,7 @@ def notify_parent_and_limit(run: Run) -> Iterator[Effect]:
 
 
 def run_output(run: Run, ctx: DecisionContext) -> dict[str, Any]:
-    """The definition's output parameters, else the output of the task that was created last (execution §2.4)."""
+    """Return the output parameters of the definition, or the output of the last created task (execution §2.4)."""
     if run.definition.output_parameters:
         return ctx.resolve(dict(run.definition.output_parameters))
     last = max(run.tasks.values(), key=lambda task: task.attempt.seq, default=None)
@@ -99,7 +103,7 @@ def run_output(run: Run, ctx: DecisionContext) -> dict[str, Any]:
 def _start_failure_workflow(
     run: Run, ctx: DecisionContext, now: int, status: str, reason: str, failed: Task | None
 ) -> Iterator[Any]:
-    """The failure workflow with its exact input (execution §6), or the text that says why there is none."""
+    """Yield the failure workflow with its input (execution §6), or the reason why it cannot start."""
     name = run.definition.document.get("failureWorkflow")
     if not isinstance(name, str) or not name.strip():
         return
@@ -134,11 +138,11 @@ def _failure_workflow_name(name: str, ctx: DecisionContext) -> str:
     else:
         return name
     if not isinstance(value, str) or not value:
-        raise StepRefused(f"{name} names no workflow; it is {value!r}.")
+        raise StepRefused(f"`failureWorkflow` {name} must be the name of a workflow, not {value!r}.")
     return value
 
 
-def _failure_workflow_output(compensation: list[Any]) -> dict[str, Any]:
-    if not compensation:
+def _failure_workflow_output(failure_workflow: list[Any]) -> dict[str, Any]:
+    if not failure_workflow:
         return {}
-    return {FAILURE_KEY: compensation[0].id if isinstance(compensation[0], StartRun) else compensation[0]}
+    return {FAILURE_KEY: failure_workflow[0].id if isinstance(failure_workflow[0], StartRun) else failure_workflow[0]}

@@ -1,4 +1,4 @@
-"""An active task that its kind can finish is finished."""
+"""Complete active tasks whose step type finds that they are done."""
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -33,12 +33,12 @@ ATTEMPT_IDENTITY_FIELDS = (
     "ended_at",
     "total_ends_at",
 )
-"""What an attempt keeps of itself when it begins to do what its step does."""
+"""Fields of an attempt that stay when the attempt starts to execute its step."""
 END_EVENTS = {COMPLETED: "complete", FAILED: "fail", FAILED_FOR_GOOD: "fail_for_good"}
 
 
 def progress(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """Every open task is asked whether what is known finishes it."""
+    """Yield the effects of each open task that can be completed with the data loaded."""
     for task in run.open_tasks:
         if task.attempt.status == COMPLETED:
             yield ResolveTask(task.key, "complete")
@@ -58,12 +58,12 @@ def _try_progress(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect
 
 
 def _is_to_begin(task: Task, now: int) -> bool:
-    """A further attempt at something that the engine does itself, whose delay is over."""
+    """Return True for a new attempt of a step without a queue whose delay has passed."""
     return task.attempt.status == PENDING and not task.attempt.queue and task.attempt.visible_at <= now
 
 
 def begin_attempt(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """A further attempt does what a first one would do, under its own id."""
+    """Yield the effects of executing a step in a further attempt, with the attempt's own id."""
     for effect in list(step_type_of(task.step.type).enter(task.step, task.key, ctx, now)):
         if isinstance(effect, CreateTask):
             yield from _apply_fresh_task(task, effect.task, now)

@@ -1,4 +1,4 @@
-"""An attempt ended badly: another one, or the task is resolved."""
+"""Schedule the next attempt after a failed one, or resolve the task."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,18 +14,18 @@ from ..step_types import step_type_of
 from ..step_types.base import attempt_id, new_attempt
 
 FINAL_EVENTS = {EXPIRED: "time_out", CANCELED: "cancel"}
-"""The event that resolves a task, by the status of its last attempt; any other bad end is `fail`."""
+"""Event that resolves a task, by the status of its last attempt; `fail` for any other failure."""
 
 
 def retry(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """An attempt that ended badly is tried again while its policy allows."""
+    """Retry each failed attempt while its policy allows; resolve its task otherwise."""
     for task in run.open_tasks:
         if task.attempt.ended_badly:
             yield schedule_retry(task, ctx, now) if may_be_retried(task, now) else give_up(task)
 
 
 def may_be_retried(task: Task, now: int) -> bool:
-    """Whether the policy has another attempt for this task (execution §3)."""
+    """Return True if the policy allows another attempt (execution §3)."""
     attempt = task.attempt
     return (
         attempt.status in (FAILED, EXPIRED)
@@ -36,7 +36,7 @@ def may_be_retried(task: Task, now: int) -> bool:
 
 
 def schedule_retry(task: Task, ctx: DecisionContext, now: int) -> OpenAttempt:
-    """The next attempt, to be handed out after the policy's delay."""
+    """Return the next attempt, visible after the delay of the policy."""
     policy = task.step.policy
     delay = delay_seconds(policy, task.tries)
     jitter = jitter_ms(policy, stable_fraction(ctx.run.id, task.attempt.id))
@@ -46,14 +46,14 @@ def schedule_retry(task: Task, ctx: DecisionContext, now: int) -> OpenAttempt:
 def next_attempt(
     task: Task, ctx: DecisionContext, now: int, delay: int, jitter: int = 0, first_at: int | None = None, id: str = ""
 ) -> Attempt:
-    """An attempt like the last one, with its inputs evaluated anew over the old ones (execution §3.2).
+    """Return an attempt like the last one, with its inputs evaluated again over the old ones (execution §3.2).
 
-    `first_at`: from when on the total time of all attempts counts; as before if nothing is said. `id`: the attempt's
-    id; a new one by default.
+    `delay`: in seconds; `jitter`: in milliseconds. `first_at`: start of the total time of all attempts, None to
+    keep it. `id`: id of the attempt, "" for a new one.
     """
     last, kind = task.attempt, step_type_of(task.step.type)
     id = id or attempt_id(ctx.run, task.key, last.number + 1, now, task.seq)
-    # Some kinds do a part of their work themselves: without a queue before, there is none for the next attempt.
+    # Some step types execute part of their tasks themselves. If the last attempt had no queue, the next has none.
     is_queued = bool(kind.is_queued and last.queue)
     inputs = _evaluate_inputs(task, ctx, id) if is_queued else UNKNOWN
     attempt = new_attempt(
@@ -76,14 +76,14 @@ def next_attempt(
     )
     if is_queued:
         return attempt
-    # The engine itself begins it, when its delay is over: that moment is a clock like others.
+    # The engine executes the attempt itself when its delay has passed, so the delay is one of its timers.
     return fast_replace(attempt, input={}, due_at=min(attempt.due_at, attempt.visible_at), ends_at=last.ends_at)
 
 
 def reopen_attempt(task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     """Open the task's canceled attempt again under its id, with the next number (execution §7.6).
 
-    The workers that held it are noted: their late reports are refused, though they name the same attempt.
+    Its former workers are recorded: their late reports name the same attempt and must be refused.
     """
     last = task.attempt
     again = next_attempt(task, ctx, now, delay=0, first_at=now, id=last.id)
@@ -102,13 +102,13 @@ def _evaluate_inputs(task: Task, ctx: DecisionContext, id: str) -> dict[str, Any
 
 
 def _total_began_at(task: Task) -> int:
-    """When the total time began: with the first attempt, or with the last one that an operator asked for."""
+    """Return when the total time started: with the first attempt, or with the last one that an operator requested."""
     ends_at = task.attempt.total_ends_at
     return task.created_at if ends_at == NEVER else ends_at - task.step.policy.total_seconds * 1000
 
 
 def give_up(task: Task) -> ResolveTask:
-    """No attempt is left: the task ends, an optional one with errors only (execution §1.3)."""
+    """Resolve a task without attempts left; an optional one completes with errors (execution §1.3)."""
     if task.step.optional:
         return ResolveTask(task.key, "complete_with_errors")
     return ResolveTask(task.key, FINAL_EVENTS.get(task.attempt.status, "fail"))

@@ -1,4 +1,4 @@
-"""A lease, a limit or a deadline has passed."""
+"""Expire attempts and runs whose lease or timeout has passed."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from ..timers import Timer, is_due, next_timer, run_ends_at, timers_of
 from .finish_run import end_run
 
 SENTENCES = {
-    "total": "The total time of {seconds} s over all attempts is used up for task {task} with Task Definition: {name}.",
+    "total": "Total timeout of {seconds} s for all attempts exceeded. Task: {task}, Task Definition: {name}",
     "task": "Task timed out after {seconds} s. Timeout configured as {seconds} s. Policy: {policy}. Task: {task}, "
     "Task Definition: {name}",
     "poll": "Task poll timed out after {seconds} s: no worker polled it. Timeout configured as {seconds} s. "
@@ -22,25 +22,25 @@ SENTENCES = {
 
 
 def time_out(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """What has run out of time ends, as its policy says (execution §4)."""
+    """Yield the effects of expired timers, as the policies define them (execution §4)."""
     if run_ends_at(run) <= now:
         yield from end_run(run, ctx, now, "time_out", _run_sentence(run, now))
         return
     due = [(task, _expired_timer(task, now)) for task in run.tasks.values() if is_due(task, now)]
-    if last := next(((task, clock) for task, clock in due if clock and ends_run(run, task, clock)), None):
-        # It takes along what else is due: an attempt that is canceled with its run cannot time out too.
-        yield from _end_run(run, ctx, *last, now)
+    if expired := next(((task, clock) for task, clock in due if clock and ends_run(run, task, clock)), None):
+        # Its other due attempts are canceled with the run, so they cannot time out as well.
+        yield from _end_run(run, ctx, *expired, now)
         return
     for task, clock in due:
         if clock is not None:
             yield from _timeout_effects(task, clock, now)
         elif task.attempt.ends_at > now or run.status == PAUSED:
-            # What a paused run would begin or finish now is done when it is resumed.
+            # A paused run starts or finishes such tasks when it is resumed.
             yield UpdateTask(task.key, attempt_facts={"due_at": next_timer(task.step.policy, task.attempt, now)})
 
 
 def _expired_timer(task: Task, now: int) -> Timer | None:
-    """The clock that ends the attempt: the first in their order, but one that only alerts never hides a lost lease."""
+    """Return the timer that expires the attempt. In a policy that only alerts, an expired lease comes first."""
     passed = [clock for clock in timers_of(task.step.policy, task.attempt) if clock.at <= now]
     if task.step.policy.timeout_policy == ALERT_ONLY:
         passed.sort(key=lambda clock: clock.name != "response")
@@ -48,12 +48,12 @@ def _expired_timer(task: Task, now: int) -> Timer | None:
 
 
 def ends_run(run: Run, task: Task, clock: Timer) -> bool:
-    """Whether this clock ends the run with the task."""
+    """Return True if this timer ends the run together with the task."""
     return ends_task(task, clock) and not has_failure_handler(run, task)
 
 
 def ends_task(task: Task, clock: Timer) -> bool:
-    """Whether this clock ends the task, however many attempts it has left."""
+    """Return True if this timer ends the task even if attempts are left."""
     return clock.name != "response" and task.step.policy.timeout_policy not in (RETRY, ALERT_ONLY)
 
 
@@ -84,14 +84,14 @@ def _timeout_effects(task: Task, clock: Timer, now: int) -> Iterator[Effect]:
 
 
 def expire_attempt(task: Task, now: int, reason: str) -> Iterator[Effect]:
-    """The attempt's time is over; a child that it waited for is stopped (execution §11 row 38)."""
+    """Expire an attempt, and terminate the child run that it waits for (execution §11 row 38)."""
     yield TransitionAttempt(task.key, "expire", now, {"reason": reason})
     if task.attempt.child_id:
-        yield SendMessage(task.attempt.child_id, "terminate", {"reason": f"Its parent's task timed out: {reason}"})
+        yield SendMessage(task.attempt.child_id, "terminate", {"reason": f"The parent's task timed out: {reason}"})
 
 
 def timeout_sentence(task: Task, clock: Timer) -> str:
-    """Why the attempt timed out."""
+    """Return why the attempt timed out."""
     policy = task.step.policy
     return SENTENCES[clock.name].format(
         seconds=clock.seconds, task=task.attempt.id, policy=policy.timeout_policy, name=policy.name or task.step.name

@@ -1,4 +1,4 @@
-"""A run whose output is known already is over before its first step."""
+"""Complete a run before its first step if its output is cached."""
 
 from collections.abc import Iterator
 
@@ -10,9 +10,9 @@ from .finish_run import end_run
 
 
 def use_cached_output(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """What another run with the same key has come to is its output; one that is begun anew does its work."""
-    if run.has_begun or run.revision or (known := find_cached_output(run, ctx)) is None:
+    """Yield the effects that complete a new run with a cached output. A restarted run is executed."""
+    if run.has_begun or run.revision or (cached := find_cached_output(run, ctx)) is None:
         return
-    source, output = known
-    reason = f"Its output is the one of run {source}, which had the same cache key."
+    source, output = cached
+    reason = f"Output reused from run {source}, which has the same cache key."
     yield from end_run(run, ctx, now, "complete", reason, output=dict(output), needs_whole=False)

@@ -1,4 +1,4 @@
-"""A step is entered with what its task's schemas allow, or its task fails for good."""
+"""Check the input of a task against its schemas when its step is entered."""
 
 from ..decision_context import DecisionContext
 from ..effects import CreateTask, Effect
@@ -9,7 +9,7 @@ from ..step_types.base import completed_task
 
 
 def validate_inputs(effects: list[Effect], run: Run, ctx: DecisionContext, now: int) -> list[Effect]:
-    """What entering a step leads to; nothing but the task's failure for good, where it does not fit its schemas."""
+    """Return the effects of entering a step, or a failed task if its input or output violates a schema."""
     for effect in effects:
         if isinstance(effect, CreateTask) and (reason := _input_violation(effect.task, ctx)):
             return [_refuse_task(effect.task, run, now, reason)]

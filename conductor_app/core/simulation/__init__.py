@@ -1,4 +1,4 @@
-"""Runs played in memory."""
+"""Execution of runs in memory."""
 
 from .simulate import Simulation
 from .simulated_run import SimulatedRun, SimulationScript, TaskMock

@@ -1,4 +1,4 @@
-"""What somebody wants the tasks of a try to come to, said step by step, and the script that it means."""
+"""Outcomes that a user sets for the tasks of a test run, and the script made from them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -10,21 +10,21 @@ from .simulated_run import SimulationScript, TaskMock
 GIVES, FAILS, FAILS_FOR_GOOD, TIMES_OUT, STAYS = "gives", "fails", "fails_for_good", "times_out", "stays"
 SIMULATED_TYPES = "played"
 KINDS_OF_OUTCOMES = {
-    GIVES: "completes and gives",
-    FAILS: "fails, then completes and gives",
-    FAILS_FOR_GOOD: "fails for good",
+    GIVES: "completes with",
+    FAILS: "fails, then completes with",
+    FAILS_FOR_GOOD: "fails without retry",
     TIMES_OUT: "times out",
     STAYS: "stays open",
-    SIMULATED_TYPES: "is played itself",
+    SIMULATED_TYPES: "is simulated as well",
 }
 INSIDE = ">"
-"""Stands between a sub-workflow's step and a step of that sub-workflow."""
+"""Separator between the reference of a sub-workflow's step and the reference of a step inside it."""
 ENOUGH = 300
-"""Attempts of one step that something is said for: loops take one each turn."""
+"""Number of attempts of one step that get an outcome. A loop uses one per iteration."""
 
 
 class SimulatedOutcome(NamedTuple):
-    """What one step comes to: how, how often it fails before, and what it gives."""
+    """Outcome of one step: how it ends, how often it fails before, and its output."""
 
     how: str = GIVES
     times: int = 1
@@ -32,35 +32,37 @@ class SimulatedOutcome(NamedTuple):
 
 
 def steps_needing_outcome(document: Mapping[str, Any]) -> Iterator[StepSpot]:
-    """The steps that somebody outside ends, so that a try must be told how; a dynamic fork stands for its branches."""
+    """Yield the steps whose outcome the user must set. A dynamic fork stands for its branches."""
     for spot in walk(document.get("tasks")):
         if spot.ref and structure_of_step(spot.step).needs_simulated_result(spot.step):
             yield spot
 
 
 def build_script(outcomes: Mapping[str, SimulatedOutcome]) -> SimulationScript:
-    """What the play does with each attempt of these steps, whichever turn it belongs to; `sub>ref` is a step inside."""
+    """Return the script with these outcomes for every iteration of the steps. `sub>ref` is a step of a sub-workflow."""
     own = {ref: outcome for ref, outcome in outcomes.items() if INSIDE not in ref}
     mocks = {ref: found for ref, outcome in own.items() if (found := tuple(_task_mocks(outcome)))}
     children = {
-        ref: build_script(outcomes_inside(outcomes, ref)) for ref, told in own.items() if told.how == SIMULATED_TYPES
+        ref: build_script(outcomes_inside(outcomes, ref))
+        for ref, outcome in own.items()
+        if outcome.how == SIMULATED_TYPES
     }
-    # What is said of a dynamic fork is said of each task that it makes.
+    # The outcome of a dynamic fork applies to each task that it creates.
     return SimulationScript(mocks, children, branches=mocks)
 
 
 def outcomes_inside(outcomes: Mapping[str, SimulatedOutcome], ref: str) -> dict[str, SimulatedOutcome]:
-    """What is said of the steps of a sub-workflow, by their references there."""
+    """Return the outcomes for the steps of a sub-workflow, by their references in it."""
     begin = f"{ref}{INSIDE}"
     return {name.removeprefix(begin): outcome for name, outcome in outcomes.items() if name.startswith(begin)}
 
 
 def _task_mocks(outcome: SimulatedOutcome) -> Iterator[TaskMock]:
-    given = outcome.output if isinstance(outcome.output, dict) else {}
+    output = outcome.output if isinstance(outcome.output, dict) else {}
     if outcome.how == FAILS:
         yield from [TaskMock("FAILED", {}, work_ms=1000)] * min(max(outcome.times, 0), ENOUGH)
     if outcome.how in (GIVES, FAILS):
-        yield from [TaskMock("COMPLETED", given, work_ms=1000)] * ENOUGH
+        yield from [TaskMock("COMPLETED", output, work_ms=1000)] * ENOUGH
     elif outcome.how == FAILS_FOR_GOOD:
         yield from [TaskMock("FAILED_FOR_GOOD", {}, work_ms=1000)] * ENOUGH
     elif outcome.how == TIMES_OUT:

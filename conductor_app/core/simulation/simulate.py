@@ -1,7 +1,7 @@
-"""A run played in memory: its tasks come to what was written for them, its children are played too. Nothing is saved.
+"""Execution of a run and its children in memory, with mocked tasks. Nothing is saved.
 
-Time is made up. It goes on to the next moment at which something happens, as long as something happens by itself; a
-task for which nothing was written, and that nobody but a worker could end, stops it.
+Time is simulated: it advances to the next event that happens by itself. A task without a mock that only a worker
+could end stops the simulation.
 """
 
 import sys
@@ -27,11 +27,14 @@ from ..timers import next_timer
 from .simulated_run import SimulatedRun, SimulationCue, SimulationScript, TaskMock, next_times, timer_times
 
 MOST_EFFECTS = 20_000
-"""Effects of one play: more would keep a process busy for long."""
+"""Maximum number of effects of one simulation, which bounds its duration."""
 
 
 class Simulation:
-    """A run and the children that it waits for. `answer`: answers what the core asks; `is_over`: no time is left."""
+    """A run and the children that it waits for.
+
+    `answer`: loads requested data. `is_over`: returns True at the deadline.
+    """
 
     def __init__(
         self,
@@ -46,7 +49,11 @@ class Simulation:
         self._effects = 0
 
     def play(self, run: Run, script: SimulationScript) -> SimulatedRun:
-        """Play the run until nothing happens by itself any more; raises Invalid where that takes too long."""
+        """Simulate the run until nothing happens by itself any more.
+
+        Raises:
+            Invalid: when the simulation takes too long.
+        """
         self._start_run(run, script)
         self._deliver_pending()
         while (moment := self._next_moment()) is not None:
@@ -65,7 +72,7 @@ class Simulation:
         return bool(SimulationLoop(self, part, command).run())
 
     def save_decision(self, part: SimulatedRun, decision: Decision) -> None:
-        """Apply the effects to the run, and note what its attempts and messages do next."""
+        """Apply the effects to the run, and schedule the reports of its attempts and its messages."""
         self._effects += len(decision.effects)
         self._refuse_endless()
         before, builder = part.run, SnapshotBuilder(part.run)
@@ -87,13 +94,19 @@ class Simulation:
         return apply_command(run, command, self._answers, self.now, saves_partially)
 
     def load_data(self, requests: Iterable[DataRequest]) -> None:
-        """Load what a decision requests. Raises Invalid if the simulation takes too long."""
+        """Load the data that a decision requests.
+
+        Raises:
+            Invalid: when the simulation takes too long.
+        """
         self._refuse_endless()
         self._answers |= self._answer(requests)
 
     def _refuse_endless(self) -> None:
         if self._effects > MOST_EFFECTS or self._is_over():
-            raise Invalid("The test was stopped: the workflow goes on for too long. Give a loop fewer turns.")
+            raise Invalid(
+                "The test was stopped because it takes too long. Reduce the number of iterations of its loops."
+            )
 
     @staticmethod
     def _record_attempt(part: SimulatedRun, effect: Effect, builder: SnapshotBuilder) -> None:
@@ -109,7 +122,7 @@ class Simulation:
         return children.get(str(task.key)) or children.get(task.key.ref) or SimulationScript()
 
     def _schedule_cues(self, part: SimulatedRun) -> None:
-        """Write down when what is open will be claimed and reported on, where the script says so."""
+        """Schedule the claim and the report of each open attempt with a mock."""
         for task in part.run.open_tasks:
             attempt = task.attempt
             is_ready = attempt.status == LEASED or (attempt.status == PENDING and attempt.queue)
@@ -120,15 +133,15 @@ class Simulation:
                 part.cues[attempt.id] = SimulationCue(claimed_at, claimed_at + mock.work_ms, mock)
 
     def _next_moment(self) -> int | None:
-        """When anything happens next; None where nothing does by itself."""
-        going_on = [part for part in self.parts.values() if part.run.is_open]
-        moments = [moment for part in going_on for moment in next_times(part, self.now)]
+        """Return the time of the next event; None if nothing happens by itself."""
+        open_parts = [part for part in self.parts.values() if part.run.is_open]
+        moments = [moment for part in open_parts for moment in next_times(part, self.now)]
         if not moments:
             return None
-        return min([*moments, *(moment for part in going_on for moment in timer_times(part))])
+        return min([*moments, *(moment for part in open_parts for moment in timer_times(part))])
 
     def _process_due(self, part: SimulatedRun) -> None:
-        """Do what is due in one run: a clock runs out, a worker claims, a worker reports."""
+        """Handle what is due in one run: timers, claims and reports."""
         if (
             part.run.is_open
             and min(timer_times(part), default=NEVER) <= self.now
@@ -166,7 +179,7 @@ class Simulation:
             self._apply_command(part, reports.apply_report(attempt_id, Report(mock.outcome, mock.output)))
 
     def _deliver_pending(self) -> None:
-        """Let children begin, and runs hear what others have said to them."""
+        """Start the pending children and deliver the pending messages."""
         while self._later:
             self._later.popleft()()
 
@@ -188,7 +201,7 @@ class Simulation:
 
 
 class SimulationLoop(DecisionLoop):
-    """The decision loop of one command on a simulated run; the simulation itself limits its length."""
+    """Decision loop of one command on a simulated run. The simulation limits its length."""
 
     max_rounds = sys.maxsize
 

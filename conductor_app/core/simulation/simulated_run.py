@@ -1,4 +1,4 @@
-"""What is written for a run that is played, and how far it has come."""
+"""Simulated runs: their scripts and their progress."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from ..states import PENDING
 
 @dataclass(frozen=True, slots=True)
 class TaskMock:
-    """What one attempt comes to, how long it waits for a worker before, and how long that takes."""
+    """Outcome of one attempt, its time in the queue and its execution time."""
 
     outcome: str = "COMPLETED"
     output: dict[str, Any] = field(default_factory=dict)
@@ -20,9 +20,9 @@ class TaskMock:
 
 @dataclass(frozen=True, slots=True)
 class SimulationScript:
-    """What is written for a run: by reference, what its attempts come to one after another; and for its children.
+    """Mocks of a run: by reference, one for each attempt in order; and the scripts of its children.
 
-    `branches`: by the reference of a dynamic fork, the same of each task that it makes and nothing else is written for.
+    `branches`: by the reference of a dynamic fork, the mocks of each of its tasks that has no mock of its own.
     """
 
     mocks: Mapping[str, Sequence[TaskMock]] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class SimulationScript:
 
 
 class SimulationCue(NamedTuple):
-    """When an open attempt is claimed, when it is reported on, and what it then comes to."""
+    """Times at which an open attempt is claimed and reported on, and its mock."""
 
     claimed_at: int
     reported_at: int
@@ -40,36 +40,36 @@ class SimulationCue(NamedTuple):
 
 @dataclass(slots=True)
 class SimulatedRun:
-    """One run of a play, with all attempts that it has had, and what is still to be heard of those that are open."""
+    """One simulated run, with all of its attempts and the cues of the open ones."""
 
     run: Run
     script: SimulationScript
     attempts: dict[str, tuple[Attempt, Task]] = field(default_factory=dict)
     cues: dict[str, SimulationCue] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
-    passed: set[tuple[str, int]] = field(default_factory=set)  # clocks that ran out without a consequence
+    passed: set[tuple[str, int]] = field(default_factory=set)  # expired timers that had no effect
 
     def cue(self, task: Task) -> TaskMock | None:
-        """What the task's attempt comes to, taken from the script: of its turn, else of its reference or its fork."""
+        """Return the next mock of the task's key, its reference or its dynamic fork; None if there is none left."""
         for name in (str(task.key), task.key.ref):
             if (mock := self._next_mock(name, self.script.mocks.get(name, ()))) is not None:
                 return mock
-        written = (
+        mocks = (
             self.script.branches.get(self._dynamic_fork_of(task), ())
             if self.script.branches and task.branch_head
             else ()
         )
-        return self._next_mock(f"branch {task.key}", written)
+        return self._next_mock(f"branch {task.key}", mocks)
 
-    def _next_mock(self, name: str, written: Sequence[TaskMock]) -> TaskMock | None:
+    def _next_mock(self, name: str, mocks: Sequence[TaskMock]) -> TaskMock | None:
         used = self.used.get(name, 0)
-        if used >= len(written):
+        if used >= len(mocks):
             return None
         self.used[name] = used + 1
-        return written[used]
+        return mocks[used]
 
     def _dynamic_fork_of(self, task: Task) -> str:
-        """The reference of the dynamic fork that has made a task."""
+        """Return the reference of the dynamic fork that created a task."""
         forks = (
             each for each in self.run.tasks.values() if each.branch_head is None and task.key.ref in each.branch_steps
         )
@@ -77,9 +77,9 @@ class SimulatedRun:
 
 
 def next_times(part: SimulatedRun, now: int) -> Iterable[int]:
-    """When something happens by itself: what is written, and what the engine does without anybody."""
+    """Yield the times of events that happen by themselves: cues, and timers of the engine."""
     if part.run.wake_at <= now:
-        # It stopped in the middle of a long decision, or its time is over.
+        # A long decision stopped halfway, or the run's timer has expired.
         yield part.run.wake_at
     for task in part.run.open_tasks:
         attempt = task.attempt
@@ -91,7 +91,7 @@ def next_times(part: SimulatedRun, now: int) -> Iterable[int]:
 
 
 def timer_times(part: SimulatedRun) -> Iterable[int]:
-    """When a clock of the run, or of what is open in it, runs out."""
+    """Yield the times at which timers of the run or of its open attempts expire."""
     if part.run.wake_at != NEVER:
         yield part.run.wake_at
     for task in part.run.open_tasks:

@@ -49,13 +49,13 @@ def forked_references(task: Task) -> tuple[str, ...]:
 
 
 def register(step_type: StepType) -> None:
-    """Make a step type known under its name."""
+    """Register a step type under its name."""
     STEP_TYPES[step_type.type] = step_type
     STEP_STRUCTURES[step_type.type] = step_type
 
 
 def step_type_of(type: str) -> StepType:
-    """Return the step type of this name; workers execute the tasks of a type that is not registered."""
+    """Return the step type of this name. Workers execute the tasks of a type that is not registered."""
     return STEP_TYPES.get(type) or STEP_TYPES[DEFAULT_TYPE]
 
 

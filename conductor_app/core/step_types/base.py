@@ -1,4 +1,4 @@
-"""The shape of a step type: how control enters it, when it is finished, and where control goes from it."""
+"""Base class of step types: how control enters a step, when it is finished, and where control goes next."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -16,79 +16,91 @@ from ..step_structure import StepStructure
 from ..timers import next_timer, set_due_at
 
 TASK_END = {COMPLETED: COMPLETED, FAILED: ACTIVE, FAILED_FOR_GOOD: ACTIVE}
-"""The status of a task whose attempt is created with this status: a failed one is left to the retry rule."""
+"""Status of a task by the status that its first attempt is created with. The retry rule handles a failed one."""
 
 
 class RunEnding(NamedTuple):
-    """How a step ends its run: an event of the run's state machine, and a reason, which may be empty."""
+    """How a step ends its run: an event of the run's state table, and a reason, which may be empty."""
 
     event: str
     reason: str
 
 
 class StepType(StepStructure):
-    """How one type of step behaves. A type knows no other type."""
+    """Behavior of one type of step. A step type does not depend on other types."""
 
     is_queued = False  # its attempts wait in a queue for a worker
-    waits_for_tasks = False  # it is open until other tasks of the run have ended
+    waits_for_tasks = False  # it stays open until other tasks of the run have ended
     is_retried = True  # a failed attempt may be tried again (execution §3)
-    counts_iterations = False  # its `iteration` is the present turn: 0 as long as it has not begun
+    counts_iterations = False  # its `iteration` is the current one, or 0 before the first
     handles_failures = False  # a failure inside it does not end the run
-    stops_all_iterations = False  # a failure in one of its turns ends what goes on in the others
-    has_phases = False  # its turns are different parts: what failed in one is nothing to it in another
+    stops_all_iterations = False  # a failure in one of its iterations cancels the others
+    has_phases = False  # its iterations are different phases; a failure in one does not concern another
     is_reopened = False  # an operator's retry opens the same attempt again instead of a new one (execution §7.3)
-    is_completed_externally = False  # what it comes to is said by a worker, a person, a client or another run
+    is_completed_externally = False  # a worker, a client, a person or another run sets its outcome
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        """Control has come: the effects that create the task."""
+        """Return the effects that create the task when control enters the step.
+
+        Raises:
+            NotImplementedError: in this base class.
+        """
         raise NotImplementedError
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        """The task is active: the effects that finish it, if it can be finished by what is known."""
+        """Return the effects that finish the active task, if the data loaded allows it."""
         return iter(())
 
     def on_deadlock(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        """Nothing that is open leads to what the task waits for: the effects by which it goes on all the same."""
+        """Return the effects by which the task continues although no open task leads to what it waits for."""
         return iter(())
 
     def successors(self, task: Task) -> Iterator[Key]:
-        """The keys that have control because of this task."""
+        """Yield the keys that receive control from this task."""
         if task.lets_control_pass and task.step.follower:
             yield Key(task.step.follower, task.key.iteration_path)
 
     def on_child_failure(self, task: Task, failed: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        """A task inside has failed: where the step goes from here, if it takes failures."""
+        """Return the effects by which a step that handles failures continues after a failure inside it.
+
+        Raises:
+            NotImplementedError: in this base class.
+        """
         raise NotImplementedError
 
     def run_ending(self, task: Task) -> RunEnding | None:
-        """Return how the task ends its run, if it does."""
+        """Return how the task ends its run, or None."""
         return None
 
     def forked_references(self, task: Task) -> tuple[str, ...]:
-        """Return the references of the branches that the task has made."""
+        """Return the references of the branches that the task created."""
         return ()
 
     def enter_case(self, task: Task, head: str) -> StepState:
-        """Return the state in which the task leads to the body with this head. Raises TypeError without choice."""
+        """Return the state in which the task leads to the body with this head.
+
+        Raises:
+            TypeError: when the type has no cases.
+        """
         raise TypeError(f"{self.type} does not choose between bodies.")
 
     def iterations_are_sequential(self, task: Task) -> bool:
-        """Whether each turn comes after the one before; else they go on side by side."""
+        """Return True if each iteration comes after the one before, and False if they run in parallel."""
         return True
 
     def failed_iteration(self, task: Task) -> int | None:
-        """The turn with which it failed, where it went on to others before its end; a further try begins there."""
+        """Return the iteration in which it failed, if it continued to others afterwards; a retry starts there."""
         return None
 
     def upgraded_state(self, task: Task, old: Task | None, run: Run) -> StepState:
-        """Return the state of a task whose run has moved to another version of its definition.
+        """Return the state of a task after the upgrade of its run.
 
-        `task`: with its step in the other version. `old`: the task before the move. `run`: after the move.
+        `task`: with its step in the new version. `old`: the task before the upgrade. `run`: after the upgrade.
         """
         return task.step_state
 
     def reopen(self, task: Task, ctx: DecisionContext, now: int, iteration: int | None = None) -> Iterator[Effect]:
-        """The effects that open the same attempt again, its clocks anew; a step with turns goes on in this one."""
+        """Open the same attempt again with new timers. A loop continues in `iteration`."""
         policy = task.step.policy
         total_ends_at = now + policy.total_seconds * 1000 if policy.total_seconds else NEVER
         facts: dict[str, Any] = {"reason": "", "started_at": now, "lease_ends_at": None, "total_ends_at": total_ends_at}
@@ -99,12 +111,12 @@ class StepType(StepStructure):
 
 
 def engine_held_task(step: Step, key: Key, run: Run, now: int, **facts: Any) -> CreateTask:
-    """The task of a step that waits for something the engine sees: its attempt is leased by the engine, without end."""
+    """Return the effect that creates a task which the engine completes. Its attempt has a lease without end."""
     return CreateTask(new_task(step, key, run, now, status=LEASED, started_at=now, **facts))
 
 
 def completed_task(step: Step, key: Key, run: Run, now: int, status: str = COMPLETED, **facts: Any) -> CreateTask:
-    """The task of a step that is over as soon as control has come."""
+    """Return the effect that creates a task which has ended as soon as control enters its step."""
     return CreateTask(new_task(step, key, run, now, status=status, started_at=now, ended_at=now, **facts))
 
 
@@ -120,25 +132,27 @@ def new_task(
     branch_steps: Mapping[str, Step] | None = None,
     **facts: Any,
 ) -> Task:
-    """A task with its first attempt, or under the identity that it keeps; `facts` are fields of the attempt."""
+    """Return a task with its first attempt, or with the identity that it keeps. `facts`: fields of the attempt."""
     attempt = new_attempt(step, key, run, now, number=0, status=status, **facts)
-    kept = run.identities.get(key)
-    if kept is not None:
-        attempt = fast_replace(attempt, number=kept.number, seq=kept.attempt_seq, previous_id=kept.previous_id)
+    identity = run.identities.get(key)
+    if identity is not None:
+        attempt = fast_replace(
+            attempt, number=identity.number, seq=identity.attempt_seq, previous_id=identity.previous_id
+        )
     return Task(
-        id=kept.task_id if kept else attempt.id,
+        id=identity.task_id if identity else attempt.id,
         key=key,
         step=step,
         status=TASK_END.get(status, ACTIVE),
-        seq=kept.task_seq if kept else 0,
+        seq=identity.task_seq if identity else 0,
         created_at=now,
         attempt=attempt,
         iteration=iteration,
         step_state={
             **(step_state or {}),
             **({"secrets": sorted(step.secrets)} if step.secrets else {}),
-            **({FIRST_NUMBER: kept.number} if kept and kept.number else {}),
-            **({FORMER_WORKERS: {attempt.id: list(kept.workers)}} if kept and kept.workers else {}),
+            **({FIRST_NUMBER: identity.number} if identity and identity.number else {}),
+            **({FORMER_WORKERS: {attempt.id: list(identity.workers)}} if identity and identity.workers else {}),
         },
         branch_steps=branch_steps or {},
         joined_by=step.joined_by[0] if step.joined_by else "",
@@ -158,7 +172,7 @@ def new_attempt(
     jitter_ms: int = 0,
     **facts: Any,
 ) -> Attempt:
-    """An attempt with its clocks set by the step's policy. `first_at`: when the first attempt was scheduled."""
+    """Return an attempt with its timers set by the step's policy. `first_at`: when the first attempt was scheduled."""
     policy, delay_ms = step.policy, delay_seconds * 1000
     attempt = Attempt(
         id=attempt_id(run, key, number, now, run.next_seq),
@@ -182,14 +196,14 @@ def new_attempt(
 
 
 def attempt_id(run: Run, key: Key, number: int, now: int, place: int) -> str:
-    """The id of an attempt. Those of one moment are handed out in the order of their ids, which is that of places."""
-    if (kept := run.identities.get(key)) is not None:
-        return kept.attempt_id
+    """Return the id of an attempt. Attempts of the same time are dispatched in the order of `place`."""
+    if (identity := run.identities.get(key)) is not None:
+        return identity.attempt_id
     return derived_id(now, run.id, run.revision, run.next_seq, key, number, place=place)
 
 
 def complete_task(task: Task, now: int, output: dict[str, Any]) -> Iterator[Effect]:
-    """The task's attempt is completed with this output."""
+    """Yield the effect that completes the task's attempt with this output."""
     yield TransitionAttempt(task.key, "complete", now, {"output": output})
 
 
@@ -203,12 +217,13 @@ def fail_task(
 def resolve_inputs(
     step: Step, ctx: DecisionContext, key: Key, run: Run, now: int, *, holds_steps: bool = False
 ) -> dict[str, Any]:
-    """Return the step's inputs over the policy's template, resolved (execution §9.4); or those that a rerun gave.
+    """Return the resolved inputs of a step, with the policy's template under them (execution §9.4).
 
-    `holds_steps`: the inputs hold documents of steps, so definitions given in place in them are left as they are.
+    Inputs that an operator set for a rerun replace them. `holds_steps`: the inputs contain documents of steps, whose
+    inline definitions are not resolved.
     """
-    if (given := ctx.input_override(key)) is not None:
-        return dict(given)
+    if (override := ctx.input_override(key)) is not None:
+        return dict(override)
     template = dict(step.policy.input_template)
     own = {"CPEWF_TASK_ID": attempt_id(run, key, 0, now, run.next_seq)}
     written = {**template, **step.inputs}

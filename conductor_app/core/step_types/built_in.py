@@ -1,4 +1,4 @@
-"""Share what the step types have in common whose tasks the server's own workers execute."""
+"""Common base of step types whose tasks are executed by built-in workers."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ RESPONSE = dict.fromkeys(("headers", "statusCode", "body", "reasonPhrase"))
 
 
 class BuiltIn(StepType):
-    """A task that waits in a queue for a built-in worker. It never gets a domain (execution §5.3)."""
+    """A task that waits in a queue for a built-in worker. It has no domain (execution §5.3)."""
 
     is_queued = True
     is_completed_externally = True
@@ -24,5 +24,5 @@ class BuiltIn(StepType):
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
-        # The worker sees nothing of the step but its inputs.
+        # The worker receives nothing of the step but its inputs.
         yield queued_task(step, key, ctx, now, self.type, "", inputs | async_marker(step))

@@ -1,4 +1,4 @@
-"""What the steps with cases share: how a value names a case, and where control goes from the step."""
+"""Shared parts of steps with cases: the value that selects a case, and the successor of the step."""
 
 from collections.abc import Iterator
 from typing import Any, cast
@@ -18,7 +18,7 @@ class ChoiceState(TaskState, total=False):
 
 
 def case_text(value: Any) -> str:
-    """The value as the text that names a case: null, true, 1, 1.5."""
+    """Return the value as the text that selects a case: null, true, 1, 1.5."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -49,7 +49,7 @@ def case_of_head(step: Step, head: str) -> str:
 
 
 def upgraded_head(task: Task, old: Task | None) -> StepState:
-    """Return the state in which a step that has chosen leads to what its case begins with now."""
+    """Return the state in which a step that has chosen leads to the current first step of its case."""
     head = task.step_state.get("head")
     if old is None or not head:
         return task.step_state
@@ -59,12 +59,12 @@ def upgraded_head(task: Task, old: Task | None) -> StepState:
 
 
 def case_inputs(case: str, head: str | None) -> dict[str, str]:
-    """The inputs that tell which case was chosen."""
+    """Return the inputs that name the chosen case."""
     return {"case": case} | ({"hasChildren": "true"} if head else {})
 
 
 def case_successor(task: Task) -> Iterator[Key]:
-    """The head of the chosen case, or what follows the step where that case is empty."""
+    """Yield the head of the chosen case, or the next step if the case is empty."""
     target = cast(ChoiceState, task.step_state).get("head") or task.step.follower
     if target and task.lets_control_pass:
         yield Key(target, task.key.iteration_path)

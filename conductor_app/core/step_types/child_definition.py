@@ -1,4 +1,4 @@
-"""Runs that a step starts: which definition, priority and domains they get."""
+"""Definition, priority and domains of the runs that a step starts."""
 
 import json
 from collections.abc import Mapping
@@ -12,16 +12,20 @@ from ..schema_check import schema_violation
 
 
 def definition_of(param: Mapping[str, Any], ctx: DecisionContext) -> Definition:
-    """The definition of the child: written in place, or found by name and version."""
+    """Return the definition of the child: inline, or found by name and version.
+
+    Raises:
+        StepRefused: when the inline definition is invalid, or there is no such definition.
+    """
     written = param.get("workflowDefinition")
     if isinstance(written, dict):
         found = ctx.require(InlineDefinition(json.dumps(written, sort_keys=True)))
         if isinstance(found, str):
-            raise StepRefused(f"The workflow definition given in place is refused: {found}")
+            raise StepRefused(f"The inline workflow definition is invalid: {found}")
         return found
     name, version = param.get("name"), version_of(param.get("version"))
     if not isinstance(name, str) or not name:
-        raise StepRefused(f"subWorkflowParam names no workflow; its name is {name!r}.")
+        raise StepRefused(f"`subWorkflowParam.name` must be the name of a workflow, not {name!r}.")
     found = ctx.definition(name, version)
     if found is None:
         raise StepRefused(f"No such workflow definition: {name}, version {version or 'latest'}.")
@@ -29,22 +33,30 @@ def definition_of(param: Mapping[str, Any], ctx: DecisionContext) -> Definition:
 
 
 def validate_child_input(definition: Definition, given: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
-    """The child's input; raises StepRefused where it does not fit the child's schema."""
+    """Return the input of the child.
+
+    Raises:
+        StepRefused: when it violates the schema of the child.
+    """
     if reason := schema_violation(definition.input_schema, given, "input", ctx):
         raise StepRefused(f"{definition.name} cannot be started: {reason}")
     return given
 
 
 def version_of(value: Any) -> int | None:
-    """A version as a number; None stands for the newest."""
+    """Return a version as a number; None for the newest.
+
+    Raises:
+        StepRefused: when it is not a whole number.
+    """
     try:
         return int(value) if value not in (None, "") else None
     except (TypeError, ValueError):
-        raise StepRefused(f"The version of a workflow must be a whole number; it is {value!r}.") from None
+        raise StepRefused(f"The version of a workflow must be a whole number, not {value!r}.") from None
 
 
 def priority_of(value: Any, parents: int) -> int:
-    """The child's priority, from 0 to 99; the parent's where none is given."""
+    """Return the priority of the child, from 0 to 99; that of the parent if none is given."""
     try:
         return min(max(int(value), 0), 99)
     except (TypeError, ValueError):
@@ -52,6 +64,6 @@ def priority_of(value: Any, parents: int) -> int:
 
 
 def domains_of(param: Mapping[str, Any], ctx: DecisionContext) -> dict[str, str]:
-    """The child's map from task type to domain: its own, else the parent's."""
+    """Return the child's map from task type to domain: its own, or the parent's."""
     own = param.get("taskToDomain")
     return dict(own) if isinstance(own, dict) and own else dict(ctx.run.domains)

@@ -1,4 +1,4 @@
-"""DECISION: control goes to one of several cases; SWITCH in its older form."""
+"""DECISION: passes control to one of several cases. Deprecated form of SWITCH."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ from .evaluation import value_of
 
 
 class DecisionStep(StepType):
-    """Over as soon as the case is known; an empty or a missing case gives way to the default (execution §8.4)."""
+    """Completes as soon as the case is known; an empty or missing case means the default (execution §8.4)."""
 
     type = "DECISION"
     flow = Flow.CHOICE
@@ -57,11 +57,15 @@ class DecisionStep(StepType):
 
 
 def case_of(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> str:
-    """The case that a script names, or else the input that `caseValueParam` names."""
+    """Return the case that the script names, or the input that `caseValueParam` names.
+
+    Raises:
+        StepRefused: when the script fails.
+    """
     expression = step.document.get("caseExpression")
     if not expression:
         return case_text(inputs.get(str(step.document.get("caseValueParam"))))
-    answer = value_of(expression, "javascript", inputs, ctx)
-    if answer.error:
-        raise StepRefused(f"The caseExpression of {step.ref} failed: {answer.error}")
-    return case_text(answer.value)
+    result = value_of(expression, "javascript", inputs, ctx)
+    if result.error:
+        raise StepRefused(f"The caseExpression of {step.ref} failed: {result.error}")
+    return case_text(result.value)

@@ -1,4 +1,4 @@
-"""DO_WHILE: its body again and again, as long as a condition holds or a list has items."""
+"""DO_WHILE: repeats its body while a condition holds or a list has items."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ ITERATION_LIMIT = re.compile(r"iteration['\"]?\]?\s*<(=?)\s*(\d{1,9})\b")
 
 
 class DoWhile(StepType):
-    """Active while it turns; leads to the head of its body in the present turn (execution §8.9)."""
+    """Active while it iterates; leads to the head of its body in the current iteration (execution §8.9)."""
 
     type = "DO_WHILE"
     flow = Flow.LOOP
@@ -39,7 +39,7 @@ class DoWhile(StepType):
             yield body_at(step, "loopOver")
 
     def check(self, step: Document, template: Document) -> Iterator[str]:
-        # An empty condition passes: then the list of items alone decides.
+        # An empty condition is valid: the list of items alone decides.
         if step.get("loopCondition") is None:
             yield "loopCondition"
         yield from super().check(step, template)
@@ -55,7 +55,7 @@ class DoWhile(StepType):
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if not step.heads:
-            raise StepRefused(f"The loop {step.ref} has nothing to repeat: its 'loopOver' is empty.")
+            raise StepRefused(f"The loop {step.ref} has an empty body: add steps to 'loopOver'.")
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         items = items_of(step, inputs, ctx)
         if items == []:
@@ -69,10 +69,10 @@ class DoWhile(StepType):
         outcomes = outcomes_of_iteration(task, ctx)
         if outcomes is None or not outcomes:
             return
-        bad = first_failure(outcomes)
+        failure = first_failure(outcomes)
         output = add_iteration_output(ctx.attempt_payload(task, "output"), task.iteration, outcomes)
-        if bad:
-            yield from fail_task(task, now, bad.reason or f"{bad.key} did not succeed.", output)
+        if failure:
+            yield from fail_task(task, now, failure.reason or f"{failure.key} did not succeed.", output)
             return
         yield from self._iterate_or_end(task, ctx, now, outcomes, output)
 
@@ -81,12 +81,12 @@ class DoWhile(StepType):
     ) -> Iterator[Effect]:
         inputs = resolve_inputs(task.step, ctx, task.key, ctx.run, now)
         items = items_of(task.step, inputs, ctx)
-        goes_on, error = should_continue(task, ctx, inputs, items, outcomes, output)
+        continues, error = should_continue(task, ctx, inputs, items, outcomes, output)
         if error:
             yield from fail_task(task, now, error, output, event="fail_for_good")
             return
         yield from prune_old_iterations(task, inputs, output)
-        if goes_on:
+        if continues:
             iteration = task.iteration + 1
             yield UpdateTask(
                 task.key,
@@ -113,45 +113,45 @@ class DoWhile(StepType):
 
 
 def iteration_output(output: dict[str, Any], iteration: int, items: list[Any] | None) -> dict[str, Any]:
-    """The loop's output as the tasks of this turn see it."""
-    now = {**output, "iteration": iteration}
+    """Return the loop's output as the tasks of this iteration see it."""
+    current = {**output, "iteration": iteration}
     if items is not None and iteration <= len(items):
-        now |= {"loopIndex": iteration - 1, "loopItem": items[iteration - 1]}
-    return now
+        current |= {"loopIndex": iteration - 1, "loopItem": items[iteration - 1]}
+    return current
 
 
 def drop_iterations_from(output: dict[str, Any], first: int) -> dict[str, Any]:
-    """The loop's output without those of its turns from this one on."""
+    """Return the loop's output without the outputs of the iterations from `first` on."""
     return {name: value for name, value in output.items() if not (name.isdecimal() and int(name) >= first)}
 
 
 def add_iteration_output(output: dict[str, Any], iteration: int, outcomes: list[TaskOutcome]) -> dict[str, Any]:
-    """The loop's output with the outputs of this turn under its number."""
+    """Return the loop's output with the outputs of this iteration under its number."""
     return {**output, str(iteration): outputs_by_ref(outcomes), "iteration": iteration}
 
 
 def should_continue(
     task: Task, ctx: DecisionContext, inputs: dict, items: list | None, outcomes: list[TaskOutcome], output: dict
 ) -> tuple[bool, str]:
-    """Whether another turn follows, or why that cannot be said."""
+    """Return True if another iteration follows, and an error message if the condition fails."""
     if items is not None and task.iteration >= len(items):
         return False, ""
     condition = task.step.document.get("loopCondition")
     if not isinstance(condition, str) or not condition.strip():
         return items is not None, ""
-    seen = {**inputs, **outputs_by_ref(outcomes), task.step.ref: output}
+    script_inputs = {**inputs, **outputs_by_ref(outcomes), task.step.ref: output}
     if items is not None:
-        seen |= {"loopIndex": task.iteration - 1, "loopItem": items[task.iteration - 1]}
-    # The original ignores the evaluatorType of loops, so only Python, which it cannot mean there, is heeded.
+        script_inputs |= {"loopIndex": task.iteration - 1, "loopItem": items[task.iteration - 1]}
+    # Conductor ignores the evaluatorType of loops. Only Python, which cannot be meant there, is supported.
     language = "python" if task.step.document.get("evaluatorType") == "python" else "javascript"
-    answer = ctx.script(language, condition, seen)
-    if answer.error:
-        return False, f"The loop condition of {task.step.ref} failed: {answer.error}"
-    return answer.value is True or (isinstance(answer.value, int | float) and answer.value > 0), ""
+    result = ctx.script(language, condition, script_inputs)
+    if result.error:
+        return False, f"The loop condition of {task.step.ref} failed: {result.error}"
+    return result.value is True or (isinstance(result.value, int | float) and result.value > 0), ""
 
 
 def prune_old_iterations(task: Task, inputs: dict[str, Any], output: dict[str, Any]) -> Iterator[Effect]:
-    """With keepLastN, the outputs and tasks of older turns are dropped."""
+    """Yield the effect that deletes the outputs and tasks of older iterations, with `keepLastN`."""
     keep = kept_iterations(task.step, inputs)
     oldest = task.iteration - keep
     if keep and oldest > 0:

@@ -1,4 +1,4 @@
-"""DYNAMIC: the task to be done is named by an input."""
+"""DYNAMIC: an input names the task to execute."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ LONGEST_NAME = 255
 
 
 class Dynamic(StepType):
-    """A worker's task whose name is the value of the input that `dynamicTaskNameParam` names (execution §8.2)."""
+    """A task whose name is the value of the input that `dynamicTaskNameParam` names (execution §8.2)."""
 
     type = "DYNAMIC"
     required_fields = ("dynamicTaskNameParam",)
@@ -30,15 +30,13 @@ class Dynamic(StepType):
         parameter = step.document.get("dynamicTaskNameParam") or ""
         name = inputs.get(parameter)
         if not isinstance(name, str) or not name.strip():
-            raise StepRefused(
-                f"The input '{parameter}' of {step.ref} must hold the name of the task to run; it is {name!r}."
-            )
+            raise StepRefused(f"The input '{parameter}' of {step.ref} must be the name of a task, not {name!r}.")
         if len(name) > LONGEST_NAME or "\0" in name:
-            raise StepRefused(f"The task to run is named by at most {LONGEST_NAME} characters; NUL is none of them.")
+            raise StepRefused(f"The name of the task must have at most {LONGEST_NAME} characters, none of them NUL.")
         if not structure_of(name).is_built_in:
             yield queued_task(step, key, ctx, now, name, ctx.domain(name), inputs)
             return
-        # The server's own workers do it, as they would if the type stood in the definition.
+        # Built-in workers execute it, as they would if the definition named the type.
         lease = min(step.policy.lease_seconds or BUILT_IN_LEASE_SECONDS, BUILT_IN_LEASE_SECONDS)
         built_in = fast_replace(step, policy=dataclasses.replace(step.policy, lease_seconds=lease))
         yield queued_task(built_in, key, ctx, now, name, "", inputs | async_marker(step))

@@ -1,4 +1,4 @@
-"""What a dynamic fork makes its branches from: the four forms of its input (execution §8.6)."""
+"""Branches of a dynamic fork, from the four forms of its input (execution §8.6)."""
 
 import json
 from collections.abc import Callable
@@ -21,10 +21,12 @@ def branch_documents(
 ) -> list[dict[str, Any]]:
     """Return one step document for each branch.
 
-    `has_forked`: whether the run has forked dynamically before. `definition`: the run's; reasons show no value that it
-    masks.
+    `has_forked`: returns True if the run has created dynamic branches before. `definition`: the run's; values that it
+    masks do not appear in reasons.
 
-    Raises: RunCannotContinue if the input holds no list of tasks, StepRefused if a task of the list cannot be forked.
+    Raises:
+        RunCannotContinue: when the input contains no list of tasks.
+        StepRefused: when a task of the list is invalid.
     """
     if isinstance(inputs.get("forkTaskInputs"), list):
         documents = _from_element_list(step, inputs, has_forked)
@@ -36,7 +38,7 @@ def branch_documents(
 
 
 def _from_element_list(step: Step, inputs: dict[str, Any], has_forked: Callable[[], bool]) -> list[dict[str, Any]]:
-    """One task for each element of `forkTaskInputs`."""
+    """Return one task for each element of `forkTaskInputs`."""
     workflow = inputs.get("forkTaskWorkflow")
     kind = SubWorkflow.type if workflow else str(inputs.get("forkTaskType") or DEFAULT_TYPE)
     name = str(inputs.get("forkTaskName") or workflow or (kind if structure_of(kind).is_forked_by_type else step.ref))
@@ -48,16 +50,16 @@ def _from_element_list(step: Step, inputs: dict[str, Any], has_forked: Callable[
 
 
 def _element_document(step: Step, inputs: dict[str, Any], element: Any, index: int, kind: str, name: str, ref: str):
-    given = element if isinstance(element, dict) else {"input": element}
+    members = element if isinstance(element, dict) else {"input": element}
     document = {
         "name": name,
         "taskReferenceName": ref,
         "type": kind,
         "optional": step.optional,
-        "inputParameters": {**given, "__index": index},
+        "inputParameters": {**members, "__index": index},
     }
     if kind == SubWorkflow.type:
-        document["subWorkflowParam"] = _sub_workflow_param(inputs, given)
+        document["subWorkflowParam"] = _sub_workflow_param(inputs, members)
     return document
 
 
@@ -66,13 +68,13 @@ def _sub_workflow_param(inputs: dict[str, Any], given: dict[str, Any]) -> dict[s
     try:
         number = None if version in (None, "") else int(version)
     except (TypeError, ValueError):
-        raise StepRefused(f"forkTaskWorkflowVersion must be a whole number; it is {version!r}.") from None
+        raise StepRefused(f"forkTaskWorkflowVersion must be a whole number, not {version!r}.") from None
     param = {"name": inputs.get("forkTaskWorkflow"), "version": number}
     return param | ({"taskToDomain": given["taskToDomain"]} if isinstance(given.get("taskToDomain"), dict) else {})
 
 
 def _from_task_list(step: Step, inputs: dict[str, Any], definition: Definition) -> list[dict[str, Any]]:
-    """A list of step documents, and a map from reference to input."""
+    """Return the step documents of a list, with their inputs from a map by reference."""
     name, inputs_name = step.document["dynamicForkTasksParam"], step.document.get("dynamicForkTasksInputParamName")
     tasks, given = inputs.get(name), inputs.get(inputs_name or "") or {}
     if not isinstance(tasks, list) or not all(map(_is_named, tasks)):
@@ -96,15 +98,15 @@ def _is_named(task: Any) -> bool:
 
 
 def _invalid_task_list(name: str, tasks: Any, definition: Definition) -> str:
-    """Return the original's words for an input that is no list of tasks."""
+    """Return Conductor's message for an input that is not a list of tasks."""
     excerpt = _excerpt(name, tasks, definition)
     return f"Input '{name}' is invalid. Cannot deserialize a list of Workflow Tasks from '{excerpt}'"
 
 
 def _excerpt(name: str, value: Any, definition: Definition) -> str:
-    """Return what an input holds, as JSON, without what the definition masks, cut to what a reason can hold."""
-    shown = redact_for_listeners({name: value}, definition)[name]
-    text = shown if isinstance(shown, str) else json.dumps(shown, default=str)
+    """Return an input as JSON, truncated, without values that the definition masks."""
+    redacted = redact_for_listeners({name: value}, definition)[name]
+    text = redacted if isinstance(redacted, str) else json.dumps(redacted, default=str)
     return text if len(text) <= LONGEST_EXCERPT else f"{text[:LONGEST_EXCERPT]}…"
 
 
@@ -115,7 +117,10 @@ def _add_input(task: dict[str, Any], given: Any) -> dict[str, Any]:
 
 
 def _from_legacy_parameter(step: Step, inputs: dict[str, Any], definition: Definition) -> list[dict[str, Any]]:
-    """The deprecated `dynamicForkJoinTasksParam`: `{dynamicTasks: [{taskName, referenceName, type, input}]}`."""
+    """Return the tasks of the deprecated `dynamicForkJoinTasksParam`.
+
+    Its form is `{dynamicTasks: [{taskName, referenceName, type, input}]}`.
+    """
     name = str(step.document.get("dynamicForkJoinTasksParam") or "forkTaskInputs")
     given = inputs.get(name)
     tasks = given.get("dynamicTasks") if isinstance(given, dict) else None
@@ -136,31 +141,37 @@ def _from_legacy_parameter(step: Step, inputs: dict[str, Any], definition: Defin
 
 
 def _coerce_task(task: Any, step: Step) -> dict[str, Any]:
-    """A task as it was given, every field as its type."""
+    """Return a task with every field as its type."""
     document, complaints = coerce_step(task)
     if complaints or not isinstance(document, dict):
-        said = f"{complaints[0].path}: {complaints[0].message}" if complaints else "it is no task"
-        raise StepRefused(f"A task that {step.ref} forks is refused: {said}.")
+        problem = f"{complaints[0].path}: {complaints[0].message}" if complaints else "it is not a task"
+        raise StepRefused(f"Invalid task in the dynamic fork {step.ref}: {problem}.")
     return document
 
 
 def _check_branch_document(document: dict[str, Any], step: Step) -> dict[str, Any]:
-    """The document of a branch, once it is known to be one."""
+    """Check the document of a branch and return it with all required fields."""
     document = _coerce_task(document, step)
     if not document.get("taskReferenceName"):
-        raise StepRefused(f"A task that {step.ref} forks has no taskReferenceName.")
+        raise StepRefused(f"A task in the dynamic fork {step.ref} has no taskReferenceName.")
     if not document.get("name"):
         document = {**document, "name": document["taskReferenceName"]}
     for field in ("taskReferenceName", "name", "type"):
         if len(document.get(field) or "") > LONGEST_NAME:
-            raise StepRefused(f"The {field} of a task that {step.ref} forks is longer than {LONGEST_NAME} characters.")
+            raise StepRefused(
+                f"The {field} of a task in the dynamic fork {step.ref} must have at most {LONGEST_NAME} characters."
+            )
     return document
 
 
 def require_join(fork: Step, run: Run) -> None:
-    """Raise RunCannotContinue unless a JOIN follows the fork; the wording is the original's."""
+    """Require that a JOIN follows the fork. The wording of the error is Conductor's.
+
+    Raises:
+        RunCannotContinue: when no JOIN follows.
+    """
     follower = run.definition.steps.get(fork.follower or "")
-    # What follows a fork inside a dynamic branch is not part of the definition, and is laid out with its join.
+    # A fork inside a dynamic branch is not part of the definition. The layout of the branch adds its join.
     if (follower is not None and structure_of(follower.type).ends_forks) or fork.ref not in run.definition.steps:
         return
     raise RunCannotContinue(structure_of(fork.type).missing_join)

@@ -1,4 +1,4 @@
-"""The value of an expression in one of the expression languages."""
+"""Values of expressions in the expression languages."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ from ..expressions import ScriptLanguage, evaluator
 
 
 def value_of(expression: Any, language: str, inputs: dict[str, Any], ctx: DecisionContext) -> ScriptResult:
-    """What the expression comes to in its language, with the inputs as `$`, in Python as variables."""
+    """Return the value of the expression, which reads the inputs as `$`, or, in Python, as variables."""
     if not isinstance(expression, str) or not expression.strip():
-        return ScriptResult(error="The expression is empty: write one in the step's 'expression'.")
+        return ScriptResult(error="The expression is empty. Set the 'expression' of the step.")
     found = evaluator(language)
     if found is None:
         return ScriptResult(
-            error=f"Unknown evaluatorType '{language}': use javascript, graaljs, python or value-param."
+            error=f"Unknown evaluatorType '{language}'. Use javascript, graaljs, python or value-param."
         )
     if isinstance(found, ScriptLanguage):
         return ctx.script(found.language, expression, inputs)

@@ -1,4 +1,4 @@
-"""EVENT: something is told to a sink."""
+"""EVENT: publishes an event to a sink."""
 
 from collections.abc import Iterator
 
@@ -11,10 +11,10 @@ from .queued import queued_task
 
 
 class EventStep(StepType):
-    """Over as soon as it is told, or when somebody completes it (asyncComplete) (execution §8.15).
+    """Completes when the event is published, or when a client completes it (asyncComplete) (execution §8.15).
 
-    An event of this server is told in the decision itself, as a message in its transaction: once, and never lost.
-    Other sinks are a built-in worker's business, and so is the first step of a run that its limit holds.
+    An event of this server is published in the decision itself, as a message in its transaction: once, and never lost.
+    A built-in worker publishes to other sinks, and executes the step if the run is held by its concurrency limit.
     """
 
     type = "EVENT"

@@ -1,4 +1,4 @@
-"""EXCLUSIVE_JOIN: goes on with the one branch that was taken."""
+"""EXCLUSIVE_JOIN: continues with the one branch that was taken."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -14,7 +14,7 @@ from .base import StepType, complete_task, engine_held_task, fail_task, resolve_
 
 
 class ExclusiveJoin(StepType):
-    """Ends with the first joined task that has ended, else with the first of its default tasks (execution §8.8)."""
+    """Ends with the first joined task that has ended, or with the first of its default tasks (execution §8.8)."""
 
     type = "EXCLUSIVE_JOIN"
     flow = Flow.JOIN
@@ -38,14 +38,14 @@ class ExclusiveJoin(StepType):
             yield from fail_task(task, now, chosen.attempt.reason, output)
 
     def on_deadlock(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        # The end of the one branch that was taken was skipped: what was given for it is what the branch came to.
+        # The last task of the branch that was taken was skipped. Its given output is the output of the branch.
         found = (find_run_task(ctx, Key(ref, task.key.iteration_path)) for ref in task.step.joins)
         if skipped := next((each for each in found if each is not None and each.status == SKIPPED), None):
             yield from complete_task(task, now, ctx.attempt_payload(skipped, "output"))
 
 
 def find_deciding_task(task: Task, ctx: DecisionContext) -> Task | None:
-    """The ended task that decides, if there is one yet."""
+    """Return the ended task that decides, or None."""
     defaults = task.step.document.get("defaultExclusiveJoinTask") or []
     if not ctx.run.has_changes_for(task, (Key(ref, task.key.iteration_path) for ref in (*task.step.joins, *defaults))):
         return None
@@ -58,7 +58,7 @@ def find_deciding_task(task: Task, ctx: DecisionContext) -> Task | None:
 
 
 def find_run_task(ctx: DecisionContext, key: Key) -> Task | None:
-    """The task with this key, asked for if it is not in the snapshot."""
+    """Return the task with this key, loading it if the snapshot does not hold it, or None."""
     if key in ctx.run.tasks or ctx.run.is_whole:
         return ctx.run.tasks.get(key)
     return ctx.require(TaskAt(key))

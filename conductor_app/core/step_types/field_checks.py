@@ -11,7 +11,7 @@ def is_expression(value: Any) -> bool:
 
 
 def is_whole_number(value: Any, least: int) -> bool:
-    """Return True if the value is a whole number of at least `least`, is left out, or is an expression."""
+    """Return True if the value is a whole number of at least `least`, is missing, or is an expression."""
     if value in (None, "") or is_expression(value):
         return True
     text = str(value)
@@ -19,7 +19,7 @@ def is_whole_number(value: Any, least: int) -> bool:
 
 
 def unknown_word_message(given: str, known: Iterable[str]) -> str:
-    """Say that a word is not known, and suggest a similar one."""
+    """Return the message for an unknown word, with a similar known one."""
     similar = get_close_matches(given, sorted(known), 1)
-    meant = f"; did you mean {similar[0]}?" if similar else f": use one of {', '.join(sorted(known)[:20])}."
-    return f"{given[:100]!r} is not known{meant}"
+    hint = f"Did you mean {similar[0]}?" if similar else f"Use one of {', '.join(sorted(known)[:20])}."
+    return f"{given[:100]!r} is not known. {hint}"

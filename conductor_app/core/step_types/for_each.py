@@ -1,4 +1,4 @@
-"""FOR_EACH: its body once for each item of a list, one after another or side by side. A step type of our own.
+"""FOR_EACH: executes its body once for each item of a list, in sequence or in parallel. Not a type of Conductor.
 
     {"type": "FOR_EACH", "name": "each", "taskReferenceName": "each",
      "items": "${workflow.input.orders}",
@@ -6,15 +6,15 @@
      "loopOver": [{"name": "ship", "taskReferenceName": "ship", "type": "SIMPLE",
                    "inputParameters": {"order": "${each.output.item}", "number": "${each.output.index}"}}]}
 
-Inside, `${each.output.item}` and `${each.output.index}` (from 0) are those of the present item, and `${ship.output.x}`
-is what `ship` gave for the same item. Each item has a task of its own, `each_item__3`, around what is done for it:
-`ship__3__1`. At most `parallel` items (1) are under way at once.
+Inside the body, `${each.output.item}` and `${each.output.index}` (from 0) refer to the current item, and
+`${ship.output.x}` to the output of `ship` for the same item. Each item has a task of its own, `each_item__3`, which
+encloses the tasks of the item: `ship__3__1`. At most `parallel` items (default 1) are open at once.
 
-Where a task of an item fails, its retries over and neither optional nor permissive, the rest of that item is canceled.
-With `onItemFailure` FAIL, which is the default, so are the other items, and the step fails; with CONTINUE it goes on.
-Its output is `count`, `results` in the order of the items (the outputs of each by reference, null for one that failed)
-and `errors` (`index`, `reason`). With `keepLastN` the tasks of the items that ended last are kept, and only
-their results; the others are null.
+If a task of an item fails finally and is neither optional nor permissive, the other tasks of the item are canceled.
+With `onItemFailure` FAIL, the default, the other items are canceled as well and the step fails; with CONTINUE it
+continues. The output is `count`, `results` in the order of the items (the outputs of each by reference, null for a
+failed one) and `errors` (`index`, `reason`). With `keepLastN`, only the tasks and results of the items that ended
+last are kept; the other results are null.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,12 +39,12 @@ CONTINUE, FAIL = "CONTINUE", "FAIL"
 
 
 class ForEachState(TaskState, total=False):
-    """The progress of the items.
+    """Progress of the items.
 
-    `count`: of all items. `most`: how many may be open at once. `keep`: how many ended ones keep tasks, 0 for all.
-    `ended`: how many have ended. `since`, `to`: the first and the last item that began with the latest change.
-    `goes_on`: whether the failure of an item leaves the others alone. `kept`: ended items whose tasks are there.
-    `forgotten`: how many ended items have lost theirs.
+    `count`: number of items. `most`: maximum number of open items. `keep`: number of ended items that keep their tasks,
+    0 for all. `ended`: number of ended items. `since`, `to`: first and last item that the latest change started.
+    `goes_on`: continue after the failure of an item. `kept`: ended items that have tasks. `forgotten`: number of ended
+    items without tasks.
     """
 
     count: int
@@ -59,7 +59,7 @@ class ForEachState(TaskState, total=False):
 
 
 class ForEach(StepType):
-    """Active while items are left; leads to the tasks of the items that begin. `iteration`: how many have begun."""
+    """Active while items are left; leads to the tasks of the items that start. `iteration`: number of started items."""
 
     type = "FOR_EACH"
     flow = Flow.LOOP
@@ -83,21 +83,21 @@ class ForEach(StepType):
             yield f"items field is required for taskType: {self.type} taskName: {name}"
         for field, least in (("parallel", 1), ("keepLastN", 0)):
             if not is_whole_number(given.get(field), least):
-                yield f"{field} of taskName: {name} must be a whole number from {least} on, or an expression"
+                yield f"{field} of taskName: {name} must be a whole number of at least {least}, or an expression"
         policy = given.get("onItemFailure")
         if policy not in (None, "", FAIL, CONTINUE) and not is_expression(policy):
             yield f"onItemFailure of taskName: {name}: {unknown_word_message(str(policy), (FAIL, CONTINUE))}"
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if not step.heads:
-            raise StepRefused(f"There is nothing to do for each in {step.ref}: its 'loopOver' is empty.")
+            raise StepRefused(f"{step.ref} has an empty body: add steps to 'loopOver'.")
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         items = items_of(step, inputs, ctx)
         if items is None:
-            raise StepRefused(f"{step.ref} has no list to go through: it needs 'items'.")
-        shown = {**{name: value for name, value in inputs.items() if name != "_items"}, "items": items}
+            raise StepRefused(f"{step.ref} has no list of items: set 'items'.")
+        task_input = {**{name: value for name, value in inputs.items() if name != "_items"}, "items": items}
         if not items:
-            yield completed_task(step, key, ctx.run, now, input=shown, output=combine_results(0, []))
+            yield completed_task(step, key, ctx.run, now, input=task_input, output=combine_results(0, []))
             return
         most = max_parallel_items(step, inputs)
         step_state: ForEachState = {
@@ -111,7 +111,7 @@ class ForEach(StepType):
         }
         output = {"count": len(items)}
         yield engine_held_task(
-            step, key, ctx.run, now, iteration=step_state["to"], step_state=step_state, input=shown, output=output
+            step, key, ctx.run, now, iteration=step_state["to"], step_state=step_state, input=task_input, output=output
         )
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -121,24 +121,24 @@ class ForEach(StepType):
         )
         step_state = copy_state(task)
         if ctx.run.is_whole:
-            # Commands that open an ended run again may have taken items back: all are counted anew.
+            # Commands that open an ended run again may have deleted items, so all are counted again.
             count_ended(step_state, over)
         if not fresh and step_state == task.step_state:
             return
         for item in fresh:
             yield UpdateTask(item.key, {"step_state": {**item.step_state, COUNTED: True}})
-        gone = record_ended_items(step_state, [item.key.iteration_path[-1] for item in fresh])
+        pruned = record_ended_items(step_state, [item.key.iteration_path[-1] for item in fresh])
         if step_state["ended"] < step_state["count"]:
             yield UpdateTask(task.key, {"iteration": step_state["to"], "step_state": step_state}, {"updated_at": now})
         else:
-            output = combine_results(step_state["count"], outcomes_of_items(task, ctx, set(gone)))
+            output = combine_results(step_state["count"], outcomes_of_items(task, ctx, set(pruned)))
             yield UpdateTask(task.key, {"step_state": step_state})
             yield from complete_task(task, now, output)
-        for iteration in gone:
+        for iteration in pruned:
             yield PruneIteration(task.key, iteration)
 
     def on_child_failure(self, task: Task, failed: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        """An item has failed, and nothing else is open any more."""
+        """Fail the step after the failure of an item, when nothing else inside is open."""
         output = combine_results(task.step_state["count"], outcomes_of_items(task, ctx, set()))
         facts = {"reason": failed.attempt.reason, "output": output}
         yield TransitionAttempt(task.key, ENDS_AS.get(failed.attempt.status, "fail"), now, facts)
@@ -166,32 +166,40 @@ class ForEach(StepType):
 
 
 def max_parallel_items(step: Step, inputs: dict[str, Any]) -> int:
-    """How many items may be under way at once."""
+    """Return the maximum number of open items.
+
+    Raises:
+        StepRefused: when `parallel` is not a whole number of at least 1.
+    """
     value = inputs.get("parallel")
     try:
         most = 1 if value in (None, "") else int(value)
     except (TypeError, ValueError):
         most = 0
     if most < 1:
-        raise StepRefused(f"parallel of {step.ref} must be a whole number from 1 on; it is {value!r}.")
+        raise StepRefused(f"parallel of {step.ref} must be a whole number of at least 1, not {value!r}.")
     return most
 
 
 def continues_on_item_failure(step: Step, inputs: dict[str, Any]) -> bool:
-    """Whether the failure of an item leaves the others alone."""
+    """Return True if the step continues after the failure of an item.
+
+    Raises:
+        StepRefused: when `onItemFailure` is neither FAIL nor CONTINUE.
+    """
     value = inputs.get("onItemFailure") or FAIL
     if value not in (CONTINUE, FAIL):
-        raise StepRefused(f"onItemFailure of {step.ref} must be {FAIL} or {CONTINUE}; it is {value!r}.")
+        raise StepRefused(f"onItemFailure of {step.ref} must be {FAIL} or {CONTINUE}, not {value!r}.")
     return value == CONTINUE
 
 
 def copy_state(task: Task) -> ForEachState:
-    """Return the state of a FOR_EACH, to be changed."""
+    """Return a copy of the state of a FOR_EACH."""
     return cast(ForEachState, dict(task.step_state))
 
 
 def count_ended(step_state: ForEachState, over: Sequence[Task]) -> None:
-    """Count the ended items by the tasks that are there."""
+    """Count the ended items by the existing tasks."""
     iterations = {item.key.iteration_path[-1] for item in over if COUNTED in item.step_state}
     step_state["ended"] = step_state.get("forgotten", 0) + len(iterations)
     if "kept" in step_state:
@@ -199,30 +207,30 @@ def count_ended(step_state: ForEachState, over: Sequence[Task]) -> None:
 
 
 def record_ended_items(step_state: ForEachState, iterations: list[int]) -> list[int]:
-    """Note in the memo that these items have ended, and which begin; returns those whose tasks are kept no longer."""
-    gone: list[int] = []
+    """Record the end of items in the state, and start further ones. Return the items whose tasks are deleted."""
+    pruned: list[int] = []
     step_state["ended"] += len(iterations)
     if step_state["keep"]:
         kept = [*step_state.get("kept", ()), *iterations]
-        gone = kept[: -step_state["keep"]]
+        pruned = kept[: -step_state["keep"]]
         step_state["kept"] = kept[-step_state["keep"] :]
-        step_state["forgotten"] = step_state.get("forgotten", 0) + len(gone)
-    begun = max(step_state["to"], min(step_state["count"], step_state["ended"] + step_state["most"]))
-    step_state["since"], step_state["to"] = step_state["to"] + 1, begun
-    return gone
+        step_state["forgotten"] = step_state.get("forgotten", 0) + len(pruned)
+    started = max(step_state["to"], min(step_state["count"], step_state["ended"] + step_state["most"]))
+    step_state["since"], step_state["to"] = step_state["to"] + 1, started
+    return pruned
 
 
-def outcomes_of_items(task: Task, ctx: DecisionContext, gone: set[int]) -> list[TaskOutcome]:
-    """What the items came to whose tasks are kept, in their order."""
+def outcomes_of_items(task: Task, ctx: DecisionContext, pruned: set[int]) -> list[TaskOutcome]:
+    """Return the outcomes of the items whose tasks are kept, in their order."""
     known = {item.key: item for item in ctx.inside(task.key)}
     here = gather_values(partial(outcome_of, item, ctx) for item in known.values())
     others = [] if ctx.run.is_whole else ctx.require(StepOutcomes(task.key, task.step.heads[0], frozenset(known)))
-    found = (outcome for outcome in (*here, *others) if outcome.key.iteration_path[-1] not in gone)
+    found = (outcome for outcome in (*here, *others) if outcome.key.iteration_path[-1] not in pruned)
     return sorted(found, key=lambda outcome: outcome.key.iteration_path)
 
 
 def combine_results(count: int, outcomes: Sequence[TaskOutcome]) -> dict[str, Any]:
-    """The output: what each item came to at its place."""
+    """Return the output, with the outcome of each item at its position."""
     results: list[Any] = [None] * count
     for outcome in outcomes:
         if outcome.status == "COMPLETED":

@@ -1,4 +1,4 @@
-"""FOR_EACH_ITEM: what a FOR_EACH does for one item of its list. Made by the engine; nobody writes it down."""
+"""FOR_EACH_ITEM: executes the body of a FOR_EACH for one item. The engine creates it; documents never contain it."""
 
 from collections.abc import Iterator
 from typing import Any, cast
@@ -14,14 +14,20 @@ from .iterations import COUNTED, ENDS_AS, first_failure, outcomes_of_iteration, 
 
 
 class ForEachItemState(TaskState, total=False):
-    """`goes_on`: whether other items continue after a failure. `is_counted`: the FOR_EACH knows that it has ended."""
+    """State of an item.
+
+    `goes_on`: continue with other items after a failure. `is_counted`: the FOR_EACH has recorded its end.
+    """
 
     goes_on: bool
     is_counted: bool
 
 
 class ForEachItem(StepType):
-    """Active while the body goes on for its item; its one turn keeps that body apart from those of other items."""
+    """Active while the body is executed for its item.
+
+    Its single iteration separates the body from those of other items.
+    """
 
     type = "FOR_EACH_ITEM"
     waits_for_tasks = True
@@ -31,11 +37,13 @@ class ForEachItem(StepType):
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         each, index = ctx.run.tasks[Key(step.loops[-1], key.iteration_path[:-1])], key.iteration_path[-1] - 1
-        known = each.attempt.input
-        item = ctx.require(ListItem(each.attempt.id, index)) if known is UNKNOWN else known["items"][index]
-        shown = {"item": item, "index": index}
+        payload = each.attempt.input
+        item = ctx.require(ListItem(each.attempt.id, index)) if payload is UNKNOWN else payload["items"][index]
+        item_input = {"item": item, "index": index}
         step_state = ForEachItemState(goes_on=each.step_state["goes_on"])
-        yield engine_held_task(step, key, ctx.run, now, iteration=1, step_state=step_state, input=shown, output=shown)
+        yield engine_held_task(
+            step, key, ctx.run, now, iteration=1, step_state=step_state, input=item_input, output=item_input
+        )
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         outcomes = outcomes_of_iteration(task, ctx)
@@ -47,7 +55,7 @@ class ForEachItem(StepType):
             yield from complete_task(task, now, outputs_by_ref(outcomes))
 
     def on_child_failure(self, task: Task, failed: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        """A task of the item has failed, and nothing else of it is open."""
+        """Fail the item after the failure of one of its tasks, when nothing else of it is open."""
         yield from fail_item(task, failed.attempt.status, failed.attempt.reason, now)
 
     def successors(self, task: Task) -> Iterator[Key]:
@@ -61,7 +69,7 @@ class ForEachItem(StepType):
 
 
 def fail_item(task: Task, status: str, reason: str, now: int) -> Iterator[Effect]:
-    """The item ends as a task of it did; where the others go on, it has ended with errors only."""
+    """End the item like the task that failed. If other items continue, the item completes with errors."""
     facts: dict[str, Any] = {"reason": reason, "output": {}}
     yield TransitionAttempt(task.key, ENDS_AS.get(status, "fail"), now, facts)
     if cast(ForEachItemState, task.step_state)["goes_on"]:

@@ -1,4 +1,4 @@
-"""FORK_JOIN: several branches at once, and the join that waits for them."""
+"""FORK_JOIN: starts several branches in parallel, and the join that waits for them."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from .dynamic_branches import require_join
 
 
 class ForkJoin(StepType):
-    """Leads to the head of every branch, then to its join; it is over at once (execution §8.5)."""
+    """Leads to the head of every branch and to its join; completes at once (execution §8.5)."""
 
     type = "FORK_JOIN"
     flow = Flow.FORK
@@ -34,7 +34,7 @@ class ForkJoin(StepType):
             yield Body(place, ("forkTasks", number), place, as_steps(branch))
 
     def successors(self, task: Task) -> Iterator[Key]:
-        # An optional fork that could not be entered is passed over: nothing would wait for its branches.
+        # An optional fork that could not be entered is skipped, because no join would wait for its branches.
         heads = () if task.status == COMPLETED_WITH_ERRORS else task.step.heads
         for head in (*heads, task.step.follower):
             if head and task.lets_control_pass:

@@ -1,4 +1,4 @@
-"""FORK_JOIN_DYNAMIC: as many branches as the input says."""
+"""FORK_JOIN_DYNAMIC: starts the branches that its input lists."""
 
 from collections.abc import Collection, Iterator
 from functools import partial
@@ -21,14 +21,14 @@ FILLED_BY_FORK = ("dynamicForkTasksParam", "dynamicForkTasksInputParamName")
 
 
 class DynamicForkState(TaskState, total=False):
-    """`forked`: the references of the branches. `has_cases`: whether one of them is a step with cases."""
+    """State of a dynamic fork. `forked`: references of the branches. `has_cases`: one of them is a step with cases."""
 
     forked: list[str]
     has_cases: bool
 
 
 class ForkJoinDynamic(StepType):
-    """Makes one branch of each task that the input lists, then leads to its join (execution §8.6)."""
+    """Creates one branch for each task in its input, then leads to its join (execution §8.6)."""
 
     type = "FORK_JOIN_DYNAMIC"
     flow = Flow.DYNAMIC_FORK
@@ -46,11 +46,11 @@ class ForkJoinDynamic(StepType):
         branch_steps = build_branch_steps(step, documents)
         refs = [document["taskReferenceName"] for document in documents]
         if used := references_in_use(branch_steps.keys(), step, key, ctx):
-            raise StepRefused(f"The forked reference '{used[0]}' is in use already: give each forked task its own.")
+            raise StepRefused(f"The reference '{used[0]}' is already in use. Give each forked task a unique reference.")
         state: DynamicForkState = {"forked": refs}
         if any(is_choice(branch_steps[ref]) for ref in refs):
             state["has_cases"] = True
-        shown = {name: value for name, value in inputs.items() if name not in fork_parameters(step)}
+        fork_input = {name: value for name, value in inputs.items() if name not in fork_parameters(step)}
         yield completed_task(
             step,
             key,
@@ -59,7 +59,7 @@ class ForkJoinDynamic(StepType):
             output={},
             step_state=state,
             branch_steps=branch_steps,
-            input={**shown, "forkedTasks": refs, "forkedTaskDefs": documents},
+            input={**fork_input, "forkedTasks": refs, "forkedTaskDefs": documents},
         )
 
     def check(self, step: Document, template: Document) -> Iterator[str]:
@@ -84,25 +84,25 @@ class ForkJoinDynamic(StepType):
 
 
 def may_have_forked(step: Step, run: Run) -> bool:
-    """Whether the run may have forked dynamically before: elsewhere, or here in an earlier turn."""
+    """Return True if the run may have forked dynamically before: at another step, or here in an earlier iteration."""
     written = [other for other in run.definition.steps.values() if other.type == step.type]
     return len(written) != 1 or bool(step.loops) or written[0].ref != step.ref
 
 
 def has_forked(step: Step, ctx: DecisionContext) -> bool:
-    """Whether the run has forked dynamically before."""
+    """Return True if the run has forked dynamically before."""
     run = ctx.run
     if any("forked" in task.step_state for task in run.tasks.values()):
         return True
     if run.is_whole or not may_have_forked(step, run):
         return False
-    # What a fork has made may fork too; the one that made it stands in the definition.
+    # A branch of a dynamic fork may fork again, but the outermost dynamic fork is in the definition.
     refs = frozenset(other.ref for other in run.definition.steps.values() if other.type == step.type)
     return bool(ctx.require(ReferencesInUse(refs)))
 
 
 def references_in_use(refs: Collection[str], step: Step, key: Key, ctx: DecisionContext) -> list[str]:
-    """Those of the references that steps of the definition have, or tasks in this turn, in the order given."""
+    """Return the references used by steps of the definition, or by tasks in this iteration, in the order given."""
     run = ctx.run
     used = {ref for ref in refs if ref in run.definition.steps or Key(ref, key.iteration_path) in run.tasks}
     if not used and not run.is_whole and may_have_forked(step, run):
@@ -111,12 +111,12 @@ def references_in_use(refs: Collection[str], step: Step, key: Key, ctx: Decision
 
 
 def fork_parameters(step: Step) -> set[str]:
-    """The inputs that only say what to fork; the fork's row does not repeat them."""
+    """Return the inputs that only list the branches; the input of the fork's task omits them."""
     return {str(step.document.get(name)) for name in FILLED_BY_FORK}
 
 
 def add_policies(documents: list[dict[str, Any]], ctx: DecisionContext) -> list[dict[str, Any]]:
-    """The documents with the task definitions that are registered for them."""
+    """Return the documents with their registered task definitions."""
     names = sorted({document["name"] for document in documents if not document.get("taskDefinition")})
     found = dict(
         zip(names, gather_values(partial(ctx.require, TaskDefinitionByName(name)) for name in names), strict=True)
@@ -130,21 +130,31 @@ def add_policies(documents: list[dict[str, Any]], ctx: DecisionContext) -> list[
 
 
 def layout_branch_steps(document: dict[str, Any], fork: Step) -> dict[str, Step]:
-    """The steps of one branch. Nobody has checked its document: whatever is wrong with it is a reason to refuse it."""
+    """Return the steps of one branch.
+
+    Raises:
+        StepRefused: when the document of the branch is invalid; it was not validated before.
+    """
     try:
         return layout_steps([document], loops=fork.loops, is_ad_hoc=False)
-    except ValidationFailed as refused:
-        raise StepRefused("; ".join(complaint.message for complaint in refused.complaints)) from refused
+    except ValidationFailed as invalid:
+        raise StepRefused("; ".join(complaint.message for complaint in invalid.complaints)) from invalid
     except (TypeError, ValueError, AttributeError, KeyError) as error:
-        raise StepRefused(f"The forked task '{document['taskReferenceName']}' cannot be read: {error}.") from error
+        raise StepRefused(f"The forked task '{document['taskReferenceName']}' is invalid: {error}.") from error
 
 
 def build_branch_steps(step: Step, documents: list[dict[str, Any]]) -> dict[str, Step]:
-    """The steps of all branches, each branch by its own; their heads are joined by what follows the fork."""
+    """Return the steps of all branches. The heads are joined by the step after the fork.
+
+    Raises:
+        StepRefused: when a document is invalid, or a reference occurs twice.
+    """
     branch_steps: dict[str, Step] = {}
     for document in documents:
         branch = layout_branch_steps(document, step)
-        if twice := branch.keys() & branch_steps.keys():
-            raise StepRefused(f"The forked reference '{min(twice)}' occurs twice: give each forked task its own.")
+        if duplicates := branch.keys() & branch_steps.keys():
+            raise StepRefused(
+                f"The reference '{min(duplicates)}' occurs twice. Give each forked task a unique reference."
+            )
         branch_steps |= layout_branch(branch, document["taskReferenceName"], step.follower)
     return branch_steps

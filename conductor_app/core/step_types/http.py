@@ -1,4 +1,4 @@
-"""HTTP: send an HTTP request."""
+"""HTTP: sends an HTTP request."""
 
 from .built_in import RESPONSE, BuiltIn
 

@@ -1,4 +1,4 @@
-"""HTTP_POLL: repeat an HTTP request until its response meets a condition."""
+"""HTTP_POLL: repeats an HTTP request until its response meets a condition."""
 
 from .built_in import RESPONSE, BuiltIn
 

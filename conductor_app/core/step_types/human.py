@@ -13,7 +13,7 @@ UNANSWERED_REASON = "The last assignment expired before the task was completed."
 
 
 class Human(StepType):
-    """Stays open until somebody reports on it (execution §8.14)."""
+    """Stays open until a person, a client or a worker reports on it (execution §8.14)."""
 
     type = "HUMAN"
     is_forked_by_type = True
@@ -22,8 +22,8 @@ class Human(StepType):
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
-        asked = parse_question(inputs)
-        end = last_assignment_ends_at(asked.assignees, now) if asked.terminates else None
+        question = parse_question(inputs)
+        end = last_assignment_ends_at(question.assignees, now) if question.terminates else None
         yield engine_held_task(step, key, ctx.run, now, input=inputs, output={}, ends_at=NEVER if end is None else end)
 
     def progress(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:

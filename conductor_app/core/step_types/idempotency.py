@@ -1,4 +1,4 @@
-"""Idempotency keys of runs that a step starts: a key is held by one run of a definition (api §3.9)."""
+"""Idempotency keys of runs that a step starts: one run of a definition holds a key (api §3.9)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ LONGEST = 255
 
 @dataclass(frozen=True, slots=True)
 class KeyClaim:
-    """Permission to start a run under a key (taken from `releases_key_of`), or the run that holds the key already."""
+    """Permission to start a run under a key (taken from `releases_key_of`), or the run that already holds the key."""
 
     key: str = ""
     releases_key_of: str = ""
@@ -24,15 +24,19 @@ class KeyClaim:
 
 
 def claim_key(param: Mapping[str, Any], definition: Definition, ctx: DecisionContext, own: Key) -> KeyClaim:
-    """The claim of the step to the key that it names, if it names one. Raises StepRefused."""
+    """Return the claim of a step to the idempotency key that it names.
+
+    Raises:
+        StepRefused: when the key or the strategy is invalid, or another run holds the key.
+    """
     given, strategy = param.get("idempotencyKey"), param.get("idempotencyStrategy") or FAIL
     key = "" if given is None else str(given).replace("\0", "")
     if not key:
         return KeyClaim()
     if len(key) > LONGEST:
-        raise StepRefused(f"The idempotency key is longer than {LONGEST} characters.")
+        raise StepRefused(f"The idempotency key must have at most {LONGEST} characters.")
     if strategy not in STRATEGIES:
-        raise StepRefused(f"idempotencyStrategy must be one of {', '.join(STRATEGIES)}; it is {strategy!r}.")
+        raise StepRefused(f"idempotencyStrategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}.")
     holder = ctx.require(IdempotencyLookup(definition.name, key))
     if holder is None:
         return KeyClaim(key)
@@ -41,11 +45,11 @@ def claim_key(param: Mapping[str, Any], definition: Definition, ctx: DecisionCon
         return KeyClaim(key, releases_key_of=holder.id)
     if strategy == RETURN_EXISTING:
         return KeyClaim(key, holder=holder)
-    raise StepRefused(f"The idempotency key '{key}' of {definition.name} was used before, for run {holder.id}.")
+    raise StepRefused(f"The idempotency key '{key}' of {definition.name} is already used by run {holder.id}.")
 
 
 def _is_from_earlier_attempt(holder: IdempotencyKeyHolder, ctx: DecisionContext, own: Key) -> bool:
-    """Whether this very step has started the run, which ended badly or was taken back: it is to start another."""
+    """Return True if this step started the run, which then failed or lost its task, so that it may start another."""
     if holder.parent_id != ctx.run.id:
         return False
     task = next((task for task in ctx.run.tasks.values() if task.id == holder.parent_task), None)

@@ -1,4 +1,4 @@
-"""INLINE: the value of an expression."""
+"""INLINE: evaluates an expression."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from .evaluation import value_of
 
 
 class Inline(StepType):
-    """Over at once, with the value as `result` (execution §8.17)."""
+    """Completes at once, with the value as `result` (execution §8.17)."""
 
     type = "INLINE"
     output_members = {"result": None, "error": None}
@@ -22,7 +22,7 @@ class Inline(StepType):
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
-        answer = value_of(inputs.get("expression"), inputs.get("evaluatorType") or "javascript", inputs, ctx)
-        status = COMPLETED if not answer.error else FAILED if answer.timed_out else FAILED_FOR_GOOD
-        output = {"error": answer.error} if answer.error else {"result": answer.value}
-        yield completed_task(step, key, ctx.run, now, status, input=inputs, output=output, reason=answer.error)
+        result = value_of(inputs.get("expression"), inputs.get("evaluatorType") or "javascript", inputs, ctx)
+        status = COMPLETED if not result.error else FAILED if result.timed_out else FAILED_FOR_GOOD
+        output = {"error": result.error} if result.error else {"result": result.value}
+        yield completed_task(step, key, ctx.run, now, status, input=inputs, output=output, reason=result.error)

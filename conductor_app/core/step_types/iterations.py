@@ -1,4 +1,4 @@
-"""What the tasks in one turn of a step with a body came to."""
+"""Outcomes and items of the iterations of a step with a body."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from .outcomes import outcome_of
 
 
 def outcomes_of_iteration(task: Task, ctx: DecisionContext) -> list[TaskOutcome] | None:
-    """What the tasks of the present turn came to; None as long as one is open."""
+    """Return the outcomes of the tasks of the current iteration; None while one is open."""
     iteration_path = (*task.key.iteration_path, task.iteration)
     known = {t.key: t for t in ctx.inside(task.key) if t.key.iteration_path == iteration_path}
     if any(t.is_open for t in known.values()) or not ctx.run.has_changes_for(task, known):
@@ -23,17 +23,17 @@ def outcomes_of_iteration(task: Task, ctx: DecisionContext) -> list[TaskOutcome]
 
 
 def first_failure(outcomes: list[TaskOutcome]) -> TaskOutcome | None:
-    """The first that did not succeed."""
+    """Return the first outcome that is not successful, or None."""
     return next((outcome for outcome in outcomes if outcome.status not in GOOD_ENDS), None)
 
 
 def outputs_by_ref(outcomes: list[TaskOutcome]) -> dict[str, object]:
-    """What each gave, by its reference."""
+    """Return the outputs by reference."""
     return {outcome.key.ref: outcome.output for outcome in outcomes}
 
 
 COUNTED = "is_counted"
-"""In the memo of an item's task: the FOR_EACH knows that it has ended."""
+"""Key in the step state of an item's task: the FOR_EACH has recorded its end."""
 ENDS_AS = {
     "TIMED_OUT": "expire",
     "EXPIRED": "expire",
@@ -41,11 +41,11 @@ ENDS_AS = {
     "FAILED_FOR_GOOD": "fail_for_good",
     "FAILED_WITH_TERMINAL_ERROR": "fail_for_good",
 }
-"""How a step ends by the failure of a task inside it, whoever spells its status; after any other it is `fail`."""
+"""Event that ends a step after the failure of a task inside it, by the status of that task; `fail` for any other."""
 
 
 def items_of(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> list[Any] | None:
-    """The list that the step goes through: its `items`, or the input `_items`; None if it has neither."""
+    """Return the list that the step iterates over: its `items`, or the input `_items`; None if it has neither."""
     written = step.document.get("items")
     value = ctx.resolve(written) if written not in (None, "") else inputs.get("_items")
     if value is None:
@@ -54,9 +54,13 @@ def items_of(step: Step, inputs: dict[str, Any], ctx: DecisionContext) -> list[A
 
 
 def kept_iterations(step: Step, inputs: dict[str, Any]) -> int:
-    """How many of the last turns are kept, by `keepLastN`; 0 for all."""
+    """Return the number of iterations to keep, by `keepLastN`; 0 for all.
+
+    Raises:
+        StepRefused: when `keepLastN` is not a whole number.
+    """
     keep = inputs.get("keepLastN")
     try:
         return 0 if keep in (None, "") else max(int(keep), 0)
     except (TypeError, ValueError):
-        raise StepRefused(f"keepLastN of {step.ref} must be a whole number; it is {keep!r}.") from None
+        raise StepRefused(f"keepLastN of {step.ref} must be a whole number, not {keep!r}.") from None

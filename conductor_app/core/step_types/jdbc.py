@@ -1,4 +1,4 @@
-"""JDBC: run an SQL statement."""
+"""JDBC: executes an SQL statement."""
 
 from .built_in import BuiltIn
 

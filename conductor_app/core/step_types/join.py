@@ -17,14 +17,14 @@ from .outcomes import outcome_of
 
 
 class JoinState(TaskState, total=False):
-    """`expected`: how many tasks it joins. `has_cases`: whether one of them is a step with cases."""
+    """State of a JOIN. `expected`: number of tasks to join. `has_cases`: one of them is a step with cases."""
 
     expected: int
     has_cases: bool
 
 
 class Join(StepType):
-    """Ends with the outputs of what it joined, by reference (execution §8.7)."""
+    """Completes with the outputs of the joined tasks, by reference (execution §8.7)."""
 
     type = "JOIN"
     flow = Flow.JOIN
@@ -55,7 +55,7 @@ class Join(StepType):
         if state.get("has_cases"):
             if not ctx.run.is_whole:
                 raise DataRequired({WholeRun()})
-            # A dynamic branch that is a switch goes on in the case that was chosen, unless that is empty.
+            # A dynamic branch that is a switch continues in the chosen case, unless that is empty.
             missing += sum(bool(is_choice(t.step) and t.step_state.get("head")) for t in known.values())
         outcomes: Any
         if ctx.run.is_whole:
@@ -75,20 +75,20 @@ class Join(StepType):
 
 
 def shares_tasks(join: Task, run: Run) -> bool:
-    """Whether another join waits for the same task: the task's row names one of them only."""
+    """Return True if another join waits for the same task. A task's row stores only one of its joins."""
     steps = (run.step(ref, join) for ref in join.step.joins)
     return any(step is not None and len(step.joined_by) > 1 for step in steps)
 
 
 def is_joined(task: Task, join: Task) -> bool:
-    """Whether the join waits for this task."""
+    """Return True if the join waits for this task."""
     if task.key.iteration_path != join.key.iteration_path:
         return False
     return task.joined_by == join.key.ref or join.key.ref in task.step.joined_by
 
 
 def fork_of(run: Run, join: Step, key: Key) -> Task | None:
-    """The dynamic fork before this join in this turn, or None after a written fork."""
+    """Return the dynamic fork before this join in this iteration; None after a FORK_JOIN."""
     forks = (
         t
         for t in run.tasks.values()
@@ -98,17 +98,19 @@ def fork_of(run: Run, join: Step, key: Key) -> Task | None:
 
 
 def join_result(task: Task, outcomes: list[TaskOutcome], now: int) -> Iterator[Effect]:
-    """What the join comes to, once everything that it joins has ended."""
+    """Yield the effects that end the join once all joined tasks have ended."""
     outcomes = sorted(outcomes, key=lambda outcome: outcome.seq)
     output = {str(outcome.key): outcome.output for outcome in outcomes if outcome.output}
-    bad = [outcome for outcome in outcomes if outcome.status not in ("COMPLETED", COMPLETED_WITH_ERRORS, "SKIPPED")]
-    flawed = [outcome for outcome in outcomes if outcome.status == COMPLETED_WITH_ERRORS]
-    if bad and all(outcome.status == CANCELED for outcome in bad):
-        yield from fail_task(task, now, _reasons(bad), output, event="cancel")
-    elif bad:
-        yield from fail_task(task, now, _reasons(bad), output)
-    elif flawed:
-        reason = " ".join(f"{outcome.name}/{outcome.attempt_id}" for outcome in flawed)
+    failures = [
+        outcome for outcome in outcomes if outcome.status not in ("COMPLETED", COMPLETED_WITH_ERRORS, "SKIPPED")
+    ]
+    with_errors = [outcome for outcome in outcomes if outcome.status == COMPLETED_WITH_ERRORS]
+    if failures and all(outcome.status == CANCELED for outcome in failures):
+        yield from fail_task(task, now, _reasons(failures), output, event="cancel")
+    elif failures:
+        yield from fail_task(task, now, _reasons(failures), output)
+    elif with_errors:
+        reason = " ".join(f"{outcome.name}/{outcome.attempt_id}" for outcome in with_errors)
         yield TransitionAttempt(task.key, "complete", now, {"output": output, "reason": reason})
         yield ResolveTask(task.key, "complete_with_errors")
     else:

@@ -1,4 +1,4 @@
-"""JSON_JQ_TRANSFORM: what a jq program makes of the step's input."""
+"""JSON_JQ_TRANSFORM: transforms the step's input with a jq program."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from .base import StepType, completed_task, resolve_inputs
 
 
 class JsonJqTransform(StepType):
-    """Over at once, with the program's first value as `result` and all of them as `resultList` (execution §8.19)."""
+    """Completes at once, with the first value as `result` and all values as `resultList` (execution §8.19)."""
 
     type = "JSON_JQ_TRANSFORM"
     required_inputs = ("queryExpression",)
@@ -23,15 +23,15 @@ class JsonJqTransform(StepType):
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         program = inputs.get("queryExpression")
         if isinstance(program, str) and program.strip():
-            answer = ctx.script("jq", program, inputs)
+            result = ctx.script("jq", program, inputs)
         else:
-            answer = ScriptResult(error="The jq program is missing: write one in the input 'queryExpression'.")
-        output, status = jq_output(answer), FAILED if answer.error else COMPLETED
-        yield completed_task(step, key, ctx.run, now, status, input=inputs, output=output, reason=answer.error)
+            result = ScriptResult(error="The jq program is missing. Set the input 'queryExpression'.")
+        output, status = jq_output(result), FAILED if result.error else COMPLETED
+        yield completed_task(step, key, ctx.run, now, status, input=inputs, output=output, reason=result.error)
 
 
-def jq_output(answer: ScriptResult) -> dict[str, object]:
-    """The task's output: the values, or why there are none."""
-    if answer.error:
-        return {"error": answer.error}
-    return {"result": answer.value[0] if answer.value else None, "resultList": answer.value}
+def jq_output(result: ScriptResult) -> dict[str, object]:
+    """Return the task's output: the values, or the error."""
+    if result.error:
+        return {"error": result.error}
+    return {"result": result.value[0] if result.value else None, "resultList": result.value}

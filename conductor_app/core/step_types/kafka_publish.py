@@ -1,4 +1,4 @@
-"""KAFKA_PUBLISH: publish a message to Kafka."""
+"""KAFKA_PUBLISH: publishes a message to Kafka."""
 
 from .built_in import BuiltIn
 

@@ -1,4 +1,4 @@
-"""LAMBDA: the value that a script returns; INLINE in its older form."""
+"""LAMBDA: evaluates a script. Deprecated form of INLINE."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from .evaluation import value_of
 
 
 class Lambda(StepType):
-    """Over at once, with what the script returns as `result`; one that fails leaves none (execution §8.18)."""
+    """Completes at once, with the return value as `result`; a script that fails has no output (execution §8.18)."""
 
     type = "LAMBDA"
     output_members = {"result": None, "error": None}
@@ -21,12 +21,12 @@ class Lambda(StepType):
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         script = inputs.get("scriptExpression") or step.document.get("scriptExpression")
-        answer = value_of(wrap_as_function(script), "javascript", inputs, ctx)
-        output, status = ({}, FAILED) if answer.error else ({"result": answer.value}, COMPLETED)
-        yield completed_task(step, key, ctx.run, now, status, input=inputs, output=output, reason=answer.error)
+        result = value_of(wrap_as_function(script), "javascript", inputs, ctx)
+        output, status = ({}, FAILED) if result.error else ({"result": result.value}, COMPLETED)
+        yield completed_task(step, key, ctx.run, now, status, input=inputs, output=output, reason=result.error)
 
 
 def wrap_as_function(script: object) -> object:
-    """The script as the body of a function that is called: it says `return`. What is no text stays what it is."""
-    is_written = isinstance(script, str) and script.strip()
-    return f"(function () {{ {script}\n}})()" if is_written else script
+    """Return the script as the body of a function that is called, because it uses `return`."""
+    is_script = isinstance(script, str) and script.strip()
+    return f"(function () {{ {script}\n}})()" if is_script else script

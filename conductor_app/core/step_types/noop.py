@@ -1,4 +1,4 @@
-"""NOOP: nothing."""
+"""NOOP: does nothing."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from .base import StepType, completed_task
 
 
 class Noop(StepType):
-    """Over at once, with neither input nor output (execution §8.21)."""
+    """Completes at once, with neither input nor output (execution §8.21)."""
 
     type = "NOOP"
     is_forked_by_type = True

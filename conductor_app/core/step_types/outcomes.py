@@ -1,4 +1,4 @@
-"""What finished tasks came to, as joins and loops want to know it."""
+"""Outcomes of finished tasks for joins and loops."""
 
 from ..data_requests import TaskOutcome
 from ..decision_context import DecisionContext
@@ -6,7 +6,7 @@ from ..snapshot import Task
 
 
 def outcome_of(task: Task, ctx: DecisionContext) -> TaskOutcome:
-    """The outcome of a task in the snapshot."""
+    """Return the outcome of a task in the snapshot."""
     return TaskOutcome(
         task.key,
         task.seq,

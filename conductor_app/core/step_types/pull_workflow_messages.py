@@ -1,4 +1,4 @@
-"""PULL_WORKFLOW_MESSAGES: takes what clients have sent to the run."""
+"""PULL_WORKFLOW_MESSAGES: consumes messages that clients sent to the run."""
 
 from collections.abc import Iterator
 from typing import Any, cast
@@ -15,16 +15,16 @@ MOST_AT_ONCE = 100
 
 
 class PullState(TaskState, total=False):
-    """`takes`: at most so many messages. `blocks`: whether it waits for a message if there is none."""
+    """State of a pull. `takes`: maximum number of messages. `blocks`: wait for a message if there is none."""
 
     takes: int
     blocks: bool
 
 
 class PullWorkflowMessages(StepType):
-    """Ends with the oldest messages, and waits for one where there is none and it blocks (execution §8.23).
+    """Completes with the oldest messages; without any, it waits if it is blocking (execution §8.23).
 
-    Tasks that wait together take turns, the earliest first: each sees what the one before it has left.
+    Waiting tasks take turns, the earliest first. Each receives the messages that the one before it left.
     """
 
     type = "PULL_WORKFLOW_MESSAGES"
@@ -46,15 +46,15 @@ class PullWorkflowMessages(StepType):
         first = min(run.tasks_of_type(self.type), key=lambda other: other.seq)
         if first.key != task.key:
             return
-        taken = ctx.require(InboxMessages(state["takes"], run.inbox_taken))
-        yield ConsumeMessages(taken.up_to, taken.left)
-        if taken.messages:
-            messages = [dict(message) for message in taken.messages]
+        batch = ctx.require(InboxMessages(state["takes"], run.inbox_taken))
+        yield ConsumeMessages(batch.up_to, batch.left)
+        if batch.messages:
+            messages = [dict(message) for message in batch.messages]
             yield from complete_task(task, now, {"messages": messages, "count": len(messages)})
 
 
 def batch_size(value: Any) -> int:
-    """How many messages to take at most: one, if the input does not say."""
+    """Return the maximum number of messages to consume; one if the input does not set it."""
     try:
         return min(max(int(value), 1), MOST_AT_ONCE)
     except (TypeError, ValueError, OverflowError):

@@ -10,7 +10,7 @@ from .base import new_task
 def queued_task(
     step: Step, key: Key, ctx: DecisionContext, now: int, task_type: str, domain: str, inputs: dict
 ) -> CreateTask:
-    """A task that waits in the queue of its type; in that of its isolation group and name space, where it has any."""
+    """Return a task in the queue of its type, and of its isolation group and name space if it has any."""
     return CreateTask(
         new_task(
             step,
@@ -31,12 +31,12 @@ def queued_task(
 
 
 def async_marker(step: Step) -> dict[str, bool]:
-    """What a built-in worker is told of the step beside its inputs: whether somebody else completes the task."""
+    """Return the input by which a built-in worker knows that a client will complete the task."""
     return {"asyncComplete": True} if step.async_complete else {}
 
 
 def queue_name(task_type: str, domain: str = "", name_space: str = "", group: str = "") -> str:
-    """The name of a queue: `[domain:]type[@name space][-isolation group]` (api §1.4)."""
+    """Return the name of a queue: `[domain:]type[@name space][-isolation group]` (api §1.4)."""
     named = f"{task_type}@{name_space}" if name_space else task_type
     grouped = f"{named}-{group}" if group else named
     return f"{domain}:{grouped}" if domain else grouped

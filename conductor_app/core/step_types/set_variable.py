@@ -1,4 +1,4 @@
-"""SET_VARIABLE: each input becomes a variable of the run."""
+"""SET_VARIABLE: sets each input as a variable of the run."""
 
 import json
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ from ..errors import StepRefused
 from .base import StepType, completed_task, resolve_inputs
 
 MOST_BYTES = 256 * 1024
-"""What all variables of a run may take together (execution §1.6)."""
+"""Maximum size of all variables of a run in bytes (execution §1.6)."""
 
 
 class SetVariable(StepType):
-    """Overwrites variables by name at the top level (execution §8.20)."""
+    """Replaces variables by name at the top level (execution §8.20)."""
 
     type = "SET_VARIABLE"
     is_forked_by_type = True
@@ -24,6 +24,6 @@ class SetVariable(StepType):
         variables = {**ctx.variables(), **inputs}
         size = len(json.dumps(variables, default=str))
         if size > MOST_BYTES:
-            raise StepRefused(f"The workflow's variables would take {size} bytes; {MOST_BYTES} are allowed.")
+            raise StepRefused(f"The variables of the workflow have {size} bytes. The limit is {MOST_BYTES} bytes.")
         yield SetVariables(variables)
         yield completed_task(step, key, ctx.run, now, input=inputs, output={})

@@ -11,7 +11,7 @@ from .queued import queued_task
 
 
 class Simple(StepType):
-    """Waits in the queue that is named after it until a worker claims it."""
+    """Waits in the queue of its task type until a worker claims it."""
 
     type = DEFAULT_TYPE
     result_comes_from_outside = True

@@ -1,4 +1,4 @@
-"""START_WORKFLOW: another run, not waited for."""
+"""START_WORKFLOW: starts another run without waiting for it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +14,7 @@ from .idempotency import claim_key
 
 
 class StartWorkflow(StepType):
-    """Over as soon as the other run is created (execution §8.11)."""
+    """Completes as soon as the other run is created (execution §8.11)."""
 
     type = "START_WORKFLOW"
     output_members = {"workflowId": None}
@@ -24,11 +24,13 @@ class StartWorkflow(StepType):
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         request = inputs.get("startWorkflow")
         if not isinstance(request, dict):
-            raise StepRefused("START_WORKFLOW needs an input 'startWorkflow' with the name of the workflow to start.")
+            raise StepRefused(
+                "START_WORKFLOW requires an input 'startWorkflow' with the name of the workflow to start."
+            )
         definition = definition_of({**request, "workflowDefinition": request.get("workflowDef")}, ctx)
         claim = claim_key(request, definition, ctx, key)
-        started = derived_id(now, ctx.run.id, ctx.run.revision, ctx.run.next_seq, key, "started")
-        run_id = claim.holder.id if claim.holder else started
+        new_id = derived_id(now, ctx.run.id, ctx.run.revision, ctx.run.next_seq, key, "started")
+        run_id = claim.holder.id if claim.holder else new_id
         yield completed_task(step, key, ctx.run, now, input=inputs, output={"workflowId": run_id})
         if claim.holder:
             return
@@ -45,5 +47,5 @@ class StartWorkflow(StepType):
 
 
 def _input(request: dict[str, Any]) -> dict[str, Any]:
-    given = request.get("input")
-    return given if isinstance(given, dict) else {}
+    child_input = request.get("input")
+    return child_input if isinstance(child_input, dict) else {}

@@ -1,4 +1,4 @@
-"""SUB_WORKFLOW: another run, waited for."""
+"""SUB_WORKFLOW: starts another run and waits for it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ METADATA = "_systemMetadata"
 
 
 class SubWorkflow(StepType):
-    """Starts a run of its own and ends as that run ends (execution §8.10)."""
+    """Starts a child run and ends as that run ends (execution §8.10)."""
 
     type = "SUB_WORKFLOW"
     required_fields = ("subWorkflowParam",)
@@ -32,11 +32,13 @@ class SubWorkflow(StepType):
         definition = definition_of(param, ctx)
         claim = claim_key(param, definition, ctx, key)
         if claim.holder and claim.holder.is_awaited:
-            raise StepRefused(f"Run {claim.holder.id} holds the idempotency key, and another task waits for it.")
-        started = derived_id(now, ctx.run.id, ctx.run.revision, ctx.run.next_seq, key, "child")
-        child = claim.holder.id if claim.holder else started
-        shown = {**displayed_param(param, definition), "workflowInput": inputs}
-        task = engine_held_task(step, key, ctx.run, now, child_id=child, input=shown, output={"subWorkflowId": child})
+            raise StepRefused(f"The idempotency key is held by run {claim.holder.id}, which another task waits for.")
+        new_id = derived_id(now, ctx.run.id, ctx.run.revision, ctx.run.next_seq, key, "child")
+        child = claim.holder.id if claim.holder else new_id
+        task_input = {**displayed_param(param, definition), "workflowInput": inputs}
+        task = engine_held_task(
+            step, key, ctx.run, now, child_id=child, input=task_input, output={"subWorkflowId": child}
+        )
         yield task
         if claim.holder:
             yield AttachChild(child, task.task.attempt.id)
@@ -60,34 +62,35 @@ class SubWorkflow(StepType):
 
 
 def resolve_param(param: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:
-    """Resolve `subWorkflowParam`, except a definition that it holds: the expressions in it are the child's.
+    """Resolve `subWorkflowParam`, except an inline definition: the expressions in it are the child's.
 
-    A definition that is one expression is resolved, once; where it comes to null, the workflow is found by its name.
+    A definition that is one expression is resolved once. If the result is null, the workflow is found by its name.
 
-    Raises: StepRefused if the expression comes to anything other than an object or null.
+    Raises:
+        StepRefused: when the expression results in anything other than an object or null.
     """
     if not is_inline(param):
         resolved: dict[str, Any] = ctx.resolve(param)
         written = resolved.get(DEFINITION)
         if not isinstance(written, dict | None):
             raise StepRefused(
-                f"subWorkflowParam.{DEFINITION} must be a workflow definition, a JSON object; "
-                f"{param[DEFINITION]} is {json_type(written)}."
+                f"subWorkflowParam.{DEFINITION} must be a workflow definition (a JSON object), "
+                f"but {param[DEFINITION]} is {json_type(written)}."
             )
         return resolved
     written = param[DEFINITION]
-    # The task shows the name of a definition that is written out; of one that an expression gives, the parameter's.
+    # The task shows the name in an inline definition; if an expression results in the definition, the name beside it.
     name = {"name": written["name"]} if isinstance(written.get("name"), str) else {}
     return {**ctx.resolve({**param, DEFINITION: None}), **name, DEFINITION: written}
 
 
 def is_inline(param: Mapping[str, Any]) -> bool:
-    """Return whether the child's definition is given in place."""
+    """Return True if the child's definition is inline."""
     return isinstance(param.get(DEFINITION), dict)
 
 
 def displayed_param(param: Mapping[str, Any], definition: Definition) -> dict[str, Any]:
-    """Return what the task's input says of the child: these keys always, as the original writes them."""
+    """Return the task input that describes the child, always with these keys, as Conductor writes them."""
     name = param.get("name")
     return {
         "subWorkflowName": name if isinstance(name, str) and name else definition.name,
@@ -101,20 +104,20 @@ def displayed_param(param: Mapping[str, Any], definition: Definition) -> dict[st
 
 
 def json_type(value: Any) -> str:
-    """Return what JSON calls the type of a value, with its article."""
+    """Return the JSON type of a value with its article."""
     if isinstance(value, bool):
         return "a boolean"
     return "a string" if isinstance(value, str) else "an array" if isinstance(value, list) else "a number"
 
 
 def child_input(inputs: dict[str, Any], *, is_given: bool) -> dict[str, Any]:
-    """Return the child's input: the step's inputs; of an input given to a rerun its `workflowInput`, if it has one."""
-    given = inputs.get("workflowInput") if is_given else None
-    return given if isinstance(given, dict) and given else inputs
+    """Return the child's input: the step's inputs, or `workflowInput` of an input that an operator set for a rerun."""
+    override = inputs.get("workflowInput") if is_given else None
+    return override if isinstance(override, dict) and override else inputs
 
 
 def _mark_inline(input: dict[str, Any], *, is_inline: bool) -> dict[str, Any]:
-    """Return the input with the mark that the original puts on children whose definition is given in place."""
+    """Return the input with the mark that Conductor sets on children with an inline definition."""
     if not is_inline:
         return input
     metadata = input.get(METADATA)

@@ -1,4 +1,4 @@
-"""SWITCH: control goes to one of several cases."""
+"""SWITCH: passes control to one of several cases."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ from .evaluation import value_of
 
 
 class Switch(StepType):
-    """Over as soon as the case is known; leads to the head of that case (execution §8.3)."""
+    """Completes as soon as the case is known; leads to the head of that case (execution §8.3)."""
 
     type = "SWITCH"
     flow = Flow.CHOICE
@@ -29,12 +29,12 @@ class Switch(StepType):
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         language = step.document.get("evaluatorType") or "value-param"
-        answer = value_of(step.document.get("expression"), language, inputs, ctx)
-        if answer.error:
-            yield completed_task(step, key, ctx.run, now, FAILED, input=inputs, output={}, reason=answer.error)
+        result = value_of(step.document.get("expression"), language, inputs, ctx)
+        if result.error:
+            yield completed_task(step, key, ctx.run, now, FAILED, input=inputs, output={}, reason=result.error)
             return
-        # Python tells 1 from 1.0, so the case is named as Conductor prints it.
-        case = java_text(answer.value) if language == "python" else case_text(answer.value)
+        # Python distinguishes 1 and 1.0, so the case name is the value as Conductor prints it.
+        case = java_text(result.value) if language == "python" else case_text(result.value)
         head = step.bodies.get(f"decisionCases[{case}]", step.bodies.get(DEFAULT_CASE))
         yield completed_task(
             step,

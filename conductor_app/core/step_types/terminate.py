@@ -1,4 +1,4 @@
-"""TERMINATE: the run ends here, in the way that the step says."""
+"""TERMINATE: ends the run with the given status."""
 
 from collections.abc import Iterator
 from typing import cast
@@ -13,11 +13,11 @@ from ..step_structure import Document, Flow
 from .base import RunEnding, StepType, completed_task, resolve_inputs
 
 ENDS = {"COMPLETED": "complete", "FAILED": "fail", "TERMINATED": "terminate"}
-"""The `terminationStatus` values, and the event of the run that each stands for."""
+"""Event of the run for each value of `terminationStatus`."""
 
 
 class TerminateState(TaskState, total=False):
-    """`ends`: the event by which the run ends. `reason`: the one that the step gives, or empty."""
+    """State of a TERMINATE. `ends`: the event that ends the run. `reason`: the reason in the input, or ""."""
 
     ends: str
     reason: str
@@ -34,11 +34,17 @@ class Terminate(StepType):
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         event = ENDS.get(str(inputs.get("terminationStatus")))
         if event is None:
-            reason = f"terminationStatus must be one of {', '.join(ENDS)}; it is {inputs.get('terminationStatus')!r}."
+            reason = f"terminationStatus must be one of {', '.join(ENDS)}, not {inputs.get('terminationStatus')!r}."
             yield completed_task(step, key, ctx.run, now, FAILED, input=inputs, output={}, reason=reason)
             return
-        given = inputs.get("workflowOutput")
-        output = given if isinstance(given, dict) else {} if given is None else {"output": given}
+        workflow_output = inputs.get("workflowOutput")
+        output = (
+            workflow_output
+            if isinstance(workflow_output, dict)
+            else {}
+            if workflow_output is None
+            else {"output": workflow_output}
+        )
         step_state: TerminateState = {"ends": event, "reason": str(inputs.get("terminationReason") or "")}
         yield completed_task(step, key, ctx.run, now, input=inputs, output=output, step_state=step_state)
 

@@ -1,7 +1,7 @@
-"""TRY_CATCH: a body whose failures lead to a handler instead of the end of the run. A step type of our own.
+"""TRY_CATCH: a body whose failures lead to a handler instead of the end of the run. Not a type of Conductor.
 
-`tryTasks` are done first. When one of them fails, its retries over and neither optional nor permissive, whatever else
-is open in the body is canceled and control goes to the first of `catchCases` that matches, or else to `catchDefault`:
+`tryTasks` are executed first. When one of them fails finally and is neither optional nor permissive, the other open
+tasks of the body are canceled, and control goes to the first of `catchCases` that matches, or to `catchDefault`:
 
     {"type": "TRY_CATCH", "name": "paid", "taskReferenceName": "paid",
      "tryTasks": [...],
@@ -10,15 +10,16 @@ is open in the body is canceled and control goes to the first of `catchCases` th
      "catchDefault": [...],
      "finallyTasks": [...]}
 
-A case matches if everything that its `match` names does: `status` (FAILED, FAILED_WITH_TERMINAL_ERROR, TIMED_OUT,
-CANCELED), `taskRef` and `taskType` (each a text or a list of them), `reason` (a regular expression, found anywhere in
-it). Handlers read `${paid.output.error.taskRef}`, and `taskType`, `taskId`, `status`, `reason` and `attempt` there.
-A case without tasks only swallows the failure.
+A case matches if all members of its `match` do: `status` (FAILED, FAILED_WITH_TERMINAL_ERROR, TIMED_OUT, CANCELED),
+`taskRef` and `taskType` (each a text or a list of texts), `reason` (a regular expression that occurs anywhere in it).
+Handlers read `${paid.output.error.taskRef}`, and `taskType`, `taskId`, `status`, `reason` and `attempt` there. A case
+without tasks ignores the failure.
 
-`finallyTasks` come last, whatever happened. Where nothing matches, or a handler fails, the step then fails as that task
-did: the innermost step of this type around a failure takes it, the next one what that does not handle.
-References bear a suffix as in loops: `__1` in the body, `__2` in the handler, `__3` at the end. A TERMINATE, and the
-time limit of the workflow, end the run all the same; a task's `timeoutPolicy` TIME_OUT_WF ends only the body.
+`finallyTasks` are always executed last. If nothing matches, or a handler fails, the step then fails like that task. The
+innermost step of this type around a failure handles it, or passes it to the next one.
+
+References have a suffix as in loops: `__1` in the body, `__2` in the handler, `__3` in `finallyTasks`. A TERMINATE and
+the timeout of the workflow end the run in any case; a task's `timeoutPolicy` TIME_OUT_WF ends the body only.
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,7 +43,7 @@ from .field_checks import unknown_word_message
 from .iterations import ENDS_AS, first_failure, outcomes_of_iteration, outputs_by_ref
 
 TRY, CATCH, FINALLY = 1, 2, 3
-"""Its phases, as turns: what is in them is told apart like the turns of a loop."""
+"""Its phases. They are numbered like the iterations of a loop."""
 NAMES = {TRY: "try", CATCH: "catch", FINALLY: "finally"}
 CATCH_DEFAULT = "catch default"
 MATCHED = ("status", "reason", "taskRef", "taskType")
@@ -57,7 +58,10 @@ FIELDS = (
 
 
 class TryCatchState(TaskState, total=False):
-    """`handler`: the body that handles the failure. `failed_in`, `failure`: the phase and the failure it ends with."""
+    """State of a TRY_CATCH.
+
+    `handler`: the body that handles the failure. `failed_in`, `failure`: phase and failure at its end.
+    """
 
     handler: str
     failed_in: int
@@ -65,7 +69,7 @@ class TryCatchState(TaskState, total=False):
 
 
 class TryCatch(StepType):
-    """Active while its body, its handler or its end goes on; `iteration` is the phase."""
+    """Active during its body, its handler and its `finallyTasks`; `iteration` is the phase."""
 
     type = "TRY_CATCH"
     flow = Flow.PHASES
@@ -103,7 +107,7 @@ class TryCatch(StepType):
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         if not step.bodies.get(NAMES[TRY]):
-            raise StepRefused(f"There is nothing to try in {step.ref}: its 'tryTasks' is empty.")
+            raise StepRefused(f"{step.ref} has an empty body: add steps to 'tryTasks'.")
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         yield engine_held_task(step, key, ctx.run, now, iteration=TRY, input=inputs, output={})
 
@@ -120,7 +124,7 @@ class TryCatch(StepType):
         yield from end_phase(task, task.iteration, output, dict(task.step_state), now)
 
     def on_child_failure(self, task: Task, failed: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        """A task in the present phase has failed, and nothing else of it is open."""
+        """Continue after the failure of a task in the current phase, when nothing else of the phase is open."""
         error = describe_failure(failed)
         output = {"error": error, **ctx.attempt_payload(task, "output")}
         name = handler_for(task.step, error) if task.iteration == TRY else None
@@ -146,7 +150,7 @@ class TryCatch(StepType):
     def upgraded_state(self, task: Task, old: Task | None, run: Run) -> StepState:
         if (handler := task.step_state.get("handler")) is None:
             return task.step_state
-        # The failure is handled where the tasks of its handler stand now.
+        # The handler is the body that contains the tasks of the handler in the new version.
         depth, catch = len(task.key.iteration_path), (*task.key.iteration_path, CATCH)
         tasks = (each for each in run.tasks.values() if task.key.ref in each.step.loops[depth : depth + 1])
         refs = (each.key.ref for each in tasks if each.key.iteration_path[: depth + 1] == catch)
@@ -161,13 +165,13 @@ class TryCatch(StepType):
 
 
 def head_of_phase(task: Task) -> str | None:
-    """Where the present phase begins; None after a move to another definition, where that has no such part."""
-    part = cast(TryCatchState, task.step_state)["handler"] if task.iteration == CATCH else NAMES[task.iteration]
-    return task.step.bodies.get(part)
+    """Return the head of the current phase; None if the definition after an upgrade has no such phase."""
+    body = cast(TryCatchState, task.step_state)["handler"] if task.iteration == CATCH else NAMES[task.iteration]
+    return task.step.bodies.get(body)
 
 
 def end_phase(task: Task, phase: int, output: dict[str, Any], step_state: dict[str, Any], now: int) -> Iterator[Effect]:
-    """A phase is over: the last one begins, or the step ends as all of it went."""
+    """Yield the effects that start the last phase after another one, or end the step."""
     if phase != FINALLY and task.step.bodies.get(NAMES[FINALLY]):
         yield enter_phase(task, FINALLY, output, step_state, now)
     elif "failed_in" not in step_state:
@@ -180,23 +184,23 @@ def end_phase(task: Task, phase: int, output: dict[str, Any], step_state: dict[s
 
 
 def state_before_phase(phase: int, step_state: Mapping[str, Any], output: Mapping[str, Any]) -> tuple[dict, dict]:
-    """What the step knew and showed when this phase began."""
-    gone = {NAMES[later] for later in range(phase, FINALLY + 1)}
+    """Return the state and the output of the step as they were when this phase started."""
+    later_keys = {NAMES[later] for later in range(phase, FINALLY + 1)}
     if step_state.get("failed_in", 0) >= phase:
-        gone |= {"failed_in", "failure"} if "handler" in step_state else {"failed_in", "failure", "error"}
+        later_keys |= {"failed_in", "failure"} if "handler" in step_state else {"failed_in", "failure", "error"}
     if phase == TRY:
-        gone |= {"handler", "caughtBy", "error"}
-    kept, shown = ({k: v for k, v in known.items() if k not in gone} for known in (step_state, output))
-    return kept, shown
+        later_keys |= {"handler", "caughtBy", "error"}
+    kept, previous_output = ({k: v for k, v in each.items() if k not in later_keys} for each in (step_state, output))
+    return kept, previous_output
 
 
 def enter_phase(task: Task, phase: int, output: dict[str, Any], step_state: dict[str, Any], now: int) -> UpdateTask:
-    """The step is in this phase from now on."""
+    """Return the effect that starts a phase."""
     return UpdateTask(task.key, {"iteration": phase, "step_state": step_state}, {"output": output, "updated_at": now})
 
 
 def describe_failure(failed: Task) -> dict[str, Any]:
-    """A failure as handlers read it."""
+    """Return a failure as handlers read it."""
     name = failed.resolved_name
     return {
         "taskRef": failed.key.ref,
@@ -209,7 +213,7 @@ def describe_failure(failed: Task) -> dict[str, Any]:
 
 
 def handler_for(step: Step, error: Mapping[str, Any]) -> str | None:
-    """The part of the step that handles the failure, or None."""
+    """Return the name of the body that handles the failure, or None."""
     for index, case in enumerate(step.document.get("catchCases") or ()):
         if matches_failure(case.get("match") or {}, error):
             return f"catch {index}"
@@ -217,10 +221,10 @@ def handler_for(step: Step, error: Mapping[str, Any]) -> str | None:
 
 
 def matches_failure(match: Mapping[str, Any], error: Mapping[str, Any]) -> bool:
-    """Whether everything that is wanted of a failure is so."""
+    """Return True if the failure matches all members of `match`."""
     for field in ("status", "taskRef", "taskType"):
-        wanted = match.get(field)
-        if wanted not in (None, "") and error[field] not in (wanted if isinstance(wanted, list) else [wanted]):
+        expected = match.get(field)
+        if expected not in (None, "") and error[field] not in (expected if isinstance(expected, list) else [expected]):
             return False
     pattern = match.get("reason")
     return pattern in (None, "") or _is_in(str(pattern), error["reason"])
@@ -234,7 +238,7 @@ def _is_in(pattern: str, reason: str) -> bool:
 
 
 def match_errors(match: Mapping[str, Any], refs: set[str]) -> Iterator[str]:
-    """Yield what is wrong with the `match` of a handler. `refs`: the steps whose failures it can handle."""
+    """Yield the errors in the `match` of a handler. `refs`: the steps whose failures it can handle."""
     for field, value in match.items():
         if value is None:
             continue
@@ -242,7 +246,7 @@ def match_errors(match: Mapping[str, Any], refs: set[str]) -> Iterator[str]:
         if field not in MATCHED:
             yield unknown_word_message(field, MATCHED)
         elif not all(isinstance(each, str) for each in values) or (field == "reason" and len(values) != 1):
-            yield f"{field} must be text" + ("" if field == "reason" else ", or a list of texts")
+            yield f"{field} must be a text" + ("" if field == "reason" else ", or a list of texts")
         elif field == "reason":
             yield from _pattern_errors(values[0])
         elif field in ("status", "taskRef"):
@@ -254,11 +258,11 @@ def _pattern_errors(pattern: str) -> Iterator[str]:
     try:
         compile_pattern(pattern)
     except BadPattern as problem:
-        yield f"reason {pattern[:100]!r} cannot be used: {problem}"
+        yield f"reason {pattern[:100]!r} is not supported: {problem}"
 
 
 def _handler_label(case: Any, number: int) -> str:
-    """Return what a handler matches, in a few words."""
+    """Return a short description of what a handler matches."""
     match = case.get("match") if isinstance(case, dict) else None
     words = [str(value) for value in match.values() if isinstance(value, str)] if isinstance(match, dict) else []
     return f"catch {' '.join(words)}" if words else f"catch {number + 1}"

@@ -1,4 +1,4 @@
-"""WAIT: until a moment has come, or somebody reports on it."""
+"""WAIT: waits until a point in time, or for a report."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ ZONES = {
 
 
 class Wait(StepType):
-    """Completes at its moment, or when it is reported on before (execution §8.13)."""
+    """Completes at its time, or earlier when a report completes it (execution §8.13)."""
 
     type = "WAIT"
     shows_isolation_group = True
@@ -74,15 +74,15 @@ class Wait(StepType):
                 yield refused.message
 
     def needs_simulated_result(self, step: Document) -> bool:
-        given = step.get("inputParameters")
-        inputs = given if isinstance(given, Mapping) else {}
+        parameters = step.get("inputParameters")
+        inputs = parameters if isinstance(parameters, Mapping) else {}
         return not (inputs.get("duration") or inputs.get("until"))
 
 
 def _previous_end(run: Run, key: Key) -> int | None:
     """Return the end of the task's earlier attempt: a retry or a rerun of the WAIT itself does not restart its timer.
 
-    None if there is no earlier attempt, or if it waited for a report only.
+    None if there is no earlier attempt, or if it only waited for a report.
     """
     task, identity = run.tasks.get(key), run.identities.get(key)
     end = identity.ends_at if identity else task.attempt.ends_at if task else NEVER
@@ -90,38 +90,48 @@ def _previous_end(run: Run, key: Key) -> int | None:
 
 
 def wait_ends_at(inputs: dict[str, Any], now: int) -> int:
-    """The moment at which the wait is over; NEVER if it waits for a report."""
+    """Return the time at which the wait ends, in epoch milliseconds; NEVER if it waits for a report.
+
+    Raises:
+        StepRefused: when both `duration` and `until` are set, or one of them is invalid.
+    """
     duration, until = inputs.get("duration"), inputs.get("until")
     if duration not in (None, "") and until not in (None, ""):
-        raise StepRefused("A WAIT takes 'duration' or 'until', not both.")
+        raise StepRefused("Set 'duration' or 'until' of a WAIT, not both.")
     if duration not in (None, ""):
         return now + parse_duration(duration)
     return NEVER if until in (None, "") else parse_timestamp(until)
 
 
 def parse_duration(text: Any) -> int:
-    """A span such as `2 days 3 hours 5m 10 secs`, in milliseconds."""
+    """Return a duration such as `2 days 3 hours 5m 10 secs` in milliseconds.
+
+    Raises:
+        StepRefused: when the text is not a duration.
+    """
     found = SPAN.match(str(text))
     if not found or not any(found.groups()):
-        raise StepRefused(
-            f"The duration {text!r} is not understood: write it like '2 days 3 hours 5 minutes 10 seconds'."
-        )
+        raise StepRefused(f"Invalid duration {text!r}. Use the format '2 days 3 hours 5 minutes 10 seconds'.")
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return min(((days * 24 + hours) * 60 + minutes) * 60 + seconds, 10**11) * 1000
 
 
 def parse_timestamp(text: Any) -> int:
-    """A moment such as `2026-02-28 14:30 GMT+01:00`, in epoch milliseconds; UTC where no zone is given."""
+    """Return a timestamp such as `2026-02-28 14:30 GMT+01:00` in epoch milliseconds. The default zone is UTC.
+
+    Raises:
+        StepRefused: when the text is not a timestamp.
+    """
     found = MOMENT.match(str(text))
     if not found:
-        raise StepRefused(f"The moment {text!r} is not understood: write it like '2026-02-28 14:30 GMT+01:00'.")
+        raise StepRefused(f"Invalid timestamp {text!r}. Use the format '2026-02-28 14:30 GMT+01:00'.")
     *parts, zone = found.groups()
     year, month, day, hour, minute, second = (int(part or 0) for part in parts)
     try:
         first = datetime(year, month, 1, tzinfo=_zone(zone, text))
         exact = first + timedelta(days=day - 1, hours=hour, minutes=minute, seconds=second)
     except (ValueError, OverflowError):
-        raise StepRefused(f"The moment {text!r} does not exist.") from None
+        raise StepRefused(f"The timestamp {text!r} does not exist.") from None
     return int(exact.astimezone(UTC).timestamp() * 1000)
 
 
@@ -130,6 +140,6 @@ def _zone(name: str, text: Any) -> timezone:
         return timezone(timedelta(hours=ZONES[name.upper()]))
     found = OFFSET.match(name)
     if not found:
-        raise StepRefused(f"The zone of {text!r} is not understood: write it like GMT+01:00, +0100 or UTC.")
+        raise StepRefused(f"Invalid time zone in {text!r}. Use the format GMT+01:00, +0100 or UTC.")
     sign, hours, minutes = found.groups()
     return timezone((1 if sign == "+" else -1) * timedelta(hours=int(hours), minutes=int(minutes or 0)))

@@ -1,4 +1,4 @@
-"""WAIT_FOR_WEBHOOK: wait for an event that a webhook receives."""
+"""WAIT_FOR_WEBHOOK: waits for an event that a webhook receives."""
 
 from collections.abc import Iterator
 
@@ -11,9 +11,9 @@ from .base import StepType, engine_held_task, resolve_inputs
 
 
 class WaitForWebhook(StepType):
-    """Stay open until a webhook that names this workflow as a receiver gets a payload with all values in `matches`.
+    """Stays open until a webhook with this workflow as a receiver gets a payload with all values in `matches`.
 
-    The output is the payload. A task update or a signal completes the task too.
+    The output is the payload. A task update or a signal completes the task as well.
     """
 
     type = "WAIT_FOR_WEBHOOK"
@@ -28,8 +28,8 @@ class WaitForWebhook(StepType):
         except ValueError as error:
             raise StepRefused(str(error)) from None
         for path in matches:
-            if fault := path_error(path):
-                raise StepRefused(f"The path {path!r} in 'matches' cannot be read: {fault}.")
+            if problem := path_error(path):
+                raise StepRefused(f"Invalid path {path!r} in 'matches': {problem}.")
         task = engine_held_task(step, key, ctx.run, now, input=inputs, output={})
         yield task
         yield AwaitWebhook(task.task.attempt.id, match_paths(matches), match_digest(matches))

@@ -1,4 +1,4 @@
-"""YIELD: wait for a signal."""
+"""YIELD: waits for a signal."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from .base import StepType, engine_held_task, resolve_inputs
 
 
 class Yield(StepType):
-    """Stay open until a signal or a task update completes it (Orkes' step type)."""
+    """Stays open until a signal or a task update completes it (Orkes' step type)."""
 
     type = "YIELD"
     is_forked_by_type = True

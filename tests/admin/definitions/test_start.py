@@ -109,7 +109,7 @@ def test_what_is_missing_is_said_above_the_fields(operator, order):
 def test_what_is_no_number_and_no_json_is_said_at_its_field(operator, order):
     page = page_text(send(operator, order, order="1", amount="many", lines="[1,"))
 
-    assert "This is not a number" in page and "This is not JSON at line 1, column 4." in page
+    assert "Enter a number" in page and "This is not valid JSON at line 1, column 4." in page
 
 
 def test_the_input_can_be_typed_as_json(operator, order):

@@ -133,7 +133,7 @@ def test_the_answer_is_typed_into_a_form_that_the_schema_draws(operator, with_sc
     ("typed", "told"),
     [
         ({"output.approved": "true", "output.limit": "9999"}, "maximum"),
-        ({"output.approved": "true", "output.limit": "many"}, "This is not a whole number."),
+        ({"output.approved": "true", "output.limit": "many"}, "Enter a whole number."),
         ({"output.limit": "9"}, "approved"),
     ],
     ids=["too much", "no number", "a part is missing"],
@@ -168,5 +168,5 @@ def test_many_at_once_are_not_answered_with_what_their_schema_refuses(operator, 
 
     page = operator.post(INBOX, chosen, follow=True)
 
-    assert "does not fit the schema" in page_text(page)
+    assert "does not match the schema" in page_text(page)
     assert reload_run(with_schema).status == "RUNNING"
