@@ -10,7 +10,7 @@ from ..models import StoredPayload
 from .payloads import storage_errors
 
 
-def keep_content(kind: str, content: File, expires_at: int) -> str:
+def keep_content(kind: str, content: "File[bytes]", expires_at: int) -> str:
     """Keep a file; its path. It is nobody's, and so goes at that moment, until somebody says that it is his."""
     path = f"{kind}/{uuid4()}"
     # The row is first: nothing is ever kept that nobody knows of.

@@ -52,7 +52,7 @@ def store_payload(kind: str, text: str) -> str:
     return path
 
 
-def store_reserved(path: str, content: bytes | File) -> None:
+def store_reserved(path: str, content: "bytes | File[bytes]") -> None:
     """Keep what has come for a path that was reserved; raises NotFound, and Conflict where a run uses it already."""
     if not StoredPayload.objects.filter(pk=path).exists():
         raise NotFound(f"There is no payload {path}.")

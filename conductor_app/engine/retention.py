@@ -1,6 +1,7 @@
 """Policies of how long finished runs are kept, and the removal of those that are kept no longer."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from django.db import transaction
 from django.db.models import F
@@ -60,7 +61,7 @@ def delete_policy(definition: str, by: str, reason: str = "") -> None:
         _record_change(definition, by, "remove", reason, {})
 
 
-def _record_change(definition: str, by: str, action: str, reason: str, facts: dict) -> None:
+def _record_change(definition: str, by: str, action: str, reason: str, facts: dict[str, Any]) -> None:
     AuditEntry.objects.create(
         at=clock.now(),
         actor=by,

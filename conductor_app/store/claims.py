@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..models import Message
 from ..models.gates import GateFacts, free_capacity
@@ -52,7 +52,7 @@ CLAIM_ATTEMPTS = (
 )
 
 
-def waiting_params(queue: str, worker: str, now: int) -> list:
+def waiting_params(queue: str, worker: str, now: int) -> list[Any]:
     """The parameters of WAITING."""
     return [queue, now, now, queue, now, worker]
 
@@ -175,7 +175,7 @@ def load_limit_facts(limits: Candidate, now: int) -> GateFacts:
     )
 
 
-def mark_claimed(chosen: str, params: Sequence, worker: str, now: int) -> list[str]:
+def mark_claimed(chosen: str, params: Sequence[Any], worker: str, now: int) -> list[str]:
     """Claim what was chosen; the ids in hand-out order, which RETURNING does not keep."""
     # Materialized: PostgreSQL may else run the choice once a row and so take more than were asked for.
     claim = (

@@ -31,7 +31,7 @@ def execute_together(statements: Sequence[Statement]) -> list[int]:
     return [result.command_tuples or 0 for result in _send_statements(statements)]
 
 
-def fetch(sql: str, params: Sequence[Any]) -> list[tuple]:
+def fetch(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
     """All rows of a query. Raises what a cursor raises."""
     [result] = _send_statements([(sql, params)])
     reader = Transformer(connection.connection)
@@ -85,7 +85,7 @@ class _PipelineExchange:
         # psycopg's own list: it forgets all of them, here and in the server, when a transaction is rolled back.
         self.names, self.max_prepared = own._prepared._names, own.prepared_max
         self.result_positions: list[int] = []
-        self.new: list[tuple[bytes, tuple]] = []
+        self.new: list[tuple[bytes, tuple[Any, ...]]] = []
         self.sent_count = 0
         while own._prepared._to_flush:
             self._close(own._prepared._to_flush.popleft())

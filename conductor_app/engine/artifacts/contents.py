@@ -13,7 +13,7 @@ from ..payloads import storage_errors
 from .entries import content_deleted_at, find
 
 
-def store_content(task_id: str, number: int, name: str, content: File, encoding: str = "") -> Artifact:
+def store_content(task_id: str, number: int, name: str, content: "File[bytes]", encoding: str = "") -> Artifact:
     """Keep what has come as the content of an artifact; what came before is let go of. Raises NotFound and Busy."""
     row = find(task_id, number, name)
     path = keep_content("artifacts", content, content_deleted_at(row))

@@ -20,7 +20,7 @@ from .handles import find_handle, find_unfinished, finish_locked, lock_unfinishe
 MOST_PARTS = 10_000
 
 
-def store_content(run_id: str, file_id: str, content: File, digest: str) -> None:
+def store_content(run_id: str, file_id: str, content: "File[bytes]", digest: str) -> None:
     """Keep what has come as the content of a file, in the place of what came before.
 
     Raises NotFound, Forbidden, Conflict and Busy.
@@ -78,7 +78,7 @@ def find_part(run_id: str, file_id: str, upload_id: str, number: int) -> FileHan
     return _require_multipart(find_unfinished(run_id, file_id), upload_id)
 
 
-def store_part(run_id: str, file_id: str, upload_id: str, number: int, content: File, digest: str) -> None:
+def store_part(run_id: str, file_id: str, upload_id: str, number: int, content: "File[bytes]", digest: str) -> None:
     """Keep a part, in the place of what came before under its number."""
     find_part(run_id, file_id, upload_id, number)
     path = keep_content("files", content, clock.now() + DAY_MS)
@@ -109,7 +109,7 @@ def complete_multipart(run_id: str, file_id: str, upload_id: str, digests: Seque
 
 
 @contextmanager
-def _concatenate_parts(paths: Iterator[str]) -> Iterator[tuple[File, str]]:
+def _concatenate_parts(paths: Iterator[str]) -> "Iterator[tuple[File[bytes], str]]":
     """One file of several, and its digest; it lies on the disk meanwhile."""
     with TemporaryFile() as kept:
         digest = hashlib.sha256()
