@@ -54,7 +54,7 @@ messages: .venv/for-test
 lint: .venv/for-test
 	$(BIN) -m ruff check .
 	$(BIN) -m ruff format --check .
-	$(BIN) -m mypy conductor_app/core
+	$(BIN) -m mypy conductor_app
 	$(BIN) manage.py check
 	$(BIN) manage.py makemigrations --check --dry-run
 

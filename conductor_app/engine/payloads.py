@@ -53,7 +53,7 @@ def store_payload(kind: str, text: str) -> str:
     return path
 
 
-def store_reserved(path: str, content: bytes | File) -> None:
+def store_reserved(path: str, content: "bytes | File[bytes]") -> None:
     """Store the content for a reserved path.
 
     Raises:

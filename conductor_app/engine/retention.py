@@ -1,6 +1,7 @@
 """Commands on retention policies, and the selection of ended runs that no policy keeps."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from django.db import transaction
 from django.db.models import F
@@ -72,5 +73,5 @@ def delete_policy(definition: str, by: str, reason: str = "") -> None:
         _record_change(definition, by, "remove", reason, {})
 
 
-def _record_change(definition: str, by: str, action: str, reason: str, facts: dict) -> None:
+def _record_change(definition: str, by: str, action: str, reason: str, facts: dict[str, Any]) -> None:
     audit.record("retention policy", definition or "all others", action, by, reason=reason, facts=facts)

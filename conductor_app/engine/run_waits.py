@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
+from typing import Any
 
 from .. import clock, conf, notifications
 from ..core.reports import Report
@@ -54,7 +55,7 @@ def wait_for_run(run_id: str, seconds: float, until_refs: Collection[str] = ()) 
 
 
 @contextmanager
-def _subscribe_to_run(run_id: str, seconds: float) -> Iterator:
+def _subscribe_to_run(run_id: str, seconds: float) -> Iterator[Any]:
     """Subscribe to notifications about a run and its descendants, and mark them as watched."""
     now = clock.now()
     until = now + round(min(seconds, conf.most_wait_seconds) * 1000)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from .. import conf
 from ..core.errors import NotFound
@@ -10,7 +11,7 @@ from ..telemetry.log_context import log_context
 log = logging.getLogger(__name__)
 
 
-def handle_each(found: Iterable, handle: Callable) -> int:
+def handle_each(found: Iterable[Any], handle: Callable[..., Any]) -> int:
     """Handle each item. Failures are logged and do not stop the loop. Returns how many items were handled."""
     handled = 0
     for item in found:
@@ -19,7 +20,7 @@ def handle_each(found: Iterable, handle: Callable) -> int:
     return handled
 
 
-def _try_handle(item: object, handle: Callable) -> bool:
+def _try_handle(item: object, handle: Callable[..., Any]) -> bool:
     try:
         handle(item)
     except NotFound:

@@ -39,6 +39,10 @@ class Authored(models.Model):
 class DocumentField(models.TextField):
     """A JSON value kept as text: as given, key order and number forms included; any size of integer."""
 
+    # What Django's plugin for mypy reads: any JSON value is set and read.
+    _pyi_private_set_type: Any
+    _pyi_private_get_type: Any
+
     def from_db_value(self, value: str | None, expression: object, connection: object) -> Any:
         return loads(value)
 
@@ -75,7 +79,7 @@ def loads_decrypted(text: str | None) -> Any:
     return _decrypt(value) if text is not None and MARK in text else value
 
 
-_decrypt = redact_masked
+_decrypt: Callable[[Any], Any] = redact_masked
 
 
 def set_decryption(opened: Callable[[Any], Any]) -> None:

@@ -1,6 +1,7 @@
 """Claimed attempts with their tasks and runs, read as workers are told of them: one statement, written once."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.db import connection, models
 
@@ -12,7 +13,7 @@ from .statements import fetch, placeholders
 PAYLOAD_COLUMNS = ("input", "output", "variables")
 
 
-def _columns(model: type[models.Model], *left_out: str) -> list[models.Field]:
+def _columns(model: type[models.Model], *left_out: str) -> "list[models.Field[Any, Any]]":
     return [field for field in model._meta.concrete_fields if field.name not in left_out]
 
 
@@ -38,14 +39,14 @@ def load_claimed(ids: Sequence[str]) -> list[Attempt]:
     return [by_id[id] for id in ids if id in by_id]
 
 
-def _attempt(row: tuple) -> Attempt:
+def _attempt(row: tuple[Any, ...]) -> Attempt:
     attempt, task, run = _build_attempt(row)
     attempt.task, attempt.run = task, run
     attempt.holds_sealed = any(isinstance(value, str) and MARK in value for value in row)
     return attempt
 
 
-def _build_attempt(row: tuple):
+def _build_attempt(row: tuple[Any, ...]):
     start = 0
     for model, _, fields in SELECTED_MODELS:
         values = row[start : start + len(fields)]
@@ -56,7 +57,7 @@ def _build_attempt(row: tuple):
         )
 
 
-def _parse_column(field: models.Field, value: object) -> object:
+def _parse_column(field: "models.Field[Any, Any]", value: object) -> object:
     if not isinstance(field, DocumentField):
         return value
     # Steps are shown to workers as to everybody; what is theirs is the payload.

@@ -169,7 +169,7 @@ def load_limit_facts(limits: Candidate, now: int) -> GateFacts:
     )
 
 
-def mark_claimed(chosen: str, params: Sequence, worker: str, now: int) -> list[str]:
+def mark_claimed(chosen: str, params: Sequence[Any], worker: str, now: int) -> list[str]:
     """Claim what was chosen; the ids in hand-out order, which RETURNING does not keep."""
     # Materialized: PostgreSQL may else run the choice once a row and so take more than were asked for.
     claim = (

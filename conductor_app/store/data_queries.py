@@ -104,7 +104,7 @@ def _attempt_payloads(run: Run, requests: list[AttemptPayload], now: int) -> dic
 
 def _task_parts(run: Run, requests: list[TaskPart], now: int) -> dict[DataRequest, Any]:
     data: dict[DataRequest, Any] = {}
-    by_place: dict[tuple, list[TaskPart]] = {}
+    by_place: dict[tuple[Any, ...], list[TaskPart]] = {}
     for request in requests:
         by_place.setdefault((request.within, request.is_deep), []).append(request)
     for place, together in by_place.items():

@@ -30,7 +30,7 @@ def oldest_messages(run: Run, request: InboxMessages, now: int) -> InboxBatch:
     return InboxBatch(tuple(_message_document(run, *row[1:]) for row in rows), up_to, left)
 
 
-def _within_output_limit(rows: list[tuple]) -> list[tuple]:
+def _within_output_limit(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     size = 0
     for place, row in enumerate(rows):
         size += len(row[3])

@@ -33,7 +33,7 @@ def execute_together(statements: Sequence[Statement]) -> list[int]:
     return [result.command_tuples or 0 for result in _send_statements(statements)]
 
 
-def fetch(sql: str, params: Sequence[Any]) -> list[tuple]:
+def fetch(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
     """All rows of a query. Raises what a cursor raises."""
     [result] = _send_statements([(sql, params)])
     reader = Transformer(connection.connection)
@@ -86,7 +86,7 @@ class _PipelineExchange:
         self.server: PGconn = own.pgconn
         self.names, self.max_prepared = psycopg_internals.prepared_names(own), own.prepared_max
         self.result_positions: list[int] = []
-        self.new: list[tuple[bytes, tuple]] = []
+        self.new: list[tuple[bytes, tuple[Any, ...]]] = []
         self.sent_count = 0
         closings = psycopg_internals.pending_closings(own)
         while closings:

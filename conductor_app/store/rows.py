@@ -165,12 +165,12 @@ def strip_nul(text: str) -> str:
     return text.replace("\0", "") if "\0" in text else text
 
 
-def parse_attempt(row: tuple) -> Attempt:
+def parse_attempt(row: tuple[Any, ...]) -> Attempt:
     """An attempt from its columns; payloads stay unknown."""
     return Attempt(*row)
 
 
-def parse_task(row: tuple, step: Step, attempt: Attempt, branch_steps: dict[str, Step]) -> Task:
+def parse_task(row: tuple[Any, ...], step: Step, attempt: Attempt, branch_steps: dict[str, Step]) -> Task:
     """A task from its columns."""
     id, ref, iteration_path, status, seq, created_at, iteration, step_state, joined_by, branch_head = row
     remembered = loads_decrypted(step_state)

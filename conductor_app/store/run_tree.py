@@ -1,7 +1,7 @@
 """Where a run and its descendants wait for somebody: read over the index of open tasks, level by level."""
 
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..core.errors import NotFound
 from ..core.snapshot import NEVER
@@ -48,7 +48,7 @@ def load_run_tree(run_id: str) -> RunTree:
     return RunTree(found, waits)
 
 
-def _open_waits(run_ids: Collection[str]) -> list[tuple]:
+def _open_waits(run_ids: Collection[str]) -> list[tuple[Any, ...]]:
     """The open WAITs and YIELDs of these runs, and the open tasks that wait for a child."""
     return fetch(
         "SELECT t.run_id, t.type, a.id, a.child_id, a.ends_at FROM conductor_task t "

@@ -103,7 +103,7 @@ def _load_neighborhood(run_id: str, attempt_ids: list[str], is_locked: bool) -> 
             return fast_replace(run, tasks=_parse_tasks(run, sorted(found, key=_seq_of)))
 
 
-def _parse_key(row: tuple) -> Key:
+def _parse_key(row: tuple[Any, ...]) -> Key:
     return Key(row[1], parse_iteration_path(row[2]))
 
 
@@ -112,7 +112,7 @@ def load_tasks_at(run: Run, keys: Iterable[Key]) -> dict[Key, Task]:
     return load_tasks(run, _load_rows_at(run.id, keys))
 
 
-def load_tasks(run: Run, rows: list[tuple]) -> dict[Key, Task]:
+def load_tasks(run: Run, rows: list[tuple[Any, ...]]) -> dict[Key, Task]:
     """The tasks of these rows; for one of a dynamic branch the head is read too, which carries its document."""
     keys = {_parse_key(row) for row in rows}
     heads = {branch_head for row in rows if (branch_head := parse_branch_head(row[len(TASK_COLUMNS) - 1]))} - keys
@@ -120,16 +120,16 @@ def load_tasks(run: Run, rows: list[tuple]) -> dict[Key, Task]:
     return {key: task for key, task in tasks.items() if key in keys}
 
 
-def _seq_of(row: tuple) -> int:
+def _seq_of(row: tuple[Any, ...]) -> int:
     return row[TASK_COLUMNS.index("seq")]
 
 
-def _load_skipped(run_id: str) -> list[tuple]:
+def _load_skipped(run_id: str) -> list[tuple[Any, ...]]:
     """The tasks that were skipped, perhaps before control came to them."""
     return fetch(f"{TASK_SQL} AND t.status = 'SKIPPED'", [run_id])
 
 
-def _load_rows_at(run_id: str, keys: Iterable[Key]) -> list[tuple]:
+def _load_rows_at(run_id: str, keys: Iterable[Key]) -> list[tuple[Any, ...]]:
     rows, pairs = [], [(key.ref, format_iteration_path(key.iteration_path)) for key in keys]
     for start in range(0, len(pairs), CHUNK):
         some = pairs[start : start + CHUNK]
@@ -138,7 +138,7 @@ def _load_rows_at(run_id: str, keys: Iterable[Key]) -> list[tuple]:
     return rows
 
 
-def _dependent_keys(definition: Definition, row: tuple) -> Iterable[Key]:
+def _dependent_keys(definition: Definition, row: tuple[Any, ...]) -> Iterable[Key]:
     """The keys of a task and of what may wait for it, as far as its row and the definition tell."""
     key, (joined_by, branch_head) = _parse_key(row), row[len(TASK_COLUMNS) - 2 : len(TASK_COLUMNS)]
     yield key
@@ -163,7 +163,7 @@ def _branch_dependent_keys(run: Run, task: Task) -> Iterable[Key]:
     yield from waits.dependent_keys(waits.dependents_among(find, task.key.ref), find, task.key.iteration_path)
 
 
-def _parse_run(row: tuple) -> Run:
+def _parse_run(row: tuple[Any, ...]) -> Run:
     *columns, _has_skips, input, variables = row
     facts = dict(zip(RUN_COLUMNS, columns, strict=True))
     definition = definitions.load_definition(facts.pop("plan_id"))
@@ -186,7 +186,7 @@ def _small_payload(text: str | None) -> Any:
     return UNKNOWN if text is None or MARK in text else loads(text)
 
 
-def _parse_tasks(run: Run, rows: list[tuple]) -> dict[Key, Task]:
+def _parse_tasks(run: Run, rows: list[tuple[Any, ...]]) -> dict[Key, Task]:
     """Tasks by key. The steps of a dynamic branch are read from the document that its head carries."""
     split = len(TASK_COLUMNS)
     branches = _parse_branches([row[:split] for row in rows])
@@ -201,7 +201,7 @@ def _parse_tasks(run: Run, rows: list[tuple]) -> dict[Key, Task]:
     return tasks
 
 
-def _parse_branches(rows: list[tuple]) -> dict[str, dict[str, Step]]:
+def _parse_branches(rows: list[tuple[Any, ...]]) -> dict[str, dict[str, Step]]:
     """The steps of each dynamic branch by its head, as the `root` column spells it."""
     found = {}
     for _id, ref, iteration_path, *_others, step_state, joined_by, branch_head in rows:

@@ -98,7 +98,7 @@ def _load_rows(task_id: str, locking: str, ignored_dependency: str) -> Standalon
     return parse_standalone_task([row + each for each in life])
 
 
-def parse_standalone_task(rows: Sequence[tuple]) -> StandaloneTask:
+def parse_standalone_task(rows: Sequence[tuple[Any, ...]]) -> StandaloneTask:
     """A task from its columns, its life's and those of its attempts: a row an attempt."""
     id, *own = rows[0][: len(COLUMNS) + 1]
     facts = dict(zip(COLUMNS, own, strict=True))
@@ -115,7 +115,7 @@ def parse_standalone_task(rows: Sequence[tuple]) -> StandaloneTask:
 FIRST_ATTEMPT_COLUMN = 1 + len(COLUMNS) + 6
 
 
-def _parse_attempt(row: tuple) -> Attempt:
+def _parse_attempt(row: tuple[Any, ...]) -> Attempt:
     return Attempt(*row[:-1], cause=row[-1])
 
 

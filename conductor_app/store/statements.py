@@ -14,7 +14,7 @@ CACHED_SHAPES = 1000
 """Statements that are kept as text, each for one number of rows: the longest have 100 kB."""
 
 
-def fetch(sql: str, params: Sequence[Any] = ()) -> list[tuple]:
+def fetch(sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
     """All rows of a query."""
     if _bypasses_cursors():
         from . import pg_pipeline

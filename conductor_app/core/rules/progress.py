@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from typing import Any
 
 from ..decision_context import DecisionContext
 from ..effects import (
@@ -86,5 +87,5 @@ def _apply_fresh_task(task: Task, fresh: Task, now: int) -> Iterator[Effect]:
         yield TransitionAttempt(task.key, END_EVENTS[fresh.attempt.status], now)
 
 
-def _fields(value: Attempt | StartRun) -> dict:
+def _fields(value: Attempt | StartRun) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in fields(value)}

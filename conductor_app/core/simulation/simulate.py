@@ -79,7 +79,7 @@ class Simulation:
         for effect in decision.effects:
             effect.apply(builder)
             self._record_attempt(part, effect, builder)
-        none: frozenset = frozenset()
+        none: frozenset[Any] = frozenset()
         part.run = fast_replace(decision.after, revision=before.revision + 1, touched=none, moved=none)
         self._schedule_cues(part)
         for effect in decision.effects:

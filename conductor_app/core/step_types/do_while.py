@@ -77,7 +77,7 @@ class DoWhile(StepType):
         yield from self._iterate_or_end(task, ctx, now, outcomes, output)
 
     def _iterate_or_end(
-        self, task: Task, ctx: DecisionContext, now: int, outcomes: list[TaskOutcome], output: dict
+        self, task: Task, ctx: DecisionContext, now: int, outcomes: list[TaskOutcome], output: dict[str, Any]
     ) -> Iterator[Effect]:
         inputs = resolve_inputs(task.step, ctx, task.key, ctx.run, now)
         items = items_of(task.step, inputs, ctx)
@@ -131,7 +131,12 @@ def add_iteration_output(output: dict[str, Any], iteration: int, outcomes: list[
 
 
 def should_continue(
-    task: Task, ctx: DecisionContext, inputs: dict, items: list | None, outcomes: list[TaskOutcome], output: dict
+    task: Task,
+    ctx: DecisionContext,
+    inputs: dict[str, Any],
+    items: list[Any] | None,
+    outcomes: list[TaskOutcome],
+    output: dict[str, Any],
 ) -> tuple[bool, str]:
     """Return True if another iteration follows, and an error message if the condition fails."""
     if items is not None and task.iteration >= len(items):

@@ -1,5 +1,7 @@
 """Tasks that wait in a queue for a worker."""
 
+from typing import Any
+
 from ..decision_context import DecisionContext, conductor_task_type
 from ..definition import Key, Step
 from ..effects import CreateTask
@@ -8,7 +10,7 @@ from .base import new_task
 
 
 def queued_task(
-    step: Step, key: Key, ctx: DecisionContext, now: int, task_type: str, domain: str, inputs: dict
+    step: Step, key: Key, ctx: DecisionContext, now: int, task_type: str, domain: str, inputs: dict[str, Any]
 ) -> CreateTask:
     """Return a task in the queue of its type, and of its isolation group and name space if it has any."""
     return CreateTask(

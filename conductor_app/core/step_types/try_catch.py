@@ -183,7 +183,9 @@ def end_phase(task: Task, phase: int, output: dict[str, Any], step_state: dict[s
         yield TransitionAttempt(task.key, ENDS_AS.get(error["status"], "fail"), now, facts)
 
 
-def state_before_phase(phase: int, step_state: Mapping[str, Any], output: Mapping[str, Any]) -> tuple[dict, dict]:
+def state_before_phase(
+    phase: int, step_state: Mapping[str, Any], output: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the state and the output of the step as they were when this phase started."""
     later_keys = {NAMES[later] for later in range(phase, FINALLY + 1)}
     if step_state.get("failed_in", 0) >= phase:

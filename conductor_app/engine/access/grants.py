@@ -1,6 +1,7 @@
 """Commands that grant and revoke accesses of a subject to a target."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from django.contrib.auth.models import Group
 from django.db import transaction
@@ -48,7 +49,7 @@ def grant_to_creator(actor: Actor, made: Sequence[tuple[str, str]]) -> None:
                     )
 
 
-def _sharing_group_ids(user_id: int | None) -> list[tuple[Group, dict]]:
+def _sharing_group_ids(user_id: int | None) -> list[tuple[Group, dict[str, Any]]]:
     """Return the groups of a user that have default accesses to their members' objects."""
     facts = GroupProfile.objects.filter(group__user=user_id).select_related("group")
     return [(each.group, each.default_access) for each in facts if each.default_access]

@@ -13,7 +13,7 @@ from ..payloads import storage_errors
 from .entries import content_deleted_at, find
 
 
-def store_content(task_id: str, number: int, name: str, content: File, encoding: str = "") -> Artifact:
+def store_content(task_id: str, number: int, name: str, content: "File[bytes]", encoding: str = "") -> Artifact:
     """Store the content of an artifact. It replaces earlier content.
 
     Raises:

@@ -20,7 +20,7 @@ from .handles import find_handle, find_unfinished, finish_locked, lock_unfinishe
 MOST_PARTS = 10_000
 
 
-def store_content(run_id: str, file_id: str, content: File, digest: str) -> None:
+def store_content(run_id: str, file_id: str, content: "File[bytes]", digest: str) -> None:
     """Store the content of an unfinished file. It replaces earlier content.
 
     Raises:
@@ -114,7 +114,7 @@ def find_part(run_id: str, file_id: str, upload_id: str, number: int) -> FileHan
     return _require_multipart(find_unfinished(run_id, file_id), upload_id)
 
 
-def store_part(run_id: str, file_id: str, upload_id: str, number: int, content: File, digest: str) -> None:
+def store_part(run_id: str, file_id: str, upload_id: str, number: int, content: "File[bytes]", digest: str) -> None:
     """Store a part of a multipart upload. It replaces an earlier part of the same number.
 
     Raises:
@@ -159,7 +159,7 @@ def complete_multipart(run_id: str, file_id: str, upload_id: str, digests: Seque
 
 
 @contextmanager
-def _concatenate_parts(paths: Iterator[str]) -> Iterator[tuple[File, str]]:
+def _concatenate_parts(paths: Iterator[str]) -> Iterator["tuple[File[bytes], str]"]:
     """Join stored files in a temporary file, and yield it with its digest."""
     with TemporaryFile() as joined:
         digest = hashlib.sha256()

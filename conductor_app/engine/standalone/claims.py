@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import transaction
 
@@ -28,7 +28,7 @@ class ClaimedTask(NamedTuple):
 
     standalone: StandaloneTask
     attempt: Attempt
-    definition: dict
+    definition: dict[str, Any]
 
 
 def claim_tasks(

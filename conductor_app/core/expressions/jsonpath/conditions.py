@@ -74,7 +74,7 @@ class PatternMatch:
 class AllConditions:
     """All of these hold."""
 
-    parts: tuple
+    parts: tuple[Any, ...]
 
     def holds(self, item: Any, reading: Reading) -> bool:
         return all(part.holds(item, reading) for part in self.parts)
@@ -84,7 +84,7 @@ class AllConditions:
 class AnyCondition:
     """One of these holds."""
 
-    parts: tuple
+    parts: tuple[Any, ...]
 
     def holds(self, item: Any, reading: Reading) -> bool:
         return any(part.holds(item, reading) for part in self.parts)

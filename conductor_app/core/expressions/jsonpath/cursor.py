@@ -2,6 +2,7 @@
 
 import re
 from contextlib import contextmanager
+from typing import Any
 
 from .errors import BadPath
 
@@ -19,7 +20,7 @@ class Cursor:
     def __init__(self, text: str):
         self.text = text
         self.at = 0
-        self.absolutes: list = []
+        self.absolutes: list[Any] = []
         self._depth = 0
 
     @property
@@ -47,7 +48,7 @@ class Cursor:
         if not self.skip_blanks().accept(mark):
             self.refuse(f"expected '{mark}'")
 
-    def match(self, pattern: re.Pattern):
+    def match(self, pattern: re.Pattern[str]):
         """Read what the pattern matches from here, or None."""
         found = pattern.match(self.text, self.at)
         if found:

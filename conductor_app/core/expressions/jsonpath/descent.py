@@ -14,7 +14,7 @@ class Descent:
     is_last: bool = True
     is_definite: ClassVar[bool] = False
 
-    def step(self, hits: list, reading: Reading) -> list:
+    def step(self, hits: list[Any], reading: Reading) -> list[Any]:
         """What the segment finds anywhere below, parents before children."""
         found: list[Any] = []
         pending = list(reversed(hits))

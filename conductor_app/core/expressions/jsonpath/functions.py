@@ -14,10 +14,10 @@ class FunctionCall:
     """`.name(arguments)`: a function of each value found."""
 
     name: str
-    arguments: tuple = ()
+    arguments: tuple[Any, ...] = ()
     is_definite: ClassVar[bool] = True
 
-    def step(self, hits: list, reading: Reading) -> list:
+    def step(self, hits: list[Any], reading: Reading) -> list[Any]:
         """The function's answer for every value; one without an answer ends the reading."""
         if self.name not in FUNCTIONS:
             raise NoAnswer
@@ -27,33 +27,33 @@ class FunctionCall:
         return [function(hit, [argument.value(hit, reading) for argument in self.arguments]) for hit in hits]
 
 
-def length(value: Any, arguments: list) -> int | None:
+def length(value: Any, arguments: list[Any]) -> int | None:
     """How many elements or members there are; Jayway 2.4 gives null for a text."""
     return len(value) if isinstance(value, list | dict) else None
 
 
-def minimum(value: Any, arguments: list) -> float:
+def minimum(value: Any, arguments: list[Any]) -> float:
     """The smallest number of a list."""
     return min(_numbers(value))
 
 
-def maximum(value: Any, arguments: list) -> float:
+def maximum(value: Any, arguments: list[Any]) -> float:
     """The greatest number of a list."""
     return max(_numbers(value))
 
 
-def total(value: Any, arguments: list) -> float:
+def total(value: Any, arguments: list[Any]) -> float:
     """The sum of the numbers of a list."""
     return sum(_numbers(value), 0.0)
 
 
-def average(value: Any, arguments: list) -> float:
+def average(value: Any, arguments: list[Any]) -> float:
     """The mean of the numbers of a list."""
     numbers = _numbers(value)
     return sum(numbers, 0.0) / len(numbers)
 
 
-def deviation(value: Any, arguments: list) -> float:
+def deviation(value: Any, arguments: list[Any]) -> float:
     """The standard deviation of the numbers of a list."""
     numbers = _numbers(value)
     count, whole = len(numbers), sum(numbers)
@@ -62,13 +62,13 @@ def deviation(value: Any, arguments: list) -> float:
     return sqrt(max(variance, 0.0))
 
 
-def concat(value: Any, arguments: list) -> str:
+def concat(value: Any, arguments: list[Any]) -> str:
     """The texts of a list, then the arguments, in one text."""
     own = [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
     return "".join(own + [text for argument in arguments for text in _texts(argument)])
 
 
-def append(value: Any, arguments: list) -> Any:
+def append(value: Any, arguments: list[Any]) -> Any:
     """The list with the arguments after it."""
     return value + [argument for argument in arguments if argument is not ABSENT] if isinstance(value, list) else value
 

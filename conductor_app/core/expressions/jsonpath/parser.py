@@ -2,6 +2,7 @@
 
 import re
 from functools import lru_cache
+from typing import Any
 
 from .condition_parser import ConditionParser
 from .cursor import Cursor
@@ -58,7 +59,7 @@ def _read_path(cursor: Cursor, name_pattern) -> Path:
     return Path(cursor.text[begin : cursor.at], _mark_last_segment(segments), tuple(ends), tuple(cursor.absolutes))
 
 
-def _mark_last_segment(segments) -> tuple:
+def _mark_last_segment(segments) -> tuple[Any, ...]:
     """The segments, those that care knowing whether they are the last."""
     *others, last = segments or [None]
     return (*map(_unmark_last, others), last) if segments else ()
@@ -122,7 +123,7 @@ def _filter(cursor):
     return Filter(condition)
 
 
-def _arguments(cursor) -> tuple:
+def _arguments(cursor) -> tuple[Any, ...]:
     if cursor.skip_blanks().accept(")"):
         return ()
     # Jayway overlooks a lone argument of one character: `append(6)` appends nothing.
@@ -133,7 +134,7 @@ def _arguments(cursor) -> tuple:
         return _argument_list(cursor)
 
 
-def _argument_list(cursor) -> tuple:
+def _argument_list(cursor) -> tuple[Any, ...]:
     arguments = []
     while True:
         arguments.append(ConditionParser(cursor, _read_inner_path).argument())

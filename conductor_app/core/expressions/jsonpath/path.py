@@ -13,7 +13,9 @@ class Path:
 
     __slots__ = ("_ends", "_steps", "absolutes", "is_definite", "segments", "text")
 
-    def __init__(self, text: str, segments: tuple, ends: tuple[int, ...] = (), absolutes: tuple = ()):
+    def __init__(
+        self, text: str, segments: tuple[Any, ...], ends: tuple[int, ...] = (), absolutes: tuple[Any, ...] = ()
+    ):
         self.text = text
         self.segments = segments
         self.absolutes = absolutes

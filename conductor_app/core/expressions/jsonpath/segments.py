@@ -25,7 +25,7 @@ class Property:
     def step_into(self) -> str:
         return self.names[0]
 
-    def step(self, hits: list, reading: Reading) -> list:
+    def step(self, hits: list[Any], reading: Reading) -> list[Any]:
         """The named members of every map."""
         maps = [hit for hit in hits if isinstance(hit, dict)]
         if self.is_definite and not self.is_single:
@@ -56,7 +56,7 @@ class Index:
     def step_into(self) -> int:
         return self.positions[0]
 
-    def step(self, hits: list, reading: Reading) -> list:
+    def step(self, hits: list[Any], reading: Reading) -> list[Any]:
         """The elements at these positions of every list."""
         reading.visit(len(hits) * len(self.positions))
         lists = [hit for hit in hits if isinstance(hit, list)]
@@ -75,7 +75,7 @@ class Slice:
     stop: int | None
     is_definite: ClassVar[bool] = False
 
-    def step(self, hits: list, reading: Reading) -> list:
+    def step(self, hits: list[Any], reading: Reading) -> list[Any]:
         """The elements in this stretch of every list."""
         found: list[Any] = []
         for hit in hits:
@@ -102,7 +102,7 @@ class Wildcard:
 
     is_definite: ClassVar[bool] = False
 
-    def step(self, hits: list, reading: Reading) -> list:
+    def step(self, hits: list[Any], reading: Reading) -> list[Any]:
         """All that the maps and lists hold."""
         found: list[Any] = []
         for hit in hits:
@@ -123,7 +123,7 @@ class Filter:
     condition: Any
     is_definite: ClassVar[bool] = False
 
-    def step(self, hits: list, reading: Reading) -> list:
+    def step(self, hits: list[Any], reading: Reading) -> list[Any]:
         """What passes the condition."""
         candidates: list[Any] = []
         for hit in hits:
