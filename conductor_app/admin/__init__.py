@@ -18,7 +18,8 @@ What screens share stands here:
     reader.py       the reader's language and zone: every text of a page goes through gettext, see `make messages`
     marks.py tags.py   {{ status|badge }} {{ moment|ago }} {{ begin|lasting:end }} {{ ms|span }} {% icon "queues" %} …
 
-    templates/ops/states/   empty · filtered · error · forbidden · gone: what a panel says when it has nothing to show
+    layout_tags.py  breadcrumbs, labeled values, form fields, action menus: markup that many pages repeat
+    templates/ops/states/   filtered · error · forbidden · gone: what a panel says when it has nothing to show
     static/ops/ops.css      colours, words, cards, tables, buttons, lists; a screen may have its own file
     static/ops/live.js      data-live, data-load, data-select: see its head      page.js   counting times, keys, palette
 """
