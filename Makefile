@@ -54,6 +54,8 @@ messages: .venv/for-test
 lint: .venv/for-test
 	$(BIN) -m ruff check .
 	$(BIN) -m ruff format --check .
+	$(BIN) -m djlint --check --quiet templates
+	$(BIN) -m djlint --lint --quiet templates
 	$(BIN) -m mypy conductor_app
 	$(BIN) manage.py check
 	$(BIN) manage.py makemigrations --check --dry-run

@@ -18,7 +18,8 @@ Modules that several screens share:
     user_locale.py    language and time zone of the user; all page texts go through gettext, see `make messages`
     badges.py tags.py   {{ status|badge }} {{ time|ago }} {{ begin|lasting:end }} {{ ms|span }} {% icon "queues" %} …
 
-    templates/ops/states/   empty · filtered · error · forbidden · gone: what a panel shows when it has no content
+    layout_tags.py      breadcrumbs, labeled values, form fields, action menus: markup that pages repeat
+    templates/ops/states/   filtered · error · forbidden · gone: what a panel shows when it has no content
     static/ops/ops.css      colors, text, cards, tables, buttons, lists; a screen may have its own file
     static/ops/live.js      data-live, data-load, data-select: see its header    page.js   relative times, keys, palette
 """

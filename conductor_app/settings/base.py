@@ -52,7 +52,13 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
-            "builtins": ["django.templatetags.i18n", "conductor_app.admin.tags"],
+            "builtins": [
+                "django.templatetags.i18n",
+                "django.templatetags.static",
+                "django.contrib.admin.templatetags.admin_urls",
+                "conductor_app.admin.tags",
+                "conductor_app.admin.layout_tags",
+            ],
         },
     }
 ]

@@ -22,6 +22,7 @@ CATALOGS = sorted((ROOT / "conductor_app" / "locale").glob("*/LC_MESSAGES/django
 READ_ALOUD = {"title", "aria-label", "placeholder", "alt", "label", "aria-description"}
 FOR_MACHINES = {"code", "pre", "kbd", "script", "style"}
 THE_SAME_EVERYWHERE = {"Conductor", "Taskcluster", "JSON", "UTC", "Id", "URL", "cron", "HUMAN"}
+TAGS_WITH_TEXT = {"include", "with", "crumb", "fact", "action", "placeholder", "text_field", "form_field"}
 SENTENCE = re.compile(r'"[^"]*[A-Za-z]{2}[^"]* [^"]*"$|"[A-Z][a-z]+"$')
 CLASSES = ("block bodyclass", "block coltype")
 GUESSED = {"default", "default_if_none", "yesno", "pluralize"}
@@ -97,10 +98,10 @@ def guessed(variable: str) -> str:
 
 
 def sentences(tag: str) -> Iterator[str]:
-    """What an include or a with is told that reads like a sentence, and is not marked by _( )."""
+    """Return the arguments of a tag that read like a sentence and are not marked by _( )."""
     word, *bits = smart_split(tag)
-    if word in ("include", "with"):
-        values = [bit.partition("=")[2] for bit in bits if "=" in bit]
+    if word in TAGS_WITH_TEXT:
+        values = [bit.partition("=")[2] or bit for bit in bits]
         yield from (
             value for value in values if re.match(r"\"[^\"]*[A-Za-z]{2}[^\"]* [^\"]*\"$|\"[A-Z][a-z]+\"$", value)
         )

@@ -51,7 +51,7 @@ def test_the_front_page_lists_what_needs_attention(operator, clock):
 
     page = page_text(operator.get("/admin/"))
 
-    assert "at charge: no funds" in page
+    assert "at charge – no funds" in page
     assert "Nobody polls ship: 1 waiting" in page
     assert "timers are not being rung" in page
 

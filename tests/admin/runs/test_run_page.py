@@ -409,7 +409,7 @@ def test_the_critical_path_is_marked_in_the_timeline(operator, failed, django_as
         page = operator.get(run_url(failed, critical="1", task="-"))
 
     assert "A chain of 2 tasks decided how long it took" in page_text(page)
-    assert html(page).count(' critical"') == 2
+    assert html(page).count('class="critical"') == 2
     assert "critical=1" in html(operator.get(run_url(failed, task="-")))
 
 

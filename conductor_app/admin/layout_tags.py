@@ -1,0 +1,209 @@
+"""Template tags for markup that many pages repeat: breadcrumbs, labeled values, form fields and action menus."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from django import template
+from django.forms import BoundField
+from django.forms.utils import flatatt
+from django.template import Context
+from django.templatetags.static import static
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext, pgettext
+
+from ..insight.timeline import TimelineSegment
+from . import badges
+
+MAX_REASON_LENGTH = 500
+THICK_BAR = (3, 12, 2)
+"""Top, height and corner radius of the bar of a segment, in pixels."""
+TIMELINE_BARS = {"wait": (5, 8, 2), "gap": (8, 2, 0), "delay": (8, 2, 0)}
+
+register = template.Library()
+
+
+@register.simple_tag(name="crumb")
+def render_crumb(label: str, view: str = "", *args: Any, url: str = "", version: int | None = None) -> SafeString:
+    """Return one entry of the breadcrumbs: a link to a view or an address, or plain text for the current page."""
+    address = reverse(view, args=args) if view else url
+    label = f"{label} v{version}" if version else label
+    if not address:
+        return format_html("› {}", label)
+    return format_html('› <a href="{}">{}</a>', address, label)
+
+
+@register.simple_tag(name="classes")
+def join_classes(*names: Any, **flags: Any) -> str:
+    """Return the value of a class attribute: `names`, and the names of the `flags` that are true."""
+    chosen = [str(name) for name in names if name] + [name.replace("_", "-") for name, flag in flags.items() if flag]
+    return " ".join(chosen)
+
+
+@register.simple_tag(name="attributes")
+def render_attributes(values: Mapping[str, Any]) -> SafeString:
+    """Return the attributes of an element."""
+    return flatatt(dict(values))
+
+
+@register.simple_tag(name="current")
+def mark_current(one: Any, other: Any, kind: str = "true") -> SafeString:
+    """Return the attribute of a link that is the current choice, if both values are equal. `kind` is its value."""
+    return flatatt({"aria-current": kind}) if one == other else mark_safe("")
+
+
+@register.filter("links")
+def render_links(pairs: Iterable[tuple[str, str]], separator: str = ", ") -> SafeString:
+    """Return pairs of label and address as links in one line."""
+    return format_html_join(mark_safe(separator), '<a href="{1}">{0}</a>', pairs)
+
+
+@register.filter("query")
+def encode_query(pairs: Iterable[tuple[str, str]]) -> str:
+    """Return pairs of name and value as the query of an address."""
+    return urlencode(list(pairs))
+
+
+@register.filter("versioned")
+def render_name_and_version(row: Any) -> SafeString:
+    """Return the name and the version of a run or definition."""
+    return format_html('{} <span class="version">v{}</span>', row.name, row.version)
+
+
+@register.simple_tag(name="copy_button")
+def render_copy_button(text: str) -> SafeString:
+    """Return a button that copies an id to the clipboard."""
+    attributes = flatatt({"data-copy": text, "title": gettext("Copy the id")})
+    return format_html('<button type="button" class="copy"{}>{}</button>', attributes, badges.render_icon("copy"))
+
+
+@register.simple_tag(name="run_link")
+def render_run_link(run_id: str, task: str = "") -> SafeString:
+    """Return the id of a run as a link to its page, where `task` is selected."""
+    address = reverse("admin:conductor_run_change", args=[run_id])
+    query = f"?{urlencode({'task': task})}" if task else ""
+    return format_html('<a href="{}{}"><code class="id">{}</code></a>', address, query, run_id)
+
+
+@register.simple_tag(name="timeline_bar")
+def render_timeline_bar(segment: TimelineSegment) -> SafeString:
+    """Return the bar of a segment, in a row of a timeline that is 18 pixels high."""
+    y, height, radius = TIMELINE_BARS.get(segment.kind, THICK_BAR)
+    box = {"x": segment.left, "y": y, "width": segment.width, "height": height, "rx": radius}
+    css = f"{segment.kind} {segment.status.lower()}"
+    return format_html('<rect class="{}"{}><title>{}</title></rect>', css, flatatt(box), segment.title)
+
+
+@register.simple_tag(name="gate_icon")
+def render_gate_icon(is_open: bool) -> SafeString:
+    """Return the icon of a gate."""
+    return (
+        _labeled_icon("succeeded", pgettext("a gate", "open"))
+        if is_open
+        else _labeled_icon("waiting", pgettext("a gate", "shut"))
+    )
+
+
+@register.simple_tag(name="step_icon")
+def render_step_icon(is_done: bool) -> SafeString:
+    """Return the icon of a step of the instructions for newcomers."""
+    return _labeled_icon("succeeded", gettext("done")) if is_done else _labeled_icon("todo", gettext("to do"))
+
+
+@register.simple_block_tag(name="fact")
+def render_fact(content: SafeString, label: str, css: str | None = None) -> SafeString:
+    """Return a labeled value for a `<dl class="facts">`. `css` is the class of the value."""
+    return format_html("<div><dt>{}</dt><dd{}>{}</dd></div>", label, flatatt({"class": css}), _strip(content))
+
+
+@register.simple_block_tag(name="placeholder")
+def render_placeholder(content: SafeString, title: str, css: str = "") -> SafeString:
+    """Return the text that stands in the place of an empty list or page, under a title."""
+    return format_html('<div class="{}"><h2>{}</h2>{}</div>', f"empty {css}".strip(), title, content)
+
+
+@register.simple_block_tag(name="action", takes_context=True)
+def render_action(
+    context: Context,
+    content: SafeString,
+    label: str,
+    view: str = "",
+    *args: Any,
+    url: str = "",
+    icon: str = "",
+    id: str | None = None,
+    css: str = "",
+) -> SafeString:
+    """Return a button that opens a form, with the content as the fields of the form.
+
+    The form is posted to `view` with `args`, or to `url`, or to the current page. `css` is `drastic` for an action that
+    cannot be undone and `to-left` for a form that opens to the left of the button.
+    """
+    address = reverse(view, args=args) if view else url
+    return format_html(
+        '<details{}><summary>{}{}</summary><form method="post"{}>{}{}</form></details>',
+        flatatt({"class": f"act {css}".strip(), "id": id}),
+        badges.render_icon(icon) if icon else "",
+        label,
+        flatatt({"action": address or None}),
+        format_html('<input type="hidden" name="csrfmiddlewaretoken" value="{}">', context["csrf_token"]),
+        content,
+    )
+
+
+@register.simple_tag(name="error_attributes")
+def render_error_attributes(field: Any) -> SafeString:
+    """Return the attributes that connect the input of a field to its list of errors, if there are any."""
+    return flatatt({"aria-invalid": "true", "aria-describedby": f"{field.id}-error"}) if field.errors else mark_safe("")
+
+
+@register.simple_tag(name="reason_field")
+def render_reason_field(prefix: str, *parts: Any, required: bool = False, value: str | None = None) -> SafeString:
+    """Return the field for the reason of an action. The id of the input is `prefix` and `parts`, joined by hyphens."""
+    key = "-".join([prefix, *(str(part) for part in parts)])
+    attributes = {"name": "reason", "id": key, "maxlength": MAX_REASON_LENGTH, "value": value, "required": required}
+    return format_html('<label for="{}">{}</label><input type="text"{}>', key, gettext("Reason"), flatatt(attributes))
+
+
+@register.simple_block_tag(name="text_field")
+def render_text_field(content: SafeString, name: str, label: str, **attributes: Any) -> SafeString:
+    """Return a labeled text input with the content as its help text. `attributes` are those of the input."""
+    key = attributes.pop("id", name)
+    return format_html(
+        '<div class="field"><label for="{}">{}</label><input type="text"{}>{}</div>',
+        key,
+        label,
+        flatatt({"name": name, "id": key, **attributes}),
+        _help_text(content),
+    )
+
+
+@register.simple_block_tag(name="form_field")
+def render_form_field(content: SafeString, field: BoundField, label: str = "") -> SafeString:
+    """Return a field of a form with its label and errors, and the content or the field's own text as its help text."""
+    return format_html(
+        '<div class="field{}">{}<label for="{}">{}</label>{}{}</div>',
+        " wrong" if field.errors else "",
+        field.errors,
+        field.id_for_label,
+        label or field.label,
+        field,
+        _help_text(_strip(content) or field.help_text),
+    )
+
+
+def _help_text(content: str) -> SafeString:
+    text = _strip(content)
+    return format_html('<p class="help">{}</p>', text) if text else mark_safe("")
+
+
+def _strip(content: str) -> str:
+    text = content.strip()
+    return mark_safe(text) if isinstance(content, SafeString) else text
+
+
+def _labeled_icon(name: str, label: str) -> SafeString:
+    address = f"{static('ops/icons.svg')}#{name}"
+    return format_html('<svg class="icon" role="img" aria-label="{}"><use href="{}" /></svg>', label, address)
