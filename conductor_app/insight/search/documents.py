@@ -1,7 +1,7 @@
 """Conditions on a value inside an input, an output or the variables: `input.customer.id = 42`.
 
 Documents are stored as text. A row whose text does not contain the required words is skipped without parsing it as
-JSON. A document that the database cannot parse as JSON (PostgreSQL: a NUL character in a text) has no value at any path.
+JSON. A document that the database cannot parse as JSON (PostgreSQL: a NUL character in a text) has no values.
 """
 
 import re

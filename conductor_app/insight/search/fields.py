@@ -169,9 +169,7 @@ def check_pattern(value: QueryValue, pattern: str) -> str:
         InvalidSearchValue: when the pattern is too long or has too many wildcards.
     """
     if len(pattern) > LONGEST_PATTERN:
-        raise InvalidSearchValue(
-            value.position, f"a pattern may have at most {LONGEST_PATTERN} characters"
-        )
+        raise InvalidSearchValue(value.position, f"a pattern may have at most {LONGEST_PATTERN} characters")
     if pattern.count("*") > MOST_STARS:
         raise InvalidSearchValue(value.position, f"a pattern may have at most {MOST_STARS} wildcards (*)")
     return pattern

@@ -26,9 +26,7 @@ class IntegerField(SearchField):
 
     def comparison(self, clause: Clause, left: Any) -> Q:
         if clause.operator == "STARTS_WITH":
-            raise InvalidSearchValue(
-                clause.position, f"{clause.field} is a number and does not support STARTS_WITH"
-            )
+            raise InvalidSearchValue(clause.position, f"{clause.field} is a number and does not support STARTS_WITH")
         return super().comparison(clause, left)
 
     def equals_any(self, left: Any, values: Sequence[QueryValue]) -> Q:

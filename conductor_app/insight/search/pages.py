@@ -64,7 +64,7 @@ class Search:
         return matched.order_by(*self.order())
 
     def page(self, start: int, size: int, places: PageEnds | None = None) -> SearchPage:
-        """Return the hits from `start` on. Exact matches of free text outside the scanned range come last: they are older."""
+        """Return the hits from `start` on. Older exact matches of free text, outside the scanned range, come last."""
         page = self.bounded_page(start, size, places)
         if self.since is None or not self.query.words or not page.is_exact:
             return page

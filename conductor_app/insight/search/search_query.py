@@ -1,8 +1,8 @@
 """Compilation of a search: the tree of conditions as one condition on rows, and the part whose index leads.
 
-The part with the most selective index leads. The other indexes are hidden from SQLite, which has no statistics to choose
-between them. If no index supports a condition, `scan_limit` bounds the rows that are scanned, newest first, so that
-every search ends soon and reports when it did not scan everything.
+The part with the most selective index leads. The other indexes are hidden from SQLite, which has no statistics to
+choose between them. If no index supports a condition, `scan_limit` bounds the rows that are scanned, newest first, so
+that every search ends soon and reports when it did not scan everything.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,9 +1,9 @@
 """Selections: filters of runs as documents, which can be saved, described in words and evaluated as one query.
 
-    indexed       filters that an index supports
-    scanning      filters that scan the newest runs
-    descriptions  a selection as text
-    api_queries   a selection in the query language of the API
+indexed       filters that an index supports
+scanning      filters that scan the newest runs
+descriptions  a selection as text
+api_queries   a selection in the query language of the API
 """
 
 from collections.abc import Callable, Mapping

@@ -40,7 +40,9 @@ def _describe_task(task: str) -> str:
 
 
 def _describe_ids(ids: list[str]) -> str:
-    return ngettext("selected individually (%(count)s)", "selected individually (%(count)s)", len(ids)) % {"count": len(ids)}
+    return ngettext("selected individually (%(count)s)", "selected individually (%(count)s)", len(ids)) % {
+        "count": len(ids)
+    }
 
 
 DESCRIPTIONS: dict[str, Callable[[Any], str]] = {

@@ -1,4 +1,4 @@
-"""The timeline of a group: a row a task, or a row for tasks alike; the stretches as shares of the whole span."""
+"""Timeline of a task group: one row per task or per group of similar tasks, in percent of the whole span."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ MOST_ROWS = 300
 
 @dataclass(frozen=True, slots=True)
 class TimelineRow:
-    """One task, or several alike, which `kind` asks for."""
+    """One task, or several similar tasks. `kind`: name pattern of the similar tasks."""
 
     name: str
     members: Sequence[GroupMember]
@@ -24,7 +24,7 @@ class TimelineRow:
 
 
 def group_span(members: Collection[GroupMember], now: int) -> TimeScale:
-    """From the first turn to the last end; to now, while something is open that had its turn."""
+    """Return the span from the first scheduled attempt to the last end, or to now while a scheduled task is open."""
     begun = [each.began_at for each in members if each.began_at is not None]
     ends = [now if each.ended_at is None else each.ended_at for each in members if each.began_at is not None]
     begin = min(begun, default=now)
@@ -34,7 +34,7 @@ def group_span(members: Collection[GroupMember], now: int) -> TimeScale:
 def timeline_rows(
     members: Sequence[GroupMember], critical: Collection[str], scale: TimeScale, now: int
 ) -> list[TimelineRow]:
-    """In the order in which they came to their turn; of too many tasks those alike together."""
+    """Return the rows in the order in which tasks were first scheduled. More than MOST_ROWS tasks are grouped."""
     if len(members) <= MOST_ROWS:
         return [
             TimelineRow(each.name, (each,), tuple(_member_segments(each, scale, now)), each.id in critical)
@@ -46,12 +46,12 @@ def timeline_rows(
 
 
 def order_members(members: Sequence[GroupMember]) -> list[GroupMember]:
-    """In the order in which they came to their turn."""
+    """Sort tasks by the time at which they were first scheduled."""
     return sorted(members, key=_start_order)
 
 
 def _start_order(member: GroupMember) -> tuple[bool, int, int, str]:
-    # What has not had its turn comes last, the oldest first.
+    # Tasks without an attempt come last, oldest first.
     return member.began_at is None, member.began_at or 0, member.created_at, member.id
 
 
