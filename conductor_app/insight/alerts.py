@@ -53,8 +53,8 @@ def _overage_times(alert: Alert, since: int, now: int) -> tuple[list[int], list[
     """Return when runs exceeded the age and when those runs ended, regardless of their current status."""
     age = rule_of(alert).age_ms
     rest = {name: value for name, value in alert.view.selection.items() if name != "status"}
-    begun = selections.selected_runs(rest).filter(created_at__gt=since - age - BACK_MS, created_at__lte=now - age)
-    spans = list(begun.order_by("-created_at").values_list("created_at", "ended_at")[:MOST_MOMENTS])
+    runs = selections.selected_runs(rest).filter(created_at__gt=since - age - BACK_MS, created_at__lte=now - age)
+    spans = list(runs.order_by("-created_at").values_list("created_at", "ended_at")[:MOST_MOMENTS])
     too_old = [(at + age, end) for at, end in spans if end is None or end > at + age]
     return sorted(at for at, _ in too_old), sorted(end for _, end in too_old if end is not None)
 

@@ -120,7 +120,7 @@ def shared_group_of(attempt: Attempt) -> FailureGroup | None:
 
 @dataclass(frozen=True, slots=True)
 class FailureDetail:
-    """What the failures of one group have in common.
+    """Common attributes of the failures of one group.
 
     `examined_count`: failures that were read; `runs`: affected runs or tasks, up to MOST_COUNTED.
     """

@@ -175,8 +175,8 @@ def _newest_window(task_filter: HumanTaskFilter) -> tuple[QuerySet[Task], int | 
         return tasks.filter(pk__in=newest.values("pk")[:LOOKED_AT], status__in=statuses), cut
     cuts = []
     for status in statuses:
-        begun = tasks.filter(status=status).order_by("-created_at").values_list("created_at", flat=True)
-        cuts += begun[LOOKED_AT : LOOKED_AT + 1]
+        created = tasks.filter(status=status).order_by("-created_at").values_list("created_at", flat=True)
+        cuts += created[LOOKED_AT : LOOKED_AT + 1]
     since = max(cuts, default=None)
     found = tasks.filter(status__in=statuses)
     return (found if since is None else found.filter(created_at__gt=since)), since

@@ -1,4 +1,4 @@
-"""Why a standalone task is waiting: deadline, dependencies, gates of its queue, quarantined workers."""
+"""Explanation of why a standalone task is waiting: deadline, dependencies, gates of its queue, quarantined workers."""
 
 from dataclasses import dataclass
 

@@ -138,29 +138,29 @@ def _retry_gap(attempt: Attempt, following: Attempt, scale: TimeScale) -> Timeli
 
 
 def _expected_end(attempts: list[Attempt], scale: TimeScale, usual: TypicalDuration | None) -> TimelineSegment | None:
-    begun = attempts[-1].started_at if attempts else None
-    if usual is None or begun is None or not scale.overlaps(begun + usual.p50, begun + usual.p95):
+    begin = attempts[-1].started_at if attempts else None
+    if usual is None or begin is None or not scale.overlaps(begin + usual.p50, begin + usual.p95):
         return None
-    if scale.percent_of(begun + usual.p95) - scale.percent_of(begun) < 2 * MIN_WIDTH_PERCENT:
+    if scale.percent_of(begin + usual.p95) - scale.percent_of(begin) < 2 * MIN_WIDTH_PERCENT:
         return None  # too small to distinguish from the bar
-    return TimelineSegment("usual", "", *scale.extent(begun + usual.p50, begun + usual.p95), usual.sentence)
+    return TimelineSegment("usual", "", *scale.extent(begin + usual.p50, begin + usual.p95), usual.sentence)
 
 
 def segments_of(attempt: Attempt, scale: TimeScale, now: int) -> Iterator[TimelineSegment]:
     """Yield the visible segments of one attempt."""
     end = now if attempt.ended_at is None else attempt.ended_at
-    begun = end if attempt.started_at is None else attempt.started_at
+    begin = end if attempt.started_at is None else attempt.started_at
     # Each poll moves `visible_at`. Before the first poll, it is the time at which the attempt was due.
     due_at = attempt.scheduled_at + attempt.delay_ms if attempt.poll_count else attempt.visible_at
-    due = min(max(due_at, attempt.scheduled_at), begun)
+    due = min(max(due_at, attempt.scheduled_at), begin)
     facts = {"number": attempt.number + 1, "status": attempt.status.lower()}
     if due > attempt.scheduled_at and scale.overlaps(attempt.scheduled_at, due):
         kind = GAP if attempt.number else DELAY
         yield _build_segment(kind, attempt, scale, attempt.scheduled_at, due, _("attempt %(number)s delayed") % facts)
-    if begun > due and scale.overlaps(due, begun):
-        yield _build_segment(WAIT, attempt, scale, due, begun, _("attempt %(number)s queued") % facts)
-    if attempt.started_at is not None and scale.overlaps(begun, end):
-        yield _build_segment(WORK, attempt, scale, begun, end, _("attempt %(number)s %(status)s") % facts)
+    if begin > due and scale.overlaps(due, begin):
+        yield _build_segment(WAIT, attempt, scale, due, begin, _("attempt %(number)s queued") % facts)
+    if attempt.started_at is not None and scale.overlaps(begin, end):
+        yield _build_segment(WORK, attempt, scale, begin, end, _("attempt %(number)s %(status)s") % facts)
 
 
 def _build_segment(kind: str, attempt: Attempt, scale: TimeScale, begin: int, end: int, title: str) -> TimelineSegment:

@@ -262,6 +262,11 @@ class QueryParser:
         return self.at
 
     def raise_expected(self, wanted: str) -> NoReturn:
+        """Raise the error for the current position.
+
+        Raises:
+            Invalid: always.
+        """
         raise syntax_error(self.text, self.skip_blanks(), f"expected {wanted}")
 
 

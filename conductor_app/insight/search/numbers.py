@@ -19,12 +19,22 @@ class IntegerField(SearchField):
     """An integer column."""
 
     def value(self, value: QueryValue) -> int:
+        """Parse an integer, limited to 64 bits.
+
+        Raises:
+            InvalidSearchValue: when the text is not an integer.
+        """
         text = value.text.strip()
         if not text.removeprefix("-").isdecimal() or not text.isascii():
             raise InvalidSearchValue(value.position, "expected an integer")
         return max(LEAST, min(MOST, int(text[:40])))
 
     def comparison(self, clause: Clause, left: Any) -> Q:
+        """Build the comparison of a number.
+
+        Raises:
+            InvalidSearchValue: when the operator is STARTS_WITH, or a value is not a number.
+        """
         if clause.operator == "STARTS_WITH":
             raise InvalidSearchValue(clause.position, f"{clause.field} is a number and does not support STARTS_WITH")
         return super().comparison(clause, left)
@@ -53,6 +63,11 @@ class TimeField(IntegerField):
         return self.started_by_time(self.value(clause.values[-1]))
 
     def value(self, value: QueryValue) -> int:
+        """Parse a time into epoch milliseconds. ISO 8601 without an offset is UTC.
+
+        Raises:
+            InvalidSearchValue: when the text is not a time.
+        """
         text = value.text.strip()
         if text.removeprefix("-").isdecimal():
             return super().value(value)

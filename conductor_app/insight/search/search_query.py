@@ -110,7 +110,9 @@ class SearchQuery:
             Invalid: when a value does not fit its field.
         """
         conditions = [self.build_condition(part, without_lead_index or part is not self.lead) for part in self.parts]
-        index_conditions = [self.asked(part)[1].index_filter(part) for part in self.parts if self.is_covered(part)]
+        index_conditions = [
+            self.resolve_field(part)[1].index_filter(part) for part in self.parts if self.is_covered(part)
+        ]
         return reduce(and_, [*conditions, *index_conditions], self.free_text_condition())
 
     def lead_condition(self) -> Q:
@@ -120,16 +122,16 @@ class SearchQuery:
         ]
         clauses = [part for part in self.parts if isinstance(part, Clause)]
         with self.locate_errors():
-            bounds += [bound for part in clauses if (bound := self.asked(part)[1].bounds(part)) is not None]
+            bounds += [bound for part in clauses if (bound := self.resolve_field(part)[1].bounds(part)) is not None]
         if self.is_rare(self.lead):
-            bounds.append(self.asked(self.lead)[1].index_condition(self.lead))
+            bounds.append(self.resolve_field(self.lead)[1].index_condition(self.lead))
         elif self.lead is not None:
             bounds.append(self.build_condition(self.lead, without_index=False))
         return reduce(and_, bounds, EVERYTHING)
 
     def is_rare(self, part: Condition | None) -> bool:
         """Return True if the index of the part only lists candidates that must be checked."""
-        return isinstance(part, Clause) and isinstance(self.asked(part)[1], RareTextField)
+        return isinstance(part, Clause) and isinstance(self.resolve_field(part)[1], RareTextField)
 
     def free_text_condition(self) -> Q:
         found = EVERYTHING
@@ -145,9 +147,9 @@ class SearchQuery:
         match part:
             case Clause():
                 with self.locate_errors():
-                    return self.asked(part)[1].rewrite_for_index(part)
+                    return self.resolve_field(part)[1].rewrite_for_index(part)
             case Not(part=Clause(operator="=" | "IN") as clause):
-                found = self.asked(clause)[1]
+                found = self.resolve_field(clause)[1]
                 # All other choices of the field are known.
                 return found.negate_clause(clause) if isinstance(found, ChoiceField) else part
             case Not():
@@ -157,7 +159,7 @@ class SearchQuery:
     def rank(self, part: Condition) -> int | None:
         match part:
             case Clause():
-                return self.asked(part)[1].rank_of(part)
+                return self.resolve_field(part)[1].rank_of(part)
             case Not():
                 return None
         ranks = [self.rank(each) for each in part.parts]
@@ -170,7 +172,9 @@ class SearchQuery:
         match part:
             case Clause():
                 return (
-                    None if self.is_covered(part) or self.is_on_order_column(part) else self.asked(part)[1].scan_limit
+                    None
+                    if self.is_covered(part) or self.is_on_order_column(part)
+                    else self.resolve_field(part)[1].scan_limit
                 )
             case Not():
                 return self.scan_limit_of(part.part)
@@ -179,17 +183,21 @@ class SearchQuery:
 
     def is_covered(self, part: Condition) -> bool:
         """Return True if the leading index includes the part."""
-        leading = self.asked(self.lead)[0] if isinstance(self.lead, Clause) else None if self.lead else ""
-        return isinstance(part, Clause) and part is not self.lead and self.asked(part)[1].is_covered_by(leading, part)
+        leading = self.resolve_field(self.lead)[0] if isinstance(self.lead, Clause) else None if self.lead else ""
+        return (
+            isinstance(part, Clause)
+            and part is not self.lead
+            and self.resolve_field(part)[1].is_covered_by(leading, part)
+        )
 
     def is_on_order_column(self, part: Condition) -> bool:
         """Return True if the part restricts the ordering time column."""
-        return isinstance(part, Clause) and self.asked(part)[1].is_order_column
+        return isinstance(part, Clause) and self.resolve_field(part)[1].is_order_column
 
     def build_condition(self, part: Condition, without_index: bool) -> Q:
         match part:
             case Clause():
-                _, found = self.asked(part)
+                _, found = self.resolve_field(part)
                 with self.locate_errors():
                     return found.condition(part, without_index and not self.is_on_order_column(part))
             case Not():
@@ -197,13 +205,17 @@ class SearchQuery:
         found = [self.build_condition(each, without_index) for each in part.parts]
         return reduce(lambda one, other: one | other if isinstance(part, Any) else one & other, found)
 
-    def asked(self, clause: Clause) -> tuple[str, SearchField]:
+    def resolve_field(self, clause: Clause) -> tuple[str, SearchField]:
         with self.locate_errors():
             return self.language.field_of(clause)
 
     @contextmanager
     def locate_errors(self) -> Iterator[None]:
-        """Convert errors of fields into errors that show the position in the query."""
+        """Convert errors of fields into errors that show the position in the query.
+
+        Raises:
+            Invalid: when the body raises InvalidSearchValue.
+        """
         try:
             yield
         except InvalidSearchValue as invalid:

@@ -93,6 +93,11 @@ class NameListField(RareTextField):
         return Q(compare_column(left, "=", "[]"))
 
     def condition(self, clause: Clause, without_index: bool) -> Q:
+        """Build the condition on a list of names.
+
+        Raises:
+            InvalidSearchValue: when the operator is not =, !=, IN or IS NULL.
+        """
         if clause.operator not in ("=", "IN", "NULL"):
             raise InvalidSearchValue(clause.position, f"{clause.field} supports only =, !=, IN and IS NULL")
         return super().condition(clause, without_index)

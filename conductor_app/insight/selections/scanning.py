@@ -25,8 +25,8 @@ class ScannedRuns:
 
 
 def _newest_runs(rows: QuerySet[Run], number: int) -> ScannedRuns:
-    begun = rows.order_by("-created_at").values_list("created_at", flat=True)[number : number + 1].first()
-    return ScannedRuns(rows if begun is None else rows.filter(created_at__gte=begun), number, begun)
+    since = rows.order_by("-created_at").values_list("created_at", flat=True)[number : number + 1].first()
+    return ScannedRuns(rows if since is None else rows.filter(created_at__gte=since), number, since)
 
 
 def _scan_newest(rows: QuerySet[Run], number: int, *conditions: Any, **more: Any) -> ScannedRuns:

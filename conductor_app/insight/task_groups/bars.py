@@ -25,9 +25,9 @@ class TimelineRow:
 
 def group_span(members: Collection[GroupMember], now: int) -> TimeScale:
     """Return the span from the first scheduled attempt to the last end, or to now while a scheduled task is open."""
-    begun = [each.began_at for each in members if each.began_at is not None]
+    started = [each.began_at for each in members if each.began_at is not None]
     ends = [now if each.ended_at is None else each.ended_at for each in members if each.began_at is not None]
-    begin = min(begun, default=now)
+    begin = min(started, default=now)
     return TimeScale(begin, max([*ends, begin + 1]))
 
 
@@ -58,14 +58,14 @@ def _start_order(member: GroupMember) -> tuple[bool, int, int, str]:
 def _merged_row(
     kind: str, some: Sequence[GroupMember], critical: Collection[str], scale: TimeScale, now: int
 ) -> TimelineRow:
-    begun = [each for each in some if each.began_at is not None]
+    started = [each for each in some if each.began_at is not None]
     segments = []
-    if begun:
-        own = group_span(begun, now)
+    if started:
+        own = group_span(started, now)
         state = "failed" if any(each.ended_badly for each in some) else "completed"
-        state = "leased" if any(each.ended_at is None for each in begun) else state
+        state = "leased" if any(each.ended_at is None for each in started) else state
         if scale.overlaps(own.begin, own.end):
-            title = f"{len(begun):,}, {format_duration(own.end - own.begin)}"
+            title = f"{len(started):,}, {format_duration(own.end - own.begin)}"
             segments = [TimelineSegment("work many", state, *scale.extent(own.begin, own.end), title)]
     is_critical = any(each.id in critical for each in some)
     return TimelineRow(kind, tuple(some), tuple(segments), is_critical, "" if kind == OTHERS else kind)
@@ -80,12 +80,18 @@ def _member_segments(member: GroupMember, scale: TimeScale, now: int) -> Iterato
             )
     for each in member.attempts:
         end = now if each.ended_at is None else each.ended_at
-        begun = end if each.started_at is None else each.started_at
-        if begun > each.scheduled_at and scale.overlaps(each.scheduled_at, begun):
+        started = end if each.started_at is None else each.started_at
+        if started > each.scheduled_at and scale.overlaps(each.scheduled_at, started):
             yield TimelineSegment(
-                WAIT, each.status, *scale.extent(each.scheduled_at, begun), format_duration(begun - each.scheduled_at)
+                WAIT,
+                each.status,
+                *scale.extent(each.scheduled_at, started),
+                format_duration(started - each.scheduled_at),
             )
-        if each.started_at is not None and scale.overlaps(begun, end):
+        if each.started_at is not None and scale.overlaps(started, end):
             yield TimelineSegment(
-                WORK, each.status, *scale.extent(begun, end), f"{each.status.lower()}, {format_duration(end - begun)}"
+                WORK,
+                each.status,
+                *scale.extent(started, end),
+                f"{each.status.lower()}, {format_duration(end - started)}",
             )

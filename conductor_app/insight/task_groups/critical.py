@@ -42,7 +42,7 @@ def longest_chain(members: Iterable[GroupMember], graph: DependencyGraph, now: i
 
 
 def _walk_back(last: str, came_from: dict[str, str]) -> tuple[str, ...]:
-    # What has not begun at the end of the chain, and circles, are no part of it.
+    # Unscheduled tasks at the end of the chain, and tasks in a cycle, are left out.
     ids, seen = [last], {last}
     while (needed := came_from.get(ids[-1])) and needed not in seen:
         ids.append(needed)

@@ -59,13 +59,13 @@ def drop_implied_edges(graph: DependencyGraph) -> list[Edge]:
     """Return the edges of the graph without those that other edges imply (transitive reduction)."""
     bit = {id: 1 << place for place, id in enumerate(graph.order)}
     beyond: dict[str, int] = {}
-    kept: list[Edge] = []
+    edges: list[Edge] = []
     for id in graph.order:
         implied = 0
         for needed in graph.before[id]:
             implied |= beyond.get(needed, 0)
-        kept += [(needed, id) for needed in graph.before[id] if not implied & bit[needed]]
+        edges += [(needed, id) for needed in graph.before[id] if not implied & bit[needed]]
         beyond[id] = implied
         for needed in graph.before[id]:
             beyond[id] |= bit[needed]
-    return kept
+    return edges
