@@ -1,1 +1,1 @@
-"""Reading for people: computes, never writes."""
+"""Read-only queries and texts for the pages and the API."""

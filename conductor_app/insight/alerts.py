@@ -1,4 +1,4 @@
-"""What an alert looks at: how many runs of its view there were in its window, and how it would have rung lately."""
+"""Measurement of alerts: counts of runs in the window of an alert, and a back-test over the last seven days."""
 
 from django.db.models import QuerySet
 
@@ -13,20 +13,23 @@ MOST_MOMENTS = 50_000
 
 
 def rule_of(alert: Alert) -> AlertRule:
-    """The condition as a value."""
+    """Return the condition of an alert as a value of the core."""
     times = alert.quiet_from, alert.quiet_until
     quiet = None if None in times else QuietHours(*times, alert.zone)
     return AlertRule(alert.kind, alert.threshold, alert.window_minutes * MINUTE, alert.repeat_minutes * MINUTE, quiet)
 
 
 def counted_moment(selection: dict) -> str:
-    """Which moment of a run counts: its end where the view is of ended runs only, else its start."""
+    """Return the column that dates a run: its end if the selection holds only ended runs, otherwise its start."""
     statuses = set(selection.get("status") or ())
     return "ended_at" if statuses and statuses <= RUN.final else "created_at"
 
 
 def measure_alert(alert: Alert, now: int) -> tuple[int, int]:
-    """How many runs of the view there were in the window, and how many runs in all; up to a bound."""
+    """Return how many runs of the view and how many runs in all fall into the window, each up to MOST_MOMENTS.
+
+    For an alert about the age of open runs, the total is 0.
+    """
     if alert.kind == AGE:
         old = selections.selected_runs(alert.view.selection).filter(created_at__lte=now - rule_of(alert).age_ms)
         return old.filter(status__in=sorted(RUN.open)).order_by()[:MOST_MOMENTS].count(), 0
@@ -36,7 +39,7 @@ def measure_alert(alert: Alert, now: int) -> tuple[int, int]:
 
 
 def recent_firings(alert: Alert, now: int) -> list[tuple[int, int]]:
-    """When it would have rung in the last seven days."""
+    """Return when the alert would have fired in the last seven days, as pairs of time and number of hits."""
     since = now - BACK_MS
     if alert.kind == AGE:
         return find_alert_times(rule_of(alert), *_overage_times(alert, since, now), since, now)
@@ -47,11 +50,11 @@ def recent_firings(alert: Alert, now: int) -> list[tuple[int, int]]:
 
 
 def _overage_times(alert: Alert, since: int, now: int) -> tuple[list[int], list[int]]:
-    """When runs became too old, and when those ended; in whatever status they are by now."""
+    """Return when runs exceeded the age and when those runs ended, regardless of their current status."""
     age = rule_of(alert).age_ms
     rest = {name: value for name, value in alert.view.selection.items() if name != "status"}
-    begun = selections.selected_runs(rest).filter(created_at__gt=since - age - BACK_MS, created_at__lte=now - age)
-    spans = list(begun.order_by("-created_at").values_list("created_at", "ended_at")[:MOST_MOMENTS])
+    runs = selections.selected_runs(rest).filter(created_at__gt=since - age - BACK_MS, created_at__lte=now - age)
+    spans = list(runs.order_by("-created_at").values_list("created_at", "ended_at")[:MOST_MOMENTS])
     too_old = [(at + age, end) for at, end in spans if end is None or end > at + age]
     return sorted(at for at, _ in too_old), sorted(end for _, end in too_old if end is not None)
 
@@ -64,7 +67,7 @@ def _selected_and_all(alert: Alert) -> tuple[Counted, Counted | None]:
     column = counted_moment(selection)
     if alert.kind != SHARE:
         return (selections.selected_runs(selection), column), None
-    # The share of a view is that among the same runs in whatever status they ended.
+    # The total counts the same runs in any final status.
     rest = {name: value for name, value in selection.items() if name != "status"}
     return (selections.selected_runs(selection), column), (selections.selected_runs(rest), column)
 

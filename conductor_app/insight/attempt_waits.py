@@ -1,4 +1,4 @@
-"""What an open attempt is waiting for, in one sentence each."""
+"""One-sentence descriptions of what an open attempt is waiting for."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,18 +25,21 @@ from .durations import format_duration
 from .gate_verdicts import GateVerdict, closed_gates
 
 CONTAINER_STEP_TYPES = types_where("waits_for_tasks") | types_where("forks")
-"""Steps that only wait for other tasks of the same run: what those wait for says more."""
+"""Step types that only wait for other tasks of the same run. Those other tasks explain the wait better."""
 
 
 def interest_sort_key(attempt: Attempt) -> tuple[int, int]:
-    """Sorts open attempts: what is stuck in a queue first, what merely waits for the others last."""
+    """Return a sort key that puts queued attempts first and attempts that wait for other tasks last."""
     if attempt.task.type in CONTAINER_STEP_TYPES:
         return 3, attempt.seq
     return {"PENDING": 0}.get(attempt.status, 1 if attempt.queue == "" else 2), attempt.seq
 
 
 def describe_wait(attempt: Attempt, tries: int | None, verdicts: Sequence[GateVerdict], now: int) -> str:
-    """The sentence for one open attempt that was read with its task and run."""
+    """Return what an open attempt is waiting for, as one sentence.
+
+    `attempt` is loaded with its task and run. `tries`: the number of attempts its policy allows, if known.
+    """
     if attempt.status == "PENDING":
         return _describe_pending(attempt, tries, verdicts, now)
     if attempt.queue:
@@ -52,7 +55,7 @@ def _describe_pending(attempt: Attempt, tries: int | None, verdicts: Sequence[Ga
             (_("retry of `%(task)s` in %(left)s") % facts) + _name_attempt(attempt, tries) + _previous_reason(attempt)
         )
     if delayed and attempt.poll_count > 0:
-        return _("`%(task)s` was handed back by its worker and is due again in %(left)s") % facts
+        return _("`%(task)s` was returned to its queue by its worker and is due in %(left)s") % facts
     if delayed:
         return _("`%(task)s` starts in %(left)s") % facts
     return f"`{attempt.task}` — {_describe_obstacle(attempt, verdicts, now)}"
@@ -64,7 +67,7 @@ def _name_attempt(attempt: Attempt, tries: int | None) -> str:
 
 
 def _previous_reason(attempt: Attempt) -> str:
-    return _(", after: %(reason)s") % {"reason": first_line(attempt.reason)} if attempt.reason else ""
+    return _("; previous error: %(reason)s") % {"reason": first_line(attempt.reason)} if attempt.reason else ""
 
 
 def _describe_obstacle(attempt: Attempt, verdicts: Sequence[GateVerdict], now: int) -> str:
@@ -72,74 +75,73 @@ def _describe_obstacle(attempt: Attempt, verdicts: Sequence[GateVerdict], now: i
     if obstacles:
         sentence = obstacles[0].sentence.rstrip(".")
         return sentence[:1].lower() + sentence[1:]
-    facts = {"queue": attempt.queue, "since": format_duration(now - attempt.pending_since)}
-    return _("next in queue `%(queue)s` since %(since)s") % facts
+    facts = {"queue": attempt.queue, "span": format_duration(now - attempt.pending_since)}
+    return _("queued in `%(queue)s` for %(span)s") % facts
 
 
 def _describe_leased(attempt: Attempt, now: int) -> str:
     facts = {"task": attempt.task, "worker": attempt.worker}
-    facts["since"] = format_duration(now - (attempt.claimed_at or attempt.started_at or now))
+    facts["span"] = format_duration(now - (attempt.claimed_at or attempt.started_at or now))
     left = (attempt.lease_ends_at or 0) - now
-    lease = _("; its lease ends in %(left)s") % {"left": format_duration(left)} if left > 0 else ""
+    lease = _("; lease expires in %(left)s") % {"left": format_duration(left)} if left > 0 else ""
     if attempt.worker:
-        return _("`%(task)s` is with worker `%(worker)s` since %(since)s") % facts + lease
-    return _("`%(task)s` is with a worker since %(since)s") % facts + lease
+        return _("`%(task)s` on worker `%(worker)s` for %(span)s") % facts + lease
+    return _("`%(task)s` on an unknown worker for %(span)s") % facts + lease
 
 
 def _describe_engine_wait(attempt: Attempt, now: int) -> str:
     describe = ENGINE_WAITS.get(attempt.task.type)
     if describe is not None:
         return describe(attempt, now)
-    return _("`%(task)s` (%(type)s) waits for its moment") % {"task": attempt.task, "type": attempt.task.type}
+    return _("`%(task)s` (%(type)s) is waiting") % {"task": attempt.task, "type": attempt.task.type}
 
 
 def _describe_timer(attempt: Attempt, now: int) -> str:
     if attempt.ends_at == NEVER:
-        return _("`%(task)s` waits to be reported on") % {"task": attempt.task}
-    return _("`%(task)s` waits another %(left)s") % {
+        return _("`%(task)s` is waiting to be completed through the API") % {"task": attempt.task}
+    return _("`%(task)s` is waiting, %(left)s left") % {
         "task": attempt.task,
         "left": format_duration(attempt.ends_at - now),
     }
 
 
 def _sentence(sentence: Any) -> Callable[[Attempt, int], str]:
-    """A sentence that knows the task, its turn and how long it has waited."""
-
     def describe(attempt: Attempt, now: int) -> str:
         task = attempt.task
-        return sentence % {"task": task, "turn": task.iteration, "since": format_duration(now - attempt.scheduled_at)}
+        span = format_duration(now - attempt.scheduled_at)
+        return sentence % {"task": task, "iteration": task.iteration, "span": span}
 
     return describe
 
 
 def _describe_phase(attempt: Attempt, now: int) -> str:
-    facts = PHASES.get(attempt.task.iteration, gettext_lazy("`%(task)s` waits for its body"))
+    facts = PHASES.get(attempt.task.iteration, gettext_lazy("`%(task)s` is waiting for the tasks of its body"))
     return facts % {"task": attempt.task}
 
 
 PHASES = {
-    2: gettext_lazy("`%(task)s` waits for its handler"),
-    3: gettext_lazy("`%(task)s` waits for its last tasks"),
+    2: gettext_lazy("`%(task)s` is waiting for its error handler"),
+    3: gettext_lazy("`%(task)s` is waiting for its `finallyTasks`"),
 }
 
 
 ENGINE_WAITS: dict[str, Callable[[Attempt, int], str]] = {
-    Human.type: _sentence(gettext_lazy("`%(task)s` waits for a person since %(since)s")),
+    Human.type: _sentence(gettext_lazy("human task `%(task)s` pending for %(span)s")),
     Wait.type: _describe_timer,
-    Yield.type: _sentence(gettext_lazy("`%(task)s` has been waiting for a signal for %(since)s")),
-    WaitForWebhook.type: _sentence(gettext_lazy("`%(task)s` has been waiting for a webhook event for %(since)s")),
-    PullWorkflowMessages.type: _sentence(gettext_lazy("`%(task)s` waits for a message to the workflow")),
-    SubWorkflow.type: _sentence(gettext_lazy("`%(task)s` waits for its sub-workflow")),
-    Join.type: _sentence(gettext_lazy("`%(task)s` waits for the branches that it joins")),
-    ExclusiveJoin.type: _sentence(gettext_lazy("`%(task)s` waits for the first of its branches")),
-    DoWhile.type: _sentence(gettext_lazy("`%(task)s` is in turn %(turn)s")),
-    ForEach.type: _sentence(gettext_lazy("`%(task)s` waits for its items; %(turn)s have begun")),
-    ForEachItem.type: _sentence(gettext_lazy("`%(task)s` waits for what is done for its item")),
+    Yield.type: _sentence(gettext_lazy("`%(task)s` has been waiting for a signal for %(span)s")),
+    WaitForWebhook.type: _sentence(gettext_lazy("`%(task)s` has been waiting for a webhook event for %(span)s")),
+    PullWorkflowMessages.type: _sentence(gettext_lazy("`%(task)s` is waiting for a workflow message")),
+    SubWorkflow.type: _sentence(gettext_lazy("`%(task)s` is waiting for its sub-workflow")),
+    Join.type: _sentence(gettext_lazy("`%(task)s` is waiting for its branches")),
+    ExclusiveJoin.type: _sentence(gettext_lazy("`%(task)s` is waiting for the first of its branches")),
+    DoWhile.type: _sentence(gettext_lazy("`%(task)s` is in iteration %(iteration)s")),
+    ForEach.type: _sentence(gettext_lazy("`%(task)s` is waiting for its items, %(iteration)s started")),
+    ForEachItem.type: _sentence(gettext_lazy("`%(task)s` is waiting for the tasks of its item")),
     TryCatch.type: _describe_phase,
 }
 
 
 def first_line(text: str, most: int = 300) -> str:
-    """The first line of a reason, cut where it is long."""
+    """Return the first line of a reason that is not blank, cut to `most` characters."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return line if len(line) <= most else line[: most - 1] + "…"

@@ -1,4 +1,4 @@
-"""What a line of the audit changed, and who the actor is where that is a program."""
+"""Changes that an audit entry records, and the owners of applications among the actors."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ BEFORE_AFTER = ("before", "after")
 
 
 def value_changes(entry: AuditEntry) -> list[Difference]:
-    """What was otherwise before; nothing where the line tells of no change of values."""
+    """Return the values that changed. Empty if the entry records no change of values."""
     facts = entry.facts if isinstance(entry.facts, dict) else {}
     if "after" in facts:
         before, after = (facts.get(name) for name in BEFORE_AFTER)
@@ -21,7 +21,7 @@ def value_changes(entry: AuditEntry) -> list[Difference]:
 
 
 def other_facts(entry: AuditEntry) -> dict[str, object]:
-    """What the line tells beside that."""
+    """Return the facts of an entry that are not changed values and not empty."""
     change_names = {*FROM_TO, *BEFORE_AFTER} if value_changes(entry) else set()
     return {
         name: value
@@ -31,6 +31,6 @@ def other_facts(entry: AuditEntry) -> dict[str, object]:
 
 
 def application_owners(entries: Iterable[AuditEntry]) -> dict[str, str]:
-    """Who made the applications among the actors, by the name that the audit knows them by; one query."""
+    """Return the creators of the applications among the actors, by actor name. Runs one query."""
     named = Application.objects.filter(name__in={entry.actor for entry in entries})
     return {name: owner for name, owner in named.values_list("name", "created_by") if owner}

@@ -1,4 +1,4 @@
-"""Operations on many runs for readers: what a selection holds, and what has come of an operation so far."""
+"""Bulk operations for the pages: the size of a selection, and the most frequent rejections."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ MOST_REASONS = 10
 
 @dataclass(frozen=True, slots=True)
 class SelectionCount:
-    """What a selection holds, as far as was counted: by definition and version, and by status."""
+    """Number of runs in a selection, in all, by definition and version, and by status. Counts at most MOST_COUNTED."""
 
     total: int
     by_definition: list[tuple[str, int]]
@@ -28,7 +28,7 @@ class SelectionCount:
 
 
 def count_selection(selection: Mapping[str, Any]) -> SelectionCount:
-    """Count a selection, in one query and up to a bound: the newest of them."""
+    """Count the newest runs of a selection, up to MOST_COUNTED, in one query."""
     rows = (
         selections.selected_runs(selection)
         .order_by("-created_at")
@@ -43,11 +43,11 @@ def count_selection(selection: Mapping[str, Any]) -> SelectionCount:
 
 
 def frequent_answers(operation: BulkOperation) -> list[tuple[str, str, int]]:
-    """What was answered most: outcome, answer and how often, those that were refused first."""
+    """Return the most frequent answers of an operation, as triples of outcome, answer and count."""
     answered = operation.items.exclude(outcome__in=(BulkItem.WAITING, BulkItem.DONE)).order_by()
     counted = Counter[tuple[str, str]]()
     for outcome, answer, count in answered.values_list("outcome", "answer").annotate(Count("pk")).order_by()[:2_000]:
-        # The run's own id stands in most answers; without it they are the same.
+        # Most answers contain the id of their run. Without it, equal answers can be counted together.
         counted[outcome, _strip_ids(answer)] += count
     return [(outcome, answer, count) for (outcome, answer), count in counted.most_common(MOST_REASONS)]
 

@@ -1,4 +1,4 @@
-"""Whose clock goes wrong: workers stamp their log lines themselves, and no line is older or newer than its attempt."""
+"""Workers with wrong clocks, found by log lines that are stamped outside the time of their attempt."""
 
 from ..models import Attempt, TaskLog
 from .durations import SECOND
@@ -10,9 +10,9 @@ FIELDS = ("pk", "worker", "claimed_at", "ended_at")
 
 
 def clock_skews(now: int) -> dict[str, int]:
-    """For each worker whose clock is off by more than is tolerated, by how much: positive is ahead.
+    """Return the clock skew in milliseconds of each worker that exceeds TOLERATED_MS. Positive means ahead.
 
-    The newest log lines are looked at; two queries.
+    Reads the newest log lines, in two queries.
     """
     lines = list(TaskLog.objects.order_by("-pk").values_list("attempt_id", "at")[:LOOKED_AT])
     rows = Attempt.objects.filter(pk__in={attempt_id for attempt_id, _ in lines}).exclude(worker="")
@@ -27,5 +27,5 @@ def clock_skews(now: int) -> dict[str, int]:
 
 
 def _distance(at: int, first: int, last: int) -> int:
-    """How far outside of its span a moment lies."""
+    """Return how far a time lies outside a span: negative before it, positive after it, 0 inside."""
     return min(at - first, 0) + max(at - last, 0)

@@ -1,4 +1,4 @@
-"""Two runs side by side: their tasks by reference and turn, and what differs in what they were given and gave."""
+"""Comparison of two runs: their tasks by reference and iteration, and the differences of their payloads."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ SUCCESS_STATUSES, FAILURE_STATUSES = ("COMPLETED",), ("FAILED", "TIMED_OUT", "TE
 
 @dataclass(frozen=True, slots=True)
 class ComparedTask:
-    """One run's task: how long it waited and ran, how often it was tried, by whom."""
+    """One task of one run: its time in the queue, its duration, its number of attempts and its last worker."""
 
     status: str
     waited_ms: int | None
@@ -33,7 +33,7 @@ class ComparedTask:
 
 @dataclass(frozen=True, slots=True)
 class ComparedRow:
-    """One task of either run, or of both."""
+    """One task that at least one of the two runs has."""
 
     key: str
     one: ComparedTask | None
@@ -41,7 +41,7 @@ class ComparedRow:
 
     @property
     def delta_ms(self) -> int | None:
-        """How much longer the second took."""
+        """Return how much longer the second run's task took, in milliseconds."""
         if self.one is None or self.other is None or self.one.ran_ms is None or self.other.ran_ms is None:
             return None
         return self.other.ran_ms - self.one.ran_ms
@@ -59,7 +59,7 @@ class ComparedRow:
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """All that was compared. `documents`: by name, what differs; None where one of them is too large to be read."""
+    """Result of a comparison. `documents`: differences by payload name; None if a payload is too large to compare."""
 
     one: Run
     other: Run
@@ -77,12 +77,12 @@ class RunComparison:
 
     @property
     def are_identical(self) -> bool:
-        """Whether nothing differs but times."""
+        """True if the runs differ only in their times."""
         return not any(row.differs for row in self.rows) and not any(self.documents.values())
 
 
 def compare_runs(one: Run, other: Run) -> RunComparison:
-    """Two runs that were read with their documents' sizes."""
+    """Compare two runs that were loaded with the sizes of their payloads."""
     first, second = _load_tasks(one), _load_tasks(other)
     rows = (ComparedRow(key, first.get(key), second.get(key)) for key in dict.fromkeys([*first, *second]))
     found = list(islice(rows, MOST_ROWS))
@@ -122,7 +122,7 @@ def _document_differences(one: Run, other: Run, name: str) -> list[Difference] |
 
 
 def comparison_candidates(run: Run) -> dict[str, str]:
-    """Runs that are worth comparing with: the last that succeeded, the one before, and one of the usual kind."""
+    """Return the ids of runs to compare with: the last success, the last failure and the previous run."""
     same = Run.objects.of_definition(run.name).exclude(pk=run.pk).order_by("-created_at", "-id")
     found = {
         "last success": same.filter(status__in=SUCCESS_STATUSES),

@@ -1,4 +1,4 @@
-"""What an author may go on with: names of fields, types, tasks, references and what is known of their outputs."""
+"""Completions for the definition editor: fields, step types, tasks, references and known output members."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -45,7 +45,7 @@ STEP_TYPE_NAMES = sorted(STEP_TYPES)
 
 
 def complete_workflow(document: Mapping[str, Any], known: LintContext) -> dict[str, Any]:
-    """Everything that completion chooses from in this workflow definition."""
+    """Return all completions for a workflow definition."""
     found = {spot.ref: spot for spot in walk(document.get("tasks")) if spot.ref}
     variables = document.get("variables")
     return {
@@ -62,7 +62,7 @@ def complete_workflow(document: Mapping[str, Any], known: LintContext) -> dict[s
 
 
 def complete_task() -> dict[str, Any]:
-    """The same for a task definition, which names nothing but its own fields."""
+    """Return all completions for a task definition, which refers only to its own fields."""
     return {
         **_common_choices(LintContext()),
         "fields": {"workflow": FIELDS["taskDefinition"]},
@@ -75,7 +75,7 @@ def complete_task() -> dict[str, Any]:
 
 
 def complete_handler() -> dict[str, Any]:
-    """The same for an event handler."""
+    """Return all completions for an event handler."""
     names = WorkflowDefinition.objects.order_by("name").values_list("name", flat=True).distinct()
     choices = {**CHOICES, "name": list(names[:MOST_NAMES])}
     return {**complete_task(), "fields": {"workflow": FIELDS["eventHandler"]}, "choices": choices}
@@ -97,7 +97,7 @@ def _spot_name(spot: StepSpot) -> str:
 
 
 def _name_tree(shape: PayloadShape, depth: int = 0) -> dict[str, Any]:
-    """The names that are known, inside one another."""
+    """Return the known member names of a shape as nested mappings."""
     if shape.members is None or depth > MAX_DEPTH:
         return {}
     return {name: _name_tree(inner, depth + 1) for name, inner in shape.members.items()}

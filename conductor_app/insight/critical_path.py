@@ -1,4 +1,4 @@
-"""The critical path: the chain of tasks that decided how long a run took, each begun as the one before it ended."""
+"""The critical path: the chain of tasks that determined the duration of a run, each started after the one before."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,14 +14,14 @@ from .attempt_waits import CONTAINER_STEP_TYPES
 from .parsed_definitions import parsed_definition
 
 MOST_TASKS = 10_000
-"""Tasks that are looked at; a run of more has no path told."""
+"""Tasks of a run above which no critical path is computed."""
 Branch = tuple[str, int, int]
-"""A fork, how many loops it lies in, and which of its branches."""
+"""Reference of a fork, number of loops around the fork, number of the branch."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSpan:
-    """One task as a stretch of time. `root`: the head of the branch of a dynamic fork that it belongs to."""
+    """One task as a time span. `branch_head`: the head of its branch, if the task belongs to a dynamic fork."""
 
     key: str
     ref: str
@@ -42,7 +42,7 @@ class TaskSpan:
 def enclosing_branches(
     tasks: Sequence[Mapping[str, Any]], above: tuple[Branch, ...] = (), loops: int = 0
 ) -> dict[str, tuple]:
-    """Of each step, the branches of forks that it lies in, the outermost first."""
+    """Return the fork branches around each step, outermost first, by reference."""
     found: dict[str, tuple[Branch, ...]] = {}
     for task in tasks:
         ref, structure = str(task.get("taskReferenceName")), structure_of_step(task)
@@ -57,9 +57,10 @@ def enclosing_branches(
 def critical_path(
     spans: Iterable[TaskSpan], branches_by_ref: Mapping[str, tuple[Branch, ...]] | None = None, last: str = ""
 ) -> list[TaskSpan]:
-    """The chain, the first task first. `last`: the task that it ends with, else the one that ended last.
+    """Return the critical path, first task first.
 
-    Steps that only wait for others (joins, loops, forks) are no links: what they waited for is.
+    `last`: key of the task that the path ends with; by default the task that ended last. Steps that only wait for
+    other tasks (joins, loops, forks) are not part of the path; the tasks they waited for are.
     """
     links = sorted(
         (each for each in spans if each.type not in CONTAINER_STEP_TYPES), key=lambda each: (each.end, each.seq)
@@ -74,12 +75,12 @@ def critical_path(
 
 
 def _last_ended(links: Sequence[TaskSpan]) -> TaskSpan:
-    """What ended last; of those that ended together, not what was only called off."""
+    """Return the span that ended last. Of spans that ended together, a canceled one is the last choice."""
     return max(links, key=lambda each: (each.end, each.status != "CANCELED", each.seq))
 
 
 def _branch_starts(links: Iterable[TaskSpan]) -> dict[str, int]:
-    """When the branches of dynamic forks began, by their heads: those of one fork begin together."""
+    """Return when each dynamic branch started, by branch head. Branches of one fork start together."""
     branch_starts: dict[str, int] = {}
     for each in links:
         if each.branch_head:
@@ -89,7 +90,7 @@ def _branch_starts(links: Iterable[TaskSpan]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class _SpanIndex:
-    """All links by the moments at which they ended, and where each stands."""
+    """Spans sorted by their end, with the fork branches they belong to."""
 
     links: Sequence[TaskSpan]
     ends: Sequence[int]
@@ -97,7 +98,7 @@ class _SpanIndex:
     branch_starts: Mapping[str, int]
 
     def find_predecessor(self, after: TaskSpan) -> TaskSpan | None:
-        """What this one had waited for: of all that could lead to it, what ended last before it began."""
+        """Return the span that ended last before this one began, among those that can lead to it."""
         for place in range(bisect_right(self.ends, after.begin) - 1, -1, -1):
             each = self.links[place]
             if each.seq < after.seq and not self._are_parallel(each, after):
@@ -105,7 +106,7 @@ class _SpanIndex:
         return None
 
     def _are_parallel(self, one: TaskSpan, other: TaskSpan) -> bool:
-        """Whether they lie in different branches of one fork, so that neither leads to the other."""
+        """Return True if the spans are in different branches of one fork, so that neither leads to the other."""
         if (
             one.branch_head
             and other.branch_head
@@ -125,7 +126,7 @@ class _SpanIndex:
 
 
 def critical_path_of(run: Run, now: int) -> list[TaskSpan] | None:
-    """The path of a run, in one query; None where it has too many tasks."""
+    """Return the critical path of a run, or None if it has more than MOST_TASKS tasks. Runs one query."""
     ended = Attempt.objects.filter(pk=OuterRef("attempt_id")).values("ended_at")[:1]
     columns = (
         "run_id",
@@ -150,7 +151,7 @@ def critical_path_of(run: Run, now: int) -> list[TaskSpan] | None:
 
 
 def task_span(task: Task, ended_at: int | None, now: int) -> TaskSpan:
-    """A task and when the attempt that it ended with was over; an open one lasts until now."""
+    """Return the span of a task, up to the end of its last attempt, or up to now if the task is open."""
     iteration_path = tuple(part for part in task.iteration_path.split(".") if part)
     end = now if ended_at is None else ended_at
     return TaskSpan(

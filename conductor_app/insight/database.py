@@ -1,6 +1,6 @@
-"""The database as it tells of itself: its size, its clock, who waits in it, and whether its tables are up to date.
+"""State of the database: size, clock skew, slow statements and missing migrations.
 
-The one place outside `store/` with SQL of its own: it asks catalogues of the databases, and no table of ours.
+Contains SQL for the catalogs of PostgreSQL and SQLite. It reads no table of this application.
 """
 
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ GIB = 1024**3
 
 @dataclass(frozen=True, slots=True)
 class SlowStatement:
-    """A statement that has run for long, or waits for a lock."""
+    """A statement that has run for more than five seconds or waits for a lock."""
 
     age_ms: int
     waits_for: str
@@ -28,7 +28,7 @@ class SlowStatement:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseStatus:
-    """What is known of it. `skew_ms`: by how much its clock is ahead of ours."""
+    """State of the database. `skew_ms`: how far its clock is ahead of this server's clock."""
 
     name: str
     size: int
@@ -39,7 +39,7 @@ class DatabaseStatus:
 
 
 def database_status() -> DatabaseStatus:
-    """Asked now."""
+    """Return the current state of the database."""
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     missing = [f"{migration.app_label}.{migration.name}" for migration, _ in plan]
@@ -47,14 +47,14 @@ def database_status() -> DatabaseStatus:
 
 
 def size_in_bytes() -> int:
-    """How large the database is."""
+    """Return the size of the database in bytes."""
     if connection.vendor == "postgresql":
         return _fetch("SELECT pg_database_size(current_database())")[0][0]
     return _fetch("SELECT c.page_count * s.page_size FROM pragma_page_count() c, pragma_page_size() s")[0][0]
 
 
 def size_limit_in_bytes() -> int | None:
-    """How large it may become: what the setting says, else what the disk of its file still holds; None if not known."""
+    """Return the maximum size: the configured limit, or the free disk space for SQLite. None if unknown."""
     if conf.database_limit_gb:
         return conf.database_limit_gb * GIB
     name = connection.settings_dict["NAME"]

@@ -1,4 +1,4 @@
-"""What stands beside definitions: other definitions, workers, what tasks gave lately; read for all at once."""
+"""Context for linting definitions: other definitions, workers and recent outputs, read for many definitions at once."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,9 +16,9 @@ MOST_WORKFLOWS = 500
 
 
 def definition_context(documents: Iterable[Mapping[str, Any]], *, with_examples: bool = True) -> LintContext:
-    """What has to be known to judge these definitions, in a few queries however many they are.
+    """Return the context for linting these definitions. The number of queries does not grow with their number.
 
-    `with_examples`: also what the newest runs of them have given.
+    `with_examples`: include the outputs of recent runs.
     """
     documents = list(documents)
     found = [spot for document in documents for spot in walk(document.get("tasks"))]
@@ -41,7 +41,7 @@ def _received_events() -> frozenset[str]:
 
 
 def named_workflows(step: Mapping[str, Any]) -> set[str]:
-    """The workflows that a step starts, as far as they are written out."""
+    """Return the names of the workflows that a step names in its sub-workflow or start parameters."""
     inputs = step.get("inputParameters")
     start = inputs.get("startWorkflow") if isinstance(inputs, Mapping) else None
     params = [param for param in (step.get("subWorkflowParam"), start) if isinstance(param, Mapping)]
@@ -56,13 +56,13 @@ def _versions_by_name() -> dict[str, frozenset[int]]:
 
 
 def _output_shapes(names: Iterable[str]) -> dict[str, PayloadShape]:
-    """What the newest versions of these workflows give."""
+    """Return the output shapes of the newest versions of these workflows."""
     rows = WorkflowDefinition.objects.filter(name__in=list(names)).order_by("version")
     return {row.name: workflow_output_shape(row.document) for row in rows}
 
 
 def _example_shapes(documents: Iterable[Mapping[str, Any]]) -> dict[str, PayloadShape]:
-    """The shapes of what the tasks of the newest runs gave, by the names of the tasks."""
+    """Return the shapes of task outputs in the newest runs, by task name."""
     names = [name for document in documents if isinstance(name := document.get("name"), str)][:1]
     runs = [run for name in names for run in newest_run_ids(name)]
     attempts = (
@@ -72,12 +72,12 @@ def _example_shapes(documents: Iterable[Mapping[str, Any]]) -> dict[str, Payload
     )
     shapes: dict[str, PayloadShape] = {}
     for name, output in attempts.values_list("task__name", "output")[:400]:
-        shape = value_shape(output, f"what `{name}` gave in the last runs")
+        shape = value_shape(output, f"the recent outputs of `{name}`")
         shapes[name] = merge_shapes(shapes[name], shape) if name in shapes else shape
     return shapes
 
 
 def newest_run_ids(name: str) -> list[str]:
-    """The ids of the runs of a definition that began last."""
+    """Return the ids of the newest runs of a definition."""
     runs = Run.objects.of_definition(name).order_by("-created_at")
     return list(runs.values_list("pk", flat=True)[:RUNS_LOOKED_AT])

@@ -1,4 +1,4 @@
-"""Who uses what: the workflows that name a task, by the newest versions of their definitions."""
+"""Workflows that use a task, according to the newest versions of their definitions."""
 
 from django.db.models import OuterRef, Subquery
 
@@ -9,12 +9,13 @@ MOST = 50
 
 
 def newest_definitions():
-    """The newest version of every workflow definition."""
+    """Return the newest version of every workflow definition."""
     versions = WorkflowDefinition.objects.filter(name=OuterRef("name")).order_by("-version")
     return WorkflowDefinition.objects.filter(pk=Subquery(versions.values("pk")[:1]))
 
 
 def workflows_using_task(name: str) -> list[WorkflowDefinition]:
-    """The workflows whose steps name this task: their text says it first, their steps decide."""
+    """Return the workflows whose steps name this task."""
+    # The text search narrows the rows. Only the steps decide: a name may occur elsewhere in a document.
     rows = newest_definitions().filter(document__contains=name).order_by("name")[: 4 * MOST]
     return [row for row in rows if any(spot.name == name for spot in walk(row.document.get("tasks")))][:MOST]

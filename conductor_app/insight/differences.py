@@ -1,4 +1,4 @@
-"""What differs between two JSON values: the places, and the value at each side."""
+"""Differences between two JSON values: the paths, and the value on each side."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ MAX_DEPTH = 60
 
 
 class MissingValue:
-    """There is nothing at this place."""
+    """Marker for a path that exists on one side only."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -21,7 +21,7 @@ MISSING = MissingValue()
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place at which two values differ; `before` or `after` is MISSING where there is nothing."""
+    """One path at which two values differ. `before` or `after` is MISSING if the path does not exist on that side."""
 
     path: str
     before: Any
@@ -35,7 +35,7 @@ class Difference:
 
 
 def find_differences(before: Any, after: Any) -> list[Difference]:
-    """The places at which they differ, no more than MOST."""
+    """Return the differences of two values, at most MAX_DIFFERENCES."""
     return list(islice(_find_differences(before, after, "", 0), MAX_DIFFERENCES))
 
 
@@ -53,5 +53,5 @@ def _find_differences(before: Any, after: Any, path: str, depth: int) -> Iterato
 
 
 def _json_equal(before: Any, after: Any) -> bool:
-    """As JSON sees it: true is not 1."""
+    """Compare as JSON does: `true` is not equal to 1."""
     return before == after and isinstance(before, bool) == isinstance(after, bool)

@@ -1,4 +1,4 @@
-"""What is usual, as pages compare with it."""
+"""Typical durations of runs and steps, for comparison on the pages."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from ..models import DurationBaseline, Run
 from .durations import SECOND, format_duration
 
 ENOUGH = 3
-"""From so few, nothing is called usual yet."""
+"""Minimum number of samples for a baseline."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypicalDuration:
-    """Half of them took no longer than `p50`, nearly all no longer than `p95`."""
+    """Median and 95th percentile of a duration, in milliseconds."""
 
     count: int
     p50: int
@@ -23,22 +23,22 @@ class TypicalDuration:
 
     @property
     def sentence(self) -> str:
-        facts = {"from": format_duration(self.p50), "to": format_duration(self.p95), "count": self.count}
-        return _("usually %(from)s to %(to)s (median and 95 %% of %(count)s)") % facts
+        facts = {"median": format_duration(self.p50), "p95": format_duration(self.p95), "count": self.count}
+        return _("typical %(median)s (p95 %(p95)s, %(count)s samples)") % facts
 
     def is_slow(self, duration_ms: int) -> bool:
-        """Whether something that took so long is worth a second look."""
+        """Return True if a duration is well above the baseline."""
         return duration_ms > self.p95 and duration_ms > self.p50 * 2 and duration_ms - self.p50 > SECOND
 
 
 def typical_step_durations(name: str, version: int) -> dict[str, TypicalDuration]:
-    """What is usual of a definition version, by the steps' references; the run itself has an empty one."""
+    """Return the typical durations of a definition version, by step reference. The run itself has the reference ''."""
     rows = DurationBaseline.objects.filter(name=name, version=version, count__gte=ENOUGH)
     return {row.ref: TypicalDuration(row.count, row.p50_ms, row.p95_ms) for row in rows}
 
 
 def typical_run_durations(runs: Iterable[Run]) -> dict[tuple[str, int], TypicalDuration]:
-    """What is usual of the definitions of these runs, read together."""
+    """Return the typical run durations for the definitions of these runs. Runs one query."""
     wanted = {(run.name, run.version) for run in runs}
     if not wanted:
         return {}

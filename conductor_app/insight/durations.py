@@ -1,4 +1,4 @@
-"""Spans of time as people say them: `3.2 s`, `12 min 5 s`, `2 d 4 h`; and moments on their reader's clock."""
+"""Formats for durations, such as `3.2 s`, `12 min 5 s` and `2 d 4 h`, and for times in the reader's time zone."""
 
 from datetime import UTC, datetime
 
@@ -9,7 +9,7 @@ SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
 
 
 def format_duration(milliseconds: int) -> str:
-    """A span in the two largest units that matter."""
+    """Format a duration in its two largest units."""
     spent = max(int(milliseconds), 0)
     if spent < SECOND:
         return f"{spent} ms"
@@ -23,24 +23,24 @@ def format_duration(milliseconds: int) -> str:
 
 
 def format_elapsed(milliseconds: int) -> str:
-    """How long ago something was, or when it will be: nobody counts the tenths of a second on a page."""
+    """Format the time until or since an event, without tenths of a second."""
     spent = max(int(milliseconds), 0)
     return f"{spent // SECOND} s" if spent < MINUTE else format_duration(spent)
 
 
 def format_timestamp(moment: int) -> str:
-    """A moment in the reader's zone, with its offset."""
+    """Format a time in the reader's time zone, with its UTC offset."""
     return format_with_offset(datetime.fromtimestamp(moment / 1000, UTC).astimezone(get_current_timezone()))
 
 
 def format_with_offset(moment: datetime) -> str:
-    """A moment with the offset of its clock."""
+    """Format a time with its UTC offset."""
     zone = "UTC" if not moment.utcoffset() else f"{moment:%z}"
     return f"{moment:%Y-%m-%d %H:%M:%S} {zone}"
 
 
 def format_decimal(number: float) -> str:
-    """A number with one decimal, as the reader's language writes it."""
+    """Format a number with one decimal, with the decimal separator of the active language."""
     return f"{number:.1f}".replace(".", pgettext("between the whole and the tenths of a number", "."))
 
 

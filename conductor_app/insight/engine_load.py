@@ -1,4 +1,4 @@
-"""How much waits, for how long, and whether the sweeps keep up: what a monitoring system asks every few seconds."""
+"""Load of the engine for monitoring: queue lengths, waiting times, outbox and sweeps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from ..models import Attempt, Message, SweepPass
 
 @dataclass(frozen=True, slots=True)
 class WaitingLoad:
-    """So many things wait; since when the first of them could have been handed out."""
+    """Number of waiting items, and since when the oldest of them has been due."""
 
     count: int = 0
     since: int | None = None
@@ -25,7 +25,7 @@ class WaitingLoad:
 
 @dataclass(frozen=True, slots=True)
 class EngineLoad:
-    """All of it, at one moment."""
+    """Load of queues, outbox and sweeps at one time."""
 
     queues: dict[str, WaitingLoad]
     outbox: WaitingLoad
@@ -33,7 +33,7 @@ class EngineLoad:
 
 
 def measure_load(most_queues: int, others: str) -> EngineLoad:
-    """The queues that hold most, all further ones as one; messages on their way; the sweeps' last passes."""
+    """Return the current load. Beyond the `most_queues` longest queues, all others count under the name `others`."""
     message = Message.objects.aggregate(count=Count("pk"), since=Min("sent_at"))
     return EngineLoad(
         _queue_load(most_queues, others), WaitingLoad(**message), list(SweepPass.objects.order_by("name"))
@@ -41,7 +41,7 @@ def measure_load(most_queues: int, others: str) -> EngineLoad:
 
 
 def waiting_by_queue():
-    """One pass over the index from which work is handed out: it holds all that is read."""
+    """Return pending count and earliest due time of each queue. Reads only the index that claims use."""
     return (
         Attempt.objects.pending()
         .values_list("queue")

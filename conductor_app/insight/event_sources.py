@@ -1,4 +1,4 @@
-"""Where events can come from: this server, webhooks, and the systems that its settings name."""
+"""Sources of events: this server, webhooks, and the messaging systems of the settings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ..models import EventDelivery, EventHandler, EventListener
 
 WEBHOOK = "webhook"
 SILENT_MS = 60_000
-"""A listener that has said nothing for so long is not there any more."""
+"""A listener that has not reported for this long counts as gone."""
 MOST = 500
 SETTINGS = {
     "amqp_queue": "event_queues_amqp_url",
@@ -20,28 +20,28 @@ SETTINGS = {
     "kafka": "event_queues_kafka_servers",
     "nats": "event_queues_nats_url",
 }
-"""The systems that can be listened to, each with the setting that says where it is."""
+"""The messaging systems, each with the setting that holds its address."""
 
 
 def provider_of(event: str) -> str:
-    """The part of an event's name that says where it comes from."""
+    """Return the part of an event name that identifies its source."""
     return event.partition(":")[0]
 
 
 def missing_setting(event: str) -> str:
-    """The setting that is missing for an event to come; empty where none is."""
+    """Return the setting that must be configured to receive an event, or an empty text."""
     setting = SETTINGS.get(provider_of(event), "")
     return setting.upper() if setting and not getattr(conf, setting) else ""
 
 
 def is_internal_event(event: str) -> bool:
-    """Whether an event is told to this server, by its runs, clients or webhooks, and is not fetched by it."""
+    """Return True if runs, clients or webhooks publish the event to this server, so that no listener is needed."""
     return provider_of(event) in (INTERNAL, WEBHOOK) or provider_of(event) not in SETTINGS
 
 
 @dataclass(frozen=True, slots=True)
 class EventSource:
-    """One event that active handlers wait for, and how it comes in."""
+    """One event that active handlers wait for, and how this server receives it."""
 
     event: str
     handlers: int
@@ -52,17 +52,17 @@ class EventSource:
 
     @property
     def connected(self) -> EventListener | None:
-        """A listener whose line stands."""
+        """Return a connected listener, if there is one."""
         return next((each for each in self.listeners if each.connected_at is not None), None)
 
     @property
     def failing(self) -> EventListener | None:
-        """A listener whose line is broken, and what broke it."""
+        """Return a listener that is disconnected by an error, if there is one."""
         return next((each for each in self.listeners if each.connected_at is None and each.error), None)
 
 
 def event_sources(now: int) -> list[EventSource]:
-    """What active handlers wait for, each with those who listen to it."""
+    """Return the events that active handlers wait for, each with its listeners."""
     newest = EventDelivery.objects.filter(event=OuterRef("event")).order_by("-received_at")
     rows = EventHandler.objects.filter(is_active=True).order_by("event")
     rows = rows.annotate(last_at=Subquery(newest.values("received_at")[:1])).values_list("event", "last_at")
@@ -87,7 +87,7 @@ def event_sources(now: int) -> list[EventSource]:
 
 
 def newest_by_event(events: Sequence[str]) -> dict[str, int]:
-    """When an event of each of these names came last: one look into an index each, in one statement."""
+    """Return when each of these events was last received. Runs one statement."""
     newest = EventDelivery.objects.filter(event=OuterRef("event")).order_by("-received_at").values("pk")[:1]
     rows = EventDelivery.objects.filter(event__in=events, pk=Subquery(newest))
     return dict(rows.values_list("event", "received_at"))

@@ -1,4 +1,4 @@
-"""Events that came in, for people: found by what became of them, in pages, each with what its handlers made of it."""
+"""Search for received events by their outcome, in pages, each with the results of its handlers."""
 
 import re
 from collections.abc import Sequence
@@ -14,17 +14,16 @@ from .keyset_pages import SortColumn
 
 ACTION_FAILED, UNHEARD, DUPLICATE = "ACTION_FAILED", "UNHEARD", "DUPLICATE"
 OUTCOMES = (MATCHED, NOT_MATCHED, FAILED, ACTION_FAILED, UNHEARD, DUPLICATE)
-"""By what an event can be looked for: the verdicts of its handlers, an action of theirs that failed, nobody who
-listened, the same message again."""
+"""Outcomes to filter by: the verdict of a handler, a failed action, no handler, and an event received repeatedly."""
 LOOKED_AT = 3_000
-"""How many events one page looks at where no index answers the whole question."""
+"""Events that one page scans if no index covers the whole filter."""
 PLACE = re.compile(r"\d{1,15}\.\d{1,18}")
 MOST_NEWS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events are looked for; what is empty asks nothing."""
+    """Filter of the event list. Empty fields do not restrict it."""
 
     event: str = ""
     handler: str = ""
@@ -36,7 +35,7 @@ class EventFilter:
 
 @dataclass(frozen=True, slots=True)
 class HandlerResult:
-    """What one handler made of an event, and what it did."""
+    """Verdict of one handler on an event, with the actions it executed."""
 
     verdict: HandlerEvaluation
     actions: Sequence[EventAction]
@@ -44,7 +43,7 @@ class HandlerResult:
 
 @dataclass(frozen=True, slots=True)
 class DeliveredEvent:
-    """One event with all that was made of it."""
+    """One event with the results of its handlers."""
 
     delivery: EventDelivery
     results: Sequence[HandlerResult]
@@ -52,7 +51,7 @@ class DeliveredEvent:
 
 @dataclass(frozen=True, slots=True)
 class EventListPage:
-    """A page of events. `is_cut`: not all of them were looked at; the next page goes on."""
+    """A page of events. `is_cut`: the scan stopped at its limit; the next page continues there."""
 
     delivered: Sequence[DeliveredEvent]
     before: str = ""
@@ -62,16 +61,16 @@ class EventListPage:
 
 @dataclass(frozen=True, slots=True)
 class _CandidateRows:
-    """The rows whose index answers most of a question, and what is left to be asked of each of them."""
+    """Rows whose index covers most of a filter, with the conditions that remain to be checked on each row."""
 
     rows: QuerySet
     sort: SortColumn
-    event_prefix: str = ""  # from a row to its event
+    event_prefix: str = ""  # lookup path from a row to its event
     remaining: Q = field(default_factory=Q)
 
 
 def event_page(event_filter: EventFilter, after: str = "", before: str = "") -> EventListPage:
-    """The events behind a place, or before it; newest first."""
+    """Return the events after or before a page position, newest first."""
     after, before = (place if PLACE.fullmatch(place) else "" for place in (after, before))
     candidates = _matching_rows(event_filter)
     rows, edge = candidates.rows, ""
@@ -86,7 +85,7 @@ def event_page(event_filter: EventFilter, after: str = "", before: str = "") -> 
 
 
 def count_new_events(event_filter: EventFilter, since: int) -> int:
-    """How many such events have come in after a moment; counted up to a bound."""
+    """Count the matching events received after a time, up to MOST_NEWS."""
     candidates = _matching_rows(event_filter)
     rows = candidates.rows.filter(**{f"{candidates.sort.column}__gt": since}).order_by(f"-{candidates.sort.column}")
     newest = candidates.rows.filter(pk__in=rows.values("pk")[:LOOKED_AT])
@@ -127,7 +126,7 @@ def _add_remaining_filter(candidates: _CandidateRows, **wanted: Any) -> _Candida
 
 
 def _filter_by_event(candidates: _CandidateRows, event_filter: EventFilter) -> _CandidateRows:
-    """What came more than once; what nobody listened to."""
+    """Restrict the rows to events received more than once, or to events without a handler."""
     if event_filter.outcome == DUPLICATE:
         again = Q(**{f"{candidates.event_prefix}duplicates__gt": 0})
         return replace(candidates, remaining=candidates.remaining & again)
@@ -147,7 +146,7 @@ def _filter_by_time(candidates: _CandidateRows, event_filter: EventFilter) -> _C
 
 
 def _scan_bounded(candidates: _CandidateRows, place: str, *, backwards: bool) -> tuple[QuerySet, str]:
-    """What fits among the next so many rows, and the place where they end if there are more behind."""
+    """Return the matches among the next LOOKED_AT rows, and the position of the last row if there are more."""
     rows = candidates.rows.filter(candidates.sort.beyond_position(place, backwards)) if place else candidates.rows
     rows = rows.order_by(*candidates.sort.order(backwards))
     last = rows.only("pk", candidates.sort.column)[LOOKED_AT - 1 : LOOKED_AT]
@@ -156,7 +155,7 @@ def _scan_bounded(candidates: _CandidateRows, place: str, *, backwards: bool) ->
 
 
 def load_events(ids: Sequence[int] | dict[int, Any]) -> list[DeliveredEvent]:
-    """These events in this order, each with what was made of it; without what they carry."""
+    """Load events in the given order with the results of their handlers, without their payloads."""
     actions = EventAction.objects.defer("document").order_by("position")
     rows = EventDelivery.objects.filter(pk__in=list(ids)).defer("payload")
     rows = rows.prefetch_related(Prefetch("verdicts", HandlerEvaluation.objects.order_by("handler", "pk")))
@@ -165,7 +164,7 @@ def load_events(ids: Sequence[int] | dict[int, Any]) -> list[DeliveredEvent]:
 
 
 def handler_results(delivery: EventDelivery) -> list[HandlerResult]:
-    """What each handler made of an event that was read with its verdicts and actions."""
+    """Return the result of each handler of an event that was loaded with its verdicts and actions."""
     actions: dict[str, list[EventAction]] = {}
     for action in delivery.actions.all():
         actions.setdefault(action.handler, []).append(action)

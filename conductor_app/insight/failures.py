@@ -1,4 +1,4 @@
-"""The inbox of failures: groups with their last day, and what the failures of one group have in common."""
+"""The failure inbox: groups with their last 24 hours, and what the failures of one group have in common."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -16,12 +16,12 @@ from .durations import DAY, HOUR
 MOST_GROUPS = 100
 FAILED_ENDS = ("FAILED", "FAILED_FOR_GOOD", "EXPIRED")
 LOOKED_AT = 2_000
-"""Failures of a group that are looked at for what they have in common, the newest first."""
+"""Failures of a group that are read to find what they have in common, newest first."""
 MOST_COUNTED = 5_000
 MOST_PARTS = 8
 SAMPLES = 10
 INPUTS_READ, LARGEST_INPUT = 500, 16_000
-"""Runs whose input is read to count the values at a place in it, the newest first, and the bytes it may have."""
+"""Limits of counting an input value: number of runs, newest first, and size of an input in bytes."""
 
 VIEWS: dict[str, tuple[Any, Q]] = {
     "open": (gettext_lazy("Open"), Q(state__in=sorted(FAILURE.open))),
@@ -32,7 +32,7 @@ VIEWS: dict[str, tuple[Any, Q]] = {
     "ignored": (gettext_lazy("Ignored"), Q(state=IGNORED)),
     "all": (gettext_lazy("All"), Q()),
 }
-"""The tabs of the inbox: their words, and the states that they show."""
+"""Tabs of the inbox: label and filter of the states."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ListedFailureGroup:
 
 @dataclass(frozen=True, slots=True)
 class FailureInbox:
-    """What a tab of the inbox shows, how many groups each tab has, and the newest group of all."""
+    """Content of one tab of the inbox, number of groups of each tab, and the newest group if the tab is empty."""
 
     groups: list[ListedFailureGroup]
     counts: dict[str, int]
@@ -58,7 +58,7 @@ class FailureInbox:
 
 
 def failure_inbox(view: str, user: str, now: int, *, definition: str = "", text: str = "") -> FailureInbox:
-    """The groups of one tab, those that failed last first."""
+    """Return the groups of one tab, those with the latest failure first."""
     own = FailureGroup.objects.own()
     counts = own.aggregate(**{name: Count("pk", filter=_groups_of_view(name, user, now)) for name in VIEWS})
     found = own.filter(_groups_of_view(view, user, now)).order_by("-last_at", "pk")
@@ -79,7 +79,7 @@ def _groups_of_view(view: str, user: str, now: int) -> Q:
 
 
 def _add_hours(groups: Iterable[FailureGroup], now: int) -> list[ListedFailureGroup]:
-    """The groups with their last day; what was merged into a group counts in it."""
+    """Return the groups with their hourly counts, including the groups merged into them."""
     groups = list(groups)
     first = now - now % HOUR - 23 * HOUR
     hourly_counts = HourlyFailureCount.objects.filter(hour_at__gte=first).filter(
@@ -98,29 +98,32 @@ def _merged_into(ids: Sequence[int]) -> Q:
 
 
 def failures_of(group: FailureGroup) -> QuerySet[Failure]:
-    """The failures of a group and of those that were merged into it."""
+    """Return the failures of a group and of the groups merged into it."""
     return Failure.objects.filter(_merged_into([group.pk]))
 
 
 def group_of(attempt: Attempt) -> FailureGroup | None:
-    """The group of the failure that an attempt was noted as, of a run or of a stand-alone task."""
+    """Return the failure group of a failed attempt, or None if it belongs to none yet."""
     if attempt.status not in FAILED_ENDS:
         return None
     of = {"run_id": attempt.run_id} if attempt.run_id else {"task_id": attempt.task_id}
-    noted = Failure.objects.filter(**of, attempt_id=attempt.pk, group__isnull=False)
-    found = noted.select_related("group__merged_into").first()
+    failures = Failure.objects.filter(**of, attempt_id=attempt.pk, group__isnull=False)
+    found = failures.select_related("group__merged_into").first()
     return (found.group.merged_into or found.group) if found and found.group else None
 
 
 def shared_group_of(attempt: Attempt) -> FailureGroup | None:
-    """That group where it holds others too."""
+    """Return the failure group of an attempt if the group has other failures."""
     group = group_of(attempt)
     return group if group is not None and group.count > 1 else None
 
 
 @dataclass(frozen=True, slots=True)
 class FailureDetail:
-    """What the failures of one group have in common. `examined_count`: failures read; `runs`: affected, bounded."""
+    """Common attributes of the failures of one group.
+
+    `examined_count`: failures that were read; `runs`: affected runs or tasks, up to MOST_COUNTED.
+    """
 
     listed_group: ListedFailureGroup
     by: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
@@ -131,12 +134,12 @@ class FailureDetail:
 
     @property
     def is_standalone(self) -> bool:
-        """Whether they are of stand-alone tasks, which have no runs."""
+        """True if the failures belong to standalone tasks, which have no runs."""
         return any(failure.task_id for failure in self.samples)
 
     @property
     def is_cut(self) -> bool:
-        """Whether there are more than were looked at."""
+        """True if the group has more failures than were read."""
         return self.examined_count == LOOKED_AT and self.listed_group.group.count > LOOKED_AT
 
     @property
@@ -145,10 +148,13 @@ class FailureDetail:
 
 
 def failure_detail(group: FailureGroup, now: int, place: str = "") -> FailureDetail:
-    """By which versions, builds, workers, queues, labels, and values at a place of the input; some; how many runs."""
+    """Return the distribution of a group over versions, builds, workers, queues, labels and one input value.
+
+    `place`: path of the input value, such as `order.country`; empty for none.
+    """
     hourly_counts = HourlyFailureCount.objects.filter(_merged_into([group.pk])).order_by()
     by = {
-        name: [(str(value) or _("not told"), count) for value, count in _most_frequent(hourly_counts, name)]
+        name: [(str(value) or _("unknown"), count) for value, count in _most_frequent(hourly_counts, name)]
         for name in ("version", "build")
     }
     newest = list(failures_of(group).order_by("-at", "-pk")[:LOOKED_AT])
@@ -164,7 +170,7 @@ def failure_detail(group: FailureGroup, now: int, place: str = "") -> FailureDet
 
 
 def _count_values(run_ids: Sequence[str], place: str) -> list[tuple[str, int]]:
-    """How often each value stands at a place of the input: `order.country`."""
+    """Count the values at a path of the inputs, such as `order.country`."""
     inputs = Run.objects.filter(pk__in=run_ids, input_size__lte=LARGEST_INPUT).values_list("input", flat=True)
     counted = Counter(_filter_value(_value_at(input, place.split("."))) for input in inputs)
     return sorted(counted.items(), key=lambda pair: (-pair[1], not pair[0], pair[0]))[:MOST_PARTS]
@@ -177,7 +183,7 @@ def _value_at(value: Any, names: Iterable[str]) -> Any:
 
 
 def _filter_value(value: Any) -> str:
-    """A value as the filter of runs takes it; empty where there is none that could be asked for."""
+    """Return a value in the form of the run filter, or an empty text if the filter does not support it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)[:200] if isinstance(value, str | int | float) else ""

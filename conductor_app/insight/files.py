@@ -1,4 +1,4 @@
-"""The files of a run, as pages list them."""
+"""Files of a run for the pages."""
 
 from collections.abc import Sequence
 
@@ -8,5 +8,5 @@ MAX_FILES = 100
 
 
 def files_of(run_id: str) -> Sequence[FileHandle]:
-    """The files of a run, the newest first."""
+    """Return the files of a run, newest first."""
     return FileHandle.objects.filter(run_id=run_id).defer("parts").order_by("-created_at", "id")[:MAX_FILES]

@@ -1,4 +1,4 @@
-"""User form templates for readers: by name and version, and the one that a task names."""
+"""Lookups of form templates: by name and version, and by the input of a HUMAN task."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,10 +10,10 @@ from ..models import FormTemplate
 
 
 def find_template(name: str, version: int = 0) -> FormTemplate:
-    """Return a template; the newest version where `version` is 0.
+    """Return a template; the newest version if `version` is 0.
 
     Raises:
-        NotFound: where there is none.
+        NotFound: when there is no such template.
     """
     rows = FormTemplate.objects.filter(name=name)
     row = (rows.filter(version=version) if version else rows.order_by("-version")).first()
@@ -23,7 +23,7 @@ def find_template(name: str, version: int = 0) -> FormTemplate:
 
 
 def template_of(input: Mapping[str, Any]) -> FormTemplate | None:
-    """Return the stored template that the input of a HUMAN task names; None where it names none, or one deleted."""
+    """Return the template that the input of a HUMAN task names, or None if it names none or a deleted one."""
     named = named_template(input)
     if named is None:
         return None
@@ -34,7 +34,7 @@ def template_of(input: Mapping[str, Any]) -> FormTemplate | None:
 
 
 def named_templates(definition: Any) -> set[tuple[str, int]]:
-    """Return name and version of each template that the HUMAN steps of a workflow definition name."""
+    """Return name and version of each template that the HUMAN steps of a workflow definition use."""
     found: set[tuple[str, int]] = set()
     left = [definition]
     while left:

@@ -1,4 +1,4 @@
-"""Why does this attempt wait: each gate with its verdict, whether somebody polls, and whether the run is paused."""
+"""Verdicts on a pending attempt: each gate, polling workers, and whether the run is paused."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from .last_transition import last_transition
 from .queues import QUIET_AFTER_MS, polls_of
 
 MOST_HOLDERS = 20
-"""Holders of a limit that are named."""
+"""Maximum number of holders that a verdict lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitHolder:
-    """Who holds a place of a limit: a task that a worker has, or a run that goes on."""
+    """An attempt in progress, or an active run, that counts against a limit."""
 
     run_id: str
     attempt_id: str = ""
@@ -32,7 +32,7 @@ class LimitHolder:
 
 @dataclass(frozen=True, slots=True)
 class GateVerdict:
-    """One condition of being handed out: whether it is met, and the sentence that says so."""
+    """One condition that an attempt must meet to be claimed, with its current state as a sentence."""
 
     gate: str
     is_open: bool
@@ -41,25 +41,25 @@ class GateVerdict:
 
 
 def explain_attempt(attempt_id: str) -> list[GateVerdict]:
-    """Every condition that stands between a pending attempt and a worker; nothing for one that is not pending."""
+    """Return the verdicts on an attempt by id. Empty if it is not pending."""
     attempt = Attempt.objects.defer_payloads().select_related("run").filter(pk=attempt_id).first()
     return verdicts_on(attempt, clock.now()) if attempt else []
 
 
 def verdicts_on(attempt: Attempt, now: int) -> list[GateVerdict]:
-    """The verdicts on an attempt that was read with its run."""
+    """Return the verdicts on an attempt that was loaded with its run. Empty if it is not pending."""
     if attempt.status != "PENDING" or not attempt.queue:
         return []
     return [*gate_verdicts(attempt, now), polling_verdict(attempt, now), run_pause_verdict(attempt)]
 
 
 def closed_gates(verdicts: Iterable[GateVerdict]) -> list[GateVerdict]:
-    """Those that keep the attempt waiting."""
+    """Return the verdicts that keep the attempt waiting."""
     return [verdict for verdict in verdicts if not verdict.is_open]
 
 
 def gate_verdicts(attempt: Attempt, now: int) -> list[GateVerdict]:
-    """The gates that the claim asks, each asked alone."""
+    """Evaluate each gate that a claim checks."""
     facts = gate_facts(attempt, now)
     return [
         GateVerdict(gate.name, True, str(gate.open_sentence))
@@ -70,7 +70,7 @@ def gate_verdicts(attempt: Attempt, now: int) -> list[GateVerdict]:
 
 
 def limit_holders(gate: str, attempt: Attempt) -> tuple[LimitHolder, ...]:
-    """Who holds the places of the limit that shuts this gate, those that have held them longest first."""
+    """Return what counts against the limit of a gate, longest holder first."""
     if gate == "concurrency":
         found = (
             Attempt.objects.filter(name=attempt.name, status="LEASED").exclude(queue="").order_by("claimed_at", "id")
@@ -85,7 +85,7 @@ def limit_holders(gate: str, attempt: Attempt) -> tuple[LimitHolder, ...]:
 
 
 def gate_facts(attempt: Attempt, now: int) -> GateFacts:
-    """What the gates look at, read for one attempt; the counts only where there is a limit."""
+    """Load the facts that the gates evaluate for one attempt. Counts are read only if there is a limit."""
     known = _registered_limits(attempt)
     concurrent_limit, rate_count, rate_seconds = (known[limit] for limit in LIMITS)
     return GateFacts(
@@ -108,7 +108,7 @@ LIMITS = ("concurrent_limit", "rate_count", "rate_seconds")
 
 
 def _registered_limits(attempt: Attempt) -> dict[str, Any]:
-    """The limits that are registered now for its name, else its own; and its queue's hold. In one query."""
+    """Return the limits of the current task definition, or else those of the attempt, and the hold of its queue."""
     definition = TaskDefinition.objects.filter(name=OuterRef("name"))
     hold = QueueHold.objects.filter(pk=OuterRef("queue"))
     columns = {f"now_{limit}": Subquery(definition.values(limit)[:1]) for limit in LIMITS}
@@ -126,7 +126,7 @@ def _count_leased(name: str) -> int:
 
 
 def _recent_starts(name: str, count: int, seconds: int, now: int) -> dict[str, int]:
-    """The starts of the window, and when so many of them have left it that there is room."""
+    """Return the number of starts in the rate limit window, and when the next slot opens if none is free."""
     claimed = Attempt.objects.filter(name=name, rate_count__gt=0, claimed_at__gt=now - seconds * 1000)
     newest = list(claimed.order_by("-claimed_at").values_list("claimed_at", flat=True)[:count])
     if len(newest) < count:
@@ -138,31 +138,33 @@ def _recent_starts(name: str, count: int, seconds: int, now: int) -> dict[str, i
 
 
 def polling_verdict(attempt: Attempt, now: int) -> GateVerdict:
-    """Whether a worker has asked this queue for work lately."""
+    """Return the verdict on recent polls of the queue."""
     polls = polls_of(attempt.queue, now)
-    polled_at, named = polls.polled_at, {"queue": attempt.queue}
+    polled_at, facts = polls.polled_at, {"queue": attempt.queue}
     if polled_at is None:
-        return GateVerdict("polled", False, _("No worker has ever polled queue `%(queue)s`.") % named)
-    named["span"] = format_duration(now - polled_at)
+        return GateVerdict("polled", False, _("No worker has ever polled queue `%(queue)s`.") % facts)
+    facts["span"] = format_duration(now - polled_at)
     if now - polled_at >= QUIET_AFTER_MS:
-        return GateVerdict("polled", False, _("Nobody has polled queue `%(queue)s` for %(span)s.") % named)
+        return GateVerdict("polled", False, _("No worker has polled queue `%(queue)s` for %(span)s.") % facts)
     if polls.alive and polls.drained == polls.alive:
-        return GateVerdict("polled", False, _("Only workers that are drained poll queue `%(queue)s`.") % named)
-    return GateVerdict("polled", True, _("Queue `%(queue)s` was polled %(span)s ago.") % named)
+        return GateVerdict("polled", False, _("Only draining workers poll queue `%(queue)s`.") % facts)
+    return GateVerdict("polled", True, _("Queue `%(queue)s` was polled %(span)s ago.") % facts)
 
 
 def run_pause_verdict(attempt: Attempt) -> GateVerdict:
-    """Whether the run is paused. That keeps no attempt back: the claim does not ask for it."""
+    """Return the verdict on the run. It is always open: a claim does not check whether the run is paused."""
     if attempt.run is not None and attempt.run.status == PAUSED:
         entry = last_transition(attempt.run_id, "pause")
-        named = {"by": entry.by if entry else "", "reason": entry.reason if entry else ""}
-        return GateVerdict("run", True, _pause_sentence(named) % named)
+        facts = {"by": entry.by if entry else "", "reason": entry.reason if entry else ""}
+        return GateVerdict("run", True, _pause_sentence(facts) % facts)
     return GateVerdict("run", True, _("The run is not paused."))
 
 
-def _pause_sentence(named: dict[str, str]) -> str:
-    if named["by"] and named["reason"]:
-        return _("The run is paused by %(by)s (%(reason)s): this may be handed out, what follows it waits.")
-    if named["by"]:
-        return _("The run is paused by %(by)s: this may be handed out, what follows it waits.")
-    return _("The run is paused: this may be handed out, what follows it waits.")
+def _pause_sentence(facts: dict[str, str]) -> str:
+    if facts["by"] and facts["reason"]:
+        return _(
+            "The run is paused by %(by)s (%(reason)s): workers can still claim this task; later tasks wait for resume."
+        )
+    if facts["by"]:
+        return _("The run is paused by %(by)s: workers can still claim this task; later tasks wait for resume.")
+    return _("The run is paused: workers can still claim this task; later tasks wait for resume.")

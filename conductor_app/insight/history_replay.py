@@ -1,4 +1,4 @@
-"""A run as it was at one of its revisions, told from the lines of its history; and what those lines do not tell."""
+"""Replay of a run's history: its state at one of its revisions."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,13 +9,13 @@ from ..core.states import ATTEMPT, RUN, TASK, StateMachine
 from ..models import HistoryEntry
 
 MOST_ENTRIES = 5_000
-"""Revisions that are gone through to tell one; further ones are not told."""
+"""Revisions that a replay reads. Later revisions cannot be shown."""
 INITIAL_STATUS, PENDING, ACTIVE = "RUNNING", "PENDING", "ACTIVE"
 
 
 @dataclass(frozen=True, slots=True)
 class TaskAtRevision:
-    """One task at that revision. `has_changed`: by the decision that made the revision."""
+    """One task at a revision. `has_changed`: True if the decision of this revision changed it."""
 
     key: str
     type: str
@@ -26,7 +26,7 @@ class TaskAtRevision:
 
 @dataclass(frozen=True, slots=True)
 class RunAtRevision:
-    """The run at that revision. `unknown`: lines that were too many to be kept, so that some tasks may be missing."""
+    """A run at a revision. `unknown`: number of effects missing in the history, so that tasks may be missing."""
 
     revision: int
     status: str
@@ -49,7 +49,7 @@ class _Task:
 
 @dataclass
 class _Replay:
-    """The statuses so far; every line that says of one moves it, by the tables that moved it then."""
+    """State of a replay. Each history line changes it by the state tables."""
 
     status: str = INITIAL_STATUS
     tasks: dict[str, _Task] = field(default_factory=dict)
@@ -63,9 +63,9 @@ class _Replay:
         elif kind == "TransitionRun":
             self.status = _status_after(RUN, self.status, line)
         elif kind == "DeleteTasks":
-            named = line.get("tasks") or []
-            self._remove_tasks(named)
-            self.unknown += max(_whole_number(line, "count") - len(named), 0)
+            keys = line.get("tasks") or []
+            self._remove_tasks(keys)
+            self.unknown += max(_whole_number(line, "count") - len(keys), 0)
         elif kind == "PruneIteration":
             self._prune_iteration(str(line.get("loop")), _whole_number(line, "iteration"))
         elif kind == "…":
@@ -95,14 +95,14 @@ class _Replay:
             self.tasks.pop(str(key), None)
 
     def _prune_iteration(self, loop: str, iteration: int) -> None:
-        """What was done in one turn of a loop is told by its name: `pay__3`, `ship__3__1` of the third."""
+        """Remove the tasks of one iteration, found by name: `pay__3` and `ship__3__1` belong to the third."""
         above = loop.partition("__")[2]
         ending = f"__{above}__{iteration}" if above else f"__{iteration}"
         self._remove_tasks([key for key in self.tasks if key.endswith(ending) or f"{ending}__" in key])
 
 
 def _status_after(machine: StateMachine, status: str, line: Mapping[str, Any]) -> str:
-    """Where the event leads. What the history left out may stand between: then the event alone tells it."""
+    """Return the status after an event. If the history omits events before it, only the event itself counts."""
     event = str(line.get("event", ""))
     if machine.allows(status, event):
         return machine.after(status, event)
@@ -119,7 +119,7 @@ def _whole_number(line: Mapping[str, Any], name: str) -> int:
 
 
 def replay_history(entries: Iterable[tuple[int, Any]]) -> RunAtRevision:
-    """The run after these decisions, oldest first: pairs of a revision and its lines."""
+    """Replay decisions, oldest first, given as pairs of revision and history lines."""
     replay = _Replay()
     for replay.revision, lines in entries:
         for line in lines or ():
@@ -132,7 +132,7 @@ def replay_history(entries: Iterable[tuple[int, Any]]) -> RunAtRevision:
 
 
 def run_at_revision(run_id: str, revision: int) -> RunAtRevision | None:
-    """The run as of a revision; None where that is too far to be told, or where nothing is kept of it."""
+    """Return a run at a revision, or None if it has no history or more than MOST_ENTRIES revisions up to there."""
     entries = HistoryEntry.objects.filter(run_id=run_id, revision__lte=revision).order_by("revision", "id")
     lines = list(entries.values_list("revision", "effects")[: MOST_ENTRIES + 1])
     return replay_history(lines) if lines and len(lines) <= MOST_ENTRIES else None

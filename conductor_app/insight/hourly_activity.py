@@ -1,6 +1,6 @@
-"""The rhythm: runs started, finished and failed in each of the last 24 hours, beside the same hours a week ago.
+"""Runs started, finished and failed in each of the last 24 hours, and in the same hours a week ago.
 
-Four queries over two indexes, which hold all that is counted: they cost what one day brings, not what is kept.
+Runs four queries that two indexes cover. Their cost depends on the runs of one day, not on all stored runs.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ WEEK = 7 * DAY
 
 @dataclass(frozen=True, slots=True)
 class ActivityLine:
-    """One kind of event: a number for each hour, the running one last; the same a week before."""
+    """Counts of one kind of event per hour, current hour last, and the counts of a week ago."""
 
     kind: str
     now: list[int]
@@ -34,7 +34,7 @@ class ActivityLine:
 
 @dataclass(frozen=True, slots=True)
 class HourlyActivity:
-    """24 hours from `since` on."""
+    """Activity of the 24 hours from `since` on."""
 
     since: int
     lines: list[ActivityLine]
@@ -45,7 +45,7 @@ class HourlyActivity:
 
 
 def hourly_activity(now: int) -> HourlyActivity:
-    """The last 24 hours; the last of them ends now, so that it is as long as the others."""
+    """Return the activity of the last 24 hours. The last hour ends now, so that all hours have equal length."""
     since = now + 1 - HOURS * HOUR
     today, last_week = _counts_by_kind(since), _counts_by_kind(since - WEEK)
     kinds = zip(KINDS, today, last_week, strict=True)
@@ -53,7 +53,7 @@ def hourly_activity(now: int) -> HourlyActivity:
 
 
 def _counts_by_kind(since: int) -> list[list[int]]:
-    """A list for each kind, with a number for each hour of a day."""
+    """Return the counts per hour, one list for each kind."""
     started, ended, well, failed = ([0] * HOURS for _ in KINDS)
     for hour, count in _count_by_hour("created_at", since).values_list("hour", "count"):
         started[hour] = count
@@ -65,8 +65,9 @@ def _counts_by_kind(since: int) -> list[list[int]]:
 
 
 def _count_by_hour(moment: str, since: int):
-    """Runs whose moment lies in the day, by its hours. Counted as rows: a count of ids would read them."""
+    """Count runs by the hour of a time column."""
     found = Run.objects.filter(**{f"{moment}__gte": since, f"{moment}__lt": since + HOURS * HOUR}).order_by()
-    # The numbers stand in the statement: databases do not see that two parameters of one value group alike.
+    # The numbers are literals: databases do not treat two parameters with one value as the same GROUP BY expression.
     hour = Func(F(moment), template=f"(%(expressions)s - {since:d}) / {HOUR:d}", output_field=BigIntegerField())
+    # COUNT(*) instead of COUNT(id), which would read the ids.
     return found.annotate(hour=hour).values("hour").annotate(count=Count("*"))

@@ -1,8 +1,8 @@
-"""Tasks for people as the Human Tasks API knows them: their states, and the search for them.
+"""Human tasks as the Human Tasks API defines them: their states, and the search for them.
 
-A search is bounded: of each status the newest LOOKED_AT tasks are looked through, by index. Where an assignee, a
-display name or the difference between PENDING and ASSIGNED is asked for, at most MOST_READ of what the other filters
-leave are read, the newest first. A page says when there may be more.
+A search is bounded: it scans the newest LOOKED_AT tasks of each status, by index. A filter by assignee or display name,
+and one that separates PENDING from ASSIGNED, reads at most MOST_READ of the tasks that match the other filters, newest
+first. A page shows whether there may be more tasks.
 """
 
 import re
@@ -28,23 +28,23 @@ OPEN_STATES = frozenset((PENDING, ASSIGNED, IN_PROGRESS))
 STATUSES = {
     COMPLETED: ("COMPLETED", "COMPLETED_WITH_ERRORS"),
     TIMED_OUT: ("TIMED_OUT",),
-    # Nobody waits for an answer any more, and there was none: the run was ended, the task failed or was skipped.
+    # The task ended without an answer: the run ended, or the task failed or was skipped.
     DELETED: ("CANCELED", "FAILED", "SKIPPED"),
 }
-"""The statuses of a task that has ended in a state."""
+"""Task statuses of each final state."""
 OF_ATTEMPTS = {"COMPLETED": COMPLETED, "EXPIRED": TIMED_OUT}
 LOOKED_AT = 20_000
 MOST_READ = 2_000
 MOST_VALUES = 500
-"""Values of one filter."""
+"""Maximum number of values in one filter."""
 MOST_SHOWN = 100
-"""Tasks on one page, which holds their inputs and outputs; a larger page is cut to this size."""
+"""Tasks on one page with their inputs and outputs. Larger pages are cut to this size."""
 CLAUSE = re.compile(r"^\s*(?P<path>[\w$@-]+(?:\.[\w$@-]+|\[\d+\])*)\s*(?P<sign>=|>=|<=|>|<)\s*(?P<value>.+?)\s*$")
 
 
 @dataclass(frozen=True, slots=True)
 class UserFilter:
-    """An assignee or a claimant that is searched for; an empty `kind` is any type of user."""
+    """Filter by assignee or claimant. An empty `kind` matches any type of user."""
 
     name: str
     kind: str = ""
@@ -55,7 +55,7 @@ class UserFilter:
 
 @dataclass(frozen=True, slots=True)
 class InboxFilter:
-    """Whose inbox is searched: only what this user has claimed, or may claim."""
+    """Filter by inbox: only tasks that this user has claimed or may claim."""
 
     name: str
     groups: Collection[str] = ()
@@ -63,7 +63,7 @@ class InboxFilter:
 
 @dataclass(frozen=True, slots=True)
 class HumanTaskFilter:
-    """The filters of a search; an empty one filters nothing. Moments are epoch milliseconds."""
+    """Filters of a search. Empty ones are ignored. Times are in epoch milliseconds."""
 
     states: tuple[str, ...] = ()
     assignees: tuple[UserFilter, ...] = ()
@@ -83,7 +83,10 @@ class HumanTaskFilter:
 
 @dataclass(frozen=True, slots=True)
 class HumanTaskPage:
-    """One page. `total` is a lower bound where `is_exact` is False; what began before `since` was not looked at."""
+    """One page of a search.
+
+    `total` is a lower bound if `is_exact` is False. Tasks created before `since` were not scanned.
+    """
 
     entries: list["HumanTaskEntry"]
     total: int
@@ -93,7 +96,7 @@ class HumanTaskPage:
 
 @dataclass(frozen=True, slots=True)
 class HumanTaskEntry:
-    """One task for people, open or not."""
+    """One human task, open or not."""
 
     task_view: HumanTaskView
     state: str
@@ -102,12 +105,12 @@ class HumanTaskEntry:
 
 
 def human_task_entry(attempt: Attempt, input: Mapping[str, Any], saved: HumanTask | None, now: int) -> HumanTaskEntry:
-    """Return what the API says of one attempt at a HUMAN task, with its `task` and `run`."""
+    """Return the entry of one attempt at a HUMAN task. The attempt is loaded with `task` and `run`."""
     task_view, is_newest = human_task_view(attempt, input, saved, now), attempt.task.attempt_id == attempt.pk
     if is_newest and attempt.task.status == "ACTIVE" and attempt.ended_at is None:
         state = IN_PROGRESS if task_view.taken_by else ASSIGNED if task_view.assignment.assignee else PENDING
     else:
-        # Who was asked when it ended, not who would be asked by now.
+        # The assignment at the end of the task, not the one that would apply now.
         task_view = human_task_view(attempt, input, saved, attempt.ended_at or now)
         closed = {status: state for state, statuses in STATUSES.items() for status in statuses}
         ended = closed.get(attempt.task.status) if is_newest else OF_ATTEMPTS.get(attempt.status)
@@ -120,12 +123,12 @@ def human_task_entry(attempt: Attempt, input: Mapping[str, Any], saved: HumanTas
 def search_human_tasks(
     rows: QuerySet[Attempt], task_filter: HumanTaskFilter, start: int, size: int, now: int
 ) -> HumanTaskPage:
-    """Return one page of the tasks for people among these attempts, the newest first.
+    """Return one page of the human tasks among these attempts, newest first.
 
     `rows`: the attempts that the caller may see.
 
     Raises:
-        Invalid: where a filter is not understood.
+        Invalid: when a filter on the input or output is malformed.
     """
     tasks, since = _newest_window(task_filter)
     found = rows.filter(pk__in=tasks.values("attempt_id"))
@@ -145,7 +148,7 @@ def search_human_tasks(
 
 
 def _add_payloads(entries: list[HumanTaskEntry]) -> list[HumanTaskEntry]:
-    """The entries of one page with the inputs and outputs of their attempts, read at once."""
+    """Load the inputs and outputs of the attempts of one page, in one query."""
     attempts = {each.task_view.attempt.pk: each.task_view.attempt for each in entries}
     for pk, input, output in Attempt.objects.filter(pk__in=attempts).values_list("pk", "input", "output"):
         attempts[pk].input, attempts[pk].output = input, output
@@ -153,14 +156,14 @@ def _add_payloads(entries: list[HumanTaskEntry]) -> list[HumanTaskEntry]:
 
 
 def display_names(rows: QuerySet[Attempt], task_filter: HumanTaskFilter, now: int) -> list[str]:
-    """Return the display names of the open tasks that the caller may see, in order."""
+    """Return the display names of the open tasks that the caller may see, sorted."""
     task_filter = replace(task_filter, states=tuple(sorted(OPEN_STATES)))
     found = search_human_tasks(rows, replace(task_filter, display_names=("*",)), 0, MOST_READ, now)
     return sorted({each.task_view.title for each in found.entries})
 
 
 def _newest_window(task_filter: HumanTaskFilter) -> tuple[QuerySet[Task], int | None]:
-    """The newest tasks for people of the statuses asked for, and since when, if that is not all of them."""
+    """Return the newest human tasks of the requested statuses, and the start of this window if older tasks exist."""
     tasks = Task.objects.filter(type=Human.type)
     statuses = _statuses(task_filter.states)
     if task_filter.workflow_ids:
@@ -172,8 +175,8 @@ def _newest_window(task_filter: HumanTaskFilter) -> tuple[QuerySet[Task], int | 
         return tasks.filter(pk__in=newest.values("pk")[:LOOKED_AT], status__in=statuses), cut
     cuts = []
     for status in statuses:
-        begun = tasks.filter(status=status).order_by("-created_at").values_list("created_at", flat=True)
-        cuts += begun[LOOKED_AT : LOOKED_AT + 1]
+        created = tasks.filter(status=status).order_by("-created_at").values_list("created_at", flat=True)
+        cuts += created[LOOKED_AT : LOOKED_AT + 1]
     since = max(cuts, default=None)
     found = tasks.filter(status__in=statuses)
     return (found if since is None else found.filter(created_at__gt=since)), since
@@ -186,7 +189,7 @@ def _statuses(states: Iterable[str]) -> list[str]:
 
 
 def _filter_rows(rows: QuerySet[Attempt], task_filter: HumanTaskFilter, now: int) -> QuerySet[Attempt]:
-    """What the database can tell: exactly, or so that nothing is left out which `_matches` lets pass."""
+    """Apply the filters that the database can evaluate. No row that `_matches` accepts is lost."""
     states = frozenset(task_filter.states)
     for field, values in (
         ("task__ref__in", task_filter.refs),
@@ -221,11 +224,11 @@ def _filter_rows(rows: QuerySet[Attempt], task_filter: HumanTaskFilter, now: int
         if text:
             rows = rows.filter(document_condition(column, text))
     if task_filter.words:
-        said = _contains_words("input", task_filter.words) | _contains_words("output", task_filter.words)
-        named = Q(task__ref__icontains=task_filter.words) | Q(run__name__icontains=task_filter.words)
+        in_payloads = _contains_words("input", task_filter.words) | _contains_words("output", task_filter.words)
+        in_names = Q(task__ref__icontains=task_filter.words) | Q(run__name__icontains=task_filter.words)
         rows = rows.filter(
-            said
-            | named
+            in_payloads
+            | in_names
             | Q(
                 Exists(
                     saved.filter(Q(assignee__icontains=task_filter.words) | Q(taken_by__icontains=task_filter.words))
@@ -236,7 +239,13 @@ def _filter_rows(rows: QuerySet[Attempt], task_filter: HumanTaskFilter, now: int
 
 
 def document_condition(column: str, text: str) -> Q:
-    """The condition of a query on a document: `customer.id = 42`, several joined with AND, or words in its text."""
+    """Return the condition of a query on a document.
+
+    `text`: comparisons such as `customer.id = 42`, joined with AND, or words to find in the JSON text.
+
+    Raises:
+        Invalid: when a path is malformed.
+    """
     clauses = [CLAUSE.match(part) for part in re.split(r"\s+AND\s+", text)]
     if not all(clauses):
         return _contains_words(column, text)
@@ -245,7 +254,7 @@ def document_condition(column: str, text: str) -> Q:
         assert clause is not None
         place = f".{clause['path']}"
         if len(STEP.sub("", place)):
-            raise Invalid(f"The place {clause['path'][:100]} is not understood: write it like customer.id")
+            raise Invalid(f"Invalid path '{clause['path'][:100]}'. Write it as in customer.id or items[0].sku.")
         value = clause["value"].strip("'\"")
         found &= Q(
             Exact(
@@ -259,7 +268,7 @@ def document_condition(column: str, text: str) -> Q:
 
 
 def _small_document_condition(column: str, condition: Any) -> Case:
-    """A condition on a document that is asked only of documents small enough to be read for a list."""
+    """Restrict a condition to documents that are small enough to be read for a list."""
     return Case(
         When(**{f"{column}_size__lte": LARGEST_READ}, then=condition),
         default=Value(False),
@@ -272,21 +281,21 @@ def _contains_words(column: str, words: str) -> Q:
 
 
 def _assignee_condition(names: Collection[str], saved: QuerySet[HumanTask]) -> Q:
-    """What may be assigned to one of these: their name stands in the definition, or in what was agreed since."""
+    """Select the tasks whose definition or saved reassignment contains one of the names."""
     found = Q(Exists(saved.filter(assignee__in=names)))
     for name in names:
-        spelled = _plain_part(name)
-        found |= _contains_words("input", spelled) | Q(Exists(saved.filter(followers__contains=spelled)))
+        part = _plain_part(name)
+        found |= _contains_words("input", part) | Q(Exists(saved.filter(followers__contains=part)))
     return found
 
 
 def _plain_part(name: str) -> str:
-    """The longest part of a name that every writer of JSON spells as it is."""
+    """Return the longest part of a name that no JSON encoder escapes."""
     return max(re.split(r'["\\/\x00-\x1f\x7f-\U0010ffff]', name), key=len)
 
 
 def _needs_payloads(task_filter: HumanTaskFilter) -> bool:
-    """Whether what is asked for can be told from what the tasks say only."""
+    """Return True if the filter depends on the inputs of the tasks."""
     states = frozenset(task_filter.states)
     splits = len(states & {PENDING, ASSIGNED}) == 1
     typed = any(each.kind for each in task_filter.claimants)
@@ -294,7 +303,7 @@ def _needs_payloads(task_filter: HumanTaskFilter) -> bool:
 
 
 def _entries(rows: Iterable[Attempt], now: int) -> list[HumanTaskEntry]:
-    """What there is to say of these attempts, in two more queries."""
+    """Build the entries of these attempts, with the saved assignments and the inputs that are small enough."""
     attempts = list(rows)
     small = [each.pk for each in attempts if each.input_size <= LARGEST_READ]
     inputs: dict[str, Any] = {}
@@ -311,7 +320,7 @@ def _as_mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _matches(entry: HumanTaskEntry, task_filter: HumanTaskFilter) -> bool:
-    """Whether an entry is asked for, in what the database could not tell."""
+    """Return True if an entry passes the filters that the database does not evaluate."""
     task_view, to = entry.task_view, entry.task_view.assignment.assignee
     kind = "EXTERNAL_USER" if task_view.is_taker_external else "CONDUCTOR_USER"
     return (

@@ -1,4 +1,4 @@
-"""The sub-workflows of a definition, and theirs: what a try of it can play."""
+"""Sub-workflows of a definition, recursively, for its simulation."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ MAX_SUB_WORKFLOWS = 12
 
 @dataclass(frozen=True, slots=True)
 class InnerWorkflow:
-    """One sub-workflow: its definition, and what its steps gave lately."""
+    """One sub-workflow: its definition, and the recent outputs of its steps."""
 
     document: Mapping[str, Any]
     recorded: Mapping[str, Any]
 
 
 def inner_workflows(document: Mapping[str, Any]) -> dict[str, InnerWorkflow]:
-    """The sub-workflows whose definitions are known, by the way to their steps: `first` and `first>second`."""
+    """Return the sub-workflows with a known definition, by the path to their steps, such as `first>second`."""
     found: dict[str, InnerWorkflow] = {}
     level = [("", document)]
     for _depth in range(MAX_DEPTH):
@@ -42,7 +42,7 @@ def inner_workflows(document: Mapping[str, Any]) -> dict[str, InnerWorkflow]:
 def _named_sub_workflows(
     document: Mapping[str, Any],
 ) -> Iterator[tuple[str, tuple[str, Any], Mapping[str, Any] | None]]:
-    """The sub-workflows that a definition names or holds."""
+    """Yield reference, name and version, and inline definition of each sub-workflow in a definition."""
     for spot in walk(document.get("tasks")):
         param = spot.step.get("subWorkflowParam")
         if type_of(spot.step) != SubWorkflow.type or not spot.ref or not isinstance(param, Mapping):
@@ -51,7 +51,7 @@ def _named_sub_workflows(
         if isinstance(inline_document, Mapping):
             yield spot.ref, ("", None), inline_document
         elif inline_document:
-            continue  # Only a run knows the definition that an expression comes to.
+            continue  # An expression has a value only in a run.
         elif isinstance(name := param.get("name"), str) and "${" not in name:
             yield spot.ref, (name, param.get("version")), None
 

@@ -1,4 +1,4 @@
-"""Where the values of a task's input came from: parameter, expression, source, value; and what was probably meant."""
+"""Provenance of a task's input: parameter, expression, source and value, with hints for missing values."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from ..models import Attempt, Run
 from ..models.fields import DocumentField
 
 LARGE_PAYLOAD_BYTES = 64_000
-"""Larger payloads are not read to explain a value."""
+"""Payloads above this size are not read."""
 MAX_ORIGINS = 200
 RUN_PARTS = ("input", "output", "variables")
 
 
 @dataclass(frozen=True, slots=True)
 class InputOrigin:
-    """One expression of one parameter. `task`: whose output it reads, empty for the workflow's own."""
+    """One expression of one parameter. `task`: the task that it reads from; empty if it reads from the workflow."""
 
     parameter: str
     expression: str
@@ -33,12 +33,15 @@ class InputOrigin:
 
     @property
     def is_suspicious(self) -> bool:
-        """Whether nothing came of it."""
+        """True if the expression has no value."""
         return not self.is_found or self.value is None
 
 
 def input_origins(attempt: Attempt, step: Step | None) -> list[InputOrigin]:
-    """Of an attempt that was read with its task and run; nothing for a step that the written plan does not show."""
+    """Return the origins of an attempt's input. The attempt is loaded with its task and run.
+
+    Empty if the resolved definition does not contain the step.
+    """
     if step is None or not step.inputs:
         return []
     inputs = inputs_without_definitions({"type": step.type, "inputParameters": step.inputs})
@@ -47,7 +50,7 @@ def input_origins(attempt: Attempt, step: Step | None) -> list[InputOrigin]:
 
 
 class _Sources:
-    """What expressions can read: the run's documents, and what the tasks before this one gave and got."""
+    """Values that expressions can read: payloads of the run, and inputs and outputs of earlier tasks."""
 
     def __init__(self, run: Run, attempt: Attempt, refs: set[str]) -> None:
         self.run, self.too_large = run, set()
@@ -78,7 +81,7 @@ class _Sources:
 
 
 def _newest_before(attempt: Attempt, refs: Iterable[str]) -> dict[str, Attempt]:
-    """Of each reference, the attempt that its newest task before this one ended with; one query."""
+    """Return the last attempt of the newest earlier task of each reference. Runs one query."""
     small = {
         f"small_{key}": Case(
             When(**{f"{key}_size__lte": LARGE_PAYLOAD_BYTES}, then=F(key)), output_field=DocumentField(null=True)
@@ -112,9 +115,9 @@ def _build_origin(found: Provenance, sources: _Sources) -> InputOrigin:
 
 
 def _missing_value_hint(found: Provenance, sources: _Sources) -> str:
-    """Why there is nothing, and what is called nearly so."""
+    """Return why an expression has no value, with the most similar name if there is one."""
     if (found.root, found.key) in sources.too_large:
-        return "its source is too large to be looked into here"
+        return "the payload it reads is too large to inspect"
     document = sources(found.root, found.key)
     if document is MISSING:
         return _unknown_source_hint(found, sources)
@@ -123,22 +126,22 @@ def _missing_value_hint(found: Provenance, sources: _Sources) -> str:
 
 def _unknown_source_hint(found: Provenance, sources: _Sources) -> str:
     if found.root == "workflow" or not found.root:
-        return "there is nothing of this name"
+        return "unknown source"
     close_names = get_close_matches(found.root, sources.tasks, 1)
-    return f"no task `{found.root}` came before it" + (f"; did you mean `{close_names[0]}`?" if close_names else "")
+    return f"no earlier task `{found.root}`" + (f"; did you mean `{close_names[0]}`?" if close_names else "")
 
 
 def _missing_member_hint(document: Any, found: Provenance) -> str:
-    """The first name of the path that is not there, and the nearest that is."""
+    """Return the first missing name of the path, with the most similar existing name."""
     names = found.expression.removeprefix("${").removesuffix("}").split(".")[2:]
     for name in names:
         if not isinstance(document, Mapping):
-            return f"there is no `{name}` inside {type(document).__name__}"
+            return f"cannot read `{name}` of a value of type {type(document).__name__}"
         if name not in document:
             close_names = get_close_matches(name, [str(key) for key in document], 1, 0.5)
-            known = ", ".join(f"`{key}`" for key in list(document)[:6]) or "nothing"
-            return f"there is no `{name}`; " + (
-                f"did you mean `{close_names[0]}`?" if close_names else f"there is {known}"
+            known = ", ".join(f"`{key}`" for key in list(document)[:6]) or "none"
+            return f"no member `{name}`; " + (
+                f"did you mean `{close_names[0]}`?" if close_names else f"members: {known}"
             )
         document = document[name]
-    return "it is null there"
+    return "the value is null"

@@ -1,4 +1,4 @@
-"""Long lists in pages of their own: by where a page ends, never by how many rows lie before it."""
+"""Keyset pagination: a page starts after the last row of the page before, without counting rows."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ MOST_COUNTED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class SortColumn:
-    """A column with an index, and whether its largest values come first; ids settle what is equal."""
+    """Sort order by an indexed column. Ids order rows with equal values."""
 
     column: str
     descends: bool = True
 
     def order(self, backwards: bool = False) -> tuple[str, str]:
-        """The order, which ends in the id; the other way round for who goes back."""
+        """Return the order, with the id last. `backwards`: return the reverse order."""
         down = self.descends != backwards
         return ("-" if down else "") + self.column, "-id" if backwards else "id"
 
     def beyond_position(self, position: str, backwards: bool) -> Q:
-        """What comes behind a place, or before it; a place that cannot be read is none."""
+        """Return the condition for rows after a position, or before it if `backwards`. Ignore a malformed position."""
         moment, _, id = position.partition(".")
         if not moment.isdecimal() or len(moment) > 15:
             return Q()
@@ -34,13 +34,13 @@ class SortColumn:
         )
 
     def position(self, row: Any) -> str:
-        """Where a row stands."""
+        """Return the position of a row."""
         return f"{getattr(row, self.column)}.{row.pk}"
 
 
 @dataclass(frozen=True, slots=True)
 class SortById:
-    """Ids, which are time-ordered: the newest first."""
+    """Sort order by id, newest first. Ids are ordered by time."""
 
     column: str = "id"
 
@@ -48,7 +48,7 @@ class SortById:
         return ("id" if backwards else "-id",)
 
     def beyond_position(self, position: str, backwards: bool) -> Q:
-        """What comes behind a row, or before it; the row itself need not be there any more."""
+        """Return the condition for rows after a row, or before it if `backwards`. The row itself need not exist."""
         return Q(**{"id__gt" if backwards else "id__lt": position})
 
     def position(self, row: Any) -> str:
@@ -57,9 +57,9 @@ class SortById:
 
 @dataclass(frozen=True, slots=True)
 class KeysetPage:
-    """A page of rows; `before` and `after` are the places from which the neighbouring pages go on, if there are any.
+    """A page of rows.
 
-    `is_complete`: these are all rows.
+    `before`, `after`: positions of the adjacent pages, empty if there are none; `is_complete`: the page has all rows.
     """
 
     rows: list[Any]
@@ -71,32 +71,32 @@ class KeysetPage:
 def keyset_page(
     rows: QuerySet, sort: SortColumn | SortById, after: str = "", before: str = "", size: int = SIZE
 ) -> KeysetPage:
-    """The page behind a place, or the one before it; the first one where no place is named."""
+    """Return the page after or before a position, or the first page if there is no position."""
     backwards = bool(before)
     position = before or after
     found = rows.filter(**{f"{sort.column}__isnull": False}) if sort.column == "ended_at" else rows
     if position:
         found = found.filter(sort.beyond_position(position, backwards))
     read = list(found.order_by(*sort.order(backwards))[: size + 1])
-    shown = read[:size][::-1] if backwards else read[:size]
+    page = read[:size][::-1] if backwards else read[:size]
     is_more = len(read) > size
     has_before, has_after = (is_more, True) if backwards else (bool(position), is_more)
     is_complete = not position and not is_more and found is rows
-    if not shown:
+    if not page:
         return KeysetPage([], "", "", is_complete)
-    first, last = sort.position(shown[0]), sort.position(shown[-1])
-    return KeysetPage(shown, first if has_before else "", last if has_after else "", is_complete)
+    first, last = sort.position(page[0]), sort.position(page[-1])
+    return KeysetPage(page, first if has_before else "", last if has_after else "", is_complete)
 
 
 def count_rows(rows: QuerySet, listed: KeysetPage | None = None) -> tuple[int, bool]:
-    """How many rows there are, counted up to a bound; and whether there are more. A page of all of them says it."""
+    """Count rows up to MOST_COUNTED, and return whether there are more. `listed`: a page that may have all rows."""
     is_known = listed is not None and listed.is_complete
     found = len(listed.rows) if is_known else rows.order_by().values("pk")[: MOST_COUNTED + 1].count()
     return min(found, MOST_COUNTED), found > MOST_COUNTED
 
 
 def iterate_pages(rows: QuerySet, sort: SortColumn, size: int = 1_000) -> Iterator[list[Any]]:
-    """All rows, a page at a time: for exports, which hold neither memory nor a transaction."""
+    """Yield all rows page by page, for exports: memory stays bounded and no transaction stays open."""
     position = ""
     while True:
         listed = keyset_page(rows, sort, position, size=size)

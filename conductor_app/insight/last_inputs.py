@@ -1,4 +1,4 @@
-"""What runs were started with lately: to begin another one like them."""
+"""Recent runs of a workflow, whose input can be copied to start another run."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ MAX_INPUT_BYTES = 64_000
 
 @dataclass(frozen=True, slots=True)
 class RecentStart:
-    """One run as far as another can be started like it."""
+    """A run whose start can be repeated."""
 
     run: Run
     input: Any
@@ -22,12 +22,12 @@ class RecentStart:
 
 
 def recent_starts(name: str) -> list[Run]:
-    """The runs of a workflow that began last, without their inputs."""
+    """Return the newest runs of a workflow, without their payloads."""
     return list(Run.objects.of_definition(name).defer_payloads().order_by("-created_at")[:MAX_RECENT])
 
 
 def start_to_repeat(name: str, run_id: str) -> RecentStart | None:
-    """What this run was started with; its input is None where it is too large for a form. None: no such run."""
+    """Return a run with its input, or None if there is no such run. An input too large for a form is None."""
     run = Run.objects.of_definition(name).defer_payloads().filter(pk=run_id).first()
     if run is None:
         return None

@@ -1,4 +1,4 @@
-"""Why a run that somebody asks for is not here: who removed it, or what retention does with runs of its age."""
+"""Explanation for a missing run: an operator removed it, or retention removes runs of its age."""
 
 from django.utils.translation import gettext as _
 
@@ -8,11 +8,14 @@ from .retention import retention_policies
 
 
 def explain_missing_run(run_id: str, now: int) -> str:
-    """A sentence about a run that was here; nothing where no run can have had this id. Two queries."""
+    """Return why a run is missing, or an empty text if the id does not look like that of a removed run.
+
+    Runs two queries.
+    """
     removed = AuditEntry.objects.filter(object_type="run", object_id=run_id, action="remove").order_by("-pk").first()
     if removed is not None:
-        named = {"by": removed.actor, "reason": removed.reason or _("without a reason")}
-        return _("%(by)s removed it: %(reason)s.") % named
+        facts = {"by": removed.actor, "reason": removed.reason or _("no reason given")}
+        return _("Removed by %(by)s: %(reason)s.") % facts
     began = time_of_id(run_id)
     if began is None or began > now:
         return ""
@@ -20,12 +23,12 @@ def explain_missing_run(run_id: str, now: int) -> str:
     days = [each for each in (others.days, others.failed_days) if each > 0]
     if not days or began > now - min(days) * DAY:
         return ""
-    said = _("By its id it began %(age)s ago; finished runs are removed after %(kept)s.")
-    return said % {"age": format_duration(now - began), "kept": format_duration(min(days) * DAY)}
+    sentence = _("By its id, the run started %(age)s ago. Finished runs are removed after %(kept)s.")
+    return sentence % {"age": format_duration(now - began), "kept": format_duration(min(days) * DAY)}
 
 
 def time_of_id(run_id: str) -> int | None:
-    """The moment that a run's id tells: ids are ordered by time."""
+    """Return the creation time encoded in a run id, or None if the id is not a UUID of version 7."""
     digits = run_id.replace("-", "")
     is_ours = len(digits) == 32 and digits.isascii() and digits[12] == "7" and not set(digits) - set("0123456789abcdef")
     return int(digits[:12], 16) if is_ours else None

@@ -1,4 +1,4 @@
-"""The pulse: what the last hour brought, beside the same hour a week ago; and what is open for longer than usual."""
+"""Metrics of the overview: the last hour compared with a week ago, and runs that take longer than usual."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +15,15 @@ from .hourly_activity import HourlyActivity
 WORDS = {"started": gettext_lazy("started"), "completed": gettext_lazy("completed"), "failed": gettext_lazy("failed")}
 MOST_DEFINITIONS, MOST_RUNS = 40, 8
 FEW = 10
-"""Below so many a share says less than the number itself."""
+"""Below this count, the overview shows the number of last week instead of a percentage."""
 
 
 @dataclass(frozen=True, slots=True)
 class OverviewMetric:
-    """A count of the last hour and of the same hour a week ago; `is_bad`: more of it is worse."""
+    """A count of the last hour and of the same hour a week ago.
+
+    `asked`: filter of the run list for these runs; `is_bad`: True if a higher count is worse.
+    """
 
     word: Any
     now: int
@@ -30,37 +33,33 @@ class OverviewMetric:
 
     @property
     def change(self) -> str:
-        """How it compares, in words."""
+        """Return the comparison with the last week as text."""
         if self.now == self.week_ago:
-            return _("as a week ago")
-        if not self.week_ago:
-            return _("none a week ago")
+            return _("same as last week")
         if self.week_ago < FEW:
-            return _("%(count)s a week ago") % {"count": self.week_ago}
-        return _("%(change)s %% against a week ago") % {
-            "change": f"{100 * (self.now - self.week_ago) / self.week_ago:+.0f}"
-        }
+            return _("vs. %(count)s last week") % {"count": self.week_ago}
+        return _("%(change)s %% vs. last week") % {"change": f"{100 * (self.now - self.week_ago) / self.week_ago:+.0f}"}
 
     @property
     def is_worse(self) -> bool:
-        """Whether somebody should look."""
+        """True if the count needs attention."""
         return self.is_bad and self.now > max(2 * self.week_ago, 3)
 
 
 def overview_metrics(found: HourlyActivity, now: int) -> list[OverviewMetric]:
-    """Started, ended well, failed: the last hour of the rhythm."""
+    """Return the metrics of the last hour: runs started, completed and failed."""
     since = str(now + 1 - HOUR)
-    asked = {"started": {"started_since": since}}
-    asked |= {status.lower(): {"status": status, "ended_since": since} for status in ("COMPLETED", "FAILED")}
+    filters = {"started": {"started_since": since}}
+    filters |= {status.lower(): {"status": status, "ended_since": since} for status in ("COMPLETED", "FAILED")}
     return [
-        OverviewMetric(WORDS[line.kind], line.now[-1], line.week_ago[-1], asked[line.kind], line.kind == "failed")
+        OverviewMetric(WORDS[line.kind], line.now[-1], line.week_ago[-1], filters[line.kind], line.kind == "failed")
         for line in found.lines
         if line.kind in WORDS
     ]
 
 
 def overdue_runs(now: int) -> list[tuple[Run, TypicalDuration]]:
-    """Open runs that have gone on for much longer than their like, the oldest first; two queries."""
+    """Return open runs that take much longer than typical, oldest first. Runs two queries."""
     rows = DurationBaseline.objects.filter(ref="", count__gte=ENOUGH).order_by("-measured_at")[:MOST_DEFINITIONS]
     usual = {(row.name, row.version): TypicalDuration(row.count, row.p50_ms, row.p95_ms) for row in rows}
     if not usual:

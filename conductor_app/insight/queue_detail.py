@@ -1,4 +1,4 @@
-"""One queue: what waits in the order in which it is handed out, who works on what, and which limits hold it back."""
+"""Details of one queue: pending attempts in dispatch order, attempts in progress, pollers and limits."""
 
 from dataclasses import dataclass, field
 
@@ -16,7 +16,7 @@ MOST_WAITING, MOST_RUNNING, MOST_POLLERS = 50, 50, 50
 
 @dataclass(frozen=True, slots=True)
 class QueueLimit:
-    """One limit of the queue's task definition, how much of it is used, and by whom."""
+    """One limit of the queue's task definition, with its usage and its holders."""
 
     sentence: str
     used: int
@@ -31,7 +31,7 @@ class QueueLimit:
 
 @dataclass(frozen=True, slots=True)
 class WaitingAttempt:
-    """One attempt in its turn; `eta_ms`: None where the queue does not move."""
+    """One pending attempt with its position. `eta_ms`: None if the queue dispatches nothing."""
 
     attempt: Attempt
     place: int
@@ -40,7 +40,7 @@ class WaitingAttempt:
 
 @dataclass(frozen=True, slots=True)
 class QueueDetail:
-    """All that there is to say of one queue."""
+    """Details of one queue."""
 
     name: str
     hold: QueueHold | None
@@ -57,7 +57,7 @@ class QueueDetail:
 
 
 def queue_detail(name: str, now: int) -> QueueDetail:
-    """The queue as it is now."""
+    """Return the current details of a queue."""
     pending, leased, speed = Attempt.objects.pending(name), Attempt.objects.leased(name), queue_rate(name, now)
     counted = pending.aggregate(
         ready=Count("pk", filter=Q(visible_at__lte=now)), delayed=Count("pk", filter=Q(visible_at__gt=now))
@@ -85,7 +85,7 @@ def queue_detail(name: str, now: int) -> QueueDetail:
 
 
 def _without_payloads(attempts: QuerySet[Attempt]) -> QuerySet[Attempt]:
-    """With their tasks and runs, without any payload."""
+    """Load attempts with their tasks and runs, without payloads."""
     payloads = [f"run__{part}" for part in ("input", "output", "variables")]
     return attempts.select_related("task", "run").defer("input", "output", "task__step_state", *payloads)
 
@@ -95,19 +95,19 @@ def _eta(place: int, speed: float | None, hold: QueueHold | None) -> int | None:
 
 
 def _limits(sample: Attempt, now: int) -> list[QueueLimit]:
-    """The limits that its attempts meet."""
+    """Return the limits that apply to the attempts of the queue."""
     facts, found = gate_facts(sample, now), []
     if facts.concurrent_limit:
-        who = limit_holders("concurrency", sample)
+        holders = limit_holders("concurrency", sample)
         found.append(
-            QueueLimit(_("worked on at a time (concurrentExecLimit)"), facts.leased, facts.concurrent_limit, 0, who)
+            QueueLimit(_("in progress (concurrentExecLimit)"), facts.leased, facts.concurrent_limit, 0, holders)
         )
     if facts.rate_count:
-        sentence = _("starts in %(seconds)s s (rateLimitPerFrequency)") % {"seconds": facts.rate_seconds}
+        sentence = _("starts per %(seconds)s s (rateLimitPerFrequency)") % {"seconds": facts.rate_seconds}
         found.append(QueueLimit(sentence, facts.starts, facts.rate_count, facts.rate_reopens_at))
     return found
 
 
 def is_polling(poller: Poller, now: int) -> bool:
-    """Whether it has polled lately."""
+    """Return True if the worker has polled recently."""
     return now - poller.polled_at < QUIET_AFTER_MS

@@ -1,4 +1,4 @@
-"""When its turn comes: how many stand before an attempt in the order of handing out, and how fast the queue moves."""
+"""Position of an attempt in its queue, and the dispatch rate of queues."""
 
 from dataclasses import dataclass
 
@@ -14,9 +14,9 @@ MOST_COUNTED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """Its place among those that could be handed out now, and what a queue of that speed makes of it.
+    """Position of an attempt among those that can be claimed now.
 
-    `ahead`: at most MOST_COUNTED are counted. `rate`: claims per second; None if there were none lately.
+    `ahead`: attempts before it, counted up to MOST_COUNTED; `rate`: claims per second, None without recent claims.
     """
 
     ahead: int
@@ -32,36 +32,29 @@ class QueuePosition:
 
     @property
     def eta_ms(self) -> int | None:
-        """How long it still waits at that speed."""
+        """Return the remaining wait at the current rate, in milliseconds."""
         return round((self.ahead + 1) / self.rate * 1000) if self.rate else None
 
     @property
     def sentence(self) -> str:
-        return self._sentence_template() % {
+        if self.rate is None:
+            return _("Position %(place)s · nothing dispatched in the last five minutes") % {"place": self.place}
+        return _("Position %(place)s · %(rate)s · ETA ~%(span)s") % {
             "place": self.place,
-            "rate": format_rate(self.rate or 0),
+            "rate": format_rate(self.rate),
             "span": format_duration(self.eta_ms or 0),
         }
 
-    def _sentence_template(self) -> str:
-        if self.rate is None and self.is_capped:
-            return _("Number %(place)s in its queue or further back; nothing was handed out in the last five minutes.")
-        if self.rate is None:
-            return _("Number %(place)s in its queue; nothing was handed out in the last five minutes.")
-        if self.is_capped:
-            return _("Number %(place)s in its queue or further back, which hands out %(rate)s: in about %(span)s.")
-        return _("Number %(place)s in its queue, which hands out %(rate)s: in about %(span)s.")
-
 
 def queue_position(attempt: Attempt, now: int) -> QueuePosition | None:
-    """The place of an attempt that waits in a queue; None for any other."""
+    """Return the position of a pending attempt, or None if it is not in a queue."""
     if attempt.status != "PENDING" or not attempt.queue:
         return None
     return QueuePosition(attempts_ahead(attempt, now).order_by()[:MOST_COUNTED].count(), queue_rate(attempt.queue, now))
 
 
 def attempts_ahead(attempt: Attempt, now: int) -> QuerySet[Attempt]:
-    """What is handed out before it, if nothing comes in between: in the order of the claim."""
+    """Return the attempts that workers claim before this one, in claim order."""
     visible_at = max(attempt.visible_at, now)
     same = Q(priority=attempt.priority)
     earlier = Q(priority__gt=attempt.priority, visible_at__lte=visible_at)
@@ -71,15 +64,15 @@ def attempts_ahead(attempt: Attempt, now: int) -> QuerySet[Attempt]:
 
 
 def queue_rate(queue: str, now: int) -> float | None:
-    """Tasks that the queue has handed out a second, lately."""
+    """Return the recent dispatch rate of a queue in attempts per second, or None if it dispatched nothing."""
     return queue_rates([queue], now).get(queue)
 
 
 def queue_rates(queues: list[str], now: int, field: str = "started") -> dict[str, float]:
-    """The same of several queues, those that have moved at all; `field`: what is counted.
+    """Return the recent rates of several queues, per second, without those that were inactive.
 
-    A queue that has begun to move within the time that is looked back at is measured from then on, over a minute at
-    least: what it did not do before it had anything to do says nothing of its speed.
+    `field`: the counter to measure. The rate covers the time since the first count, at least one minute: an empty
+    queue before that does not reduce the rate.
     """
     since = now - LOOKED_BACK_MS
     since -= since % MINUTE
@@ -89,9 +82,9 @@ def queue_rates(queues: list[str], now: int, field: str = "started") -> dict[str
 
 
 def format_rate(rate: float) -> str:
-    """A rate in the unit in which it is more than one."""
+    """Format a rate per second, minute or hour: the smallest unit in which it is at least 1."""
     if rate >= 1:
-        return _("%(rate)s a second") % {"rate": format_decimal(rate)}
+        return _("%(rate)s/s") % {"rate": format_decimal(rate)}
     if rate * 60 >= 1:
-        return _("%(rate)s a minute") % {"rate": format_decimal(rate * 60)}
-    return _("%(rate)s an hour") % {"rate": format_decimal(rate * 3600)}
+        return _("%(rate)s/min") % {"rate": format_decimal(rate * 60)}
+    return _("%(rate)s/h") % {"rate": format_decimal(rate * 3600)}

@@ -1,4 +1,4 @@
-"""How queues stand: what waits in them, what is out with workers, and who polls."""
+"""State of queues: pending attempts, attempts in progress, and polling workers."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -11,7 +11,7 @@ from ..core.step_types.queued import queue_name
 from ..models import Attempt, Poller, TaskDefinition, WorkerHold
 
 MOST_COUNTED = 10_000
-"""Attempts of a queue that are counted, and looked at for the oldest: those that are handed out first."""
+"""Attempts of a queue that are counted and searched for the oldest, in claim order."""
 _PENDING_SQL = "FROM conductor_attempt a WHERE a.status = 'PENDING' AND NOT (a.queue = '')"
 WAITING_SQL = f"""
 WITH RECURSIVE names (queue) AS (
@@ -27,14 +27,14 @@ SELECT n.queue,
     ) first)
 FROM names n WHERE n.queue IS NOT NULL
 """
-"""Leaps from queue to queue along the index of claims: it reads a bounded part of each, however much waits."""
+"""Jumps from queue to queue in the claim index, so that it reads a bounded part of each queue."""
 QUIET_AFTER_MS = 60_000
-"""A queue without a poll for so long has nobody: the longest poll that clients make by default is a fraction of it."""
+"""A queue without a poll for this long counts as unpolled. Long polls of clients are much shorter by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """One queue at this moment."""
+    """Current state of one queue."""
 
     name: str
     pending: int = 0
@@ -45,7 +45,7 @@ class QueueState:
 
     @property
     def has_more(self) -> bool:
-        """Whether more wait than are counted."""
+        """True if more attempts are pending than were counted."""
         return self.pending > MOST_COUNTED
 
     @property
@@ -56,12 +56,12 @@ class QueueState:
         return self.polled_at is not None and now - self.polled_at < QUIET_AFTER_MS
 
     def is_neglected(self, now: int) -> bool:
-        """Whether work waits and nobody asks for it."""
+        """Return True if attempts are pending and no worker polls."""
         return bool(self.pending) and not self.is_polled(now)
 
 
 def limits_used(states: Collection[QueueState]) -> dict[str, tuple[int, int]]:
-    """For each queue whose task definition limits how many are worked on at a time: how many are, and the limit."""
+    """Return attempts in progress and the limit for each queue with a concurrent execution limit."""
     kinds = {queue.name: queue.name.rpartition(":")[2] for queue in states}
     rows = TaskDefinition.objects.filter(name__in=set(kinds.values()), concurrent_limit__gt=0)
     limits, used = dict(rows.values_list("name", "concurrent_limit")), Counter[str]()
@@ -71,7 +71,7 @@ def limits_used(states: Collection[QueueState]) -> dict[str, tuple[int, int]]:
 
 
 def list_queues() -> list[QueueState]:
-    """Every queue that holds work or was ever polled, those with the oldest work first."""
+    """Return every queue that has attempts or was ever polled, the one with the oldest pending attempt first."""
     pending, leased, polls = _pending_by_queue(), _leased_by_queue(), last_polls()
     names = {*pending, *leased, *polls}
     states = [
@@ -82,14 +82,14 @@ def list_queues() -> list[QueueState]:
 
 
 def last_polls() -> dict[str, tuple[int, int]]:
-    """For each queue: how many workers have polled it, and when the last did."""
+    """Return the number of workers that have polled each queue, and the time of the last poll."""
     rows = Poller.objects.order_by().values_list("task_type", "domain").annotate(Count("pk"), Max("polled_at"))
     return {queue_name(task_type, domain): (count, at) for task_type, domain, count, at in rows}
 
 
 @dataclass(frozen=True, slots=True)
 class QueuePolls:
-    """Who polls one queue: when the last poll was, how many workers poll now, and how many of them are drained."""
+    """Polls of one queue: time of the last poll, workers polling now, and how many of those are draining."""
 
     polled_at: int | None = None
     alive: int = 0
@@ -97,7 +97,7 @@ class QueuePolls:
 
 
 def polls_of(queue: str, now: int) -> QueuePolls:
-    """The polls of one queue."""
+    """Return the polls of one queue."""
     is_alive = Q(polled_at__gt=now - QUIET_AFTER_MS)
     is_drained = Exists(WorkerHold.objects.filter(worker=OuterRef("worker")))
     rows = Poller.objects.filter(_possible_polls(queue)).order_by().values("task_type", "domain")
@@ -109,19 +109,19 @@ def polls_of(queue: str, now: int) -> QueuePolls:
 
 
 def list_pollers(queue: str) -> list[Poller]:
-    """Every worker that has polled the queue, the last one first."""
+    """Return every worker that has polled the queue, most recent poll first."""
     rows = Poller.objects.filter(_possible_polls(queue)).order_by("-polled_at", "worker")
     return [row for row in rows if queue_name(row.task_type, row.domain) == queue]
 
 
 def _possible_polls(queue: str) -> Q:
-    """The polls that may be of this queue: a task type may hold a colon of its own."""
+    """Select polls that may belong to this queue. A task type can itself contain a colon."""
     domain, _, task_type = queue.partition(":")
     return Q(task_type=queue, domain="") | Q(task_type=task_type, domain=domain)
 
 
 def _pending_by_queue() -> dict[str, tuple[int, int]]:
-    """Of each queue in which something waits: how many, up to a bound, and since when the first of these wait."""
+    """Return the number of pending attempts of each queue, up to MOST_COUNTED + 1, and since when the oldest waits."""
     with connection.cursor() as cursor:
         cursor.execute(WAITING_SQL, [MOST_COUNTED + 1, MOST_COUNTED + 1])
         return {queue: (count, at) for queue, count, at in cursor.fetchall()}

@@ -1,4 +1,4 @@
-"""What the steps of a workflow gave lately, step by step: to try a change with."""
+"""Recent outputs of the steps of a workflow, as mock results of a simulation."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ MOST = 400
 
 
 def recorded_outputs(name: str) -> dict[str, Any]:
-    """The newest output of each step, from the newest runs."""
+    """Return the newest output of each step, from the newest runs."""
     attempts = Attempt.objects.filter(
         run__in=newest_run_ids(name), status="COMPLETED", output_size__lte=LARGEST_EXAMPLE, output_path=""
     ).order_by("run__created_at", "seq")

@@ -1,4 +1,4 @@
-"""What retention removes next, by which policy; and how fast runs come."""
+"""Preview of retention: runs that each policy removes next, and the growth of the database."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,20 +17,20 @@ WELL, BADLY = "COMPLETED", ("FAILED", "TIMED_OUT", "TERMINATED")
 
 
 def retention_policies() -> list[RetentionPolicy]:
-    """Every policy, that of all others last; without a row for it the server's own setting stands there."""
+    """Return every policy, the one for all other definitions last. The setting RETENTION_DAYS is its default."""
     rows = list(RetentionPolicy.objects.order_by("definition"))
     others = [row for row in rows if not row.definition] or [default_days()]
     return [row for row in rows if row.definition] + others
 
 
 def default_days() -> RetentionPolicy:
-    """What the setting RETENTION_DAYS says."""
+    """Return the policy of the setting RETENTION_DAYS."""
     days = conf.retention_days
     return RetentionPolicy(definition="", days=days, failed_days=days, changed_at=0, by="RETENTION_DAYS")
 
 
 def removable_runs(policy: RetentionPolicy, all_policies: Sequence[RetentionPolicy], now: int) -> QuerySet[Run]:
-    """The finished runs that the policy keeps no longer, those that ended first before the others."""
+    """Return the finished runs that the policy removes, the one that ended first at the start."""
     past = [(Q(status=WELL), policy.days), (Q(status__in=BADLY), policy.failed_days)]
     due = [statuses & Q(ended_at__lt=now - days * DAY) for statuses, days in past if days > 0]
     if not due:
@@ -49,7 +49,7 @@ def removable_runs(policy: RetentionPolicy, all_policies: Sequence[RetentionPoli
 
 @dataclass(frozen=True, slots=True)
 class NextRemoval:
-    """What the next sweep removes by a policy; no more than MOST_COUNTED are counted."""
+    """Runs that the next sweep removes by a policy, counted up to MOST_COUNTED."""
 
     policy: RetentionPolicy
     count: int
@@ -61,7 +61,7 @@ class NextRemoval:
 
 
 def preview_removal(policy: RetentionPolicy, all_policies: Sequence[RetentionPolicy], now: int) -> NextRemoval:
-    """In one query."""
+    """Return what the next sweep removes by a policy. Runs one query."""
     some = removable_runs(policy, all_policies, now).values("ended_at")[:MOST_COUNTED]
     found = list(some.values_list("ended_at", flat=True))
     return NextRemoval(policy, len(found), found[0] if found else None)
@@ -69,7 +69,7 @@ def preview_removal(policy: RetentionPolicy, all_policies: Sequence[RetentionPol
 
 @dataclass(frozen=True, slots=True)
 class DefinitionGrowth:
-    """How many runs of a definition are among the newest, what their documents weigh, and what a day brings."""
+    """Number and size of a definition's runs among the newest runs, and its runs per day."""
 
     definition: str
     count: int
@@ -82,7 +82,7 @@ class DefinitionGrowth:
 
 
 def growth_by_definition(now: int) -> list[DefinitionGrowth]:
-    """By definition, from the newest runs; those that weigh most first."""
+    """Return the growth by definition, estimated from the newest runs, largest first."""
     newest = Run.objects.order_by("-created_at", "id").values("pk")[:SAMPLED]
     rows = Run.objects.filter(pk__in=newest).order_by().values("name")
     size = Sum("input_size") + Sum("output_size") + Sum("variables_size")
@@ -95,7 +95,7 @@ def growth_by_definition(now: int) -> list[DefinitionGrowth]:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseGrowth:
-    """How the database grew: its days, the last one first; bytes a day, and how many days are left, if it grows."""
+    """Growth of the database: recorded days, newest first, bytes per day, and the size limit."""
 
     days: list[DailyStorage]
     per_day: float
@@ -107,14 +107,14 @@ class DatabaseGrowth:
 
     @property
     def days_left(self) -> int | None:
-        """None where it does not grow, or nobody knows how far it may."""
+        """Return the days until the limit, or None if the database does not grow or has no known limit."""
         if self.size_limit is None or self.per_day <= 0 or not self.days:
             return None
         return max(int((self.size_limit - self.size) / self.per_day), 0)
 
 
 def database_growth() -> DatabaseGrowth:
-    """From the days that were noted; one query."""
+    """Return the growth from the recorded days."""
     days = list(DailyStorage.objects.order_by("-day_at")[:SHOWN_DAYS])
     span = (days[0].day_at - days[-1].day_at) / DAY if days else 0
     return DatabaseGrowth(days, (days[0].bytes - days[-1].bytes) / span if span else 0.0, size_limit_in_bytes())

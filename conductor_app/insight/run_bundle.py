@@ -1,7 +1,7 @@
-"""Bundles of runs: a run with all that explains it, as a document that a colleague opens elsewhere.
+"""Run bundles: a run with its definition, attempts and history in one document, to be opened on another server.
 
-What is in one is what pages show: whatever a definition masks is hidden in it. What is opened has come from anywhere:
-of each place only the kind of value is taken that belongs there, and nothing is written.
+A bundle contains what the pages show: masked values are redacted. An opened bundle is untrusted input: each field
+accepts only a value of its type, and nothing is saved.
 """
 
 import re
@@ -16,24 +16,28 @@ from .execution import run_document
 KIND, FORMAT = "run", 1
 MOST_ATTEMPTS, MOST_HISTORY = 20_000, 5_000
 LAST_MOMENT = 253_402_300_799_000
-"""The end of the year 9999: behind it there are no dates."""
+"""The end of the year 9999, the latest date that can be represented."""
 REPEATED_FIELDS = ("workflowTask", "taskDefinition")
-"""What each attempt says again that stands in the definition."""
+"""Fields of each attempt that repeat the definition."""
 ITERATION_SUFFIX = re.compile(r"(__\d+)+$")
 STATUSES = {"SCHEDULED": "PENDING", "IN_PROGRESS": "LEASED", "FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD"}
-"""Clients' words for the states of an attempt, where pages have others."""
+"""Attempt statuses whose names on the wire differ from those on the pages."""
 
 
 def export_run(run: Run, now: int, by: str, server: str) -> dict[str, Any]:
-    """The run with its definition, attempts and history. Raises Conflict where it is too large for one document."""
+    """Return the bundle of a run.
+
+    Raises:
+        Conflict: when the run has more than MOST_ATTEMPTS attempts.
+    """
     if Attempt.objects.filter(run_id=run.pk).values("pk")[: MOST_ATTEMPTS + 1].count() > MOST_ATTEMPTS:
-        raise Conflict(f"A bundle holds {MOST_ATTEMPTS} attempts at most, and run {run.pk} has more.")
+        raise Conflict(f"Run {run.pk} has more than {MOST_ATTEMPTS} attempts, the maximum for a bundle.")
     document = run_document(run)
     for task in document["tasks"]:
         for name in REPEATED_FIELDS:
             task.pop(name, None)
     entries = HistoryEntry.objects.filter(run_id=run.pk).order_by("-revision")[:MOST_HISTORY]
-    shown = ("revision", "at", "by", "reason", "effects")
+    fields = ("revision", "at", "by", "reason", "effects")
     return {
         "bundle": KIND,
         "format": FORMAT,
@@ -42,13 +46,13 @@ def export_run(run: Run, now: int, by: str, server: str) -> dict[str, Any]:
         "server": server,
         "labels": list(run.labels.order_by("name").values_list("name", flat=True)),
         "run": document,
-        "history": [{name: getattr(entry, name) for name in shown} for entry in entries],
+        "history": [{name: getattr(entry, name) for name in fields} for entry in entries],
     }
 
 
 @dataclass(frozen=True, slots=True)
 class BundledAttempt:
-    """One try at a task, as the bundle tells of it."""
+    """One attempt in a bundle."""
 
     task: str
     name: str
@@ -67,13 +71,13 @@ class BundledAttempt:
 
     @property
     def ref(self) -> str:
-        """The step that it is a try at."""
+        """Return the reference of the step."""
         return ITERATION_SUFFIX.sub("", self.task) if self.iteration else self.task
 
 
 @dataclass(frozen=True, slots=True)
 class BundledHistoryEntry:
-    """One decision."""
+    """One decision in the history of a bundle."""
 
     revision: int
     at: int | None
@@ -84,7 +88,7 @@ class BundledHistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class RunBundle:
-    """What a bundle holds."""
+    """Content of a bundle."""
 
     id: str
     name: str
@@ -106,12 +110,16 @@ class RunBundle:
 
 
 def parse_bundle(document: Any) -> RunBundle:
-    """What the document holds. Raises Invalid where it is no bundle of a run."""
+    """Parse a bundle.
+
+    Raises:
+        Invalid: when the document is not a run bundle, or has an unsupported format.
+    """
     bundle = _as_mapping(document)
     if bundle.get("bundle") != KIND or not isinstance(bundle.get("run"), dict):
-        raise Invalid('This is no bundle of a run: those have "bundle": "run" and a "run".')
+        raise Invalid('Not a run bundle: expected "bundle": "run" and an object "run".')
     if bundle.get("format") != FORMAT:
-        raise Invalid(f"This bundle has a format that is not known here; known is {FORMAT}.")
+        raise Invalid(f"Unsupported bundle format {bundle.get('format')!r:.50}. This server reads format {FORMAT}.")
     run = bundle["run"]
     return RunBundle(
         id=_as_text(run.get("workflowId")),
@@ -158,8 +166,8 @@ def _parse_attempts(run: Mapping[str, Any]) -> Iterator[BundledAttempt]:
 def _parse_history(bundle: Mapping[str, Any]) -> Iterator[BundledHistoryEntry]:
     for entry in filter(None, map(_as_mapping, _as_list(bundle.get("history"))[:MOST_HISTORY])):
         effects = [each for each in _as_list(entry.get("effects")) if isinstance(each, dict)]
-        said = (_as_text(entry.get("by")), _as_text(entry.get("reason")))
-        yield BundledHistoryEntry(_as_number(entry.get("revision")), _as_time(entry.get("at")), *said, effects)
+        texts = (_as_text(entry.get("by")), _as_text(entry.get("reason")))
+        yield BundledHistoryEntry(_as_number(entry.get("revision")), _as_time(entry.get("at")), *texts, effects)
 
 
 def _as_mapping(value: Any) -> dict[str, Any]:

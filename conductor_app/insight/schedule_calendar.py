@@ -1,4 +1,4 @@
-"""A week of all schedules: what came of the slots that are past, and which slots are to come."""
+"""Weekly calendar of all schedules: results of past slots, and upcoming slots."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from ..models.schedules import EXECUTED, FAILED, WAITING
 DAYS = 7
 MOST_SCHEDULES = 100
 MOST_SLOTS = 700
-"""Slots to come that one calendar works out, of all schedules together."""
+"""Upcoming slots that one calendar computes, over all schedules."""
 FEWEST_SLOTS = DAYS
 MOST_PAST = 3_000
 MOST_A_DAY = 60
@@ -23,7 +23,7 @@ COMING = "COMING"
 
 @dataclass(frozen=True, slots=True)
 class CalendarEntry:
-    """One line of a day: a slot of a schedule, or all of that day where they are many. `is_open`: there are more."""
+    """One line of a day: one slot of a schedule, or several slots collapsed. `is_open`: more slots follow that day."""
 
     at: int
     name: str
@@ -35,7 +35,7 @@ class CalendarEntry:
 
 @dataclass(frozen=True, slots=True)
 class CalendarDay:
-    """One day on the reader's clocks. `hours`: 23 or 25 where the clocks are changed."""
+    """One day in the reader's time zone. `hours`: 23 or 25 when daylight saving time changes."""
 
     date: date
     hours: float
@@ -45,7 +45,7 @@ class CalendarDay:
 
 @dataclass(slots=True)
 class CalendarWeek:
-    """Seven days. `unreadable`: schedules whose times cannot be told; `is_cut`: not all schedules are shown."""
+    """Seven days. `unreadable`: number of schedules that cannot be parsed; `is_cut`: some schedules are not shown."""
 
     days: list[CalendarDay] = field(default_factory=list)
     unreadable: int = 0
@@ -53,7 +53,7 @@ class CalendarWeek:
 
 
 def calendar_week(first: date, clocks: tzinfo, now: int, part: str = "") -> CalendarWeek:
-    """The week that begins with this day, of the schedules with this in their name."""
+    """Return the week that starts on a day, for the schedules whose name contains `part`."""
     starts = [_day_start(first + timedelta(days=number), clocks) for number in range(DAYS + 1)]
     rows = list(Schedule.objects.filter(name__icontains=part).order_by("name")[: MOST_SCHEDULES + 1])
     found = CalendarWeek(is_cut=len(rows) > MOST_SCHEDULES)
@@ -64,10 +64,10 @@ def calendar_week(first: date, clocks: tzinfo, now: int, part: str = "") -> Cale
     ]
     for number in range(DAYS):
         of_day = [each for each in entries if starts[number] <= each.at < starts[number + 1]]
-        shown = sorted(_merge_entries(of_day), key=lambda each: (each.at, each.name))
+        merged = sorted(_merge_entries(of_day), key=lambda each: (each.at, each.name))
         hours = (starts[number + 1] - starts[number]) / 3_600_000
         found.days.append(
-            CalendarDay(first + timedelta(days=number), hours, shown[:MOST_A_DAY], max(len(shown) - MOST_A_DAY, 0))
+            CalendarDay(first + timedelta(days=number), hours, merged[:MOST_A_DAY], max(len(merged) - MOST_A_DAY, 0))
         )
     return found
 
@@ -77,7 +77,7 @@ def _day_start(day: date, clocks: tzinfo) -> int:
 
 
 def _past_entries(rows: Sequence[Schedule], begin: int, end: int, part: str) -> Iterator[CalendarEntry]:
-    """What came of the slots of the week that are past."""
+    """Yield the results of the past slots of the week."""
     numbers = {row.name: row.pk for row in rows}
     slots = ScheduleExecution.objects.filter(slot_at__gte=begin, slot_at__lte=end)
     if part:
@@ -90,11 +90,11 @@ def _past_entries(rows: Sequence[Schedule], begin: int, end: int, part: str) -> 
 def _upcoming_entries(
     rows: Sequence[Schedule], now: int, starts: Sequence[int], found: CalendarWeek
 ) -> Iterator[CalendarEntry]:
-    """The slots to come; of a schedule that fires often, one line a day."""
+    """Yield the upcoming slots. A frequent schedule gets one line per day."""
     firing = [row for row in rows if not row.is_paused]
     most = max(MOST_SLOTS // max(len(firing), 1), FEWEST_SLOTS)
     for row in firing:
-        # What is overdue is to come as well.
+        # An overdue slot is still upcoming.
         begin = max(min(row.next_slot_at or row.next_run_at or now + 1, now + 1), starts[0])
         try:
             slots = [slot.at for slot in islice(parse_timetable(row.document).between(begin, starts[-1] - 1), most + 1)]
@@ -116,7 +116,7 @@ def _daily_summaries(row: Schedule, begin: int, starts: Sequence[int]) -> Iterat
 
 
 def _merge_entries(entries: Iterable[CalendarEntry]) -> Iterator[CalendarEntry]:
-    """Slots of one schedule that are alike, in one line where there are more than a handful of them."""
+    """Merge more than four slots of one schedule with the same state into one line."""
     alike: dict[tuple[str, str], list[CalendarEntry]] = defaultdict(list)
     for each in entries:
         alike[each.name, each.state].append(each)
@@ -129,4 +129,4 @@ def _merge_entries(entries: Iterable[CalendarEntry]) -> Iterator[CalendarEntry]:
 
 
 STATES = (EXECUTED, FAILED, WAITING, COMING)
-"""What a line of the calendar can say."""
+"""States of a calendar line."""

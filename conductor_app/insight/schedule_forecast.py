@@ -1,4 +1,4 @@
-"""The next moments of a schedule, with what the clocks of its zone do between them; and how its slots went."""
+"""Upcoming slots of a schedule, with clock changes in its time zone, and its past slots."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from .durations import format_duration
 MOST = 10
 MOST_SLOTS = 20
 LATE_MS = 60_000
-"""Who starts that much after his time is late."""
+"""A run that starts this long after its slot is late."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpcomingSlot:
-    """One moment to come: on the clocks of its zone, and what is odd about it."""
+    """One upcoming slot: its local time, and a note on clock changes."""
 
     at: int
     local: str
@@ -30,7 +30,11 @@ class UpcomingSlot:
 
 
 def upcoming_slots(document: Mapping[str, Any], now: int, most: int = MOST) -> list[UpcomingSlot]:
-    """The next moments. Raises Invalid for what cannot be read."""
+    """Return the next slots of a schedule.
+
+    Raises:
+        Invalid: when the schedule cannot be parsed.
+    """
     table = parse_timetable(document)
     found: list[UpcomingSlot] = []
     before: dict[int, int] = {}
@@ -51,14 +55,14 @@ def _upcoming_slot(at: int, clocks: tzinfo, zone_id: str, before: int) -> Upcomi
 
 
 def _clock_change_note(shift: timedelta, local: datetime) -> str:
-    """What the clocks have done since the slot before."""
+    """Return a note if the clocks have changed since the previous slot."""
     seconds = int(shift.total_seconds())
     if seconds:
-        forward = _("clocks have gone forward by %(span)s since the one before")
-        back = _("clocks have gone back by %(span)s since the one before")
+        forward = _("clocks moved forward by %(span)s since the previous slot")
+        back = _("clocks moved back by %(span)s since the previous slot")
         return (forward if seconds > 0 else back) % {"span": format_duration(abs(seconds) * 1000)}
     if local.fold:
-        return _("this hour comes twice that day; this is the second time")
+        return _("this hour occurs twice on that day; second occurrence")
     return ""
 
 
@@ -67,7 +71,11 @@ def _to_datetime(at: int) -> datetime:
 
 
 def missed_times(document: Mapping[str, Any], first: int, last: int, most: int) -> list[int]:
-    """The moments of a span that is past, the first of them. Raises Invalid."""
+    """Return the first `most` slots between two times.
+
+    Raises:
+        Invalid: when the schedule cannot be parsed.
+    """
     found = []
     for slot in parse_timetable(document).between(first, last):
         found.append(slot.at)
@@ -78,7 +86,7 @@ def missed_times(document: Mapping[str, Any], first: int, last: int, most: int) 
 
 @dataclass(frozen=True, slots=True)
 class PastSlot:
-    """One slot that the schedule has come to, with its run."""
+    """One past slot with its run."""
 
     execution: ScheduleExecution
     run: Run | None
@@ -89,7 +97,7 @@ class PastSlot:
 
 
 def jitter_ms(document: Mapping[str, Any]) -> int:
-    """Over how long the runs of one slot are spread; nought where the schedule cannot be read."""
+    """Return the jitter of a schedule in milliseconds, or 0 if the schedule cannot be parsed."""
     try:
         return parse_timetable(document).jitter_ms
     except RequestRefused:
@@ -97,21 +105,21 @@ def jitter_ms(document: Mapping[str, Any]) -> int:
 
 
 def overdue_ms(schedule: Schedule, now: int) -> int:
-    """How long a schedule has been waiting for its run beyond its time; nought where it is not late."""
+    """Return how long a schedule is overdue, in milliseconds, or 0 if it is not late."""
     due = schedule.next_run_at
     is_held = due is None or Scheduler.objects.filter(is_paused=True).exists()
     return 0 if is_held or now - due < LATE_MS else now - due
 
 
 def handled_slots(name: str, slots: Sequence[int]) -> frozenset[int]:
-    """Those of these slots that have run, or wait for their turn."""
+    """Return the slots that have run or are waiting to run."""
     rows = ScheduleExecution.objects.filter(schedule_name=name).exclude(state=FAILED)
     between = rows.filter(slot_at__gte=slots[0], slot_at__lte=slots[-1]) if slots else rows.none()
     return frozenset(between.values_list("slot_at", flat=True)) & frozenset(slots)
 
 
 def past_slots(name: str) -> list[PastSlot]:
-    """The last slots, newest first."""
+    """Return the last slots of a schedule, newest first."""
     rows = list(ScheduleExecution.objects.filter(schedule_name=name).order_by("-slot_at")[:MOST_SLOTS])
     runs = Run.objects.defer_payloads().in_bulk([row.run_id for row in rows if row.run_id])
     return [PastSlot(row, runs.get(row.run_id)) for row in rows]

@@ -1,4 +1,4 @@
-"""A try told as a story: what happened in which order, what was never reached, and the marks for the picture."""
+"""Report on a simulated run: its attempts in order, the steps it did not reach, and the marks for its diagram."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ STATUS_WORDS = {
     "FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD",
 }
 CONTAINER_TYPES = types_where("waits_for_tasks") | {SubWorkflow.type}
-"""Types that are open as long as others are."""
+"""Step types that are open only because other tasks are."""
 MOST_SHOWN = 300
 MOST_NAMED = 10
 MAX_DEPTH = 4
@@ -26,7 +26,7 @@ MAX_DEPTH = 4
 
 @dataclass(frozen=True, slots=True)
 class SimulatedAttempt:
-    """One attempt of the try."""
+    """One attempt of a simulated run. `after_ms`: milliseconds since the start of the run."""
 
     number: int
     name: str
@@ -41,9 +41,10 @@ class SimulatedAttempt:
 
 @dataclass(frozen=True, slots=True)
 class SimulationReport:
-    """The whole try, or its beginning up to a moment; `inner`: the marks of sub-workflows by the way to their steps.
+    """A simulated run, in whole or up to an attempt.
 
-    `open_tasks`: the tasks that are still open and of which nobody has said how they end.
+    `open_tasks`: open tasks without a mock result; `until`: number of attempts that the marks include; `inner`: marks
+    of sub-workflows by the path to their steps.
     """
 
     status: str
@@ -72,9 +73,9 @@ def simulation_report(
     until: int | None,
     children: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> SimulationReport | None:
-    """The story of an execution; `until`: only so many of its attempts. None where there is none.
+    """Return the report on a simulated execution, or None if there is no execution.
 
-    `children`: the executions of sub-workflows that were played too, by their ids.
+    `until`: number of attempts that the marks include; `children`: simulated executions of sub-workflows by id.
     """
     if execution is None:
         return None
@@ -97,7 +98,7 @@ def simulation_report(
 
 
 def _tasks_by_path(tasks: Iterable[dict[str, Any]], children: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """The tasks of sub-workflows by the way to their steps; of several children of one step, those of all."""
+    """Return the tasks of sub-workflows by the path to their steps. Several children of one step are combined."""
     found: dict[str, list[dict[str, Any]]] = {}
     for path, child in _walk_children(tasks, children, "", 0):
         found.setdefault(path, []).extend(child["tasks"])
@@ -120,7 +121,7 @@ def _marks_of(tasks: Sequence[dict[str, Any]]) -> StepMarks:
 
 
 def _joined_statuses(tasks: Sequence[dict[str, Any]]) -> dict[str, Counter[str]]:
-    """How the tasks are for which a join waits, of all turns; only that of a dynamic fork is ever asked for."""
+    """Count the statuses of the tasks that each join waits for, over all iterations."""
     statuses = [(_ref(task), _status_word(task["status"])) for task in tasks]
     joins = [
         (_ref(task), (task.get("inputData") or {}).get("joinOn") or ()) for task in tasks if _type(task) == Join.type
@@ -132,7 +133,7 @@ def _joined_statuses(tasks: Sequence[dict[str, Any]]) -> dict[str, Counter[str]]
 
 
 def _is_waiting(task: Mapping[str, Any]) -> bool:
-    """Whether it is open, and by itself rather than for others."""
+    """Return True if a task is open, and not only because others are."""
     return _status_word(task["status"]) == "ACTIVE" and _type(task) not in CONTAINER_TYPES
 
 

@@ -1,4 +1,4 @@
-"""Which definitions have lately taken longest against their usual."""
+"""Definitions whose recent runs are slowest compared with their baseline."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ FIELDS = ("name", "version", "status", "created_at", "ended_at")
 
 @dataclass(frozen=True, slots=True)
 class SlowDefinition:
-    """One definition: how long half of its newest runs took at most, beside what is usual."""
+    """One definition: median duration of its recent runs (`took`, in milliseconds), and its baseline."""
 
     name: str
     version: int
@@ -34,11 +34,11 @@ class SlowDefinition:
 
 
 def slowest_definitions(now: int) -> list[SlowDefinition]:
-    """The definitions whose runs of the last hour took longest against their usual; two queries.
+    """Return the definitions whose completed runs of the last hour are slowest compared with their baseline.
 
-    Looked at are the newest that ended, and of them those that ended well: how long a failure takes says nothing of
-    the work. The status is no part of the question: SQLite would read every completed run, and sort them by their end.
+    Runs two queries. Failed runs do not count: their duration says nothing about the work.
     """
+    # The query does not filter by status: SQLite would read every completed run and sort all of them by their end.
     newest = Run.objects.filter(ended_at__gt=now - HOUR).order_by("-ended_at")
     took: dict[tuple[str, int], list[int]] = defaultdict(list)
     for name, version, status, began, ended in newest.values_list(*FIELDS)[:MOST_RUNS]:

@@ -1,7 +1,7 @@
-"""A stand-alone task as its clients and listeners are told of it: its status and its attempts, in Taskcluster's words.
+"""Standalone tasks in Taskcluster's format: task status, runs and task groups.
 
-Written once for replies and for messages. A core value and a row with its attempts are read alike: both have these
-names.
+API replies and Pulse messages share these documents. The functions accept core values and rows alike: both have the
+same attribute names.
 """
 
 from datetime import UTC, datetime
@@ -18,25 +18,25 @@ NAMES_OF_PRIORITIES = {number: name for name, number in PRIORITIES.items()}
 
 @lru_cache(maxsize=10_000)
 def format_timestamp(ms: int) -> str:
-    """A moment as the wire has it: RFC 3339 in UTC, with exactly three digits of a second."""
+    """Format epoch milliseconds as RFC 3339 in UTC, with exactly three decimals."""
     seconds, rest = divmod(ms, 1000)
     return f"{datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()}.{rest:03d}Z"
 
 
 def queue_facts(queue: str) -> dict[str, str]:
-    """A queue in its three names."""
+    """Return the three identifiers of a queue."""
     provisioner_id, _, worker_type = queue.partition("/")
     return {"provisionerId": provisioner_id, "workerType": worker_type, "taskQueueId": queue}
 
 
 def worker_facts(worker: str) -> dict[str, str]:
-    """A worker's two names; none where nobody has worked."""
+    """Return the two identifiers of a worker, or an empty mapping without a worker."""
     group, _, id = worker.partition("/")
     return {"workerGroup": group, "workerId": id} if worker else {}
 
 
 def status_document(standalone: Any) -> dict[str, Any]:
-    """The status of a task with its runs."""
+    """Return the status of a task with its runs."""
     runs = [run_document(attempt) for attempt in standalone.attempts]
     return {
         "taskId": standalone.id,
@@ -54,7 +54,7 @@ def status_document(standalone: Any) -> dict[str, Any]:
 
 
 def run_document(attempt: Any) -> dict[str, Any]:
-    """One attempt, which the wire calls a run."""
+    """Return an attempt as one of Taskcluster's runs."""
     document = {
         "runId": attempt.number,
         "state": attempt_state(attempt),
@@ -72,7 +72,7 @@ def run_document(attempt: Any) -> dict[str, Any]:
 
 
 def group_document(group: Any) -> dict[str, Any]:
-    """A group."""
+    """Return a task group."""
     document = {
         "taskGroupId": group.id,
         "schedulerId": group.scheduler_id,

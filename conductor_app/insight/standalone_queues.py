@@ -1,4 +1,4 @@
-"""Queues of stand-alone tasks as their clients see them: what waits, what is out, who works."""
+"""Queues and workers of standalone tasks: pending and claimed attempts, provisioners, workers."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,24 +11,24 @@ from ..models import Attempt, PulseMessage, Queue, StandaloneTask, Worker
 from ..models.snapshots import read_snapshot
 
 MOST_SHOWN = 200
-"""Messages that a page shows."""
+"""Pulse messages that a page shows."""
 RECENT = 20
-"""Attempts of a worker that are shown."""
+"""Attempts that a worker page shows."""
 
 
 def standalone_attempts(status: str, queues: Iterable[str]) -> QuerySet[Attempt]:
-    """Attempts at stand-alone tasks in this status."""
+    """Return the attempts of standalone tasks in a status."""
     return Attempt.objects.defer_payloads().filter(run__isnull=True, status=status, queue__in=list(queues))
 
 
 def pending_attempts(queues: Iterable[str], now: int) -> QuerySet[Attempt]:
-    """What may still be handed out."""
+    """Return the pending attempts whose deadline has not passed."""
     return standalone_attempts("PENDING", queues).filter(ends_at__gt=now)
 
 
 @read_snapshot()
 def queue_counts(queues: Sequence[str], now: int) -> list[tuple[str, int, int]]:
-    """For each queue how much is pending, and how much is claimed."""
+    """Return the number of pending and of claimed attempts of each queue."""
     waiting, out = (
         dict(rows.order_by().values_list("queue").annotate(Count("pk")))
         for rows in (pending_attempts(queues, now), standalone_attempts("LEASED", queues))
@@ -37,21 +37,21 @@ def queue_counts(queues: Sequence[str], now: int) -> list[tuple[str, int, int]]:
 
 
 def oldest_first(rows: QuerySet[Attempt], moment: str, after: Sequence, count: int) -> list[Attempt]:
-    """Attempts in the order of a moment, from behind a place on, with their tasks."""
+    """Return `count` attempts with their tasks, ordered by a time column, after a position."""
     if after:
         rows = rows.filter(Q(**{f"{moment}__gt": after[0]}) | Q(**{moment: after[0], "id__gt": after[1]}))
     return list(rows.order_by(moment, "id").select_related("task__standalone")[:count])
 
 
 def queues_of(provisioner: str) -> QuerySet[Queue]:
-    """The queues of a provisioner: their names begin with its own."""
-    beginning = f"{provisioner}/"
-    # Not `startswith`, for which SQLite takes capital letters and small ones to be the same.
-    return Queue.objects.filter(Exact(Left("name", len(beginning)), beginning))
+    """Return the queues of a provisioner. Their names start with its name and a slash."""
+    prefix = f"{provisioner}/"
+    # Not `startswith`: it ignores case on SQLite.
+    return Queue.objects.filter(Exact(Left("name", len(prefix)), prefix))
 
 
 def provisioners(after: Sequence[str] = (), only: str = "") -> QuerySet:
-    """Provisioners, of which nothing is kept: (name, expires_at, last_active_at), by what their queues begin with."""
+    """Return (name, expires_at, last_active_at) of each provisioner, derived from its queues: there is no table."""
     rows = queues_of(only) if only else Queue.objects.all()
     named = rows.annotate(provisioner=Left("name", StrIndex("name", Value("/")) - 1))
     if after:
@@ -61,12 +61,19 @@ def provisioners(after: Sequence[str] = (), only: str = "") -> QuerySet:
 
 
 def find_queue(name: str) -> Queue:
-    """The queue; raises NotFound."""
+    """Return a queue.
+
+    Raises:
+        NotFound: when there is no such queue.
+    """
     return Queue.objects.filter(pk=name).first() or _not_found(f"Task queue {name} does not exist.")
 
 
 def workers(queue: str, now: int) -> QuerySet[Worker]:
-    """The workers of a queue; one that has expired is seen only in quarantine. Each knows its `latest` attempt's id."""
+    """Return the workers of a queue, each with the id of its `latest` attempt.
+
+    An expired worker is included only while it is quarantined.
+    """
     latest = Attempt.objects.filter(run__isnull=True, queue=OuterRef("queue"), worker=OuterRef("full_name"))
     latest = latest.exclude(worker="").order_by("-claimed_at", "-id").values("id")[:1]
     seen = Worker.objects.filter(Q(expires_at__gt=now) | Q(quarantine_until__gt=now), queue=queue)
@@ -74,30 +81,34 @@ def workers(queue: str, now: int) -> QuerySet[Worker]:
 
 
 def find_worker(queue: str, group: str, name: str, now: int) -> Worker:
-    """The worker; raises NotFound."""
+    """Return a worker of a queue.
+
+    Raises:
+        NotFound: when there is no such queue or worker.
+    """
     find_queue(queue)
     found = workers(queue, now).filter(group=group, name=name).first()
     return found or _not_found(f"Worker {group}/{name} of {queue} does not exist.")
 
 
 def recent_attempts(worker: Worker) -> list[tuple[str, int]]:
-    """The task and number of the attempts that it took last, the newest at the end."""
+    """Return task id and number of the attempts that a worker claimed last, newest at the end."""
     rows = Attempt.objects.filter(run__isnull=True, queue=worker.queue, worker=str(worker)).exclude(worker="")
     return list(rows.order_by("-claimed_at", "-id").values_list("task_id", "number")[:RECENT])[::-1]
 
 
 def latest_of(found: Iterable[Worker]) -> dict[str, Attempt]:
-    """The latest attempts of workers, by id."""
+    """Return the latest attempts of workers, by attempt id."""
     return Attempt.objects.only("task_id", "number").in_bulk([each.latest for each in found if each.latest])
 
 
 def group_rows(group_id: str) -> QuerySet[StandaloneTask]:
-    """The tasks of a group, with all that is shown of them."""
+    """Return the tasks of a group with their attempts."""
     return StandaloneTask.objects.filter(group_id=group_id).with_attempts()
 
 
 def messages_of(task_id: str) -> list[PulseMessage]:
-    """What was told of a task, the oldest first."""
+    """Return the Pulse messages about a task, oldest first."""
     return list(PulseMessage.objects.filter(task_id=task_id).order_by("id").only("name", "sent_at", "key")[:MOST_SHOWN])
 
 

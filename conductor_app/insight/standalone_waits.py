@@ -1,4 +1,4 @@
-"""Why a stand-alone task waits: what it depends on, its queue's gates, who could take it, its deadline."""
+"""Explanation of why a standalone task is waiting: deadline, dependencies, gates of its queue, quarantined workers."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ MOST_NAMED = 200
 
 @dataclass(frozen=True, slots=True)
 class RequiredTaskView:
-    """A task that this one depends on. `is_hopeless`: as it has ended, this one will not come to its turn by itself."""
+    """One dependency. `is_hopeless`: the required task ended in a way that does not satisfy the dependency."""
 
     id: str
     name: str
@@ -25,7 +25,7 @@ class RequiredTaskView:
 
 
 def requirements_of(standalone: StandaloneTask) -> list[RequiredTaskView]:
-    """What it depends on, what is not met first; without itself."""
+    """Return the dependencies of a task, unsatisfied ones first, without the task itself."""
     edges = Dependency.objects.filter(task_id=standalone.pk).exclude(required_id=standalone.pk)
     rows = list(edges.order_by("is_satisfied", "required_id").values_list("required_id", "is_satisfied")[:MOST_NAMED])
     there = StandaloneTask.objects.filter(pk__in=[id for id, _met in rows])
@@ -39,7 +39,7 @@ def requirements_of(standalone: StandaloneTask) -> list[RequiredTaskView]:
 
 
 def dependents_of(task_id: str) -> list[RequiredTaskView]:
-    """Who depends on it."""
+    """Return the tasks that depend on a task."""
     edges = dict(
         Dependency.objects.filter(required_id=task_id)
         .exclude(task_id=task_id)
@@ -51,12 +51,15 @@ def dependents_of(task_id: str) -> list[RequiredTaskView]:
 
 
 def waits_for_schedule(task_id: str) -> bool:
-    """Whether it waits until somebody schedules it."""
+    """Return True if the task depends on itself, so that a client must schedule it."""
     return Dependency.objects.filter(task_id=task_id, required_id=task_id).exists()
 
 
 def explain_wait(standalone: StandaloneTask, needed: list[RequiredTaskView], now: int) -> list[str]:
-    """Sentences, with names between backticks; the first one matters most. Nothing for what does not wait."""
+    """Return why a task is waiting, as sentences, most important first. Names are in backticks.
+
+    Empty if the task is not waiting.
+    """
     if standalone.task.status == "BLOCKED":
         return [*_late(standalone, now), *_blocked_sentence(standalone, needed)]
     last = standalone.attempts[-1] if standalone.attempts else None
@@ -66,24 +69,24 @@ def explain_wait(standalone: StandaloneTask, needed: list[RequiredTaskView], now
 
 
 def _late(standalone: StandaloneTask, now: int) -> list[str]:
-    return [_("Its deadline has passed: it is ended within moments.")] if standalone.deadline_at < now else []
+    return [_("The deadline has passed. The task is about to be resolved.")] if standalone.deadline_at < now else []
 
 
 def _blocked_sentence(standalone: StandaloneTask, needed: list[RequiredTaskView]) -> list[str]:
     left = [each for each in needed if not each.is_satisfied]
     hopeless = next((each for each in left if each.is_hopeless), None)
-    said = []
+    sentences = []
     if hopeless is not None:
-        said.append(
-            _("It needs `%(name)s`, which did not end well: it waits until that is rerun, or it is scheduled itself.")
+        sentences.append(
+            _("Dependency `%(name)s` did not succeed. Rerun it, or schedule this task manually.")
             % {"name": hopeless.name}
         )
     if left:
-        first = ngettext("It waits for `%(name)s`.", "It waits for %(count)s tasks, such as `%(name)s`.", len(left))
-        said.append(first % {"name": left[0].name, "count": len(left)})
+        first = ngettext("Waiting for `%(name)s`.", "Waiting for %(count)s tasks, including `%(name)s`.", len(left))
+        sentences.append(first % {"name": left[0].name, "count": len(left)})
     if waits_for_schedule(standalone.pk):
-        said.append(_("It depends on itself: it waits until somebody schedules it."))
-    return said or [_("It waits to be scheduled.")]
+        sentences.append(_("The task depends on itself and must be scheduled manually."))
+    return sentences or [_("Waiting to be scheduled.")]
 
 
 def _in_its_queue(standalone: StandaloneTask, attempt: Attempt, now: int) -> list[str]:
@@ -98,9 +101,9 @@ def _quarantine(queue: str, now: int) -> list[str]:
     )
     if not counted["all"] or counted["shut"] < counted["all"]:
         return []
-    words = ngettext(
-        "The only worker of queue `%(queue)s` is in quarantine.",
-        "All %(count)s workers of queue `%(queue)s` are in quarantine.",
+    sentence = ngettext(
+        "The only worker of queue `%(queue)s` is quarantined.",
+        "All %(count)s workers of queue `%(queue)s` are quarantined.",
         counted["all"],
     )
-    return [words % {"queue": queue, "count": counted["all"]}]
+    return [sentence % {"queue": queue, "count": counted["all"]}]

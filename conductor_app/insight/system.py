@@ -1,4 +1,4 @@
-"""Is the engine itself well? Each loop with its lag and what that means, the configuration, and advice."""
+"""State of the server for the system page: sweeps, configuration and recommendations."""
 
 import os
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ from .durations import MINUTE, format_duration
 from .health import LEVELS, has_sweep_failed, is_sweep_late
 
 PRIVATE = ("key", "keys", "token", "tokens", "secret", "secrets", "url", "urls", "connections", "password")
-"""Settings with such a last word may hold what opens a door: only that they are set is told."""
+"""Settings whose name ends in one of these words may contain credentials: their values are not shown."""
 MOST_SKEW_MS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class SweepStatus:
-    """One sweep's last pass: how late it was, and what group of words that belongs to."""
+    """Last pass of one sweep, with the tone and the key of its label."""
 
     sweep: SweepPass
     tone: str
@@ -32,7 +32,7 @@ class SweepStatus:
 
 @dataclass(frozen=True, slots=True)
 class SettingView:
-    """One setting of ours: its value, where that comes from, and what is risky about it."""
+    """One setting of this application: its value, its source and its risk."""
 
     name: str
     value: str
@@ -42,14 +42,14 @@ class SettingView:
 
 @dataclass(frozen=True, slots=True)
 class OperatorAdvice:
-    """Something that should be done, and why."""
+    """A recommendation for the operator. `tone`: its severity."""
 
     tone: str
     sentence: str
 
 
 def sweep_statuses(now: int) -> list[SweepStatus]:
-    """The sweeps with a word for each."""
+    """Return the status of every sweep."""
     return [SweepStatus(sweep, *_sweep_word(sweep, now)) for sweep in SweepPass.objects.order_by("name")]
 
 
@@ -57,12 +57,12 @@ def _sweep_word(sweep: SweepPass, now: int) -> tuple[str, str]:
     if has_sweep_failed(sweep):
         return "failed", "failing"
     if is_sweep_late(sweep, now):
-        return "failed", "not rung"
+        return "failed", "late"
     return next((tone, "on time" if least == 0 else "behind") for least, tone, _ in LEVELS if sweep.lag_ms >= least)
 
 
 def configuration() -> list[SettingView]:
-    """Every setting of ours as it is in force."""
+    """Return every setting of this application with its current value."""
     return [_setting_view(name) for name in sorted(conf.Defaults.__annotations__)]
 
 
@@ -74,9 +74,9 @@ def _setting_view(name: str) -> SettingView:
 
 
 def _setting_source(name: str, value: Any) -> str:
-    """A variable of the same name, the default, or a settings file."""
+    """Return the source of a value: environment variable, default or settings file."""
     if name.upper() in os.environ:
-        return _("the environment")
+        return _("environment")
     is_default = value == getattr(conf.Defaults, name) or (not value and not getattr(conf.Defaults, name))
     return _("default") if is_default else _("settings")
 
@@ -96,33 +96,40 @@ def _no_risk(value: Any) -> str:
 
 
 RISKS = {
-    "api_access": lambda value: _("Whoever reaches the server may do everything.") if value == "open" else "",
-    "secrets_keys": lambda value: "" if value else _("Secrets are sealed with SECRET_KEY: it cannot be changed alone."),
-    "retention_days": lambda value: "" if value else _("Finished runs are kept for ever; policies may say otherwise."),
-    "metrics_tokens": lambda value: "" if value else _("Nobody but this page watches the engine."),
+    "api_access": lambda value: _("API is open: no authentication.") if value == "open" else "",
+    "secrets_keys": lambda value: (
+        "" if value else _("Secrets are encrypted with SECRET_KEY: changing it alone makes them unreadable.")
+    ),
+    "retention_days": lambda value: "" if value else _("Finished runs are kept forever, unless a policy removes them."),
+    "metrics_tokens": lambda value: "" if value else _("No metrics token set: external monitoring is off."),
 }
 
 
 def operator_advice(found: list[SweepStatus], database: DatabaseStatus, now: int) -> Iterator[OperatorAdvice]:
-    """What should be done, the worst first."""
+    """Yield recommendations for the operator: sweeps first, then database, backlog and settings."""
     if not found:
-        yield OperatorAdvice("failed", _("No sweep has ever passed: start the Celery worker and beat, or `make run`."))
+        yield OperatorAdvice(
+            "failed", _("No sweep has run yet. Start a Celery worker and Celery beat, or use `make run`.")
+        )
     for status in found:
-        if status.word == "not rung":
+        if status.word == "late":
             age = format_duration(now - status.sweep.began_at)
-            sentence = _("`%(loop)s` last passed %(age)s ago: look whether Celery beat and a worker run.")
+            sentence = _("`%(loop)s` last ran %(age)s ago. Check that Celery beat and a worker are running.")
             yield OperatorAdvice("failed", sentence % {"loop": status.sweep.name, "age": age})
         elif status.word == "failing":
-            sentence = _("`%(loop)s` fails: %(error)s") % {"loop": status.sweep.name, "error": status.sweep.error[:200]}
+            sentence = _("`%(loop)s` is failing: %(error)s") % {
+                "loop": status.sweep.name,
+                "error": status.sweep.error[:200],
+            }
             yield OperatorAdvice("failed", sentence)
         elif status.word == "behind":
             lag = format_duration(status.sweep.lag_ms)
-            sentence = _("`%(loop)s` is %(lag)s late: give Celery more threads or another worker.")
+            sentence = _("`%(loop)s` is %(lag)s behind. Give Celery more threads, or start another worker.")
             yield OperatorAdvice("waiting", sentence % {"loop": status.sweep.name, "lag": lag})
     yield from _database_advice(database)
     yield from _backlog_advice(now)
     if settings.DEBUG:
-        yield OperatorAdvice("waiting", _("DEBUG is on: errors tell strangers too much, and memory grows."))
+        yield OperatorAdvice("waiting", _("DEBUG is on: error pages expose internals, and memory use grows."))
 
 
 def _database_advice(database: DatabaseStatus) -> Iterator[OperatorAdvice]:
@@ -134,22 +141,22 @@ def _database_advice(database: DatabaseStatus) -> Iterator[OperatorAdvice]:
         )
         yield OperatorAdvice("failed", sentence % {"n": len(database.missing)})
     if abs(database.skew_ms) > MOST_SKEW_MS:
-        sentence = _("The database's clock is %(span)s off: let both follow one time server.")
+        sentence = _("The database clock is off by %(span)s. Synchronize both servers with the same time server.")
         yield OperatorAdvice("waiting", sentence % {"span": format_duration(abs(database.skew_ms))})
     if any(statement.waits_for for statement in database.statements):
-        yield OperatorAdvice("waiting", _("Statements wait for locks: see below for how long."))
+        yield OperatorAdvice("waiting", _("Database statements are waiting for locks. They are listed below."))
 
 
 def _backlog_advice(now: int) -> Iterator[OperatorAdvice]:
     late = Message.objects.filter(due_at__lt=now - MINUTE).exclude(subject=PUBLISH)[:1_000].count()
     if late:
         sentence = ngettext(
-            "%(n)s message between runs is more than a minute late.",
-            "%(n)s messages between runs are more than a minute late.",
+            "%(n)s message between runs is overdue by more than a minute.",
+            "%(n)s messages between runs are overdue by more than a minute.",
             late,
         )
         yield OperatorAdvice("waiting", sentence % {"n": late})
     uncounted = Failure.objects.filter(group__isnull=True, at__lt=now - MINUTE)[:1_000].count()
     if uncounted:
-        sentence = ngettext("%(n)s failure waits to be grouped.", "%(n)s failures wait to be grouped.", uncounted)
+        sentence = ngettext("%(n)s failure is not grouped yet.", "%(n)s failures are not grouped yet.", uncounted)
         yield OperatorAdvice("waiting", sentence % {"n": uncounted})

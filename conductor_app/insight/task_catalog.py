@@ -1,4 +1,4 @@
-"""Task definitions as they stand on the shelf: used or not, worked or not, bounded or not; for one page of them."""
+"""Catalog data of task definitions: their use, and flags for missing workers and timeouts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,14 +16,14 @@ MOST_WORKFLOWS = 500
 
 @dataclass(frozen=True, slots=True)
 class CatalogTask:
-    """What a list says of one task definition. `flags`: what deserves a look, each with why."""
+    """Catalog data of one task definition. `flags`: problems, each with an explanation."""
 
     used_by: int = 0
     flags: Mapping[str, str] = field(default_factory=dict)
 
 
 def catalog_tasks(rows: Sequence[TaskDefinition]) -> dict[int, CatalogTask]:
-    """What there is to say of each row, in a number of queries that does not grow with them."""
+    """Return the catalog data of each row. The number of queries does not grow with the rows."""
     names = {row.name for row in rows}
     users, is_cut = _count_users(names)
     worked = set(Poller.objects.filter(task_type__in=names).values_list("task_type", flat=True))
@@ -34,7 +34,7 @@ def catalog_tasks(rows: Sequence[TaskDefinition]) -> dict[int, CatalogTask]:
 
 
 def _count_users(names: set[str]) -> tuple[dict[str, int], bool]:
-    """How many workflows name each of these in their newest version; and whether not all were looked at."""
+    """Count the workflows whose newest version uses each task. Return True if not all workflows were read."""
     counts = dict.fromkeys(names, 0)
     documents = list(newest_definitions().order_by("name").values_list("document", flat=True)[: MOST_WORKFLOWS + 1])
     for document in documents[:MOST_WORKFLOWS]:
@@ -45,8 +45,8 @@ def _count_users(names: set[str]) -> tuple[dict[str, int], bool]:
 
 def _find_flags(row: TaskDefinition, users: int, is_worked: bool, is_cut: bool) -> Iterator[tuple[str, str]]:
     if users and not is_worked and not structure_of(row.name).is_built_in:
-        yield "no worker", _("No worker has ever polled for it.")
+        yield "no worker", _("No worker has ever polled this task.")
     if not time_limits(policy_of(row.document)):
-        yield "no timeout", _("No time limit at all: if a worker falls silent, the run waits for ever.")
+        yield "no timeout", _("No timeout: if a worker stops responding, the run waits forever.")
     if not users and not is_cut:
-        yield "unused", _("No workflow definition names it in its newest version.")
+        yield "unused", _("No workflow uses this task in its newest version.")

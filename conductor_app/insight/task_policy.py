@@ -1,4 +1,4 @@
-"""What a task definition means in time: when each attempt begins if the ones before fail at once, and its limits."""
+"""Retry schedule and time limits of a task definition, as drawings and sentences."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,29 +16,29 @@ from .durations import SECOND, format_duration
 
 MOST_DRAWN = 9
 TASK_TIMES_OUT = (
-    gettext_lazy("if no worker takes it by then, the task times out"),
-    gettext_lazy("if it is not done by then, the task times out"),
+    gettext_lazy("the task times out if no worker claims it in time"),
+    gettext_lazy("the task times out if it is not completed in time"),
 )
 CONSEQUENCES = {
     TIME_OUT_RUN: (
-        gettext_lazy("if no worker takes it by then, the run times out"),
-        gettext_lazy("if it is not done by then, the run times out"),
+        gettext_lazy("the run times out if no worker claims the task in time"),
+        gettext_lazy("the run times out if the task is not completed in time"),
     ),
     "RETRY": (
-        gettext_lazy("if no worker takes it by then, another attempt is made"),
-        gettext_lazy("if it is not done by then, another attempt is made"),
+        gettext_lazy("the task is retried if no worker claims it in time"),
+        gettext_lazy("the task is retried if it is not completed in time"),
     ),
     "ALERT_ONLY": (
-        gettext_lazy("if no worker takes it by then, it is only counted"),
-        gettext_lazy("if it is not done by then, it is only counted"),
+        gettext_lazy("counted in the metrics if no worker claims the task in time"),
+        gettext_lazy("counted in the metrics if the task is not completed in time"),
     ),
 }
-"""What a timeout does, to a task that waits and to one that is worked on."""
+"""Effect of a timeout, by timeout policy: on a pending task and on a task in progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyAttempt:
-    """One attempt of the schedule, in percent of the whole."""
+    """One attempt of the retry schedule, with its position in percent of the width."""
 
     x: str
     from_x: str
@@ -49,7 +49,7 @@ class PolicyAttempt:
 
 @dataclass(frozen=True, slots=True)
 class RetrySchedule:
-    """All attempts as far as they are drawn, and in words."""
+    """The attempts that are drawn, and the schedule as a sentence."""
 
     attempts: tuple[PolicyAttempt, ...]
     sentence: str
@@ -58,7 +58,7 @@ class RetrySchedule:
 
 @dataclass(frozen=True, slots=True)
 class TimeLimit:
-    """A stretch of a task's life that is bounded; left edge and width in percent."""
+    """One time limit of a task. Left edge and width are in percent."""
 
     name: str
     span: str
@@ -68,14 +68,14 @@ class TimeLimit:
 
 
 def policy_of(document: Mapping[str, Any]) -> Policy:
-    """The policy that a task definition gives to the tasks of its name."""
+    """Return the policy of a task definition."""
     return read_policy(
         {"type": DEFAULT_TYPE, "name": str(document.get("name") or ""), "taskDefinition": dict(document)}
     )
 
 
 def retry_schedule(policy: Policy) -> RetrySchedule:
-    """When each attempt begins, counted from the first."""
+    """Return when each attempt starts after the first, if every attempt fails immediately."""
     begins = [0]
     for number in range(min(policy.retries, MOST_DRAWN - 1)):
         begins.append(begins[-1] + delay_seconds(policy, number))
@@ -98,32 +98,36 @@ def retry_schedule(policy: Policy) -> RetrySchedule:
 
 def _describe(policy: Policy, begins: list[int]) -> str:
     if not policy.retries:
-        return _("One attempt and no retry: its failure is final.")
+        return _("1 attempt, no retries.")
     count, more = policy.retries + 1, policy.retries + 1 - len(begins)
     if begins[-1] == 0:
-        return _("%(count)s attempts: retries at once.") % {"count": count}
+        return _("%(count)s attempts, retried immediately.") % {"count": count}
     delays = ", ".join(format_duration((after - before) * SECOND) for before, after in pairwise(begins))
     if more:
         delays = _("%(delays)s, and %(more)s more") % {"delays": delays, "more": more}
     if policy.jitter_ms:
-        delays = _("%(delays)s, each up to %(span)s later") % {
+        delays = _("%(delays)s, each plus up to %(span)s jitter") % {
             "delays": delays,
             "span": format_duration(policy.jitter_ms),
         }
     if more:
-        return _("%(count)s attempts: retries after %(delays)s.") % {"count": count, "delays": delays}
-    said = _("%(count)s attempts: retries after %(delays)s; the last one %(total)s after the first failed.")
-    return said % {"count": count, "delays": delays, "total": format_duration(begins[-1] * SECOND)}
+        return _("%(count)s attempts, retried after %(delays)s.") % {"count": count, "delays": delays}
+    sentence = _("%(count)s attempts, retried after %(delays)s. The last one starts %(total)s after the first failure.")
+    return sentence % {"count": count, "delays": delays, "total": format_duration(begins[-1] * SECOND)}
 
 
 def time_limits(policy: Policy) -> list[TimeLimit]:
-    """The time limits along one line: queue, answer, work, all attempts together."""
+    """Return the time limits of a policy: for polling, response, one attempt and all attempts."""
     untaken, undone = CONSEQUENCES.get(policy.timeout_policy, TASK_TIMES_OUT)
     rows = [
-        (_("In the queue"), policy.poll_seconds, str(untaken)),
-        (_("Answer"), policy.lease_seconds, _("if the worker says nothing for so long, another attempt is made")),
-        (_("One attempt"), policy.timeout_seconds, str(undone)),
-        (_("All attempts"), policy.total_seconds, _("counted from the first; then it fails for good")),
+        (_("Poll timeout"), policy.poll_seconds, str(untaken)),
+        (_("Response timeout"), policy.lease_seconds, _("the task is retried if its worker is silent this long")),
+        (_("Timeout per attempt"), policy.timeout_seconds, str(undone)),
+        (
+            _("Total timeout"),
+            policy.total_seconds,
+            _("measured from the first attempt; then the task fails without retry"),
+        ),
     ]
     longest = max((seconds for _name, seconds, _meaning in rows), default=0) or 1
     return [

@@ -1,4 +1,4 @@
-"""A run's tasks as a page reads them: counted by status, those alike as one group, a window of them with attempts."""
+"""Tasks of a run for its page: counts by status, groups of tasks with one name, and a window with attempts."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -10,18 +10,18 @@ from ..core.states import TASK
 from ..models import Attempt, Run, Task
 
 WINDOW_TASKS = 300
-"""How many tasks one page shows."""
+"""Tasks on one page."""
 MOST_ATTEMPTS = 1500
-"""How many attempts are read for one window."""
+"""Attempts that are read for one page."""
 FEW = 60
-"""A run of no more tasks is shown one by one."""
+"""Runs with at most this many tasks are visible without grouping."""
 ALIKE = 12
-"""In larger runs, more tasks of one name than this become a group."""
+"""In larger runs, more tasks of one name than this are grouped."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRequest:
-    """What the reader wants to see: tasks in one status, or of one name; which window of them."""
+    """Filter of the task list: tasks in one status or of one name (`only`), and the page number."""
 
     status: str = ""
     only: str = ""
@@ -30,7 +30,7 @@ class TaskRequest:
 
 @dataclass(frozen=True, slots=True)
 class StepTasks:
-    """Tasks of one name: turns of a loop, branches of a fork."""
+    """Tasks of one name, such as the iterations of a loop or the branches of a fork."""
 
     name: str
     type: str
@@ -50,7 +50,7 @@ class StepTasks:
 
 @dataclass(frozen=True, slots=True)
 class TaskWindow:
-    """Some of a run's tasks, in the order in which they came into being, and the groups that stand for others."""
+    """One page of a run's tasks in the order of their creation, and the groups that stand for other tasks."""
 
     tasks: list[Task]
     attempts: list[Attempt]
@@ -73,12 +73,12 @@ class TaskWindow:
 
     @property
     def previous(self) -> int | None:
-        """The number of the window before, if there is one."""
+        """Return the number of the previous page, if there is one."""
         return self.page - 1 if self.page > 1 else None
 
     @property
     def next(self) -> int | None:
-        """The number of the window after, if there is one."""
+        """Return the number of the next page, if there is one."""
         return self.page + 1 if self.page < self.pages else None
 
     @property
@@ -87,24 +87,24 @@ class TaskWindow:
 
 
 def task_window(run: Run, criteria: TaskRequest) -> TaskWindow:
-    """What the reader wants to see. Few tasks are read at once; of many, those alike are counted and not read."""
+    """Return the requested tasks. In a large run, tasks of one name are counted instead of read."""
     tasks = list(_tasks_of(run)[: FEW + 1])
     if len(tasks) <= FEW:
         counts = Counter(task.status for task in tasks)
-        shown = [task for task in tasks if _matches(task, criteria)]
-        return TaskWindow(shown, attempts_of(shown), [], dict(counts), criteria, len(shown))
+        visible = [task for task in tasks if _matches(task, criteria)]
+        return TaskWindow(visible, attempts_of(visible), [], dict(counts), criteria, len(visible))
     groups = groups_of(run)
     counts = sum((Counter(group.counts) for group in groups), Counter())
     alike = [] if criteria.only else [group for group in groups if group.total > ALIKE]
     rest = _filter_tasks(run, criteria).exclude(name__in=[group.name for group in alike])
-    shown = list(rest[(criteria.page - 1) * WINDOW_TASKS : criteria.page * WINDOW_TASKS])
+    visible = list(rest[(criteria.page - 1) * WINDOW_TASKS : criteria.page * WINDOW_TASKS])
     total = _count_visible(groups, alike, criteria)
     seen = [group for group in alike if not criteria.status or criteria.status in group.counts]
-    return TaskWindow(shown, attempts_of(shown), seen if criteria.page == 1 else [], dict(counts), criteria, total)
+    return TaskWindow(visible, attempts_of(visible), seen if criteria.page == 1 else [], dict(counts), criteria, total)
 
 
 def groups_of(run: Run) -> list[StepTasks]:
-    """All tasks of the run by their names, in the order in which the first of each came."""
+    """Return all tasks of a run grouped by name, in the order of their first task."""
     alike = Task.objects.filter(run_id=run.pk).order_by().values_list("name", "type", "status")
     rows = alike.annotate(Count("pk", distinct=True), Min("seq"), Min("created_at"), Max("attempts__ended_at"))
     found: dict[tuple[str, str], list] = {}
@@ -126,7 +126,7 @@ def _build_step_tasks(name: str, type: str, rows: list) -> StepTasks:
 
 
 def page_of(run: Run, name: str) -> int:
-    """In which window of all tasks of its name the task is."""
+    """Return the page on which a task is, among all tasks with its name."""
     task = find_task(run, name)
     if task is None:
         return 1
@@ -134,7 +134,7 @@ def page_of(run: Run, name: str) -> int:
 
 
 def find_task(run: Run, name: str) -> Task | None:
-    """The task called so. A reference may hold two underscores of its own, so every reading is tried."""
+    """Return a task by its display name. A reference may contain `__` itself, so every split of the name is tried."""
     parts = name.split("__")
     refs = ["__".join(parts[:count]) for count in range(1, len(parts) + 1)]
     iterations = {ref: ".".join(parts[count:]) for count, ref in enumerate(refs, 1)}
@@ -145,7 +145,7 @@ def find_task(run: Run, name: str) -> Task | None:
 
 
 def attempts_of(tasks: Iterable[Task]) -> list[Attempt]:
-    """The attempts of these tasks, without their payloads."""
+    """Return the attempts of these tasks, without their payloads."""
     ids = [task.pk for task in tasks]
     if not ids:
         return []
@@ -169,6 +169,6 @@ def _matches(task: Task, criteria: TaskRequest) -> bool:
 
 
 def _count_visible(groups: list[StepTasks], alike: list[StepTasks], criteria: TaskRequest) -> int:
-    """How many tasks the windows hold: of the groups that are not closed."""
+    """Return the number of tasks that are not folded into groups."""
     opened = [group for group in groups if group not in alike and (not criteria.only or group.name == criteria.only)]
     return sum(group.counts.get(criteria.status, 0) if criteria.status else group.total for group in opened)

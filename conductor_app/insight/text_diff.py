@@ -1,4 +1,4 @@
-"""Two texts line by line: what went, what came, and a little of what stayed around it."""
+"""Line-by-line diff of two texts, with context."""
 
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -9,7 +9,7 @@ AROUND = 3
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """One line with its numbers in the old and in the new text."""
+    """One line with its line numbers in the old and the new text."""
 
     kind: str
     old: int | None
@@ -18,7 +18,7 @@ class DiffLine:
 
 
 def diff_hunks(old: str, new: str) -> list[list[DiffLine]]:
-    """The stretches that differ, each with its surroundings."""
+    """Return the differing parts of two texts, each with its context."""
     before, after = old.splitlines(), new.splitlines()
     groups = SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(AROUND)
     return [[line for code in group for line in _lines(before, after, *code)] for group in groups]

@@ -1,4 +1,4 @@
-"""How much goes through queues and workers: minutes as bars, rates, and who holds what."""
+"""Throughput of queues and workers: counts per minute, rates and totals."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ MINUTES = 60
 
 @dataclass(slots=True)
 class HourOfMinutes:
-    """The last 60 minutes of one queue or worker, a number for each minute; the running one is the last."""
+    """Counts per minute of one queue or worker over the last 60 minutes, current minute last."""
 
     minutes: dict[str, list[int]] = field(default_factory=lambda: {name: [0] * MINUTES for name in FIELDS})
     busy_ms: int = 0
@@ -24,17 +24,17 @@ class HourOfMinutes:
         return sum(self.minutes[name])
 
     def bars(self, name: str, width: int = 5) -> list[int]:
-        """The minutes, so many in one bar."""
+        """Return the counts of a chart, with `width` minutes per bar."""
         found = self.minutes[name]
         return [sum(found[at : at + width]) for at in range(0, MINUTES, width)]
 
     def rate(self, name: str, minutes: int = 5) -> float:
-        """A second, over the last full minutes and the running one."""
+        """Return the rate per second over the last full minutes and the current one."""
         return sum(self.minutes[name][-minutes - 1 :]) / ((minutes + 0.5) * 60)
 
     @property
     def mean_ms(self) -> int | None:
-        """How long the work of one attempt took."""
+        """Return the average duration of an attempt in milliseconds, or None if none ended."""
         ended = self.total("done") + self.total("failed")
         return self.busy_ms // ended if ended else None
 
@@ -45,7 +45,7 @@ class HourOfMinutes:
 
 
 def last_hour(kind: str, names: Sequence[str] | None, now: int) -> dict[str, HourOfMinutes]:
-    """The last hour of each name; of all names that there are, if None is given."""
+    """Return the last hour of each name, or of all names if `names` is None."""
     first = now - now % MINUTE - HOUR + MINUTE
     rows = MinuteCount.objects.filter(kind=kind, at__gte=first)
     if names is not None:
@@ -62,9 +62,9 @@ def last_hour(kind: str, names: Sequence[str] | None, now: int) -> dict[str, Hou
 
 
 def totals(kind: str, names: Sequence[str], now: int) -> dict[str, tuple[int, int, int]]:
-    """For each of these names that did anything in the last hour: done, failed, and the milliseconds that it took.
+    """Return done, failed and busy milliseconds of the last hour for each of these names that was active.
 
-    Without the names, every minute of the kind that is kept would be read.
+    The names are required, because the query would otherwise read every stored minute of the kind.
     """
     rows = MinuteCount.objects.filter(kind=kind, name__in=names, at__gt=now - HOUR).order_by().values_list("name")
     summed = rows.annotate(Sum("done"), Sum("failed"), Sum("busy_ms"))

@@ -1,4 +1,4 @@
-"""The timeline: one row a task, its attempts as segments whose places are shares of the whole span."""
+"""Timeline of a run: one row per task, with its attempts as segments in percent of the whole span."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from .durations import format_duration
 
 WAIT, DELAY, GAP, WORK = "wait", "delay", "gap", "work"
 MIN_WIDTH_PERCENT = 0.35
-"""The smallest share, in percent, that can still be seen and pointed at."""
+"""Minimum width of a segment in percent, so that it remains visible and clickable."""
 END_MARGIN = 0.15
-"""The share of a scale before its end in which no mark is made: its words would be cut off."""
+"""Share of the axis before its end that gets no tick, because its label would be cut off."""
 STEPS = [n * 10**k for k in range(12) for n in (1, 2, 5)]
 STEPS_MS = [
     *(s for s in STEPS if s < 60_000),
@@ -26,7 +26,7 @@ STEPS_MS = [
 
 @dataclass(frozen=True, slots=True)
 class TimelineSegment:
-    """A stretch of a task: a delay before it is due, the gap to a retry, a wait in the queue, or the work itself."""
+    """A segment of a task: delay before it is due, gap before a retry, wait in the queue, or work."""
 
     kind: str
     status: str
@@ -43,7 +43,7 @@ class TaskRow:
     attempts: tuple[Attempt, ...]
     segments: tuple[TimelineSegment, ...]
     usual: TimelineSegment | None = None
-    """Where it usually ends: from the median to what 95 % stay below."""
+    """Typical end of the task: from the median to the 95th percentile."""
 
     @property
     def last(self) -> Attempt | None:
@@ -52,7 +52,7 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class AxisTick:
-    """A mark of the axis."""
+    """A tick of the axis."""
 
     left: str
     label: str
@@ -60,26 +60,26 @@ class AxisTick:
 
 @dataclass(frozen=True, slots=True)
 class TimeScale:
-    """From moments to shares, in percent of the width."""
+    """Conversion of times to positions in percent of the width."""
 
     begin: int
     end: int
 
     def overlaps(self, begin: int, end: int) -> bool:
-        """Whether any of a stretch can be seen."""
+        """Return True if any part of a span is visible."""
         return end >= self.begin and begin <= self.end
 
     def percent_of(self, moment: int) -> float:
         return 100 * (min(max(moment, self.begin), self.end) - self.begin) / max(self.end - self.begin, 1)
 
     def extent(self, begin: int, end: int) -> tuple[str, str]:
-        """Left edge and width; a short one is widened, never beyond the right edge."""
+        """Return left edge and width of a span. A short span is widened, but not beyond the right edge."""
         left, right = self.percent_of(begin), self.percent_of(end)
         width = max(right - left, MIN_WIDTH_PERCENT)
         return f"{min(left, 100 - width):.2f}%", f"{width:.2f}%"
 
     def ticks(self, origin: int | None = None, most: int = 6) -> list[AxisTick]:
-        """Marks at round spans since the origin: the run's start, though the scale may begin later."""
+        """Return ticks at round durations since `origin`, by default the start of the scale."""
         since = self.begin if origin is None else origin
         length = self.end - self.begin
         step = next((step for step in STEPS_MS if length / step <= most), max(length, 1))
@@ -92,12 +92,12 @@ class TimeScale:
 
 
 def run_span(run: Run, now: int) -> TimeScale:
-    """The whole span of the run, up to now while it is open."""
+    """Return the span of a run, up to now if it is open."""
     return TimeScale(run.created_at, max(run.ended_at or now, run.created_at + 1))
 
 
 def zoom_scale(whole: TimeScale, begin: int | None, end: int | None) -> TimeScale:
-    """A part of it; moments are milliseconds since the start. What makes no sense is the whole."""
+    """Return a part of a scale, given in milliseconds since its start, or the whole scale if the part is invalid."""
     if begin is None or end is None or end - begin < 2:
         return whole
     return TimeScale(whole.begin + max(begin, 0), min(whole.begin + end, whole.end + (whole.end - whole.begin)))
@@ -110,7 +110,7 @@ def task_rows(
     now: int,
     usual: Mapping[str, TypicalDuration] | None = None,
 ) -> list[TaskRow]:
-    """A row for each task, in the order given."""
+    """Return a row for each task, in the given order."""
     tries: dict[str, list[Attempt]] = {}
     for attempt in sorted(attempts, key=lambda attempt: attempt.number):
         tries.setdefault(attempt.task_id, []).append(attempt)
@@ -120,7 +120,7 @@ def task_rows(
 def task_row(
     task: Task, attempts: list[Attempt], scale: TimeScale, now: int, usual: TypicalDuration | None = None
 ) -> TaskRow:
-    """One task's row."""
+    """Return the row of one task."""
     for attempt in attempts:
         attempt.task = task
     segments = [segment for attempt in attempts for segment in segments_of(attempt, scale, now)]
@@ -129,7 +129,7 @@ def task_row(
 
 
 def _retry_gap(attempt: Attempt, following: Attempt, scale: TimeScale) -> TimelineSegment | None:
-    """Between the end of an attempt and the next one."""
+    """Return the segment between the end of an attempt and the next one."""
     begin, end = attempt.ended_at or 0, following.scheduled_at
     if end <= begin or not scale.overlaps(begin, end):
         return None
@@ -138,29 +138,29 @@ def _retry_gap(attempt: Attempt, following: Attempt, scale: TimeScale) -> Timeli
 
 
 def _expected_end(attempts: list[Attempt], scale: TimeScale, usual: TypicalDuration | None) -> TimelineSegment | None:
-    begun = attempts[-1].started_at if attempts else None
-    if usual is None or begun is None or not scale.overlaps(begun + usual.p50, begun + usual.p95):
+    begin = attempts[-1].started_at if attempts else None
+    if usual is None or begin is None or not scale.overlaps(begin + usual.p50, begin + usual.p95):
         return None
-    if scale.percent_of(begun + usual.p95) - scale.percent_of(begun) < 2 * MIN_WIDTH_PERCENT:
-        return None  # too small to be told from the bar
-    return TimelineSegment("usual", "", *scale.extent(begun + usual.p50, begun + usual.p95), usual.sentence)
+    if scale.percent_of(begin + usual.p95) - scale.percent_of(begin) < 2 * MIN_WIDTH_PERCENT:
+        return None  # too small to distinguish from the bar
+    return TimelineSegment("usual", "", *scale.extent(begin + usual.p50, begin + usual.p95), usual.sentence)
 
 
 def segments_of(attempt: Attempt, scale: TimeScale, now: int) -> Iterator[TimelineSegment]:
-    """The stretches of one attempt that can be seen."""
+    """Yield the visible segments of one attempt."""
     end = now if attempt.ended_at is None else attempt.ended_at
-    begun = end if attempt.started_at is None else attempt.started_at
-    # Each look of a worker moves `visible_at`; until the first one it says when the attempt was due.
-    wished = attempt.scheduled_at + attempt.delay_ms if attempt.poll_count else attempt.visible_at
-    due = min(max(wished, attempt.scheduled_at), begun)
-    said = {"number": attempt.number + 1, "status": attempt.status.lower()}
+    begin = end if attempt.started_at is None else attempt.started_at
+    # Each poll moves `visible_at`. Before the first poll, it is the time at which the attempt was due.
+    due_at = attempt.scheduled_at + attempt.delay_ms if attempt.poll_count else attempt.visible_at
+    due = min(max(due_at, attempt.scheduled_at), begin)
+    facts = {"number": attempt.number + 1, "status": attempt.status.lower()}
     if due > attempt.scheduled_at and scale.overlaps(attempt.scheduled_at, due):
         kind = GAP if attempt.number else DELAY
-        yield _build_segment(kind, attempt, scale, attempt.scheduled_at, due, _("attempt %(number)s delayed") % said)
-    if begun > due and scale.overlaps(due, begun):
-        yield _build_segment(WAIT, attempt, scale, due, begun, _("attempt %(number)s in the queue") % said)
-    if attempt.started_at is not None and scale.overlaps(begun, end):
-        yield _build_segment(WORK, attempt, scale, begun, end, _("attempt %(number)s %(status)s") % said)
+        yield _build_segment(kind, attempt, scale, attempt.scheduled_at, due, _("attempt %(number)s delayed") % facts)
+    if begin > due and scale.overlaps(due, begin):
+        yield _build_segment(WAIT, attempt, scale, due, begin, _("attempt %(number)s queued") % facts)
+    if attempt.started_at is not None and scale.overlaps(begin, end):
+        yield _build_segment(WORK, attempt, scale, begin, end, _("attempt %(number)s %(status)s") % facts)
 
 
 def _build_segment(kind: str, attempt: Attempt, scale: TimeScale, begin: int, end: int, title: str) -> TimelineSegment:

@@ -1,4 +1,4 @@
-"""The versions of a workflow: who made each and why, the runs still on it, how they end and how long they take."""
+"""Versions of a workflow: author and change note, open runs, failures and durations."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from ..core.states import RUN
 from ..models import AuditEntry, Run, WorkflowDefinition
 
 SAMPLE = 1_000
-"""So many of a workflow's newest runs are looked at: enough for shares and spans, and found by an index."""
+"""Newest runs of a workflow that the health of its versions is computed from."""
 MOST_OPEN = 10_000
 MOST_VERSIONS = 100
 BAD_ENDS = ("FAILED", "TIMED_OUT")
@@ -17,7 +17,7 @@ BAD_ENDS = ("FAILED", "TIMED_OUT")
 
 @dataclass(frozen=True, slots=True)
 class VersionHealth:
-    """How the newest runs went: how many ended, the share that failed, and the time that 95 of 100 stay below."""
+    """Results of the newest runs: how many ended and failed, and the 95th percentile of the duration."""
 
     runs: int = 0
     ended: int = 0
@@ -31,7 +31,7 @@ class VersionHealth:
 
 @dataclass(frozen=True, slots=True)
 class VersionEntry:
-    """One version with its story."""
+    """One version with its change note, open runs and health."""
 
     row: WorkflowDefinition
     author: str
@@ -43,7 +43,7 @@ class VersionEntry:
 
 
 def version_history(name: str) -> list[VersionEntry]:
-    """All versions, newest first, in four queries."""
+    """Return all versions of a workflow, newest first. Runs four queries."""
     rows = list(WorkflowDefinition.objects.filter(name=name).order_by("-version")[:MOST_VERSIONS])
     notes, open_counts, health = _change_notes(name), open_runs(name), health_by_version(name)
     return [_build_version_entry(row, notes, open_counts, health, place == 0) for place, row in enumerate(rows)]
@@ -58,7 +58,7 @@ def _build_version_entry(row, notes, open_counts, health, is_newest: bool) -> Ve
 
 
 def _change_notes(name: str) -> dict[str, tuple[str, str]]:
-    """Who wrote each version last, and why."""
+    """Return the last author and change note of each version."""
     entries = AuditEntry.objects.filter(
         object_type="workflow_definition", object_id__startswith=f"{name}:", action__in=("create", "overwrite")
     ).order_by("at", "pk")
@@ -66,14 +66,14 @@ def _change_notes(name: str) -> dict[str, tuple[str, str]]:
 
 
 def open_runs(name: str) -> dict[int, int]:
-    """How many runs follow each version now."""
+    """Return the number of open runs of each version."""
     found = Run.objects.open().of_definition(name).order_by().values("version")[:MOST_OPEN]
     counts = Run.objects.filter(pk__in=found.values("pk")).values_list("version").annotate(Count("pk"))
     return dict(counts)
 
 
 def health_by_version(name: str) -> dict[int, VersionHealth]:
-    """How the newest runs of each version went."""
+    """Return the health of each version, from the newest runs."""
     rows = Run.objects.of_definition(name).order_by("-created_at")
     found: dict[int, list[tuple[str, int | None]]] = {}
     for version, status, started_at, ended in rows.values_list("version", "status", "created_at", "ended_at")[:SAMPLE]:
@@ -82,7 +82,7 @@ def health_by_version(name: str) -> dict[int, VersionHealth]:
 
 
 def health_of_runs(runs: Iterable[tuple[str, int | None]]) -> VersionHealth:
-    """From the status and the span of each run; the span of one that is open is None."""
+    """Return the health from status and duration of each run. The duration of an open run is None."""
     runs = list(runs)
     ended = [(status, duration_ms) for status, duration_ms in runs if status in RUN.final and duration_ms is not None]
     spans = sorted(duration_ms for status, duration_ms in ended if status == "COMPLETED")

@@ -1,4 +1,4 @@
-"""Tasks that wait for a person: what each asks, whom, until when; and what an answer is expected to say."""
+"""Open human tasks: question, assignee and due time of each, and the expected output."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -26,14 +26,14 @@ from .parsed_definitions import parsed_definition
 
 OPEN_HUMAN_TASKS = Task.objects.filter(type=Human.type, status="ACTIVE")
 MOST = 500
-"""So many are looked at, those that have waited longest."""
+"""Open human tasks that are read, oldest first."""
 LARGEST_READ = 32 * 1024
-"""Of an input that is larger, the question is not read for a list."""
+"""Size of an input in bytes above which lists do not read the question."""
 COMMENT_ACTIONS = ("comment_task", "take_task", "put_task_back", "hand_task_on", "skip_assignment")
 
 
 def waiting_attempts() -> QuerySet[Attempt]:
-    """The open attempts of tasks that wait for a person, those first that have waited longest."""
+    """Return the open attempts of human tasks, oldest first."""
     payloads = [f"run__{name}" for name in ("input", "output", "variables")]
     found = Attempt.objects.open().filter(pk__in=OPEN_HUMAN_TASKS.values("attempt_id"))
     return (
@@ -46,7 +46,7 @@ def waiting_attempts() -> QuerySet[Attempt]:
 
 @dataclass(frozen=True, slots=True)
 class HumanTaskView:
-    """One task that waits for a person."""
+    """One open human task."""
 
     attempt: Attempt
     question: HumanQuestion
@@ -64,14 +64,14 @@ class HumanTaskView:
         return self.assignment.due_at is not None and now >= self.assignment.due_at
 
     def is_for_user(self, name: str) -> bool:
-        """Whether it is this person's: taken, or asked of nobody else."""
+        """Return True if this user has claimed the task, or is its assignee while it is unclaimed."""
         if self.taken_by:
             return self.taken_by == name and not self.is_taker_external
         to = self.assignment.assignee
         return to is not None and not (to.is_group or to.is_external) and to.who == name
 
     def is_taken_by_other(self, name: str) -> bool:
-        """Whether another has taken it: who wants to answer has to take it over."""
+        """Return True if another user has claimed the task, so that this user must take it over to answer."""
         return bool(self.taken_by) and (self.is_taker_external or self.taken_by != name)
 
     def is_for_groups(self, names: Collection[str]) -> bool:
@@ -81,14 +81,14 @@ class HumanTaskView:
 
 @dataclass(frozen=True, slots=True)
 class HumanTaskInbox:
-    """What waits, those first whose time is over or soon will be; `is_cut`: there is more than was looked at."""
+    """Open human tasks by due time. `is_cut`: True if there are more tasks than were read."""
 
     task_views: list[HumanTaskView] = field(default_factory=list)
     is_cut: bool = False
 
 
 def human_task_inbox(now: int) -> HumanTaskInbox:
-    """What waits for people, in four queries."""
+    """Return the open human tasks. Runs four queries."""
     found = list(waiting_attempts()[: MOST + 1])
     attempts = found[:MOST]
     inputs, saved = _load_inputs(attempts), HumanTask.objects.in_bulk([attempt.task_id for attempt in attempts])
@@ -103,7 +103,7 @@ def human_task_inbox(now: int) -> HumanTaskInbox:
 
 
 def human_task_view(attempt: Attempt, input: Mapping, saved: HumanTask | None, now: int) -> HumanTaskView:
-    """What one attempt asks."""
+    """Return the view of one attempt at a HUMAN task."""
     question = parse_question(input)
     assignment = current_assignment(question, attempt.scheduled_at, now)
     if saved is None:
@@ -119,12 +119,12 @@ def human_task_view(attempt: Attempt, input: Mapping, saved: HumanTask | None, n
 
 
 def count_overdue(now: int) -> int:
-    """How many have waited for longer than they were given."""
+    """Return the number of overdue human tasks."""
     return sum(task_view.is_overdue(now) for task_view in human_task_inbox(now).task_views)
 
 
 def task_comments(attempt: Attempt) -> list[AuditEntry]:
-    """What people have said of the task and done with it, the oldest first."""
+    """Return the comments on a task and the changes of its assignment, oldest first."""
     rows = AuditEntry.objects.filter(object_type="run", object_id=attempt.run_id, action__in=COMMENT_ACTIONS)
     return [row for row in rows.order_by("at", "id")[:MOST] if row.facts.get("task") == str(attempt.task)]
 
@@ -136,7 +136,7 @@ def _load_inputs(attempts: Collection[Attempt]) -> dict[str, Mapping]:
 
 
 def expected_output_names(plan_id: str, ref: str) -> list[str]:
-    """The names in a task's output that later steps read: what whoever answers will want to say."""
+    """Return the output members of a task that later steps read, which an answer should therefore contain."""
     definition = parsed_definition(plan_id)
     if definition is None:
         return []
@@ -146,14 +146,16 @@ def expected_output_names(plan_id: str, ref: str) -> list[str]:
 
 
 def step_of(attempt: Attempt) -> Step | None:
-    """The step that the attempt is of, where the written plan of its run shows it."""
+    """Return the step of an attempt, or None if the resolved definition does not contain it."""
     definition = parsed_definition(attempt.run.plan_id)
     return definition.step(attempt.task.ref) if definition else None
 
 
 def output_schema(attempt: Attempt, input: Mapping) -> Mapping[str, Any]:
-    """The JSON schema of what is to be said: the question's own, else that of the template which it names, else that
-    of the task's definition, else empty."""
+    """Return the JSON schema of the output, or an empty mapping.
+
+    It comes from the question, from the form template that it names, or from the task definition, in this order.
+    """
     if own := answer_schema(input):
         return own
     if (template := template_of(input)) and isinstance(template.document.get("jsonSchema"), Mapping):

@@ -1,4 +1,4 @@
-"""Tasks that wait for the events of a webhook, for its page."""
+"""Tasks that wait for the events of a webhook."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,9 +12,9 @@ MOST_SHOWN = 50
 
 
 def waiting_tasks(receivers: Mapping[str, int]) -> list[tuple[Attempt, dict[str, Any]]]:
-    """Return 50 attempts at most that wait for an event, the longest first, each with its condition.
+    """Return the attempts that wait for an event, oldest first, each with its condition. At most MOST_SHOWN.
 
-    `receivers`: versions by the names of the workflows that receive the events; 0 is any version.
+    `receivers`: versions of the workflows that receive the events, by workflow name; 0 is any version.
     """
     received = Q(pk__in=[])
     for workflow, version in receivers.items():

@@ -1,4 +1,4 @@
-"""Workers: who polls, what each has in hand, and what came of its work in the last hour."""
+"""Workers: their polls, their attempts in progress, and their results of the last hour."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ IDLE = (0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class WorkerSummary:
-    """One worker, as its polls and its work tell."""
+    """One worker with its polls and its work."""
 
     name: str
     polled_at: int
@@ -44,14 +44,14 @@ class WorkerSummary:
         return self.busy_ms // ended if ended else None
 
     def state(self, now: int) -> str:
-        """Worked out at every look: alive, quiet, gone."""
+        """Return the state by the time since the last poll: `alive`, `quiet` or `gone`."""
         silent = now - self.polled_at
         return "alive" if silent < QUIET_AFTER_MS else "quiet" if silent < GONE_AFTER_MS else "gone"
 
 
 @dataclass(slots=True)
 class BuildSummary:
-    """The workers of one build together."""
+    """Totals of the workers of one build."""
 
     name: str
     workers: int = 0
@@ -66,9 +66,9 @@ class BuildSummary:
 
 @dataclass(frozen=True, slots=True)
 class Workforce:
-    """The workers that polled last, those first; and the builds of all that are known.
+    """Workers by their last poll, most recent first, and the builds of all known workers.
 
-    `known`: how many there are, of whom no more than MOST_KNOWN are counted; `is_capped`: there are more.
+    `known`: number of known workers, counted up to MOST_KNOWN; `is_capped`: True if there are more.
     """
 
     workers: list[WorkerSummary] = field(default_factory=list)
@@ -78,12 +78,12 @@ class Workforce:
 
     @property
     def more(self) -> int:
-        """How many are known and not among those that polled last."""
+        """Return the number of known workers that are not listed."""
         return self.known - len(self.workers)
 
 
 def workforce(now: int, text: str = "") -> Workforce:
-    """The workers of the last days whose name, or a task type that they poll, holds the text; in five queries."""
+    """Return the workers whose name or polled task type contains a text. Runs five queries."""
     latest = list(_latest_polls(text)[: MOST_KNOWN + 1])
     known = [name for name, _ in latest[:MOST_KNOWN]]
     worked, names = totals(MinuteCount.WORKER, known, now), known[:MOST_SHOWN]
@@ -103,7 +103,7 @@ def workforce(now: int, text: str = "") -> Workforce:
 
 
 def _latest_polls(text: str) -> QuerySet:
-    """Each worker with the moment of its last poll, the last one first."""
+    """Return each worker with the time of its last poll, most recent first."""
     polls = Poller.objects.order_by()
     if text:
         named = Poller.objects.filter(Q(worker__icontains=text) | Q(task_type__icontains=text))

@@ -1,4 +1,4 @@
-"""Definitions as they stand on the shelf: used, healthy, sound or not; worked out for one page of them."""
+"""Catalog data of workflow definitions: health, use and lint flags, for one page of a list."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ UNUSED_AFTER_MS = 30 * DAY
 
 @dataclass(frozen=True, slots=True)
 class CatalogWorkflow:
-    """What a list says of one definition. `flags`: what deserves a look, each with why."""
+    """Catalog data of one workflow definition. `flags`: problems, each with an explanation."""
 
     health: VersionHealth = field(default_factory=VersionHealth)
     is_capped: bool = False
@@ -34,7 +34,7 @@ class CatalogWorkflow:
 
 
 def catalog_workflows(rows: Sequence[WorkflowDefinition], now: int) -> dict[int, CatalogWorkflow]:
-    """What there is to say of each row, in a number of queries that does not grow with them."""
+    """Return the catalog data of each row. The number of queries does not grow with the rows."""
     known = definition_context([row.document for row in rows], with_examples=False)
     names = {row.name for row in rows}
     health, is_capped = _health_by_name(names, now)
@@ -52,7 +52,7 @@ def catalog_workflows(rows: Sequence[WorkflowDefinition], now: int) -> dict[int,
 
 
 def _health_by_name(names: Iterable[str], now: int) -> tuple[dict[str, VersionHealth], bool]:
-    """How the runs of the last day went, the newest if there are very many."""
+    """Return the health of each name from the newest runs of the last day, and True if not all runs were read."""
     found = Run.objects.filter(name__in=list(names), created_at__gte=now - DAY).order_by("-created_at")
     rows = list(found.values_list("name", "status", "created_at", "ended_at")[: MOST_RUNS + 1])
     by_name: dict[str, list[tuple[str, int | None]]] = {}
@@ -62,7 +62,7 @@ def _health_by_name(names: Iterable[str], now: int) -> tuple[dict[str, VersionHe
 
 
 def _count_callers(names: set[str]) -> dict[str, int]:
-    """How many workflows and schedules start each of these."""
+    """Count the workflows and schedules that start each workflow."""
     counts = dict.fromkeys(names, 0)
     callers = newest_definitions().filter(document__contains=SubWorkflow.type) | newest_definitions().filter(
         document__contains=StartWorkflow.type
@@ -83,7 +83,7 @@ def _change_reasons(rows: Sequence[WorkflowDefinition]) -> dict[str, str]:
 
 
 def _last_run_times(rows: Sequence[WorkflowDefinition]) -> dict[int, int | None]:
-    """When a run of each began last: one look into an index each."""
+    """Return the creation time of the newest run of each definition."""
     runs = Run.objects.filter(name=OuterRef("name")).order_by("-created_at").values("created_at")[:1]
     found = WorkflowDefinition.objects.filter(pk__in=[row.pk for row in rows]).annotate(last_run_at=Subquery(runs))
     return dict(found.values_list("pk", "last_run_at"))
@@ -101,7 +101,7 @@ def _find_flags(
             yield flag, messages[0]
     if not users and (last is None or now - last > UNUSED_AFTER_MS):
         never, lately = (
-            _("Nothing starts it, and it was never run."),
-            _("Nothing starts it, and it was not run for 30 days."),
+            _("No workflow or schedule starts it, and it has never run."),
+            _("No workflow or schedule starts it, and it has not run for 30 days."),
         )
         yield "unused", never if last is None else lately

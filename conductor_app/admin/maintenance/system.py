@@ -18,7 +18,7 @@ from ..pages import Page
 
 LOOP_LABELS = {
     "failing": gettext_lazy("failing"),
-    "not rung": gettext_lazy("not triggered"),
+    "late": gettext_lazy("not triggered"),
     "on time": gettext_lazy("on time"),
     "behind": gettext_lazy("behind"),
 }

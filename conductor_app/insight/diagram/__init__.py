@@ -1,4 +1,4 @@
-"""A definition as a picture: boxes and lines with their places worked out, a run laid over it where there is one."""
+"""Diagrams of workflow definitions: boxes and lines with computed positions, optionally with the state of a run."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,10 +16,10 @@ Link = Callable[[str, str], str]
 def diagram(
     document: Mapping[str, Any], step_marks: StepMarks = NO_MARKS, *, chosen: str = "", link: Link | None = None
 ) -> Diagram:
-    """The picture of a workflow document, which need not be valid.
+    """Return the diagram of a workflow document, which need not be valid.
 
-    `step_marks`: what became of its steps in a run; `chosen`: the reference of the selected step; `link`:
-    where the box of a step leads to, by its reference and its path in the document.
+    `step_marks`: states of the steps in a run; `chosen`: reference of the selected step; `link`: returns the address
+    behind the box of a step, from its reference and its path in the document.
     """
     canvas = Canvas(step_marks, chosen, link or _chosen_by_address)
     canvas.draw(layout_sequence(document.get("tasks"), "tasks", canvas))

@@ -1,4 +1,4 @@
-"""The boxes: a step, and what a dynamic fork makes while it runs."""
+"""Boxes of a diagram: a single step, and a dynamic fork with the branches it creates at runtime."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,11 +13,11 @@ from .canvas import BOX_HEIGHT, BOX_WIDTH, ROW_GAP, Canvas, DiagramNode
 from .marks import StepMark
 
 WORST_FIRST = ("FAILED", "TIMED_OUT", "CANCELED", "ACTIVE", "COMPLETED_WITH_ERRORS", "SKIPPED", "COMPLETED")
-"""The status of many at once: the first of these that one of them has."""
+"""Order of statuses for a box that stands for many tasks: the box shows the first one that occurs."""
 
 
 class StepBox:
-    """One step."""
+    """Box of a single step."""
 
     left = right = BOX_WIDTH // 2
     height = BOX_HEIGHT
@@ -40,7 +40,7 @@ class StepBox:
 
 
 def _node_shape(step: Mapping[str, Any]) -> str:
-    """What kind of thing the box stands for, told by its outline."""
+    """Return the shape name that determines the outline of the box."""
     return SHAPE_BY_TYPE.get(type_of(step)) or SHAPE_BY_FLOW[structure_of_step(step).flow]
 
 
@@ -64,17 +64,17 @@ SHAPE_BY_TYPE = {
 
 
 def _node_note(step: Mapping[str, Any], mark: StepMark | None) -> str:
-    """What a run, or else the definition, says of this type of step."""
+    """Return the note of a step: its iterations, or the workflow that it starts."""
     structure = structure_of_step(step)
     if structure.flow is Flow.LOOP:
         total = mark.total if mark and mark.total else structure.max_iterations(step)
         if mark and mark.last_iteration:
             return (
-                f"turn {mark.last_iteration} of {total}"
+                f"{mark.last_iteration}/{total} iterations"
                 if total >= mark.last_iteration
-                else f"turn {mark.last_iteration}"
+                else f"iteration {mark.last_iteration}"
             )
-        return f"up to {total} turns" if total else ""
+        return f"max {total} iterations" if total else ""
     if structure.type == SubWorkflow.type and mark is None:
         param = step.get("subWorkflowParam")
         name, version = (param.get("name"), param.get("version")) if isinstance(param, Mapping) else ("", "")
@@ -83,7 +83,7 @@ def _node_note(step: Mapping[str, Any], mark: StepMark | None) -> str:
 
 
 class DynamicForkBox:
-    """A dynamic fork with one box for all that it makes, counted by status."""
+    """A dynamic fork, with one box for all of its branches, counted by status."""
 
     left = right = BOX_WIDTH // 2 + 4
     height = 2 * BOX_HEIGHT + ROW_GAP + 4
@@ -103,17 +103,17 @@ class DynamicForkBox:
 
 
 def remaining_branches_box(count: int, path: str, canvas: Canvas) -> StepBox:
-    """The branches that are not drawn, as one box."""
-    box = StepBox({"taskReferenceName": f"{count:,} more branches", "type": "not drawn"}, path, canvas)
+    """Return one box that stands for the branches that are not drawn."""
+    box = StepBox({"taskReferenceName": f"{count:,} more branches", "type": "not shown"}, path, canvas)
     box.node.shape = "many"
     return box
 
 
 def _branches_box(forked: Mapping[str, int], path: str, href: str) -> DiagramNode:
-    """The branches as one box: how many, and how they are."""
+    """Return one box for all dynamic branches, with their number and statuses."""
     count = sum(forked.values())
     title = f"{count:,} branches" if count != 1 else "1 branch"
-    node = DiagramNode(title if forked else "one for each", "", "made while it runs", path, href, "many")
+    node = DiagramNode(title if forked else "dynamic branches", "", "created at runtime", path, href, "many")
     if forked:
         worst = next((status for status in WORST_FIRST if status in forked), next(iter(forked)))
         node.mark, node.type = StepMark(worst, status_text=" "), ""

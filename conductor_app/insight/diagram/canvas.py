@@ -1,4 +1,4 @@
-"""What is drawn: boxes, lines and frames with their places, in units of the picture."""
+"""Elements of a diagram: boxes, lines and frames with their positions, in units of the drawing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ READABLE_SCALE, MOST_HUNDREDS = 0.7, 12
 
 @dataclass(slots=True)
 class DiagramNode:
-    """One step: its box, what stands in it, and what became of it."""
+    """Box of one step: its position, its texts and its state in a run."""
 
     ref: str
     name: str
@@ -34,12 +34,13 @@ class DiagramNode:
     note: str = ""
     is_faint: bool = False
     is_chosen: bool = False
-    tone: str = ""  # how a page shows the status: a colour,
-    icon: str = ""  # and a sign
+    # Set by the page that shows the status: color and icon.
+    tone: str = ""
+    icon: str = ""
 
     @property
     def title(self) -> str:
-        """The reference, as much of it as the box holds."""
+        """Return the reference, shortened to fit the box."""
         most = MAX_TEXT_LENGTH - (3 if self.status else 0) - (4 if self.mark and self.mark.count > 1 else 0)
         return shorten(self.ref or "no reference", most)
 
@@ -49,22 +50,22 @@ class DiagramNode:
 
     @property
     def status_text(self) -> str:
-        """What became of it."""
+        """Return the status as text, or an empty text if the step was not reached."""
         if self.mark is None:
             return ""
         return self.mark.status_text or self.mark.status.replace("_", " ").capitalize()
 
     @property
     def subtitle(self) -> str:
-        """Second line: the type, or what is more telling in a run."""
-        words = (
+        """Return the second line: the type, with the note, the status or the name."""
+        parts = (
             (self.type, self.note)
             if self.note
             else (self.type, self.status_text)
             if self.status_text
             else (self.type, self.distinct_name)
         )
-        return shorten(" · ".join(filter(None, words)), MAX_TEXT_LENGTH + (2 if self.status else 5))
+        return shorten(" · ".join(filter(None, parts)), MAX_TEXT_LENGTH + (2 if self.status else 5))
 
     @property
     def distinct_name(self) -> str:
@@ -72,7 +73,7 @@ class DiagramNode:
 
     @property
     def label(self) -> str:
-        """Everything, for whoever cannot see the box."""
+        """Return all texts of the box, for screen readers."""
         times = f"{self.mark.count} times" if self.mark and self.mark.count > 1 else ""
         return ", ".join(
             filter(
@@ -83,7 +84,7 @@ class DiagramNode:
 
 @dataclass(slots=True)
 class DiagramEdge:
-    """A line along which control goes."""
+    """A line from one box to the next."""
 
     d: str
     is_faint: bool
@@ -92,7 +93,7 @@ class DiagramEdge:
 
 @dataclass(slots=True)
 class EdgeLabel:
-    """A word beside a line."""
+    """A text beside a line."""
 
     x: int
     y: int
@@ -102,7 +103,7 @@ class EdgeLabel:
 
 @dataclass(slots=True)
 class DiagramFrame:
-    """What a loop repeats, or a handler guards."""
+    """Frame around the body of a loop or of a TRY_CATCH step."""
 
     x: int
     y: int
@@ -113,7 +114,7 @@ class DiagramFrame:
 
 @dataclass(slots=True)
 class Diagram:
-    """The whole picture."""
+    """A complete diagram."""
 
     width: int
     height: int
@@ -126,15 +127,15 @@ class Diagram:
 
     @property
     def min_width(self) -> int:
-        """The least width at which it can be read, in hundreds; 0 for one that is never made smaller."""
+        """Return the minimum readable width, in hundreds of units. 0 means that the diagram is never scaled down."""
         hundreds = round(self.width * READABLE_SCALE / 100)
         return hundreds if hundreds <= MOST_HUNDREDS else 0
 
 
 class Block(Protocol):
-    """Something that control enters at the top of its axis and leaves at the bottom of it.
+    """A part of the diagram that control enters at the top of its axis and leaves at the bottom.
 
-    `left`, `right`: how far it reaches beside its axis; `was_entered`, `was_exited`: by control, in the run.
+    `left`, `right`: its extent on each side of the axis; `was_entered`, `was_exited`: True if the run did so.
     """
 
     left: int
@@ -149,7 +150,7 @@ class Block(Protocol):
 
 @dataclass
 class Canvas:
-    """The picture while it is drawn."""
+    """A diagram under construction."""
 
     step_marks: StepMarks
     chosen: str
@@ -165,7 +166,7 @@ class Canvas:
     is_cut: bool = False
 
     def has_room(self) -> bool:
-        """Whether one more box may be drawn; counts it."""
+        """Count one more box. Return True if it may be drawn."""
         self.boxes += 1
         self.is_cut = self.is_cut or self.boxes > MOST_BOXES
         return self.boxes <= MOST_BOXES
@@ -174,12 +175,12 @@ class Canvas:
         return self.step_marks.is_run and not was_taken
 
     def draw_line(self, points: list[tuple[int, int]], was_taken: bool, arrow: bool = False) -> None:
-        """A line with right angles through these points."""
+        """Draw a line with right angles through these points."""
         if len(set(points)) > 1:
             self.edges.append(DiagramEdge(path_through(points), self.is_faint(was_taken), arrow))
 
     def draw(self, block: Block) -> None:
-        """Everything, between a dot where control enters and a dot where it leaves."""
+        """Draw a block between a start dot and an end dot."""
         axis, top = MARGIN + block.left, MARGIN + DOT
         self.dots.append((axis, top, False))
         first = top + DOT + ROW_GAP
@@ -204,7 +205,7 @@ CORNER = 6
 
 
 def path_through(points: list[tuple[int, int]]) -> str:
-    """The `d` of a line through these points, its corners rounded."""
+    """Return the SVG path data (`d`) of a line through these points, with rounded corners."""
     points = [point for place, point in enumerate(points) if place == 0 or point != points[place - 1]]
     parts = [f"M{points[0][0]} {points[0][1]}"]
     for before, here, after in zip(points, points[1:], points[2:], strict=False):
@@ -215,7 +216,7 @@ def path_through(points: list[tuple[int, int]]) -> str:
 
 
 def _corner_start(corner: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    """The point of the line to `other` at which the corner begins to be round; lines are level or upright."""
+    """Return the point on the line to `other` where the rounding begins. Lines are horizontal or vertical."""
     (x, y), (other_x, other_y) = corner, other
     reach = min(CORNER, max(abs(other_x - x), abs(other_y - y)) // 2)
     return x + _sign(other_x - x) * reach, y + _sign(other_y - y) * reach

@@ -1,4 +1,4 @@
-"""Blocks with a frame around them: a loop and its body, a guarded body and its handlers."""
+"""Framed blocks: a loop with its body, and a TRY_CATCH step with its body and handlers."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ from .canvas import BOX_HEIGHT, BOX_WIDTH, GAP, ROW_GAP, Block, Canvas, DiagramF
 
 PAD = 16
 LANE = 26
-"""Room for the line that leads back to the beginning of a loop."""
+"""Width of the lane for the line back to the start of a loop."""
 LABEL_HEIGHT = 22
 
 
 class LoopBlock:
-    """A step and the body that it repeats, with a line back."""
+    """A loop step with its body and a line back to the start."""
 
     def __init__(self, box: StepBox, body: Any) -> None:
         self.box, self.body = box, body
@@ -37,7 +37,7 @@ class LoopBlock:
 
 
 class GuardedBlock:
-    """A step, the body that it guards beside the handlers of what goes wrong there, and what is done in the end."""
+    """A TRY_CATCH step: its body and handlers side by side, and its final tasks below."""
 
     def __init__(self, box: StepBox, columns: list[tuple[str, Any]], last: Any | None) -> None:
         self.box, self.columns, self.last = box, columns, last

@@ -1,8 +1,8 @@
-"""A picture of what needs what: columns from left to right, each thing in the one behind all that it needs.
+"""Layered drawing of a dependency graph: columns from left to right, each box to the right of its dependencies.
 
-The longest path gives the columns, four sweeps put each column into an order in which few lines cross. A line that
-passes other columns runs in a lane of its own there, which all lines from the same box share. The work is in proportion
-to boxes, lines and lanes.
+The caller assigns the columns. Four passes reorder the boxes of each column to reduce crossings. A line that passes
+other columns uses a lane there; all lines from the same box share the lane. The cost is linear in the number of boxes,
+lines and lanes.
 """
 
 import itertools
@@ -14,15 +14,15 @@ BOX_WIDTH, COLUMN_GAP, GAP, MARGIN = 196, 54, 12, 14
 LANE = 6
 SWEEPS = 4
 MOST_LANES = 4_000
-"""Beyond that, lines go straight behind the boxes that they pass."""
+"""Above this number of lanes, lines run straight behind the boxes."""
 
 Spot = tuple[str, int]
-"""A box in its column, or the lane of a box in a column behind it."""
+"""A box in its column, or the lane of that box in a later column."""
 
 
 @dataclass(slots=True)
 class LayeredDrawing:
-    """Where the boxes are, and the lines between them: ordinary ones, and those that are marked."""
+    """Positions of the boxes, and SVG paths of the ordinary and the marked lines."""
 
     width: int = 2 * MARGIN
     height: int = 2 * MARGIN
@@ -34,7 +34,7 @@ class LayeredDrawing:
 def draw_layered(
     columns: Mapping[str, int], edges: Iterable[tuple[str, str]], box_height: int, marked: frozenset[tuple[str, str]]
 ) -> LayeredDrawing:
-    """Draw boxes, whose columns are known, and the lines that lead from one column to a later one."""
+    """Place boxes in their given columns, and draw the lines that lead from one column to a later one."""
     forward = [(a, b) for a, b in edges if columns[a] < columns[b]]
     has_lanes = sum(columns[b] - columns[a] - 1 for a, b in forward) <= MOST_LANES * 4
     routes = {edge: _route_edge(edge, columns, has_lanes) for edge in forward}
@@ -46,7 +46,7 @@ def draw_layered(
 
 
 def _route_edge(edge: tuple[str, str], columns: Mapping[str, int], has_lanes: bool) -> list[Spot]:
-    """From box to box through the lanes of the columns between."""
+    """Return the spots from one box to the other, including the lanes in between."""
     begin, end = edge
     lanes = range(columns[begin] + 1, columns[end]) if has_lanes else ()
     return [(begin, columns[begin]), *((begin, column) for column in lanes), (end, columns[end])]
@@ -61,7 +61,7 @@ def _fill_columns(columns: Mapping[str, int], steps: Iterable[tuple[Spot, Spot]]
 
 
 def _order_columns(order: list[list[Spot]], steps: Sequence[tuple[Spot, Spot]]) -> list[list[Spot]]:
-    """Each column sorted by where its neighbours are: forth, back, forth, back."""
+    """Sort each column by the mean position of its neighbors, in alternating directions."""
     left: dict[Spot, list[Spot]] = {}
     right: dict[Spot, list[Spot]] = {}
     for begin, end in steps:
@@ -71,8 +71,8 @@ def _order_columns(order: list[list[Spot]], steps: Sequence[tuple[Spot, Spot]]) 
     for sweep in range(SWEEPS):
         neighbors = right if sweep % 2 else left
         for column in reversed(order) if sweep % 2 else order:
-            wished = {spot: fmean(at[other] for other in neighbors.get(spot) or [spot]) for spot in column}
-            column.sort(key=wished.__getitem__)
+            targets = {spot: fmean(at[other] for other in neighbors.get(spot) or [spot]) for spot in column}
+            column.sort(key=targets.__getitem__)
             at |= {spot: place / len(column) for place, spot in enumerate(column)}
     return order
 
@@ -80,7 +80,7 @@ def _order_columns(order: list[list[Spot]], steps: Sequence[tuple[Spot, Spot]]) 
 def _spot_tops(
     order: list[list[Spot]], steps: Sequence[tuple[Spot, Spot]], columns: Mapping[str, int], box_height: int
 ) -> dict[Spot, float]:
-    """How far down each spot is: as near to the middle of what leads to it as its column leaves room."""
+    """Return the top of each spot, as close to the center of its predecessors as its column permits."""
     left: dict[Spot, list[Spot]] = {}
     for begin, end in steps:
         left.setdefault(end, []).append(begin)
@@ -89,17 +89,17 @@ def _spot_tops(
     tallest = max((_column_height(column, columns, box_height) for column in order), default=0)
     for column in order:
         own = (tallest - _column_height(column, columns, box_height)) / 2
-        wished, moved = [], 0.0
+        targets, moved = [], 0.0
         for spot in column:
             height = _spot_height(spot, columns, box_height)
-            led = [middles[other] for other in left.get(spot, ())]
-            wish = max(fmean(led) - height / 2, own) if led else own
-            wished.append(wish)
-            moved += (fmean(led) - height / 2 - wish) if led else 0.0
-            own = wish + height + GAP
+            sources = [middles[other] for other in left.get(spot, ())]
+            target = max(fmean(sources) - height / 2, own) if sources else own
+            targets.append(target)
+            moved += (fmean(sources) - height / 2 - target) if sources else 0.0
+            own = target + height + GAP
         shift = moved / max(len(column), 1)
-        for spot, wish in zip(column, wished, strict=True):
-            tops[spot] = wish + shift
+        for spot, target in zip(column, targets, strict=True):
+            tops[spot] = target + shift
             middles[spot] = tops[spot] + _spot_height(spot, columns, box_height) / 2
     return tops
 
@@ -143,7 +143,7 @@ def _column_x(column: int) -> int:
 
 
 def _curve_path(begin: Spot, end: Spot, middle: Mapping[Spot, int], is_lane: bool) -> str:
-    """From the right side of one to the left side of the other, and along the lane if that is one."""
+    """Return the path from the right side of a spot to the left side of the next, and along it if it is a lane."""
     x, y, to_x, to_y = _column_x(begin[1]) + BOX_WIDTH, middle[begin], _column_x(end[1]), middle[end]
     bend = COLUMN_GAP // 2
     along = f"H{to_x + BOX_WIDTH}" if is_lane else ""

@@ -1,7 +1,7 @@
-"""The blocks of a picture: a step alone, steps one after another, branches beside one another, a framed body.
+"""Layout of a diagram as nested blocks: single steps, sequences, branches side by side, framed bodies.
 
-Every block knows its size before anything is drawn, so that whatever stands around it can make room; the work is in
-proportion to the number of steps.
+Every block knows its size before it is drawn, so that the block around it can reserve the space. The cost is linear in
+the number of steps.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from .frames import GuardedBlock, LoopBlock
 
 MAX_DEPTH = 60
 MOST_BRANCHES = 16
-"""Branches that are drawn; those beyond are counted in one box, what a run has touched is always drawn."""
+"""Branches that are drawn, preferably those that need attention. One box counts the others."""
 
 LONGEST_CASE = 26
 HEAD = 40
@@ -23,7 +23,7 @@ FOOT = 22
 
 
 class SequenceBlock:
-    """Steps one after another, on one axis."""
+    """A sequence of steps on one axis."""
 
     def __init__(self, blocks: list[Block], label: str = "") -> None:
         self.blocks = blocks
@@ -46,7 +46,7 @@ class SequenceBlock:
 
 
 class SplitBlock:
-    """A step and the branches that it leads to; below, they come together again."""
+    """A step with its branches, which join again below."""
 
     def __init__(self, box: StepBox, branches: list[tuple[str, SequenceBlock]]) -> None:
         self.box, self.branches = box, branches
@@ -86,7 +86,7 @@ class SplitBlock:
 
 
 def layout_sequence(steps: Any, path: str, canvas: Canvas, depth: int = 0, label: str = "") -> SequenceBlock:
-    """The block of a list of steps; what is no step is left out. `label`: what stands beside its line."""
+    """Return the block of a list of steps, without entries that are not objects. `label`: text beside its line."""
     blocks: list[Block] = []
     for place, step in enumerate(steps if isinstance(steps, list) else ()):
         if isinstance(step, Mapping) and canvas.has_room():
@@ -117,16 +117,16 @@ def _layout_body(body: Body, path: str, canvas: Canvas, depth: int) -> SequenceB
 
 
 def _branches_by_status(follower: Any, canvas: Canvas) -> Mapping[str, int]:
-    """The branches that a dynamic fork has made, by status: its join knows them."""
+    """Return the number of branches of a dynamic fork by status, as recorded for its join."""
     ref = str(follower.get("taskReferenceName")) if isinstance(follower, Mapping) else ""
     return canvas.step_marks.forked.get(ref, {})
 
 
 def _layout_split(step: Mapping[str, Any], path: str, box: StepBox, canvas: Canvas, depth: int) -> SplitBlock:
     parts = list(bodies_of(step))
-    shown = _visible_parts(parts, canvas)
-    branches = [(part.label, _layout_body(part, path, canvas, depth)) for part in shown]
-    more = len(parts) - len(shown)
+    visible = _visible_parts(parts, canvas)
+    branches = [(part.label, _layout_body(part, path, canvas, depth)) for part in visible]
+    more = len(parts) - len(visible)
     if more:
         branches.append(("", SequenceBlock([remaining_branches_box(more, path, canvas)])))
     split = SplitBlock(box, branches)
@@ -137,7 +137,7 @@ def _layout_split(step: Mapping[str, Any], path: str, box: StepBox, canvas: Canv
 
 
 def _visible_parts(parts: list[Body], canvas: Canvas) -> list[Body]:
-    """The branches that are drawn, in their order: those that a run has touched before those that it has not."""
+    """Return the branches to draw, in their order. Branches that need attention take precedence."""
     if len(parts) <= MOST_BRANCHES:
         return parts
     ranked = sorted(range(len(parts)), key=lambda place: (not _is_touched(parts[place], canvas), place))
@@ -145,7 +145,7 @@ def _visible_parts(parts: list[Body], canvas: Canvas) -> list[Body]:
 
 
 def _is_touched(part: Body, canvas: Canvas) -> bool:
-    """Whether the head of the branch is in a state that somebody wants to see: anything but untouched or done."""
+    """Return True if the first step of the branch was reached and has not succeeded."""
     head = part.steps[0] if part.steps and isinstance(part.steps[0], Mapping) else {}
     mark = canvas.step_marks.get(str(head.get("taskReferenceName")))
     return mark is not None and not mark.has_passed

@@ -1,4 +1,4 @@
-"""What a run has made of the steps of its definition: one mark a step."""
+"""State of the steps of a definition in a run: one mark per step."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,9 +13,9 @@ GOOD_ENDS = frozenset(("COMPLETED", "COMPLETED_WITH_ERRORS", "SKIPPED"))
 
 @dataclass(frozen=True, slots=True)
 class StepMark:
-    """What became of one step: its newest task, how many tasks it had, the newest turn of a loop.
+    """State of one step: the status of its newest task, its number of tasks, and its last iteration if it is a loop.
 
-    `total`: the turns that a loop will take, where that is known; `status_text`: what is shown instead of the status.
+    `total`: number of iterations of the loop, 0 if unknown; `status_text`: text to show instead of the status.
     """
 
     status: str
@@ -31,9 +31,10 @@ class StepMark:
 
 @dataclass(frozen=True, slots=True)
 class StepMarks:
-    """The marks by reference; `is_run` tells an untouched step of a run from a step of a mere definition.
+    """Marks by step reference.
 
-    `forked`: how many branches of dynamic forks are in which status, by the reference of the join behind the fork.
+    `forked`: number of dynamic branches by status, by the reference of the join after the fork; `is_run`: False if the
+    diagram shows a definition without a run, so that steps without a mark are not drawn faint.
     """
 
     marks: Mapping[str, StepMark] = field(default_factory=dict)
@@ -45,7 +46,7 @@ class StepMarks:
 
     @classmethod
     def from_tasks(cls, tasks: Iterable[Any]) -> "StepMarks":
-        """From tasks at hand, oldest first: anything with `ref`, `status` and `iteration`."""
+        """Build marks from tasks, oldest first. A task is any object with `ref`, `status` and `iteration`."""
         marks: dict[str, StepMark] = {}
         for task in tasks:
             before = marks.get(task.ref)
@@ -57,7 +58,7 @@ NO_MARKS = StepMarks(is_run=False)
 
 
 def marks_of_run(run: Run) -> StepMarks:
-    """What a run's tasks have come to, in two queries whose answers do not grow with the turns of its loops."""
+    """Return the marks of a run. Runs two queries; their results do not grow with the iterations of loops."""
     written = run.tasks.filter(branch_head="").values("ref", "status")
     marks: dict[str, StepMark] = {}
     newest: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Runs and their attempts as Conductor's documents: what clients see, and what a failure workflow is told."""
+"""Runs and attempts as Conductor's documents, for API replies and for the input of failure workflows."""
 
 from .lookups import find_attempt, find_run, load_logs
 from .rows import attempts_of, load_rows, run_facts_of

@@ -1,4 +1,4 @@
-"""The steps of dynamic forks: a branch's document is kept by the task that heads it."""
+"""Steps of dynamic forks. The head task of a branch stores the document of its step in its step state."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from .rows import Row
 
 
 def dynamic_branches_by_run(rows: list[Row]) -> dict[str, dict[str, definitions.Steps]]:
-    """The same for rows of several runs, by run id; read in one statement."""
+    """Return the dynamic branches of the rows of several runs, by run id. Runs one statement."""
     wanted = {(row.run_id, row.task_branch_head) for row in rows if row.task_branch_head}
     found: dict[str, dict[str, definitions.Steps]] = {row.run_id: {} for row in rows}
     if not wanted:
@@ -25,7 +25,7 @@ def dynamic_branches_by_run(rows: list[Row]) -> dict[str, dict[str, definitions.
 
 
 def dynamic_branches(rows: list[Row]) -> dict[str, definitions.Steps]:
-    """The steps of the dynamic branches that the rows of one run belong to, by `root` as the tasks spell it."""
+    """Return the steps of the dynamic branches that the rows of one run belong to, by branch head."""
     branch_heads = {row.task_branch_head for row in rows if row.task_branch_head}
     if not branch_heads:
         return {}

@@ -1,4 +1,4 @@
-"""The documents that a plan shows: the workflow definition, and each step by its reference. Read once per plan."""
+"""Definition documents in API replies: the workflow definition and its steps. Cached per resolved definition."""
 
 from functools import cached_property, lru_cache
 from typing import Any
@@ -15,7 +15,7 @@ Document = dict[str, Any]
 
 
 class StepDocument:
-    """A document, and the same as JSON that need not be written again for every reply."""
+    """A document with its cached JSON, so that replies need not serialize it again."""
 
     def __init__(self, document: Document | None) -> None:
         self.document = document
@@ -26,12 +26,12 @@ class StepDocument:
 
     @cached_property
     def task_definition(self) -> "StepDocument":
-        """Of a step: the task definition that is written into it, or nothing."""
+        """Return the task definition that is embedded in the step, or an empty document."""
         return StepDocument((self.document or {}).get("taskDefinition"))
 
     @cached_property
     def has_rate_limit(self) -> bool:
-        """Of a step: whether its tasks have a rate window, as those have that have a task definition, or a worker."""
+        """Return True if the tasks of the step show a rate limit window: those with a task definition or a worker."""
         document = self.document or {}
         return document.get("type") == DEFAULT_TYPE or document.get("taskDefinition") is not default_definition(
             document
@@ -39,7 +39,7 @@ class StepDocument:
 
     @cached_property
     def isolation_fields(self) -> tuple[tuple[str, str], ...]:
-        """Of a step: the isolation group and the name space that its tasks bear."""
+        """Return the isolation group and the execution namespace of the step's tasks."""
         structure, definition = structure_of_step(self.document or {}), self.task_definition.document or {}
         has_group = structure.is_isolated or structure.shows_isolation_group
         group = definition.get("isolationGroupId") if has_group else None
@@ -51,27 +51,27 @@ Steps = dict[str, StepDocument]
 
 
 class DefinitionDocuments:
-    """What a plan shows."""
+    """Documents of a resolved definition."""
 
     def __init__(self, document: Document) -> None:
-        shown = normalize_workflow(document)
-        self.steps = steps_within(shown["tasks"])
-        self.workflow = StepDocument(shown)
+        normalized = normalize_workflow(document)
+        self.steps = steps_within(normalized["tasks"])
+        self.workflow = StepDocument(normalized)
 
 
 @lru_cache(maxsize=500)
 def definition_documents(plan_id: str) -> DefinitionDocuments:
-    """What the plan shows; a plan never changes."""
+    """Return the documents of a resolved definition. They are cached: a resolved definition never changes."""
     return DefinitionDocuments(ResolvedDefinition.objects.get(pk=plan_id).document)
 
 
 def branch_documents(document: Document) -> Steps:
-    """The steps of one branch of a dynamic fork, by reference."""
+    """Return the steps of one dynamic branch, by reference."""
     return steps_within([normalize_step(document)])
 
 
 def steps_within(steps: list[Document]) -> Steps:
-    """The steps and all that are inside them, by reference; those without a task definition get the default one."""
+    """Return the steps and their nested steps, by reference. Adds missing default task definitions."""
     found: Steps = {}
     waiting = list(steps)
     while waiting:
@@ -84,12 +84,12 @@ def steps_within(steps: list[Document]) -> Steps:
 
 
 def unknown_step(ref: str, name: str) -> StepDocument:
-    """The step of a task whose plan does not know it: never null, name and reference filled in (api §3.6)."""
+    """Return a step for a task that is missing in its definition: name and reference only, never null (api §3.6)."""
     return steps_within([normalize_step({"name": name, "taskReferenceName": ref})])[ref]
 
 
 def default_definition(step: Document) -> Document:
-    """Return what the original shows as the task definition of a step that has none."""
+    """Return the task definition that Conductor shows for a step without one."""
     return _default_definition(step.get("name") or "", step.get("type") == DEFAULT_TYPE)
 
 

@@ -1,4 +1,4 @@
-"""Attempts with what is shown of their tasks and runs, read in one statement or taken from objects."""
+"""Rows of attempts with the columns of their tasks and runs that API replies need."""
 
 from collections import namedtuple
 from collections.abc import Iterable
@@ -27,26 +27,26 @@ _TEXT_COLUMNS = {"input_text": "input", "output_text": "output", "step_state_tex
 
 
 def to_row(attempt: Attempt) -> Row:
-    """The row of one attempt that was read as an object."""
+    """Return the row of an attempt that was loaded as an object."""
     return Row._make(_attempt_values(attempt))
 
 
 def load_rows(attempts: "QuerySet[Attempt]") -> list[Row]:
-    """The rows of a query of attempts, in one statement; payloads stay the JSON text that they are stored as."""
+    """Load the rows of a query in one statement. Payloads remain JSON text."""
     texts = {name: Cast(path, TextField()) for name, path in _TEXT_COLUMNS.items()}
     return list(map(Row._make, attempts.annotate(**texts).values_list(*ROW_COLUMNS, *texts)))
 
 
 def attempts_of(run_ids: Iterable[str]) -> "QuerySet[Attempt]":
-    """The attempts of these runs in the order in which they were made."""
+    """Return the attempts of these runs in the order of their creation."""
     return Attempt.objects.filter(run_id__in=list(run_ids)).order_by("run_id", "seq")
 
 
 def run_facts_of(run: Any) -> RunFacts:
-    """What a task's document says of its run."""
+    """Return the fields of a run that the documents of its tasks contain."""
     return RunFacts._make(_run_values(run))
 
 
 def run_facts(run_ids: Iterable[str]) -> list[RunFacts]:
-    """What the documents of several runs' tasks say of their runs."""
+    """Load the fields of several runs that the documents of their tasks contain."""
     return list(map(RunFacts._make, Run.objects.filter(pk__in=list(run_ids)).values_list(*RUN_FACTS)))

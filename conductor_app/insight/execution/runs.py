@@ -1,4 +1,4 @@
-"""A run as Conductor's Workflow (api §3.5)."""
+"""Runs as Conductor's Workflow documents (api §3.5)."""
 
 from collections import namedtuple
 from collections.abc import Iterable
@@ -31,22 +31,26 @@ _run_values = attrgetter(*RUN_COLUMNS, *PAYLOADS)
 
 
 def run_document(run: Run, with_tasks: bool = True) -> dict[str, Any]:
-    """One run as plain values."""
+    """Return a run as a document of plain values."""
     row = RunRow._make(_run_values(run))
     tasks = task_documents(load_rows(attempts_of([run.id])), run_facts_of(run), is_wire=False) if with_tasks else []
     return workflow_fields(row, tasks, definitions.definition_documents(row.plan_id).workflow.document)
 
 
 def wire_run(run_id: str, with_tasks: bool = True) -> dict[str, Any]:
-    """One run for a reply; raises NotFound."""
+    """Return a run for an API reply.
+
+    Raises:
+        NotFound: when no run has this id.
+    """
     found = wire_runs(Run.objects.filter(pk=run_id), with_tasks)
     return found[0] if found else raise_run_not_found(run_id)
 
 
 def wire_runs(runs: "QuerySet[Run]", with_tasks: bool = True) -> list[dict[str, Any]]:
-    """The runs of a query for a reply, with their tasks as of the same moment.
+    """Return the runs of a query for an API reply, with their tasks from the same database snapshot.
 
-    Payloads go out as they were written down, without being read.
+    Payloads are sent as the stored JSON text, without parsing.
     """
     texts = {f"{name}_text": Cast(name, TextField()) for name in PAYLOADS}
     with read_snapshot() if with_tasks else nullcontext():
@@ -71,7 +75,7 @@ def _raw_payloads(row: RunRow) -> RunRow:
 
 
 def workflow_fields(row: RunRow, tasks: list[dict[str, Any]], definition: Any) -> dict[str, Any]:
-    """The fields of Workflow, those without a value left out."""
+    """Return the fields of Workflow. Optional fields without a value are omitted."""
     document = {
         "createTime": row.created_at,
         "updateTime": row.updated_at,
@@ -102,7 +106,7 @@ def workflow_fields(row: RunRow, tasks: list[dict[str, Any]], definition: Any) -
 
 
 def optional_fields(row: RunRow) -> tuple[tuple[str, str | None], ...]:
-    """The fields that are shown only where they have a value."""
+    """Return the optional fields of Workflow, including those without a value."""
     return (
         ("createdBy", row.started_by),
         ("parentWorkflowId", row.parent_id),

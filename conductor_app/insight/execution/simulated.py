@@ -1,4 +1,4 @@
-"""A run that was played in memory, as the same Workflow document that a run with rows has."""
+"""Simulated runs as Conductor's Workflow documents."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,24 +7,23 @@ from ...core.snapshot import UNKNOWN, Attempt, Run, Task
 from . import definitions
 from .branches import dynamic_branches
 from .rows import RUN_FACTS, Row, RunFacts
-from .runs import RunRow
-from .runs import workflow_fields as spelled_run
+from .runs import RunRow, workflow_fields
 from .tasks import plain_task
 
 
 def simulated_document(run: Run, attempts: Iterable[tuple[Attempt, Task]], now: int) -> dict[str, Any]:
-    """The run with these attempts, in their order, as it is at that moment."""
+    """Return a simulated run as it is at `now`, with these attempts in their order."""
     row = _run_row(run)
-    shown = definitions.DefinitionDocuments(dict(run.definition.document))
+    documents = definitions.DefinitionDocuments(dict(run.definition.document))
     facts = RunFacts._make(getattr(row, name) for name in RUN_FACTS)
     rows = [_attempt_row(attempt, task, run) for attempt, task in attempts]
     branch_steps = dynamic_branches(rows)
     tasks = []
     for each in rows:
-        steps = branch_steps[each.task_branch_head] if each.task_branch_head else shown.steps
+        steps = branch_steps[each.task_branch_head] if each.task_branch_head else documents.steps
         step = steps.get(each.task_ref) or definitions.unknown_step(each.task_ref, each.name)
         tasks.append(plain_task(each, facts, step, now))
-    return spelled_run(row, tasks, shown.workflow.document)
+    return workflow_fields(row, tasks, documents.workflow.document)
 
 
 def _run_row(run: Run) -> RunRow:

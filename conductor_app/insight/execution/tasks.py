@@ -1,4 +1,4 @@
-"""An attempt as Conductor's Task (api §3.6)."""
+"""Attempts as Conductor's Task documents (api §3.6)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,26 +23,26 @@ from .branches import dynamic_branches, dynamic_branches_by_run
 from .rows import Row, RunFacts, load_rows, run_facts, run_facts_of, to_row
 
 EXECUTED_STATUSES = frozenset((COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED))
-"""The statuses of tasks that their run has moved on from; the original calls these tasks executed."""
+"""Task statuses for which Conductor sets `executed`: the run continues after them."""
 NO_METADATA = {"additionalContext": {}, "additionalContextMap": {}, "empty": True}
-"""The `executionMetadata` of every task: no worker of this server adds any."""
+"""Value of `executionMetadata` for every task: workers of this server add none."""
 NAMED_BY_TYPE = frozenset((Join.type, Switch.type, DecisionStep.type, FORK))
-"""Types whose rows bear the type as the name of their definition (execution §1.5)."""
+"""Step types whose tasks show the type as `taskDefName` (execution §1.5)."""
 
 
 def task_document(attempt: Attempt) -> dict[str, Any]:
-    """One attempt as plain values."""
+    """Return an attempt as a document of plain values."""
     row, run = to_row(attempt), run_facts_of(attempt.run)
     return plain_task(row, run, step_of(row, run, dynamic_branches([row])), clock.now())
 
 
 def wire_task(attempt: Attempt) -> dict[str, Any]:
-    """One attempt for a reply."""
+    """Return an attempt for an API reply."""
     return wire_task_and_definition(attempt)[0]
 
 
 def wire_task_and_definition(attempt: Attempt) -> tuple[dict[str, Any], dict[str, Any]]:
-    """One attempt for a reply, its step as JSON that is written already; and the task definition that it follows."""
+    """Return an attempt for an API reply, with its step as serialized JSON, and the task definition of its step."""
     row, run = to_row(attempt), run_facts_of(attempt.run)
     step = step_of(row, run, dynamic_branches([row]))
     document = task_fields(row, run, step, clock.now(), as_json=True)
@@ -50,7 +50,7 @@ def wire_task_and_definition(attempt: Attempt) -> tuple[dict[str, Any], dict[str
 
 
 def wire_tasks(ids: Sequence[str]) -> list[dict[str, Any]]:
-    """The attempts with these ids for a reply, in their order; those that are gone are left out."""
+    """Return the attempts with these ids for an API reply, in their order. Unknown ids are skipped."""
     rows = {row.id: row for row in load_rows(Attempt.objects.filter(pk__in=list(ids)))}
     runs = {run.id: run for run in run_facts({row.run_id for row in rows.values()})}
     known = [row for id in ids if (row := rows.get(id)) and row.run_id in runs]
@@ -59,13 +59,13 @@ def wire_tasks(ids: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def task_documents(rows: list[Row], run: RunFacts, is_wire: bool) -> list[dict[str, Any]]:
-    """The attempts of one run, as plain values or for a reply."""
+    """Return the attempts of one run, for an API reply if `is_wire`, otherwise as plain values."""
     now, branch_steps, build_document = clock.now(), dynamic_branches(rows), wire_row if is_wire else plain_row
     return [build_document(row, run, step_of(row, run, branch_steps), now) for row in rows]
 
 
 def wire_row(row: Row, run: RunFacts, step: definitions.StepDocument, now: int) -> dict[str, Any]:
-    """A row for a reply: payloads go out as they were written down, without being read."""
+    """Return a row for an API reply. Payloads are sent as the stored JSON text, without parsing."""
     document = task_fields(row, run, step, now, as_json=True)
     input, output = redact_text(row.input), redact_text(row.output)
     document["inputData"], document["outputData"] = orjson.Fragment(input), orjson.Fragment(output)
@@ -73,17 +73,17 @@ def wire_row(row: Row, run: RunFacts, step: definitions.StepDocument, now: int) 
 
 
 def plain_row(row: Row, run: RunFacts, step: definitions.StepDocument, now: int) -> dict[str, Any]:
-    """A row as plain values."""
+    """Return a row with JSON texts as a document of plain values."""
     return plain_task(row._replace(input=loads(row.input), output=loads(row.output)), run, step, now)
 
 
 def plain_task(row: Row, run: RunFacts, step: definitions.StepDocument, now: int) -> dict[str, Any]:
-    """A row whose payloads have been read, as plain values."""
+    """Return a row with parsed payloads as a document of plain values."""
     return task_fields(row, run, step, now)
 
 
 def step_of(row: Row, run: RunFacts, branch_steps: dict[str, definitions.Steps]) -> definitions.StepDocument:
-    """The step that the attempt is a try at."""
+    """Return the step of an attempt."""
     steps = (
         branch_steps[row.task_branch_head]
         if row.task_branch_head
@@ -95,7 +95,7 @@ def step_of(row: Row, run: RunFacts, branch_steps: dict[str, definitions.Steps])
 def task_fields(
     row: Row, run: RunFacts, step: definitions.StepDocument, now: int, *, as_json: bool = False
 ) -> dict[str, Any]:
-    """The fields of Task, those without a value left out; its step as values, or as JSON that is written already."""
+    """Return the fields of Task. Optional fields without a value are omitted. `as_json`: the step is JSON text."""
     is_newest = row.id == row.task_attempt_id
     iterations = row.task_iteration_path.split(".") if row.task_iteration_path else []
     iteration = int(iterations[-1]) if iterations else row.task_iteration
@@ -142,13 +142,13 @@ def task_fields(
 
 
 def poll_count(row: Row) -> int:
-    """Return how often the task was polled; the original polls SUB_WORKFLOW once, and WAIT when its time is over."""
+    """Return how often the task was polled. Conductor polls SUB_WORKFLOW once, and WAIT when its time is over."""
     is_polled = row.task_type == SubWorkflow.type or (row.task_type == Wait.type and _ended_by_timer(row))
     return max(row.poll_count, is_polled)
 
 
 def callback_seconds(row: Row) -> int:
-    """Return after how many seconds the task is looked at again; of a WAIT that is open, or was, its duration."""
+    """Return `callbackAfterSeconds`. For a WAIT task, this is its duration, or 0 if it was completed early."""
     if row.task_type != Wait.type:
         return row.callback_ms // 1000
     if row.status == COMPLETED and not _ended_by_timer(row):
@@ -161,7 +161,7 @@ def _ended_by_timer(row: Row) -> bool:
 
 
 def optional_fields(row: Row, run: RunFacts) -> tuple[tuple[str, str], ...]:
-    """The fields that are shown only where they have a value."""
+    """Return the optional fields of Task, including those without a value."""
     return (
         ("correlationId", run.correlation_id),
         ("retriedTaskId", row.previous_id),
@@ -175,7 +175,7 @@ def optional_fields(row: Row, run: RunFacts) -> tuple[tuple[str, str], ...]:
 
 
 def queue_wait_ms(row: Row, now: int) -> int:
-    """Milliseconds in the queue; after a hand-back, since the moment for which it was asked (execution §1.5)."""
+    """Return the milliseconds in the queue. After a callback, they count from the requested time (execution §1.5)."""
     if row.updated_at and row.callback_ms:
         return max(0, now - (row.updated_at + row.callback_ms))
     return row.started_at - row.scheduled_at if row.started_at else 0

@@ -1,4 +1,4 @@
-"""The runs of the tasks that a search finds, each once, in the order of their newest hit."""
+"""Search for runs by their tasks: distinct runs, ordered by their newest matching task."""
 
 from .pages import MAX_COUNTED, Search, SearchPage
 
@@ -6,7 +6,10 @@ MOST_HITS = 400_000
 
 
 def runs_of_tasks(search: Search, start: int, size: int) -> SearchPage:
-    """A page of distinct runs. `search` shows the run of each hit; so many hits are read as the page needs."""
+    """Return a page of distinct runs.
+
+    `search` returns the run id of each matching task. Only as many hits are read as the page needs.
+    """
     wanted, hits = start + size, min(MAX_COUNTED, 4 * (start + size) + 100)
     while True:
         found = search.page(0, hits)

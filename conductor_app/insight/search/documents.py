@@ -1,7 +1,7 @@
-"""Conditions on a place inside an input, an output or the variables: `input.customer.id = 42`.
+"""Conditions on a value inside an input, an output or the variables: `input.customer.id = 42`.
 
-Documents are kept as text. A row whose text does not even hold the words asked for is passed over without being read
-as JSON; one that the database cannot read as JSON (PostgreSQL: a NUL in a text) has nothing at any place.
+Documents are stored as text. A row whose text does not contain the required words is skipped without parsing it as
+JSON. A document that the database cannot parse as JSON (PostgreSQL: a NUL character in a text) has no values.
 """
 
 import re
@@ -16,18 +16,18 @@ STEP = re.compile(r"""\.([\w$@-]+)|\[(\d+)\]|\["([^"]*)"\]|\['([^']*)'\]""")
 NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,18})?")
 PLAIN_TEXT = re.compile(r"""[ !#-\[\]-~]+""")
 MAX_EXACT_DIGITS = 15
-"""Digits of a number that every writer of JSON spells in full."""
+"""Digits up to which every JSON encoder writes a number in full."""
 
 Path = tuple[str | int, ...]
 
 
 def parse_document_path(place: str) -> Path:
-    """`.items[0].sku` → ("items", 0, "sku")."""
+    """Parse a path, such as `.items[0].sku` into ("items", 0, "sku")."""
     return tuple(int(step[2]) if step[2] else step[1] or step[3] or step[4] or "" for step in STEP.finditer(place))
 
 
 class DocumentCondition(Expression):
-    """One comparison with the value at a path of a document."""
+    """A comparison with the value at a path of a document."""
 
     output_field = BooleanField()
 
@@ -53,7 +53,7 @@ class DocumentCondition(Expression):
         return dialect.condition()
 
     def required_texts(self) -> Iterator[str]:
-        """What the text of a document must hold, or it need not be looked at."""
+        """Yield texts that a matching document must contain."""
         key = next((step for step in reversed(self.path) if isinstance(step, str)), "")
         if PLAIN_TEXT.fullmatch(key):
             yield f'"{key}"'
@@ -63,7 +63,7 @@ class DocumentCondition(Expression):
 
 
 class SqliteDocumentSql:
-    """The condition in SQLite's words."""
+    """Document conditions in the SQL of SQLite."""
 
     find_function = "instr"
 
@@ -71,7 +71,7 @@ class SqliteDocumentSql:
         self.document, self.lookup = document, lookup
 
     def condition(self) -> tuple[str, list[Any]]:
-        """The SQL and its parameters."""
+        """Return the SQL and its parameters."""
         required_texts = list(self.lookup.required_texts())
         tests = [*(f"{self.find_function}({self.document}, %s) > 0" for _ in required_texts), self.readable_test()]
         inner, params = self.comparison()
@@ -91,7 +91,7 @@ class SqliteDocumentSql:
         return f"({' OR '.join(sql for sql, _ in pairs)})", [param for _, params in pairs for param in params]
 
     def text_test(self) -> tuple[str, str]:
-        """How a text is compared, and with what."""
+        """Return the comparison of a text, and its parameter."""
         lookup = self.lookup
         if lookup.operator == "STARTS_WITH":
             return LIKE[type(self)], to_like_pattern(lookup.text.replace("*", "")) + "%"
@@ -129,7 +129,7 @@ class SqliteDocumentSql:
 
 
 class PostgresqlDocumentSql(SqliteDocumentSql):
-    """The condition in PostgreSQL's words."""
+    """Document conditions in the SQL of PostgreSQL."""
 
     find_function = "strpos"
 
@@ -160,7 +160,7 @@ class PostgresqlDocumentSql(SqliteDocumentSql):
     def number_test(self) -> tuple[str, list[Any]]:
         is_number, path = self.type_test("integer")
         test = f"({self.value()})::numeric {self.lookup.operator} %s"
-        # A CASE, because AND does not keep a text from being read as a number first.
+        # CASE guarantees the order of evaluation; with AND, PostgreSQL may cast a text to a number first.
         sql = f"(CASE WHEN {is_number} THEN {test} ELSE false END)"
         return sql, [*path, self.json_path(), self.lookup.number]
 
@@ -170,5 +170,5 @@ class PostgresqlDocumentSql(SqliteDocumentSql):
 
 
 TYPE = {"text": "string", "integer": "number", "real": "number", "true": "boolean", "false": "boolean"}
-"""SQLite's names of JSON types as PostgreSQL spells them."""
+"""PostgreSQL's names of JSON types, by SQLite's names."""
 LIKE = {SqliteDocumentSql: "LIKE %s ESCAPE '\\'", PostgresqlDocumentSql: "ILIKE %s ESCAPE '\\'"}

@@ -1,7 +1,7 @@
-"""The kinds of fields that a search knows: how each turns a comparison into a condition on rows.
+"""Field types of the search: each turns a comparison into a condition on rows.
 
-A field says how well an index narrows it down (`rank`): 0 finds a handful of rows, higher ones more; None is a field
-whose rows have to be looked at one by one, so a search by it alone is bounded (`pages.py`).
+`rank` states how selective the index of a field is: 0 finds a few rows, higher ranks find more. None means that no
+index helps, so that a search by this field alone scans a bounded number of rows (`pages.py`).
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ COLUMN_SCAN_LIMIT, RARE_SCAN_LIMIT = 200_000, 50_000
 
 
 class InvalidSearchValue(Invalid):
-    """A value that its field cannot be compared with."""
+    """A value or a comparison that the field does not support."""
 
     def __init__(self, position: int, complaint: str) -> None:
         super().__init__(complaint)
@@ -28,40 +28,40 @@ class InvalidSearchValue(Invalid):
 
 @dataclass(frozen=True)
 class SearchField:
-    """Texts of one column. Without an index for `!=`, `<` and patterns, only = and IN are quick."""
+    """A text column. The index supports only `=` and IN, not `!=`, `<` and patterns."""
 
     column: str
     rank: int | None = None
     has_partial_index: bool = False
-    """Whether its index holds only rows where it is not empty."""
+    """True if the index contains only rows with a non-empty value."""
     covered_by: frozenset[str] = frozenset()
-    """Fields whose index tells this one too; an empty name is the order of all rows."""
+    """Fields whose index includes this column. An empty name stands for the index that orders all rows."""
     scan_limit: int = COLUMN_SCAN_LIMIT
-    """How many rows are looked at for it where no index tells it."""
+    """Rows that a search scans if no index includes this column."""
     is_ordered: bool = True
-    """Whether its index lists the rows of one value in the order in which they began."""
+    """True if the index lists the rows of one value in the order of their creation."""
     is_order_column: bool = False
-    """Whether it is the moment by which rows are ordered."""
+    """True if this is the time column by which rows are ordered."""
     is_nullable: bool = False
 
     def is_covered_by(self, leading: str, clause: Clause) -> bool:
-        """Whether the index of the field that leads tells this comparison too."""
+        """Return True if the index of the leading field includes this comparison."""
         return leading in self.covered_by
 
     def index_filter(self, clause: Clause) -> Q:
-        """What that index lists, where it does not list all rows."""
+        """Return the condition of the leading index if it is partial."""
         return EVERYTHING
 
     def bounds(self, clause: Clause) -> Q | None:
-        """What it says of the moment by which rows are ordered, if anything."""
+        """Return the condition on the ordering time column that follows from this clause, if any."""
         return None
 
     def rewrite_for_index(self, clause: Clause) -> Clause:
-        """The same asked in a way that an index answers, where something can be looked up first."""
+        """Return an equivalent clause that an index supports, where a lookup makes that possible."""
         return clause
 
     def rank_of(self, clause: Clause) -> int | None:
-        """How well an index answers this comparison."""
+        """Return the rank of the index for this clause, or None if it does not support it."""
         is_selective = clause.operator in ("=", "IN") and all(self.is_selective(value.text) for value in clause.values)
         return self.rank if is_selective else None
 
@@ -69,7 +69,7 @@ class SearchField:
         return "*" not in text and not (self.has_partial_index and not text)
 
     def condition(self, clause: Clause, without_index: bool) -> Q:
-        """The condition on rows; `without_index`: another field leads."""
+        """Return the condition on rows. `without_index`: True if another field leads."""
         if clause.operator == "NULL":
             return (
                 Q(**{f"{self.column}__isnull": True})
@@ -79,7 +79,7 @@ class SearchField:
         found = self.comparison(clause, column_expression(self.column, without_index)) & (
             self.bounds(clause) or EVERYTHING
         )
-        # Said, because the opposite of an unknown truth is unknown too: `!=` finds what has no value.
+        # Explicit, because NOT of an unknown result is unknown too: `!=` must find rows without a value.
         return found & Q(**{f"{self.column}__isnull": False}) if self.is_nullable else found
 
     def comparison(self, clause: Clause, left: Any) -> Q:
@@ -102,7 +102,7 @@ class SearchField:
             if "*" in value.text:
                 found |= Q(matches_pattern(left, check_pattern(value, value.text)))
         if self.has_partial_index and exact and all(exact):
-            # The words of the index's own condition, without which SQLite does not take it.
+            # SQLite uses the partial index only if the query repeats its condition.
             found &= ~Q(**{self.column: ""})
         return found
 
@@ -115,7 +115,7 @@ class SearchField:
 
 @dataclass(frozen=True)
 class IdSearchField(SearchField):
-    """Ids: STARTS_WITH and `abc*` are ranges of the index."""
+    """An id column. STARTS_WITH and `abc*` are ranges of the index."""
 
     is_ordered: bool = False
 
@@ -128,7 +128,7 @@ class IdSearchField(SearchField):
         text = clause.values[0].text if clause.values else ""
         if clause.operator == "STARTS_WITH" or (clause.operator == "=" and is_prefix_pattern(text)):
             start = text.rstrip("*")
-            # The range is what an index reads; collations disagree on more than it.
+            # The index reads the range. The exact prefix is checked too, because collations order differently.
             return Q(**{f"{self.column}__gte": start, f"{self.column}__lte": start + LAST}) & Q(
                 **{f"{self.column}__startswith": start}
             )
@@ -136,7 +136,7 @@ class IdSearchField(SearchField):
 
 
 LAST = "z" * 8
-"""Sorts behind every character of an id, in the collations of both databases."""
+"""Sorts after every character of an id, in the collations of both databases."""
 
 
 def is_prefix_pattern(text: str) -> bool:
@@ -145,16 +145,16 @@ def is_prefix_pattern(text: str) -> bool:
 
 @dataclass(frozen=True)
 class RareTextField(SearchField):
-    """Texts that few rows have, too long for an index: it lists only the rows that have one."""
+    """A text that few rows have and that is too long to index. A partial index lists the rows that have one."""
 
     scan_limit: int = RARE_SCAN_LIMIT
 
     def rank_of(self, clause: Clause) -> int | None:
-        is_there = clause.operator in ("=", "IN", "STARTS_WITH") and all(value.text for value in clause.values)
-        return self.rank if is_there else None
+        has_text = clause.operator in ("=", "IN", "STARTS_WITH") and all(value.text for value in clause.values)
+        return self.rank if has_text else None
 
     def index_condition(self, clause: Clause) -> Q:
-        """What the index lists."""
+        """Return the condition of the partial index."""
         return ~Q(**{self.column: ""})
 
     def comparison(self, clause: Clause, left: Any) -> Q:
@@ -163,11 +163,13 @@ class RareTextField(SearchField):
 
 
 def check_pattern(value: QueryValue, pattern: str) -> str:
-    """The pattern, if it is not too long or wild for a database."""
+    """Return the pattern if it is within the limits.
+
+    Raises:
+        InvalidSearchValue: when the pattern is too long or has too many wildcards.
+    """
     if len(pattern) > LONGEST_PATTERN:
-        raise InvalidSearchValue(
-            value.position, f"a value with a pattern may have at most {LONGEST_PATTERN} characters"
-        )
+        raise InvalidSearchValue(value.position, f"a pattern may have at most {LONGEST_PATTERN} characters")
     if pattern.count("*") > MOST_STARS:
-        raise InvalidSearchValue(value.position, f"a pattern may have at most {MOST_STARS} stars")
+        raise InvalidSearchValue(value.position, f"a pattern may have at most {MOST_STARS} wildcards (*)")
     return pattern

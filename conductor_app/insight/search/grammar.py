@@ -1,12 +1,12 @@
-"""The search language, from text to a tree of conditions: `workflowType = order AND status IN (FAILED, TIMED_OUT)`.
+"""Parser of the query language: `workflowType = order AND status IN (FAILED, TIMED_OUT)` → a tree of conditions.
 
     condition   NOT condition · (condition) · condition AND condition · condition OR condition · clause
     clause      field (= != <> > < >= <=) value · field [NOT] IN (value, …) · field [NOT] BETWEEN value AND value
                 field STARTS_WITH value · field IS [NOT] NULL
 
-A value is quoted or runs up to the next AND, OR, comma or bracket, so that what the original server understands is
-understood here, blanks inside values included. `*` in a value of `=`, `!=` or IN stands for any text.
-Small letters do for words of the language too, where a clause follows them.
+A value is quoted or extends to the next AND, OR, comma or bracket, so that every query that Conductor accepts is
+accepted, including blanks inside values. `*` in a value of `=`, `!=` or IN matches any text. Keywords may be in lower
+case if a clause follows them.
 """
 
 import re
@@ -20,7 +20,7 @@ MAX_QUERY_LENGTH, MOST_CLAUSES, MOST_VALUES, MAX_DEPTH = 100_000, 200, 2_000, 30
 
 @dataclass(frozen=True, slots=True)
 class QueryValue:
-    """What a field is compared with, and where it stands in the query."""
+    """The value of a comparison, and its position in the query."""
 
     text: str
     position: int
@@ -38,21 +38,21 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The opposite of a condition."""
+    """Negation of a condition."""
 
     part: "Condition"
 
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """All of these conditions hold."""
+    """Conjunction of conditions."""
 
     parts: tuple["Condition", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Any:
-    """One of these conditions holds."""
+    """Disjunction of conditions."""
 
     parts: tuple["Condition", ...]
 
@@ -70,14 +70,18 @@ CLAUSE_AHEAD = re.compile(
 
 
 def parse_query(text: str) -> Condition | None:
-    """The condition that a query spells, None for an empty one; raises Invalid, which points at the place."""
+    """Parse a query. Return None for an empty one.
+
+    Raises:
+        Invalid: when the query is too long or malformed; the message names the position.
+    """
     if len(text) > MAX_QUERY_LENGTH:
-        raise Invalid(f"The query is longer than {MAX_QUERY_LENGTH} characters.")
+        raise Invalid(f"The query has {len(text)} characters; the maximum is {MAX_QUERY_LENGTH}.")
     return QueryParser(text).parse() if text.strip() else None
 
 
 class QueryParser:
-    """Reads a query from left to right."""
+    """Recursive descent parser of the query language."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at, self.depth = text, 0, 0
@@ -104,7 +108,7 @@ class QueryParser:
     def parse_term(self) -> Condition:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            self.raise_expected(f"at most {MAX_DEPTH} brackets and NOT inside one another")
+            self.raise_expected(f"at most {MAX_DEPTH} nested brackets and NOT")
         condition = self.parse_negation()
         self.depth -= 1
         return condition
@@ -123,7 +127,7 @@ class QueryParser:
         if self.clauses > MOST_CLAUSES:
             self.raise_expected(f"at most {MOST_CLAUSES} comparisons")
         position = self.skip_blanks()
-        field = self.accept_pattern(FIELD) or self.raise_expected("the name of a field")
+        field = self.accept_pattern(FIELD) or self.raise_expected("a field name")
         if operator := self.accept_pattern(OPERATOR):
             values = (self.parse_single_value(),)
             is_negated = operator in ("!=", "<>")
@@ -185,13 +189,13 @@ class QueryParser:
         )
 
     def parse_quoted(self, quote: str) -> str:
-        """Up to the same quote; a backslash keeps one that belongs to the text, and so does doubling it."""
+        """Parse a quoted text. A quote inside it is escaped by a backslash or by doubling it."""
         start, found = self.at, []
         self.at += 1
         while (sign := self.text[self.at : self.at + 1]) != quote or self.text[self.at + 1 : self.at + 2] == quote:
             if not sign:
                 self.at = start
-                self.raise_expected(f"the closing {quote} of this text")
+                self.raise_expected(f"a closing {quote}")
             if sign == quote or (sign == "\\" and self.text[self.at + 1 : self.at + 2] in (quote, "\\")):
                 self.at += 1
             found.append(self.text[self.at])
@@ -214,7 +218,7 @@ class QueryParser:
         return found
 
     def is_connective_at(self, position: int, is_lower_bound: bool) -> bool:
-        """Whether AND or OR stands here; in small letters it may be a word of the value."""
+        """Return True if AND or OR begins at a position. In lower case it may also be part of the value."""
         found = CONNECTIVE.match(self.text, position)
         return bool(found) and (
             is_lower_bound or found[0].isupper() or bool(CLAUSE_AHEAD.match(self.text, found.end()))
@@ -253,16 +257,21 @@ class QueryParser:
         return self.skip_blanks() == len(self.text)
 
     def skip_blanks(self) -> int:
-        """The place of the next sign that is no blank."""
+        """Skip blanks and return the new position."""
         self.at = BLANKS.match(self.text, self.at).end()  # type: ignore[union-attr]
         return self.at
 
     def raise_expected(self, wanted: str) -> NoReturn:
+        """Raise the error for the current position.
+
+        Raises:
+            Invalid: always.
+        """
         raise syntax_error(self.text, self.skip_blanks(), f"expected {wanted}")
 
 
 def syntax_error(query: str, position: int, complaint: str) -> Invalid:
-    """A refusal that shows what stands at the place."""
+    """Return an error that shows the position in the query."""
     rest = query[position : position + 30]
-    where = f"'{rest}{'…' if len(query) > position + 30 else ''}'" if rest else "the end"
-    return Invalid(f"The query cannot be understood at character {position + 1}, {where}: {complaint}.")
+    where = f"near '{rest}{'…' if len(query) > position + 30 else ''}'" if rest else "at the end"
+    return Invalid(f"Invalid query at character {position + 1}, {where}: {complaint}.")

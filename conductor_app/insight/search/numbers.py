@@ -1,4 +1,4 @@
-"""Fields that are numbers, and moments."""
+"""Search fields for numbers and times."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,19 +16,27 @@ LEAST, MOST = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True)
 class IntegerField(SearchField):
-    """Whole numbers."""
+    """An integer column."""
 
     def value(self, value: QueryValue) -> int:
+        """Parse an integer, limited to 64 bits.
+
+        Raises:
+            InvalidSearchValue: when the text is not an integer.
+        """
         text = value.text.strip()
         if not text.removeprefix("-").isdecimal() or not text.isascii():
-            raise InvalidSearchValue(value.position, "expected a whole number")
+            raise InvalidSearchValue(value.position, "expected an integer")
         return max(LEAST, min(MOST, int(text[:40])))
 
     def comparison(self, clause: Clause, left: Any) -> Q:
+        """Build the comparison of a number.
+
+        Raises:
+            InvalidSearchValue: when the operator is STARTS_WITH, or a value is not a number.
+        """
         if clause.operator == "STARTS_WITH":
-            raise InvalidSearchValue(
-                clause.position, f"{clause.field} is compared by its size, which begins with nothing"
-            )
+            raise InvalidSearchValue(clause.position, f"{clause.field} is a number and does not support STARTS_WITH")
         return super().comparison(clause, left)
 
     def equals_any(self, left: Any, values: Sequence[QueryValue]) -> Q:
@@ -40,11 +48,11 @@ class IntegerField(SearchField):
 
 @dataclass(frozen=True)
 class TimeField(IntegerField):
-    """Moments: epoch milliseconds, or an ISO date such as 2026-11-21T07:00Z."""
+    """A time column. Values are epoch milliseconds or ISO 8601, such as 2026-11-21T07:00Z."""
 
     is_ordered: bool = False
     started_by_time: Callable[[int], Q] | None = None
-    """Rows that had begun by a moment: nothing ends before it begins."""
+    """Returns the condition for rows that were created by a given time: no row ends before its creation."""
 
     def rank_of(self, clause: Clause) -> int | None:
         return None if clause.operator == "NULL" else self.rank
@@ -55,6 +63,11 @@ class TimeField(IntegerField):
         return self.started_by_time(self.value(clause.values[-1]))
 
     def value(self, value: QueryValue) -> int:
+        """Parse a time into epoch milliseconds. ISO 8601 without an offset is UTC.
+
+        Raises:
+            InvalidSearchValue: when the text is not a time.
+        """
         text = value.text.strip()
         if text.removeprefix("-").isdecimal():
             return super().value(value)
@@ -64,5 +77,5 @@ class TimeField(IntegerField):
             return round(aware.timestamp() * 1000)
         except (ValueError, OverflowError, OSError):
             raise InvalidSearchValue(
-                value.position, "expected a moment: epoch milliseconds, or 2026-11-21T07:00:00Z"
+                value.position, "expected a time in epoch milliseconds or ISO 8601, such as 2026-11-21T07:00:00Z"
             ) from None

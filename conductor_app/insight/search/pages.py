@@ -1,7 +1,7 @@
-"""Pages of what a search found: ids in order, and how many there are.
+"""Pages of search results: ids in order, and the total.
 
-The total is exact up to 10,000. Beyond, it is a lower bound that is always ahead of the page asked for as long as there
-is more, so a client that goes on while `start < totalHits` sees everything.
+The total is exact up to 10,000. Above that, it is a lower bound that always exceeds the end of the requested page while
+there are more hits, so that a client that continues while `start < totalHits` sees everything.
 """
 
 from contextlib import nullcontext
@@ -15,21 +15,21 @@ from .search_query import SearchQuery
 from .sql import Unordered, disable_bulk_joins
 
 MAX_COUNTED = 10_000
-"""Hits that are counted."""
+"""Maximum number of hits that are counted."""
 MAX_SORTED = 50_000
-"""Hits that are sorted by a field that has no index; the newest ones."""
+"""Maximum number of hits that are sorted by a field without an index, newest first."""
 MOST_OLDER = 100
-"""Rows that are found by a whole word of free text, beyond those that were looked through."""
+"""Maximum number of rows outside the scanned range that an exact match of free text adds."""
 DEEP_PAGE_START = 1_000
-"""From here on a page is found by where the one before it ended, if that is remembered."""
+"""First row from which a page starts at the remembered end of the page before."""
 
 Sort = tuple[str, bool]
-"""A column, and whether it descends."""
+"""A column, and True for descending order."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchPage:
-    """Ids in order. `is_exact`: whether `total` is. `since`: rows that began earlier were not looked at."""
+    """Ids in order. `is_exact`: True if `total` is exact. `since`: rows created before were not scanned."""
 
     ids: list[str]
     total: int
@@ -39,12 +39,12 @@ class SearchPage:
 
 
 class Search:
-    """One question put to the rows of one table."""
+    """A query on the rows of one table."""
 
     def __init__(
         self, rows: QuerySet, query: SearchQuery, sorts: list[Sort] | None = None, hit_column: str = "pk"
     ) -> None:
-        """`hit_column`: the column of the hits that pages are made of."""
+        """Prepare the search. `hit_column`: the column that pages return."""
         self.query, self.language, self.hit_column = query, query.language, hit_column
         self.newest = self.language.newest
         self.sorts = sorts or []
@@ -57,14 +57,14 @@ class Search:
         self.counts: dict[int, int] = {}
 
     def hits(self) -> QuerySet:
-        """All hits in the order in which they are shown, for who cuts pages of them."""
+        """Return all hits in display order, for callers that paginate themselves."""
         matched = self.matched
         if not self.query.is_ordered and self.count(0) > MAX_COUNTED:
             matched = self.within_scan(self.query.condition(without_lead_index=True))
         return matched.order_by(*self.order())
 
     def page(self, start: int, size: int, places: PageEnds | None = None) -> SearchPage:
-        """The hits from `start` on. What free text names in full follows the hits within the bound: it is older."""
+        """Return the hits from `start` on. Older exact matches of free text, outside the scanned range, come last."""
         page = self.bounded_page(start, size, places)
         if self.since is None or not self.query.words or not page.is_exact:
             return page
@@ -73,13 +73,13 @@ class Search:
         return replace(page, ids=[*page.ids, *more], total=page.total + len(older_hits))
 
     def older_hits(self) -> list[str]:
-        """Rows before the bound that bear exactly the one word that is looked for."""
+        """Return the rows before the scanned range that match the single search word exactly."""
         if len(self.query.words) > 1:
             return []
         found: set[str] = set()
         for column in self.language.exact:
             same = self.rows.filter(**{column: self.query.words[0], f"{self.newest}__lt": self.since})
-            # The words of the index's own condition, without which SQLite does not take it.
+            # SQLite uses the partial index only if the query repeats its condition.
             same = same.exclude(**{column: ""})
             found.update(same.values_list("pk", flat=True)[:MOST_OLDER])
         rows = self.rows.filter(self.query.condition(), pk__in=found)
@@ -98,7 +98,7 @@ class Search:
         return SearchPage(ids, total, since=self.since)
 
     def read_page(self, matched: QuerySet, order: list, start: int, size: int, places: PageEnds | None) -> SearchPage:
-        """A page in the order of an index: as many rows are read as are shown."""
+        """Return a page in index order. Reads only the rows of the page."""
         before = places.find(start) if places and start >= DEEP_PAGE_START else None
         if before:
             matched, skipped = matched.filter(self.after_position(before)), 0
@@ -129,7 +129,7 @@ class Search:
         return SearchPage(self.ids(matched, [*order, *self.order()], start, size), total, is_exact, self.since)
 
     def page_by_index(self, column: str, descends: bool, start: int, size: int) -> SearchPage:
-        """All rows in the order of another index: those that have a value there, then the others."""
+        """Return a page of all rows in the order of another index: rows with a value first, then the others."""
         ties = reversed_order(self.order()) if descends else self.order()
         matched = self.matched.filter(**{f"{column}__isnull": False})
         ids = self.ids(matched, [OrderBy(F(column), descending=descends), *ties], start, size)
@@ -140,13 +140,13 @@ class Search:
         return SearchPage(ids, total, total <= max(MAX_COUNTED, start + size), self.since)
 
     def can_sort_all(self, matched: QuerySet) -> bool:
-        """Whether there are few enough hits to sort; if not, `since` says from where on they are."""
+        """Return True if there are few enough hits to sort. Otherwise move `since` so that there are."""
         last = self.nth_newest(matched, MAX_SORTED)
         self.since = last or self.since
         return last is None
 
     def find_scan_start(self) -> Any:
-        """Where looking begins, if not all can be looked at."""
+        """Return the creation time at which the scan begins, or None if it covers all rows."""
         scan_limit, query = self.query.scan_limit, self.query
         if scan_limit is None:
             return None
@@ -158,7 +158,7 @@ class Search:
         return self.nth_newest(led, scan_limit)
 
     def nth_newest(self, rows: QuerySet, number: int) -> Any:
-        """Where the row of this number began, the newest being number 0; None if there are fewer."""
+        """Return the creation time of the nth newest row, counted from 0, or None if there are fewer rows."""
         order = OrderBy(F(self.newest), descending=True)
         return rows.order_by(order).values_list(self.newest, flat=True)[number : number + 1].first()
 
@@ -167,7 +167,7 @@ class Search:
         return matched if self.since is None else matched.filter(**{f"{self.newest}__gte": self.since})
 
     def count(self, ends: int) -> int:
-        """How many there are, counted a little beyond the end of the page; each such end once."""
+        """Count the hits, up to one beyond the end of the page. The result is cached."""
         most = max(MAX_COUNTED, ends) + 1
         if most not in self.counts:
             with disable_bulk_joins() if self.language.is_joined else nullcontext():
@@ -175,15 +175,15 @@ class Search:
         return self.counts[most]
 
     def order(self, newest: Any = None) -> list[OrderBy]:
-        """The newest first, unless the oldest are asked for."""
+        """Return the order: newest first, unless the query asks for the oldest."""
         order = [OrderBy(newest or F(self.newest), descending=True)]
         if self.newest != "id":
-            # An index of few rows does not list them by their ids too: SQLite would rather read all rows in order.
+            # A partial index is not sorted by id, and SQLite would prefer to read all rows in order of their ids.
             order.append(OrderBy(Unordered(F("id")) if self.query.is_rare(self.query.lead) else F("id")))
         return order if self.descends else reversed_order(order)
 
     def after_position(self, page_end: PageEnd) -> Q:
-        """What comes behind a place in this order."""
+        """Return the condition for rows after the end of a page in this order."""
         moment, further = ("lt", "gt") if self.descends else ("gt", "lt")
         if self.newest == "id":
             return Q(**{f"id__{moment}": page_end.id})
@@ -197,7 +197,7 @@ class Search:
 
     @staticmethod
     def order_with_nulls(column: F, descends: bool) -> OrderBy:
-        """What has no moment yet sorts as the earliest (api §6.2)."""
+        """Order by a time column, with missing times as the earliest (api §6.2)."""
         return OrderBy(column, descending=descends, nulls_first=not descends or None, nulls_last=descends or None)
 
 

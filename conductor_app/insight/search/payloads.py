@@ -1,4 +1,4 @@
-"""Fields that are documents: an input, an output, the variables."""
+"""Search fields for documents: input, output and variables."""
 
 from dataclasses import dataclass
 
@@ -9,12 +9,12 @@ from .fields import NOTHING, SearchField, check_pattern
 from .grammar import Clause
 
 DOCUMENT_SCAN_LIMIT = 20_000
-"""Rows whose documents are looked into."""
+"""Maximum number of rows whose documents are read."""
 
 
 @dataclass(frozen=True)
 class DocumentSearchField(SearchField):
-    """An input, an output or the variables: as a whole with stars, or at a path."""
+    """An input, an output or the variables: its whole text with wildcards, or the value at a path."""
 
     scan_limit: int = DOCUMENT_SCAN_LIMIT
 

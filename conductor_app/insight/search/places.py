@@ -1,6 +1,6 @@
-"""Where pages ended: a client that reads a long result page by page goes on there, instead of counting from the start.
+"""Ends of pages: a client that reads a long result page by page continues there, instead of skipping all rows before.
 
-Remembered for a minute in each process. A client that sends back the `queryId` it was given needs no memory of ours.
+Each process remembers the ends for a minute. A client that returns its `queryId` does not depend on that.
 """
 
 import base64
@@ -19,7 +19,7 @@ MOST_REMEMBERED, REMEMBER_MS = 2_000, 60_000
 
 @dataclass(frozen=True, slots=True)
 class PageEnd:
-    """The last row of a page: how many rows end with it, its moment and its id."""
+    """End of a page: number of rows up to its last row, creation time and id of that row."""
 
     start: int
     moment: Any
@@ -27,7 +27,7 @@ class PageEnd:
 
 
 class PageEnds:
-    """Where the pages of one question ended."""
+    """Ends of the pages of one query."""
 
     def __init__(self, query: object, kind: type, query_id: str = "", skips_memory: bool = False) -> None:
         self.kind = kind
@@ -35,27 +35,27 @@ class PageEnds:
         self.client_page_end, self.skips_memory = self.decode_query_id(query_id), skips_memory
 
     def find(self, start: int) -> PageEnd | None:
-        """The place where the page before this one ended, if it is known."""
+        """Return the end of the page before `start`, if it is known."""
         if self.client_page_end and self.client_page_end.start == start:
             return self.client_page_end
-        kept = None if self.skips_memory else _page_ends.get((self.digest, start))
-        return kept[1] if kept and kept[0] > clock.now() else None
+        entry = None if self.skips_memory else _page_ends.get((self.digest, start))
+        return entry[1] if entry and entry[0] > clock.now() else None
 
     def remember(self, page_end: PageEnd) -> None:
-        """Keep it for the next page."""
+        """Remember the end of a page for the next request."""
         _page_ends.pop((self.digest, page_end.start), None)
         _page_ends[self.digest, page_end.start] = (clock.now() + REMEMBER_MS, page_end)
         while len(_page_ends) > MOST_REMEMBERED:
             _page_ends.popitem(last=False)
 
     def query_id(self, page_end: PageEnd) -> str:
-        """The place as a client carries it."""
+        """Encode the end of a page as the `queryId` of a client."""
         return base64.urlsafe_b64encode(
             orjson.dumps([self.digest, page_end.start, page_end.moment, page_end.id])
         ).decode()
 
     def decode_query_id(self, query_id: str) -> PageEnd | None:
-        """The place that a client brings back; nothing if it belongs to another question."""
+        """Decode the `queryId` of a client, or return None if it is invalid or belongs to another query."""
         try:
             digest, start, moment, id = orjson.loads(base64.urlsafe_b64decode(query_id.encode()))
         except (ValueError, TypeError, binascii.Error):

@@ -1,4 +1,4 @@
-"""What can be asked about runs."""
+"""Searchable fields of runs."""
 
 from dataclasses import dataclass
 
@@ -16,12 +16,12 @@ from .words import ChoiceField, ConstantField, NameListField
 
 MOST_NAMES = 1_000
 CHANGES_AFTER_END_MS = 300_000
-"""A run that has ended is not written any more; this much is allowed for anyway."""
+"""Tolerance in milliseconds for changes to a run after its end."""
 
 
 @dataclass(frozen=True)
 class DefinitionNameField(SearchField):
-    """Names of definitions: patterns are looked up among the plans, which are few."""
+    """Name of a definition. Patterns are resolved to names by the definitions, which are few."""
 
     def rewrite_for_index(self, clause: Clause) -> Clause:
         texts = [value.text for value in clause.values]
@@ -36,14 +36,17 @@ class DefinitionNameField(SearchField):
 
 
 def definition_names_like(pattern: str) -> list[str]:
-    """The names of definitions that match."""
+    """Return the definition names that match a pattern."""
     found = ResolvedDefinition.objects.filter(matches_pattern(F("name"), pattern)).order_by("name")
     return list(found.values_list("name", flat=True).distinct()[:MOST_NAMES])
 
 
 @dataclass(frozen=True)
 class UpdatedField(TimeField):
-    """When a run was changed last, which no index tells: it changes too often. Its end does, and being open."""
+    """Time of the last change of a run. It has no index, because it changes too often.
+
+    The indexes on end and status narrow the rows: a run changes only while it is open, or around its end.
+    """
 
     def rank_of(self, clause: Clause) -> int | None:
         return self.rank if clause.operator in (">", ">=", "=", "BETWEEN") else None
@@ -57,7 +60,7 @@ class UpdatedField(TimeField):
 
 
 def started_by_time(moment: int) -> Q:
-    """Runs that had begun by a moment."""
+    """Return the condition for runs created by a given time."""
     return Q(created_at__lte=moment)
 
 

@@ -1,4 +1,4 @@
-"""The few expressions that searches need beside Django's own, in the words of both databases."""
+"""SQL expressions of the search for SQLite and PostgreSQL that Django does not provide."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,9 +17,9 @@ BULK_JOIN_SETTINGS = ("enable_hashjoin", "enable_mergejoin", "max_parallel_worke
 
 @contextmanager
 def disable_bulk_joins() -> Iterator[None]:
-    """Let PostgreSQL look up what rows are joined with by its key.
+    """Make PostgreSQL look up joined rows by their key.
 
-    It takes a bounded search for one of all rows, and would read the other table whole, with all processors.
+    It estimates a bounded search as one over all rows, and would read the whole joined table in parallel.
     """
     if connection.vendor != "postgresql":
         yield
@@ -33,10 +33,10 @@ def disable_bulk_joins() -> Iterator[None]:
 
 
 class UnindexedColumn(Func):
-    """A column that SQLite shall not look up in an index.
+    """A column that SQLite must not look up in an index.
 
-    SQLite knows nothing of how often a value occurs: told of two indexes it may well take the one that finds a million
-    rows. So one field leads, and the others are hidden. PostgreSQL counts, and chooses for itself.
+    SQLite has no statistics on values: given two indexes, it may use the one that finds a million rows. Therefore one
+    field leads, and the indexes of the others are hidden. PostgreSQL has statistics and chooses by itself.
     """
 
     template = "+%(expressions)s"
@@ -46,7 +46,7 @@ class UnindexedColumn(Func):
 
 
 class IsNotNull(Func):
-    """Whether a column has a value; SQLite shall not look for that in an index."""
+    """IS NOT NULL that SQLite must not look up in an index."""
 
     template = "+%(expressions)s IS NOT NULL"
     output_field = BooleanField()
@@ -56,7 +56,7 @@ class IsNotNull(Func):
 
 
 class Unordered(Func):
-    """A column to order by that no database reads in the order of an index: few rows are found first, then sorted."""
+    """A column to sort by that hides its index, so that the database first finds the few rows and then sorts them."""
 
     template = "+%(expressions)s"
 
@@ -67,7 +67,7 @@ class Unordered(Func):
 
 
 class MatchesPattern(Func):
-    """Whether a text matches a pattern of LIKE; small and capital letters alike."""
+    """Case-insensitive match with a LIKE pattern."""
 
     template = "(%(expressions)s ESCAPE '\\')"
     output_field = BooleanField()
@@ -80,17 +80,17 @@ class MatchesPattern(Func):
 
 
 def column_expression(name: str, without_index: bool) -> Expression | F:
-    """A column to compare with."""
+    """Return a column expression, with its index hidden if `without_index`."""
     return UnindexedColumn(F(name)) if without_index else F(name)
 
 
 def compare_column(left: Any, operator: str, value: Any) -> Expression:
-    """One comparison."""
+    """Return a comparison expression."""
     return COMPARED[operator](left, typed_number(value))
 
 
 def compare_any(left: Any, values: list[Any]) -> Expression:
-    """IN; a single value is compared with =."""
+    """Return an IN expression, or = for a single value."""
     return (
         Exact(left, typed_number(values[0]))
         if len(values) == 1
@@ -99,25 +99,25 @@ def compare_any(left: Any, values: list[Any]) -> Expression:
 
 
 def typed_number(value: Any) -> Any:
-    """A number with all its bits: PostgreSQL would be given a short one and lose some."""
+    """Return an integer as a 64-bit parameter, since PostgreSQL would otherwise receive a smaller type."""
     return Value(value, output_field=BigIntegerField()) if isinstance(value, int) else value
 
 
 def matches_pattern(left: Any, pattern: str) -> Expression:
-    """Whether the text matches, `*` in the pattern standing for anything."""
+    """Return the match with a pattern in which `*` stands for any text."""
     return MatchesPattern(left, Value(to_like_pattern(pattern)))
 
 
 def contains_words(left: Any, words: str) -> Expression:
-    """Whether the text holds these words."""
+    """Return the case-insensitive search for a text."""
     return MatchesPattern(left, Value(f"%{escape_like(words)}%"))
 
 
 def to_like_pattern(pattern: str) -> str:
-    """A pattern of LIKE from one with stars."""
+    """Convert a pattern with `*` to a LIKE pattern."""
     return escape_like(pattern).replace("*", "%")
 
 
 def escape_like(text: str) -> str:
-    """A text in which nothing has a meaning for LIKE."""
+    """Escape the special characters of LIKE."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

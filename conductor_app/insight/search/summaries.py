@@ -1,4 +1,4 @@
-"""What a list shows of each hit: narrow rows, and payloads only as far as a line can show them."""
+"""Rows of search results: the columns that a list shows, with shortened payloads."""
 
 from collections import namedtuple
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from django.db.models.functions import Cast, Concat, Substr
 from ...models import Attempt, Run
 
 LONGEST_SHOWN, MOST_SHOWN = 10_000, 10_000_000
-"""Characters of one payload, and of all payloads of a page."""
+"""Maximum characters of one payload, and of all payloads of a page."""
 
 RUN_COLUMNS = (
     "id", "name", "version", "status", "reason", "correlation_id", "priority", "created_at", "updated_at", "ended_at",
@@ -27,12 +27,12 @@ AttemptLine = namedtuple("AttemptLine", [*(name.replace("__", "_") for name in A
 
 
 def run_lines(ids: Sequence[str]) -> list[RunLine]:
-    """The runs with these ids, in their order."""
+    """Return the runs with these ids, in their order."""
     return _load_lines(Run.objects.all(), RUN_COLUMNS, RunLine, ids)
 
 
 def attempt_lines(ids: Sequence[str]) -> list[AttemptLine]:
-    """The attempts with these ids, in their order."""
+    """Return the attempts with these ids, in their order."""
     return _load_lines(Attempt.objects.all(), ATTEMPT_COLUMNS, AttemptLine, ids)
 
 
@@ -40,14 +40,14 @@ def _load_lines(rows: QuerySet, columns: Sequence[str], kind: Any, ids: Sequence
     if not ids:
         return []
     most = min(LONGEST_SHOWN, MOST_SHOWN // len(ids))
-    shown = {f"{name}_shown": _payload_excerpt(name, most) for name in ("input", "output")}
-    found = rows.filter(pk__in=list(ids)).annotate(**shown).values_list(*columns, *shown)
+    excerpts = {f"{name}_shown": _payload_excerpt(name, most) for name in ("input", "output")}
+    found = rows.filter(pk__in=list(ids)).annotate(**excerpts).values_list(*columns, *excerpts)
     by_id = {values[0]: kind._make(values) for values in found}
     return [by_id[id] for id in ids if id in by_id]
 
 
 def _payload_excerpt(name: str, most: int) -> Case:
-    """The text of a payload; of a long one only its beginning, which is no JSON any more."""
+    """Return the text of a payload. Of a long one, return only the beginning, which is not valid JSON."""
     text = Cast(F(name), TextField())
     beginning = Concat(Value("…"), Substr(text, 1, most), output_field=CharField())
     return Case(When(**{f"{name}_size__lte": most}, then=text), default=beginning, output_field=TextField())

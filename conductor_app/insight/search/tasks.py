@@ -1,4 +1,4 @@
-"""What can be asked about tasks, which are attempts: by their own fields, and by those of their runs."""
+"""Searchable fields of tasks: those of the attempts and those of their runs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ from .words import ChoiceField
 
 MOST_RUNS = 1_000
 JOINED_SCAN_LIMIT = 50_000
-"""Rows whose task or run is looked at too."""
+"""Maximum number of rows that are joined with their task or run."""
 TASK_ONLY_STATUSES = ("COMPLETED_WITH_ERRORS", "SKIPPED")
-"""Statuses that a task bears, and not its newest attempt."""
+"""Statuses that only tasks have, not their attempts."""
 FAILED_STATUSES = tuple(sorted(ATTEMPT.final - {"COMPLETED"}))
 OPEN_STATUSES = tuple(sorted(ATTEMPT.open))
 OWN_STATUS = {WIRE_STATUS.get(status, status): status for status in sorted(ATTEMPT.statuses)}
@@ -35,13 +35,14 @@ SPELLED_TYPES = {FORK: (ForkJoin.type, ForkJoinDynamic.type)}
 
 
 def searchable_attempts() -> QuerySet:
-    """What is looked at. Where no task stands alone nothing is said of it: an index then tells where looking begins."""
+    """Return the attempts of runs."""
     found = Attempt.objects.all()
+    # Without standalone tasks the filter is omitted, so that an index alone finds where a scan begins.
     return found.filter(IsNotNull(F("run_id"))) if found.filter(run__isnull=True).exists() else found
 
 
 class AmongLiterals(Func):
-    """A status among words that stand in the statement itself: SQLite finds the partial index by them."""
+    """IN with literals, because SQLite uses a partial index only if the statement contains the literals."""
 
     template = "%(expressions)s IN (%(words)s)"
     output_field = BooleanField()
@@ -52,7 +53,7 @@ class AmongLiterals(Func):
 
 @dataclass(frozen=True)
 class TaskStatus(ChoiceField):
-    """The status that clients see: an attempt's own, or its task's where that says more."""
+    """The status that clients see: that of the attempt, or that of the task if it is more specific."""
 
     def rank_of(self, clause: Clause) -> int | None:
         if super().rank_of(clause) is None:
@@ -63,7 +64,7 @@ class TaskStatus(ChoiceField):
         return self.rank if is_indexed else None
 
     def is_covered_by(self, leading: str, clause: Clause) -> bool:
-        """What has ended badly is listed by its name too."""
+        """Return True if the clause selects failed attempts and the name leads: the partial index covers both."""
         is_bad = clause.operator in ("=", "IN") and {
             OWN_STATUS.get(word) for word in self.matching_choices(clause)
         } <= set(FAILED_STATUSES)
@@ -95,7 +96,7 @@ class TaskStatus(ChoiceField):
 
 @dataclass(frozen=True)
 class TaskName(SearchField):
-    """The name of what a task does: a task definition's, or the type of a step that the engine does itself."""
+    """Name of a task: that of its task definition, or the step type for steps that the engine executes."""
 
     def is_selective(self, text: str) -> bool:
         return super().is_selective(text) and text not in STEP_TYPES and text not in SPELLED_TYPES
@@ -112,7 +113,7 @@ class TaskName(SearchField):
 
 @dataclass(frozen=True)
 class ScheduledField(TimeField):
-    """When an attempt was scheduled; its id says the same, and is what rows are ordered by."""
+    """Time at which an attempt was scheduled. Its id encodes the same time, and orders the rows."""
 
     def condition(self, clause: Clause, without_index: bool) -> Q:
         found = super().condition(clause, True)
@@ -135,18 +136,18 @@ class ScheduledField(TimeField):
 
 
 def started_by_time(moment: int) -> Q:
-    """Attempts that were scheduled by a moment."""
+    """Return the condition for attempts that were scheduled by a given time."""
     return Q(id__lt=moment_of_id(moment + 1))
 
 
 def moment_of_id(moment: int) -> str:
-    """What ids of this moment begin with."""
+    """Return the prefix of ids that were created at a given time."""
     return derived_id(max(0, min(moment, 2**48 - 1)))[:13]
 
 
 @dataclass(frozen=True)
 class RunField(SearchField):
-    """A field of the run: where few runs have the value, their tasks are asked for."""
+    """A field of the run. If few runs have the value, the search uses the ids of these runs."""
 
     scan_limit: int = JOINED_SCAN_LIMIT
 
@@ -163,7 +164,7 @@ class RunField(SearchField):
 
 @dataclass(frozen=True)
 class LookupField(SearchField):
-    """A field whose rows a function knows to find: from the texts asked for to a condition."""
+    """A field whose condition a function builds from each searched text."""
 
     lookup: Callable[[str], Q] = lambda text: NOTHING
 
@@ -177,7 +178,7 @@ class LookupField(SearchField):
 
 
 def by_reference(text: str) -> Q:
-    """A task by its reference, in any turn of its loops; `pay__2` is one turn."""
+    """Return the condition for a task reference, in any iteration, or in one iteration such as `pay__2`."""
     if "*" in text:
         return Q(matches_pattern(F("task__ref"), text))
     found = Q(task__ref=text)

@@ -1,4 +1,4 @@
-"""Fields that are one of a few words, always the same word, or names out of a list."""
+"""Search fields for choices, constants and lists of names."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from .sql import column_expression, compare_any, compare_column, contains_words,
 
 @dataclass(frozen=True)
 class ChoiceField(SearchField):
-    """One of a few words; `choices` are all of them."""
+    """A column with a fixed set of values, `choices`."""
 
     choices: tuple[str, ...] = ()
 
     def rewrite_for_index(self, clause: Clause) -> Clause:
-        """The words themselves, in place of a pattern."""
+        """Replace patterns by the choices that match them."""
         if clause.operator not in ("=", "IN", "STARTS_WITH"):
             return clause
         return Clause(
@@ -38,12 +38,12 @@ class ChoiceField(SearchField):
         return self.choices_condition(found, without_index) if found else NOTHING
 
     def matching_choices(self, clause: Clause) -> list[str]:
-        """The words that are asked for."""
+        """Return the choices that match the clause."""
         more = "*" if clause.operator == "STARTS_WITH" else ""
         return [word for word in self.choices if any(matches_word(word, value.text + more) for value in clause.values)]
 
     def negate_clause(self, clause: Clause) -> Clause:
-        """The comparison that finds all other words: an index answers it too."""
+        """Return the clause that selects all other choices, which an index supports too."""
         others = [word for word in self.choices if not any(matches_word(word, value.text) for value in clause.values)]
         return Clause(clause.field, "IN", tuple(QueryValue(word, clause.position) for word in others), clause.position)
 
@@ -52,7 +52,7 @@ class ChoiceField(SearchField):
 
 
 def matches_word(word: str, pattern: str) -> bool:
-    """Whether a word is this one, or matches the stars in it; small and capital letters alike."""
+    """Return True if a choice equals the pattern or matches its `*`, ignoring case."""
     pieces = pattern.strip().upper().split("*")
     if len(pieces) == 1:
         return word == pieces[0]
@@ -68,7 +68,7 @@ def matches_word(word: str, pattern: str) -> bool:
 
 @dataclass(frozen=True)
 class ConstantField(SearchField):
-    """A field that says the same of everything here."""
+    """A field with the same value for all rows."""
 
     constant: str = ""
 
@@ -84,7 +84,7 @@ class ConstantField(SearchField):
 
 @dataclass(frozen=True)
 class NameListField(RareTextField):
-    """Names out of a list kept as JSON, such as the references that failed."""
+    """A JSON list of names, such as the failed references."""
 
     def index_condition(self, clause: Clause) -> Q:
         return ~Q(**{self.column: []})
@@ -93,8 +93,13 @@ class NameListField(RareTextField):
         return Q(compare_column(left, "=", "[]"))
 
     def condition(self, clause: Clause, without_index: bool) -> Q:
+        """Build the condition on a list of names.
+
+        Raises:
+            InvalidSearchValue: when the operator is not =, !=, IN or IS NULL.
+        """
         if clause.operator not in ("=", "IN", "NULL"):
-            raise InvalidSearchValue(clause.position, f"{clause.field} can be compared with =, !=, IN and IS NULL only")
+            raise InvalidSearchValue(clause.position, f"{clause.field} supports only =, !=, IN and IS NULL")
         return super().condition(clause, without_index)
 
     def equals_any(self, left: Any, values: Sequence[QueryValue]) -> Q:

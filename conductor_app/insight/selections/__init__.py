@@ -1,7 +1,9 @@
-"""Selections: a filter of runs as a document, so that it can be kept, shown in words, and asked again as one query.
+"""Selections: filters of runs as documents, which can be saved, described in words and evaluated as one query.
 
-indexed.py   what an index answers       looking.py   what is looked for among the newest, one by one
-words.py     a selection as a person would say it
+indexed       filters that an index supports
+scanning      filters that scan the newest runs
+descriptions  a selection as text
+api_queries   a selection in the query language of the API
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +36,7 @@ __all__ = [
 Selection = Mapping[str, Any]
 Filter = Callable[[QuerySet[Run], Any], QuerySet[Run] | ScannedRuns]
 FILTERS: dict[str, Filter] = {"search": search_runs, **INDEXED_FILTERS, **SCANNING_FILTERS}
-"""Everything by which runs can be selected. What looks one by one comes last: the others leave it less to look at."""
+"""All filters of runs. The scanning ones come last, so that the others leave fewer rows to scan."""
 MOMENTS = ("started_since", "started_before", "ended_since", "ended_before")
 TYPES: dict[str, type | tuple[type, ...]] = {
     "ids": (list, tuple),
@@ -47,7 +49,7 @@ TYPES: dict[str, type | tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class ScanNote:
-    """What a filter has looked at: the newest so many, those that began at `since` or later."""
+    """Range that a scanning filter has covered: the newest `number` runs, created at `since` or later."""
 
     filter: str
     number: int
@@ -55,14 +57,21 @@ class ScanNote:
 
 
 def selected_runs(selection: Selection) -> QuerySet[Run]:
-    """The runs of a selection. Raises Invalid where it names what there is not, or holds what cannot be read."""
+    """Return the runs of a selection.
+
+    Raises:
+        Invalid: when a filter is unknown or has an invalid value.
+    """
     return select_with_notes(selection)[0]
 
 
 def select_with_notes(selection: Selection, by_start: bool = False) -> tuple[QuerySet[Run], list[ScanNote]]:
-    """The runs of a selection, and which filters have not looked at all of them. Raises Invalid.
+    """Return the runs of a selection, and the ranges of the filters that have not scanned all runs.
 
-    `by_start`: whether they are asked for in the order of their starts, a page at a time.
+    `by_start`: True if the caller reads the runs in the order of their starts, page by page.
+
+    Raises:
+        Invalid: when a filter is unknown or has an invalid value.
     """
     cleaned, rows, notes = clean_selection(selection), Run.objects.defer_payloads(), []
     filters = FILTERS | START_ORDER_FILTERS if _is_by_start(cleaned, by_start) else FILTERS
@@ -75,7 +84,7 @@ def select_with_notes(selection: Selection, by_start: bool = False) -> tuple[Que
 
 
 def countable_runs(selection: Selection, found: QuerySet[Run]) -> QuerySet[Run]:
-    """The same runs as were found, to be counted up to a bound: by their ends where those alone are asked for."""
+    """Return a query that counts the found runs efficiently: by the index on ends if only ends are filtered."""
     cleaned = clean_selection(selection)
     return (
         selected_runs(cleaned)
@@ -85,23 +94,27 @@ def countable_runs(selection: Selection, found: QuerySet[Run]) -> QuerySet[Run]:
 
 
 def _is_by_start(cleaned: Selection, by_start: bool) -> bool:
-    """Whether so many ended in the span that is named that their starts are walked: to sort them would take longer."""
+    """Return True if so many runs ended in the span that reading them in start order is faster than sorting them."""
     if not (by_start or cleaned.keys() & SCANNING_FILTERS.keys()) or not cleaned.keys() & START_ORDER_FILTERS.keys():
         return False
     return ended_between(cleaned).values("ended_at")[: LOOKED_AT + 1].count() > LOOKED_AT
 
 
 def clean_selection(selection: Selection) -> dict[str, Any]:
-    """The selection without what is empty; raises Invalid."""
+    """Return the selection without empty filters.
+
+    Raises:
+        Invalid: when a filter is unknown or has a value of the wrong type.
+    """
     if unknown := sorted(selection.keys() - FILTERS.keys()):
-        raise Invalid(f"Runs cannot be selected by {', '.join(unknown)}; only by: {', '.join(FILTERS)}.")
+        raise Invalid(f"Unknown filter: {', '.join(unknown)}. Use: {', '.join(FILTERS)}.")
     cleaned = {name: value for name, value in selection.items() if value not in (None, "", [], ())}
     for name, value in cleaned.items():
         if not isinstance(value, TYPES.get(name, str)) or isinstance(value, bool):
-            raise Invalid(f"{name} of a selection is {value!r}, which makes no sense.")
+            raise Invalid(f"Invalid value of the filter {name}: {value!r}.")
     return cleaned
 
 
 def describe_selection(selection: Selection) -> str:
-    """The selection as a person would say it."""
+    """Return a selection as text."""
     return describe(clean_selection(selection))

@@ -1,4 +1,4 @@
-"""A selection in the query language of the API, as far as that can say it."""
+"""Conversion of selections to the query language of the API."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -7,9 +7,9 @@ from ..search import RUNS
 
 
 def to_query(selection: Mapping[str, Any]) -> str | None:
-    """The same runs as a query; None where the API has no words for a part of it."""
-    said = [QUERY_BUILDERS.get(name, _return_none)(value) for name, value in selection.items()]
-    return " AND ".join(part for part in said if part) if all(said) else None
+    """Return a selection as a query, or None if the query language does not support one of its filters."""
+    parts = [QUERY_BUILDERS.get(name, _return_none)(value) for name, value in selection.items()]
+    return " AND ".join(part for part in parts if part) if all(parts) else None
 
 
 def _return_none(value: Any) -> None:
@@ -22,19 +22,19 @@ def _quote(text: Any) -> str | None:
 
 
 def _equals_condition(field: str) -> Callable[[Any], str | None]:
-    def spelled(value: Any) -> str | None:
+    def build(value: Any) -> str | None:
         quoted = _quote(value)
         return quoted and f"{field} = {quoted}"
 
-    return spelled
+    return build
 
 
 def _time_condition(field: str, operator: str) -> Callable[[int], str]:
     return lambda moment: f"{field} {operator} {moment}"
 
 
-def _document_condition(said: str) -> str | None:
-    path, _, value = said.partition("=")
+def _document_condition(condition: str) -> str | None:
+    path, _, value = condition.partition("=")
     quoted = _quote(value.strip())
     return quoted and f"{path.strip()} = {quoted}"
 

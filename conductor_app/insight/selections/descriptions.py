@@ -1,4 +1,4 @@
-"""A selection as a person would say it."""
+"""Descriptions of selections as text."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
@@ -11,9 +11,9 @@ from ..durations import format_duration
 
 
 def describe(selection: Mapping[str, Any]) -> str:
-    """What is selected, each part of it after the other."""
-    said = ", ".join(DESCRIPTIONS[name](value) for name, value in selection.items())
-    return _("runs %(conditions)s") % {"conditions": said} if said else _("all runs")
+    """Return the description of a selection, one part per filter."""
+    conditions = ", ".join(DESCRIPTIONS[name](value) for name, value in selection.items())
+    return _("runs %(conditions)s") % {"conditions": conditions} if conditions else _("all runs")
 
 
 def _describe_value(sentence: str) -> Callable[[Any], str]:
@@ -29,41 +29,43 @@ def _describe_duration(sentence: str) -> Callable[[int], str]:
 
 
 def _describe_statuses(statuses: Iterable[str]) -> str:
-    return _("that are %(statuses)s") % {"statuses": _(" or ").join(map(str, statuses))}
+    return _("with status %(statuses)s") % {"statuses": _(" or ").join(map(str, statuses))}
 
 
 def _describe_task(task: str) -> str:
     name, _colon, status = task.partition(":")
     if not status:
-        return _("with a task %(task)s") % {"task": name}
-    return _("with a task %(task)s that is %(status)s") % {"task": name, "status": status}
+        return _("with task %(task)s") % {"task": name}
+    return _("with task %(task)s in status %(status)s") % {"task": name, "status": status}
 
 
 def _describe_ids(ids: list[str]) -> str:
-    return ngettext("chosen one by one (%(count)s)", "chosen one by one (%(count)s)", len(ids)) % {"count": len(ids)}
+    return ngettext("selected individually (%(count)s)", "selected individually (%(count)s)", len(ids)) % {
+        "count": len(ids)
+    }
 
 
 DESCRIPTIONS: dict[str, Callable[[Any], str]] = {
     "ids": _describe_ids,
-    "search": _describe_value(gettext_lazy("found by “%(value)s”")),
+    "search": _describe_value(gettext_lazy("matching “%(value)s”")),
     "definition": _describe_value(gettext_lazy("of %(value)s")),
     "version": _describe_value(gettext_lazy("of version %(value)s")),
     "status": _describe_statuses,
-    "started_since": _describe_time(gettext_lazy("started since %(moment)s")),
+    "started_since": _describe_time(gettext_lazy("started after %(moment)s")),
     "started_before": _describe_time(gettext_lazy("started before %(moment)s")),
-    "ended_since": _describe_time(gettext_lazy("ended since %(moment)s")),
+    "ended_since": _describe_time(gettext_lazy("ended after %(moment)s")),
     "ended_before": _describe_time(gettext_lazy("ended before %(moment)s")),
     "correlation_id": _describe_value(gettext_lazy("with correlation id %(value)s")),
-    "label": _describe_value(gettext_lazy("labelled %(value)s")),
-    "parent": _describe_value(gettext_lazy("started by run %(value)s")),
+    "label": _describe_value(gettext_lazy("labeled %(value)s")),
+    "parent": _describe_value(gettext_lazy("with parent run %(value)s")),
     "started_by": _describe_value(gettext_lazy("started by %(value)s")),
     "schedule": _describe_value(gettext_lazy("of schedule %(value)s")),
     "idempotency_key": _describe_value(gettext_lazy("with idempotency key %(value)s")),
     "least_ms": _describe_duration(gettext_lazy("that took at least %(span)s")),
     "most_ms": _describe_duration(gettext_lazy("that took at most %(span)s")),
     "task": _describe_task,
-    "error": _describe_value(gettext_lazy("whose error says “%(value)s”")),
-    "inside": _describe_value(gettext_lazy("with %(value)s")),
-    "failure_group": _describe_value(gettext_lazy("that failed for the cause of group %(value)s")),
-    "refused_of": _describe_value(gettext_lazy("that were refused in operation %(value)s")),
+    "error": _describe_value(gettext_lazy("with error containing “%(value)s”")),
+    "inside": _describe_value(gettext_lazy("where %(value)s")),
+    "failure_group": _describe_value(gettext_lazy("with failures in group %(value)s")),
+    "refused_of": _describe_value(gettext_lazy("rejected in bulk operation %(value)s")),
 }

@@ -1,4 +1,4 @@
-"""Filters of runs that an index answers, however many runs there are."""
+"""Filters of runs that an index supports."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,15 +15,18 @@ from ..search import RUNS, Search, SearchQuery
 from .scanning import ScannedRuns
 
 LAST = "z" * 8
-"""Sorts behind every character of an id, in the collations of both databases."""
+"""Sorts after every character of an id, in the collations of both databases."""
 MOST_IDS = 1_000
 
 
 def search_runs(found: QuerySet[Run], term: str) -> QuerySet[Run] | ScannedRuns:
-    """What a query finds, in the words of the API; else runs whose id begins like this; else those of this correlation
-    id; else those of definitions named so. Raises Invalid where a query cannot be understood.
+    """Search runs by a query of the API, or by a term.
 
-    One after another, and whatever else is asked for is asked afterwards: so one index answers each question.
+    A term is tried as the prefix of a run id, then as a correlation id, then as part of a definition name. The first
+    that matches any run is used. Each try is a separate query without the other filters, so that one index serves it.
+
+    Raises:
+        Invalid: when a query is malformed.
     """
     if RUNS.is_query(term):
         query = SearchQuery(RUNS, term)
@@ -40,18 +43,18 @@ def search_runs(found: QuerySet[Run], term: str) -> QuerySet[Run] | ScannedRuns:
 
 def _filter_ids(found: QuerySet[Run], ids: list[str]) -> QuerySet[Run]:
     if len(ids) > MOST_IDS:
-        raise Invalid(f"A selection names {MOST_IDS} runs at most; select by what they have in common.")
+        raise Invalid(f"A selection can list at most {MOST_IDS} runs (got {len(ids)}). Use other filters instead.")
     return found.filter(pk__in=[str(id) for id in ids])
 
 
 def _filter_statuses(found: QuerySet[Run], statuses: list[str]) -> QuerySet[Run]:
     if unknown := sorted({str(status) for status in statuses} - RUN.statuses):
-        raise Invalid(f"There is no status {', '.join(unknown)[:100]} of runs.")
+        raise Invalid(f"Unknown run status: {', '.join(unknown)[:100]}. Use: {', '.join(sorted(RUN.statuses))}.")
     return found.filter(status__in=statuses)
 
 
 def _filter_failure_group(found: QuerySet[Run], group: int) -> QuerySet[Run]:
-    """Those that are in a bad way, and have had a failure of the group since they were opened last."""
+    """Select failed, timed-out and terminated runs with a failure in the group since they were last reopened."""
     of_group = Failure.objects.filter(Q(group=group) | Q(group__merged_into=group))
     return found.filter(status__in=("FAILED", "TIMED_OUT", "TERMINATED"), pk__in=of_group.values("run_id"))
 
@@ -61,7 +64,7 @@ def _filter_refused(found: QuerySet[Run], operation: str) -> QuerySet[Run]:
 
 
 def ended_between(selection: Mapping[str, Any]) -> QuerySet[Run]:
-    """All runs that ended in the span that a selection names, by the index of ends alone."""
+    """Return all runs that ended in the span of a selection, by the index on ends alone."""
     found = Run.objects.order_by()
     for name in START_ORDER_FILTERS.keys() & selection.keys():
         found = INDEXED_FILTERS[name](found, selection[name])
@@ -69,7 +72,7 @@ def ended_between(selection: Mapping[str, Any]) -> QuerySet[Run]:
 
 
 def _unindexed_end(if_open: int) -> Coalesce:
-    """The end in a form that no index answers: by the one of ends, all would be sorted to find who began last."""
+    """Return the end of a run without use of its index, which would require sorting all matches by their start."""
     return Coalesce("ended_at", Value(if_open, BigIntegerField()))
 
 
@@ -97,7 +100,7 @@ START_ORDER_FILTERS: dict[str, Callable[[QuerySet[Run], int], QuerySet[Run]]] = 
         end__lt=moment, created_at__lt=moment + MINUTE
     ),
 }
-"""The same where very many ended in the span: their starts are walked, the last first.
+"""Filters on the end for spans in which many runs ended: the rows are read in start order, newest first.
 
-Nothing ends before it begins, save by the clocks of two servers: those differ by less than a minute.
+A run ends after its start. The clocks of two servers are assumed to differ by less than a minute.
 """

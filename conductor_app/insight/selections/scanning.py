@@ -1,4 +1,4 @@
-"""Filters of runs that no index answers: the newest of what the other filters leave are looked at one by one."""
+"""Filters of runs without an index: they scan the newest runs that the other filters leave."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from ...models import Run, Task
 from ..search import RUNS, Clause, QueryValue, Search, SearchQuery
 
 LOOKED_AT, REASONS = 20_000, 10_000
-"""How many of the newest runs are looked at."""
+"""Maximum number of runs that a filter scans: in general, and for the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScannedRuns:
-    """What was found among the newest so many: those since a moment; None if all were looked at."""
+    """Matches among the newest `number` runs, created at `since` or later. `since` is None if all runs were scanned."""
 
     rows: QuerySet[Run]
     number: int
@@ -25,8 +25,8 @@ class ScannedRuns:
 
 
 def _newest_runs(rows: QuerySet[Run], number: int) -> ScannedRuns:
-    begun = rows.order_by("-created_at").values_list("created_at", flat=True)[number : number + 1].first()
-    return ScannedRuns(rows if begun is None else rows.filter(created_at__gte=begun), number, begun)
+    since = rows.order_by("-created_at").values_list("created_at", flat=True)[number : number + 1].first()
+    return ScannedRuns(rows if since is None else rows.filter(created_at__gte=since), number, since)
 
 
 def _scan_newest(rows: QuerySet[Run], number: int, *conditions: Any, **more: Any) -> ScannedRuns:
@@ -35,16 +35,16 @@ def _scan_newest(rows: QuerySet[Run], number: int, *conditions: Any, **more: Any
 
 
 def _scan_reason(rows: QuerySet[Run], text: str) -> ScannedRuns:
-    """Words of the reason, of the newest that have one."""
+    """Search the reason of the newest runs that have one."""
     return _scan_newest(rows.exclude(reason=""), REASONS, reason__icontains=text)
 
 
-def _scan_document(rows: QuerySet[Run], said: str) -> ScannedRuns:
-    """`input.customer.id=42`: a place inside the input or the output, and the value there."""
-    path, sign, value = said.partition("=")
+def _scan_document(rows: QuerySet[Run], condition: str) -> ScannedRuns:
+    """Search for a value at a path of a payload: `input.customer.id=42`."""
+    path, sign, value = condition.partition("=")
     path = path.strip()
     if not sign or not path.startswith(("input.", "output.", "variables.", "input[", "output[", "variables[")):
-        raise Invalid("A value inside a document is asked for like this: input.customer.id=42")
+        raise Invalid(f"Invalid condition '{condition[:100]}'. Write a path and a value, such as input.customer.id=42.")
     query = SearchQuery(RUNS, extra_clauses=[Clause(path, "=", (QueryValue(value.strip(), 0),), 0)])
     found_search = Search(rows, query)
     return ScannedRuns(found_search.hits(), query.scan_limit or 0, found_search.since)
@@ -52,19 +52,19 @@ def _scan_document(rows: QuerySet[Run], said: str) -> ScannedRuns:
 
 def _scan_duration(operator: str) -> Callable[[QuerySet[Run], int], ScannedRuns]:
     def found(rows: QuerySet[Run], span: int) -> ScannedRuns:
-        # What has not ended is no reason to look at each run to find where the newest begin: an index tells that.
+        # No filter on `ended_at` here: an index must find where the newest runs begin.
         return _scan_newest(rows, LOOKED_AT, **{f"ended_at__{operator}": F("created_at") + span})
 
     return found
 
 
 def _scan_task(rows: QuerySet[Run], ref: str) -> ScannedRuns:
-    """With a task of this reference, in a status behind a colon: `charge`, `charge:FAILED`."""
+    """Search for runs with a task reference, optionally in a status: `charge`, `charge:FAILED`."""
     name, _, status = ref.partition(":")
     tasks = Task.objects.filter(run_id=OuterRef("pk"), ref=name)
     if status:
         if status not in TASK.statuses:
-            raise Invalid(f"There is no status {status[:40]} of tasks; there are: {', '.join(sorted(TASK.statuses))}.")
+            raise Invalid(f"Unknown task status: {status[:40]}. Use: {', '.join(sorted(TASK.statuses))}.")
         tasks = tasks.filter(status=status)
     return _scan_newest(rows, LOOKED_AT, Exists(tasks))
 

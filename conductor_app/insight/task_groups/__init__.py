@@ -1,6 +1,9 @@
-"""Groups of stand-alone tasks as people look at them: who is in them, how far they are, what held them up.
+"""Task groups for the pages: their tasks, progress, critical path, timeline and diagram.
 
-members.py    the tasks of a group with their attempts, narrow, in two queries      tallies.py   counts by state
-edges.py      what depends on what                                                  critical.py  the longest chain
-kinds.py      tasks alike, of which a large group shows one                         layers.py    places in a picture
+members        tasks of a group with their attempts, in two queries
+progress       counts by state
+graph          dependencies between the tasks
+critical       the longest chain of dependent tasks
+name_patterns  grouping of similar tasks in large groups
+bars, picture  timeline and diagram
 """

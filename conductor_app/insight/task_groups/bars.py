@@ -1,4 +1,4 @@
-"""The timeline of a group: a row a task, or a row for tasks alike; the stretches as shares of the whole span."""
+"""Timeline of a task group: one row per task or per group of similar tasks, in percent of the whole span."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ MOST_ROWS = 300
 
 @dataclass(frozen=True, slots=True)
 class TimelineRow:
-    """One task, or several alike, which `kind` asks for."""
+    """One task, or several similar tasks. `kind`: name pattern of the similar tasks."""
 
     name: str
     members: Sequence[GroupMember]
@@ -24,17 +24,17 @@ class TimelineRow:
 
 
 def group_span(members: Collection[GroupMember], now: int) -> TimeScale:
-    """From the first turn to the last end; to now, while something is open that had its turn."""
-    begun = [each.began_at for each in members if each.began_at is not None]
+    """Return the span from the first scheduled attempt to the last end, or to now while a scheduled task is open."""
+    started = [each.began_at for each in members if each.began_at is not None]
     ends = [now if each.ended_at is None else each.ended_at for each in members if each.began_at is not None]
-    begin = min(begun, default=now)
+    begin = min(started, default=now)
     return TimeScale(begin, max([*ends, begin + 1]))
 
 
 def timeline_rows(
     members: Sequence[GroupMember], critical: Collection[str], scale: TimeScale, now: int
 ) -> list[TimelineRow]:
-    """In the order in which they came to their turn; of too many tasks those alike together."""
+    """Return the rows in the order in which tasks were first scheduled. More than MOST_ROWS tasks are grouped."""
     if len(members) <= MOST_ROWS:
         return [
             TimelineRow(each.name, (each,), tuple(_member_segments(each, scale, now)), each.id in critical)
@@ -46,26 +46,26 @@ def timeline_rows(
 
 
 def order_members(members: Sequence[GroupMember]) -> list[GroupMember]:
-    """In the order in which they came to their turn."""
+    """Sort tasks by the time at which they were first scheduled."""
     return sorted(members, key=_start_order)
 
 
 def _start_order(member: GroupMember) -> tuple[bool, int, int, str]:
-    # What has not had its turn comes last, the oldest first.
+    # Tasks without an attempt come last, oldest first.
     return member.began_at is None, member.began_at or 0, member.created_at, member.id
 
 
 def _merged_row(
     kind: str, some: Sequence[GroupMember], critical: Collection[str], scale: TimeScale, now: int
 ) -> TimelineRow:
-    begun = [each for each in some if each.began_at is not None]
+    started = [each for each in some if each.began_at is not None]
     segments = []
-    if begun:
-        own = group_span(begun, now)
+    if started:
+        own = group_span(started, now)
         state = "failed" if any(each.ended_badly for each in some) else "completed"
-        state = "leased" if any(each.ended_at is None for each in begun) else state
+        state = "leased" if any(each.ended_at is None for each in started) else state
         if scale.overlaps(own.begin, own.end):
-            title = f"{len(begun):,}, {format_duration(own.end - own.begin)}"
+            title = f"{len(started):,}, {format_duration(own.end - own.begin)}"
             segments = [TimelineSegment("work many", state, *scale.extent(own.begin, own.end), title)]
     is_critical = any(each.id in critical for each in some)
     return TimelineRow(kind, tuple(some), tuple(segments), is_critical, "" if kind == OTHERS else kind)
@@ -80,12 +80,18 @@ def _member_segments(member: GroupMember, scale: TimeScale, now: int) -> Iterato
             )
     for each in member.attempts:
         end = now if each.ended_at is None else each.ended_at
-        begun = end if each.started_at is None else each.started_at
-        if begun > each.scheduled_at and scale.overlaps(each.scheduled_at, begun):
+        started = end if each.started_at is None else each.started_at
+        if started > each.scheduled_at and scale.overlaps(each.scheduled_at, started):
             yield TimelineSegment(
-                WAIT, each.status, *scale.extent(each.scheduled_at, begun), format_duration(begun - each.scheduled_at)
+                WAIT,
+                each.status,
+                *scale.extent(each.scheduled_at, started),
+                format_duration(started - each.scheduled_at),
             )
-        if each.started_at is not None and scale.overlaps(begun, end):
+        if each.started_at is not None and scale.overlaps(started, end):
             yield TimelineSegment(
-                WORK, each.status, *scale.extent(begun, end), f"{each.status.lower()}, {format_duration(end - begun)}"
+                WORK,
+                each.status,
+                *scale.extent(started, end),
+                f"{each.status.lower()}, {format_duration(end - started)}",
             )

@@ -1,4 +1,4 @@
-"""The longest chain: of all tasks that had to be done one after another, those that took the most time together."""
+"""The longest chain of dependent tasks: the chain that took the most time in total."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from .members import GroupMember
 
 @dataclass(frozen=True, slots=True)
 class LongestChain:
-    """The tasks in their order, how long they took together, and how much of that they stood in queues."""
+    """Tasks of the chain in order, with their total time and their time in queues (`waited`), in milliseconds."""
 
     ids: tuple[str, ...] = ()
     total_ms: int = 0
@@ -21,7 +21,10 @@ class LongestChain:
 
 
 def longest_chain(members: Iterable[GroupMember], graph: DependencyGraph, now: int) -> LongestChain:
-    """One pass over the graph. A task counts from its turn to its end; what has not begun counts nothing."""
+    """Return the longest chain, in one pass over the graph.
+
+    A task counts from its first scheduling to its end. A task that was not scheduled counts 0.
+    """
     known = {member.id: member for member in members}
     spent = {id: _time_spent(member, now) for id, member in known.items()}
     best: dict[str, int] = {}
@@ -39,7 +42,7 @@ def longest_chain(members: Iterable[GroupMember], graph: DependencyGraph, now: i
 
 
 def _walk_back(last: str, came_from: dict[str, str]) -> tuple[str, ...]:
-    # What has not begun at the end of the chain, and circles, are no part of it.
+    # Unscheduled tasks at the end of the chain, and tasks in a cycle, are left out.
     ids, seen = [last], {last}
     while (needed := came_from.get(ids[-1])) and needed not in seen:
         ids.append(needed)

@@ -1,4 +1,4 @@
-"""The tasks of a group with their attempts: narrow, in two queries, whatever their number."""
+"""Tasks of a group with their attempts, read with few columns in two queries."""
 
 import re
 from collections.abc import Iterable
@@ -7,9 +7,9 @@ from typing import NamedTuple
 from ...models import StandaloneTask
 
 MOST = 20_000
-"""Tasks that are looked at together; of a larger group one part after another, in the order of their ids."""
+"""Tasks that are read at once. Larger groups are read in parts, in the order of their ids."""
 URGENCY = ("FAILED", "TIMED_OUT", "CANCELED", "LEASED", "PENDING", "BLOCKED", "COMPLETED")
-"""States in the order in which somebody wants to see their tasks."""
+"""States by urgency, most urgent first."""
 ENDED_BADLY = ("FAILED", "TIMED_OUT", "CANCELED")
 NUMBERS = re.compile("([0-9]+)")
 COLUMNS = (
@@ -18,7 +18,7 @@ COLUMNS = (
 
 
 class MemberAttempt(NamedTuple):
-    """One attempt, as much of it as is drawn."""
+    """The columns of one attempt that pages show."""
 
     number: int
     status: str
@@ -29,19 +29,19 @@ class MemberAttempt(NamedTuple):
     reason: str
 
     def waited(self, now: int) -> int:
-        """How long it waited in its queue; nothing where it never stood in one."""
+        """Return the time in the queue, in milliseconds."""
         until = self.started_at if self.started_at is not None else self.ended_at
         return (now if until is None else until) - self.scheduled_at
 
     def ran(self, now: int) -> int:
-        """How long it was worked on."""
+        """Return the time in progress, in milliseconds."""
         if self.started_at is None:
             return 0
         return (now if self.ended_at is None else self.ended_at) - self.started_at
 
 
 class GroupMember(NamedTuple):
-    """One task of a group. `state`: what of its task's and its attempt's status says more."""
+    """One task of a group. `state`: status of the last attempt if the task is active, else of the task."""
 
     id: str
     name: str
@@ -59,7 +59,7 @@ class GroupMember(NamedTuple):
 
     @property
     def began_at(self) -> int | None:
-        """When it came to its turn for the first time."""
+        """Return when the first attempt was scheduled, or None if there is none."""
         return self.attempts[0].scheduled_at if self.attempts else None
 
     @property
@@ -75,16 +75,16 @@ class GroupMember(NamedTuple):
         return self.state in ENDED_BADLY
 
     def waited(self, now: int) -> int:
-        """How long its attempts waited in queues, together."""
+        """Return the total time of its attempts in queues, in milliseconds."""
         return sum(each.waited(now) for each in self.attempts)
 
     def ran(self, now: int) -> int:
-        """How long its attempts were worked on, together."""
+        """Return the total time of its attempts in progress, in milliseconds."""
         return sum(each.ran(now) for each in self.attempts)
 
 
 def load_members(group_id: str, after: str = "") -> tuple[list[GroupMember], bool]:
-    """The tasks of a group in the order of their ids, from behind one on; and whether there are more."""
+    """Return tasks of a group in the order of their ids, after an id, and True if there are more."""
     own = StandaloneTask.objects.filter(group_id=group_id, task_id__gt=after).order_by("task_id")
     rows = list(own.values_list(*COLUMNS)[: MOST + 1])
     has_more = len(rows) > MOST
@@ -111,7 +111,7 @@ def _build_member(row: tuple, attempts: tuple[MemberAttempt, ...]) -> GroupMembe
 
 
 def most_urgent_first(members: Iterable[GroupMember], after: str = "", count: int = MOST) -> list[GroupMember]:
-    """Some of them: what went wrong, then what goes on, then the rest, alike by name; from behind one on."""
+    """Return `count` members by urgency of their state and by name, after the member with the id `after`."""
     members_by_state: dict[str, list[GroupMember]] = {state: [] for state in URGENCY}
     begins_in, last = "", None
     for member in members:
@@ -120,7 +120,7 @@ def most_urgent_first(members: Iterable[GroupMember], after: str = "", count: in
             begins_in, last = member.state, sort_key(member)
     found: list[GroupMember] = []
     for state, state_members in members_by_state.items():
-        # Only as many shelves are put in order as are shown: sorting thousands of names costs more than reading them.
+        # Only the states that are returned are sorted: sorting thousands of names costs more than reading them.
         if (begins_in and state != begins_in) or len(found) >= count:
             continue
         begins_in = ""
@@ -130,11 +130,11 @@ def most_urgent_first(members: Iterable[GroupMember], after: str = "", count: in
 
 
 def sort_key(member: GroupMember) -> tuple[tuple[int | str, ...], str]:
-    """By name, as people sort names: `test 2` before `test 10`."""
+    """Return a sort key by name in natural order: `test 2` before `test 10`."""
     return natural_sort_key(member.name), member.id
 
 
 def natural_sort_key(name: str) -> tuple[int | str, ...]:
-    """A name in its words and its numbers, which are in the order of their values."""
+    """Split a name into texts and numbers, so that numbers sort by value."""
     parts = NUMBERS.split(name.lower())
     return tuple(int(part[:18]) if place % 2 else part for place, part in enumerate(parts))

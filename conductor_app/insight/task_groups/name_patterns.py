@@ -1,4 +1,4 @@
-"""Tasks alike: those whose names differ by numbers; of very many, those whose names begin alike."""
+"""Grouping of similar tasks: by names that differ only in numbers, or by the first word of the names."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -8,16 +8,16 @@ from .members import NUMBERS, GroupMember
 LONGEST = 80
 WORDS_END = re.compile(r"[^\w]+")
 OTHERS = "…"
-"""What is left over where there are still too many kinds."""
+"""Key of the remaining tasks if there are still too many patterns."""
 
 
 def name_pattern(member: GroupMember) -> str:
-    """What tasks have in common whose names differ by numbers: `test 3` and `test 17` are `test #`."""
+    """Return the name with numbers replaced: `test 3` and `test 17` become `test #`."""
     return NUMBERS.sub("#", member.name)[:LONGEST]
 
 
 def first_word(member: GroupMember) -> str:
-    """The first word of its kind."""
+    """Return the first word of the name pattern."""
     return WORDS_END.split(name_pattern(member), maxsplit=1)[0] or name_pattern(member)
 
 
@@ -25,12 +25,12 @@ PATTERN_FUNCTIONS: tuple[Callable[[GroupMember], str], ...] = (name_pattern, fir
 
 
 def matches_pattern(member: GroupMember, kind: str) -> bool:
-    """Whether the task is one of a kind that was shown as one."""
+    """Return True if the task belongs to a pattern."""
     return any(way(member) == kind for way in PATTERN_FUNCTIONS)
 
 
 def group_by_pattern(members: Iterable[GroupMember], most: int) -> dict[str, list[GroupMember]]:
-    """The members by kind, at most so many kinds."""
+    """Group members by pattern, into at most `most` groups."""
     members = list(members)
     for way in PATTERN_FUNCTIONS:
         found: dict[str, list[GroupMember]] = {}

@@ -1,4 +1,4 @@
-"""The picture of a group: a box a task; of very many tasks a box for those alike."""
+"""Diagram of a task group: one box per task, or per group of similar tasks."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,14 @@ from .name_patterns import OTHERS, group_by_pattern
 MOST_BOXES = 300
 HIGH, LOW = 46, 26
 TALL_COLUMN = 14
-"""Boxes above one another from which on they are drawn lower."""
+"""Boxes in a column above which all boxes have the small height."""
 LONGEST_NAME = 21
 READABLE, MOST_HUNDREDS = 0.7, 12
 
 
 @dataclass(slots=True)
 class GroupBox:
-    """One task, or several alike. `kind`: how those are asked for."""
+    """One task, or several similar tasks. `kind`: name pattern of the similar tasks."""
 
     id: str
     name: str
@@ -31,10 +31,11 @@ class GroupBox:
     kind: str = ""
     x: int = 0
     y: int = 0
-    tone: str = ""  # how a page shows the state: a colour,
-    icon: str = ""  # and a sign
+    # Set by the page that shows the box: color, icon, address and text.
+    tone: str = ""
+    icon: str = ""
     href: str = ""
-    words: str = ""  # and what is said of it
+    words: str = ""
 
     @property
     def title(self) -> str:
@@ -51,7 +52,7 @@ class GroupBox:
 
 @dataclass(slots=True)
 class GroupPicture:
-    """Boxes with their places, and the lines as two paths."""
+    """Boxes with their positions, and SVG paths of the ordinary and the marked lines."""
 
     width: int
     height: int
@@ -64,13 +65,13 @@ class GroupPicture:
 
     @property
     def min_width(self) -> int:
-        """The least width at which it can be read, in hundreds; 0 for one that is never made smaller."""
+        """Return the minimum readable width, in hundreds of units. 0 means that the diagram is never scaled down."""
         hundreds = round(self.width * READABLE / 100)
         return hundreds if hundreds <= MOST_HUNDREDS and self.height < 2 * self.width else 0
 
 
 def draw_group(members: Sequence[GroupMember], graph: DependencyGraph, chain: LongestChain) -> GroupPicture:
-    """The tasks, or the kinds of them where they are too many."""
+    """Draw the tasks of a group. More than MOST_BOXES tasks are grouped by name pattern."""
     if len(members) <= MOST_BOXES:
         boxes = [GroupBox(each.id, each.name, each.state, {each.state: 1}, each.id in chain.ids) for each in members]
         return _place_boxes(boxes, graph, chain.edges, is_grouped=False)
@@ -78,7 +79,7 @@ def draw_group(members: Sequence[GroupMember], graph: DependencyGraph, chain: Lo
 
 
 def _draw_by_pattern(members: Sequence[GroupMember], graph: DependencyGraph, chain: LongestChain) -> GroupPicture:
-    """A box a kind. Kinds may need one another in a circle: they stand in the order of their tasks."""
+    """Draw one box per name pattern. Patterns may depend on each other in a cycle; their average level orders them."""
     patterns, levels = group_by_pattern(members, MOST_BOXES), graph_levels(graph)
     kind_of = {member.id: kind for kind, some in patterns.items() for member in some}
     depth = {kind: sum(levels[each.id] for each in some) / len(some) for kind, some in patterns.items()}
@@ -99,7 +100,7 @@ def _pattern_box(kind: str, some: Sequence[GroupMember], chain: LongestChain) ->
 
 
 def _place_boxes(boxes: list[GroupBox], graph: DependencyGraph, marked: set[Edge], *, is_grouped: bool) -> GroupPicture:
-    """Each box in its place; a line that others imply is drawn only where it is marked."""
+    """Place the boxes and draw the lines. An edge that others imply is drawn only if it is marked."""
     levels = graph_levels(graph)
     tallest = max(Counter(levels.values()).values(), default=0)
     height = LOW if tallest > TALL_COLUMN else HIGH

@@ -1,4 +1,4 @@
-"""How far groups are: how many of their tasks are in which state."""
+"""Progress of task groups: number of tasks by state."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ from ...models import StandaloneTask
 from .members import ENDED_BADLY, URGENCY
 
 MOST_DETAILED = 5_000
-"""Tasks of a list of groups that are told apart by their states; of the rest it is only told how many are done."""
+"""Tasks of a list of groups that are counted by state. Larger groups show only their number of resolved tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupProgress:
-    """How many tasks a group has, how many of them were resolved, and, where that was counted, the states of all."""
+    """Number of tasks of a group, of resolved tasks, and, if counted, of tasks by state."""
 
     total: int = 0
     resolved: int = 0
@@ -30,24 +30,24 @@ class GroupProgress:
 
     @property
     def share(self) -> int:
-        """The percentage that was resolved; 100 means all of them."""
+        """Return the percentage of resolved tasks, rounded down, so that 100 means all."""
         return 100 * self.resolved // self.total if self.total else 0
 
     @property
     def parts(self) -> list[tuple[str, int]]:
-        """The states that there are, what went wrong first."""
+        """Return the states that occur with their counts, failures first."""
         return [(state, self.states[state]) for state in URGENCY if self.states.get(state)]
 
 
 def group_progress(group_id: str) -> GroupProgress:
-    """One group, all of it told apart."""
+    """Return the progress of one group, with counts by state."""
     states = _count_states([group_id]).get(group_id, {})
     resolved = sum(count for state, count in states.items() if state in ("COMPLETED", *ENDED_BADLY))
     return GroupProgress(sum(states.values()), resolved, states)
 
 
 def groups_progress(group_ids: Iterable[str]) -> dict[str, GroupProgress]:
-    """Those of a list, the small ones told apart: what a large one costs does not hold up the others."""
+    """Return the progress of several groups. Only small groups have counts by state, which keeps the list fast."""
     own = StandaloneTask.objects.filter(group_id__in=list(group_ids)).order_by().values_list("group_id")
     counted = own.annotate(total=Count("pk"))
     totals = dict(counted)
@@ -57,7 +57,7 @@ def groups_progress(group_ids: Iterable[str]) -> dict[str, GroupProgress]:
 
 
 def _small_groups(totals: Mapping[str, int]) -> list[str]:
-    """As many groups, the smallest first, as have few enough tasks together."""
+    """Return the smallest groups whose tasks together are at most MOST_DETAILED."""
     chosen, left = [], MOST_DETAILED
     for id, total in sorted(totals.items(), key=lambda each: each[1]):
         left -= total
@@ -72,7 +72,7 @@ def _count_states(group_ids: Iterable[str]) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for id, status, count in own.values_list("group_id", "task__status").annotate(count=Count("pk")):
         found.setdefault(id, {})[status] = count
-    # What is to be done waits or is with a worker: its attempt says which.
+    # An active task is either pending or in progress. Its attempt says which.
     leased = own.filter(Q(task__status="ACTIVE", task__attempts__status="LEASED")).values_list("group_id")
     with_workers = dict(leased.annotate(count=Count("pk")))
     for id, states in found.items():
