@@ -12,7 +12,8 @@ from conductor_app import clock as product_clock
 from conductor_app import gc_tuning
 from conductor_app import randomness as product_chance
 from conductor_app.access import permission_cache, secret_cache
-from conductor_app.engine import pollers, resolved_definitions, throughput
+from conductor_app.engine.definitions import resolved_definitions
+from conductor_app.engine.queues import pollers, throughput
 from conductor_app.engine.standalone import rows
 from conductor_app.store import environment_variables
 from tests import furniture

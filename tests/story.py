@@ -7,7 +7,11 @@ from django.test import TestCase
 
 from conductor_app.core.decision_context import conductor_status
 from conductor_app.core.reports import Report
-from conductor_app.engine import definitions, pollers, resolved_definitions, runs, skip_and_jump, sweeps, tasks
+from conductor_app.engine import sweeps
+from conductor_app.engine.definitions import definition_commands, resolved_definitions
+from conductor_app.engine.queues import pollers
+from conductor_app.engine.runs import run_commands, skip_and_jump
+from conductor_app.engine.tasks import task_commands
 from conductor_app.models import Attempt, Run, Task
 from conductor_app.store import due_rows
 from tests.builders import Document, definition
@@ -30,10 +34,10 @@ def run_commit_hooks():
 def register_definitions(*documents: Document, tasks: Iterable[Document] = ()) -> None:
     """Keep task definitions, then workflow definitions."""
     if policies := list(tasks):
-        definitions.save_tasks(policies, ACTOR)
+        definition_commands.save_tasks(policies, ACTOR)
     for document in documents:
-        assert not (complaints := definitions.validate_workflow(document)), complaints
-        definitions.save_workflow(document, ACTOR, overwrite=True)
+        assert not (complaints := definition_commands.validate_workflow(document)), complaints
+        definition_commands.save_workflow(document, ACTOR, overwrite=True)
 
 
 class RunView:
@@ -89,27 +93,27 @@ class RunView:
     def reports(self, ref: str, outcome: str = "COMPLETED", **output: Any) -> bool:
         """Somebody who is no worker reports on a task by its reference; whether it was heard."""
         with run_commit_hooks():
-            return bool(tasks.report_by_ref(self.id, ref, Report(outcome, output), ACTOR))
+            return bool(task_commands.report_by_ref(self.id, ref, Report(outcome, output), ACTOR))
 
     def pause(self) -> None:
         with run_commit_hooks():
-            runs.pause_run(self.id, ACTOR)
+            run_commands.pause_run(self.id, ACTOR)
 
     def resume(self) -> None:
         with run_commit_hooks():
-            runs.resume_run(self.id, ACTOR)
+            run_commands.resume_run(self.id, ACTOR)
 
     def terminate(self, reason: str = "", with_failure: bool = False) -> None:
         with run_commit_hooks():
-            runs.terminate_run(self.id, ACTOR, reason, with_failure)
+            run_commands.terminate_run(self.id, ACTOR, reason, with_failure)
 
     def retry(self, **said: Any) -> None:
         with run_commit_hooks():
-            runs.retry(self.id, ACTOR, **said)
+            run_commands.retry(self.id, ACTOR, **said)
 
     def restart(self, **said: Any) -> None:
         with run_commit_hooks():
-            runs.restart(self.id, ACTOR, **said)
+            run_commands.restart(self.id, ACTOR, **said)
 
     def rerun(self, ref: str = "", **said: Any) -> None:
         """From a task of this run, or from its start."""
@@ -118,7 +122,7 @@ class RunView:
     def rerun_from(self, attempt_id: str, **said: Any) -> None:
         """From a task of this run or of one below it."""
         with run_commit_hooks():
-            runs.rerun(self.id, ACTOR, attempt_id=attempt_id, **said)
+            run_commands.rerun(self.id, ACTOR, attempt_id=attempt_id, **said)
 
     def skip(self, ref: str, input: dict[str, Any] | None = None, output: dict[str, Any] | None = None) -> None:
         with run_commit_hooks():
@@ -158,7 +162,7 @@ class Story(RunView):
     def starts(self, name: str, input: dict[str, Any] | None = None, **request: Any) -> RunView:
         """One more run."""
         with run_commit_hooks():
-            return RunView(runs.start(runs.StartRequest(name, input=input or {}, **request), ACTOR))
+            return RunView(run_commands.start(run_commands.StartRequest(name, input=input or {}, **request), ACTOR))
 
     def worker(self, task_type: str, id: str = "worker", domain: str = "") -> "Worker":
         """A worker of this type; the same one, with what it holds, each time."""
@@ -206,7 +210,9 @@ class Worker:
     def polls(self, count: int = 1) -> list[str]:
         """What it is handed: the references; it holds the first."""
         with run_commit_hooks():
-            taken = tasks.claim_tasks(self.task_type, worker=self.id, domain=self.domain, count=count, wait_ms=0)
+            taken = task_commands.claim_tasks(
+                self.task_type, worker=self.id, domain=self.domain, count=count, wait_ms=0
+            )
         self.held = taken[0] if taken else self.held
         return [str(attempt.task) for attempt in taken]
 
@@ -216,7 +222,7 @@ class Worker:
             assert self.polls(), f"nothing waits for a worker of {self.task_type}"
         report = Report(outcome, output or {}, reason, worker=self.id, **said)
         with run_commit_hooks():
-            heard = tasks.report_task(self.held.run_id, self.held.id, report, ACTOR)
+            heard = task_commands.report_task(self.held.run_id, self.held.id, report, ACTOR)
         self._last, self.held = self.held, None
         return heard
 
@@ -235,9 +241,9 @@ class Worker:
     def extend_lease(self) -> None:
         """Only that; it goes on holding the attempt."""
         with run_commit_hooks():
-            tasks.renew_lease(self.held.run_id, self.held.id, ACTOR)
+            task_commands.renew_lease(self.held.run_id, self.held.id, ACTOR)
 
     def report_again(self, outcome: str = "COMPLETED", **output: Any) -> bool:
         """One more report on the attempt that it reported on last."""
         with run_commit_hooks():
-            return tasks.report_task(self._last.run_id, self._last.id, Report(outcome, output), ACTOR)
+            return task_commands.report_task(self._last.run_id, self._last.id, Report(outcome, output), ACTOR)

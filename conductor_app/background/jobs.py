@@ -62,7 +62,7 @@ def work() -> None:
 @app.task(name="conductor_app.background.jobs.bulk")
 def bulk() -> None:
     """Go on with operations on many runs; beside the sweeps, so that no lease waits for them."""
-    from conductor_app.engine.bulk_operations import run_operations_until
+    from conductor_app.engine.bulk import run_operations_until
     from conductor_app.engine.sweeps import run_and_record_sweep
 
     def go_on(_: int) -> int:
@@ -77,7 +77,7 @@ def bulk() -> None:
 @app.task(name="conductor_app.background.jobs.measure")
 def measure() -> None:
     """Measure what is usual, of what has changed."""
-    from conductor_app.engine.duration_baselines import update_duration_baselines
+    from conductor_app.engine.definitions.duration_baselines import update_duration_baselines
     from conductor_app.engine.sweeps import run_and_record_sweep
 
     run_and_record_sweep("measure_usual", update_duration_baselines)
@@ -86,7 +86,7 @@ def measure() -> None:
 @app.task(name="conductor_app.background.jobs.alerts")
 def alerts() -> None:
     """Look at the alerts that are due, and at the groups that somebody watches."""
-    from conductor_app.engine.alerts import check_due_alerts
+    from conductor_app.engine.failures.alerts import check_due_alerts
     from conductor_app.engine.standalone.watches import check_watched_groups
     from conductor_app.engine.sweeps import run_and_record_sweep
 

@@ -10,12 +10,13 @@ from ..models import Attempt, Message, Run
 from ..models.outbox import ABOUT_GROUP
 from ..store import inbox, outbox_messages
 from ..store import runs as store
-from . import event_actions, events, payloads
-from .change import RunCommand, change_run
 from .delivery import Handler, register_handlers
+from .events import event_actions, event_intake
+from .payloads import payload_storage
+from .runs.change import RunCommand, change_run
+from .runs.workflow_rate_limits import admit, release_next
 from .standalone import bulk_actions, dependency_resolved, resolution
-from .tasks import add_logs
-from .workflow_rate_limits import admit, release_next
+from .tasks.task_commands import add_logs
 
 
 def _begin_child(message: Message) -> None:
@@ -33,7 +34,7 @@ def _attach_failed_execution(run_id: str, about: str) -> None:
     failed = Run.objects.filter(pk=about).first()
     if failed is None:
         return
-    given = payloads.load_stored_input(run_id)
+    given = payload_storage.load_stored_input(run_id)
     whole = {**given, "failedWorkflow": run_document(failed, with_tasks=True)}
     store.set_input(run_id, whole)
 
@@ -61,7 +62,7 @@ def _end_waiting_task(message: Message, child: Run, run_id: str, attempt: str) -
         "version": child.version,
         "status": child.status,
         "reason": child.reason,
-        "output": payloads.load_unmasked_output(child.id) if child.created_at else {},
+        "output": payload_storage.load_unmasked_output(child.id) if child.created_at else {},
     }
     change_run(
         RunCommand(run_id, reports.child_ended(attempt, facts), "engine", attempts=[attempt], consumes=message.pk)
@@ -156,7 +157,7 @@ HANDLERS: dict[str, Handler] = {
     "terminate": _terminate_child,
     "release": _release_held_run,
     "started": _publish_started,
-    "event": events.handle_internal_event,
+    "event": event_intake.handle_internal_event,
     "act": event_actions.run_action,
     "inbox": _wake_inbox_step,
     "resolved": dependency_resolved.handle_dependency_resolved,

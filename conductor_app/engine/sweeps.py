@@ -9,24 +9,18 @@ from ..core.decide import no_command
 from ..models import Poller, ScheduleExecution, SweepPass
 from ..store import due_rows, removal, webhook_waits
 from ..telemetry.log_context import bind
-from . import (
-    events,
-    failures,
-    outbox,
-    retention,
-    schedules,
-    standalone,
-    throughput,
-    workflow_rate_limits,
-    workflow_tests,
-)
+from . import schedules, standalone
 from .access import client_maintenance
-from .artifacts import entries as artifacts
-from .change import RunCommand, change_run
+from .definitions import workflow_tests
 from .delivery import deliver_due
-from .files import handles as files
-from .runs import remove_run
-from .standalone import expiry
+from .events import event_intake, outbox
+from .failures import failure_groups
+from .payloads import file_handles as files
+from .queues import throughput
+from .runs import retention, workflow_rate_limits
+from .runs.change import RunCommand, change_run
+from .runs.run_commands import remove_run
+from .standalone import artifacts, expiry
 from .sweep_items import handle_each
 
 log = logging.getLogger(__name__)
@@ -88,7 +82,7 @@ def prune_finished(limit: int) -> int:
     webhook_waits.delete_ended(now - DAY_MS, limit)
     if conf.retention_days > 0:
         before = now - conf.retention_days * DAY_MS
-        failures.prune_failures(before, limit)
+        failure_groups.prune_failures(before, limit)
         ScheduleExecution.objects.filter(pk__in=due_rows.expired_slots(before, limit)).delete()
     removed = handle_each(
         list(retention.runs_to_remove(limit)), lambda run_id: remove_run(run_id, CLOCK, "The retention period is over.")
@@ -117,7 +111,7 @@ def prune_events(limit: int) -> int:
     if conf.event_retention_days <= 0:
         return 0
     before = clock.now() - conf.event_retention_days * DAY_MS
-    return events.prune_deliveries(before, limit) + outbox.prune_dead_letters(before)
+    return event_intake.prune_deliveries(before, limit) + outbox.prune_dead_letters(before)
 
 
 SWEEPS: dict[str, Callable[[int], int]] = {
@@ -127,7 +121,7 @@ SWEEPS: dict[str, Callable[[int], int]] = {
     "fire_schedules": fire_schedules,
     "start_waiting_slots": start_waiting_slots,
     "deliver_messages": deliver_messages,
-    "group_failures": failures.group_failures,
+    "group_failures": failure_groups.group_failures,
 }
 
 

@@ -11,7 +11,7 @@ from django.db import connection, connections
 
 from .. import clock
 from ..core.events import INTERNAL
-from ..engine import event_listeners, events
+from ..engine.events import event_intake, event_listeners
 from ..models import EventHandler, EventListener
 from .sinks import PROVIDERS, Provider, SinkFailed
 
@@ -80,7 +80,7 @@ class QueueListener:
         pause, ends_at = FIRST_PAUSE, monotonic() + RETRY_SECONDS
         while True:
             try:
-                events.receive_event(self.event, message_id, payload, self._provider.name)
+                event_intake.receive_event(self.event, message_id, payload, self._provider.name)
                 self.facts.last_message_at = clock.now()
                 break
             except Exception as error:

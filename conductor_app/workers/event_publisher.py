@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from .. import clock, conf
 from ..core.step_types.http import HttpStep
-from ..engine import outbox
+from ..engine.events import outbox
 from ..models import Message
 from ..models.outbox import ALERT, LISTENER, TASK_LISTENER
 from . import WORKERS

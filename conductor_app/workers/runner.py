@@ -6,7 +6,7 @@ from socket import gethostname
 
 from ..access.redaction import redact
 from ..core.reports import Report
-from ..engine import tasks
+from ..engine.tasks import task_commands
 from ..models import Attempt
 from ..telemetry.log_context import log_context
 from . import WORKERS
@@ -35,7 +35,7 @@ def run_built_in_workers(
 
 def claim_one(queue: str, wait_ms: int = 0) -> list[Attempt]:
     """Take one task of a built-in worker's queue."""
-    return tasks.claim_tasks(queue, worker=WORKER_ID, wait_ms=wait_ms)
+    return task_commands.claim_tasks(queue, worker=WORKER_ID, wait_ms=wait_ms)
 
 
 def run_attempt(attempt: Attempt) -> bool:
@@ -58,7 +58,7 @@ def release_unfinished() -> int:
         lease = attempt.scheduled_at
         asks_for_time = Report("IN_PROGRESS", worker=WORKER_ID, merges=True, is_kept=False, lease=lease)
         try:
-            handed_back += tasks.report_task(attempt.run_id, attempt.id, asks_for_time, WORKER_ID)
+            handed_back += task_commands.report_task(attempt.run_id, attempt.id, asks_for_time, WORKER_ID)
             _running_attempts.pop(attempt.id, None)
         except Exception:
             # Its lease runs out: that is late, but no reason to keep the others.
@@ -83,7 +83,7 @@ def _run_and_report(attempt: Attempt) -> bool:
         is_kept=not outcome.callback_seconds,
         lease=attempt.scheduled_at,
     )
-    return tasks.report_task(attempt.run_id, attempt.id, report, WORKER_ID)
+    return task_commands.report_task(attempt.run_id, attempt.id, report, WORKER_ID)
 
 
 def _perform(attempt: Attempt) -> WorkResult:

@@ -6,7 +6,7 @@ from django.core.management import CommandError, call_command
 from conductor_app.access import secret_cache, vault
 from conductor_app.access.redaction import redact, runtime_metadata, substitute_secrets
 from conductor_app.core.errors import Conflict, Forbidden, Invalid, NotFound
-from conductor_app.engine import secrets_and_variables
+from conductor_app.engine.access import secrets_and_variables
 from conductor_app.models import AuditEntry, Secret
 from tests.engine.test_statements import Counted
 from tests.story import ACTOR

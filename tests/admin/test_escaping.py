@@ -4,7 +4,8 @@ import pytest
 
 from conductor_app.admin.badges import mark_names
 from conductor_app.admin.json_tree import render_tree
-from conductor_app.engine import runs, tasks
+from conductor_app.engine.runs import run_commands
+from conductor_app.engine.tasks import task_commands
 from conductor_app.models import Attempt
 from tests.insight.situations import claim_next, define_task, define_workflow, newest_attempt_of, start_run, step
 
@@ -22,13 +23,15 @@ def hostile(operator, clock):
     define_workflow("order", document, description=EVIL)
     run = start_run("order", correlation_id=BREAKOUT, input={"x": EVIL, EVIL: [BREAKOUT]})
     attempt = claim_next("charge", worker=EVIL)
-    tasks.add_log(attempt.pk, EVIL)
+    task_commands.add_log(attempt.pk, EVIL)
     Attempt.objects.filter(pk=attempt.pk).update(worker=BREAKOUT)
-    runs.pause_run(run.pk, EVIL, f"{EVIL} `{EVIL}`")
-    runs.resume_run(run.pk, BREAKOUT, BREAKOUT)
+    run_commands.pause_run(run.pk, EVIL, f"{EVIL} `{EVIL}`")
+    run_commands.resume_run(run.pk, BREAKOUT, BREAKOUT)
     from conductor_app.core.reports import Report
 
-    tasks.report_task(run.pk, attempt.pk, Report("FAILED", reason=f"{EVIL}\n{BREAKOUT}", output={EVIL: EVIL}), EVIL)
+    task_commands.report_task(
+        run.pk, attempt.pk, Report("FAILED", reason=f"{EVIL}\n{BREAKOUT}", output={EVIL: EVIL}), EVIL
+    )
     return run
 
 

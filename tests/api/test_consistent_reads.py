@@ -16,9 +16,10 @@ from django.db import connection
 from django.test import RequestFactory
 
 from conductor_app.core.reports import Report
-from conductor_app.engine import runs, tasks
+from conductor_app.engine.runs import run_commands
 from conductor_app.engine.standalone import task_actions
 from conductor_app.engine.standalone import tasks as standalone_tasks
+from conductor_app.engine.tasks import task_commands
 from tests.api.taskcluster.conftest import LINUX
 from tests.builders import policy, step
 from tests.engine.test_groups_parallel import RETRIES as RETRIED
@@ -137,13 +138,13 @@ def orders(clock) -> list[str]:
 
 
 def said(run_id: str, ref: str, outcome: str) -> Callable[[], Any]:
-    return lambda: tasks.report_by_ref(run_id, ref, Report(outcome, {"n": 1}), ACTOR)
+    return lambda: task_commands.report_by_ref(run_id, ref, Report(outcome, {"n": 1}), ACTOR)
 
 
 def changes_of(run_id: str) -> list[Callable[[], Any]]:
     """A run tries a task again, goes on, completes, and is run again."""
     steps = (("a", "FAILED"), ("a", "COMPLETED"), ("b", "COMPLETED"))
-    return [*(said(run_id, *step) for step in steps), lambda: runs.rerun(run_id, ACTOR)]
+    return [*(said(run_id, *step) for step in steps), lambda: run_commands.rerun(run_id, ACTOR)]
 
 
 def worked_on(run_id: str) -> Act:

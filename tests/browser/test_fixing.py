@@ -5,7 +5,11 @@ import re
 from playwright.sync_api import expect
 
 from conductor_app.core.reports import Report
-from conductor_app.engine import bulk_operations, definitions, failures, runs, tasks
+from conductor_app.engine import bulk
+from conductor_app.engine.definitions import definition_commands
+from conductor_app.engine.failures import failure_groups
+from conductor_app.engine.runs import run_commands
+from conductor_app.engine.tasks import task_commands
 from conductor_app.models import BulkItem, BulkOperation, Run, Task
 from tests.builders import definition, fork, loop, policy, step, step_without_policy
 from tests.story import ACTOR, register_definitions
@@ -14,12 +18,12 @@ from .looks import NARROW, assert_accessible, has_no_horizontal_scroll
 
 
 def start(name: str) -> str:
-    return runs.start(runs.StartRequest(name), ACTOR)
+    return run_commands.start(run_commands.StartRequest(name), ACTOR)
 
 
 def work(queue: str, outcome: str = "COMPLETED", reason: str = "") -> None:
-    [attempt] = tasks.claim_tasks(queue, worker="w7@41", wait_ms=0)
-    tasks.report_task(attempt.run_id, attempt.id, Report(outcome, {}, reason), ACTOR)
+    [attempt] = task_commands.claim_tasks(queue, worker="w7@41", wait_ms=0)
+    task_commands.report_task(attempt.run_id, attempt.id, Report(outcome, {}, reason), ACTOR)
 
 
 def again(page) -> set[str]:
@@ -64,7 +68,7 @@ def test_failures_of_three_causes_are_three_groups_and_one_is_retried_with_a_can
         start("order")
     for reason in reasons:
         work("pay", "FAILED", reason)
-    failures.group_failures(100)
+    failure_groups.group_failures(100)
 
     page.goto("/admin/failures/")
     expect(page.locator("tbody tr")).to_have_count(3)
@@ -83,9 +87,9 @@ def test_failures_of_three_causes_are_three_groups_and_one_is_retried_with_a_can
     page.get_by_role("button", name="Pause", exact=True).click()
     expect(page.locator("main h1")).to_contain_text("Paused")
     page.get_by_role("button", name="Resume", exact=True).click()
-    bulk_operations.run_due_operations()
+    bulk.run_due_operations()
     BulkOperation.objects.update(paced_at=operation.created_at - 10_000, due_at=0)
-    bulk_operations.run_due_operations()
+    bulk.run_due_operations()
     page.reload()
     done = BulkOperation.objects.get().done
     assert 1 <= done <= 10
@@ -103,7 +107,7 @@ def test_a_waiting_task_says_which_gate_holds_it_and_raising_the_limit_releases_
         definition(step_without_policy("ship"), name="shipping"), tasks=[policy("ship", concurrent_limit=1)]
     )
     first, second = start("shipping"), start("shipping")
-    [held] = tasks.claim_tasks("ship", worker="van@7", wait_ms=0)
+    [held] = task_commands.claim_tasks("ship", worker="van@7", wait_ms=0)
     waiting = second if held.run_id == first else first
 
     page.goto(f"/admin/conductor/run/{waiting}/change/?task=ship")
@@ -114,8 +118,8 @@ def test_a_waiting_task_says_which_gate_holds_it_and_raising_the_limit_releases_
     page.get_by_role("link", name="Change the limit in the definition").click()
     page.wait_for_url("**/taskdefinition/**")
 
-    definitions.save_task(policy("ship", concurrent_limit=2), ACTOR)
+    definition_commands.save_task(policy("ship", concurrent_limit=2), ACTOR)
     page.go_back()
     page.reload()
     expect(page.locator(".cause")).to_contain_text("Every gate is open")
-    assert [attempt.run_id for attempt in tasks.claim_tasks("ship", worker="van@8", wait_ms=0)] == [waiting]
+    assert [attempt.run_id for attempt in task_commands.claim_tasks("ship", worker="van@8", wait_ms=0)] == [waiting]

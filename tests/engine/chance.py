@@ -6,7 +6,9 @@ from random import Random
 from conductor_app.core.commands import no_command
 from conductor_app.core.errors import Conflict, NotFound, RequestRefused
 from conductor_app.core.reports import Report, apply_report
-from conductor_app.engine import definitions, skip_and_jump, tasks
+from conductor_app.engine.definitions import definition_commands
+from conductor_app.engine.runs import skip_and_jump
+from conductor_app.engine.tasks import task_commands
 from conductor_app.models import Attempt
 from conductor_app.store import due_rows
 from conductor_app.store.definitions import load_definition
@@ -68,7 +70,9 @@ class RandomWorkers:
 
     def poll(self) -> None:
         with run_commit_hooks():
-            taken = tasks.claim_tasks(self.random.choice(TYPES), worker="w", count=self.random.randint(1, 3), wait_ms=0)
+            taken = task_commands.claim_tasks(
+                self.random.choice(TYPES), worker="w", count=self.random.randint(1, 3), wait_ms=0
+            )
         out = {attempt.id for attempt in self.held if self.is_in(attempt, "LEASED")}
         assert not out & {attempt.id for attempt in taken}, "an attempt was handed to two workers"
         self.held = [attempt for attempt in self.held if attempt.id in out] + taken
@@ -102,7 +106,7 @@ class RandomWorkers:
             self.compare(attempt.run_id, [attempt.id], apply_report(attempt.id, said))
         try:
             with run_commit_hooks():
-                return tasks.report_task(attempt.run_id, attempt.id, said, ACTOR)
+                return task_commands.report_task(attempt.run_id, attempt.id, said, ACTOR)
         except NotFound:
             # A loop that keeps few turns has forgotten it.
             return False
@@ -144,7 +148,7 @@ class RandomWorkers:
             if self.random.random() < 0.3:
                 document = next_version(self.random, dict(known.document) | {"version": self.newest})
                 self.newest = document["version"]
-                definitions.save_workflow(document, ACTOR, overwrite=True)
+                definition_commands.save_workflow(document, ACTOR, overwrite=True)
                 with run_commit_hooks():
                     skip_and_jump.upgrade_run(self.story.id, known.name, self.newest, ACTOR)
             else:

@@ -10,8 +10,7 @@ from conductor_app import conf
 from conductor_app.api.taskcluster.uploads import RequestBodyStream, RequestUpload
 from conductor_app.core.errors import Busy, Conflict, Invalid, NotFound
 from conductor_app.core.standalone.artifacts import ArtifactValue
-from conductor_app.engine.artifacts import contents, entries
-from conductor_app.engine.standalone import claims, tasks
+from conductor_app.engine.standalone import artifact_contents, artifacts, claims, tasks
 from conductor_app.engine.sweeps import prune_finished
 from conductor_app.models import Artifact as Row
 from conductor_app.models import PulseMessage, StoredPayload
@@ -39,7 +38,7 @@ def job(clock):
 @pytest.fixture
 def create(job, clock):
     def create(name="public/a", kind="s3", hours=1, **details):
-        return entries.create(job, 0, name, ArtifactValue(kind, "text/plain", clock.now() + hours * HOUR_MS, details))
+        return artifacts.create(job, 0, name, ArtifactValue(kind, "text/plain", clock.now() + hours * HOUR_MS, details))
 
     return create
 
@@ -57,12 +56,12 @@ def empty_storage(db):
 
 
 def read(name="public/a") -> bytes:
-    return b"".join(contents.stream_content(contents.find_present(TASK, 0, name)))
+    return b"".join(artifact_contents.stream_content(artifact_contents.find_present(TASK, 0, name)))
 
 
 def test_content_goes_with_its_artifact(create, clock):
     create()
-    contents.store_content(TASK, 0, "public/a", ContentFile(b"x"))
+    artifact_contents.store_content(TASK, 0, "public/a", ContentFile(b"x"))
 
     clock.advance(seconds=3599 + conf.taskcluster_expiration_delay)
     prune_finished(10)
@@ -77,7 +76,7 @@ def test_content_goes_with_its_artifact(create, clock):
 
 def test_content_stays_as_long_as_an_artifact_that_was_created_for_longer(create, clock):
     create()
-    contents.store_content(TASK, 0, "public/a", ContentFile(b"x"))
+    artifact_contents.store_content(TASK, 0, "public/a", ContentFile(b"x"))
     create(hours=2)
 
     clock.advance(seconds=3601 + conf.taskcluster_expiration_delay)
@@ -89,17 +88,17 @@ def test_content_stays_as_long_as_an_artifact_that_was_created_for_longer(create
 def test_more_than_a_pass_takes_is_deleted_in_one_call(create, clock):
     for number in range(5):
         create(f"public/{number}")
-        contents.store_content(TASK, 0, f"public/{number}", ContentFile(b"x"))
+        artifact_contents.store_content(TASK, 0, f"public/{number}", ContentFile(b"x"))
     clock.advance(seconds=3601 + conf.taskcluster_expiration_delay)
 
-    assert entries.expire(2) == 5
+    assert artifacts.expire(2) == 5
     assert stored() == []
 
 
 def test_what_was_replaced_is_deleted_by_the_next_pass(create):
     create()
-    contents.store_content(TASK, 0, "public/a", ContentFile(b"old"))
-    contents.store_content(TASK, 0, "public/a", ContentFile(b"new"))
+    artifact_contents.store_content(TASK, 0, "public/a", ContentFile(b"old"))
+    artifact_contents.store_content(TASK, 0, "public/a", ContentFile(b"new"))
 
     prune_finished(10)
 
@@ -112,7 +111,7 @@ def test_an_upload_that_breaks_off_leaves_nothing(create):
     upload = RequestUpload(RequestBodyStream(lambda size: pieces.pop() if pieces else b"", 8, 100))
 
     with pytest.raises(Busy):
-        contents.store_content(TASK, 0, "public/a", upload)
+        artifact_contents.store_content(TASK, 0, "public/a", upload)
 
     assert isinstance(upload.body.read_error, Invalid)
     assert stored() == []
@@ -125,10 +124,13 @@ def test_a_large_artifact_comes_and_goes_in_little_memory(create):
     size, piece = 32 * 1024 * 1024, bytes(64 * 1024)
     tracemalloc.start()
     try:
-        contents.store_content(
+        artifact_contents.store_content(
             TASK, 0, "public/a", RequestUpload(RequestBodyStream(lambda count: piece[:count], size, size))
         )
-        received = sum(len(chunk) for chunk in contents.stream_content(contents.find_present(TASK, 0, "public/a")))
+        received = sum(
+            len(chunk)
+            for chunk in artifact_contents.stream_content(artifact_contents.find_present(TASK, 0, "public/a"))
+        )
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -160,7 +162,7 @@ def test_a_server_without_a_place_for_artifacts_says_so(create, settings):
 
 def test_a_task_that_is_not_known_takes_no_artifact(create, clock):
     with pytest.raises(Invalid, match="does not exist"):
-        entries.create("B" * 22, 0, "a", ArtifactValue("s3", "text/plain", clock.now()))
+        artifacts.create("B" * 22, 0, "a", ArtifactValue("s3", "text/plain", clock.now()))
 
 
 def test_an_attempt_that_was_resolved_takes_none(create, job):

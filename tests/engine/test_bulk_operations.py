@@ -5,9 +5,11 @@ import time
 import pytest
 
 from conductor_app.core.errors import Conflict, Invalid, NotAllowedInState, NotFound
-from conductor_app.engine import bulk_operations, failures, labels
-from conductor_app.engine.bulk_operations import BulkRequest, executor
-from conductor_app.engine.bulk_operations.actions import bulk_action_of
+from conductor_app.engine import bulk
+from conductor_app.engine.bulk import BulkRequest, executor
+from conductor_app.engine.bulk.item_actions import bulk_action_of
+from conductor_app.engine.failures import failure_groups
+from conductor_app.engine.runs import labels
 from conductor_app.models import AuditEntry, BulkItem, BulkOperation, FailureGroup, Run, RunLabel
 from tests.builders import step
 from tests.story import ACTOR, Story, run_commit_hooks
@@ -29,7 +31,7 @@ def failed(clock, count: int, reason: str = "no luck") -> Story:
 
 
 def begun(**asked) -> str:
-    return bulk_operations.start(BulkRequest(**{"action": "retry", "selection": FAILED, "rate": 10.0, **asked}), ACTOR)
+    return bulk.start(BulkRequest(**{"action": "retry", "selection": FAILED, "rate": 10.0, **asked}), ACTOR)
 
 
 def row(id: str) -> BulkOperation:
@@ -40,7 +42,7 @@ def passes(clock, seconds: float) -> None:
     """Time in which the engine looks twice a second."""
     for _ in range(round(seconds * 2)):
         with run_commit_hooks():
-            bulk_operations.run_due_operations()
+            bulk.run_due_operations()
         clock.advance(seconds=0.5)
 
 
@@ -68,14 +70,14 @@ def test_no_more_than_the_rate_are_begun(clock):
     failed(clock, 12)
     id = begun(rate=4.0)
     with run_commit_hooks():
-        bulk_operations.run_due_operations()
-        bulk_operations.run_due_operations()
+        bulk.run_due_operations()
+        bulk.run_due_operations()
     counts = [running()]
 
     for _ in range(3):
         clock.advance(seconds=1)
         with run_commit_hooks():
-            bulk_operations.run_due_operations()
+            bulk.run_due_operations()
         counts.append(running())
 
     assert counts == [1, 5, 9, 12]
@@ -89,7 +91,7 @@ def test_what_was_not_used_of_the_rate_is_not_made_up_for(clock):
     clock.advance(seconds=60)
 
     with run_commit_hooks():
-        bulk_operations.run_due_operations()
+        bulk.run_due_operations()
 
     assert row(id).done <= 8
 
@@ -101,7 +103,7 @@ def test_between_two_beats_it_goes_on_at_its_rate(clock, monkeypatch):
     until = clock.now() + 500
 
     with run_commit_hooks():
-        bulk_operations.run_operations_until(until, wait_ms=500)
+        bulk.run_operations_until(until, wait_ms=500)
 
     assert clock.now() - until <= 100
     assert 25 <= row(id).done <= 30
@@ -112,7 +114,7 @@ def test_who_is_told_to_stop_goes_on_with_nothing(clock):
     id = begun(rate=1000.0)
 
     with run_commit_hooks():
-        bulk_operations.run_operations_until(clock.now() + 500, wait_ms=500, is_stopping=lambda: True)
+        bulk.run_operations_until(clock.now() + 500, wait_ms=500, is_stopping=lambda: True)
 
     assert row(id).done == 0
 
@@ -123,9 +125,9 @@ def test_what_is_stopped_or_taken_out_while_a_run_is_acted_on_comes_to_nothing(c
     passes(clock, 1)
     seen, items = row(id), list(BulkItem.objects.filter(operation=id, outcome="WAITING").values_list("pk", "run_id"))
 
-    bulk_operations.withdraw(id, [items[0][1]], ACTOR)
+    bulk.withdraw(id, [items[0][1]], ACTOR)
     assert executor._process_item(seen, *items[0], bulk_action_of(seen))
-    bulk_operations.stop(id, ACTOR)
+    bulk.stop(id, ACTOR)
     assert not executor._process_item(seen, *items[1], bulk_action_of(seen))
 
     assert running() == row(id).done
@@ -157,7 +159,7 @@ def test_a_canary_that_goes_badly_rests_and_a_person_may_go_on(clock):
     assert row(id).verdict.startswith("1 of 2 runs of the canary succeeded: 50 %")
     assert row(id).left == 4
 
-    bulk_operations.resume(id, ACTOR, "that one is known")
+    bulk.resume(id, ACTOR, "that one is known")
     passes(clock, 2)
 
     assert (row(id).state, row(id).done) == ("DONE", 6)
@@ -179,16 +181,16 @@ def test_it_is_paused_resumed_and_stopped_and_results_stay(clock):
     failed(clock, 30)
     id = begun(rate=10.0)
     passes(clock, 1.5)
-    bulk_operations.pause(id, ACTOR, "a look")
+    bulk.pause(id, ACTOR, "a look")
     done = row(id).done
     assert 0 < done < 30
     passes(clock, 2)
     assert row(id).done == done
 
-    bulk_operations.resume(id, ACTOR)
+    bulk.resume(id, ACTOR)
     passes(clock, 1)
     assert row(id).done > done
-    bulk_operations.stop(id, ACTOR, "enough")
+    bulk.stop(id, ACTOR, "enough")
     done = row(id).done
     passes(clock, 2)
 
@@ -197,16 +199,16 @@ def test_it_is_paused_resumed_and_stopped_and_results_stay(clock):
     acts = AuditEntry.objects.filter(object_type="bulk operation").order_by("id").values_list("action", flat=True)
     assert list(acts) == ["start", "pause", "resume", "stop"]
     with pytest.raises(NotAllowedInState):
-        bulk_operations.pause(id, ACTOR)
+        bulk.pause(id, ACTOR)
     with pytest.raises(Conflict):
-        bulk_operations.resume(id, ACTOR)
+        bulk.resume(id, ACTOR)
 
 
 def test_one_that_is_refused_does_not_hold_up_the_others_and_can_be_tried_again(clock):
     story = failed(clock, 3)
     id = begun()
     with run_commit_hooks():
-        bulk_operations.run_due_operations()
+        bulk.run_due_operations()
     story.retry()
     passes(clock, 2)
     refused = BulkItem.objects.get(operation=id, outcome="REFUSED")
@@ -215,12 +217,12 @@ def test_one_that_is_refused_does_not_hold_up_the_others_and_can_be_tried_again(
     assert (row(id).state, row(id).done, row(id).refused) == ("DONE", 2, 1)
 
     story.terminate()
-    again = bulk_operations.retry_refused(id, ACTOR)
+    again = bulk.retry_refused(id, ACTOR)
     passes(clock, 2)
 
     assert outcomes(again) == ["DONE"]
     with pytest.raises(Conflict):
-        bulk_operations.retry_refused(again, ACTOR)
+        bulk.retry_refused(again, ACTOR)
 
 
 def test_some_are_left_out_from_the_start_and_others_taken_out_on_the_way(clock):
@@ -228,9 +230,9 @@ def test_some_are_left_out_from_the_start_and_others_taken_out_on_the_way(clock)
     ids = list(Run.objects.order_by("id").values_list("pk", flat=True))
     id = begun(excluded=[story.id], rate=0.5)
     with run_commit_hooks():
-        bulk_operations.run_due_operations()
+        bulk.run_due_operations()
 
-    assert bulk_operations.withdraw(id, [ids[-1], "nobody"], ACTOR) == 1
+    assert bulk.withdraw(id, [ids[-1], "nobody"], ACTOR) == 1
     passes(clock, 10)
 
     assert outcomes(id) == ["DONE", "DONE", "WITHDRAWN"]
@@ -244,7 +246,7 @@ def test_runs_are_gathered_in_batches_and_those_that_fail_later_are_not_among_th
     failed(clock, 7)
     id = begun()
     with run_commit_hooks():
-        bulk_operations.run_due_operations()
+        bulk.run_due_operations()
     assert (row(id).state, row(id).total) == ("GATHERING", 4)
 
     passes(clock, 3)
@@ -265,7 +267,7 @@ def test_a_group_of_failures_is_retried_as_one(clock):
     story = failed(clock, 2, "502 from gateway")
     story.starts("order")
     story.worker("pay").fails("no funds")
-    failures.group_failures(100)
+    failure_groups.group_failures(100)
     group = FailureGroup.objects.get(message="502 from gateway")
 
     id = begun(selection={"failure_group": group.pk})
@@ -323,7 +325,7 @@ def test_what_makes_no_sense_is_refused(clock, asked):
 
 
 def test_there_is_no_such_operation(clock):
-    for command in (bulk_operations.pause, bulk_operations.resume, bulk_operations.stop, bulk_operations.retry_refused):
+    for command in (bulk.pause, bulk.resume, bulk.stop, bulk.retry_refused):
         with pytest.raises(NotFound):
             command("nobody", ACTOR)
 
@@ -357,17 +359,17 @@ def test_what_waits_begins_when_somebody_else_has_approved_it_and_both_stand_in_
     id = begun()
 
     with pytest.raises(Conflict, match="Another person"):
-        bulk_operations.approve(id, ACTOR)
+        bulk.approve(id, ACTOR)
     with pytest.raises(Conflict, match="waits for the approval"):
-        bulk_operations.resume(id, "ben")
-    bulk_operations.approve(id, "ben", "I have looked.")
+        bulk.resume(id, "ben")
+    bulk.approve(id, "ben", "I have looked.")
     passes(clock, 2)
 
     assert (row(id).state, row(id).approved_by, running()) == ("DONE", "ben", 2)
     said = AuditEntry.objects.filter(object_type="bulk operation", object_id=id).order_by("id")
     assert [(entry.actor, entry.action) for entry in said] == [(ACTOR, "start"), ("ben", "approve")]
     with pytest.raises(Conflict, match="does not wait"):
-        bulk_operations.approve(id, "ben")
+        bulk.approve(id, "ben")
 
 
 def test_what_waits_can_be_declined(clock, settings):
@@ -375,7 +377,7 @@ def test_what_waits_can_be_declined(clock, settings):
     failed(clock, 1)
     id = begun()
 
-    bulk_operations.stop(id, "ben", "Not today.")
+    bulk.stop(id, "ben", "Not today.")
 
     assert (row(id).state, row(id).is_waiting_for_approval) == ("STOPPED", False)
 
@@ -415,7 +417,7 @@ def test_labels_that_were_refused_are_tried_again_as_they_were(clock):
     passes(clock, 2)
     labels.remove_labels(run.pk, ["old 0"], ACTOR)
 
-    bulk_operations.retry_refused(id, ACTOR)
+    bulk.retry_refused(id, ACTOR)
     passes(clock, 2)
 
     assert run.labels.filter(name="late").exists()

@@ -7,9 +7,9 @@ import pytest
 from conductor_app.core import task_impact
 from conductor_app.core.errors import RequestRefused
 from conductor_app.core.reports import Report
-from conductor_app.engine import tasks
-from conductor_app.engine.operations import Operation, apply_operation
-from conductor_app.engine.planning import OperationPlan, plan_operation
+from conductor_app.engine.runs.operations import Operation, apply_operation
+from conductor_app.engine.runs.planning import OperationPlan, plan_operation
+from conductor_app.engine.tasks import task_commands
 from conductor_app.models import Attempt, Run, Task
 from tests.builders import Document, definition, dynamic_fork, each, fork, loop, step, sub_workflow, try_
 from tests.engine.views import row_violations
@@ -108,7 +108,7 @@ class Tree:
         for _ in range(reports):
             self.clock.advance(seconds=1)
             with run_commit_hooks():
-                taken = tasks.claim_tasks(WORKER, worker=self.random.choice("vw"), wait_ms=0)
+                taken = task_commands.claim_tasks(WORKER, worker=self.random.choice("vw"), wait_ms=0)
             if not taken:
                 break
             [attempt] = taken
@@ -118,7 +118,7 @@ class Tree:
             outcome = "FAILED" if self.random.random() < fails else "COMPLETED"
             said = Report(outcome, {"at": self.clock.now()}, "by chance", worker=attempt.worker)
             with run_commit_hooks():
-                assert tasks.report_task(attempt.run_id, attempt.id, said, ACTOR)
+                assert task_commands.report_task(attempt.run_id, attempt.id, said, ACTOR)
         return given
 
     def operation(self) -> tuple[str, Operation]:

@@ -3,8 +3,8 @@
 import pytest
 
 from conductor_app.core.reports import Report
-from conductor_app.engine import tasks
-from conductor_app.engine.duration_baselines import update_duration_baselines
+from conductor_app.engine.definitions.duration_baselines import update_duration_baselines
+from conductor_app.engine.tasks import task_commands
 from conductor_app.insight.duration_baselines import typical_run_durations, typical_step_durations
 from conductor_app.models import DurationBaseline
 from tests.insight.situations import claim_and_report, claim_next, define_task, define_workflow, start_run, step
@@ -21,7 +21,7 @@ def one_order(clock, seconds):
     clock.advance(seconds=1)
     attempt = claim_next("charge")
     clock.advance(seconds=seconds)
-    tasks.report_task(run.pk, attempt.pk, Report("COMPLETED"), "w7")
+    task_commands.report_task(run.pk, attempt.pk, Report("COMPLETED"), "w7")
     return run
 
 

@@ -4,7 +4,8 @@ import pytest
 from django.db import OperationalError
 
 from conductor_app.core.errors import Busy
-from conductor_app.engine import delivery, event_actions, event_handlers, events, sweeps
+from conductor_app.engine import delivery, sweeps
+from conductor_app.engine.events import event_actions, event_handlers, event_intake
 from conductor_app.models import EventAction, EventDelivery, Message, Run
 from tests.builders import definition, step
 from tests.story import register_definitions, run_commit_hooks
@@ -24,7 +25,7 @@ def handler():
 
 def heard_without_what_follows() -> Message:
     """The event is written down; the process dies before it acts."""
-    events.receive_event("a:b", "m", {}, "a test")
+    event_intake.receive_event("a:b", "m", {}, "a test")
     return Message.objects.get(subject="act")
 
 
@@ -57,8 +58,8 @@ def test_an_event_in_the_outbox_is_written_down_once_though_two_deliver_it(clock
     message = delivery.read_message(Message.objects.create(subject="event", facts=facts, sent_at=now, due_at=now).pk)
 
     with run_commit_hooks():
-        events.handle_internal_event(message)
-        events.handle_internal_event(message)
+        event_intake.handle_internal_event(message)
+        event_intake.handle_internal_event(message)
 
     received = EventDelivery.objects.get()
     assert (received.duplicates, EventAction.objects.count()) == (0, 1)
@@ -97,15 +98,15 @@ def test_what_never_works_is_given_up_with_a_reason(clock, handler, monkeypatch)
 
 def test_a_message_id_of_any_length_is_told_apart(clock, handler):
     with run_commit_hooks():
-        assert events.receive_event("a:b", "x" * 1000, {}, "a test")
-        assert events.receive_event("a:b", "x" * 1001, {}, "a test")
-        assert not events.receive_event("a:b", "x" * 1001, {}, "a test")
+        assert event_intake.receive_event("a:b", "x" * 1000, {}, "a test")
+        assert event_intake.receive_event("a:b", "x" * 1001, {}, "a test")
+        assert not event_intake.receive_event("a:b", "x" * 1001, {}, "a test")
 
 
 @pytest.mark.parametrize("payload", [None, "text", 7, [1, {"a": "\0"}], {"a": "\ud800"}, {"n": 10**30}])
 def test_any_payload_is_heard_and_kept(clock, handler, payload):
     with run_commit_hooks():
-        assert events.receive_event("a:b", "m\0", payload, "a test")
+        assert event_intake.receive_event("a:b", "m\0", payload, "a test")
 
     assert EventDelivery.objects.get().payload == payload
     assert EventAction.objects.get().status == "COMPLETED"

@@ -3,7 +3,8 @@
 import pytest
 
 from conductor_app.core.errors import Conflict, Invalid, NotAllowedInState, NotFound
-from conductor_app.engine import failures, runs
+from conductor_app.engine.failures import failure_groups
+from conductor_app.engine.runs import run_commands
 from conductor_app.models import AuditEntry, Failure, FailureGroup, HourlyFailureCount
 from tests.builders import definition, fork, noop, policy, step, sub_workflow, terminate
 from tests.engine.test_statements import Counted
@@ -23,7 +24,7 @@ def failing(clock, *reasons: str, worker: str = "w7@41", **more) -> Story:
 
 
 def groups() -> dict[str, tuple[int, str]]:
-    failures.group_failures(1000)
+    failure_groups.group_failures(1000)
     return {group.message: (group.count, group.state) for group in FailureGroup.objects.own()}
 
 
@@ -36,7 +37,7 @@ def test_failures_of_one_cause_are_one_group(clock):
 def test_a_failure_is_counted_once(clock):
     failing(clock, "no luck")
 
-    assert [failures.group_failures(1000) for _ in range(3)] == [1, 0, 0]
+    assert [failure_groups.group_failures(1000) for _ in range(3)] == [1, 0, 0]
     assert groups() == {"no luck": (1, "OPEN")}
 
 
@@ -112,12 +113,12 @@ def test_an_acknowledged_group_stays_so_and_a_resolved_one_regresses(clock):
     groups()
     group = FailureGroup.objects.get()
 
-    failures.transition_group(group.pk, "acknowledge", ACTOR, "looking")
+    failure_groups.transition_group(group.pk, "acknowledge", ACTOR, "looking")
     story.starts("order")
     story.worker("pay").fails("no luck")
     assert groups() == {"no luck": (2, "ACKNOWLEDGED")}
 
-    failures.transition_group(group.pk, "resolve", ACTOR, "fixed the gateway")
+    failure_groups.transition_group(group.pk, "resolve", ACTOR, "fixed the gateway")
     story.starts("order")
     story.worker("pay").fails("no luck")
     assert groups() == {"no luck": (3, "REGRESSED")}
@@ -130,7 +131,7 @@ def test_an_acknowledged_group_stays_so_and_a_resolved_one_regresses(clock):
 def test_what_is_resolved_in_a_build_may_fail_in_builds_from_before(clock):
     story = failing(clock, "no luck", worker="w7@41")
     groups()
-    failures.transition_group(FailureGroup.objects.get().pk, "resolve", ACTOR, build="42")
+    failure_groups.transition_group(FailureGroup.objects.get().pk, "resolve", ACTOR, build="42")
 
     story.starts("order")
     story.worker("pay", "w7@41").fails("no luck")
@@ -144,7 +145,7 @@ def test_what_is_resolved_in_a_build_may_fail_in_builds_from_before(clock):
 def test_what_is_resolved_in_a_version_may_fail_in_versions_from_before(clock):
     story = failing(clock, "no luck")
     groups()
-    failures.transition_group(FailureGroup.objects.get().pk, "resolve", ACTOR, version=2)
+    failure_groups.transition_group(FailureGroup.objects.get().pk, "resolve", ACTOR, version=2)
 
     story.starts("order")
     story.worker("pay").fails("no luck")
@@ -161,12 +162,12 @@ def test_groups_are_merged_and_taken_apart_again(clock):
     groups()
     luck, funds = FailureGroup.objects.order_by("message").reverse()
 
-    failures.merge_groups(luck.pk, funds.pk, ACTOR, "the same gateway")
+    failure_groups.merge_groups(luck.pk, funds.pk, ACTOR, "the same gateway")
     story.starts("order")
     story.worker("pay").fails("no luck")
     assert groups() == {"no funds": (3, "OPEN")}
 
-    failures.split_group(luck.pk, ACTOR)
+    failure_groups.split_group(luck.pk, ACTOR)
     assert groups() == {"no funds": (2, "OPEN"), "no luck": (1, "OPEN")}
 
 
@@ -174,18 +175,18 @@ def test_what_makes_no_sense_is_refused(clock):
     failing(clock, "no luck", "no funds")
     groups()
     one, other = FailureGroup.objects.order_by("pk")
-    failures.merge_groups(one.pk, other.pk, ACTOR)
+    failure_groups.merge_groups(one.pk, other.pk, ACTOR)
 
     with pytest.raises(NotAllowedInState):
-        failures.transition_group(other.pk, "recur", ACTOR)
+        failure_groups.transition_group(other.pk, "recur", ACTOR)
     with pytest.raises(NotFound):
-        failures.transition_group(-1, "resolve", ACTOR)
+        failure_groups.transition_group(-1, "resolve", ACTOR)
     with pytest.raises(Conflict):
-        failures.merge_groups(one.pk, other.pk, ACTOR)
+        failure_groups.merge_groups(one.pk, other.pk, ACTOR)
     with pytest.raises(Invalid):
-        failures.merge_groups(other.pk, one.pk, ACTOR)
+        failure_groups.merge_groups(other.pk, one.pk, ACTOR)
     with pytest.raises(Conflict):
-        failures.split_group(other.pk, ACTOR)
+        failure_groups.split_group(other.pk, ACTOR)
 
 
 def test_a_removed_run_takes_its_failures_with_it_and_leaves_the_counts(clock):
@@ -193,7 +194,7 @@ def test_a_removed_run_takes_its_failures_with_it_and_leaves_the_counts(clock):
     groups()
 
     with run_commit_hooks():
-        runs.remove_run(story.id, ACTOR)
+        run_commands.remove_run(story.id, ACTOR)
 
     assert not Failure.objects.exists()
     assert FailureGroup.objects.get().count == 1

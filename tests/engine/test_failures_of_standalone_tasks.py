@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.engine import failures
+from conductor_app.engine.failures import failure_groups
 from conductor_app.engine.standalone import expiry
 from conductor_app.insight.failures import failure_detail
 from conductor_app.insight.workers import workforce
@@ -24,7 +24,7 @@ def named(queue: Queue, name: str, **fields) -> str:
 
 
 def groups() -> dict[tuple[str, str], int]:
-    failures.group_failures(1000)
+    failure_groups.group_failures(1000)
     return {(group.ref, group.message): group.count for group in FailureGroup.objects.own()}
 
 

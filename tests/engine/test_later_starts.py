@@ -3,8 +3,8 @@
 import pytest
 
 from conductor_app.core.errors import Invalid
-from conductor_app.engine import bulk_operations
-from conductor_app.engine.bulk_operations import BulkRequest
+from conductor_app.engine import bulk
+from conductor_app.engine.bulk import BulkRequest
 from conductor_app.insight.cause import run_cause
 from conductor_app.models import Run
 from conductor_app.store import due_rows
@@ -86,11 +86,11 @@ def test_it_takes_no_place_of_its_limit_before_its_start(clock):
 
 def test_operations_on_many_runs_reach_it_too(clock):
     _, later = ahead(clock)
-    bulk_operations.start(BulkRequest("terminate", {"definition": "order", "status": ["RUNNING"]}, rate=1000.0), ACTOR)
+    bulk.start(BulkRequest("terminate", {"definition": "order", "status": ["RUNNING"]}, rate=1000.0), ACTOR)
 
     for _ in range(3):
         clock.advance(seconds=1)
-        bulk_operations.run_due_operations()
+        bulk.run_due_operations()
 
     assert set(Run.objects.values_list("status", flat=True)) == {"TERMINATED"}
     assert later.row.reason

@@ -1,6 +1,6 @@
 """Runs that are under way are moved to the newest version of their definition, many at once."""
 
-from conductor_app.engine.operations import Operation, apply_operation
+from conductor_app.engine.runs.operations import Operation, apply_operation
 from tests.insight.situations import claim_and_report, define_workflow, reload_run, start_run_of, step
 
 

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from conductor_app.core.reports import Report
-from conductor_app.engine import tasks
+from conductor_app.engine.tasks import task_commands
 from conductor_app.models import Attempt, Run, Task
 from tests.builders import dynamic_fork, fork, policy, step
 from tests.story import ACTOR, Story
@@ -40,7 +40,7 @@ def fan(clock, count: int, limits: dict) -> Story:
 
 
 def polled_by_all(count: int = 2) -> list[str]:
-    taken = at_once(lambda number: tasks.claim_tasks("pay", worker=f"worker {number}", count=count, wait_ms=0))
+    taken = at_once(lambda number: task_commands.claim_tasks("pay", worker=f"worker {number}", count=count, wait_ms=0))
     return [attempt.id for found in taken for attempt in found]
 
 
@@ -74,7 +74,9 @@ def test_of_many_reports_on_one_attempt_one_is_heard(clock):
     story = Story(clock, step("a"), step("b"))
     id = story.task("a").id
 
-    heard = at_once(lambda number: tasks.report_task(story.id, id, Report("COMPLETED", {"by": number}), ACTOR), 20)
+    heard = at_once(
+        lambda number: task_commands.report_task(story.id, id, Report("COMPLETED", {"by": number}), ACTOR), 20
+    )
 
     assert sum(heard) == 1
     assert story.task("a").output == {"by": heard.index(True)}
@@ -86,9 +88,9 @@ def test_a_report_while_others_poll_is_never_lost(clock):
 
     def poll_or_fail(number: int) -> None:
         if number % 2:
-            tasks.claim_tasks("a", worker=f"worker {number}", wait_ms=0)
+            task_commands.claim_tasks("a", worker=f"worker {number}", wait_ms=0)
         else:
-            tasks.report_task(story.id, story.task("a").id, Report("FAILED"), ACTOR)
+            task_commands.report_task(story.id, story.task("a").id, Report("FAILED"), ACTOR)
 
     at_once(poll_or_fail, 20)
 
@@ -100,7 +102,9 @@ def test_branches_that_end_together_pass_their_join_once(clock):
     branches = [[step(f"b{number}")] for number in range(16)]
     story = Story(clock, *fork(*branches), step("after"))
 
-    at_once(lambda number: tasks.report_task(story.id, story.task(f"b{number}").id, Report("COMPLETED"), ACTOR), 16)
+    at_once(
+        lambda number: task_commands.report_task(story.id, story.task(f"b{number}").id, Report("COMPLETED"), ACTOR), 16
+    )
 
     assert story.statuses["join"] == "COMPLETED"
     assert Task.objects.filter(run_id=story.id, ref="after").count() == 1
@@ -116,6 +120,7 @@ def test_a_limit_of_runs_at_a_time_is_exact(clock):
     at_once(lambda number: story.worker("a", f"worker {number}").polls(), 12)
     held = list(Attempt.objects.filter(status="LEASED"))
     at_once(
-        lambda number: tasks.report_task(held[number].run_id, held[number].id, Report("COMPLETED"), ACTOR), len(held)
+        lambda number: task_commands.report_task(held[number].run_id, held[number].id, Report("COMPLETED"), ACTOR),
+        len(held),
     )
     assert Run.objects.filter(name="limited", is_held=False, status="RUNNING").count() == 3

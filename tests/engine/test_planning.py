@@ -4,8 +4,8 @@ import pytest
 
 from conductor_app.core import task_impact
 from conductor_app.core.errors import Conflict, NotFound, RequestRefused, RevisionChanged
-from conductor_app.engine.operations import Operation, apply_operation
-from conductor_app.engine.planning import OperationPlan, plan_operation
+from conductor_app.engine.runs.operations import Operation, apply_operation
+from conductor_app.engine.runs.planning import OperationPlan, plan_operation
 from conductor_app.models import Attempt, AuditEntry, Run, Task
 from tests.builders import definition, dynamic_fork, fork, loop, policy, step, sub_workflow, switch
 from tests.engine.chance import RandomWorkers

@@ -5,8 +5,8 @@ import pytest
 from conductor_app.core import commands
 from conductor_app.core.definition import Key
 from conductor_app.core.errors import Conflict, NotFound, RequestRefused
-from conductor_app.engine import runs
-from conductor_app.engine.preview import Preview, preview
+from conductor_app.engine.runs import run_commands
+from conductor_app.engine.runs.preview import Preview, preview
 from conductor_app.models import Attempt, HistoryEntry, Message, ResolvedDefinition, Run, Task
 from conductor_app.store.rows import parse_iteration_path
 from tests.builders import definition, fork, inline, step, sub_workflow
@@ -112,16 +112,16 @@ class Deeds:
         task = self.random.choice([None, *Task.objects.filter(run_id=self.id).order_by("seq")])
         key = Key(task.ref, parse_iteration_path(task.iteration_path)) if task else None
         attempt = task.attempt_id if task else ""
-        return commands.Rerun(key), lambda: runs.rerun(self.id, ACTOR, attempt_id=attempt)
+        return commands.Rerun(key), lambda: run_commands.rerun(self.id, ACTOR, attempt_id=attempt)
 
     def restart(self):
-        return commands.restart_run(), lambda: runs.restart(self.id, ACTOR)
+        return commands.restart_run(), lambda: run_commands.restart(self.id, ACTOR)
 
     def retry(self):
-        return commands.Retry(), lambda: runs.retry(self.id, ACTOR)
+        return commands.Retry(), lambda: run_commands.retry(self.id, ACTOR)
 
     def terminate(self):
-        return commands.terminate_run("enough"), lambda: runs.terminate_run(self.id, ACTOR, "enough")
+        return commands.terminate_run("enough"), lambda: run_commands.terminate_run(self.id, ACTOR, "enough")
 
     def below(self):
         """A child is retried or restarted."""

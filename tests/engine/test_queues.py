@@ -3,7 +3,9 @@
 import pytest
 
 from conductor_app.core.errors import Conflict, Invalid, NotFound
-from conductor_app.engine import definitions, queues, sweeps
+from conductor_app.engine import sweeps
+from conductor_app.engine.definitions import definition_commands
+from conductor_app.engine.queues import queue_commands
 from conductor_app.insight.gate_verdicts import closed_gates, explain_attempt
 from conductor_app.insight.queue_position import queue_position
 from conductor_app.models import Attempt, AuditEntry, HistoryEntry, MinuteCount
@@ -26,12 +28,12 @@ def obstacles(attempt: Attempt) -> dict[str, str]:
 def test_a_paused_queue_hands_nothing_out_and_says_who_paused_it(clock):
     story = Story(clock, step("ship"))
     story.worker("other").polls()
-    do(queues.pause_queue, "ship", reason="the printer burns")
+    do(queue_commands.pause_queue, "ship", reason="the printer burns")
 
     assert story.worker("ship").polls() == []
     assert obstacles(story.task("ship")) == {"queue": "The queue was paused by a test: the printer burns."}
 
-    do(queues.resume_queue, "ship", reason="it is out")
+    do(queue_commands.resume_queue, "ship", reason="it is out")
     assert story.worker("ship").polls() == ["ship"]
     assert list(AuditEntry.objects.filter(object_type="queue").order_by("id").values_list("action", "reason")) == [
         ("pause", "the printer burns"),
@@ -41,7 +43,7 @@ def test_a_paused_queue_hands_nothing_out_and_says_who_paused_it(clock):
 
 def test_a_queue_that_is_paused_until_a_moment_opens_by_itself(clock):
     story = Story(clock, step("ship"))
-    do(queues.pause_queue, "ship", until_at=clock.now() + 60_000)
+    do(queue_commands.pause_queue, "ship", until_at=clock.now() + 60_000)
 
     assert story.worker("ship").polls() == []
     assert "It resumes in 60.0 s" in obstacles(story.task("ship"))["queue"]
@@ -51,19 +53,19 @@ def test_a_queue_that_is_paused_until_a_moment_opens_by_itself(clock):
 
 def test_a_pause_holds_for_its_queue_alone_and_for_limited_tasks_too(clock):
     story = Story(clock, step_without_policy("ship"), tasks=[policy("ship", concurrent_limit=5)])
-    do(queues.pause_queue, "east:ship")
+    do(queue_commands.pause_queue, "east:ship")
     assert "queue" not in obstacles(story.task("ship"))
-    do(queues.pause_queue, "ship")
+    do(queue_commands.pause_queue, "ship")
 
     assert story.worker("ship").polls() == []
-    do(queues.resume_queue, "ship")
+    do(queue_commands.resume_queue, "ship")
     assert story.worker("ship").polls() == ["ship"]
 
 
 def test_what_a_worker_holds_goes_on_in_a_paused_queue(clock):
     story = Story(clock, step("ship"))
     story.worker("ship").polls()
-    do(queues.pause_queue, "ship")
+    do(queue_commands.pause_queue, "ship")
 
     assert story.worker("ship").completes()
     assert story.status == "COMPLETED"
@@ -72,19 +74,19 @@ def test_what_a_worker_holds_goes_on_in_a_paused_queue(clock):
 def test_a_drained_worker_is_handed_nothing_more_and_others_are(clock):
     story = Story(clock, step("a"), step("b"))
     story.worker("a", "w1").polls()
-    do(queues.drain_worker, "w1", reason="its host is replaced")
+    do(queue_commands.drain_worker, "w1", reason="its host is replaced")
     story.worker("a", "w1").completes()
 
     assert story.worker("b", "w1").polls() == []
     assert obstacles(story.task("b")) == {"polled": "Only workers that are drained poll queue `b`."}
     assert story.worker("b", "w2").polls() == ["b"]
-    do(queues.undrain_worker, "w1")
+    do(queue_commands.undrain_worker, "w1")
     assert AuditEntry.objects.filter(object_type="worker").count() == 2
 
 
 def test_holds_cost_a_poll_no_statement(clock):
     story = Story(clock, step("a"))
-    do(queues.pause_queue, "elsewhere")
+    do(queue_commands.pause_queue, "elsewhere")
 
     with Counted() as counted:
         assert story.worker("a").polls() == ["a"]
@@ -105,21 +107,21 @@ def three(clock) -> tuple[Story, list[Attempt]]:
 def test_a_higher_priority_goes_first(clock):
     story, (first, _, third) = three(clock)
 
-    do(queues.prioritize, third.pk, 7, reason="a good customer")
+    do(queue_commands.prioritize, third.pk, 7, reason="a good customer")
 
     assert story.worker("ship").polls() and story.worker("ship").held.pk == third.pk
     assert HistoryEntry.objects.filter(run_id=third.run_id).last().effects == [
         {"effect": "RequeueAttempt", "task": "ship", "priority": 7}
     ]
     with pytest.raises(Invalid):
-        queues.prioritize(first.pk, 100, ACTOR)
+        queue_commands.prioritize(first.pk, 100, ACTOR)
 
 
 def test_what_is_moved_to_the_front_is_handed_out_next(clock):
     story, (_, second, third) = three(clock)
-    do(queues.prioritize, second.pk, 3)
+    do(queue_commands.prioritize, second.pk, 3)
 
-    do(queues.move_to_front, third.pk)
+    do(queue_commands.move_to_front, third.pk)
 
     assert queue_position(Attempt.objects.get(pk=third.pk), clock.now()).ahead == 0
     story.worker("ship").polls()
@@ -131,7 +133,7 @@ def test_a_delayed_retry_that_is_moved_to_the_front_is_handed_out_at_once(clock)
     story.worker("ship").fails()
     assert story.worker("ship").polls() == []
 
-    do(queues.move_to_front, story.task("ship").pk)
+    do(queue_commands.move_to_front, story.task("ship").pk)
 
     assert story.worker("ship").polls() == ["ship"]
 
@@ -139,30 +141,30 @@ def test_a_delayed_retry_that_is_moved_to_the_front_is_handed_out_at_once(clock)
 def test_work_is_moved_to_another_domain(clock):
     story = Story(clock, step("ship"))
 
-    do(queues.move_to_domain, story.task("ship").pk, "east")
+    do(queue_commands.move_to_domain, story.task("ship").pk, "east")
     assert story.worker("ship").polls() == []
     assert story.worker("ship", domain="east").polls() == ["ship"]
 
     with pytest.raises(Conflict):
-        queues.move_to_domain(story.task("ship").pk, "west", ACTOR)
+        queue_commands.move_to_domain(story.task("ship").pk, "west", ACTOR)
 
 
 def test_what_does_not_wait_cannot_be_moved(clock):
     with pytest.raises(NotFound):
-        queues.move_to_front("nobody", ACTOR)
+        queue_commands.move_to_front("nobody", ACTOR)
     with pytest.raises(Conflict):
-        queues.resume_queue("ship", ACTOR)
+        queue_commands.resume_queue("ship", ACTOR)
     with pytest.raises(Conflict):
-        queues.undrain_worker("w1", ACTOR)
+        queue_commands.undrain_worker("w1", ACTOR)
     with pytest.raises(Invalid):
-        queues.pause_queue("ship", ACTOR, until_at=clock.now())
+        queue_commands.pause_queue("ship", ACTOR, until_at=clock.now())
     with pytest.raises(Invalid):
-        queues.pause_queue(" ", ACTOR)
+        queue_commands.pause_queue(" ", ACTOR)
 
 
 def test_the_place_in_the_queue_is_the_order_in_which_it_is_handed_out(clock):
     story, attempts = three(clock)
-    do(queues.prioritize, attempts[1].pk, 1)
+    do(queue_commands.prioritize, attempts[1].pk, 1)
     now = clock.now()
 
     places = {attempt.pk: queue_position(Attempt.objects.get(pk=attempt.pk), now).ahead for attempt in attempts}
@@ -217,7 +219,7 @@ def test_a_shut_limit_names_its_holders_and_raising_it_releases(clock):
     [verdict] = [verdict for verdict in closed_gates(explain_attempt(waiting.pk)) if verdict.gate == "concurrency"]
     assert [(holder.run_id, holder.worker) for holder in verdict.holders] == [(story.id, "w7")]
 
-    definitions.save_task(policy("ship", concurrent_limit=2), ACTOR)
+    definition_commands.save_task(policy("ship", concurrent_limit=2), ACTOR)
     assert obstacles(waiting) == {}
     assert story.worker("ship", "w8").polls() == ["ship"]
 

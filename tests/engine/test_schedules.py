@@ -6,7 +6,8 @@ import pytest
 from django.db import connections
 
 from conductor_app.core.errors import Busy
-from conductor_app.engine import runs, schedules, sweeps
+from conductor_app.engine import schedules, sweeps
+from conductor_app.engine.runs import run_commands
 from conductor_app.engine.schedules import firing
 from conductor_app.models import Run, Schedule, ScheduleExecution
 from conductor_app.store import due_rows
@@ -34,7 +35,7 @@ def test_a_slot_takes_few_statements(clock, policy, most):
     schedule = create_schedule(overlapPolicy=policy)
     # The first run of a definition reads it.
     with run_commit_hooks():
-        runs.start(runs.StartRequest("order"), "a test")
+        run_commands.start(run_commands.StartRequest("order"), "a test")
     clock.advance(seconds=3600)
 
     with Counted() as counted:
@@ -54,14 +55,14 @@ def test_a_pass_that_finds_nothing_takes_one_statement(clock):
 
 
 def test_a_slot_that_somebody_else_has_handled_is_left_alone(hour, monkeypatch):
-    began = runs.start
+    began = run_commands.start
 
     def slowly(request, by, also):
-        monkeypatch.setattr(runs, "start", began)
+        monkeypatch.setattr(run_commands, "start", began)
         schedules.fire_schedule(Schedule.objects.get().pk)
         return began(request, by, also)
 
-    monkeypatch.setattr(runs, "start", slowly)
+    monkeypatch.setattr(run_commands, "start", slowly)
     schedules.fire_schedule(Schedule.objects.get().pk)
 
     assert Run.objects.count() == ScheduleExecution.objects.count() == 1
@@ -69,13 +70,13 @@ def test_a_slot_that_somebody_else_has_handled_is_left_alone(hour, monkeypatch):
 
 
 def test_a_schedule_that_is_changed_meanwhile_does_not_start_the_old_slot(hour, monkeypatch):
-    began = runs.start
+    began = run_commands.start
 
     def after_a_change(request, by, also):
         create_schedule(cron="0 30 * * * *")
         return began(request, by, also)
 
-    monkeypatch.setattr(runs, "start", after_a_change)
+    monkeypatch.setattr(run_commands, "start", after_a_change)
     schedules.fire_schedule(Schedule.objects.get().pk)
 
     assert Run.objects.count() == 0
@@ -103,7 +104,7 @@ def test_a_start_that_finds_no_helper_is_tried_again_and_then_given_up(hour, mon
     def busy(*_, **__):
         raise Busy("All helpers are at work.")
 
-    monkeypatch.setattr(runs, "start", busy)
+    monkeypatch.setattr(run_commands, "start", busy)
     assert sweeps.fire_schedules(500) == 1
     assert slot_outcomes() == [("POLLED", "All helpers are at work.")]
     assert sweeps.start_waiting_slots(500) == 0
@@ -121,7 +122,7 @@ def test_a_start_that_was_tried_again_succeeds(hour, monkeypatch):
         raise Busy
 
     with monkeypatch.context() as patched:
-        patched.setattr(runs, "start", busy)
+        patched.setattr(run_commands, "start", busy)
         sweeps.fire_schedules(500)
     hour.advance(seconds=2)
     sweeps.start_waiting_slots(500)
@@ -133,7 +134,7 @@ def test_a_fault_of_ours_is_noted_with_its_trace_and_the_schedule_goes_on(hour, 
     def broken(*_, **__):
         raise ZeroDivisionError("by nothing")
 
-    monkeypatch.setattr(runs, "start", broken)
+    monkeypatch.setattr(run_commands, "start", broken)
     sweeps.fire_schedules(500)
 
     execution = ScheduleExecution.objects.get()

@@ -6,7 +6,7 @@ from threading import Thread
 from django.db import connection
 
 from conductor_app import notifications
-from conductor_app.engine import tasks
+from conductor_app.engine.tasks import task_commands
 
 
 def test_a_poll_beyond_those_that_may_wait_is_answered_at_once(transactional_db, settings):
@@ -14,7 +14,7 @@ def test_a_poll_beyond_those_that_may_wait_is_answered_at_once(transactional_db,
     answers = []
 
     def poll() -> None:
-        answers.append(tasks.claim_tasks("nothing", wait_ms=60_000))
+        answers.append(task_commands.claim_tasks("nothing", wait_ms=60_000))
         connection.close()
 
     poller = Thread(target=poll, daemon=True)
@@ -28,7 +28,7 @@ def test_nothing_is_taken_for_a_worker_that_has_left():
     taken = []
 
     for wait_ms in (0, 60_000):
-        assert tasks.long_poll("pay", wait_ms, lambda: taken.append("pay") or ["pay"], lambda: True) == []
+        assert task_commands.long_poll("pay", wait_ms, lambda: taken.append("pay") or ["pay"], lambda: True) == []
 
     assert taken == []
 
@@ -42,5 +42,5 @@ def test_a_hint_that_finds_its_worker_gone_goes_to_whoever_waits_next(db):
             notifications.announce(["pay"])
             return []
 
-        assert tasks.long_poll("pay", 60_000, another_comes_and_so_does_work, lambda: next(answers)) == []
+        assert task_commands.long_poll("pay", 60_000, another_comes_and_so_does_work, lambda: next(answers)) == []
         assert [waiter.was_notified for waiter in waiters] == [True]

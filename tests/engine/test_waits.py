@@ -10,8 +10,9 @@ from django.db import connection, connections
 
 from conductor_app import notifications
 from conductor_app.core.reports import Report
-from conductor_app.engine import run_waits, tasks
-from conductor_app.engine.runs import StartRequest, start
+from conductor_app.engine.runs import run_waits
+from conductor_app.engine.runs.run_commands import StartRequest, start
+from conductor_app.engine.tasks import task_commands
 from conductor_app.models import Run
 from conductor_app.notifications.waiters import WAITERS
 from conductor_app.store import run_tree
@@ -51,7 +52,7 @@ def in_thread(wait: Callable[[], Any]) -> tuple[Thread, list]:
 
 
 def report_on(run_id: str, ref: str) -> None:
-    assert tasks.report_by_ref(run_id, ref, Report("COMPLETED"), BY)
+    assert task_commands.report_by_ref(run_id, ref, Report("COMPLETED"), BY)
 
 
 def test_the_end_of_a_run_ends_the_wait_for_it(run, patient):

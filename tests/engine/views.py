@@ -7,7 +7,7 @@ from conductor_app import clock
 from conductor_app.core.data_requests import ScriptEvaluation, WholeRun
 from conductor_app.core.decide import Command, Decision, apply_command
 from conductor_app.core.snapshot import UNKNOWN, Run
-from conductor_app.engine.data_loading import LoadedData
+from conductor_app.engine.runs.data_loading import LoadedData
 from conductor_app.models import Attempt, Message, Task
 from conductor_app.models import Run as RunRow
 from conductor_app.store import runs as store

@@ -3,8 +3,10 @@
 from typing import Any
 
 from conductor_app.core.reports import Report
-from conductor_app.engine import definitions, runs, tasks
-from conductor_app.engine.runs import StartRequest
+from conductor_app.engine.definitions import definition_commands
+from conductor_app.engine.runs import run_commands
+from conductor_app.engine.runs.run_commands import StartRequest
+from conductor_app.engine.tasks import task_commands
 from conductor_app.models import Attempt, Run
 
 
@@ -16,18 +18,18 @@ def step(ref: str, type: str = "SIMPLE", **more: Any) -> dict[str, Any]:
 def define_task(name: str, **fields: Any) -> None:
     """Register a task definition."""
     timeouts = {"timeoutSeconds": 3600, "responseTimeoutSeconds": 600, "ownerEmail": "team@example.com"}
-    definitions.save_task({"name": name, **timeouts, **fields}, "ann")
+    definition_commands.save_task({"name": name, **timeouts, **fields}, "ann")
 
 
 def define_workflow(name: str, *steps: dict[str, Any], **fields: Any) -> None:
     """Register a workflow definition."""
     document = {"name": name, "version": 1, "ownerEmail": "team@example.com", "tasks": list(steps), **fields}
-    definitions.save_workflow(document, "ann", overwrite=True)
+    definition_commands.save_workflow(document, "ann", overwrite=True)
 
 
 def start_run(name: str, **request: Any) -> Run:
     """Start a run."""
-    return Run.objects.get(pk=runs.start(StartRequest(name=name, **request), "ann"))
+    return Run.objects.get(pk=run_commands.start(StartRequest(name=name, **request), "ann"))
 
 
 def start_run_of(*steps: dict[str, Any], name: str = "order", **request: Any) -> Run:
@@ -38,7 +40,7 @@ def start_run_of(*steps: dict[str, Any], name: str = "order", **request: Any) ->
 
 def claim_next(queue: str, worker: str = "w7") -> Attempt | None:
     """The attempt that a poll of this queue hands out."""
-    taken = tasks.claim_tasks(queue, worker=worker, wait_ms=0)
+    taken = task_commands.claim_tasks(queue, worker=worker, wait_ms=0)
     return taken[0] if taken else None
 
 
@@ -46,7 +48,7 @@ def claim_and_report(queue: str, outcome: str = "COMPLETED", worker: str = "w7",
     """A worker takes the next attempt of the queue and reports on it."""
     attempt = claim_next(queue, worker)
     assert attempt is not None, f"nothing to do in {queue}"
-    tasks.report_task(attempt.run_id, attempt.pk, Report(outcome, **said), worker)
+    task_commands.report_task(attempt.run_id, attempt.pk, Report(outcome, **said), worker)
 
 
 def newest_attempt_of(run: Run, ref: str) -> Attempt:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.engine import runs
+from conductor_app.engine.runs import run_commands
 from conductor_app.insight.cause import failure_reasons, run_cause
 
 from .situations import (
@@ -117,7 +117,7 @@ def test_a_run_that_its_workflows_limit_holds_says_so(clock):
 def test_a_paused_run_says_who_paused_it_why_and_what_is_still_out(clock):
     run = start_run_of(step("ship"))
     claim_next("ship")
-    runs.pause_run(run.pk, "bob", "stock count")
+    run_commands.pause_run(run.pk, "bob", "stock count")
     clock.advance(seconds=180)
 
     assert said(run) == "Paused by bob 3 min ago: stock count; 1 task is still with workers"
@@ -125,7 +125,7 @@ def test_a_paused_run_says_who_paused_it_why_and_what_is_still_out(clock):
 
 def test_a_terminated_run_says_who_ended_it_and_why(clock):
     run = start_run_of(step("ship"))
-    runs.terminate_run(run.pk, "bob", "ordered twice")
+    run_commands.terminate_run(run.pk, "bob", "ordered twice")
     clock.advance(seconds=2)
 
     assert said(run) == "Terminated by bob 2 s ago: ordered twice"

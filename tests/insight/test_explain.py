@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.engine import runs
+from conductor_app.engine.runs import run_commands
 from conductor_app.insight.gate_verdicts import closed_gates, explain_attempt
 
 from .situations import (
@@ -91,7 +91,7 @@ def test_a_held_run_names_the_workflows_limit(clock):
 def test_a_paused_run_is_said_but_keeps_no_attempt_back(clock):
     claim_next("ship")
     run = start_run_of(step("ship"))
-    runs.pause_run(run.pk, "ann")
+    run_commands.pause_run(run.pk, "ann")
 
     waiting = newest_attempt_of(run, "ship")
     sentences = [verdict.sentence for verdict in explain_attempt(waiting.pk)]

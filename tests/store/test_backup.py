@@ -13,7 +13,9 @@ import pytest
 from django.db import connection, connections
 
 from conductor_app.core.reports import Report
-from conductor_app.engine import runs, sweeps, tasks
+from conductor_app.engine import sweeps
+from conductor_app.engine.runs import run_commands
+from conductor_app.engine.tasks import task_commands
 from conductor_app.models import Attempt, Run, Task
 from tests.builders import definition, policy, step
 from tests.engine.views import row_violations
@@ -43,7 +45,7 @@ def test_a_copy_taken_while_writing_holds_whole_runs_and_the_sweeps_go_on(tmp_pa
         left = Attempt.objects.filter(status="LEASED").count()
         assert sweeps.sweep_once() >= left
         assert not Attempt.objects.filter(status="LEASED").exists()
-        run = runs.start(runs.StartRequest("order"), ACTOR)
+        run = run_commands.start(run_commands.StartRequest("order"), ACTOR)
         assert RunView(run).status == "RUNNING"
 
 
@@ -52,11 +54,11 @@ def write_until(is_copied):
     written = 0
     try:
         while written < 3 or not is_copied.is_set():
-            runs.start(runs.StartRequest("order"), ACTOR)
-            for attempt in tasks.claim_tasks("a", worker="w", wait_ms=0):
+            run_commands.start(run_commands.StartRequest("order"), ACTOR)
+            for attempt in task_commands.claim_tasks("a", worker="w", wait_ms=0):
                 written += 1
                 if written % 3:
-                    tasks.report_task(attempt.run_id, attempt.id, Report("COMPLETED"), ACTOR)
+                    task_commands.report_task(attempt.run_id, attempt.id, Report("COMPLETED"), ACTOR)
         return written
     finally:
         connections.close_all()

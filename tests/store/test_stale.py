@@ -7,7 +7,7 @@ from conductor_app import clock as product_clock
 from conductor_app.core import commands
 from conductor_app.core.decide import Command, apply_command
 from conductor_app.core.reports import Report, apply_report
-from conductor_app.engine.change import RunCommand, change_run
+from conductor_app.engine.runs.change import RunCommand, change_run
 from conductor_app.store import run_writer
 from conductor_app.store import runs as store
 from conductor_app.store.statement_batch import StaleRow, StatementBatch

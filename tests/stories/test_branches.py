@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.engine import runs
+from conductor_app.engine.runs import run_commands
 from tests.builders import (
     definition,
     dynamic_fork,
@@ -218,7 +218,7 @@ def test_a_child_that_is_removed_while_it_runs_is_a_canceled_task(clock):
     story = Story(clock, sub_workflow("s"), others=[definition(step("x"), name="child")])
 
     with run_commit_hooks():
-        runs.remove_run(story.child("s").id, ACTOR, archive=False)
+        run_commands.remove_run(story.child("s").id, ACTOR, archive=False)
     story.later(1)
 
     assert (story.statuses["s"], story.status) == ("CANCELED", "TERMINATED")

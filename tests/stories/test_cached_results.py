@@ -3,7 +3,9 @@
 import pytest
 
 from conductor_app.core.reports import Report
-from conductor_app.engine import runs, sweeps, tasks
+from conductor_app.engine import sweeps
+from conductor_app.engine.runs import run_commands
+from conductor_app.engine.tasks import task_commands
 from conductor_app.models import CachedResult
 from tests.builders import dynamic_fork, policy, step, switch
 from tests.engine.views import row_violations
@@ -60,7 +62,7 @@ def test_only_what_was_completed_is_used_again(clock, outcome):
     first = ask(clock)
     first.worker("rate").polls()
     with run_commit_hooks():
-        tasks.report_task(first.id, first.task("rate").id, Report(outcome, {"n": 1}), ACTOR)
+        task_commands.report_task(first.id, first.task("rate").id, Report(outcome, {"n": 1}), ACTOR)
 
     assert ask(clock).is_waiting_for("rate")
 
@@ -101,7 +103,7 @@ def test_a_result_is_gone_with_its_run_and_old_ones_are_swept(clock):
     first.worker("rate").completes(n=7)
     first.terminate()
     with run_commit_hooks():
-        runs.remove_run(first.id, ACTOR)
+        run_commands.remove_run(first.id, ACTOR)
 
     assert ask(clock).is_waiting_for("rate")
     clock.advance(seconds=60)

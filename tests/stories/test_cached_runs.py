@@ -2,7 +2,9 @@
 
 import pytest
 
-from conductor_app.engine import runs, simulation, sweeps
+from conductor_app.engine import sweeps
+from conductor_app.engine.definitions import simulation
+from conductor_app.engine.runs import run_commands
 from conductor_app.models import CachedResult
 from tests.builders import definition, policy, step, step_without_policy, sub_workflow, wait
 from tests.engine.views import row_violations
@@ -87,7 +89,7 @@ def test_an_output_is_gone_with_its_run(clock):
     first = ask(clock)
     first.worker("rate").completes(n=7)
     with run_commit_hooks():
-        runs.remove_run(first.id, ACTOR)
+        run_commands.remove_run(first.id, ACTOR)
 
     assert ask(clock).is_waiting_for("rate")
 
@@ -127,7 +129,7 @@ def test_a_run_that_its_limit_holds_needs_no_place_for_what_is_known(clock):
 def test_what_is_tried_out_is_no_repetition(clock):
     ask(clock).worker("rate").completes(n=7)
 
-    request = runs.StartRequest("rates", input={"to": "USD"})
+    request = run_commands.StartRequest("rates", input={"to": "USD"})
     document, _children = simulation.simulate_workflow(request, simulation.Written())
 
     assert (document["status"], len(document["tasks"])) == ("RUNNING", 1)

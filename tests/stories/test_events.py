@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from conductor_app.engine import event_handlers, events, sweeps
+from conductor_app.engine import sweeps
+from conductor_app.engine.events import event_handlers, event_intake
 from conductor_app.models import EventAction, EventDelivery, HandlerEvaluation, Message, Run
 from tests.builders import definition, event, human, loop, step
 from tests.story import RunView, Story, run_commit_hooks
@@ -28,7 +29,7 @@ def report(action: str, **fields: Any) -> dict[str, Any]:
 
 def tell(payload: Any, id: str = "m1", event: str = PAID) -> bool:
     with run_commit_hooks():
-        return events.receive_event(event, id, payload, "a test")
+        return event_intake.receive_event(event, id, payload, "a test")
 
 
 def telling(clock, **fields: Any) -> Story:

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.errors import NotAllowedInState, NotFound, QueueFull
-from conductor_app.engine import inbox
+from conductor_app.engine.runs import inbox
 from conductor_app.models import InboxMessage
 from tests.builders import fork, loop, pull, step, switch, terminate
 from tests.story import Story, run_commit_hooks

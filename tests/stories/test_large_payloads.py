@@ -7,7 +7,10 @@ from django.core.files.storage import storages
 
 from conductor_app import blob_storage
 from conductor_app.core.reports import Report
-from conductor_app.engine import payloads, runs, sweeps, tasks
+from conductor_app.engine import sweeps
+from conductor_app.engine.payloads import payload_storage
+from conductor_app.engine.runs import run_commands
+from conductor_app.engine.tasks import task_commands
 from conductor_app.models import PayloadReference, StoredPayload
 from tests.builders import definition, fork, inline, policy, step, sub_workflow, wait
 from tests.story import ACTOR, Story
@@ -40,7 +43,7 @@ def test_a_large_output_is_read_where_an_expression_names_it(clock):
 
     a = story.task("a")
     assert (a.output, a.output_size > 3000, a.output_path != "") == ({}, True, True)
-    assert payloads.load_payload(a.output_path)["n"] == 1
+    assert payload_storage.load_payload(a.output_path)["n"] == 1
     assert story.task("b").input == {"last": "z", "n": 1}
 
 
@@ -88,16 +91,16 @@ def test_branches_with_large_outputs_come_to_their_join(clock):
     story.worker("b").completes(text=MUCH, n=2)
 
     assert (story.status, story.output) == ("COMPLETED", {"n": 1})
-    assert payloads.load_payload(story.task("join").output_path)["b"]["n"] == 2
+    assert payload_storage.load_payload(story.task("join").output_path)["b"]["n"] == 2
 
 
 def test_what_is_laid_over_a_large_output_is_laid_over_all_of_it(clock):
     story = Story(clock, wait("approve"))
     story.reports("approve", "IN_PROGRESS", text=MUCH, n=1)
 
-    tasks.report_task(story.id, story.task("approve").id, Report("COMPLETED", {"n": 2}, merges=True), ACTOR)
+    task_commands.report_task(story.id, story.task("approve").id, Report("COMPLETED", {"n": 2}, merges=True), ACTOR)
 
-    assert payloads.load_payload(story.task("approve").output_path) == {"text": MUCH, "n": 2}
+    assert payload_storage.load_payload(story.task("approve").output_path) == {"text": MUCH, "n": 2}
 
 
 def test_a_retried_task_gets_its_large_input_again(clock):
@@ -124,11 +127,11 @@ def test_payloads_go_with_the_last_run_that_uses_them(clock):
     payloads_of_both = StoredPayload.objects.get().expires_at, second.row.input_path
     assert payloads_of_both == (None, path)
 
-    runs.remove_run(story.id, ACTOR, archive=False)
+    run_commands.remove_run(story.id, ACTOR, archive=False)
     sweeps.prune_finished(100)
-    assert payloads.load_payload(path) == {"text": MUCH}
+    assert payload_storage.load_payload(path) == {"text": MUCH}
 
-    runs.remove_run(second.id, ACTOR, archive=False)
+    run_commands.remove_run(second.id, ACTOR, archive=False)
     sweeps.prune_finished(100)
     assert (stored(), PayloadReference.objects.count()) == (0, 0)
     with pytest.raises(blob_storage.StorageUnavailable):
@@ -136,7 +139,7 @@ def test_payloads_go_with_the_last_run_that_uses_them(clock):
 
 
 def test_an_upload_that_nobody_used_is_forgotten_after_a_day(clock):
-    payloads.store_payload("task/output", '{"n":1}')
+    payload_storage.store_payload("task/output", '{"n":1}')
 
     clock.advance(seconds=DAY - 1)
     sweeps.prune_finished(100)

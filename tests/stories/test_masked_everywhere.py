@@ -10,8 +10,12 @@ from conductor_app import blob_storage
 from conductor_app.core import commands
 from conductor_app.core.masking import HIDDEN
 from conductor_app.core.reports import Report
-from conductor_app.engine import event_handlers, event_replays, inbox, payloads, runs, schedules, tasks
-from conductor_app.engine.change import RunCommand, change_run
+from conductor_app.engine import schedules
+from conductor_app.engine.events import event_handlers, event_replays
+from conductor_app.engine.payloads import payload_storage
+from conductor_app.engine.runs import inbox, run_commands
+from conductor_app.engine.runs.change import RunCommand, change_run
+from conductor_app.engine.tasks import task_commands
 from conductor_app.models import EventDelivery, HandlerEvaluation, Run, Schedule, StoredPayload
 from conductor_app.workers.runner import run_built_in_workers
 from tests.builders import definition, dynamic_fork, event, policy, step, sub_workflow
@@ -44,8 +48,8 @@ def heard(name: str = "conductor:order:tell", **handler) -> dict:
 
 
 def upload(value: dict) -> str:
-    path = payloads.reserve_path("task/output")
-    payloads.store_reserved(path, ContentFile(json.dumps(value).encode()))
+    path = payload_storage.reserve_path("task/output")
+    payload_storage.store_reserved(path, ContentFile(json.dumps(value).encode()))
     return path
 
 
@@ -65,7 +69,7 @@ def test_what_an_event_tells_is_sealed_until_a_handler_acts_on_it(clock):
     assert (verdict.outcome, verdict.value) == ("MATCHED", True)
     assert NUMBER not in str(verdict.seen)
     assert verdict.seen["$.card.holder"] == "Ada"
-    [started] = tasks.claim_tasks("pay", wait_ms=0)
+    [started] = task_commands.claim_tasks("pay", wait_ms=0)
     assert Run.objects.get(pk=started.run_id).input["number"] == HIDDEN
 
 
@@ -90,7 +94,7 @@ def test_an_event_that_is_heard_again_is_heard_as_it_was(clock):
         event_replays.replay(original.pk, ["h"], ACTOR, "it was not heard")
 
     assert (foreseen.verdict.outcome, foreseen.acts[0].params["input"]) == ("MATCHED", {"number": HIDDEN})
-    [started] = tasks.claim_tasks("pay", wait_ms=0)
+    [started] = task_commands.claim_tasks("pay", wait_ms=0)
     assert started.input == {"number": NUMBER}
     # What an author writes in a condition is shown as it was written.
     assert clear_places() == {"eventhandler", "handlerevaluation"}
@@ -103,7 +107,7 @@ def test_an_event_that_waits_in_the_outbox_is_sealed(clock):
     worker.polls()
 
     # Not committed: what follows the commit does not happen, and the message stays.
-    tasks.report_task(story.id, worker.held.id, Report("COMPLETED"), ACTOR)
+    task_commands.report_task(story.id, worker.held.id, Report("COMPLETED"), ACTOR)
 
     assert clear_places() == set()
 
@@ -127,13 +131,13 @@ def test_an_input_that_was_uploaded_is_kept_sealed_in_its_place(clock):
     path = upload(CARD)
 
     with run_commit_hooks():
-        id = runs.start(runs.StartRequest("order", input_path=path), ACTOR)
+        id = run_commands.start(run_commands.StartRequest("order", input_path=path), ACTOR)
 
     assert clear_places() == set()
     assert StoredPayload.objects.get(pk=path).expires_at == 0
     row = Run.objects.get(pk=id)
     assert (row.input, row.input_path) == ({"card": {"number": HIDDEN, "holder": "Ada"}}, "")
-    given = [attempt.input for attempt in tasks.claim_tasks("pay", count=5, wait_ms=0)]
+    given = [attempt.input for attempt in task_commands.claim_tasks("pay", count=5, wait_ms=0)]
     assert given == [{"number": NUMBER}, {"number": NUMBER}]
 
 
@@ -143,12 +147,12 @@ def test_a_large_input_that_was_uploaded_is_kept_elsewhere_anew(clock, settings)
     path = upload({**CARD, "text": "x" * 3000})
 
     with run_commit_hooks():
-        id = runs.start(runs.StartRequest("order", input_path=path), ACTOR)
+        id = run_commands.start(run_commands.StartRequest("order", input_path=path), ACTOR)
 
     row = Run.objects.get(pk=id)
     assert row.input_path not in ("", path)
     assert clear_places() == set()
-    assert [attempt.input for attempt in tasks.claim_tasks("pay", count=5, wait_ms=0)][1] == {"number": NUMBER}
+    assert [attempt.input for attempt in task_commands.claim_tasks("pay", count=5, wait_ms=0)][1] == {"number": NUMBER}
 
 
 def test_an_output_that_was_uploaded_is_kept_sealed_in_its_place(clock):
@@ -158,11 +162,11 @@ def test_an_output_that_was_uploaded_is_kept_sealed_in_its_place(clock):
     path = upload({"number": NUMBER})
 
     with run_commit_hooks():
-        tasks.report_task(story.id, worker.held.id, Report("COMPLETED"), ACTOR, output_path=path)
+        task_commands.report_task(story.id, worker.held.id, Report("COMPLETED"), ACTOR, output_path=path)
 
     assert clear_places() == set()
     assert (story.task("pay").output, story.task("pay").output_path) == ({"number": HIDDEN}, "")
-    assert [attempt.input for attempt in tasks.claim_tasks("after", wait_ms=0)] == [{"number": NUMBER}]
+    assert [attempt.input for attempt in task_commands.claim_tasks("after", wait_ms=0)] == [{"number": NUMBER}]
 
 
 def test_an_upload_in_which_nothing_is_masked_stays_where_it_is(clock):
@@ -172,7 +176,7 @@ def test_an_upload_in_which_nothing_is_masked_stays_where_it_is(clock):
     path = upload({"sum": 3})
 
     with run_commit_hooks():
-        tasks.report_task(story.id, worker.held.id, Report("COMPLETED"), ACTOR, output_path=path)
+        task_commands.report_task(story.id, worker.held.id, Report("COMPLETED"), ACTOR, output_path=path)
 
     assert (story.status, story.task("pay").output_path) == ("COMPLETED", path)
 
@@ -184,7 +188,7 @@ def test_branches_of_dynamic_forks_keep_their_inputs_sealed_and_try_again_with_t
     assert clear_places() == set()
 
     story.worker("a").fails()
-    [again] = tasks.claim_tasks("a", wait_ms=0)
+    [again] = task_commands.claim_tasks("a", wait_ms=0)
 
     assert again.input == {"number": NUMBER, "open": 1}
     assert clear_places() == set()
@@ -198,7 +202,7 @@ def test_what_operators_give_is_sealed(clock):
     assert clear_places() == set()
     story.worker("pay").fails()
 
-    assert [attempt.input for attempt in tasks.claim_tasks("pay", wait_ms=0)] == [{"number": NUMBER}]
+    assert [attempt.input for attempt in task_commands.claim_tasks("pay", wait_ms=0)] == [{"number": NUMBER}]
     story.terminate()
     story.restart()
     story.skip("after", input={"number": NUMBER}, output={"number": NUMBER})
@@ -212,10 +216,10 @@ def test_what_was_shown_as_masked_and_is_sent_back_stays_what_it_was(clock):
     shown = {**story.row.input, "more": 2}
 
     story.rerun(input=shown)
-    [first] = tasks.claim_tasks("pay", wait_ms=0)
+    [first] = task_commands.claim_tasks("pay", wait_ms=0)
     story.terminate()
     story.rerun("pay", task_input={**story.task("pay").input, "n": 7})
-    [second] = tasks.claim_tasks("pay", wait_ms=0)
+    [second] = task_commands.claim_tasks("pay", wait_ms=0)
 
     assert (story.row.input["card"]["number"], story.row.input["more"]) == (HIDDEN, 2)
     assert (first.input["number"], second.input) == (NUMBER, {"number": NUMBER, "n": 7})
@@ -227,7 +231,7 @@ def test_a_rerun_below_gives_the_run_above_its_input_sealed(clock):
     story.worker("pay").fails()
 
     # Not committed: what is said to the run above stays a message.
-    runs.rerun(story.id, ACTOR, attempt_id=story.child("s").task("pay").id, input={"number": NUMBER})
+    run_commands.rerun(story.id, ACTOR, attempt_id=story.child("s").task("pay").id, input={"number": NUMBER})
 
     assert clear_places() == set()
 
@@ -253,7 +257,7 @@ def test_a_schedule_hands_nothing_that_is_sealed_to_another_workflow(clock):
     with run_commit_hooks():
         id = schedules.run_now("nightly", ACTOR)
 
-    assert payloads.decrypt_masked(payloads.load_stored_input(id))["card"]["number"] == HIDDEN
+    assert payload_storage.decrypt_masked(payload_storage.load_stored_input(id))["card"]["number"] == HIDDEN
 
 
 def test_a_schedule_keeps_its_input_sealed_and_starts_with_it(clock):
@@ -272,9 +276,12 @@ def test_a_schedule_keeps_its_input_sealed_and_starts_with_it(clock):
         id = schedules.run_now("nightly", ACTOR)
 
     assert clear_places() == set()
-    assert [attempt.input for attempt in tasks.claim_tasks("pay", wait_ms=0)] == [{"number": NUMBER}]
-    assert payloads.decrypt_masked(payloads.load_stored_input(id))["list"] == [{"number": 1}, {"number": 2}]
-    assert payloads.decrypt_masked(payloads.load_stored_input(id))["more"] == {"number": 3}
+    assert [attempt.input for attempt in task_commands.claim_tasks("pay", wait_ms=0)] == [{"number": NUMBER}]
+    assert payload_storage.decrypt_masked(payload_storage.load_stored_input(id))["list"] == [
+        {"number": 1},
+        {"number": 2},
+    ]
+    assert payload_storage.decrypt_masked(payload_storage.load_stored_input(id))["more"] == {"number": 3}
 
 
 def test_a_built_in_worker_does_not_repeat_it_in_its_reason(clock):

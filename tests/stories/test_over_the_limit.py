@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.errors import Conflict, Invalid
-from conductor_app.engine import runs
+from conductor_app.engine.runs import run_commands
 from conductor_app.models import Run
 from tests.builders import definition, fork, step, sub_workflow
 from tests.story import ACTOR, Story, register_definitions
@@ -67,7 +67,7 @@ def test_a_run_whose_first_step_would_be_given_too_much_does_not_start(clock):
     register_definitions(definition(step("a", inputs=both)))
 
     with pytest.raises(Invalid, match="The input of task a would take"):
-        runs.start(runs.StartRequest("order", input={"text": MUCH}), ACTOR)
+        run_commands.start(run_commands.StartRequest("order", input={"text": MUCH}), ACTOR)
 
     assert not Run.objects.exists()
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from conductor_app.core.errors import Conflict, Invalid
-from conductor_app.engine import runs
 from conductor_app.engine.delivery import deliver
+from conductor_app.engine.runs import run_commands
 from conductor_app.models import Message, Run, TaskLog
 from tests.builders import (
     definition,
@@ -439,7 +439,7 @@ def test_a_child_that_waits_for_nobody_is_opened_without_a_word(clock):
     story = root(clock, sub_workflow("s", "leaf"))
     child = story.child("s")
     story.worker("x").fails()
-    runs.remove_run(story.id, "a test")
+    run_commands.remove_run(story.id, "a test")
 
     child.retry()
 

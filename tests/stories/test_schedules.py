@@ -3,7 +3,8 @@
 import pytest
 
 from conductor_app.core.errors import Conflict, Invalid, NotFound
-from conductor_app.engine import definitions, schedules, sweeps
+from conductor_app.engine import schedules, sweeps
+from conductor_app.engine.definitions import definition_commands
 from conductor_app.engine.schedules import firing
 from conductor_app.models import AuditEntry, Run, Schedule, ScheduleExecution
 from tests.schedules import HOURLY, create_schedule, register_order_workflow, slot_outcomes, started_hours
@@ -126,7 +127,7 @@ def test_each_entry_starts_runs_of_its_own(time):
 
 
 def test_a_start_that_fails_is_noted_and_the_schedule_goes_on(time):
-    definitions.delete_workflow("order", 1, ACTOR)
+    definition_commands.delete_workflow("order", 1, ACTOR)
     create_schedule()
 
     time.pass_hours(hours=1)
@@ -281,7 +282,7 @@ def test_what_was_missed_is_backfilled_once(time):
 
 
 def test_a_backfill_tries_again_what_had_failed(time):
-    definitions.delete_workflow("order", 1, ACTOR)
+    definition_commands.delete_workflow("order", 1, ACTOR)
     create_schedule()
     time.pass_hours(hours=1.5)
     register_order_workflow()

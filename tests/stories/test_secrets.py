@@ -7,7 +7,8 @@ from django.db import connection
 
 from conductor_app.access.redaction import substitute_secrets
 from conductor_app.core.reports import Report
-from conductor_app.engine import secrets_and_variables, tasks
+from conductor_app.engine.access import secrets_and_variables
+from conductor_app.engine.tasks import task_commands
 from conductor_app.models import TaskLog, Variable
 from conductor_app.workers.runner import run_built_in_workers
 from tests.builders import policy, set_variable, step
@@ -103,8 +104,8 @@ def test_a_secret_that_a_worker_says_again_is_kept_nowhere(clock):
 
     worker.polls()
     report = Report("FAILED", {"tried": [f"key={SECRET}!"]}, f"refused: {SECRET}")
-    tasks.report_task(story.id, worker.held.id, report, ACTOR, logs=[(f"with {SECRET}", 0)])
-    tasks.add_log(worker.held.id, f"it was {SECRET}")
+    task_commands.report_task(story.id, worker.held.id, report, ACTOR, logs=[(f"with {SECRET}", 0)])
+    task_commands.add_log(worker.held.id, f"it was {SECRET}")
 
     assert worker.held.task.attempts.get(number=0).output == {"tried": ["key=***!"]}
     assert SECRET not in everything_in_tables()

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.errors import Conflict, Invalid, NotFound
-from conductor_app.engine import skip_and_jump
+from conductor_app.engine.runs import skip_and_jump
 from conductor_app.models import AuditEntry
 from tests.builders import definition, dynamic_fork, fork, human, loop, step, sub_workflow, switch
 from tests.story import ACTOR, Story

@@ -8,7 +8,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from conductor_app.core.reports import Report
-from conductor_app.engine import events, run_waits, sweeps, webhooks
+from conductor_app.engine import sweeps
+from conductor_app.engine.events import event_intake, webhooks
+from conductor_app.engine.runs import run_waits
 from conductor_app.models import EventDelivery, WebhookPaths, WebhookWait
 from tests.builders import definition, fork, loop, policy, step, sub_workflow, wait_for_webhook, yield_
 from tests.engine.views import row_violations
@@ -192,7 +194,7 @@ def test_a_message_that_is_told_twice_completes_once(clock, shop):
     delivery = EventDelivery.objects.get()
     assert story.statuses == {"l": "IN_PROGRESS", "w__1": "COMPLETED", "w__2": "IN_PROGRESS"}
     with run_commit_hooks():
-        events.receive_event(delivery.event, delivery.message_id, {"n": 1}, "webhook")
+        event_intake.receive_event(delivery.event, delivery.message_id, {"n": 1}, "webhook")
 
     assert story.statuses["w__2"] == "IN_PROGRESS"
 

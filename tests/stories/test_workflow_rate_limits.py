@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.core.errors import Conflict
-from conductor_app.engine import runs
+from conductor_app.engine.runs import run_commands
 from tests.builders import definition, dynamic_fork, fork, noop, policy, step, step_without_policy, sub_workflow, wait
 from tests.story import ACTOR, Story, register_definitions
 
@@ -208,7 +208,7 @@ def test_a_newcomer_does_not_overtake_a_run_that_waits(clock):
     story = Story(clock, step("a"), input={"customer": "x"}, **by_customer())
     waiting = story.later(1).starts("limited", {"customer": "x"})
     # The hint is lost: nobody hears of the end before the next start.
-    runs.terminate_run(story.id, ACTOR)
+    run_commands.terminate_run(story.id, ACTOR)
     clock.advance(seconds=1)
     newcomer = story.starts("limited", {"customer": "x"})
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 from conductor_app.core.reports import Report
-from conductor_app.engine import schedules, sweeps, tasks
+from conductor_app.engine import schedules, sweeps
+from conductor_app.engine.tasks import task_commands
 from conductor_app.models import Run
 from conductor_app.store import due_rows
 from tests.story import ACTOR, run_commit_hooks
@@ -36,7 +37,7 @@ class SimulatedServer:
         slot = self.started_at + round(hour * 3_600_000)
         [run] = [run for run in Run.objects.open() if run.input["_scheduledTime"] == slot]
         with run_commit_hooks():
-            assert tasks.report_by_ref(run.pk, "pay", Report("COMPLETED", {}), ACTOR)
+            assert task_commands.report_by_ref(run.pk, "pay", Report("COMPLETED", {}), ACTOR)
 
     def run_now(self, schedule: str) -> str:
         with run_commit_hooks():

@@ -7,7 +7,8 @@ import logging
 import pytest
 
 from conductor_app.background import jobs
-from conductor_app.engine import sweeps, tasks
+from conductor_app.engine import sweeps
+from conductor_app.engine.tasks import task_commands
 from conductor_app.models import Attempt, Message
 from conductor_app.settings.logs import logging_config
 from conductor_app.telemetry.log_context import log_context
@@ -43,7 +44,7 @@ def test_every_line_of_a_request_carries_its_id_and_what_it_is_about(client, clo
     story = Story(clock, step("pay"))
     story.worker("pay").polls()
     attempt = story.task("pay").id
-    monkeypatch.setattr("conductor_app.engine.decision.apply_command", breaks)
+    monkeypatch.setattr("conductor_app.engine.runs.decision.apply_command", breaks)
     body = {
         "workflowInstanceId": story.id,
         "taskId": attempt,
@@ -108,7 +109,7 @@ def test_a_sweep_that_steps_over_a_fault_says_which_run_it_was(clock, lines, set
     story = Story(clock, step("pay", policy=policy(lease_seconds=1)))
     story.worker("pay").polls()
     clock.advance(seconds=5)
-    monkeypatch.setattr("conductor_app.engine.change.ChangeLoop.run", breaks)
+    monkeypatch.setattr("conductor_app.engine.runs.change.ChangeLoop.run", breaks)
 
     jobs.sweep.apply()
 
@@ -121,7 +122,7 @@ def test_a_sweep_that_steps_over_a_fault_says_which_run_it_was(clock, lines, set
 def test_a_message_that_cannot_be_delivered_is_told_with_its_run(clock, lines, monkeypatch):
     story = Story(clock, step("pay"))
     message = Message.objects.create(to=story.id, subject="begin", sent_at=1, due_at=1)
-    monkeypatch.setattr("conductor_app.engine.change.ChangeLoop.run", breaks)
+    monkeypatch.setattr("conductor_app.engine.runs.change.ChangeLoop.run", breaks)
 
     sweeps.deliver_messages(10)
 
@@ -135,7 +136,7 @@ def test_a_built_in_worker_says_which_task_it_was_at(clock, lines, monkeypatch):
     story = Story(clock, http)
     monkeypatch.setattr(WORKERS["HTTP"], "perform_again", breaks)
     with run_commit_hooks():
-        [attempt] = tasks.claim_tasks("HTTP", wait_ms=0)
+        [attempt] = task_commands.claim_tasks("HTTP", wait_ms=0)
         runner.run_attempt(attempt)
 
     [line] = [line for line in lines() if line["event"] == "built_in_worker_failed"]

@@ -12,7 +12,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from conductor_app.engine import sweeps, tasks
+from conductor_app.engine import sweeps
+from conductor_app.engine.tasks import task_commands
 from conductor_app.telemetry import spans
 from conductor_app.workers import runner
 from tests.builders import policy, step
@@ -120,7 +121,7 @@ def test_the_work_of_a_built_in_worker_is_a_span(clock, seen):
     http = {"name": "call", "taskReferenceName": "call", "type": "HTTP", "inputParameters": {"uri": "nowhere"}}
     story = Story(clock, http)
     with run_commit_hooks():
-        [attempt] = tasks.claim_tasks("HTTP", wait_ms=0)
+        [attempt] = task_commands.claim_tasks("HTTP", wait_ms=0)
         runner.run_attempt(attempt)
 
     found = seen()["HTTP"].attributes

@@ -51,11 +51,11 @@ def statuses(client) -> dict[str, str]:
 
 def work_off(client) -> None:
     """Release what workers hold, then complete every task that a worker can claim."""
-    from conductor_app.engine import queues
+    from conductor_app.engine.queues import queue_commands
     from conductor_app.models import Attempt
 
     for attempt in Attempt.objects.leased():
-        queues.take_from_worker(attempt.pk, "kim", "upgrade")
+        queue_commands.take_from_worker(attempt.pk, "kim", "upgrade")
     while sum(complete_one(client, type) for type in TYPES):
         pass
 

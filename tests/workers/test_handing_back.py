@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.engine import tasks
+from conductor_app.engine.tasks import task_commands
 from conductor_app.models import Attempt
 from conductor_app.workers import WORKERS, runner
 from conductor_app.workers.worker import WorkResult
@@ -26,7 +26,7 @@ def test_what_is_being_done_goes_back_at_once_and_only_late_success_is_heard(clo
 
     monkeypatch.setattr(WORKERS["HTTP"], "perform_again", perform_while_the_process_is_told_to_stop)
     with run_commit_hooks():
-        [attempt] = tasks.claim_tasks("HTTP", worker=runner.WORKER_ID, wait_ms=0)
+        [attempt] = task_commands.claim_tasks("HTTP", worker=runner.WORKER_ID, wait_ms=0)
         runner.run_attempt(attempt)
 
     assert seen == [("PENDING", 0, True)]
@@ -36,7 +36,7 @@ def test_what_is_being_done_goes_back_at_once_and_only_late_success_is_heard(clo
 def test_with_nothing_at_hand_nothing_goes_back(clock):
     Story(clock, CALL)
     with run_commit_hooks():
-        tasks.claim_tasks("HTTP", worker="another process", wait_ms=0)
+        task_commands.claim_tasks("HTTP", worker="another process", wait_ms=0)
 
         assert runner.release_unfinished() == 0
     assert Attempt.objects.get().status == "LEASED"

@@ -6,7 +6,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from conductor_app.engine import outbox, sweeps
+from conductor_app.engine import sweeps
+from conductor_app.engine.events import outbox
 from conductor_app.models import Message
 from conductor_app.workers.event_publisher import publish_due_events
 from tests.builders import noop, step

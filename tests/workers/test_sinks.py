@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conductor_app.engine import event_handlers, events
+from conductor_app.engine.events import event_handlers, event_intake
 from conductor_app.models import EventDelivery
 from conductor_app.workers.event_consumer import configured_queues, consume_events, has_configured_system
 from conductor_app.workers.runner import run_built_in_workers
@@ -146,7 +146,7 @@ def test_what_could_not_be_heard_comes_again(configured, provider, monkeypatch):
     handle(sink)
     publish(sink, "m", {"n": 1})
     refused = []
-    receive = events.receive_event
+    receive = event_intake.receive_event
 
     def breaks_at_first(*args, **options):
         if not refused:
@@ -154,7 +154,7 @@ def test_what_could_not_be_heard_comes_again(configured, provider, monkeypatch):
             raise OSError("the database went away")
         return receive(*args, **options)
 
-    monkeypatch.setattr(events, "receive_event", breaks_at_first)
+    monkeypatch.setattr(event_intake, "receive_event", breaks_at_first)
 
     with listening():
         eventually(lambda: heard(sink), 60)

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 
 from ...core.errors import RequestRefused
-from ...engine import secrets_and_variables
+from ...engine.access import secrets_and_variables
 from ...models import Secret, Variable
 from ..badges import relative_time
 from ..read_only import ReadOnlyAdmin

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import RequestRefused
-from ...engine.bulk_operations import needs_approval
+from ...engine.bulk import needs_approval
 from ...models import Run
 from ..badges import render_badge
 from ..error_messages import show_refusal

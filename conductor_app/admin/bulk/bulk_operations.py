@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.states import BULK, PAUSED
-from ...engine import bulk_operations
+from ...engine import bulk
 from ...insight import selections
 from ...insight.bulk import frequent_answers
 from ...models import AuditEntry, BulkItem, BulkOperation, FailureGroup
@@ -140,23 +140,23 @@ def _handle_button(row: BulkOperation, request: HttpRequest, by: str, reason: st
     """Execute the command of a button and return the address to redirect to."""
     match request.POST.get("do"):
         case "pause":
-            bulk_operations.pause(row.pk, by, reason)
+            bulk.pause(row.pk, by, reason)
             messages.success(request, _("Paused. No further runs are processed."))
         case "resume":
-            bulk_operations.resume(row.pk, by, reason)
+            bulk.resume(row.pk, by, reason)
             messages.success(request, _("Resumed."))
         case "approve":
-            bulk_operations.approve(row.pk, by, reason)
+            bulk.approve(row.pk, by, reason)
             messages.success(request, _("Approved. The operation starts."))
         case "stop":
-            bulk_operations.stop(row.pk, by, reason)
+            bulk.stop(row.pk, by, reason)
             messages.success(request, _("Stopped. Changes that were already applied are kept."))
         case "withdraw":
-            count = bulk_operations.withdraw(row.pk, request.POST.getlist("run"), by, reason)
+            count = bulk.withdraw(row.pk, request.POST.getlist("run"), by, reason)
             messages.success(request, _("Excluded: %(count)s.") % {"count": count})
         case "retry_refused":
             messages.success(request, _("Started a new operation for the rejected runs."))
-            return _operation_address(bulk_operations.retry_refused(row.pk, by, reason))
+            return _operation_address(bulk.retry_refused(row.pk, by, reason))
         case _:
             raise Invalid(_("Missing or unknown action."))
     return _operation_address(row.pk)

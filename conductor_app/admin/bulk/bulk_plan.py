@@ -11,11 +11,11 @@ from django.utils.translation import gettext_lazy
 
 from ...core.errors import Invalid, RequestRefused
 from ...core.states import RUNNING
-from ...engine import bulk_operations
-from ...engine.bulk_operations import BulkRequest
-from ...engine.bulk_operations.actions import LABELLING
-from ...engine.bulk_operations.commands import ACTIONS
-from ...engine.skip_and_jump import upgrade_obstacles
+from ...engine import bulk
+from ...engine.bulk import BulkRequest
+from ...engine.bulk.bulk_commands import ACTIONS
+from ...engine.bulk.item_actions import LABELLING
+from ...engine.runs.skip_and_jump import upgrade_obstacles
 from ...insight import selections
 from ...insight.bulk import count_selection
 from ...models import BulkOperation
@@ -97,7 +97,7 @@ class BulkPlanPage(ObjectPage):
     def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse | dict[str, Any]:
         require_permission(request, PERMISSION)
         try:
-            id = bulk_operations.start(_parse_form(request.POST), request.user.get_username())
+            id = bulk.start(_parse_form(request.POST), request.user.get_username())
         except RequestRefused as refused:
             show_refusal(request, refused)
             return self._plan_context(request, request.POST)
@@ -131,7 +131,7 @@ class BulkPlanPage(ObjectPage):
             "words": selections.describe_selection(selection),
             "selected": found,
             "fields": fields,
-            "needs_approval": bulk_operations.needs_approval(context["action"], selection),
+            "needs_approval": bulk.needs_approval(context["action"], selection),
             "moves": _upgrade_summary(selection) if action == "upgrade" and "check" in form_data else None,
         }
 

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.task_impact import AGAIN, CANCELLED, DROPPED, FATES, GOES_ON, NEW, RESUMED, REUSED, TaskImpact
-from ...engine.planning import OperationPlan, PlannedRun
+from ...engine.runs.planning import OperationPlan, PlannedRun
 from ...insight.diagram import Diagram, StepMark, StepMarks, diagram
 from ...insight.parsed_definitions import parsed_definition as definition_of
 from ...models import Run

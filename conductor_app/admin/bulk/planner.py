@@ -13,9 +13,9 @@ from django.utils.translation import gettext_lazy
 from ...core.commands import UpgradePlan
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.states import RUN, RUNNING
-from ...engine.operations import Operation, apply_operation
-from ...engine.planning import OperationPlan, plan_operation
-from ...engine.skip_and_jump import plan_upgrade
+from ...engine.runs.operations import Operation, apply_operation
+from ...engine.runs.planning import OperationPlan, plan_operation
+from ...engine.runs.skip_and_jump import plan_upgrade
 from ...insight.differences import Difference, find_differences
 from ...insight.parsed_definitions import parsed_definition as definition_of
 from ...models import Attempt, Run, Task, WorkflowDefinition

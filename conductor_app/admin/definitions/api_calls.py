@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from ...engine.runs import StartRequest
+from ...engine.runs.run_commands import StartRequest
 
 EXTRA_FIELDS = {"labels": ("labels", "list[str]"), "startAt": ("start_at", "int")}
 """API fields that the Python package's request class lacks, with the attribute and the type that the code adds."""

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.errors import Invalid, RequestRefused
-from ...engine import bundles
+from ...engine.definitions import bundles
 from ..documents import json_file_response
 from ..error_messages import require_permission
 from ..form_parsing import parse_json_value

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from ...core.document.json_positions import TextPosition, TextPositions
 from ...core.document.lint import ERROR, HINT, WARNING, LintFinding
-from ...engine import definitions
+from ...engine.definitions import definition_commands
 from ...insight import completion
 from ...insight.definition_context import definition_context
 from ...insight.handler_findings import lint_handler
@@ -104,14 +104,14 @@ def _refuse_constant(name: str) -> None:
 
 def _check_workflow(document: dict[str, Any], text: str) -> CheckResult:
     context = definition_context([document])
-    findings = definitions.lint_workflow(document, context, definitions.validate_workflow(document))
+    findings = definition_commands.lint_workflow(document, context, definition_commands.validate_workflow(document))
     return CheckResult(document, place_findings(findings, text), completion.complete_workflow(document, context))
 
 
 def _check_task(document: dict[str, Any], text: str) -> CheckResult:
-    complaints = definitions.validate_task(document)
+    complaints = definition_commands.validate_task(document)
     errors = [LintFinding(ERROR, "refused", each.path, each.message) for each in complaints]
-    findings = [*errors, *definitions.lint_task(document)]
+    findings = [*errors, *definition_commands.lint_task(document)]
     return CheckResult(document, place_findings(findings, text), completion.complete_task())
 
 

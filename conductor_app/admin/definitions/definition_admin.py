@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import RequestRefused
-from ...engine import definitions
+from ...engine.definitions import definition_commands
 from ..badges import exact_time, relative_time
 from ..documents import json_file_response
 from ..error_messages import require_permission
@@ -74,10 +74,10 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
         if not self.is_archivable or act not in ("away", "back"):
             raise Http404
         if act == "away":
-            definitions.archive(self.model, row.name, by, reason)
+            definition_commands.archive(self.model, row.name, by, reason)
             messages.success(request, _("%(name)s archived. Lists no longer show it.") % {"name": row.name})
         else:
-            definitions.unarchive(self.model, row.name, by, reason)
+            definition_commands.unarchive(self.model, row.name, by, reason)
             messages.success(request, _("%(name)s unarchived.") % {"name": row.name})
         return HttpResponseRedirect(reverse(f"admin:conductor_{self.opts.model_name}_change", args=[pk]))
 

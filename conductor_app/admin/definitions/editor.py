@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from ...core.document.semantic_diff import semantic_changes
 from ...core.errors import RequestRefused, ValidationFailed
-from ...engine import drafts
+from ...engine.definitions import drafts
 from ...insight.text_diff import diff_hunks
 from ...models import DefinitionDraft
 from ..error_messages import require_permission

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
 from ...core.schema_form import build_form
-from ...engine import form_templates
+from ...engine.definitions import form_templates
 from ...models import FormTemplate
 from ..document_form import DocumentForm
 from ..error_messages import require_permission, show_refusal

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from ...core.errors import RequestRefused, ValidationFailed
 from ...core.samples import sample_from_schema
 from ...core.step_tree import walk
-from ...engine import drafts, simulation_cases
+from ...engine.definitions import drafts, simulation_cases
 from ...insight.diagram import Diagram
 from ...insight.inner_workflows import inner_workflows
 from ...insight.last_inputs import recent_starts, start_to_repeat

@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.errors import Invalid
-from ...engine.labels import clean_labels
-from ...engine.runs import StartRequest
+from ...engine.runs.labels import clean_labels
+from ...engine.runs.run_commands import StartRequest
 from ...models import WorkflowDefinition
 from ..document_form import AS_FORM, DocumentForm
 

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...engine import definitions
+from ...engine.definitions import definition_commands
 from ...insight.definition_usage import workflows_using_task
 from ...models import TaskDefinition
 from ..badges import format_count
@@ -49,7 +49,7 @@ class TaskDefinitionAdmin(TaskFormPages, DefinitionAdmin):
         return format_count(row.catalog_entry.used_by) if row.catalog_entry.used_by else "–"
 
     def get_extra_context(self, request: HttpRequest, row: TaskDefinition) -> dict[str, Any]:
-        found = place_findings(definitions.lint_task(row.document), format_json(row.document))
+        found = place_findings(definition_commands.lint_task(row.document), format_json(row.document))
         return {
             "used_by": workflows_using_task(row.name),
             "checked": CheckResult(row.document, found) if found else None,
@@ -63,7 +63,7 @@ class TaskDefinitionAdmin(TaskFormPages, DefinitionAdmin):
         document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]
         if row is not None:
             require_same_name(document, row)
-        definitions.save_task(document, by, overwrite=row is not None, reason=reason)
+        definition_commands.save_task(document, by, overwrite=row is not None, reason=reason)
 
     @admin.display(description=gettext_lazy("limits"))
     def limits(self, row: TaskDefinition) -> str:

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from ...core.document.semantic_diff import semantic_changes
 from ...core.errors import RequestRefused, ValidationFailed
-from ...engine import definitions
+from ...engine.definitions import definition_commands
 from ...insight.text_diff import diff_hunks
 from ...models import WorkflowDefinition
 from ..error_messages import require_permission, show_refusal
@@ -51,7 +51,7 @@ class VersionPages:
         row, by = self.find_row(request, pk), request.user.get_username()
         reason = request.POST.get("reason", "").strip() or f"Restored version {row.version}."
         try:
-            version = definitions.restore_workflow(row.name, row.version, by, reason)
+            version = definition_commands.restore_workflow(row.name, row.version, by, reason)
         except ValidationFailed as failed:
             reasons = "; ".join(complaint.message for complaint in failed.complaints[:3])
             messages.error(

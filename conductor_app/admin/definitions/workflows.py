@@ -15,7 +15,7 @@ from ...core.document.semantic_diff import HOLDS_STEPS
 from ...core.errors import RequestRefused
 from ...core.step_structure import type_of
 from ...core.step_tree import walk
-from ...engine import definitions, simulation_cases
+from ...engine.definitions import definition_commands, simulation_cases
 from ...insight.definition_context import definition_context
 from ...insight.version_history import SAMPLE, open_runs, version_history
 from ...models import SaveRequirement, SimulationCase, WorkflowDefinition
@@ -94,8 +94,8 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
 
     @staticmethod
     def _lint(row: WorkflowDefinition) -> tuple[list[LintFinding], str]:
-        complaints = definitions.validate_workflow(row.document)
-        findings = definitions.lint_workflow(row.document, definition_context([row.document]), complaints)
+        complaints = definition_commands.validate_workflow(row.document)
+        findings = definition_commands.lint_workflow(row.document, definition_context([row.document]), complaints)
         return findings, format_json(row.document)
 
     def get_drawings(self, result: Any) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
             require_same_name(document, row)
             version = row.version if overwrite else next_version(row.name)
             document = form.cleaned_data["document"] = {**document, "version": version}
-        definitions.save_workflow(document, by, overwrite=overwrite, reason=reason)
+        definition_commands.save_workflow(document, by, overwrite=overwrite, reason=reason)
 
 
 def _step_context(document: dict[str, Any], ref: str) -> dict[str, Any] | None:

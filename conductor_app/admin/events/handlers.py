@@ -14,8 +14,8 @@ from django.utils.translation import gettext_lazy
 
 from ...core.document.checks import read_handler
 from ...core.errors import RequestRefused, ValidationFailed
-from ...engine import event_handlers
-from ...engine.event_replays import TRIED, try_on_past_events
+from ...engine.events import event_handlers
+from ...engine.events.event_replays import TRIED, try_on_past_events
 from ...insight import events
 from ...insight.events import EventFilter
 from ...insight.handler_findings import lint_handler, with_last_verdict

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from ...core.errors import RequestRefused
-from ...engine import event_replays
+from ...engine.events import event_replays
 from ..error_messages import show_refusal
 from ..object_pages import ObjectPage
 from .event_pages import event_address, find_event

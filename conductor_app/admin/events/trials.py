@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from ...engine.event_replays import HandlerPreview, HandlerTrial
+from ...engine.events.event_replays import HandlerPreview, HandlerTrial
 from ...models import EventDelivery
 from ...models.events import FAILED, MATCHED, NOT_MATCHED
 from ...models.fields import dumps

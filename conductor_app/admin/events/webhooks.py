@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from ...core.errors import RequestRefused, ValidationFailed
-from ...engine import webhooks
+from ...engine.events import webhooks
 from ...insight.event_sources import newest_by_event
 from ...insight.webhook_waits import waiting_tasks
 from ...models import Webhook

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...core.errors import Invalid, NotFound, OutputInvalid, RequestRefused
 from ...core.human_task import ANSWER_SCHEMA_KEY as ASK
-from ...engine import human_tasks
+from ...engine.tasks import human_tasks
 from ...insight.durations import MINUTE
 from ...insight.waiting_for_people import (
     OPEN_HUMAN_TASKS,

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.states import FAILURE, REGRESSED
-from ...engine import failures
+from ...engine.failures import failure_groups
 from ...insight.failures import VIEWS, ListedFailureGroup, failure_detail, failure_inbox
 from ...models import AuditEntry, FailureGroup
 from ..badges import render_pill
@@ -188,7 +188,7 @@ def _transition_handler(event: str) -> Callable[[FailureGroup, Mapping[str, str]
         if version and (not version.isdecimal() or len(version) > 9):
             raise Invalid(_("Not a valid version: %(text)s.") % {"text": repr(version[:40])})
         options = {"version": int(version) if version else None, "build": build[:255]}
-        changed = failures.transition_group(group.pk, event, by, form_data.get("reason", "").strip(), **options)
+        changed = failure_groups.transition_group(group.pk, event, by, form_data.get("reason", "").strip(), **options)
         return _("State of the group: %(state)s.") % {"state": STATE_PILLS[changed.state][2]}
 
     return act
@@ -196,12 +196,12 @@ def _transition_handler(event: str) -> Callable[[FailureGroup, Mapping[str, str]
 
 def _assign_group(group: FailureGroup, form_data: Mapping[str, str], by: str) -> str:
     assignee = form_data.get("assignee", "").strip()
-    failures.assign_group(group.pk, assignee, by, form_data.get("reason", "").strip())
+    failure_groups.assign_group(group.pk, assignee, by, form_data.get("reason", "").strip())
     return _("Assigned to %(assignee)s.") % {"assignee": assignee} if assignee else _("Unassigned.")
 
 
 def _annotate_group(group: FailureGroup, form_data: Mapping[str, str], by: str) -> str:
-    failures.annotate_group(group.pk, form_data.get("note", ""), by)
+    failure_groups.annotate_group(group.pk, form_data.get("note", ""), by)
     return _("Note saved.")
 
 
@@ -209,12 +209,12 @@ def _merge_groups(group: FailureGroup, form_data: Mapping[str, str], by: str) ->
     into = form_data.get("into", "").strip()
     if not into.isdecimal() or len(into) > 18:
         raise Invalid(_("Not a valid group number: %(text)s.") % {"text": repr(into[:40])})
-    failures.merge_groups(group.pk, int(into), by, form_data.get("reason", "").strip())
+    failure_groups.merge_groups(group.pk, int(into), by, form_data.get("reason", "").strip())
     return _("Merged into group %(number)s.") % {"number": into}
 
 
 def _split_group(group: FailureGroup, form_data: Mapping[str, str], by: str) -> str:
-    failures.split_group(group.pk, by, form_data.get("reason", "").strip())
+    failure_groups.split_group(group.pk, by, form_data.get("reason", "").strip())
     return _("Split from the other group.")
 
 

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from ... import clock
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.snapshot import NEVER
-from ...engine import queues as engine
+from ...engine.queues import queue_commands as engine
 from ...insight.durations import MINUTE, format_duration
 from ...insight.queue_detail import QueueDetail, is_polling, queue_detail
 from ...insight.queue_position import format_rate

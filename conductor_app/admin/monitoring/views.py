@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from ... import clock
 from ...core.alerts import QuietHours
 from ...core.errors import Invalid, NotFound, RequestRefused
-from ...engine import alerts as engine
+from ...engine.failures import alerts as engine
 from ...insight import keyset_pages, selections
 from ...insight.alerts import recent_firings, rule_of
 from ...models import Alert, AlertFiring, SavedView

@@ -14,7 +14,7 @@ from ...access.human_tasks import can_complete_human_task, require_completion_ri
 from ...access.permission_cache import permission_set_of
 from ...access.permissions import task_target
 from ...core.errors import Invalid, RequestRefused
-from ...engine import human_tasks
+from ...engine.tasks import human_tasks
 from ...insight.waiting_for_people import HumanTaskView, expected_output_names, human_task_inbox, waiting_attempts
 from ...models import Attempt
 from ..badges import render_pill

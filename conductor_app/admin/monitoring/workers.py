@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.errors import Invalid, RequestRefused
-from ...engine import queues
+from ...engine.queues import queue_commands
 from ...insight.clock_skew import clock_skews
 from ...insight.durations import format_duration
 from ...insight.workers import WorkerSummary, workforce
@@ -27,9 +27,9 @@ STATE_PILLS = {
     "gone": ("stopped", gettext_lazy("Offline")),
 }
 ACTION_MESSAGES = {
-    queues.drain_worker: gettext_lazy("Draining. The worker finishes its tasks and receives no new ones."),
-    queues.undrain_worker: gettext_lazy("Resumed. The worker receives tasks again."),
-    queues.forget_worker: gettext_lazy("Removed from the list."),
+    queue_commands.drain_worker: gettext_lazy("Draining. The worker finishes its tasks and receives no new ones."),
+    queue_commands.undrain_worker: gettext_lazy("Resumed. The worker receives tasks again."),
+    queue_commands.forget_worker: gettext_lazy("Removed from the list."),
 }
 MAX_QUEUES = 6
 
@@ -65,11 +65,15 @@ class WorkersPage(Page):
         require_permission(request, PERMISSION)
         worker, by = request.POST.get("worker", "").replace("\0", ""), request.user.get_username()
         reason = request.POST.get("reason", "").strip()
-        acts = {"drain": queues.drain_worker, "undrain": queues.undrain_worker, "forget": queues.forget_worker}
+        acts = {
+            "drain": queue_commands.drain_worker,
+            "undrain": queue_commands.undrain_worker,
+            "forget": queue_commands.forget_worker,
+        }
         try:
             do = request.POST.get("do", "")
             if do == "release":
-                released = queues.release_worker_tasks(worker, by, reason)
+                released = queue_commands.release_worker_tasks(worker, by, reason)
                 messages.success(request, _("Tasks reassigned: %(count)s.") % {"count": released})
             elif do in acts:
                 acts[do](worker, by, reason)

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from ...core.errors import Invalid
 from ...core.states import RUN
-from ...engine import runs
+from ...engine.runs import run_commands
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ RUN_ACTIONS: dict[str, RunAction] = {
         RunAction(
             "retry",
             "retry",
-            runs.retry,
+            run_commands.retry,
             gettext_lazy("Retry"),
             gettext_lazy("Retry started."),
             gettext_lazy("Retries failed, timed-out and canceled tasks; completed tasks keep their results."),
@@ -70,7 +70,7 @@ RUN_ACTIONS: dict[str, RunAction] = {
         RunAction(
             "restart",
             "restart",
-            runs.restart,
+            run_commands.restart,
             gettext_lazy("Restart"),
             gettext_lazy("Restarted."),
             gettext_lazy("Restarts from the beginning with the same id and input. All task results are discarded."),
@@ -82,7 +82,7 @@ RUN_ACTIONS: dict[str, RunAction] = {
         RunAction(
             "rerun",
             "rerun",
-            runs.rerun,
+            run_commands.rerun,
             gettext_lazy("Rerun from this task"),
             gettext_lazy("Rerun started."),
             gettext_lazy("Re-executes this task and everything after it. Other branches keep their results."),
@@ -94,7 +94,7 @@ RUN_ACTIONS: dict[str, RunAction] = {
         RunAction(
             "pause",
             "pause",
-            runs.pause_run,
+            run_commands.pause_run,
             gettext_lazy("Pause"),
             gettext_lazy("Paused."),
             gettext_lazy("No new tasks are scheduled until the run is resumed. Tasks in progress continue."),
@@ -103,7 +103,7 @@ RUN_ACTIONS: dict[str, RunAction] = {
         RunAction(
             "resume",
             "resume",
-            runs.resume_run,
+            run_commands.resume_run,
             gettext_lazy("Resume"),
             gettext_lazy("Resumed."),
             gettext_lazy("Continues the run from where it was paused."),
@@ -112,7 +112,7 @@ RUN_ACTIONS: dict[str, RunAction] = {
         RunAction(
             "terminate",
             "terminate",
-            runs.terminate_run,
+            run_commands.terminate_run,
             gettext_lazy("Terminate"),
             gettext_lazy("Terminated."),
             gettext_lazy("Stops the run permanently. Open tasks and sub-workflows are canceled."),

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.errors import Invalid, RequestRefused
-from ...engine.definitions import validate_workflow
+from ...engine.definitions.definition_commands import validate_workflow
 from ...insight.diagram import Diagram, StepMarks
 from ...insight.run_bundle import BundledAttempt, RunBundle, export_run, parse_bundle
 from ...models import Run

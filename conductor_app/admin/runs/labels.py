@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ...core.errors import RequestRefused
-from ...engine import labels
+from ...engine.runs import labels
 from ...models import Run
 from ..error_messages import require_permission, show_refusal
 from .run_view_model import run_address

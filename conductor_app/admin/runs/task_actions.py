@@ -11,7 +11,8 @@ from ...core.states import ATTEMPT, RUN
 from ...core.step_types.wait import Wait
 from ...core.step_types.wait_for_webhook import WaitForWebhook
 from ...core.step_types.yield_ import Yield
-from ...engine import human_tasks, queues
+from ...engine.queues import queue_commands
+from ...engine.tasks import human_tasks
 from ...insight.parsed_definitions import step_after
 from ...models import Attempt
 from ..form_parsing import parse_json_object, parse_number
@@ -65,7 +66,9 @@ def _can_be_answered(attempt: Attempt, now: int) -> bool:
 
 
 def _prioritize_attempt(attempt: Attempt, form_data: Mapping[str, str], by: str, reason: str) -> None:
-    queues.prioritize(attempt.pk, parse_number(form_data.get("priority", ""), _("priority"), digits=3), by, reason)
+    queue_commands.prioritize(
+        attempt.pk, parse_number(form_data.get("priority", ""), _("priority"), digits=3), by, reason
+    )
 
 
 def _resolve_task(attempt: Attempt, form_data: Mapping[str, str], by: str, reason: str) -> None:
@@ -81,7 +84,7 @@ TASK_ACTIONS: dict[str, TaskAction] = {
             gettext_lazy("Retry now"),
             gettext_lazy("Skips the retry delay. The next polling worker can take the task, in queue order."),
             gettext_lazy("Retry delay skipped."),
-            lambda attempt, form_data, by, reason: queues.hand_out_now(attempt.pk, by, reason),
+            lambda attempt, form_data, by, reason: queue_commands.hand_out_now(attempt.pk, by, reason),
             _is_delayed,
             "do-retry",
         ),
@@ -90,7 +93,7 @@ TASK_ACTIONS: dict[str, TaskAction] = {
             gettext_lazy("Run next"),
             gettext_lazy("Moves the task to the front of its queue and skips its delay."),
             gettext_lazy("The task runs next."),
-            lambda attempt, form_data, by, reason: queues.move_to_front(attempt.pk, by, reason),
+            lambda attempt, form_data, by, reason: queue_commands.move_to_front(attempt.pk, by, reason),
             _is_queued,
             "next",
         ),
@@ -112,7 +115,7 @@ TASK_ACTIONS: dict[str, TaskAction] = {
                 "worker takes it."
             ),
             gettext_lazy("Returned to its queue."),
-            lambda attempt, form_data, by, reason: queues.take_from_worker(attempt.pk, by, reason),
+            lambda attempt, form_data, by, reason: queue_commands.take_from_worker(attempt.pk, by, reason),
             _is_leased,
             "do-rerun",
         ),

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from ...core.errors import RequestRefused
 from ...core.standalone.artifacts import REFERENCE
-from ...engine.artifacts import logs
+from ...engine.standalone import artifact_logs
 from ...models import Artifact
 from ..ansi_colors import StyledPiece, render_piece, split_lines
 from . import artifact_links
@@ -39,7 +39,7 @@ def log_revision(view_model: TaskViewModel, row: Artifact | None) -> str:
     if row is None:
         return "none"
     try:
-        target = logs.resolve_link(row.task_id, row.number, row.name)
+        target = artifact_logs.resolve_link(row.task_id, row.number, row.name)
     except RequestRefused:
         target = row
     has_ended = view_model.attempt is not None and view_model.attempt.ended_at is not None
@@ -58,7 +58,7 @@ def log_context(view_model: TaskViewModel, row: Artifact | None, user: User | An
     if row.expires_at <= view_model.now:
         return context | {"refusal": _("The artifact has expired.")}
     try:
-        target = logs.resolve_link(row.task_id, row.number, row.name)
+        target = artifact_logs.resolve_link(row.task_id, row.number, row.name)
         if not is_readable_by(target, user):
             return context | {"refusal": _("Required permission: conductor.view_artifact")}
         if target.kind == REFERENCE:
@@ -71,7 +71,7 @@ def log_context(view_model: TaskViewModel, row: Artifact | None, user: User | An
 def _log_page(view_model: TaskViewModel, row: Artifact) -> dict[str, Any]:
     query = view_model.query.get("until", "")
     until = int(query) if query.isascii() and query.isdecimal() and len(query) < 15 else None
-    page = logs.read_page(row, until)
+    page = artifact_logs.read_page(row, until)
     text = page.content.decode("utf-8", "replace")
     return {"page": page, "lines": render_log_lines(text), "is_end": until is None}
 

@@ -13,7 +13,7 @@ from ...models import Schedule, ScheduleExecution
 from ...models.schedules import EXECUTED, FAILED, WAITING
 from ...store import schedules as store
 from ...store.rows import strip_nul
-from .. import runs
+from ..runs import run_commands
 from .requests import new_execution, start_request
 from .rows import next_slot, set_next_slot, timetable_of
 
@@ -113,7 +113,7 @@ def _start_run(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -
         _save_execution(execution, EXECUTED, run_id=run_id)
 
     try:
-        run_id = runs.start(start_request(schedule, execution), BY, record_start)
+        run_id = run_commands.start(start_request(schedule, execution), BY, record_start)
     except (SlotTaken, PreviousRunOpen):
         raise
     except Busy as busy:
@@ -142,7 +142,7 @@ def _claim_slot(claim: Claim) -> None:
 def _terminate_others(schedule: str) -> None:
     for run_id in store.open_runs_of(schedule):
         try:
-            runs.terminate_run(run_id, BY, f"The schedule {schedule} starts its next run.")
+            run_commands.terminate_run(run_id, BY, f"The schedule {schedule} starts its next run.")
         except (Conflict, NotFound):
             # The run has ended since it was read.
             continue

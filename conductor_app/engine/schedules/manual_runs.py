@@ -10,7 +10,7 @@ from ...core.ids import derived_id
 from ...core.timetable import ScheduleSlot, parse_timetable
 from ...models import Schedule, ScheduleExecution
 from ...models.schedules import EXECUTED, FAILED, WAITING
-from .. import runs
+from ..runs import run_commands
 from .requests import execution_record, new_execution, start_request
 from .rows import lock_schedule, next_slot, record_schedule_change, timetable_of
 
@@ -37,7 +37,7 @@ def run_now(name: str, by: str, reason: str = "") -> str:
         execution.save(force_insert=True)
         record_schedule_change(name, "run now", by, now, reason, run=run_id)
 
-    return runs.start(start_request(schedule, execution), by, record_start)
+    return run_commands.start(start_request(schedule, execution), by, record_start)
 
 
 def backfill(name: str, first: int, last: int, by: str, reason: str = "") -> int:

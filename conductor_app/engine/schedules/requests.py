@@ -7,7 +7,7 @@ from ...access.masking import decrypt_masked
 from ...core.ids import derived_id
 from ...core.timetable import ScheduleSlot, Timetable
 from ...models import Schedule, ScheduleExecution
-from ..runs import StartRequest
+from ..runs.run_commands import StartRequest
 from .rows import stored_document
 
 

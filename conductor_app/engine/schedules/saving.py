@@ -12,8 +12,8 @@ from ...core.masking import mask_like_before, masked_names_of_document, redact_m
 from ...core.timetable import parse_timetable
 from ...models import Schedule, ScheduleExecution
 from ...models.schedules import WAITING
-from .. import resolved_definitions
-from ..tags import mirror_tags
+from ..definitions import resolved_definitions
+from ..definitions.tags import mirror_tags
 from .rows import lock_schedule, record_schedule_change, set_next_from_now, stored_document
 
 Document = dict[str, Any]

@@ -10,7 +10,7 @@ from django.db import transaction
 from ... import clock
 from ...core.errors import Conflict, NotFound
 from ...models import PendingApproval
-from .. import approval_policy
+from ..bulk import approval_policy
 from .bulk_actions import enqueue_bulk_action
 from .task_actions import record_action
 

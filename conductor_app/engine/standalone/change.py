@@ -14,7 +14,7 @@ from ...core.states import PENDING
 from ...store import standalone_tasks
 from ...store.statement_batch import StaleRow, StatementBatch
 from ...telemetry.log_context import log_context
-from ..counting import count_standalone
+from ..runs.counting import count_standalone
 from . import resolution
 from .pulse_messages import PUBLISHERS, pulse_messages_of
 

@@ -16,9 +16,9 @@ from ...core.states import LEASED, PENDING
 from ...store import standalone_claims, standalone_tasks
 from ...store.statement_batch import StatementBatch
 from ...telemetry import metrics
-from ..pollers import note_poll
-from ..tasks import HasLeft, always_connected, long_poll
-from ..throughput import record_claims
+from ..queues.pollers import note_poll
+from ..queues.throughput import record_claims
+from ..tasks.task_commands import HasLeft, always_connected, long_poll
 from .pulse_messages import PUBLISHERS, pulse_message
 from .rows import is_quarantined, record_worker
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from conductor_app import conf
-from conductor_app.engine.artifacts import entries as artifacts
+from conductor_app.engine.standalone import artifacts
 from conductor_app.engine.standalone.expiry import delete_expired_tasks
 
 

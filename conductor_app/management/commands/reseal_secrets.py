@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from conductor_app.access.vault import DecryptionFailed
 from conductor_app.engine.access.client_maintenance import reencrypt_access_tokens as reseal_tokens
-from conductor_app.engine.secrets_and_variables import reencrypt_secrets
+from conductor_app.engine.access.secrets_and_variables import reencrypt_secrets
 
 
 class Command(BaseCommand):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ...core.events import INTERNAL
-from ...engine import events
+from ...engine.events import event_intake
 from .provider import Provider
 
 
@@ -13,4 +13,4 @@ class Internal(Provider):
     name = INTERNAL
 
     def publish(self, queue: str, message_id: str, payload: dict[str, Any]) -> None:
-        events.publish_internal_event(f"{INTERNAL}:{queue}", message_id, payload)
+        event_intake.publish_internal_event(f"{INTERNAL}:{queue}", message_id, payload)

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.admin.bulk import bulk
-from conductor_app.engine import runs
+from conductor_app.engine.runs import run_commands
 from conductor_app.models import AuditEntry
 from tests.admin.reading import page_text
 from tests.insight.situations import define_workflow, reload_run, start_run, step
@@ -22,7 +22,7 @@ def post(client, action, chosen, **more):
 
 
 def test_an_action_asks_for_a_reason_and_says_how_many_can_do_it(operator, three):
-    runs.pause_run(three[0].pk, "ann")
+    run_commands.pause_run(three[0].pk, "ann")
 
     page = page_text(post(operator, "pause", three))
 
@@ -31,7 +31,7 @@ def test_an_action_asks_for_a_reason_and_says_how_many_can_do_it(operator, three
 
 
 def test_what_is_confirmed_is_done_and_each_refusal_is_said(operator, three):
-    runs.terminate_run(three[0].pk, "ann")
+    run_commands.terminate_run(three[0].pk, "ann")
 
     page = page_text(post(operator, "pause", three, confirmed="yes", reason="stock count"))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.engine import bulk_operations
+from conductor_app.engine import bulk
 from conductor_app.models import BulkItem, BulkOperation, Run
 from tests.admin.reading import html, page_text
 from tests.builders import definition, loop, step
@@ -27,13 +27,13 @@ def story(clock) -> Story:
 def works(clock, seconds: int = 2) -> None:
     for _ in range(seconds * 2):
         with run_commit_hooks():
-            bulk_operations.run_due_operations()
+            bulk.run_due_operations()
         clock.advance(seconds=0.5)
 
 
 def begun(**more) -> str:
     asked = {"action": "retry", "selection": {"status": ["FAILED"]}, "rate": 10.0, "reason": "it is back", **more}
-    return bulk_operations.start(bulk_operations.BulkRequest(**asked), ACTOR)
+    return bulk.start(bulk.BulkRequest(**asked), ACTOR)
 
 
 def test_a_plan_counts_what_it_would_touch(operator, story):
@@ -76,7 +76,7 @@ def test_it_is_paused_resumed_and_stopped_on_its_page(operator, story):
 def test_what_was_refused_says_why_and_can_be_tried_again(operator, story, clock):
     id = begun()
     with run_commit_hooks():
-        bulk_operations.run_due_operations()
+        bulk.run_due_operations()
     story.retry()
     works(clock)
 
@@ -91,7 +91,7 @@ def test_what_was_refused_says_why_and_can_be_tried_again(operator, story, clock
 def test_a_run_is_taken_out_before_its_turn(operator, story):
     id = begun(rate=0.1)
     with run_commit_hooks():
-        bulk_operations.run_due_operations()
+        bulk.run_due_operations()
 
     operator.post(f"{LIST}{id}/", {"do": "withdraw", "run": story.id})
 

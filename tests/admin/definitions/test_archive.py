@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.engine import runs
+from conductor_app.engine.runs import run_commands
 from conductor_app.models import AuditEntry, Poller, Run, TaskDefinition, WorkflowDefinition
 from tests.admin.reading import page_text
 from tests.insight.situations import define_task, define_workflow, step
@@ -25,7 +25,7 @@ def test_a_workflow_is_archived_goes_on_for_clients_and_comes_back(operator, ord
     assert "order v1" in page_text(operator.get(f"{WORKFLOWS}?versions=archived"))
     assert "order v1" in page_text(operator.get(f"{WORKFLOWS}?versions=all"))
     assert "Archived 0 s ago" in page_text(operator.get(f"{WORKFLOWS}{order.pk}/change/"))
-    runs.start(runs.StartRequest("order"), "a client")
+    run_commands.start(run_commands.StartRequest("order"), "a client")
     assert Run.objects.filter(name="order").exists()
     assert AuditEntry.objects.get(action="archive").reason == "nobody orders"
 

@@ -5,7 +5,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from conductor_app.access.roles import role_group
-from conductor_app.engine import bundles, form_templates, human_tasks
+from conductor_app.engine.definitions import bundles, form_templates
+from conductor_app.engine.tasks import human_tasks
 from conductor_app.models import AuditEntry, FormTemplate
 from tests.admin.reading import html, page_text
 from tests.insight.situations import define_workflow, newest_attempt_of, reload_run, start_run, step

@@ -164,7 +164,7 @@ def test_cases_are_tried_again_before_a_change_is_saved(operator, order):
 
 
 def test_a_loop_without_end_is_stopped(operator, clock, monkeypatch):
-    monkeypatch.setattr("conductor_app.engine.simulation.MOST_SECONDS", 0.5)
+    monkeypatch.setattr("conductor_app.engine.definitions.simulation.MOST_SECONDS", 0.5)
     endless = step("l", "DO_WHILE", loopCondition="true", loopOver=[step("n", "NOOP")])
     define_workflow("order", endless)
     row = WorkflowDefinition.objects.get(name="order")

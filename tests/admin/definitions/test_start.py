@@ -6,8 +6,8 @@ from html import unescape
 import pytest
 
 from conductor_app.admin.definitions.api_calls import python_snippet
-from conductor_app.engine import definitions
-from conductor_app.engine.runs import StartRequest
+from conductor_app.engine.definitions import definition_commands
+from conductor_app.engine.runs.run_commands import StartRequest
 from conductor_app.models import AuditEntry, Run, WorkflowDefinition
 from tests.admin.reading import html, page_text
 from tests.insight.situations import define_workflow, start_run, step
@@ -197,7 +197,7 @@ def test_the_form_takes_few_queries(operator, order, django_assert_max_num_queri
 
 
 def test_what_is_masked_is_not_taken_over_and_the_page_says_so(operator, plain):
-    definitions.save_workflow({**plain.document, "maskedFields": ["order"]}, "ann", overwrite=True)
+    definition_commands.save_workflow({**plain.document, "maskedFields": ["order"]}, "ann", overwrite=True)
     other = start_run(plain.name, input={"order": "4711"})
 
     page = operator.get(address(plain, like=other.pk))

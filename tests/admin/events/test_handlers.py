@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
-from conductor_app.engine import event_handlers, events
+from conductor_app.engine.events import event_handlers, event_intake
 from conductor_app.models import AuditEntry, EventAction, EventHandler, Run
 from tests.admin.reading import html, page_text
 from tests.builders import definition, step
@@ -33,7 +33,7 @@ def saved(client: Client, document, address: str = f"{LIST}add/", **more: str):
 
 def told(id: str, **payload) -> None:
     with run_commit_hooks():
-        events.receive_event(PAID, id, payload, "api")
+        event_intake.receive_event(PAID, id, payload, "api")
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.engine import event_handlers, events
+from conductor_app.engine.events import event_handlers, event_intake
 from conductor_app.models import EventAction, EventDelivery, HandlerEvaluation, Run
 from tests.admin.reading import html, page_text
 from tests.builders import definition, step
@@ -20,7 +20,7 @@ def handler(name: str = "start", **fields) -> None:
 
 def told(id: str = "m1", event: str = PAID, **payload) -> EventDelivery:
     with run_commit_hooks():
-        events.receive_event(event, id, payload, "api")
+        event_intake.receive_event(event, id, payload, "api")
     return EventDelivery.objects.get(event=event, message_id=id)
 
 

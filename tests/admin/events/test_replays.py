@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.engine import event_handlers, events, webhooks
+from conductor_app.engine.events import event_handlers, event_intake, webhooks
 from conductor_app.models import AuditEntry, EventAction, EventDelivery, EventHandler, Run
 from tests.admin.reading import html, page_text
 from tests.builders import definition, step
@@ -79,7 +79,7 @@ def test_what_a_webhook_starts_by_itself_is_replayed_too(operator):
     row = webhooks.create_webhook(
         {"name": "shop", "verifier": "BASIC", "secretValue": "s", "workflowsToStart": {"ship": ""}}, "ann"
     )
-    events.receive_event("webhook:shop", "m1", {"order": 7}, "webhook")
+    event_intake.receive_event("webhook:shop", "m1", {"order": 7}, "webhook")
 
     replayed(operator, EventDelivery.objects.get(), handler=f"webhook {row.name}")
 

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from conductor_app.admin.maintenance.audit_objects import OBJECT_LABELS
-from conductor_app.engine import retention
+from conductor_app.engine.runs import retention
 from conductor_app.models import Application, AuditEntry
 from tests.admin.reading import html, page_text
 

@@ -5,7 +5,7 @@ from html import unescape
 
 import pytest
 
-from conductor_app.engine import failures
+from conductor_app.engine.failures import failure_groups
 from conductor_app.models import AuditEntry, FailureGroup
 from tests.admin.reading import html, page_text
 from tests.builders import step
@@ -23,7 +23,7 @@ def story(clock) -> Story:
     for worker, reason in (("w7@41", "502 from gateway 1"), ("w8@42", "502 from gateway 2"), ("w7@41", "no funds")):
         clock.advance(seconds=1)
         story.worker("pay", worker).fails(reason)
-    failures.group_failures(100)
+    failure_groups.group_failures(100)
     return story
 
 
@@ -73,7 +73,7 @@ def test_a_group_is_counted_by_label_and_by_a_value_of_the_input(operator, story
         run = story.starts("order", {"order": {"country": country, "is_gift": True}}, labels=(f"from-{country}",))
         story.worker("pay").fails("502 from gateway 3")
         assert run.status == "FAILED"
-    failures.group_failures(100)
+    failure_groups.group_failures(100)
 
     page = operator.get(page_of(group()), {"place": "input.order.country"})
 

@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth.models import Group, User
 
-from conductor_app.engine import human_tasks
+from conductor_app.engine.tasks import human_tasks
 from conductor_app.models import AuditEntry, HumanTask
 from tests.admin.reading import html, page_text
 from tests.insight.situations import define_workflow, newest_attempt_of, reload_run, start_run, step

@@ -1,7 +1,7 @@
 """The front page: what needs a person, and the pulse of the last hour."""
 
 from conductor_app.admin.monitoring import overview, overview_tiles
-from conductor_app.engine import bulk_operations
+from conductor_app.engine import bulk
 from conductor_app.models import DurationBaseline
 from tests.admin.reading import html, page_text
 from tests.insight.situations import claim_and_report, define_task, define_workflow, start_run, start_run_of, step
@@ -54,7 +54,7 @@ def test_an_operation_that_waits_for_a_second_person_is_on_the_front_page(operat
     settings.CONDUCTOR_BULK_APPROVAL_ACTIONS = ("terminate",)
     define_workflow("order", step("pack"))
     start_run("order")
-    bulk_operations.start(bulk_operations.BulkRequest("terminate", {"definition": "order"}), "ann")
+    bulk.start(bulk.BulkRequest("terminate", {"definition": "order"}), "ann")
 
     assert "An operation of ann, terminate many runs, waits since" in page_text(operator.get("/admin/"))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.engine import definitions
+from conductor_app.engine.definitions import definition_commands
 from conductor_app.models import Attempt
 from tests.admin.reading import button_names, html, page_text
 from tests.builders import policy, step_without_policy
@@ -38,7 +38,7 @@ def test_it_names_the_gate_and_who_holds_it(operator, waiting):
 def test_raising_the_limit_opens_the_gate(operator, waiting):
     _, attempt = waiting
 
-    definitions.save_task(policy("ship", concurrent_limit=2), ACTOR)
+    definition_commands.save_task(policy("ship", concurrent_limit=2), ACTOR)
 
     assert "Every gate is open" in page_text(operator.get(page(attempt)))
 

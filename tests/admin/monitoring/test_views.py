@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from django.core import mail
 
-from conductor_app.engine import alerts
+from conductor_app.engine.failures import alerts
 from conductor_app.models import Alert, AlertFiring, SavedView
 from conductor_app.workers.event_publisher import publish_due_events
 from tests.admin.reading import html, page_text

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.engine import runs
+from conductor_app.engine.runs import run_commands
 from conductor_app.models import AuditEntry
 from tests.admin.reading import html, page_text, run_url
 from tests.insight.situations import define_task, define_workflow, newest_attempt_of, reload_run, start_run, step
@@ -75,7 +75,7 @@ def test_an_answer_that_makes_no_sense_is_refused_and_changes_nothing(operator, 
 
 def test_what_was_answered_meanwhile_is_gone(operator, asked):
     address = task_of(asked)
-    runs.terminate_run(asked.pk, "ann")
+    run_commands.terminate_run(asked.pk, "ann")
 
     assert operator.get(address).status_code == 404
     assert operator.post(address, {"outcome": "COMPLETED", "output": "{}"}).status_code == 404

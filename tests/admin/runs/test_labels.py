@@ -6,8 +6,8 @@ import pytest
 from django.urls import reverse
 
 from conductor_app.core.errors import Invalid
-from conductor_app.engine import labels, runs
-from conductor_app.engine.runs import StartRequest
+from conductor_app.engine.runs import labels, run_commands
+from conductor_app.engine.runs.run_commands import StartRequest
 from conductor_app.models import AuditEntry, RunLabel
 from tests.admin.reading import html, page_text, run_url
 from tests.insight.situations import claim_and_report, define_workflow, start_run_of, step
@@ -74,20 +74,20 @@ def test_runs_are_found_by_their_label(operator, run):
 def test_labels_stay_through_a_restart_and_go_with_the_run(run):
     labels.add_labels(run.pk, ["vip"], "ann")
     claim_and_report("ship")
-    runs.restart(run.pk, "ann")
+    run_commands.restart(run.pk, "ann")
     assert of(run) == ["vip"]
 
-    runs.remove_run(run.pk, "ann", archive=False)
+    run_commands.remove_run(run.pk, "ann", archive=False)
     assert of(run) == []
 
 
 def test_a_start_gives_labels_or_is_refused_whole(clock):
     define_workflow("order", step("ship"))
-    run_id = runs.start(StartRequest("order", labels=("vip", "vip", " gold ")), "ann")
+    run_id = run_commands.start(StartRequest("order", labels=("vip", "vip", " gold ")), "ann")
     assert sorted(RunLabel.objects.filter(run_id=run_id).values_list("name", flat=True)) == ["gold", "vip"]
 
     with pytest.raises(Invalid):
-        runs.start(StartRequest("order", labels=("a,b",)), "ann")
+        run_commands.start(StartRequest("order", labels=("a,b",)), "ann")
     assert RunLabel.objects.count() == 2
 
 

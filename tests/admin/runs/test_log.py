@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 
 from conductor_app.core.reports import Report
-from conductor_app.engine import tasks
+from conductor_app.engine.tasks import task_commands
 from conductor_app.models import TaskLog
 from tests.admin.reading import html, page_text, run_url
 from tests.insight.situations import claim_next, newest_attempt_of, start_run_of, step
@@ -48,7 +48,7 @@ def test_the_newest_lines_are_shown_and_followed_while_the_worker_is_at_it(opera
 
     assert lines(page) == [f"line {n}" for n in range(250, 450)]
     assert "data-log-tail" in html(page) and "data-log-follow" in html(page)
-    tasks.report_task(attempt.run_id, attempt.pk, Report("COMPLETED"), "w")
+    task_commands.report_task(attempt.run_id, attempt.pk, Report("COMPLETED"), "w")
     assert "data-log-follow" not in html(panel(operator, attempt))
 
 

@@ -11,8 +11,10 @@ from django.test import Client
 from django.urls import reverse
 
 from conductor_app.core.ids import derived_id
-from conductor_app.engine import retention, runs, sweeps, tasks
-from conductor_app.engine.files import contents, handles
+from conductor_app.engine import sweeps
+from conductor_app.engine.payloads import file_contents, file_handles
+from conductor_app.engine.runs import retention, run_commands
+from conductor_app.engine.tasks import task_commands
 from conductor_app.models import Run, Task
 from tests.admin.reading import button_names, html, page_text, run_action_url, run_url
 from tests.insight.situations import (
@@ -34,8 +36,8 @@ def failed(clock, db):
     run = start_run_of(step("reserve"), step("charge"), input={"order": 4711})
     claim_and_report("reserve", output={"shelf": "B-12"})
     attempt = claim_next("charge")
-    tasks.add_log(attempt.pk, "calling the gateway")
-    tasks.report_task(run.pk, attempt.pk, _failure("timeout"), "w7")
+    task_commands.add_log(attempt.pk, "calling the gateway")
+    task_commands.report_task(run.pk, attempt.pk, _failure("timeout"), "w7")
     claim_and_report("charge", "FAILED", reason="502 from gateway\n  at charge.py, line 42")
     return reload_run(run)
 
@@ -95,8 +97,8 @@ def test_a_waiting_task_lists_every_gate_with_its_verdict(operator, clock):
     ("bring_to", "offered"),
     [
         (lambda run: None, ["pause", "terminate"]),
-        (lambda run: runs.pause_run(run.pk, "ann"), ["resume", "terminate"]),
-        (lambda run: runs.terminate_run(run.pk, "ann"), ["retry", "restart"]),
+        (lambda run: run_commands.pause_run(run.pk, "ann"), ["resume", "terminate"]),
+        (lambda run: run_commands.terminate_run(run.pk, "ann"), ["retry", "restart"]),
         (lambda run: claim_and_report("ship", "FAILED_FOR_GOOD"), ["retry", "restart", "rerun"]),
         (lambda run: claim_and_report("ship"), ["restart"]),
     ],
@@ -233,9 +235,9 @@ def test_a_document_can_be_had_as_a_file(operator, failed):
 
 def test_the_files_of_a_run_are_listed_and_can_be_had(operator, failed):
     assert "Files" not in page_text(operator.get(run_url(failed, tab="data")))
-    sent, _ = (handles.create_handle(failed.pk, "", name, "text/html") for name in ("<b>.html", "late.pdf"))
-    contents.store_content(failed.pk, sent.pk, ContentFile(b"<script>"), "d" * 64)
-    handles.finish_upload(failed.pk, sent.pk)
+    sent, _ = (file_handles.create_handle(failed.pk, "", name, "text/html") for name in ("<b>.html", "late.pdf"))
+    file_contents.store_content(failed.pk, sent.pk, ContentFile(b"<script>"), "d" * 64)
+    file_handles.finish_upload(failed.pk, sent.pk)
 
     page = operator.get(run_url(failed, tab="data"))
 
@@ -380,11 +382,11 @@ def test_a_definition_that_is_gone_does_not_break_the_page(operator, clock):
 
 
 def start_then_forget():
-    from conductor_app.engine import definitions
+    from conductor_app.engine.definitions import definition_commands
 
     define_workflow("order", step("ship"))
     run = start_run("order")
-    definitions.delete_workflow("order", 1, "ann")
+    definition_commands.delete_workflow("order", 1, "ann")
     return run
 
 
@@ -415,8 +417,8 @@ def test_the_critical_path_is_marked_in_the_timeline(operator, failed, django_as
 
 def test_a_run_that_is_not_here_any_more_says_why(operator, viewer, clock):
     run = start_run_of(step("ship"))
-    runs.terminate_run(run.pk, "ann")
-    runs.remove_run(run.pk, "ann", "asked for by the customer", archive=False)
+    run_commands.terminate_run(run.pk, "ann")
+    run_commands.remove_run(run.pk, "ann", "asked for by the customer", archive=False)
 
     gone = operator.get(run_url(run))
     assert gone.status_code == 410

@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 
 from conductor_app.admin import paginator
-from conductor_app.engine import runs
+from conductor_app.engine.runs import run_commands
 from conductor_app.insight import keyset_pages, selections
 from conductor_app.insight.selections import scanning
 from conductor_app.models import DurationBaseline
@@ -51,7 +51,7 @@ def test_runs_are_filtered_by_status_definition_and_start(operator, orders, cloc
     clock.advance(seconds=2 * 86_400)
     define_workflow("other", step("pack"))
     paused, running = start_run("other"), start_run("order")
-    runs.pause_run(paused.pk, "ann")
+    run_commands.pause_run(paused.pk, "ann")
 
     def listed(**asked):
         page = html(operator.get(LIST, asked))
@@ -142,7 +142,7 @@ def test_a_held_run_says_that_a_limit_holds_it(operator, clock):
 
 def test_a_terminated_run_shows_the_reason_that_was_given(operator, orders):
     run = start_run_of(step("ship"), name="shipping")
-    runs.terminate_run(run.pk, "bob", "ordered twice")
+    run_commands.terminate_run(run.pk, "bob", "ordered twice")
 
     assert "ordered twice" in page_text(operator.get(LIST))
 

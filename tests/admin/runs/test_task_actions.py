@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from conductor_app.engine import runs
+from conductor_app.engine.runs import run_commands
 from conductor_app.models import AuditEntry
 from tests.admin.reading import button_names, html, page_text, run_url
 from tests.builders import policy, step
@@ -94,7 +94,7 @@ def test_an_answer_that_cannot_be_read_is_refused_in_words(operator, story, said
 
 def test_what_is_over_is_refused_with_the_way_to_why(operator, story):
     attempt = story.task("pay")
-    runs.terminate_run(story.id, "ann")
+    run_commands.terminate_run(story.id, "ann")
 
     page = act(operator, attempt, "front")
 

@@ -7,7 +7,7 @@ import pytest
 from django.core.files.base import ContentFile
 from django.test import Client
 
-from conductor_app.engine.artifacts import contents
+from conductor_app.engine.standalone import artifact_contents
 from conductor_app.models import Artifact
 from tests.admin.reading import html, page_text
 
@@ -26,7 +26,7 @@ def test_what_was_kept_is_listed_with_the_way_to_it(operator, clock):
     kept(clock, "public/log", "reference", url="http://worker/log")
     kept(clock, "public/lost", "error", reason="file-missing-on-worker", message="It is not there.")
     kept(clock, "public/late")
-    contents.store_content(TASK, 0, "public/a b<i>.html", ContentFile(b"<script>alert(1)</script>"))
+    artifact_contents.store_content(TASK, 0, "public/a b<i>.html", ContentFile(b"<script>alert(1)</script>"))
 
     page = operator.get(PAGE, {"q": TASK})
 

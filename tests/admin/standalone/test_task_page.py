@@ -11,9 +11,8 @@ from django.test import Client
 from django.urls import reverse
 
 from conductor_app.admin.standalone.addresses import group_address, standalone_task_address
-from conductor_app.engine import failures
-from conductor_app.engine.artifacts import contents, logs
-from conductor_app.engine.standalone import claims, groups, task_actions, tasks
+from conductor_app.engine.failures import failure_groups
+from conductor_app.engine.standalone import artifact_contents, artifact_logs, claims, groups, task_actions, tasks
 from conductor_app.models import Artifact, AuditEntry, Dependency, FailureGroup, StandaloneTask, Worker
 from tests.admin.reading import html, page_text
 from tests.engine.test_groups_parallel import LINUX, create
@@ -49,7 +48,7 @@ def keep(clock, task_id: str, name: str, content: bytes = b"", encoding: str = "
     facts = {"content_type": "text/plain", "created_at": clock.now(), "expires_at": clock.now() + 3_600_000}
     Artifact.objects.create(task_id=task_id, number=0, name=name, kind=kind, details=details, **facts)
     if content:
-        contents.store_content(task_id, 0, name, ContentFile(content), encoding)
+        artifact_contents.store_content(task_id, 0, name, ContentFile(content), encoding)
 
 
 def page(client, task_id: str, **asked):
@@ -77,7 +76,7 @@ def test_a_task_that_waits_says_for_what(held, viewer, clock):
 def test_the_failure_of_an_attempt_leads_to_its_group(held, viewer, limited, clock):
     tasks.report_task(held, 0, "failed")
     assert "/admin/failures/" not in html(page(viewer, held)).partition("<main")[2]  # not counted yet
-    failures.group_failures(10)
+    failure_groups.group_failures(10)
 
     link = reverse("admin:failure_group", args=[FailureGroup.objects.get().pk])
     assert link in html(page(viewer, held))
@@ -115,7 +114,7 @@ def test_its_attempts_stand_side_by_side_and_one_is_chosen(held, viewer, clock):
 
 
 def test_the_end_of_a_log_is_read_on_the_page_coloured_and_as_text(held, viewer, clock, monkeypatch):
-    monkeypatch.setattr(logs, "PAGE", 64)
+    monkeypatch.setattr(artifact_logs, "PAGE", 64)
     written = b"".join(b"line %03d\n" % n for n in range(100)) + b"\x1b[31mred\x1b[0m <b>\n"
     keep(clock, held, LOG, gzip.compress(written[:500]) + gzip.compress(written[500:]), "gzip")
 
@@ -136,7 +135,7 @@ def test_a_log_that_grows_is_followed_by_its_revision(held, viewer, clock):
     first = viewer.get(live, {"artifact": LOG})
 
     assert viewer.get(live, {"artifact": LOG, "rev": first["X-Revision"]}).status_code == 204
-    contents.store_content(held, 0, LOG, ContentFile(b"one\ntwo\n"))
+    artifact_contents.store_content(held, 0, LOG, ContentFile(b"one\ntwo\n"))
     assert b"two" in viewer.get(live, {"artifact": LOG, "rev": first["X-Revision"]}).content
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from conductor_app.engine import human_tasks
 from conductor_app.engine.sweeps import expire_leases
+from conductor_app.engine.tasks import human_tasks
 from conductor_app.models import Attempt, AuditEntry, HumanTask
 from tests.api.steps import step
 

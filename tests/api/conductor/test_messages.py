@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.engine import inbox
+from conductor_app.engine.runs import inbox
 
 from ..steps import simple
 

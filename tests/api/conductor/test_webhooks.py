@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conductor_app.engine import webhooks
+from conductor_app.engine.events import webhooks
 from conductor_app.models import EventDelivery, Run, Webhook
 from tests.api.steps import simple, step
 

@@ -71,12 +71,12 @@ def test_what_is_more_urgent_comes_first_and_then_what_has_waited_longest(queue)
 
 
 def test_the_workers_of_a_task_type_of_the_same_name_are_handed_nothing(queue):
-    from conductor_app.engine import tasks
+    from conductor_app.engine.tasks import task_commands
 
     queue.create()
 
-    assert tasks.claim_tasks(LINUX, worker="of runs", wait_ms=0) == []
-    assert tasks.claim_tasks("linux", domain="proj", worker="of runs", wait_ms=0) == []
+    assert task_commands.claim_tasks(LINUX, worker="of runs", wait_ms=0) == []
+    assert task_commands.claim_tasks("linux", domain="proj", worker="of runs", wait_ms=0) == []
     assert len(queue.claim()) == 1
 
 

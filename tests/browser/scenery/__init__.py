@@ -5,7 +5,7 @@ is left open is what the pictures show as waiting.
 """
 
 from conductor_app import clock
-from conductor_app.engine import failures
+from conductor_app.engine.failures import failure_groups
 
 from . import house, returns
 
@@ -14,5 +14,5 @@ def create_everything() -> None:
     """All of it."""
     now = clock.now()
     returns.create_returns(now)
-    failures.group_failures(1000)
+    failure_groups.group_failures(1000)
     house.create_records(now)

@@ -3,23 +3,14 @@
 from django.contrib.auth.models import Group, User
 
 from conductor_app.core.alerts import QuietHours
-from conductor_app.engine import (
-    alerts,
-    bulk_operations,
-    definitions,
-    event_handlers,
-    events,
-    failures,
-    human_tasks,
-    queues,
-    retention,
-    runs,
-    schedules,
-    secrets_and_variables,
-    tasks,
-    webhooks,
-)
-from conductor_app.engine.access import applications, scope_roles
+from conductor_app.engine import bulk, schedules
+from conductor_app.engine.access import applications, scope_roles, secrets_and_variables
+from conductor_app.engine.definitions import definition_commands
+from conductor_app.engine.events import event_handlers, event_intake, webhooks
+from conductor_app.engine.failures import alerts, failure_groups
+from conductor_app.engine.queues import queue_commands
+from conductor_app.engine.runs import retention, run_commands
+from conductor_app.engine.tasks import human_tasks, task_commands
 from conductor_app.insight.durations import DAY, HOUR, MINUTE, SECOND
 from conductor_app.models import Attempt, FailureGroup, Task
 
@@ -69,10 +60,10 @@ def create_staff() -> None:
 def create_failure_notes(now: int) -> None:
     first, second, *_ = FailureGroup.objects.order_by("-count")
     with freeze_time_at(now - 90 * MINUTE):
-        failures.transition_group(first.pk, "acknowledge", "otto", "payments-3 is being replaced (OPS-2207)")
-        failures.assign_group(first.pk, "otto", "otto")
-        failures.annotate_group(first.pk, "Only build 42 of the payment workers meets it.", "otto")
-        failures.transition_group(second.pk, "resolve", "otto", "closed accounts are paid by cheque", version=3)
+        failure_groups.transition_group(first.pk, "acknowledge", "otto", "payments-3 is being replaced (OPS-2207)")
+        failure_groups.assign_group(first.pk, "otto", "otto")
+        failure_groups.annotate_group(first.pk, "Only build 42 of the payment workers meets it.", "otto")
+        failure_groups.transition_group(second.pk, "resolve", "otto", "closed accounts are paid by cheque", version=3)
 
 
 def create_schedules(now: int) -> None:
@@ -102,13 +93,13 @@ def create_event_handlers(now: int) -> None:
             },
             "ann",
         )
-        definitions.save_workflow(TRACKING, "ann", overwrite=True)
+        definition_commands.save_workflow(TRACKING, "ann", overwrite=True)
         for number in range(3):
-            runs.start(runs.StartRequest("track_parcel", input={"parcel": f"DE-77{number}4190"}), "ann")
+            run_commands.start(run_commands.StartRequest("track_parcel", input={"parcel": f"DE-77{number}4190"}), "ann")
     for number, (total, country) in enumerate([(19, "DE"), (84, "FR"), (240, "AT"), (12, "DE")]):
         with freeze_time_at(now - (50 - 11 * number) * MINUTE):
             told = {"order": f"R-9{number}017", "total": total, "country": country}
-            events.receive_event(PLACED, f"shop-{number}", told, "api")
+            event_intake.receive_event(PLACED, f"shop-{number}", told, "api")
 
 
 def create_tags(now: int) -> None:
@@ -130,14 +121,14 @@ def create_views_and_alerts(now: int) -> None:
         quiet = QuietHours(22 * 60, 7 * 60, "Europe/Berlin")
         alerts.save_alert(view, "count", 3, 60, 120, "olga", mail="returns@example.com", quiet=quiet)
         alerts.save_view("Dear returns", {"definition": RETURN, "inside": "input.dear=yes"}, "otto", is_shared=True)
-    asked = bulk_operations.BulkRequest("retry", refused, "the bank is back", canary_size=4, canary_share=50, rate=1.0)
+    asked = bulk.BulkRequest("retry", refused, "the bank is back", canary_size=4, canary_share=50, rate=1.0)
     with freeze_time_at(now - 9 * MINUTE):
-        operation = bulk_operations.start(asked, "otto")
+        operation = bulk.start(asked, "otto")
     for second in range(5):
         with freeze_time_at(now - 9 * MINUTE + second * SECOND):
-            bulk_operations.run_due_operations()
+            bulk.run_due_operations()
     with freeze_time_at(now - 8 * MINUTE):
-        bulk_operations.pause(operation, "otto", "the bank asks for an hour of rest")
+        bulk.pause(operation, "otto", "the bank asks for an hour of rest")
 
 
 def create_open_returns(now: int) -> None:
@@ -156,9 +147,9 @@ def create_open_returns(now: int) -> None:
                 now - (19 - 2 * number) * MINUTE, "collect_return", 3_000 + 200 * number, label=f"RL77{number}"
             )
     with freeze_time_at(now - 3_000):
-        tasks.claim_tasks("inspect_goods", worker="hall-1@7", count=2, wait_ms=0)
+        task_commands.claim_tasks("inspect_goods", worker="hall-1@7", count=2, wait_ms=0)
     first = Attempt.objects.filter(queue="collect_return", status="PENDING").order_by("pk").first()
     with freeze_time_at(now - 2_000):
-        queues.pause_queue("collect_return", "otto", "the van is at the garage until noon")
-        queues.drain_worker("hall-2@7", "otto", "is to be updated")
-        queues.prioritize(first.pk, 90, "otto", "a customer of many years")
+        queue_commands.pause_queue("collect_return", "otto", "the van is at the garage until noon")
+        queue_commands.drain_worker("hall-2@7", "otto", "is to be updated")
+        queue_commands.prioritize(first.pk, 90, "otto", "a customer of many years")

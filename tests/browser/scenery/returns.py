@@ -6,7 +6,9 @@ from typing import Any
 
 from conductor_app import clock
 from conductor_app.core.reports import Report
-from conductor_app.engine import definitions, runs, tasks
+from conductor_app.engine.definitions import definition_commands
+from conductor_app.engine.runs import run_commands
+from conductor_app.engine.tasks import task_commands
 from conductor_app.insight.durations import DAY, HOUR, MINUTE
 
 RETURN = "return_intake"
@@ -55,7 +57,7 @@ def register_definition(version: int, reason: str) -> None:
     """What is done with goods that come back; the second version asks a person about dear ones."""
     common = {"ownerEmail": "returns@example.com", "timeoutSeconds": 7200, "responseTimeoutSeconds": 3600}
     for name, policy in POLICIES.items():
-        definitions.save_task({"name": name, **common, **policy}, "ann", reason=reason)
+        definition_commands.save_task({"name": name, **common, **policy}, "ann", reason=reason)
     document = {
         "name": RETURN,
         "version": version,
@@ -65,7 +67,7 @@ def register_definition(version: int, reason: str) -> None:
         "tasks": steps(version),
         "outputParameters": {"refund": "${refund_customer.output.refund}"},
     }
-    definitions.save_workflow(document, "ann", overwrite=True, reason=reason)
+    definition_commands.save_workflow(document, "ann", overwrite=True, reason=reason)
 
 
 def steps(version: int) -> list[dict[str, Any]]:
@@ -102,17 +104,19 @@ def start_return(moment: int, mixed: int, dear: bool = False) -> str:
     order = f"R-{mixed % 100_000:05}"
     given = {"order": order, "total": 20 + mixed % 180 + 400 * dear, "dear": "yes" if dear else "no"}
     with freeze_time_at(moment):
-        return runs.start(runs.StartRequest(RETURN, input=given, correlation_id=order, labels=("shop",)), "till-2")
+        return run_commands.start(
+            run_commands.StartRequest(RETURN, input=given, correlation_id=order, labels=("shop",)), "till-2"
+        )
 
 
 def work_on_task(begins: int, queue: str, lasts: int, reason: str = "", **output: Any) -> int:
     """A worker takes the next task, and reports on it so much later; returns when."""
     worker = WORKERS.get(queue, ("hall-1@7", "hall-2@7"))[1 if reason else begins % 2]
     with freeze_time_at(begins):
-        [attempt] = tasks.claim_tasks(queue, worker=worker, wait_ms=0)
+        [attempt] = task_commands.claim_tasks(queue, worker=worker, wait_ms=0)
     with freeze_time_at(begins + lasts):
         lines = [(f"{queue} begins", begins), (f"ERROR {reason}" if reason else "done", begins + lasts)]
-        tasks.add_logs(attempt.pk, lines, begins)
+        task_commands.add_logs(attempt.pk, lines, begins)
         outcome = "FAILED" if reason else "COMPLETED"
-        tasks.report_task(attempt.run_id, attempt.pk, Report(outcome, {} if reason else output, reason), worker)
+        task_commands.report_task(attempt.run_id, attempt.pk, Report(outcome, {} if reason else output, reason), worker)
     return begins + lasts

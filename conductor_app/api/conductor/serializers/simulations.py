@@ -5,7 +5,7 @@ from typing import Any
 from ....core.document.checks.fields import FieldSpec, FieldTable, ObjectOf
 from ....core.document.checks.values import ChoiceOf, DocumentPosition, ListOf, MapOf, Reader, read_mapping, seconds
 from ....core.simulation import SimulationScript, TaskMock
-from ....engine.runs import StartRequest
+from ....engine.runs.run_commands import StartRequest
 from .requests import read_request
 from .tasks import OUTCOME_BY_STATUS
 from .workflows import START_REQUEST, parse_start_request

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from ....core.errors import Invalid
-from ....engine.run_waits import WaitOutcome
+from ....engine.runs.run_waits import WaitOutcome
 from ....insight.execution import find_attempt, wire_run, wire_task
 from ....models.snapshots import read_snapshot
 

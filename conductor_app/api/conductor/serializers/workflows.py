@@ -19,7 +19,7 @@ from ....core.document.checks.values import (
     texts,
 )
 from ....core.errors import Invalid, ValidationFailed
-from ....engine.runs import StartRequest
+from ....engine.runs.run_commands import StartRequest
 from ....models import Run
 from ..query_parameters import QueryParameters
 from .requests import read_request

@@ -3,7 +3,8 @@
 from django.http import HttpResponse
 
 from ....core.document.checks.values import read_mapping
-from ....engine import queues, skip_and_jump
+from ....engine.queues import queue_commands
+from ....engine.runs import skip_and_jump
 from ....insight.execution import wire_task
 from ....models import Attempt
 from ..api_operation import PLAIN_TEXT, ApiOperation, ArrayOf
@@ -47,7 +48,7 @@ class Requeue(ConductorView):
     }
 
     def post(self, request: ConductorRequest, task_type: str) -> HttpResponse:
-        return PlainText(str(queues.notify_queue(task_type, request.actor.name)))
+        return PlainText(str(queue_commands.notify_queue(task_type, request.actor.name)))
 
 
 class RequeueWorkflow(ConductorView):

@@ -6,8 +6,8 @@ from functools import partial
 from django.http import HttpResponse
 
 from ....core.document.checks.values import texts
-from ....engine import removals, runs
-from ....engine.bulk import MOST, apply_to_each
+from ....engine.bulk.bulk_runs import MOST, apply_to_each
+from ....engine.runs import removals, run_commands
 from ....insight.execution import find_run, wire_runs
 from ....models import Run
 from .. import request_body
@@ -34,7 +34,9 @@ class BulkPause(ConductorView):
     }
 
     def put(self, request: ConductorRequest) -> HttpResponse:
-        return bulk_response(request, "pauseWorkflow.workflowIds", partial(runs.pause_run, by=request.actor.name))
+        return bulk_response(
+            request, "pauseWorkflow.workflowIds", partial(run_commands.pause_run, by=request.actor.name)
+        )
 
 
 class BulkResume(ConductorView):
@@ -45,7 +47,9 @@ class BulkResume(ConductorView):
     }
 
     def put(self, request: ConductorRequest) -> HttpResponse:
-        return bulk_response(request, "resumeWorkflow.workflowIds", partial(runs.resume_run, by=request.actor.name))
+        return bulk_response(
+            request, "resumeWorkflow.workflowIds", partial(run_commands.resume_run, by=request.actor.name)
+        )
 
 
 class BulkRetry(ConductorView):
@@ -60,7 +64,7 @@ class BulkRetry(ConductorView):
 
         def retry(workflow: str) -> None:
             require_ended(workflow)
-            runs.retry(workflow, by)
+            run_commands.retry(workflow, by)
 
         return bulk_response(request, "retry.workflowIds", retry)
 
@@ -80,7 +84,7 @@ class BulkRestart(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         with_latest = request.query.flag("useLatestDefinitions", False)
-        restart = partial(runs.restart, by=request.actor.name, latest_definitions=with_latest)
+        restart = partial(run_commands.restart, by=request.actor.name, latest_definitions=with_latest)
         return bulk_response(request, "restart.workflowIds", restart)
 
 
@@ -99,7 +103,7 @@ class BulkTerminate(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         reason, with_failure = request.query.text("reason"), request.query.flag("triggerFailureWorkflow", False)
-        terminate = partial(runs.terminate_run, by=request.actor.name, reason=reason, with_failure=with_failure)
+        terminate = partial(run_commands.terminate_run, by=request.actor.name, reason=reason, with_failure=with_failure)
         return bulk_response(request, "terminate.workflowIds", terminate)
 
 

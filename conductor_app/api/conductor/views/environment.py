@@ -3,7 +3,7 @@
 from django.http import HttpResponse
 
 from ....access.access_types import READ, VARIABLE
-from ....engine import secrets_and_variables
+from ....engine.access import secrets_and_variables
 from ....models import Variable
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf

@@ -5,7 +5,7 @@ from django.http import HttpResponse
 from ....core.document.checks.values import IntegerOf, MapOf, read_mapping, read_text
 from ....core.errors import Invalid
 from ....core.reports import Report
-from ....engine.tasks import report_by_ref, report_task
+from ....engine.tasks.task_commands import report_by_ref, report_task
 from ....insight.execution import find_run
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation

@@ -9,8 +9,8 @@ from ....access.access_types import EVENT_HANDLER
 from ....core.document.checks.event_handler import EVENT_HANDLER as EVENT_HANDLER_FIELDS
 from ....core.document.checks.values import read_mapping
 from ....core.errors import Invalid, NotFound
-from ....engine import event_handlers, events
-from ....engine.tags import tags_by_name
+from ....engine.definitions.tags import tags_by_name
+from ....engine.events import event_handlers, event_intake
 from ....models import EventHandler
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
@@ -109,5 +109,5 @@ class IncomingEvent(ConductorView):
             raise Invalid(
                 "The field 'event' must name the event, such as conductor:orders:paid; 'id' may name it once."
             )
-        events.receive_event(event, id, payload, "api")
+        event_intake.receive_event(event, id, payload, "api")
         return EmptyOk()

@@ -5,9 +5,9 @@ from dataclasses import replace
 from django.http import HttpResponse
 
 from ....core.document.checks.values import read_mapping
-from ....engine import runs
-from ....engine.payloads import load_payload
-from ....engine.run_waits import wait_for_run
+from ....engine.payloads.payload_storage import load_payload
+from ....engine.runs import run_commands
+from ....engine.runs.run_waits import wait_for_run
 from ....insight.execution import find_run
 from .. import request_body
 from ..api_operation import VERSION_QUERY, WAIT_QUERY, ApiOperation
@@ -55,7 +55,9 @@ class Execution(ConductorView):
             }
         )
         with errors_under("executeWorkflow.startWorkflowRequest.workflowDef"):
-            run_id = runs.start(replace(start_request, request_id=wait_request.request_id or None), request.actor.name)
+            run_id = run_commands.start(
+                replace(start_request, request_id=wait_request.request_id or None), request.actor.name
+            )
         return Json(
             signal_response(run_id, wait_for_run(run_id, wait_request.seconds, wait_request.refs), wait_request)
         )
@@ -114,7 +116,7 @@ def start_and_wait(request: ConductorRequest, name: str, input: dict) -> HttpRes
         parse_start_by_name(name, request.query, input, headers),
         request_id=parse_request_id(headers.get("requestId", "")) or None,
     )
-    run_id = runs.start(start_request, request.actor.name)
+    run_id = run_commands.start(start_request, request.actor.name)
     seconds = parse_seconds(none_to_empty(headers.get("waitForSeconds", "")))
     stop = wait_for_run(run_id, seconds, parse_refs(headers.get("waitUntilTaskRef", "")))
     run = find_run(run_id, ["output"])

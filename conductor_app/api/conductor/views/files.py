@@ -6,7 +6,7 @@ from django.http import HttpResponse, StreamingHttpResponse
 
 from .... import conf
 from ....access.signed_links import file_path, verify_file_link
-from ....engine.files import contents, handles
+from ....engine.payloads import file_contents, file_handles
 from .. import request_body
 from ..api_operation import FILE_LINK_QUERY, NO_CONTENT, PLAIN_TEXT, ApiOperation
 from ..openapi import tables as shapes
@@ -52,7 +52,7 @@ class Files(ConductorView):
     def post(self, request: ConductorRequest) -> HttpResponse:
         return Json(
             created_document(
-                handles.create_handle(*parse_new_file(request_body.read_object(request))), server_origin(request)
+                file_handles.create_handle(*parse_new_file(request_body.read_object(request))), server_origin(request)
             ),
             201,
         )
@@ -66,7 +66,7 @@ class FileOne(ConductorView):
     }
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        return Json(file_document(handles.find_handle(workflow, file)))
+        return Json(file_document(file_handles.find_handle(workflow, file)))
 
 
 class FileUploadAddress(ConductorView):
@@ -77,7 +77,9 @@ class FileUploadAddress(ConductorView):
     }
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        return Json(address_document(handles.find_unfinished(workflow, file), workflow, "PUT", server_origin(request)))
+        return Json(
+            address_document(file_handles.find_unfinished(workflow, file), workflow, "PUT", server_origin(request))
+        )
 
 
 class FileDownloadAddress(ConductorView):
@@ -88,7 +90,9 @@ class FileDownloadAddress(ConductorView):
     }
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        return Json(address_document(contents.find_uploaded(workflow, file), workflow, "GET", server_origin(request)))
+        return Json(
+            address_document(file_contents.find_uploaded(workflow, file), workflow, "GET", server_origin(request))
+        )
 
 
 class FileContent(ConductorView):
@@ -108,19 +112,19 @@ class FileContent(ConductorView):
     def put(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         part = verify_address(request, workflow, file, "PUT")
         # Nothing is read that will be refused.
-        handles.find_unfinished(workflow, file)
+        file_handles.find_unfinished(workflow, file)
         with receive_body(request, conf.file_max_bytes) as upload:
             if part:
-                contents.store_part(workflow, file, *parse_part(part), upload, upload.digest)
+                file_contents.store_part(workflow, file, *parse_part(part), upload, upload.digest)
             else:
-                contents.store_content(workflow, file, upload, upload.digest)
+                file_contents.store_content(workflow, file, upload, upload.digest)
         reply = NoContent()
         reply.headers["ETag"] = f'"{upload.digest}"'
         return reply
 
     def get(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         verify_address(request, workflow, file, "GET")
-        row, chunks = contents.stream_content(workflow, file)
+        row, chunks = file_contents.stream_content(workflow, file)
         headers = {
             "Content-Length": str(row.size),
             "Content-Disposition": f"attachment; filename*=UTF-8''{quote(row.name or row.id, safe='')}",
@@ -153,7 +157,7 @@ class FileUploadComplete(ConductorView):
     }
 
     def post(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        return Json(finished_document(handles.finish_upload(workflow, file)))
+        return Json(finished_document(file_handles.finish_upload(workflow, file)))
 
 
 class FileParts(ConductorView):
@@ -166,7 +170,7 @@ class FileParts(ConductorView):
     }
 
     def post(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
-        row = contents.begin_multipart(workflow, file)
+        row = file_contents.begin_multipart(workflow, file)
         return Json({"fileHandleId": file_handle_id(row), "uploadId": row.upload_id})
 
 
@@ -180,7 +184,7 @@ class FilePart(ConductorView):
     }
 
     def get(self, request: ConductorRequest, workflow: str, file: str, upload: str, number: str) -> HttpResponse:
-        row = contents.find_part(workflow, file, upload, parse_integer(number, "The number of a part", 32))
+        row = file_contents.find_part(workflow, file, upload, parse_integer(number, "The number of a part", 32))
         return Json(address_document(row, workflow, "PUT", server_origin(request), f"{upload}/{int(number)}"))
 
 
@@ -196,7 +200,9 @@ class FilePartsComplete(ConductorView):
     def post(self, request: ConductorRequest, workflow: str, file: str, upload: str) -> HttpResponse:
         return Json(
             finished_document(
-                contents.complete_multipart(workflow, file, upload, parse_part_tags(request_body.read_object(request)))
+                file_contents.complete_multipart(
+                    workflow, file, upload, parse_part_tags(request_body.read_object(request))
+                )
             )
         )
 
@@ -209,5 +215,5 @@ class FilePartsOne(ConductorView):
     }
 
     def delete(self, request: ConductorRequest, workflow: str, file: str, upload: str) -> HttpResponse:
-        contents.abort_multipart(workflow, file, upload)
+        file_contents.abort_multipart(workflow, file, upload)
         return NoContent()

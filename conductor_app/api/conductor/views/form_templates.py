@@ -6,7 +6,8 @@ from ....access.access_types import FORM_TEMPLATE
 from ....access.permissions import filter_readable
 from ....core.errors import NotFound
 from ....core.form_templates import FORM_TEMPLATE as FORM_TEMPLATE_FIELDS
-from ....engine import form_templates, human_tasks
+from ....engine.definitions import form_templates
+from ....engine.tasks import human_tasks
 from ....insight.form_templates import find_template, template_of
 from ....models import FormTemplate
 from .. import request_body

@@ -11,7 +11,7 @@ from ....access.human_tasks import visible_human_tasks
 from ....core.document.checks.values import read_mapping, texts
 from ....core.errors import Conflict, Invalid, NotFound
 from ....core.step_types.human import Human
-from ....engine import human_tasks
+from ....engine.tasks import human_tasks
 from ....insight.execution import wire_task
 from ....insight.form_templates import template_of
 from ....insight.human_tasks import (

@@ -3,7 +3,7 @@
 from django.http import HttpResponse
 
 from ....core.document.checks.values import texts
-from ....engine import labels
+from ....engine.runs import labels
 from ....insight.execution import find_run
 from ....models import RunLabel
 from .. import request_body

@@ -2,7 +2,7 @@
 
 from django.http import HttpResponse
 
-from ....engine import removals, runs, skip_and_jump
+from ....engine.runs import removals, run_commands, skip_and_jump
 from ..api_operation import EMPTY_REPLY, REMOVAL_QUERY, ApiOperation
 from ..permissions import can_control_run, can_remove_run
 from ..replies import EmptyOk
@@ -29,7 +29,7 @@ class Pause(ConductorView):
     }
 
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        runs.pause_run(workflow, request.actor.name)
+        run_commands.pause_run(workflow, request.actor.name)
         return EmptyOk()
 
 
@@ -41,7 +41,7 @@ class Resume(ConductorView):
     }
 
     def put(self, request: ConductorRequest, workflow: str) -> HttpResponse:
-        runs.resume_run(workflow, request.actor.name)
+        run_commands.resume_run(workflow, request.actor.name)
         return EmptyOk()
 
 

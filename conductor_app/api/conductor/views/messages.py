@@ -3,7 +3,7 @@
 from django.http import HttpResponse
 
 from ....core.document.checks.values import read_mapping
-from ....engine import inbox
+from ....engine.runs import inbox
 from ..api_operation import PLAIN_TEXT, ApiOperation
 from ..permissions import can_control_run
 from ..replies import PlainText

@@ -8,7 +8,7 @@ from .... import blob_storage, conf
 from ....access.signed_links import sign_link, verify_link
 from ....core.document.checks.values import read_mapping
 from ....core.errors import Invalid
-from ....engine import payloads
+from ....engine.payloads import payload_storage
 from ..api_operation import EMPTY_REPLY, LINK_QUERY, ApiOperation
 from ..openapi import tables as shapes
 from ..permission_rules import ALLOW_ALL
@@ -51,7 +51,7 @@ class PayloadLocation(ConductorView):
         if not blob_storage.is_storage_configured():
             return Json({"path": path})
         if operation == "WRITE":
-            path = payloads.reserve_path(PATH_BY_PAYLOAD_TYPE[kind])
+            path = payload_storage.reserve_path(PATH_BY_PAYLOAD_TYPE[kind])
         address = f"/api/payloads/{quote(path)}?{urlencode(sign_link(path, operation))}"
         return Json({"uri": request.build_absolute_uri(address), "path": path})
 
@@ -71,12 +71,12 @@ class PayloadContent(ConductorView):
         with receive_body(request, conf.workflow_payload_max_bytes) as upload:
             if not upload.size:
                 raise Invalid("The upload is empty, or its Content-Length is missing.")
-            payloads.store_reserved(path, upload)
+            payload_storage.store_reserved(path, upload)
         return EmptyOk()
 
     def get(self, request: ConductorRequest, path: str) -> HttpResponse:
         verify_address(request, path, "READ")
-        size, chunks = payloads.stream_payload(path)
+        size, chunks = payload_storage.stream_payload(path)
         headers = {"Content-Length": str(size), "Cache-Control": "private, max-age=0"}
         return StreamingHttpResponse(chunks, content_type="application/json", headers=headers)
 

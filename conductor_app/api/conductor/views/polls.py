@@ -3,7 +3,7 @@
 from django.http import HttpResponse
 
 from ....core.errors import Invalid
-from ....engine.tasks import claim_tasks
+from ....engine.tasks.task_commands import claim_tasks
 from ...disconnect_check import disconnect_check
 from ..api_operation import POLL_QUERY, ApiOperation, ArrayOf
 from ..openapi import tables as shapes

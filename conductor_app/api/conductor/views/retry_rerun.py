@@ -4,7 +4,7 @@ from django.http import HttpResponse
 
 from ....core.errors import NotFound
 from ....core.states import RUN
-from ....engine import runs
+from ....engine.runs import run_commands
 from ....insight.execution import find_run
 from .. import request_body
 from ..api_operation import NO_CONTENT, PLAIN_TEXT, ApiOperation
@@ -29,7 +29,7 @@ class RetryWorkflow(ConductorView):
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         require_ended(workflow)
         with_children = request.query.flag("resumeSubworkflowTasks", False)
-        runs.retry(workflow, request.actor.name, resume_children=with_children)
+        run_commands.retry(workflow, request.actor.name, resume_children=with_children)
         return NoContent()
 
 
@@ -44,7 +44,7 @@ class Restart(ConductorView):
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         with_latest = request.query.flag("useLatestDefinitions", False)
-        runs.restart(workflow, request.actor.name, latest_definitions=with_latest)
+        run_commands.restart(workflow, request.actor.name, latest_definitions=with_latest)
         return NoContent()
 
 
@@ -62,7 +62,7 @@ class RerunWorkflow(ConductorView):
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         rerun_request = parse_rerun_request(request_body.read_object(request))
-        runs.rerun(workflow, request.actor.name, **rerun_request)
+        run_commands.rerun(workflow, request.actor.name, **rerun_request)
         return PlainText(workflow)
 
 

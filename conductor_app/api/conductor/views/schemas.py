@@ -6,7 +6,7 @@ from ....access.access_types import SCHEMA
 from ....access.permissions import filter_readable
 from ....core.document.checks.field_specs import SCHEMA as SCHEMA_FIELDS
 from ....core.errors import Invalid, ValidationError, ValidationFailed
-from ....engine import schemas
+from ....engine.definitions import schemas
 from ....models import SchemaDefinition
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf

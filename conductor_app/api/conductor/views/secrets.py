@@ -6,7 +6,7 @@ from ....access.access_types import READ, SECRET
 from ....access.permissions import filter_readable
 from ....access.secret_cache import clear_cache
 from ....core.document.checks.values import read_boolean, read_mapping, texts
-from ....engine import secrets_and_variables
+from ....engine.access import secrets_and_variables
 from ....models import Secret
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf

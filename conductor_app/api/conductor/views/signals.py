@@ -5,7 +5,7 @@ from django.http import HttpResponse
 from ....core.document.checks.values import read_mapping
 from ....core.errors import NotFound
 from ....core.reports import Report
-from ....engine.run_waits import signal_run, wait_for_run
+from ....engine.runs.run_waits import signal_run, wait_for_run
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation
 from ..openapi import tables as shapes

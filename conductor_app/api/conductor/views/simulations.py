@@ -2,7 +2,7 @@
 
 from django.http import HttpResponse
 
-from ....engine.workflow_tests import test_workflow
+from ....engine.definitions.workflow_tests import test_workflow
 from .. import request_body
 from ..api_operation import ApiOperation
 from ..openapi import tables as shapes

@@ -5,8 +5,9 @@ from django.http import HttpResponse
 from ....access.access_types import APPLICATION, TASK_DEF, WORKFLOW_DEF
 from ....core.document.checks.field_specs import RATE_LIMIT
 from ....core.errors import NotFound
-from ....engine import secrets_and_variables, tags
+from ....engine.access import secrets_and_variables
 from ....engine.access.applications import find_application
+from ....engine.definitions import tags
 from ....models import Secret, Variable
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf

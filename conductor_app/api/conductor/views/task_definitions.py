@@ -7,7 +7,7 @@ from ....access.permissions import filter_readable
 from ....core.document.checks import coerce_task
 from ....core.document.checks.field_specs import TASK_DEFINITION
 from ....core.errors import NotFound, ValidationError, ValidationFailed
-from ....engine import definitions
+from ....engine.definitions import definition_commands
 from ....models import TaskDefinition
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
@@ -44,13 +44,13 @@ class TaskDefinitions(ConductorView):
         if not documents:
             raise ValidationFailed([ValidationError("registerTaskDef.taskDefinitions", "TaskDefList is empty")])
         with errors_under("registerTaskDef.taskDefinitions"):
-            definitions.save_tasks([coerce_task(each) for each in documents], request.actor.name)
+            definition_commands.save_tasks([coerce_task(each) for each in documents], request.actor.name)
         return EmptyOk()
 
     def put(self, request: ConductorRequest) -> HttpResponse:
         # One client registers its workers' definitions by this call alone: what does not exist is created.
         with errors_under("updateTaskDef.taskDefinition"):
-            definitions.save_task(coerce_task(request_body.read_object(request)), request.actor.name)
+            definition_commands.save_task(coerce_task(request_body.read_object(request)), request.actor.name)
         return EmptyOk()
 
 
@@ -69,5 +69,5 @@ class TaskDefinitionOne(ConductorView):
         return Json(task_definition_document(row))
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
-        definitions.delete_task(name, request.actor.name)
+        definition_commands.delete_task(name, request.actor.name)
         return EmptyOk()

@@ -3,7 +3,7 @@
 import orjson
 from django.http import HttpResponse
 
-from ....engine.tasks import add_log
+from ....engine.tasks.task_commands import add_log
 from ....insight.execution import load_logs
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf

@@ -7,7 +7,7 @@ from ....access.access_types import WEBHOOK
 from ....core.document.checks.values import read_mapping
 from ....core.document.checks.webhook import WEBHOOK as WEBHOOK_FIELDS
 from ....core.errors import PayloadTooLarge
-from ....engine import webhooks
+from ....engine.events import webhooks
 from ....models import Webhook
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf

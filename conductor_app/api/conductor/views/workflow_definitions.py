@@ -12,7 +12,7 @@ from ....core.document.checks import coerce_workflow
 from ....core.document.checks.field_specs import WORKFLOW_DEFINITION
 from ....core.document.checks.values import texts
 from ....core.errors import NotFound, ValidationError, ValidationFailed
-from ....engine import definitions
+from ....engine.definitions import definition_commands
 from ....models import WorkflowDefinition
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf, ArraysByKey
@@ -61,7 +61,7 @@ class WorkflowDefinitions(ConductorView):
         overwrite = request.query.flag("overwrite", False)
         with errors_under("registerWorkflowDef.workflowDef"):
             document = coerce_workflow(request_body.read_object(request))
-            definitions.save_workflow(document, request.actor.name, overwrite=overwrite)
+            definition_commands.save_workflow(document, request.actor.name, overwrite=overwrite)
         return EmptyOk()
 
     def put(self, request: ConductorRequest) -> HttpResponse:
@@ -69,7 +69,9 @@ class WorkflowDefinitions(ConductorView):
         if not documents:
             raise ValidationFailed([ValidationError("updateWorkflowDef.workflowDefList", "WorkflowDefList is empty")])
         with errors_under("updateWorkflowDef.workflowDefList"):
-            came_to = definitions.save_workflows([coerce_workflow(each) for each in documents], request.actor.name)
+            came_to = definition_commands.save_workflows(
+                [coerce_workflow(each) for each in documents], request.actor.name
+            )
         return Json({"bulkErrorResults": came_to["errors"], "bulkSuccessfulResults": came_to["saved"]})
 
 
@@ -87,10 +89,10 @@ class WorkflowDefinitionCheck(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = request_body.read_object(request)
-        if complaints := definitions.validate_workflow(document, "validateWorkflowDef.workflowDef."):
+        if complaints := definition_commands.validate_workflow(document, "validateWorkflowDef.workflowDef."):
             raise ValidationFailed(complaints)
         # Read by itself: what other teams have registered must not show.
-        found = definitions.lint_workflow(document)
+        found = definition_commands.lint_workflow(document)
         # Without findings the reply is empty, as the original's is: some clients cannot read a JSON one.
         return Json({"findings": [finding_document(each) for each in found]}) if found else EmptyOk()
 
@@ -126,7 +128,7 @@ class WorkflowDefinitionVersion(ConductorView):
     }
 
     def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
-        definitions.delete_workflow(name, parse_integer(version, "The version"), request.actor.name)
+        definition_commands.delete_workflow(name, parse_integer(version, "The version"), request.actor.name)
         return EmptyOk()
 
 

@@ -4,8 +4,8 @@ from django.http import HttpResponse
 
 from ....core.document.checks.values import read_mapping, texts
 from ....core.errors import NotFound
-from ....engine import runs
-from ....engine.workflow_tests import find_test
+from ....engine.definitions.workflow_tests import find_test
+from ....engine.runs import run_commands
 from ....insight.execution import attempts_of, find_run, load_rows, run_facts_of, task_documents, wire_run
 from ....models import Run
 from ....models.snapshots import read_snapshot
@@ -36,7 +36,7 @@ class Workflows(ConductorView):
     def post(self, request: ConductorRequest) -> HttpResponse:
         start_request = parse_start_request(request_body.read_object(request))
         with errors_under("startWorkflow.startWorkflowRequest.workflowDef"):
-            return PlainText(runs.start(start_request, request.actor.name))
+            return PlainText(run_commands.start(start_request, request.actor.name))
 
 
 class StartVersion(ConductorView):
@@ -54,7 +54,7 @@ class StartVersion(ConductorView):
             {**body, "name": name, "version": parse_integer(version, "The version") or None}
         )
         with errors_under("startWorkflow.startWorkflowRequest.workflowDef"):
-            return PlainText(runs.start(start_request, request.actor.name))
+            return PlainText(run_commands.start(start_request, request.actor.name))
 
 
 class WorkflowOne(ConductorView):
@@ -81,7 +81,7 @@ class WorkflowOne(ConductorView):
 
     def post(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         start_request = parse_start_by_name(workflow, request.query, request_body.read_object(request), request.headers)
-        return PlainText(runs.start(start_request, request.actor.name))
+        return PlainText(run_commands.start(start_request, request.actor.name))
 
     def get(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         with_tasks = request.query.flag("includeTasks", True)
@@ -93,7 +93,7 @@ class WorkflowOne(ConductorView):
 
     def delete(self, request: ConductorRequest, workflow: str) -> HttpResponse:
         reason, with_failure = request.query.text("reason"), request.query.flag("triggerFailureWorkflow", False)
-        runs.terminate_run(workflow, request.actor.name, reason, with_failure)
+        run_commands.terminate_run(workflow, request.actor.name, reason, with_failure)
         return EmptyOk()
 
 

@@ -5,8 +5,7 @@ from django.http import HttpResponse
 from .... import clock
 from ....core.errors import Expired, Invalid, NotFound
 from ....core.standalone.artifacts import ERROR, LINK, OBJECT, S3
-from ....engine.artifacts import entries
-from ....engine.standalone import tasks
+from ....engine.standalone import artifacts, tasks
 from ....models import Artifact as Row
 from ....models import Attempt
 from ....models.snapshots import read_snapshot
@@ -37,7 +36,7 @@ class NamedArtifact(TaskclusterView):
         run_number, names = self.run_number(request), [request.params["name"]]
         while True:
             request.require(ids=names)
-            row = entries.find(request.params["taskId"], run_number, names[-1])
+            row = artifacts.find(request.params["taskId"], run_number, names[-1])
             if not row.is_present:
                 raise NotFound(f"Artifact {row.name} has not been finished.")
             if row.expires_at < clock.now():
@@ -70,10 +69,10 @@ class NamedArtifact(TaskclusterView):
 
     def info_reply(self, request: TaskclusterRequest) -> HttpResponse:
         """What the artifact is; a link is shown as a link."""
-        row = entries.find(request.params["taskId"], self.run_number(request), request.params["name"])
+        row = artifacts.find(request.params["taskId"], self.run_number(request), request.params["name"])
         if not row.is_present:
             raise NotFound(f"Artifact {row.name} has not been finished.")
-        return Json(entries.artifact_document(row))
+        return Json(artifacts.artifact_document(row))
 
     @read_snapshot()
     def list_reply(self, request: TaskclusterRequest) -> HttpResponse:
@@ -83,7 +82,7 @@ class NamedArtifact(TaskclusterView):
         if run_number >= len(task.attempts):
             raise NotFound(f"Task {task_id} has no run {run_number}.")
         rows = Row.objects.of(task_id, run_number).starting_after(page.after)[: page.size + 1]
-        return Json(page.reply("artifacts", list(rows), lambda row: [row.name], entries.artifact_document))
+        return Json(page.reply("artifacts", list(rows), lambda row: [row.name], artifacts.artifact_document))
 
 
 class ArtifactOne(NamedArtifact):
@@ -97,14 +96,14 @@ class ArtifactOne(NamedArtifact):
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         new = parse_artifact(request.document)
-        row = entries.create(request.params["taskId"], self.run_number(request), request.params["name"], new)
+        row = artifacts.create(request.params["taskId"], self.run_number(request), request.params["name"], new)
         if row.kind == OBJECT:
             return Json(creation_reply(row))
         return Json(upload_reply(request, row) if row.kind == S3 else {"storageType": row.kind})
 
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         upload_id = request.document["uploadId"]
-        entries.finish(request.params["taskId"], self.run_number(request), request.params["name"], upload_id)
+        artifacts.finish(request.params["taskId"], self.run_number(request), request.params["name"], upload_id)
         return NoContent()
 
     get = NamedArtifact.redirect_reply

@@ -9,7 +9,7 @@ from django.views import View
 from .... import conf
 from ....access.signed_links import DOWNLOAD, UPLOAD, artifact_path, verify_link
 from ....core.errors import Busy, Invalid
-from ....engine.artifacts import contents
+from ....engine.standalone import artifact_contents
 from ....models import Artifact
 from ..byte_ranges import parse_range
 from ..errors import error_response
@@ -47,7 +47,7 @@ class ArtifactBytes(View):
             raise Invalid("The Content-Encoding of the upload is none.")
         upload = receive_upload(request, conf.artifact_max_bytes)
         try:
-            contents.store_content(*key, upload, encoding)
+            artifact_contents.store_content(*key, upload, encoding)
         except Busy as away:
             # A storage says of a body that could not be read that itself is out of reach.
             raise upload.body.read_error or away from None
@@ -55,12 +55,14 @@ class ArtifactBytes(View):
 
     def get(self, request: HttpRequest, *key: Any) -> HttpResponse:
         verify_link(artifact_path(*key), DOWNLOAD, request.GET.dict())
-        row = contents.find_present(*key)
+        row = artifact_contents.find_present(*key)
         part = requested_range(request, row)
         if part is not None and not part:
             return HttpResponse(status=416, headers={"Content-Range": f"bytes */{row.size}"})
         status, content_type = 200 if part is None else 206, row.content_type or "application/binary"
-        reply = StreamingHttpResponse(contents.stream_content(row, part), status=status, content_type=content_type)
+        reply = StreamingHttpResponse(
+            artifact_contents.stream_content(row, part), status=status, content_type=content_type
+        )
         for name, value in content_headers(row, part).items():
             reply.headers[name] = value
         return reply

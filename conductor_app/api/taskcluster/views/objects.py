@@ -7,7 +7,7 @@ from django.core.files.base import ContentFile
 from django.http import HttpResponse
 
 from ....core.errors import Invalid, NotFound
-from ....engine.artifacts import contents, objects
+from ....engine.standalone import artifact_contents, artifact_objects
 from ....insight.standalone import format_timestamp
 from ....models import Artifact
 from ..errors import NoMatchingMethod
@@ -25,10 +25,12 @@ class ObjectUpload(TaskclusterView):
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         document, key = request.document, parse_object_name(request.params["objectName"])
         request.require(projectId=document["projectId"])
-        row = objects.begin_upload(key, document["uploadId"], document["projectId"], document.get("hashes", {}))
+        row = artifact_objects.begin_upload(
+            key, document["uploadId"], document["projectId"], document.get("hashes", {})
+        )
         proposed = document["proposedUploadMethods"]
         if "dataInline" in proposed:
-            contents.store_content(*key, ContentFile(decode_content(proposed["dataInline"]["objectData"])))
+            artifact_contents.store_content(*key, ContentFile(decode_content(proposed["dataInline"]["objectData"])))
             method = {"dataInline": True}
         else:
             method = upload_method(request, row, proposed)
@@ -56,7 +58,7 @@ class FinishUpload(TaskclusterView):
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         document, key = request.document, parse_object_name(request.params["objectName"])
         request.require(projectId=document["projectId"])
-        objects.finish_upload(key, document["uploadId"], document["projectId"], document.get("hashes", {}))
+        artifact_objects.finish_upload(key, document["uploadId"], document["projectId"], document.get("hashes", {}))
         return Json({})
 
 
@@ -64,7 +66,7 @@ class FinishedObject(TaskclusterView):
     """An object that has come."""
 
     def find_finished(self, request: TaskclusterRequest) -> Artifact:
-        row = objects.find_object(parse_object_name(request.params["objectName"]))
+        row = artifact_objects.find_object(parse_object_name(request.params["objectName"]))
         if not row.details.get("isFinished"):
             raise NotFound("The upload of this object is not finished.")
         return row

@@ -1,0 +1,255 @@
+"""Execution of bulk operations: collect the runs in batches, run the canary, then run the others at the given rate."""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from django.db import transaction
+from django.db.models import Min
+
+from ... import clock
+from ...core.errors import RequestRefused
+from ...core.ids import lowest_id_at
+from ...core.snapshot import NEVER
+from ...core.states import BULK, CANARY, GATHERING, RUN, WATCHING, WORKING
+from ...insight import selections
+from ...models import BulkItem, BulkOperation, Run
+from ...store import bulk_items as store
+from ..sweeps import handle_each
+from .bulk_commands import hold, lock_operation
+from .item_actions import Deed, bulk_action_of
+
+log = logging.getLogger(__name__)
+
+BATCH = 1_000
+BATCHES_A_PASS = 10
+MOST_A_PASS = 200
+"""The maximum number of runs in one pass. With PASS_MS, it lets other operations proceed."""
+PASS_MS = 1_000
+STRIDE_MS = 100
+"""The minimum interval between two passes of an operation: a pass per run would cost as much as the run."""
+HELD_MS = 60_000
+"""The period in which an operation belongs to its process: longer than one pass. After it another process continues."""
+WATCHED_MS = 60_000
+"""The period in which the runs of a canary are watched. Runs that are still open at its end count as successful."""
+LOOKED_EVERY_MS = 1_000
+PUT_OFF_MS = 10_000
+"""Delay of an operation after an unexpected exception."""
+OPENING = ("retry", "rerun", "restart")
+"""Actions whose success is known only when the run ends."""
+BAD = ("FAILED", "TIMED_OUT")
+
+
+class ItemNoLongerWaiting(Exception):
+    """The operation was paused or stopped, or the run withdrawn, during the action."""
+
+
+def run_due_operations(limit: int = 100) -> int:
+    """Advance up to `limit` due operations. Returns how many."""
+    now = clock.now()
+    due = _unclaimed_operations(now).filter(due_at__lte=now).order_by("due_at")
+    return handle_each(list(due.values_list("pk", flat=True)[:limit]), _advance_operation)
+
+
+def run_operations_until(end_ms: int, wait_ms: int, is_stopping: Callable[[], bool] = lambda: False) -> int:
+    """Advance operations when they are due, until `end_ms`. Returns the number of passes.
+
+    It returns earlier if nothing is due within `wait_ms`, so that the caller can look for new operations. Waiting here
+    keeps the rate: between two ticks of the scheduler a slow machine would fall behind.
+    """
+    handled = run_due_operations()
+    while (now := clock.now()) < end_ms and not is_stopping():
+        moment = _unclaimed_operations(now).aggregate(first=Min("due_at"))["first"]
+        if moment is None or moment > now + wait_ms:
+            break
+        time.sleep(max(moment - now, 0) / 1000)
+        handled += run_due_operations()
+    return handled
+
+
+def _unclaimed_operations(now: int):
+    """Return the open operations that no process holds."""
+    return BulkOperation.objects.filter(state__in=sorted(BULK.open), held_until__lte=now)
+
+
+def _advance_operation(operation_id: str) -> None:
+    now = clock.now()
+    mine = BulkOperation.objects.filter(pk=operation_id, held_until__lte=now, state__in=STEPS)
+    if not mine.update(held_until=now + HELD_MS):
+        return
+    row = BulkOperation.objects.get(pk=operation_id)
+    try:
+        STEPS[row.state](row)
+    except Exception:
+        BulkOperation.objects.filter(pk=operation_id, state=row.state).update(due_at=now + PUT_OFF_MS)
+        raise
+    finally:
+        BulkOperation.objects.filter(pk=operation_id).update(held_until=0)
+
+
+def _collect_runs(row: BulkOperation) -> None:
+    """Add the runs of the selection as items, in batches by increasing id."""
+    for _ in range(BATCHES_A_PASS):
+        # By id and not by `created_at`, which is in the future for a run with a delayed start.
+        wanted = selections.selected_runs(row.selection).filter(
+            pk__gt=row.cursor, pk__lt=lowest_id_at(row.created_at + 1)
+        )
+        ids = list(wanted.order_by("pk").values_list("pk", flat=True)[:BATCH])
+        with transaction.atomic():
+            row = lock_operation(row.pk)
+            if row.state != GATHERING:
+                return
+            _add_items(row, ids)
+            if len(ids) < BATCH:
+                _start_execution(row)
+            row.save()
+            if row.state != GATHERING:
+                return
+
+
+def _add_items(row: BulkOperation, ids: Sequence[str]) -> None:
+    excluded = set(row.excluded)
+    wanted = [id for id in ids if id not in excluded]
+    numbered = enumerate(wanted, row.total + 1)
+    BulkItem.objects.bulk_create([BulkItem(operation=row, number=number, run_id=id) for number, id in numbered])
+    row.total += len(wanted)
+    row.cursor = ids[-1] if ids else row.cursor
+
+
+def _start_execution(row: BulkOperation) -> None:
+    """Start the canary, or all runs, once all items are collected."""
+    now = clock.now()
+    event = "finish" if not row.total else "try" if row.canary_size else "work"
+    row.state, row.updated_at, row.due_at = BULK.after(row.state, event), now, now
+    row.paced_at = now - round(1000 / row.rate)
+    if row.state in BULK.final:
+        row.ended_at, row.due_at, row.verdict = now, NEVER, "No runs match the selection."
+
+
+def _run_canary(row: BulkOperation) -> None:
+    _run_within_rate(row, min(row.canary_size, row.total) - (row.total - row.left), "watch")
+
+
+def _run_remaining(row: BulkOperation) -> None:
+    _run_within_rate(row, row.left, "finish")
+
+
+def _run_within_rate(row: BulkOperation, most: int, then: str) -> None:
+    """Handle as many runs as the rate allows now. Move to the next state when none is left."""
+    began = clock.now()
+    # At most two seconds of unused rate are caught up.
+    paced_at = max(row.paced_at, began - 2000)
+    allowed = int((began - paced_at) * row.rate / 1000)
+    apply, handled = bulk_action_of(row), 0
+    for item_id, run_id in list(_pending_items(row)[: max(min(allowed, most, MOST_A_PASS), 0)]):
+        if clock.now() - began >= PASS_MS:
+            break
+        if not _process_item(row, item_id, run_id, apply):
+            return
+        handled += 1
+    is_over = handled >= most or not _pending_items(row)[:1]
+    _record_rate_use(row, paced_at + round(handled * 1000 / row.rate), then if is_over else "")
+
+
+def _pending_items(row: BulkOperation):
+    """Return the unhandled items in order."""
+    return row.items.filter(outcome=BulkItem.WAITING).order_by("number").values_list("pk", "run_id")
+
+
+def _record_rate_use(seen: BulkOperation, paced_at: int, event: str) -> None:
+    """Save the used part of the rate, and apply the event to the state of the operation."""
+    with transaction.atomic():
+        row = lock_operation(seen.pk)
+        if row.state != seen.state:
+            return
+        row.updated_at = clock.now()
+        row.paced_at, row.due_at = paced_at, paced_at + max(round(1000 / row.rate), STRIDE_MS)
+        if event:
+            row.state, row.due_at = BULK.after(row.state, event), row.updated_at
+        if row.state == WATCHING:
+            row.watched_since = row.updated_at
+        if row.state in BULK.final:
+            row.ended_at, row.due_at = row.updated_at, NEVER
+        row.save()
+
+
+def _process_item(row: BulkOperation, item_id: int, run_id: str, apply: Deed) -> bool:
+    """Apply the action to one run and record the result. Returns False if the operation was paused or stopped."""
+    try:
+        _apply_and_record(row, item_id, run_id, apply)
+    except ItemNoLongerWaiting:
+        return BulkOperation.objects.filter(pk=row.pk, state=row.state).exists()
+    return True
+
+
+def _apply_and_record(row: BulkOperation, item_id: int, run_id: str, apply: Deed) -> None:
+    try:
+        apply(run_id, partial(_record_item, row, item_id, BulkItem.DONE))
+    except RequestRefused as refused:
+        _record_refusal(row, item_id, refused.message)
+    except ItemNoLongerWaiting:
+        raise
+    except Exception:
+        log.exception("bulk_item_failed", extra={"operation": row.pk, "run_id": run_id})
+        _record_refusal(row, item_id, "Internal error. See the server log.")
+
+
+def _record_refusal(row: BulkOperation, item_id: int, answer: str) -> None:
+    with transaction.atomic():
+        _record_item(row, item_id, BulkItem.REFUSED, answer)
+
+
+def _record_item(row: BulkOperation, item_id: int, outcome: str, answer: str = "") -> None:
+    """Record the result of an item in the transaction of its action. Raising rolls the action back."""
+    if not store.record_item(row.pk, row.state, item_id, outcome, answer[:1000], clock.now()):
+        raise ItemNoLongerWaiting
+
+
+def _check_canary(row: BulkOperation) -> None:
+    """Count the results of the canary. Continue if enough of its runs succeeded, otherwise pause the operation."""
+    now = clock.now()
+    good, bad, going_on = _count_canary_outcomes(row)
+    is_over = not going_on or now >= (row.watched_since or now) + WATCHED_MS
+    with transaction.atomic():
+        row = lock_operation(row.pk)
+        if row.state != WATCHING:
+            return
+        if is_over:
+            _decide_after_canary(row, good + going_on, bad)
+        else:
+            row.due_at = now + LOOKED_EVERY_MS
+        row.save()
+
+
+def _count_canary_outcomes(row: BulkOperation) -> tuple[int, int, int]:
+    """Return how many runs of the canary succeeded, failed, and are still open."""
+    tried = row.items.exclude(outcome__in=(BulkItem.WAITING, BulkItem.WITHDRAWN)).order_by("number")
+    outcomes = list(tried.values_list("run_id", "outcome")[: row.canary_size])
+    done = [run_id for run_id, outcome in outcomes if outcome == BulkItem.DONE]
+    if row.action not in OPENING:
+        return len(done), len(outcomes) - len(done), 0
+    statuses = dict(Run.objects.filter(pk__in=done).values_list("pk", "status"))
+    bad = sum(statuses.get(id) in BAD for id in done)
+    going_on = sum(statuses.get(id) in RUN.open for id in done)
+    return len(done) - bad - going_on, bad + len(outcomes) - len(done), going_on
+
+
+def _decide_after_canary(row: BulkOperation, good: int, bad: int) -> None:
+    share = round(100 * good / (good + bad)) if good + bad else 100
+    row.verdict = f"{good} of {good + bad} runs of the canary succeeded: {share} %; {row.canary_share} % are required."
+    row.updated_at = clock.now()
+    if share < row.canary_share:
+        hold(row, goes_on_as=WORKING)
+    else:
+        row.state, row.due_at = BULK.after(row.state, "work"), row.updated_at
+        row.paced_at = row.updated_at
+
+
+STEPS: dict[str, Callable[[BulkOperation], None]] = {
+    GATHERING: _collect_runs,
+    CANARY: _run_canary,
+    WATCHING: _check_canary,
+    WORKING: _run_remaining,
+}
+"""The pass of an operation in each state."""

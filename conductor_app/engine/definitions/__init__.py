@@ -1,0 +1,1 @@
+"""Commands on definitions: save, delete, draft, bundle, simulate and test."""

@@ -1,0 +1,254 @@
+"""Commands on workflow and task definitions. Each invalidates the definition caches of all processes."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from ... import clock, conf
+from ...core.document import read_definition
+from ...core.document.checks import task_errors, workflow_errors
+from ...core.document.lint import LintContext, LintFinding, lint_definition, sort_by_severity
+from ...core.errors import Conflict, NotFound, RequestRefused, ValidationError, ValidationFailed
+from ...models import TaskDefinition, WorkflowDefinition
+from . import resolved_definitions, schemas, simulation_cases
+from .definition_audit import record_definition_change
+
+Document = dict[str, Any]
+
+
+def save_workflow(document: Document, by: str, *, overwrite: bool, reason: str = "") -> None:
+    """Save a workflow definition.
+
+    Raises:
+        ValidationFailed: when the document is invalid.
+        Conflict: when the version exists and `overwrite` is False, or a simulation case blocks the save.
+    """
+    _check_workflow(document)
+    simulation_cases.require_passing_cases(document)
+    with transaction.atomic():
+        _save_workflow_row(document, by, overwrite, reason)
+
+
+def restore_workflow(name: str, version: int, by: str, reason: str = "") -> int:
+    """Save the document of an old version as the newest version, and return its number.
+
+    Raises:
+        NotFound: when there is no such version.
+        ValidationFailed: when the document is invalid by today's checks.
+    """
+    again = WorkflowDefinition.objects.filter(name=name, version=version).values_list("document", flat=True).first()
+    if again is not None:
+        # The cases run before the lock, because they are slow. The version may change in between: accepted.
+        simulation_cases.require_passing_cases(again)
+    with transaction.atomic():
+        # The lock on the newest version keeps two concurrent restores from using the same number.
+        newest = WorkflowDefinition.objects.select_for_update().filter(name=name).order_by("-version").first()
+        old = WorkflowDefinition.objects.filter(name=name, version=version).first()
+        if newest is None or old is None:
+            raise NotFound(f"No such workflow definition: {name} version: {version}")
+        document = {**old.document, "version": newest.version + 1}
+        _check_workflow(document)
+        _save_workflow_row(document, by, False, reason)
+    return newest.version + 1
+
+
+def save_workflows(documents: Sequence[Document], by: str) -> dict[str, Any]:
+    """Save several workflow definitions. Returns the names that were `saved`, and `errors` by name.
+
+    Raises:
+        ValidationFailed: when one of the documents is invalid. Nothing is saved then.
+    """
+    complaints = [
+        complaint
+        for number, document in enumerate(documents)
+        for complaint in validate_workflow(document, f"[{number}].")
+    ]
+    if complaints:
+        raise ValidationFailed(complaints)
+    saved, errors = [], {}
+    for document in documents:
+        try:
+            save_workflow(document, by, overwrite=True)
+            saved.append(document["name"])
+        except RequestRefused as refused:
+            errors[document["name"]] = refused.message
+    return {"saved": saved, "errors": errors}
+
+
+def validate_workflow(document: Document, prefix: str = "") -> list[ValidationError]:
+    """Return all validation errors of a workflow definition. Their paths begin with `prefix`."""
+    found = workflow_errors(
+        document, owner_email_mandatory=conf.owner_email_mandatory, input_templates=_input_templates(document)
+    )
+    return [ValidationError(f"{prefix}{complaint.path}", complaint.message, complaint.value) for complaint in found]
+
+
+def lint_workflow(
+    document: Document, known: LintContext | None = None, complaints: Iterable[ValidationError] = ()
+) -> list[LintFinding]:
+    """Return the lint findings and validation errors of a workflow definition, most severe first."""
+    return sort_by_severity([*lint_definition(document, known, complaints), *schemas.schema_findings(document)])
+
+
+def _input_templates(document: Any) -> dict[str, Any]:
+    """Return the input templates of the task definitions that the document's steps use."""
+    rows = TaskDefinition.objects.filter(name__in=resolved_definitions.names_in(document)).values_list(
+        "name", "document"
+    )
+    return {name: found.get("inputTemplate") or {} for name, found in rows}
+
+
+def _check_workflow(document: Document) -> None:
+    if complaints := validate_workflow(document):
+        raise ValidationFailed(complaints)
+    read_definition(document)
+
+
+def _save_workflow_row(document: Document, by: str, overwrite: bool, reason: str) -> None:
+    now = clock.now()
+    name, version = document["name"], int(document.get("version") or 1)
+    document = {**document, "version": version}
+    found = WorkflowDefinition.objects.select_for_update().filter(name=name, version=version).first()
+    if found is not None and not overwrite:
+        raise Conflict(f"Workflow with {name}.{version} already exists!")
+    row = found or WorkflowDefinition(name=name, version=version, created_at=now, created_by=by, revision=0)
+    config = document.get("rateLimitConfig") or {}
+    row.document, row.description = document, str(document.get("description") or "")
+    row.failure_workflow = str(document.get("failureWorkflow") or "")[:255]
+    row.rate_limit_key = str(config.get("rateLimitKey") or "")[:512]
+    row.concurrent_limit = int(config.get("concurrentExecLimit") or 0)
+    row.owner_email = str(document.get("ownerEmail") or "")[:255]
+    row.updated_at, row.updated_by, row.revision = (now if found else 0), by, row.revision + 1
+    _try_save_workflow(row, f"Workflow with {name}.{version} already exists!")
+    record_definition_change(
+        "workflow_definition", f"{name}:{version}", "overwrite" if found else "create", by, reason, now
+    )
+
+
+def _try_save_workflow(row: Any, taken: str) -> None:
+    try:
+        with transaction.atomic():
+            row.save()
+    except IntegrityError:
+        # A concurrent request created the same row first.
+        raise Conflict(taken) from None
+
+
+def archive(kind: type[WorkflowDefinition] | type[TaskDefinition], name: str, by: str, reason: str = "") -> None:
+    """Archive all versions of a definition: lists hide it, and it still works.
+
+    Raises:
+        NotFound: when there is no such definition.
+    """
+    _set_archived(kind, name, clock.now(), "archive", by, reason)
+
+
+def unarchive(kind: type[WorkflowDefinition] | type[TaskDefinition], name: str, by: str, reason: str = "") -> None:
+    """Show an archived definition in lists again.
+
+    Raises:
+        NotFound: when there is no such definition.
+    """
+    _set_archived(kind, name, None, "take back", by, reason)
+
+
+def _set_archived(kind: Any, name: str, at: int | None, action: str, by: str, reason: str) -> None:
+    object_type = "workflow_definition" if kind is WorkflowDefinition else "task_definition"
+    with transaction.atomic():
+        if not kind.objects.filter(name=name).update(archived_at=at):
+            raise NotFound(f"There is no definition {name}.")
+        record_definition_change(object_type, name, action, by, reason, clock.now())
+
+
+def delete_workflow(name: str, version: int, by: str, reason: str = "") -> None:
+    """Delete a version of a workflow definition. Its runs keep their resolved definitions.
+
+    Raises:
+        NotFound: when there is no such version.
+    """
+    with transaction.atomic():
+        if not WorkflowDefinition.objects.filter(name=name, version=version).delete()[0]:
+            raise NotFound(f"No such workflow definition: {name} version: {version}")
+        record_definition_change("workflow_definition", f"{name}:{version}", "delete", by, reason, clock.now())
+
+
+def save_task(
+    document: Document, by: str, *, must_exist: bool = False, overwrite: bool = True, reason: str = ""
+) -> None:
+    """Save a task definition.
+
+    Raises:
+        ValidationFailed: when the document is invalid.
+        NotFound: when `must_exist` is set and there is no such definition.
+        Conflict: when the definition exists and `overwrite` is False.
+    """
+    save_tasks([document], by, must_exist=must_exist, overwrite=overwrite, reason=reason, prefix="")
+
+
+def save_tasks(
+    documents: Sequence[Document],
+    by: str,
+    *,
+    must_exist: bool = False,
+    overwrite: bool = True,
+    reason: str = "",
+    prefix: str = "[{number}].",
+) -> None:
+    """Save several task definitions, or none if one of them is refused.
+
+    Raises:
+        ValidationFailed: when one of the documents is invalid.
+        NotFound: when `must_exist` is set and one of the definitions does not exist.
+        Conflict: when one of the definitions exists and `overwrite` is False.
+    """
+    complaints = [
+        ValidationError(prefix.format(number=number) + complaint.path, complaint.message, complaint.value)
+        for number, document in enumerate(documents)
+        for complaint in validate_task(document)
+    ]
+    if complaints:
+        raise ValidationFailed(complaints)
+    with transaction.atomic():
+        for document in documents:
+            _save_task_row(document, by, must_exist, overwrite, reason)
+
+
+def validate_task(document: Document) -> list[ValidationError]:
+    """Return all validation errors of a task definition."""
+    return task_errors(document, owner_email_mandatory=conf.owner_email_mandatory)
+
+
+def lint_task(document: Document) -> list[LintFinding]:
+    """Return the lint findings of a task definition."""
+    return schemas.schema_findings(document)
+
+
+def _save_task_row(document: Document, by: str, must_exist: bool, overwrite: bool, reason: str) -> None:
+    now, name = clock.now(), document["name"]
+    found = TaskDefinition.objects.select_for_update().filter(name=name).first()
+    if found is None and must_exist:
+        raise NotFound(f"No such task definition: {name}")
+    if found is not None and not overwrite:
+        raise Conflict(f"The task definition {name} already exists.")
+    row = found or TaskDefinition(name=name, created_at=now, created_by=by, revision=0)
+    row.document, row.description = document, str(document.get("description") or "")
+    row.concurrent_limit = int(document.get("concurrentExecLimit") or 0)
+    row.rate_count = int(document.get("rateLimitPerFrequency") or 0)
+    row.rate_seconds = int(document.get("rateLimitFrequencyInSeconds") or 1)
+    row.owner_email = str(document.get("ownerEmail") or "")[:255]
+    row.updated_at, row.updated_by, row.revision = (now if found else 0), by, row.revision + 1
+    _try_save_workflow(row, f"The task definition {name} already exists.")
+    record_definition_change("task_definition", name, "overwrite" if found else "create", by, reason, now)
+
+
+def delete_task(name: str, by: str, reason: str = "") -> None:
+    """Delete a task definition.
+
+    Raises:
+        NotFound: when there is no such definition.
+    """
+    with transaction.atomic():
+        if not TaskDefinition.objects.filter(name=name).delete()[0]:
+            raise NotFound(f"No such task definition: {name}")
+        record_definition_change("task_definition", name, "delete", by, reason, clock.now())

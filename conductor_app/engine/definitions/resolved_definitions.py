@@ -1,0 +1,155 @@
+"""Resolved definitions: the documents that runs follow, with task definitions, schemas and child versions filled in."""
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+
+from ...core.definition import Definition
+from ...core.document.checks import workflow_errors
+from ...core.errors import NotFound, RequestRefused, ValidationFailed
+from ...core.step_structure import type_of
+from ...core.step_tree import map_bodies
+from ...core.step_types.sub_workflow import SubWorkflow
+from ...models import TaskDefinition, WorkflowDefinition
+from ...store import definitions
+from ...store.rows import strip_nul
+from .schemas import fill_in_schemas, fill_in_schemas_of_all
+
+
+class DefinitionCache:
+    """Resolved definitions that this process has loaded, valid for one revision of all definitions."""
+
+    def __init__(self, revision: int) -> None:
+        self.revision = revision
+        self.plans: dict[tuple[str, int | None], Definition | None] = {}
+
+
+_known = DefinitionCache(-1)
+
+
+def current_cache() -> DefinitionCache:
+    """Return the cache of this process, emptied if a definition has changed."""
+    global _known
+    revision = definitions.definitions_revision()
+    if _known.revision != revision:
+        _known = DefinitionCache(revision)
+    return _known
+
+
+def resolve_requested(
+    name: str, version: int | None, document: dict[str, Any] | None, now: int | None = None
+) -> Definition:
+    """Return the resolved definition for a name and version, or for an inline document. It is saved if `now` is given.
+
+    Raises:
+        NotFound: when there is no definition of this name and version.
+        ValidationFailed: when the document is invalid.
+    """
+    if document is not None:
+        return resolve_document(document, now)
+    found = read_unsaved(name, version) if now is None else resolve_by_name(name, version, now)
+    if found is None:
+        wanted = name if version is None else f"{name}, version {version}"
+        raise NotFound(f"No such workflow found by name: {wanted}")
+    return found
+
+
+def resolve_by_name(name: str, version: int | None, now: int) -> Definition | None:
+    """Resolve and save the current definition of a name. Without a version, use the newest. Returns None if missing."""
+    known = current_cache()
+    if (name, version) in known.plans:
+        return known.plans[name, version]
+    row = find_row(name, version)
+    found = None if row is None else definitions.save_definition(fill_in_references(row.document), now)
+    # Cached only after the commit, because a rollback also removes the row.
+    transaction.on_commit(partial(known.plans.__setitem__, (name, version), found))
+    return found
+
+
+def resolve_document(document: dict[str, Any], now: int | None = None) -> Definition:
+    """Resolve an inline definition. It is saved if `now` is given.
+
+    Raises:
+        ValidationFailed: when the document is invalid.
+    """
+    if complaints := workflow_errors(document):
+        raise ValidationFailed(complaints)
+    whole = fill_in_references(document)
+    return definitions.parse_document(whole) if now is None else definitions.save_definition(whole, now)
+
+
+def resolve_inline(text: str, now: int | None = None) -> Definition | str:
+    """Resolve a definition that a run computed as JSON text. Returns an error message if it is invalid."""
+    try:
+        return resolve_document(json.loads(text), now)
+    except ValidationFailed as refused:
+        return "; ".join(complaint.message for complaint in refused.complaints)
+    except RequestRefused as refused:
+        return refused.message
+
+
+def read_unsaved(name: str, version: int | None) -> Definition | None:
+    """Resolve the current definition of a name without saving it. Returns None if there is none."""
+    row = find_row(name, version)
+    return None if row is None else definitions.parse_document(fill_in_references(row.document))
+
+
+def find_row(name: str, version: int | None) -> WorkflowDefinition | None:
+    """Return the row of a definition, without a version that of the newest one."""
+    rows = WorkflowDefinition.objects.filter(name=name)
+    return (rows.filter(version=version) if version is not None else rows.order_by("-version")).first()
+
+
+def task_document(name: str) -> dict[str, Any] | None:
+    """Return the document of a task definition, with its schemas filled in, or None."""
+    found = TaskDefinition.objects.filter(name=name).values_list("document", flat=True).first()
+    return None if found is None else fill_in_schemas(found)
+
+
+def fill_in_references(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a workflow document with its task definitions, schemas and child versions filled in."""
+    rows = TaskDefinition.objects.filter(name__in=names_in(document)).values_list("name", "document")
+    found = fill_in_schemas_of_all(rows)
+    return {
+        **fill_in_schemas(dict(document)),
+        "tasks": [_fill_in_step(step, found) for step in document.get("tasks") or ()],
+    }
+
+
+def names_in(document: Any) -> set[str]:
+    """Return the values of every `name` in a document, which may be invalid. The names of its steps are among them."""
+    names, left = set(), [document]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            names |= {strip_nul(value["name"])} if isinstance(value.get("name"), str) else set()
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+    return names
+
+
+def _fill_in_step(step: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    complete = map_bodies(step, lambda steps: [_fill_in_step(each, found) for each in steps])
+    if not step.get("taskDefinition") and step.get("name") in found:
+        complete["taskDefinition"] = found[step["name"]]
+    elif isinstance(own := step.get("taskDefinition"), dict):
+        complete["taskDefinition"] = fill_in_schemas(own)
+    if type_of(step) == SubWorkflow.type:
+        complete["subWorkflowParam"] = _pin_sub_workflow_version(step.get("subWorkflowParam") or {})
+    return complete
+
+
+def _pin_sub_workflow_version(param: Mapping[str, Any]) -> dict[str, Any]:
+    """Fix the version of a child workflow when its parent starts (execution §7.1).
+
+    A missing definition is reported when the run reaches the step.
+    """
+    name = param.get("name")
+    if param.get("version") or param.get("workflowDefinition") or not isinstance(name, str) or "${" in name:
+        return dict(param)
+    row = find_row(name, None)
+    return {**param, "version": row.version} if row else dict(param)

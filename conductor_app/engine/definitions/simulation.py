@@ -1,0 +1,98 @@
+"""Simulation of a workflow in memory: definitions are read and scripts run, but nothing is saved."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from time import monotonic
+from typing import Any
+
+from ... import clock, randomness
+from ...core.data_requests import (
+    ActiveDomains,
+    CachedRunOutput,
+    CachedTaskOutput,
+    DataRequest,
+    DefinitionByName,
+    Environment,
+    IdempotencyLookup,
+    InlineDefinition,
+    SchemaCheck,
+    ScriptEvaluation,
+    TaskDefinitionByName,
+)
+from ...core.errors import Invalid, RequestRefused
+from ...core.simulation import SimulatedRun, Simulation
+from ...core.simulation import SimulationScript as Written
+from ...insight.execution import simulated_document
+from ...store.environment_variables import all_variables
+from ..runs.data_loading import run_script
+from ..runs.run_commands import StartRequest, new_run, with_input
+from . import resolved_definitions
+from .json_schema import check_against_schema
+
+log = logging.getLogger(__name__)
+
+MOST_SECONDS = 20.0
+"""The time limit of a simulation in seconds."""
+
+
+def simulate_workflow(request: StartRequest, script: Written) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return the execution that the request would have as a Workflow document, and its child executions by id.
+
+    `script`: the results of the tasks.
+
+    Raises:
+        NotFound: when there is no such definition.
+        ValidationFailed: when the inline definition or the input violates a check or schema.
+        Invalid: when the simulation takes too long, or the engine cannot decide it.
+    """
+    request = with_input(request)
+    now, ends_at = clock.now(), monotonic() + MOST_SECONDS
+    run = new_run(
+        request,
+        resolved_definitions.resolve_requested(request.name, request.version, request.document),
+        now,
+        randomness.random_hex(),
+    )
+    play = Simulation(now, _load_data, lambda: monotonic() > ends_at)
+    try:
+        part = play.play(run, script)
+    except RequestRefused:
+        raise
+    except Exception as fault:
+        log.exception("simulation_failed", extra={"definition": run.definition.name})
+        raise Invalid(f"The engine cannot decide the next steps of this workflow: {fault}"[:500]) from fault
+    children = {id: _execution_document(each, play.now) for id, each in play.parts.items() if id != run.id}
+    return _execution_document(part, play.now), children
+
+
+def _execution_document(part: SimulatedRun, now: int) -> dict[str, Any]:
+    tasks = part.run.tasks
+    rows = [(attempt, tasks[task.key]) for attempt, task in part.attempts.values() if task.key in tasks]
+    return simulated_document(part.run, sorted(rows, key=lambda row: row[0].seq), now)
+
+
+def _load_data(questions: Iterable[DataRequest]) -> Mapping[DataRequest, Any]:
+    return {question: _load_one(question) for question in questions}
+
+
+def _load_one(question: DataRequest) -> Any:
+    match question:
+        case ScriptEvaluation():
+            return run_script(question)
+        case DefinitionByName():
+            return resolved_definitions.read_unsaved(question.name, question.version)
+        case InlineDefinition():
+            return resolved_definitions.resolve_inline(question.document)
+        case TaskDefinitionByName():
+            return resolved_definitions.task_document(question.name)
+        case SchemaCheck():
+            return check_against_schema(question)
+        case IdempotencyLookup() | CachedTaskOutput() | CachedRunOutput():
+            # A simulation finds no earlier runs.
+            return None
+        case ActiveDomains():
+            # There are no workers in a simulation: the first domain is used.
+            return frozenset()
+        case Environment():
+            return all_variables()
+    raise Invalid(f"A simulation cannot provide {type(question).__name__}, which this workflow needs.")

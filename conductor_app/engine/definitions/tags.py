@@ -1,0 +1,188 @@
+"""Commands on the tags of definitions and other objects. A grant on a tag applies to all objects with the tag."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import transaction
+
+from ...access import change_signals
+from ...access.access_types import EVENT_HANDLER, TASK_DEF, WEBHOOK, WORKFLOW_DEF
+from ...core.errors import Invalid, NotFound
+from ...models import EventHandler, Tag, TaskDefinition, Webhook, WorkflowDefinition
+from ..access.access_audit import record_access_change
+from . import definition_commands
+
+Document = dict[str, Any]
+METADATA, RATE_LIMIT = "METADATA", "RATE_LIMIT"
+LONGEST = 128
+KEPT = {
+    WORKFLOW_DEF: (WorkflowDefinition, "name", "workflow_definition"),
+    TASK_DEF: (TaskDefinition, "name", "task_definition"),
+    EVENT_HANDLER: (EventHandler, "name", "event_handler"),
+    WEBHOOK: (Webhook, "pk", "webhook"),
+}
+"""Model, lookup column and audit type of each kind of object with tags."""
+
+
+def list_tags(target: str, name: str) -> list[Document]:
+    """Return the tags of an object. The rate limit of a workflow is shown as a tag.
+
+    Raises:
+        NotFound: when there is no such object.
+    """
+    _refuse_unknown(target, name)
+    found = metadata_tags(target, name)
+    config = rate_limit(name) if target == WORKFLOW_DEF else None
+    if config:
+        found.append({"key": config["rateLimitKey"], "value": config["concurrentExecLimit"], "type": RATE_LIMIT})
+    return found
+
+
+def metadata_tags(target: str, name: str) -> list[Document]:
+    """Return the stored tags of an object, without rate limits."""
+    rows = Tag.objects.filter(object_type=target, object_name=name).order_by("key", "value")
+    return [{"key": row.key, "value": row.value, "type": METADATA} for row in rows]
+
+
+def tags_by_name(target: str, names: Iterable[str]) -> dict[str, list[Document]]:
+    """Return the tags of several objects of one kind by name, in one query. Names without tags are omitted."""
+    rows = Tag.objects.filter(object_type=target, object_name__in=list(names)).order_by("key", "value")
+    found: dict[str, list[Document]] = {}
+    for row in rows:
+        found.setdefault(row.object_name, []).append({"key": row.key, "value": row.value, "type": METADATA})
+    return found
+
+
+def all_tags() -> list[Document]:
+    """Return all distinct tags."""
+    rows = Tag.objects.order_by("key", "value").values_list("key", "value").distinct()
+    return [{"key": key, "value": value, "type": METADATA} for key, value in rows]
+
+
+def add_tags(target: str, name: str, tags: Iterable[Document], by: str) -> None:
+    """Add tags to an object. A RATE_LIMIT tag is saved in the workflow's document.
+
+    Raises:
+        NotFound: when there is no such object.
+        Invalid: when a tag is too long, or a RATE_LIMIT is invalid.
+    """
+    with transaction.atomic():
+        _refuse_unknown(target, name)
+        for tag in tags:
+            if tag["type"] == RATE_LIMIT:
+                _write_rate_limit(
+                    target,
+                    name,
+                    {"rateLimitKey": tag["key"], "concurrentExecLimit": _parse_whole_number(tag["value"])},
+                    by,
+                )
+            else:
+                _refuse_too_long(tag)
+                Tag.objects.get_or_create(object_type=target, object_name=name, key=tag["key"], value=tag["value"])
+        _record_change(target, name, "tag", by)
+
+
+def remove_tags(target: str, name: str, tags: Iterable[Document], by: str) -> None:
+    """Remove tags from an object. Tags that it does not have are ignored.
+
+    Raises:
+        NotFound: when there is no such object.
+    """
+    with transaction.atomic():
+        _refuse_unknown(target, name)
+        for tag in tags:
+            if tag["type"] == RATE_LIMIT:
+                _write_rate_limit(target, name, None, by)
+            else:
+                Tag.objects.filter(object_type=target, object_name=name, key=tag["key"], value=tag["value"]).delete()
+        _record_change(target, name, "tag", by)
+
+
+def set_tags(target: str, name: str, tags: list[Document], by: str) -> None:
+    """Replace the tags of an object. A rate limit stays unless the tags contain one.
+
+    Raises:
+        NotFound: when there is no such object.
+        Invalid: when a tag is too long, or a RATE_LIMIT is invalid.
+    """
+    with transaction.atomic():
+        _refuse_unknown(target, name)
+        wanted = {(tag["key"], tag["value"]) for tag in tags if tag["type"] != RATE_LIMIT}
+        removed = [tag for tag in metadata_tags(target, name) if (tag["key"], tag["value"]) not in wanted]
+        remove_tags(target, name, removed, by)
+        add_tags(target, name, tags, by)
+
+
+def mirror_tags(target: str, name: str, tags: Iterable[Document]) -> None:
+    """Copy the tags of an object that stores them itself, so that grants on tags apply to it."""
+    Tag.objects.filter(object_type=target, object_name=name).delete()
+    Tag.objects.bulk_create(
+        [
+            Tag(object_type=target, object_name=name, key=tag["key"], value=tag["value"])
+            for tag in tags
+            if len(tag["key"]) <= LONGEST and len(tag["value"]) <= LONGEST
+        ],
+        ignore_conflicts=True,
+    )
+    # `bulk_create` sends no signals.
+    change_signals.record_access_change()
+
+
+def rate_limit(name: str) -> Document | None:
+    """Return the rate limit of a workflow's newest version, or None.
+
+    Raises:
+        NotFound: when there is no such workflow.
+    """
+    row = WorkflowDefinition.objects.filter(name=name).order_by("-version").first()
+    if row is None:
+        raise NotFound(f"No such workflow found by name: {name}")
+    return row.document.get("rateLimitConfig") if row.concurrent_limit else None
+
+
+def set_rate_limit(name: str, config: Document | None, by: str) -> None:
+    """Set or remove the rate limit of all versions of a workflow.
+
+    Raises:
+        NotFound: when there is no such workflow.
+        ValidationFailed: when the rate limit is invalid.
+    """
+    with transaction.atomic():
+        _refuse_unknown(WORKFLOW_DEF, name)
+        for row in WorkflowDefinition.objects.select_for_update().filter(name=name).order_by("version"):
+            document = {key: value for key, value in row.document.items() if key != "rateLimitConfig"}
+            document |= {"rateLimitConfig": config} if config else {}
+            if document != row.document:
+                definition_commands.save_workflow(document, by, overwrite=True, reason="Change of the rate limit.")
+
+
+def _write_rate_limit(target: str, name: str, config: Document | None, by: str) -> None:
+    if target != WORKFLOW_DEF:
+        raise Invalid("A RATE_LIMIT tag applies to workflows only. Set the limits of a task in its definition.")
+    set_rate_limit(name, config, by)
+
+
+def _parse_whole_number(value: str) -> int:
+    if not (value.isascii() and value.isdigit() and 0 < int(value[:12]) < 2**31):
+        raise Invalid(f"The value of a RATE_LIMIT tag must be a positive whole number (got '{value[:100]}').")
+    return int(value)
+
+
+def _refuse_too_long(tag: Document) -> None:
+    if max(len(tag["key"]), len(tag["value"])) > LONGEST:
+        raise Invalid(f"The key and the value of a tag must have at most {LONGEST} characters.")
+
+
+def _refuse_unknown(target: str, name: str) -> None:
+    if target not in KEPT:
+        return
+    model, column, kind = KEPT[target]
+    if not model.objects.filter(**{column: name}).exists():
+        raise NotFound(f"There is no {kind.replace('_', ' ')} named {name}.")
+
+
+def _record_change(target: str, name: str, action: str, by: str) -> None:
+    kind = KEPT[target][2] if target in KEPT else target.lower()
+    record_access_change(
+        kind, name, action, by, tags=[f"{tag['key']}:{tag['value']}" for tag in metadata_tags(target, name)]
+    )

@@ -1,0 +1,88 @@
+"""Commands on event handlers: create, update, activate, deactivate and delete."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from ... import clock
+from ...core.errors import Conflict, NotFound
+from ...models import EventHandler
+from .. import audit
+
+Document = dict[str, Any]
+
+
+def create_handlers(documents: Sequence[Document], by: str, reason: str = "") -> None:
+    """Create event handlers, all or none.
+
+    Raises:
+        Conflict: when a name is taken.
+    """
+    with transaction.atomic():
+        for document in documents:
+            _create_handler(document, by, reason)
+
+
+def _create_handler(document: Document, by: str, reason: str) -> None:
+    name, now = document["name"], clock.now()
+    taken = Conflict(f"EventHandler with name {name} already exists!")
+    if EventHandler.objects.filter(name=name).exists():
+        raise taken
+    try:
+        with transaction.atomic():
+            _save_handler(EventHandler(name=name, created_at=now, created_by=by, revision=0), document, by, reason)
+    except IntegrityError:
+        # A concurrent request created the same row first.
+        raise taken from None
+
+
+def update_handler(document: Document, by: str, reason: str = "") -> None:
+    """Replace the document of an event handler.
+
+    Raises:
+        NotFound: when there is no such handler.
+    """
+    with transaction.atomic():
+        row = EventHandler.objects.select_for_update().filter(name=document["name"]).first()
+        if row is None:
+            raise NotFound(f"EventHandler with name {document['name']} not found!")
+        row.updated_at, row.updated_by = clock.now(), by
+        _save_handler(row, document, by, reason)
+
+
+def set_active(name: str, is_active: bool, by: str, reason: str = "") -> None:
+    """Activate or deactivate an event handler.
+
+    Raises:
+        NotFound: when there is no such handler.
+    """
+    with transaction.atomic():
+        row = EventHandler.objects.select_for_update().filter(name=name).first()
+        if row is None:
+            raise NotFound(f"EventHandler with name {name} not found!")
+        row.updated_at, row.updated_by = clock.now(), by
+        _save_handler(row, {**row.document, "active": is_active}, by, reason)
+
+
+def delete_handler(name: str, by: str, reason: str = "") -> None:
+    """Delete an event handler. Its past verdicts and actions stay stored.
+
+    Raises:
+        NotFound: when there is no such handler.
+    """
+    with transaction.atomic():
+        if not EventHandler.objects.filter(name=name).delete()[0]:
+            raise NotFound(f"EventHandler with name {name} not found!")
+        _record_change(name, "delete", by, reason)
+
+
+def _save_handler(row: EventHandler, document: Document, by: str, reason: str) -> None:
+    row.document, row.event = document, document["event"]
+    row.is_active, row.revision = bool(document.get("active")), row.revision + 1
+    row.save()
+    _record_change(row.name, "overwrite" if row.revision > 1 else "create", by, reason)
+
+
+def _record_change(name: str, action: str, by: str, reason: str) -> None:
+    audit.record("event_handler", name, action, by, reason=reason)

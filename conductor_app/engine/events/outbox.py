@@ -1,0 +1,60 @@
+"""Outbox of events for other systems: the built-in workers claim messages, publish them, and report the results."""
+
+from collections.abc import Sequence
+
+from django.db import transaction
+
+from ... import clock
+from ...core.snapshot import NEVER
+from ...models import AlertFiring, Message
+from ...store import due_rows, outbox_messages
+
+HELD_MS = 120_000
+"""The period in which a claimed message belongs to its worker. It exceeds the longest exchange with a sink."""
+SLOWEST_RETRY_MS = 300_000
+MOST_TRIES = 600
+"""Tries of a message, about two days. After the last one it stays in the table for operators to see."""
+
+
+def take_due(count: int) -> Sequence[Message]:
+    """Claim up to `count` due messages for HELD_MS. Returns them, earliest first."""
+    now = clock.now()
+    with transaction.atomic():
+        ids = due_rows.claim_to_publish(now, now + HELD_MS, count)
+    return list(Message.objects.filter(pk__in=ids).order_by("id"))
+
+
+def mark_delivered(message: Message) -> None:
+    """Delete a message that the other system has received."""
+    outbox_messages.consume(message.pk)
+    _log_alert_delivery(message, heard_at=clock.now(), error="")
+
+
+def mark_failed(message: Message, why: str) -> int:
+    """Schedule the next try of a message with exponential backoff. Returns its time in milliseconds.
+
+    All due messages for the same sink are delayed too, because they would fail in the same way.
+    """
+    now, tries = clock.now(), message.tries + 1
+    again_at = now + min(1000 * 2 ** min(message.tries, 20), SLOWEST_RETRY_MS)
+    due_at = NEVER if tries >= MOST_TRIES else again_at
+    outbox_messages.update_messages([message.pk], tries=tries, due_at=due_at, error=why[:2000])
+    _log_alert_delivery(message, tries=tries, error=why[:2000])
+    outbox_messages.delay_sink(message.to, now, again_at)
+    return again_at
+
+
+def _log_alert_delivery(message: Message, **facts: object) -> None:
+    """Save the result of a delivery on the firing of its alert, if the message belongs to one."""
+    if firing := message.facts.get("ring"):
+        AlertFiring.objects.filter(pk=firing).update(**facts)
+
+
+def hand_back(messages: Sequence[Message], due_at: int) -> None:
+    """Return claimed messages to the outbox without a try. They become due at `due_at`."""
+    outbox_messages.update_messages((each.pk for each in messages), due_at=due_at)
+
+
+def prune_dead_letters(before: int) -> int:
+    """Delete messages that ran out of tries and were sent before `before` (milliseconds). Returns how many."""
+    return outbox_messages.delete_dead_letters(before)

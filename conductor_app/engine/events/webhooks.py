@@ -1,0 +1,243 @@
+"""Commands on webhooks, whose secrets are encrypted, and the receipt of webhook requests as events."""
+
+import json
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q
+
+from ... import clock, randomness
+from ...access import vault, webhook_verifiers
+from ...access.webhook_verifiers import ReceivedWebhook, WebhookSecrets
+from ...core.document.checks.webhook import read_webhook
+from ...core.errors import Conflict, Invalid, NotFound, Unauthenticated, ValidationFailed
+from ...core.ids import derived_id
+from ...core.webhook_matches import payload_digest
+from ...models import EventHandler, Webhook
+from ...models.fields import loads
+from ...store import webhook_waits
+from .. import audit
+from . import event_intake
+
+Document = dict[str, Any]
+MOST_COMPLETED = 10_000
+
+
+def create_webhook(document: Document, by: str, reason: str = "") -> Webhook:
+    """Create a webhook.
+
+    Raises:
+        ValidationFailed: when the document is invalid.
+        Conflict: when the name is taken.
+    """
+    read, complaints = read_webhook(document)
+    if complaints:
+        raise ValidationFailed(complaints)
+    now = clock.now()
+    row = Webhook(id=derived_id(now, randomness.random_hex()), created_at=now, created_by=by)
+    return _save_webhook(row, read, by, "create", reason)
+
+
+def update_webhook(id: str, document: Document, by: str, reason: str = "") -> Webhook:
+    """Replace the document of a webhook. A secret that the document omits stays unchanged.
+
+    Raises:
+        NotFound: when there is no such webhook.
+        ValidationFailed: when the document is invalid.
+        Conflict: when the name is taken.
+    """
+    row = find_webhook(id)
+    read, complaints = read_webhook(document, has_secret=_has_secret(row, document.get("verifier")))
+    if complaints:
+        raise ValidationFailed(complaints)
+    row.updated_at, row.updated_by = clock.now(), by
+    return _save_webhook(row, read, by, "overwrite", reason)
+
+
+def rotate_secret(id: str, fresh: Document, keep_seconds: int, by: str, reason: str = "") -> None:
+    """Replace the secret of a webhook (`secretValue`) or the values of its headers (`headers`).
+
+    The former secret stays valid for `keep_seconds`, so that the sender can be reconfigured.
+
+    Raises:
+        NotFound: when there is no such webhook.
+        Invalid: when neither a secret nor headers are given.
+    """
+    given = {"secret": fresh.get("secretValue"), "headers": fresh.get("headers")}
+    given = {name: value for name, value in given.items() if value}
+    if not given:
+        raise Invalid("Enter the new secret.")
+    with transaction.atomic():
+        row = Webhook.objects.select_for_update().filter(pk=id).first()
+        if row is None:
+            raise NotFound(f"No such webhook: {id}")
+        now, known = clock.now(), _decrypt_secrets(row)
+        known.pop("former", None)
+        former = {"former": {**known, "until": now + keep_seconds * 1000}} if keep_seconds > 0 else {}
+        row.sealed = _encrypt_secrets(row, {**known, **given, **former})
+        redacted = dict.fromkeys(given.get("headers") or row.document.get("headers") or {}, "")
+        row.document, row.updated_at, row.updated_by = {**row.document, "headers": redacted}, now, by
+        row.save()
+        _record_change(row.id, "rotate", by, reason)
+
+
+def delete_webhook(id: str, by: str, reason: str = "") -> None:
+    """Delete a webhook.
+
+    Raises:
+        NotFound: when there is no such webhook.
+    """
+    with transaction.atomic():
+        if not Webhook.objects.filter(pk=id).delete()[0]:
+            raise NotFound(f"No such webhook: {id}")
+        _record_change(id, "delete", by, reason)
+
+
+def find_webhook(id: str) -> Webhook:
+    """Return a webhook by id.
+
+    Raises:
+        NotFound: when there is no such webhook.
+    """
+    row = Webhook.objects.filter(pk=id).first()
+    if row is None:
+        raise NotFound(f"No such webhook: {id}")
+    return row
+
+
+def _save_webhook(row: Webhook, read: Document, by: str, action: str, reason: str) -> Webhook:
+    stored = _decrypt_secrets(row) if row.sealed else {}
+    headers = _merge_kept_headers(read.pop("headers", None) or {}, stored.get("headers") or {})
+    secret = {"secret": read.pop("secretValue", None), "headers": headers}
+    given = {name: value for name, value in secret.items() if value}
+    row.sealed = _encrypt_secrets(row, {**stored, **given})
+    redacted = dict.fromkeys(given.get("headers") or stored.get("headers") or {}, "")
+    row.name, row.document = read["name"], {**read, "id": row.id, "headers": redacted}
+    try:
+        with transaction.atomic():
+            row.save()
+            _record_change(row.id, action, by, reason)
+    except IntegrityError:
+        raise Conflict(f"A webhook with the name {row.name} already exists.") from None
+    return row
+
+
+def _merge_kept_headers(headers: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers with stored values in place of empty ones: clients see webhooks without their secrets."""
+    return {name: value or stored.get(name, "") for name, value in headers.items()}
+
+
+def _record_change(id: str, action: str, by: str, reason: str) -> None:
+    audit.record("webhook", id, action, by, reason=reason)
+
+
+def _has_secret(row: Webhook, verifier: Any) -> bool:
+    """Return True if the secret that this verifier needs is stored: header values or a signing secret."""
+    known = _decrypt_secrets(row) if row.sealed else {}
+    return any((known.get("headers") or {}).values()) if verifier == "HEADER_BASED" else bool(known.get("secret"))
+
+
+def _encrypt_secrets(row: Webhook, secrets: Document) -> str:
+    return vault.encrypt(f"webhook {row.id}", json.dumps(secrets))
+
+
+def _decrypt_secrets(row: Webhook) -> dict[str, Any]:
+    return json.loads(vault.decrypt(f"webhook {row.id}", row.sealed))
+
+
+def receive_webhook(id: str, headers: Mapping[str, str], body: bytes) -> str:
+    """Verify a webhook request and receive it as the event `webhook:<name>`.
+
+    Returns the text of the response. Slack sends a challenge once and expects it back.
+
+    Raises:
+        NotFound: when there is no such webhook.
+        Unauthenticated: when the verification fails.
+        Busy: when no helper process can evaluate the condition of an event handler.
+    """
+    row = find_webhook(id)
+    try:
+        message_id = _verify_request(row, ReceivedWebhook(headers, body, clock.now()))
+    except Unauthenticated:
+        _record_refusal(row)
+        raise
+    payload = _parse_body(body)
+    if row.document["verifier"] == "SLACK_BASED" and payload.get("type") == "url_verification":
+        return str(payload.get("challenge") or "")
+    also = built_in_handlers(row, payload)
+    event_intake.receive_event(f"webhook:{row.name}", message_id or str(uuid.uuid4()), payload, "webhook", also=also)
+    return ""
+
+
+def _verify_request(row: Webhook, sent: ReceivedWebhook) -> str:
+    """Verify a request by the secret, or by the former secret while that is valid. Returns the id of the message."""
+    known = _decrypt_secrets(row)
+    former = known.get("former") or {}
+    try:
+        return webhook_verifiers.verify_webhook(_expected_secrets(row, known), sent)
+    except Unauthenticated:
+        if sent.now >= former.get("until", 0):
+            raise
+        return webhook_verifiers.verify_webhook(_expected_secrets(row, former), sent)
+
+
+def _expected_secrets(row: Webhook, secrets: Document) -> WebhookSecrets:
+    return WebhookSecrets(row.document, secrets.get("secret", ""), secrets.get("headers", {}))
+
+
+def _record_refusal(row: Webhook) -> None:
+    """Count a refused request. Writes at most once per second, because the endpoint is public."""
+    now = clock.now()
+    lately = Q(refused_at__isnull=True) | Q(refused_at__lt=now - 1000)
+    Webhook.objects.filter(lately, pk=row.pk).update(refusals=F("refusals") + 1, refused_at=now)
+
+
+def former_secret_valid_until(row: Webhook) -> int | None:
+    """Return the time until which the former secret of a webhook is valid, in milliseconds, or None."""
+    until = (_decrypt_secrets(row).get("former") or {}).get("until", 0)
+    return until if until > clock.now() else None
+
+
+def _parse_body(body: bytes) -> Any:
+    """Return the body as JSON, otherwise as text. A value that is not an object is wrapped as `{"body": …}`."""
+    text = body.decode("utf-8", "replace")
+    try:
+        value = loads(text) if text else {}
+    except (ValueError, RecursionError):
+        value = text
+    return value if isinstance(value, dict) else {"body": value}
+
+
+def built_in_handlers(row: Webhook, payload: Document) -> list[EventHandler]:
+    """Return the handlers built into a webhook's definition: workflows to start, and waiting tasks to complete."""
+    wanted = dict(row.document.get("workflowsToStart") or {})
+    actions = [
+        {"action": "start_workflow", "start_workflow": {"name": name, "version": version}, "takesPayload": True}
+        for name, version in wanted.items()
+    ]
+    actions += [
+        {"action": "complete_task", "complete_task": {"taskId": attempt_id}, "takesPayload": True}
+        for attempt_id in matching_tasks(row, payload)
+    ]
+    return [EventHandler(name=f"webhook {row.name}", document={"actions": actions})] if actions else []
+
+
+def matching_tasks(row: Webhook, payload: Document) -> list[str]:
+    """Return the WAIT_FOR_WEBHOOK attempts of the receiving workflows whose conditions the payload meets.
+
+    An event completes at most MOST_COMPLETED tasks: those that have waited longest.
+    """
+    found: list[str] = []
+    for workflow, version in receiving_workflows(row).items():
+        for paths in webhook_waits.condition_paths(workflow):
+            if (digest := payload_digest(payload, paths)) is not None:
+                found += webhook_waits.waiting_attempts(workflow, version, digest, MOST_COMPLETED - len(found))
+    return found
+
+
+def receiving_workflows(row: Webhook) -> dict[str, int]:
+    """Return the versions of the workflows whose tasks the webhook completes, by name; 0 is any version."""
+    given = row.document.get("receiverWorkflowNamesToVersions") or {}
+    return {name: version if isinstance(version, int) else 0 for name, version in given.items()}

@@ -1,1 +1,0 @@
-"""Files of runs, uploaded whole or in parts. Inputs and outputs refer to them by handles."""

@@ -1,0 +1,212 @@
+"""Payloads in blob storage: stored and read without locks, and deleted when no run uses them any more."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+from django.core.files.base import File
+from django.db import transaction
+from django.db.models import TextField
+from django.db.models.functions import Cast
+
+from ... import blob_storage, clock, conf
+from ...access.masking import decrypt_masked, encrypt_masked
+from ...core.errors import Busy, Conflict, Invalid, NotFound, PayloadMissing
+from ...core.masking import MARK
+from ...json_values import MAX_DEPTH, is_too_deep, loads_repaired
+from ...models import Attempt, Run, StoredPayload
+from ...models.fields import loads, loads_encrypted
+from ...store import payloads as rows
+from ...store import stored_payloads
+from ...store.payload_placement import PayloadPlacement
+
+log = logging.getLogger(__name__)
+
+DAY_MS = 86_400_000
+"""The period after which an unused payload expires: an upload precedes the start or report that refers to it."""
+
+
+def new_placement(kept: Mapping[str, str], named: Mapping[tuple[str, str], str]) -> PayloadPlacement:
+    """Return a placement with this server's limits."""
+    most = {"most_of_task": conf.task_payload_max_bytes, "most_of_run": conf.workflow_payload_max_bytes}
+    if not blob_storage.is_storage_configured():
+        return PayloadPlacement(seal=encrypt_masked, **most)
+    return PayloadPlacement(
+        conf.task_payload_soft_bytes, conf.workflow_payload_soft_bytes, kept, named, encrypt_masked, **most
+    )
+
+
+def reserve_path(kind: str) -> str:
+    """Reserve a path for a payload that is uploaded later, such as `task/output/….json`."""
+    path, now = f"{kind}/{uuid4()}.json", clock.now()
+    # The row is written first, so that no stored payload is without a row.
+    stored_payloads.reserve(path, now, now + DAY_MS)
+    return path
+
+
+def store_payload(kind: str, text: str) -> str:
+    """Store a payload and return its path."""
+    path = reserve_path(kind)
+    store_reserved(path, text.encode("utf-8", "surrogatepass"))
+    return path
+
+
+def store_reserved(path: str, content: "bytes | File[bytes]") -> None:
+    """Store the content for a reserved path.
+
+    Raises:
+        NotFound: when the path was not reserved.
+        Conflict: when a run uses the payload already, or another request uploads it.
+        Busy: when the storage cannot be reached.
+    """
+    if not stored_payloads.is_reserved(path):
+        raise NotFound(f"There is no payload {path}.")
+    # Without a size, the payload cannot be used until the upload is complete.
+    if not stored_payloads.begin_upload(path):
+        raise Conflict(f"The payload {path} is in use and cannot be replaced.")
+    with storage_errors(path):
+        # A client that received no response repeats its upload.
+        blob_storage.delete_payload(path)
+        if not blob_storage.put_payload(path, content):
+            raise Conflict(f"The payload {path} is being uploaded by another request.")
+    size = len(content) if isinstance(content, bytes) else content.size
+    stored_payloads.set_size(path, size)
+
+
+def stream_payload(path: str) -> tuple[int, Iterator[bytes]]:
+    """Return the size of a payload in bytes, and its content in chunks.
+
+    Raises:
+        NotFound: when there is no such payload.
+        PayloadMissing: when the file is missing in the storage.
+        Busy: when the storage cannot be reached.
+    """
+    size = _payload_size(path)
+    with storage_errors(path):
+        return size, blob_storage.stream_payload(path)
+
+
+def load_payload(path: str) -> Any:
+    """Return a payload for people and clients: masked values are redacted.
+
+    Raises:
+        NotFound: when there is no such payload.
+        PayloadMissing: when the file is missing in the storage.
+        Busy: when the storage cannot be reached.
+    """
+    return loads(_read_text(path))
+
+
+def load_unmasked_payload(path: str) -> Any:
+    """Return a payload for decisions and workers: masked values are decrypted.
+
+    Raises:
+        NotFound: when there is no such payload.
+        PayloadMissing: when the file is missing in the storage.
+        Busy: when the storage cannot be reached.
+    """
+    return decrypt_masked(loads_encrypted(_read_text(path)))
+
+
+def load_unmasked_output(run_id: str) -> Any:
+    """Return the output of a run for its parent, with masked values decrypted."""
+    text = Cast("output", TextField())
+    written, path = Run.objects.annotate(text=text).values_list("text", "output_path").get(pk=run_id)
+    return load_unmasked_payload(path) if path else decrypt_masked(loads_encrypted(written))
+
+
+def load_stored_input(run_id: str) -> Any:
+    """Return the input of a run as stored, with masked values encrypted, so that it can be saved again."""
+    text = Cast("input", TextField())
+    written, path = Run.objects.annotate(text=text).values_list("text", "input_path").get(pk=run_id)
+    return loads_encrypted(_read_text(path) if path else written)
+
+
+def load_stored_task_input(attempt_id: str) -> Any:
+    """Return the input of an attempt as stored, with masked values encrypted, so that it can be saved again."""
+    text = Cast("input", TextField())
+    rows = Attempt.objects.annotate(text=text).values_list("text", "input_path")
+    written, path = rows.get(pk=attempt_id)
+    return loads_encrypted(_read_text(path) if path else written)
+
+
+def _read_text(path: str) -> str:
+    return _parse_payload(path).decode("utf-8", "surrogatepass")
+
+
+def _parse_payload(path: str) -> bytes:
+    _payload_size(path)
+    with storage_errors(path):
+        return blob_storage.fetch_payload(path)
+
+
+def load_client_payload(path: str, most: int) -> dict[str, Any]:
+    """Return a payload that a client uploaded before and refers to by path. `most`: the size limit in bytes.
+
+    Raises:
+        Invalid: when the payload is missing, too large, not a JSON object, or contains masked values.
+        Busy: when the storage cannot be reached.
+    """
+    try:
+        if (size := _payload_size(path)) > most:
+            raise Invalid(f"The payload {path} has {size} bytes; the limit is {most} bytes.")
+        body = _parse_payload(path)
+        value = loads_repaired(body)
+    except (NotFound, ValueError, RecursionError) as fault:
+        raise Invalid(f"The payload {path[:300]} cannot be read: {fault}") from None
+    if MARK.encode() in body:
+        # The client that sends the path may lack access to the masked values.
+        raise Invalid(f"The payload {path} contains masked values. Send the values in the request instead.")
+    if not isinstance(value, dict) or is_too_deep(value, body, MAX_DEPTH):
+        raise Invalid(f"The payload {path} must be a JSON object, nested at most {MAX_DEPTH} levels deep.")
+    return value
+
+
+@contextmanager
+def storage_errors(path: str) -> Iterator[None]:
+    """Translate storage errors, and log them.
+
+    Raises:
+        PayloadMissing: when the file is missing in the storage.
+        Busy: when the storage cannot be reached.
+    """
+    try:
+        yield
+    except blob_storage.StorageFileMissing as missing:
+        log.warning("payload_lost", extra={"path": path, "cause": str(missing)})
+        raise PayloadMissing(f"The payload {path} is missing in the storage.") from missing
+    except blob_storage.StorageUnavailable as error:
+        log.warning("payload_unreachable", extra={"path": path, "cause": str(error)})
+        raise Busy(f"The payload {path} cannot be read or written: the storage is unreachable. Retry later.") from error
+
+
+def _payload_size(path: str) -> int:
+    size = (
+        StoredPayload.objects.filter(pk=path).values_list("size", flat=True).first()
+        if blob_storage.is_storage_configured()
+        else None
+    )
+    if size is None:
+        raise NotFound(f"There is no payload {path[:300]}.")
+    return size
+
+
+def delete_expired_payloads(limit: int) -> int:
+    """Delete up to `limit` expired payloads. Returns how many. The next sweep completes an interrupted deletion."""
+    now = clock.now()
+    return (
+        sum(_delete_payload(path, now) for path in rows.expired_paths(now, limit))
+        if blob_storage.is_storage_configured()
+        else 0
+    )
+
+
+def _delete_payload(path: str, now: int) -> bool:
+    if not rows.withdraw_payload(path, now):
+        return False
+    blob_storage.delete_payload(path)
+    with transaction.atomic():
+        rows.delete_row(path)
+    return True

@@ -1,0 +1,1 @@
+"""Commands on queues, and records of pollers and throughput."""

@@ -1,0 +1,129 @@
+"""Throughput of queues and workers, counted in memory and written every few seconds.
+
+Only admin pages read these counts, so the counts that a process loses when it dies do no harm.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable
+from threading import Lock
+
+from django.db import DatabaseError
+
+from ... import clock
+from ...core.decide import Decision
+from ...core.effects import CreateTask, OpenAttempt, TransitionAttempt
+from ...core.snapshot import Attempt, Run
+from ...core.standalone import effects as standalone_effects
+from ...core.standalone.snapshot import StandaloneTask
+from ...models import Attempt as AttemptRow
+from ...models import MinuteCount
+from ...store import throughput_counts as store
+
+log = logging.getLogger(__name__)
+
+MINUTE_MS = 60_000
+WRITTEN_EVERY_MS = 5_000
+KEPT_MS = 2 * 86_400_000
+FIELDS = ("scheduled", "started", "done", "failed", "busy_ms")
+ENDS = {"complete": "done", "fail": "failed", "fail_for_good": "failed", "expire": "failed"}
+"""The events that end a worker's attempt, and the fields that count them."""
+
+
+class CountBuffer:
+    """Counts of this process that are not written yet."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.counts: dict[tuple[str, str, int], dict[str, int]] = {}
+        self.written_at: int | None = None
+
+    def add(self, kind: str, name: str, now: int, **counts: int) -> None:
+        with self.lock:
+            row = self.counts.setdefault((kind, name, now - now % MINUTE_MS), defaultdict(int))
+            for field, count in counts.items():
+                row[field] += count
+
+    def due(self, now: int) -> dict[tuple[str, str, int], dict[str, int]]:
+        """Remove and return the counts if they are due to be written, otherwise return an empty dict."""
+        with self.lock:
+            if not self.counts:
+                return {}
+            if self.written_at is None or now < self.written_at:
+                self.written_at = now
+            if now - self.written_at < WRITTEN_EVERY_MS:
+                return {}
+            taken, self.counts, self.written_at = self.counts, {}, now
+            return taken
+
+
+book = CountBuffer()
+
+
+def record_claims(taken: Iterable[AttemptRow | Attempt]) -> None:
+    """Count claimed attempts."""
+    now = clock.now()
+    for attempt in taken:
+        book.add(MinuteCount.QUEUE, attempt.queue, now, started=1)
+        if attempt.worker:
+            book.add(MinuteCount.WORKER, attempt.worker, now, started=1)
+    write_if_due()
+
+
+def record_decision(before: Run, decision: Decision) -> None:
+    """Count the attempts that a decision scheduled or ended."""
+    now = clock.now()
+    for effect in decision.effects:
+        if isinstance(effect, CreateTask):
+            _record_scheduled(effect.task.attempt, now)
+        elif isinstance(effect, OpenAttempt):
+            _record_scheduled(effect.attempt, now)
+        elif isinstance(effect, TransitionAttempt):
+            _record_end(effect, before, now)
+    write_if_due()
+
+
+def record_standalone_decision(before: StandaloneTask, effects: Iterable[standalone_effects.Effect]) -> None:
+    """Count the attempts that a decision on a standalone task scheduled or ended."""
+    now, standalone = clock.now(), before
+    for effect in effects:
+        if isinstance(effect, standalone_effects.OpenStandaloneAttempt):
+            _record_scheduled(effect.attempt, now)
+        elif isinstance(effect, standalone_effects.TransitionStandaloneAttempt):
+            _record_outcome(standalone.attempts[-1], effect.event, standalone.attempts[-1].worker, now)
+        standalone = effect.after(standalone)
+    write_if_due()
+
+
+def _record_scheduled(attempt: Attempt, now: int) -> None:
+    if attempt.queue and attempt.is_open:
+        book.add(MinuteCount.QUEUE, attempt.queue, now, scheduled=1)
+
+
+def _record_end(effect: TransitionAttempt, before: Run, now: int) -> None:
+    if (task := before.tasks.get(effect.key)) is not None:
+        _record_outcome(task.attempt, effect.event, effect.facts.get("worker") or task.attempt.worker, now)
+
+
+def _record_outcome(attempt: Attempt, event: str, worker: str, now: int) -> None:
+    field = ENDS.get(event)
+    if field is None or not attempt.queue or not attempt.is_open:
+        return
+    busy = max(now - (attempt.started_at or now), 0)
+    book.add(MinuteCount.QUEUE, attempt.queue, now, **{field: 1, "busy_ms": busy})
+    if worker:
+        book.add(MinuteCount.WORKER, worker, now, **{field: 1, "busy_ms": busy})
+
+
+def write_if_due() -> None:
+    """Write the counts if they are due. A database error is logged and ignored."""
+    if counts := book.due(clock.now()):
+        try:
+            store.add_counts([(*place, *(row.get(field, 0) for field in FIELDS)) for place, row in counts.items()])
+        except DatabaseError:
+            log.exception("throughput_not_written")
+
+
+def prune_counts() -> None:
+    """Delete the counts that are older than the pages show."""
+    MinuteCount.objects.filter(at__lt=clock.now() - KEPT_MS).delete()

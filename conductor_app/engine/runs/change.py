@@ -1,0 +1,191 @@
+"""Change a run: lock it, apply a command, decide what follows, write it, commit, and notify.
+
+Every command on a run has this shape: a `RunCommand` goes through a `DecisionLoop` whose attempts are transactions.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.db import transaction
+
+from ... import clock
+from ...core.commands import FailUndecidableRun
+from ...core.data_requests import DataRequest, WholeRun
+from ...core.decide import Command, Decision, no_command
+from ...core.effects import Effect
+from ...core.errors import AlreadyResolved, Busy, Conflict, PayloadMissing, RevisionChanged
+from ...core.snapshot import Run
+from ...store import outbox_messages
+from ...store import runs as store
+from ...store.payload_placement import PayloadOverLimit
+from ...telemetry.log_context import log_context
+from .. import audit
+from .data_loading import LoadedData
+from .decision import DecisionFailed, decide_from_rows, new_batch, save_decision
+from .transaction_loop import TransactionLoop
+
+MAX_STALE_ATTEMPTS = 5
+"""Attempts that meet rows changed by another process before the command is refused as Busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What the audit log records of a command: an operator's action, and facts beside its reason."""
+
+    action: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunCommand:
+    """A command on one run.
+
+    `attempts`: ids of the attempts that it is about; None loads the whole run.
+    `consumes`: the message that causes it, deleted in the same transaction.
+    `within_transaction`: writes other rows in the same transaction; it takes the time in epoch milliseconds.
+    `payload_paths`: payloads that a client stored outside its request, by attempt id and part (`input`, `output`).
+    `expected_revision`: the revision that the caller has seen.
+    """
+
+    run_id: str
+    command: Command
+    actor: str
+    reason: str = ""
+    attempts: Sequence[str] | None = None
+    audit: Audit | None = None
+    consumes: int | None = None
+    within_transaction: Callable[[int], None] | None = None
+    payload_paths: Mapping[tuple[str, str], str] | None = None
+    expected_revision: int | None = None
+
+    @property
+    def is_last_resort(self) -> bool:
+        """True if the command fails a run that cannot continue."""
+        return isinstance(self.command, FailUndecidableRun)
+
+    @property
+    def refuses_errors(self) -> bool:
+        """True if an error that prevents the run from continuing is raised to the operator instead of failing it."""
+        return self.audit is not None or self.is_last_resort
+
+
+def change_run(request: RunCommand) -> tuple[Effect, ...]:
+    """Change one run in one transaction. Returns the effects.
+
+    Raises:
+        NotFound: when there is no such run, or no such attempt in it.
+        Conflict: when the state of the run does not allow the command.
+        RevisionChanged: when the run is not in the expected revision any more.
+        Busy: when other processes keep changing the run.
+    """
+    action = request.audit.action if request.audit else "change"
+    with log_context(action, run_id=request.run_id, attempt_id=request.attempts[0] if request.attempts else ""):
+        return _change_or_fail(request)
+
+
+def wake_run(run_id: str, actor: str = "engine") -> tuple[Effect, ...]:
+    """Evaluate the rules of a run without a command. Returns the effects.
+
+    Raises:
+        NotFound: when there is no such run.
+        Busy: when other processes keep changing the run.
+    """
+    return change_run(RunCommand(run_id, no_command, actor))
+
+
+def _change_or_fail(request: RunCommand) -> tuple[Effect, ...]:
+    """Change the run. Fail it if the engine cannot decide how it continues, or if a payload is too large or missing."""
+    loop = ChangeLoop(request)
+    try:
+        return loop.run()
+    except DecisionFailed as fault:
+        if loop.request.audit is not None or fault.is_final:
+            raise
+        reason = f"The engine could not decide how this workflow goes on: {fault}"[:500]
+        return change_run(RunCommand(request.run_id, FailUndecidableRun(reason), "engine", reason))
+    except PayloadOverLimit as found:
+        if loop.request.refuses_errors:
+            raise Conflict(f"Workflow {request.run_id} cannot go on like that: {found}") from found
+        return _end_after_payload_error(loop.request, str(found))
+    except PayloadMissing as lost:
+        if loop.request.refuses_errors:
+            raise
+        return _end_after_payload_error(loop.request, lost.message)
+
+
+def _end_after_payload_error(request: RunCommand, reason: str) -> tuple[Effect, ...]:
+    """Fail the run because of a payload. The worker's report is kept, unless its payload is the cause."""
+    with_report = FailUndecidableRun(reason, with_failure=True, report=request.command)
+    try:
+        return change_run(replace(request, command=with_report, reason=reason, attempts=None))
+    except AlreadyResolved:
+        raise
+    except (Conflict, PayloadMissing):
+        without_report = FailUndecidableRun(reason, with_failure=True)
+        return change_run(RunCommand(request.run_id, without_report, "engine", reason))
+
+
+class ChangeLoop(TransactionLoop):
+    """The decision loop of one command on a run that exists."""
+
+    def __init__(self, request: RunCommand) -> None:
+        super().__init__(LoadedData(request.payload_paths))
+        self.request = request
+        self.stale_attempts = 0
+
+    def run_transaction(self, saves_partially: bool) -> Decision:
+        request = self.request
+        with transaction.atomic():
+            now = clock.now()
+            before = store.load_for_update(request.run_id, request.attempts)
+            _require_revision(before, request.expected_revision)
+            decision = decide_from_rows(before, request.command, self.data, now, saves_partially)
+            if decision.data_requests and not decision.effects:
+                return decision
+            if request.consumes is not None and not outbox_messages.consume(request.consumes):
+                # Another process has delivered the message.
+                return Decision((), before)
+            if request.within_transaction is not None:
+                request.within_transaction(now)
+            self._save(before, decision, now)
+            return decision
+
+    def _save(self, before: Run, decision: Decision, now: int) -> None:
+        request = self.request
+        if decision.effects:
+            save_decision(before, decision, now, request.actor, request.reason, new_batch(self.data))
+        elif decision.after.wake_at != before.wake_at:
+            store.set_timer(request.run_id, decision.after.wake_at)
+        if request.audit is not None:
+            facts = request.audit.facts
+            audit.record(
+                "run", request.run_id, request.audit.action, request.actor, reason=request.reason, facts=facts, at=now
+            )
+
+    def load(self, requests: Iterable[DataRequest]) -> None:
+        if WholeRun() in requests:
+            self.request = replace(self.request, attempts=None)
+        super().load(requests)
+
+    def on_stale(self) -> None:
+        self.stale_attempts += 1
+        self.data.forget_transient()
+        if self.stale_attempts >= MAX_STALE_ATTEMPTS:
+            raise Busy(run=self.request.run_id) from None
+
+    def continue_after_partial_save(self) -> bool:
+        # The command is done: what is left follows from the rows.
+        self.request = RunCommand(self.request.run_id, no_command, self.request.actor, self.request.reason)
+        return True
+
+    def on_exhausted(self) -> tuple[Effect, ...]:
+        if self.effects:
+            # The run has a timer that is due, so the next sweep continues.
+            return self.effects
+        raise Busy(run=self.request.run_id)
+
+
+def _require_revision(run: Run, revision: int | None) -> None:
+    if revision is not None and run.revision != revision:
+        raise RevisionChanged(f"Run {run.id} has moved on since it was looked at: look at it again.")

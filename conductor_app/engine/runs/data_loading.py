@@ -1,0 +1,158 @@
+"""Data for the requests of a decision: rows are read in its transaction, scripts run between two transactions."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ... import conf
+from ...access.masking import decrypt_masked
+from ...core.data_requests import (
+    DataRequest,
+    DefinitionByName,
+    InlineDefinition,
+    ListItem,
+    SchemaCheck,
+    ScriptEvaluation,
+    ScriptResult,
+    StoredPayloadContent,
+    TaskDefinitionByName,
+    TaskOutcome,
+)
+from ...core.definition import Definition
+from ...core.errors import Busy
+from ...core.snapshot import Run
+from ...scripts.pool import EvaluationResult, ScriptsUnavailable, evaluate
+from ...store import data_queries as from_rows
+from ...store.data_queries import ExternalPayload, MaskedPayload
+from ...store.foreach_item_cache import item_lists
+from ...store.payload_placement import digest_value
+from ..definitions import resolved_definitions
+from ..definitions.json_schema import check_against_schema
+from ..payloads import payload_storage
+
+
+class PayloadsNotLoaded(Exception):
+    """Data requests need payloads in blob storage that were not loaded yet."""
+
+    def __init__(self, paths: set[str]) -> None:
+        self.paths = paths
+        super().__init__(", ".join(sorted(paths)))
+
+
+class LoadedData(dict[DataRequest, Any]):
+    """Data that was loaded for a decision, by request.
+
+    `contents`: payloads from blob storage, by path. `kept`: paths in blob storage, by digest of the payload. `named`:
+    paths that a client sent, by the part and the digest of their payload.
+    """
+
+    def __init__(self, named: Mapping[tuple[str, str], str] | None = None) -> None:
+        super().__init__()
+        self.contents: dict[str, Any] = {}
+        self.stored_paths: dict[str, str] = {}
+        self.named = named or {}
+
+    def forget_transient(self) -> None:
+        """Discard the data that a concurrent change of the run can invalidate."""
+        for request in [request for request in self if not request.is_lasting]:
+            del self[request]
+
+    def learn_from_rows(self, run: Run, requests: Iterable[DataRequest], now: int) -> None:
+        """Load the data that the database holds.
+
+        Raises:
+            PayloadsNotLoaded: when payloads must be read from blob storage first.
+        """
+        requests = list(requests)
+        found = from_rows.load_requested(run, requests, now)
+        if missing := {each.path for each in _external_payload_paths(found.values()) if each.path not in self.contents}:
+            raise PayloadsNotLoaded(missing)
+        self |= {request: self._substitute(request, value) for request, value in found.items()}
+        for request in requests:
+            if isinstance(request, DefinitionByName):
+                self[request] = self.definition_by_name(request, now)
+            elif isinstance(request, InlineDefinition):
+                self[request] = self.inline_definition(request, now)
+            elif isinstance(request, SchemaCheck):
+                self[request] = check_against_schema(request)
+            elif isinstance(request, TaskDefinitionByName):
+                self[request] = resolved_definitions.task_document(request.name)
+
+    def _substitute(self, request: DataRequest, value: Any) -> Any:
+        if isinstance(request, ListItem) and isinstance(value, ExternalPayload | MaskedPayload):
+            item_lists.keep(request.attempt_id, self._load_external(value)["items"])
+            return item_lists.item(request.attempt_id, request.index)
+        return self._load_external(value)
+
+    def _load_external(self, value: Any) -> Any:
+        """Return the answer with its payloads from blob storage filled in and its masked payloads decrypted."""
+        match value:
+            case ExternalPayload():
+                return self.contents[value.path]
+            case MaskedPayload():
+                return decrypt_masked(value.value)
+            case TaskOutcome(output=ExternalPayload() | MaskedPayload()):
+                return replace(value, output=self._load_external(value.output))
+            case [TaskOutcome(), *_]:
+                return [self._load_external(outcome) for outcome in value]
+            case (seq, (ExternalPayload() | MaskedPayload()) as output):
+                return (seq, self._load_external(output))
+        return value
+
+    def definition_by_name(self, request: DefinitionByName, now: int) -> Definition | None:
+        """Return the resolved definition for a name and version."""
+        return resolved_definitions.resolve_by_name(request.name, request.version, now)
+
+    def inline_definition(self, request: InlineDefinition, now: int) -> Definition | str:
+        """Return the resolved definition for an inline document, or the error message for it."""
+        return resolved_definitions.resolve_inline(request.document, now)
+
+    def learn_from_scripts(self, requests: Iterable[DataRequest]) -> None:
+        """Run the requested scripts and read the requested payloads. Called without locks, because both can be slow."""
+        for request in requests:
+            if isinstance(request, ScriptEvaluation):
+                self[request] = run_script(request)
+            elif isinstance(request, StoredPayloadContent):
+                value = self.contents[request.path] = payload_storage.load_unmasked_payload(request.path)
+                # If another task receives this payload as its input, it is not stored twice.
+                self.stored_paths[digest_value(value)] = request.path
+
+    def keep(self, texts: Mapping[str, str]) -> None:
+        """Store payloads that are too large for rows in blob storage."""
+        for name, text in texts.items():
+            self.stored_paths[name] = payload_storage.store_payload("engine", text)
+
+
+def _external_payload_paths(values: Iterable[Any]) -> Iterator[ExternalPayload]:
+    for value in values:
+        match value:
+            case ExternalPayload():
+                yield value
+            case TaskOutcome(output=ExternalPayload() as output) | (_, ExternalPayload() as output):
+                yield output
+            case [TaskOutcome(), *_]:
+                yield from _external_payload_paths(value)
+
+
+def run_script(request: ScriptEvaluation) -> ScriptResult:
+    """Run a script in a helper process and return its result.
+
+    Raises:
+        Busy: when no helper process is available.
+    """
+    try:
+        result = _evaluate_script(request)
+    except ScriptsUnavailable as busy:
+        raise Busy(str(busy)) from busy
+    return ScriptResult(result.value, result.error or "", result.timed_out)
+
+
+def _evaluate_script(request: ScriptEvaluation) -> EvaluationResult:
+    return evaluate(
+        request.language,
+        request.source,
+        json.loads(request.inputs),
+        limit_seconds=conf.script_seconds,
+        pool_size=conf.script_pool_size,
+    )

@@ -1,0 +1,225 @@
+"""Commands that reopen ended runs: retry, restart and rerun. A message reopens the parent that waited for the run."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ... import clock, conf
+from ...access.masking import decrypt_masked
+from ...core import commands
+from ...core.decide import Command
+from ...core.definition import Definition, Key
+from ...core.errors import Conflict, Invalid, NotFound
+from ...core.masking import HIDDEN, restore_masked
+from ...core.states import RUN
+from ...core.step_types.sub_workflow import SubWorkflow
+from ...models import Attempt, Run, Task
+from ...models.fields import dumps
+from ...store.rows import parse_iteration_path
+from ..definitions import resolved_definitions
+from ..payloads import payload_storage
+from . import workflow_rate_limits
+from .change import Audit, RunCommand, change_run
+
+Asked = tuple[str, Command]
+"""The id of the run to change, and the command for it."""
+Find = Callable[[str, int | None], Definition | None]
+BAD_ENDS = ("FAILED", "TIMED_OUT", "CANCELED")
+
+
+def retry(run_id: str, by: str, reason: str = "", resume_children: bool = False) -> None:
+    """Try the failed tasks of an ended run again; with `resume_children` those of the descendant that failed first.
+
+    Raises:
+        NotFound: when there is no such run.
+        Conflict: when the run is open or completed.
+    """
+    target, command = retry_command(run_id, resume_children)
+    change_run(RunCommand(target, command, by, reason, audit=Audit("retry")))
+
+
+def retry_command(run_id: str, resume_children: bool = False) -> Asked:
+    """Return the run to change and the command of a retry."""
+    return (_deepest_failed_run(run_id) if resume_children else run_id), commands.Retry(resume_children)
+
+
+def restart(run_id: str, by: str, reason: str = "", latest_definitions: bool = False) -> None:
+    """Start an ended run from the beginning; with `latest_definitions` by the newest version of its definition.
+
+    Raises:
+        NotFound: when there is no such run or definition.
+        Conflict: when the run is open.
+    """
+    target, command = restart_command(run_id, latest_definitions, find=resolve_and_save)
+    change_run(RunCommand(target, command, by, reason, audit=Audit("restart")))
+
+
+def restart_command(
+    run_id: str, latest: bool = False, version: int | None = None, *, find: Find = resolved_definitions.read_unsaved
+) -> Asked:
+    """Return the run to change and the command of a restart.
+
+    The run follows its resolved definition; with `latest` the newest version; with `version` that version.
+
+    Raises:
+        NotFound: when there is no such run or definition.
+    """
+    if not latest and version is None:
+        return run_id, workflow_rate_limits.waiting_its_turn(commands.restart_run(None))
+    name = _find_run(run_id).name
+    definition = find(name, version)
+    if definition is None:
+        raise NotFound(f"No such workflow definition: {name}" + (f", version {version}" if version else ""))
+    return run_id, workflow_rate_limits.waiting_its_turn(commands.restart_run(definition))
+
+
+def move_to_version_command(
+    run_id: str, version: int | None = None, *, find: Find = resolved_definitions.read_unsaved
+) -> Asked:
+    """Return the run to change and the command that moves it to another version, by default the newest.
+
+    Raises:
+        NotFound: when there is no such run or definition.
+    """
+    name = _find_run(run_id).name
+    definition = find(name, version)
+    if definition is None:
+        raise NotFound(f"No such workflow definition: {name}" + (f", version {version}" if version else ""))
+    return run_id, commands.upgrade_run(definition)
+
+
+def resolve_and_save(name: str, version: int | None) -> Definition | None:
+    """Resolve and save a definition for a run that will follow it. Returns None if there is none."""
+    return resolved_definitions.resolve_by_name(name, version, clock.now())
+
+
+def rerun(
+    run_id: str,
+    by: str,
+    reason: str = "",
+    *,
+    attempt_id: str = "",
+    task_input: dict[str, Any] | None = None,
+    input: dict[str, Any] | None = None,
+    correlation_id: str | None = None,
+) -> None:
+    """Continue an ended run from one of its tasks, or from a task of a descendant; by default from the start.
+
+    `attempt_id`: any attempt of that task. Other values that are None stay unchanged.
+
+    Raises:
+        NotFound: when there is no such run.
+        Conflict: when the run, or a run between it and the task, is open.
+        Invalid: when the attempt does not belong to the run, or an input is too large.
+    """
+    target, command = rerun_command(run_id, attempt_id, task_input, input, correlation_id)
+    change_run(RunCommand(target, command, by, reason, audit=Audit("rerun")))
+
+
+def rerun_command(
+    run_id: str,
+    attempt_id: str = "",
+    task_input: dict[str, Any] | None = None,
+    input: dict[str, Any] | None = None,
+    correlation_id: str | None = None,
+) -> Asked:
+    """Return the run that the task belongs to, and the command of a rerun.
+
+    Raises:
+        NotFound: when there is no such run.
+        Conflict: when the run, or a run between it and the task, is open.
+        Invalid: when the attempt does not belong to the run, or an input is too large.
+    """
+    _refuse_too_large(task_input, conf.task_payload_max_bytes)
+    _refuse_too_large(input, conf.workflow_payload_max_bytes)
+    path = _runs_down_to(_find_run(run_id), attempt_id) if attempt_id else [run_id]
+    _refuse_open(path)
+    task_input = _restore_masked_input(task_input, attempt_id, payload_storage.load_stored_task_input)
+    input = _restore_masked_input(input, run_id, payload_storage.load_stored_input)
+    key, attempt = _locate_attempt(attempt_id) if attempt_id else (None, None)
+    new = {"input": input, "correlation_id": correlation_id}
+    if path[-1] == run_id:
+        return run_id, commands.Rerun(key, attempt, task_input, **new)
+    return path[-1], commands.Rerun(key, attempt, task_input, asked={"run": run_id, **new})
+
+
+def _find_run(run_id: str) -> Run:
+    run = Run.objects.defer_payloads().filter(pk=run_id).first()
+    if run is None:
+        raise NotFound(f"No such workflow found by id: {run_id}")
+    return run
+
+
+def _refuse_open(path: list[str]) -> None:
+    """Refuse the rerun if a run on the path to the task is open."""
+    for id, status in Run.objects.filter(pk__in=path, status__in=RUN.open).values_list("id", "status"):
+        raise Conflict(f"Workflow {id} is {status}: only an ended workflow can be rerun.")
+
+
+def _restore_masked_input(
+    given: dict[str, Any] | None, id: str, load_stored: Callable[[str], Any]
+) -> dict[str, Any] | None:
+    """Return a new input in which each `***` of a masked value is replaced by the stored value."""
+    if given is None or not id or f'"{HIDDEN}"' not in (dumps(given) or ""):
+        return given
+    return decrypt_masked(restore_masked(given, load_stored(id)))
+
+
+def _refuse_too_large(payload: dict[str, Any] | None, most: int) -> None:
+    size = len(dumps(payload) or "") if payload is not None else 0
+    if size > most:
+        raise Invalid(f"The input has {size} bytes; the limit is {most} bytes.")
+
+
+def _locate_attempt(attempt_id: str) -> tuple[Key, commands.EarlierAttempt]:
+    """Return the key of the task that an attempt belongs to, and the attempt."""
+    columns = ("task__ref", "task__iteration_path", "number", "seq", "previous_id", "worker", "poll_count")
+    row = Attempt.objects.filter(pk=attempt_id).values_list(*columns).first()
+    if row is None:
+        raise Invalid(f"Task {attempt_id} was deleted. Reload the workflow.")
+    ref, iteration_path, number, seq, previous_id, worker, polls = row
+    return Key(ref, parse_iteration_path(iteration_path)), commands.EarlierAttempt(
+        attempt_id, number, seq, previous_id, worker if polls else ""
+    )
+
+
+def _runs_down_to(root: Run, attempt_id: str) -> list[str]:
+    """Return the runs on the path from this one to the one that the attempt belongs to."""
+    attempt = Attempt.objects.of_runs().filter(pk=attempt_id).values("run_id").first()
+    below = list(_awaited_ancestors(attempt["run_id"], root.pk)) if attempt else []
+    if not below or below[-1] != root.pk:
+        raise Invalid(f"Task {attempt_id} not found in workflow {root.pk} or its sub workflows")
+    return below[::-1]
+
+
+def _awaited_ancestors(run_id: str, until: str) -> Iterator[str]:
+    """Yield the run and its ancestors, as long as each is the current child of its parent's task."""
+    while True:
+        run = Run.objects.filter(pk=run_id).values("parent_id", "parent_attempt_id").first()
+        if run is None:
+            return
+        yield run_id
+        if run_id == until or not run["parent_id"] or not _is_awaited(run_id, run["parent_attempt_id"]):
+            return
+        run_id = run["parent_id"]
+
+
+def _is_awaited(run_id: str, attempt_id: str) -> bool:
+    """Return True if this is the newest attempt of its task, and the run is its child."""
+    newest = Task.objects.filter(attempt_id=attempt_id, attempts__pk=attempt_id, attempts__child_id=run_id)
+    return newest.exists()
+
+
+def _deepest_failed_run(run_id: str) -> str:
+    """Return the descendant that failed first, through the first failed task of each run (execution §7.3).
+
+    A failed task comes before canceled ones, which another failure canceled.
+    """
+    while True:
+        bad = Task.objects.filter(run_id=run_id, status__in=BAD_ENDS).values("type", "attempt_id", "status")
+        failed = min(bad.order_by("seq"), key=lambda task: task["status"] == "CANCELED", default=None)
+        if failed is None or failed["type"] != SubWorkflow.type:
+            return run_id
+        child = Attempt.objects.filter(pk=failed["attempt_id"]).values_list("child_id", flat=True).get()
+        if not Run.objects.filter(pk=child, status__in=("FAILED", "TIMED_OUT", "TERMINATED")).exists():
+            return run_id
+        run_id = child

@@ -1,0 +1,295 @@
+"""Commands on runs: start, pause, resume, terminate and remove. `retry_rerun_restart` has those that reopen runs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.db import transaction
+
+from ... import clock, conf, randomness
+from ...core import commands
+from ...core.child_run import set_first_timer
+from ...core.decide import Decision, no_command
+from ...core.definition import Definition
+from ...core.effects import Effect
+from ...core.errors import Busy, Conflict, InputInvalid, Invalid, NotFound, ValidationError
+from ...core.ids import derived_id
+from ...core.schema_check import schema_question
+from ...core.snapshot import Run
+from ...core.states import RUN, RUNNING
+from ...models import Failure
+from ...models import Run as RunRow
+from ...models.fields import dumps
+from ...store import child_runs_and_messages, removal
+from ...store import runs as store
+from ...store.payload_placement import PayloadOverLimit
+from ...store.payloads import release_payloads
+from ...store.statement_batch import StaleRow
+from ...telemetry.log_context import log_context
+from .. import audit
+from ..definitions import resolved_definitions
+from ..definitions.json_schema import check_against_schema
+from ..payloads import file_handles as files
+from ..payloads import payload_storage
+from . import labels, workflow_rate_limits
+from .change import Audit, RunCommand, change_run, wake_run
+from .data_loading import LoadedData
+from .decision import DecisionFailed, decide_from_rows, new_batch, save_decision
+from .retry_rerun_restart import rerun, restart, retry
+from .transaction_loop import TransactionLoop
+
+__all__ = [
+    "StartRequest",
+    "pause_run",
+    "remove_run",
+    "rerun",
+    "restart",
+    "resume_run",
+    "retry",
+    "start",
+    "terminate_run",
+    "wake_run",
+]
+
+
+FARTHEST_MS = 366 * 86_400_000
+"""The farthest time of a delayed start."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartRequest:
+    """Parameters of a client that starts a run. `document`: an inline definition instead of a name.
+
+    `request_id`: id of the request; a repeated request returns the run of the first one. `input_path`: path of an input
+    that was uploaded before. `starts_at`: time of the first step in milliseconds; the run is created now.
+    """
+
+    name: str
+    version: int | None = None
+    input: dict[str, Any] = field(default_factory=dict)
+    correlation_id: str = ""
+    priority: int = 0
+    domains: dict[str, str] = field(default_factory=dict)
+    document: dict[str, Any] | None = None
+    idempotency_key: str | None = None
+    idempotency_strategy: str = "FAIL"
+    started_by: str = ""
+    event: str = ""
+    request_id: str | None = None
+    schedule: str = ""
+    input_path: str = ""
+    labels: tuple[str, ...] = ()
+    starts_at: int = 0
+
+
+def start(request: StartRequest, by: str, also: Callable[[str], None] | None = None) -> str:
+    """Start a run, take its first steps, and return its id.
+
+    `also`: writes in the transaction that creates the run. An exception that it raises rolls the start back.
+
+    Raises:
+        NotFound: when there is no such definition.
+        ValidationFailed: when the inline definition or the input violates a check or schema.
+        Invalid: when another value is invalid, or a payload is too large.
+        Conflict: when the idempotency key was used before, depending on its strategy.
+        Busy: when concurrent requests prevent the start.
+    """
+    now = clock.now()
+    if request.starts_at > now + FARTHEST_MS:
+        raise Invalid("`startAt` must be at most 366 days ahead.")
+    request = replace(with_input(request), labels=tuple(labels.clean_labels(request.labels)))
+    definition = resolved_definitions.resolve_requested(request.name, request.version, request.document, now)
+    if (earlier := _earlier(request, definition.name)) is not None:
+        return earlier
+    run = new_run(request, definition, now, randomness.random_hex())
+    # An input that a template was merged into is no longer the one that the client uploaded.
+    is_as_given = request.input_path and run.input == request.input
+    data = LoadedData({(run.id, "input"): request.input_path} if is_as_given else None)
+    with log_context("start", run_id=run.id):
+        return _start_or_find_earlier(StartLoop(run, request, by, also, data))
+
+
+def _start_or_find_earlier(loop: "StartLoop") -> str:
+    """Start the run. Returns the id of the run of a concurrent request with the same key or request id, if any."""
+    name = loop.new_run.definition.name
+    try:
+        loop.run()
+    except StaleRow:
+        if (earlier := _earlier(loop.request, name)) is None:
+            raise Busy(workflow=name) from None
+        return earlier
+    except DecisionFailed as fault:
+        raise Invalid(f"The engine cannot decide the first steps of this workflow: {fault}"[:500]) from fault
+    except PayloadOverLimit as found:
+        raise Invalid(str(found)) from found
+    return loop.new_run.id
+
+
+class StartLoop(TransactionLoop):
+    """The decision loop of a run that is created with its first steps."""
+
+    def __init__(
+        self, run: Run, request: StartRequest, actor: str, also: Callable[[str], None] | None, data: LoadedData
+    ) -> None:
+        super().__init__(data)
+        self.new_run, self.request, self.actor, self.within_transaction = run, request, actor, also
+
+    def run_transaction(self, saves_partially: bool) -> Decision:
+        run = self.new_run
+        with transaction.atomic():
+            now = clock.now()
+            # A run that starts later is counted by its limit when its time has come.
+            run = run if run.begins_later(now) else _apply_rate_limit(run)
+            decision = decide_from_rows(run, no_command, self.data, now, saves_partially)
+            if not decision.data_requests or decision.effects:
+                self._save(run, decision, now)
+            return decision
+
+    def _save(self, run: Run, decision: Decision, now: int) -> None:
+        request, batch = self.request, new_batch(self.data)
+        starter = request.started_by or self.actor
+        keys = {"idempotency_key": request.idempotency_key, "request_id": request.request_id}
+        child_runs_and_messages.insert_run(batch, run, starter, event=request.event, schedule=request.schedule, **keys)
+        if self.within_transaction is not None:
+            self.within_transaction(run.id)
+        save_decision(run, decision, now, self.actor, "", batch)
+        if request.labels:
+            labels.save_labels(run.id, request.labels)
+
+    def on_stale(self) -> None:
+        # Another process has started a run with the same key, or for the same request.
+        raise StaleRow
+
+    def continue_after_partial_save(self) -> bool:
+        # The run exists: what is left of its first steps follows from its rows.
+        wake_run(self.new_run.id, self.actor)
+        return False
+
+    def on_exhausted(self) -> tuple[Effect, ...]:
+        raise Busy(workflow=self.new_run.definition.name)
+
+
+def with_input(request: StartRequest) -> StartRequest:
+    """Return the request with its input loaded.
+
+    Raises:
+        Invalid: when the input is missing or too large.
+        Busy: when the storage cannot be reached.
+    """
+    most = conf.workflow_payload_max_bytes
+    if request.input_path:
+        return replace(request, input=payload_storage.load_client_payload(request.input_path, most))
+    if (size := len(dumps(request.input) or "")) > most:
+        raise Invalid(f"The input has {size} bytes; the limit is {most} bytes.")
+    return request
+
+
+def _earlier(request: StartRequest, name: str) -> str | None:
+    """Return the run that the same request or idempotency key has started before (api §3.9)."""
+    if request.request_id and (same := RunRow.objects.filter(name=name, request_id=request.request_id).first()):
+        return same.id
+    if not request.idempotency_key:
+        return None
+    earlier = RunRow.objects.filter(name=name, idempotency_key=request.idempotency_key).first()
+    if earlier is None:
+        return None
+    if request.idempotency_strategy == "RETURN_EXISTING":
+        return earlier.id
+    if request.idempotency_strategy == "FAIL_ON_RUNNING" and earlier.status in RUN.final:
+        store.release_idempotency_key(earlier.pk)
+        return None
+    raise Conflict(f"The idempotency key '{request.idempotency_key}' of {name} was used before, for run {earlier.id}.")
+
+
+def new_run(request: StartRequest, definition: Definition, now: int, seed: str) -> Run:
+    """Return the requested run before its first decision.
+
+    Raises:
+        InputInvalid: when the input violates the schema of the definition.
+    """
+    template = definition.document.get("inputTemplate") or {}
+    run = Run(
+        id=derived_id(now, seed),
+        definition=definition,
+        status=RUNNING,
+        created_at=max(now, request.starts_at),
+        input={**template, **request.input},
+        output={},
+        variables=dict(definition.document.get("variables") or {}),
+        correlation_id=request.correlation_id,
+        priority=request.priority,
+        domains=request.domains,
+    )
+    _check_input(run)
+    return set_first_timer(run, now)
+
+
+def _check_input(run: Run) -> None:
+    """Refuse an input that violates the definition's schema."""
+    if (schema := run.definition.input_schema) is None:
+        return
+    if not schema.text:
+        raise InputInvalid([ValidationError("input", f"cannot be checked: there is no schema {schema.name}")])
+    if found := check_against_schema(schema_question(schema, run.input)):
+        raise InputInvalid([ValidationError(f"input{place}", message) for place, message in found])
+
+
+def _apply_rate_limit(run: Run) -> Run:
+    """Return the run with its limit key, held if the limit of its definition is reached."""
+    key = workflow_rate_limits.rate_limit_key_for_run(run, run.definition, run.input)
+    return (
+        replace(run, limit_key=key, is_held=workflow_rate_limits.is_limit_reached(run.definition, key)) if key else run
+    )
+
+
+def pause_run(run_id: str, by: str, reason: str = "") -> None:
+    """Pause a run: it schedules nothing until it is resumed.
+
+    Raises:
+        NotFound: when there is no such run.
+        Conflict: when the run is not running.
+    """
+    change_run(RunCommand(run_id, commands.pause_run, by, reason, audit=Audit("pause")))
+
+
+def resume_run(run_id: str, by: str, reason: str = "") -> None:
+    """Resume a paused run.
+
+    Raises:
+        NotFound: when there is no such run.
+        Conflict: when the run is not paused.
+    """
+    change_run(RunCommand(run_id, commands.resume_run, by, reason, audit=Audit("resume")))
+
+
+def terminate_run(run_id: str, by: str, reason: str = "", with_failure: bool = False) -> None:
+    """Terminate a run: its open tasks are canceled and its child runs terminated.
+
+    Raises:
+        NotFound: when there is no such run.
+        Conflict: when the run is not open.
+    """
+    change_run(RunCommand(run_id, commands.terminate_run(reason, with_failure), by, reason, audit=Audit("terminate")))
+
+
+def remove_run(run_id: str, by: str, reason: str = "", archive: bool = True) -> None:
+    """Delete a run with everything that belongs to it.
+
+    Raises:
+        NotFound: when there is no such run.
+        Invalid: when `archive` is set and the run is open.
+    """
+    if not archive and RunRow.objects.open().filter(pk=run_id).exists():
+        # Its parent, its children and runs that wait for its rate limit are notified as for any other end.
+        terminate_run(run_id, by, reason or "The workflow was removed.")
+    with transaction.atomic():
+        row = RunRow.objects.select_for_update().filter(pk=run_id).values("status", "name").first()
+        if row is None:
+            raise NotFound(f"No such workflow found by id: {run_id}")
+        if archive and row["status"] in RUN.open:
+            raise Invalid(f"Cannot archive workflow: {run_id} with status: {row['status']}: terminate it first.")
+        Failure.objects.filter(run_id=run_id).delete()
+        files.delete_files_of_run(run_id)
+        release_payloads(run_id, clock.now())
+        removal.delete_run(run_id)
+        audit.record("run", run_id, "remove", by, reason=reason)

@@ -1,0 +1,98 @@
+"""Wait until a run ends or blocks. A waiting request holds no database connection; notifications wake it."""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from ... import clock, conf, notifications
+from ...core.reports import Report
+from ...core.states import RUN
+from ...store import run_tree
+from ..tasks.task_commands import LONGEST_NAP, release_connection, report_task
+
+TRIES = 5
+"""Tries of a signal to find an open task when another request resolves the found one first."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitOutcome:
+    """Reason why a wait is over: the run ended, this task of it or of a descendant waits or ended, or time ran out.
+
+    `attempt_id`: empty if the run ended or the wait timed out.
+    """
+
+    run_id: str
+    attempt_id: str = ""
+    timed_out: bool = False
+
+
+def wait_for_run(run_id: str, seconds: float, until_refs: Collection[str] = ()) -> WaitOutcome:
+    """Wait until a run ends, blocks on an open WAIT or YIELD task, or ends a task of these references.
+
+    The tasks of descendants count as well.
+
+    Returns at once with `timed_out` if `conf.most_waiting_polls` requests are already waiting.
+
+    Raises:
+        NotFound: when there is no such run.
+    """
+    ends_at = monotonic() + min(seconds, conf.most_wait_seconds)
+    if found := check_wait_outcome(run_id, until_refs):
+        return found
+    if seconds <= 0 or notifications.count_waiting() >= conf.most_waiting_polls:
+        return WaitOutcome(run_id, timed_out=True)
+    with _subscribe_to_run(run_id, seconds) as waiter:
+        while True:
+            if found := check_wait_outcome(run_id, until_refs):
+                return found
+            left = ends_at - monotonic()
+            if left <= 0 or notifications.is_closing():
+                return WaitOutcome(run_id, timed_out=True)
+            release_connection()
+            waiter.wait(min(left, LONGEST_NAP))
+
+
+@contextmanager
+def _subscribe_to_run(run_id: str, seconds: float) -> Iterator[Any]:
+    """Subscribe to notifications about a run and its descendants, and mark them as watched."""
+    now = clock.now()
+    until = now + round(min(seconds, conf.most_wait_seconds) * 1000)
+    # The run is marked first, because children that it starts from now on inherit the mark.
+    names = run_tree.mark_watched([run_id], run_id, until, now)
+    if children := run_tree.load_run_tree(run_id).run_ids[1:]:
+        names |= run_tree.mark_watched(children, run_id, until, now)
+    with notifications.subscribe(*map(notifications.broadcast_topic, sorted(names))) as waiter:
+        yield waiter
+
+
+def check_wait_outcome(run_id: str, until_refs: Collection[str] = ()) -> WaitOutcome | None:
+    """Return the outcome of a wait if the run has ended or blocks now, otherwise None.
+
+    Raises:
+        NotFound: when there is no such run.
+    """
+    if run_tree.status_of(run_id) in RUN.final:
+        return WaitOutcome(run_id)
+    runs, waits = run_tree.load_run_tree(run_id)
+    found = next((wait for wait in waits if not wait.is_timed), None)
+    if found is None and until_refs:
+        found = run_tree.find_ended_task(runs, until_refs)
+    return WaitOutcome(found.run_id, found.attempt_id) if found else None
+
+
+def signal_run(run_id: str, report: Report, by: str) -> str | None:
+    """Report on the first open WAIT task of a run or of its live descendants. Returns its attempt id, or None.
+
+    Raises:
+        NotFound: when there is no such run.
+    """
+    run_tree.status_of(run_id)
+    for _ in range(TRIES):
+        found = next(iter(run_tree.load_run_tree(run_id).waits), None)
+        if found is None:
+            break
+        if report_task(found.run_id, found.attempt_id, report, by):
+            return found.attempt_id
+    return None

@@ -1,0 +1,132 @@
+"""Workflow rate limits: the maximum number of concurrent runs per key (execution §5.4)."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from django.db import transaction
+
+from ...core import commands, snapshot
+from ...core.decide import Command
+from ...core.decision_context import DecisionContext
+from ...core.definition import Definition
+from ...core.effects import Effect, TransitionRun
+from ...core.errors import Conflict
+from ...core.expressions import MISSING, resolve_template
+from ...models import Run
+from ...store import runs as store
+from ...store.definitions import load_definition
+from ...store.rows import strip_nul
+from ...store.statements import serialize
+from ..payloads import payload_storage
+from .change import RunCommand, change_run
+
+
+def rate_limit_config(definition: Definition) -> tuple[str, int, str]:
+    """Return the unresolved key, the limit (0: none) and the policy of a definition."""
+    config = definition.document.get("rateLimitConfig") or {}
+    try:
+        limit = int(config.get("concurrentExecLimit") or 0)
+    except (TypeError, ValueError):
+        limit = 0
+    return str(config.get("rateLimitKey") or ""), limit, str(config.get("policy") or "QUEUE")
+
+
+def rate_limit_key(definition: Definition, scope: Any) -> str:
+    """Return the limit key of a run, with expressions resolved in `scope`. It is empty without a limit."""
+    written, limit, _ = rate_limit_config(definition)
+    if limit <= 0:
+        return ""
+    value = resolve_template(written, scope) if "${" in written else written
+    return strip_nul(str(value if value is not None else ""))[:512] or definition.name
+
+
+def rate_limit_key_for_run(run: snapshot.Run, definition: Definition, given: Any) -> str:
+    """Return the limit key of a run that starts with this definition and input."""
+    values = {"input": given, "correlationId": run.correlation_id, "workflowId": run.id, "version": definition.version}
+    return rate_limit_key(definition, scope_of(values))
+
+
+def is_limit_reached(definition: Definition, key: str, *, rejects: bool = True, but: str = "") -> bool:
+    """Return True if a run that starts now must wait. Starts with the same key are serialized until the commit.
+
+    `but`: a run that is not counted.
+
+    Raises:
+        Conflict: when the limit is reached, the policy is REJECT, and `rejects` is True.
+    """
+    _, limit, policy = rate_limit_config(definition)
+    serialize(f"runs:{definition.name}:{key}")
+    if _going_on(definition.name, key, but) < limit and not _held_runs(definition.name, key).exists():
+        return False
+    if rejects and policy == "REJECT":
+        raise Conflict(
+            f"The limit of {limit} concurrent runs of {definition.name} with the rate limit key '{key}' is reached."
+        )
+    return True
+
+
+def _held_runs(name: str, key: str):
+    """Return the held runs, earliest first. They start before new runs."""
+    return Run.objects.open().filter(name=name, limit_key=key, is_held=True).order_by("created_at", "id")
+
+
+def _going_on(name: str, key: str, but: str = "") -> int:
+    return Run.objects.open().filter(name=name, limit_key=key, is_held=False).exclude(pk=but).count()
+
+
+def admit(run_id: str) -> None:
+    """Hold a child run if the limit of its definition is reached. Child runs are never rejected."""
+    run = Run.objects.get(pk=run_id)
+    definition = load_definition(run.plan_id)
+    given = payload_storage.load_payload(run.input_path) if run.input_path else run.input
+    values = {"input": given, "correlationId": run.correlation_id, "workflowId": run.id, "version": run.version}
+    key = rate_limit_key(definition, scope_of(values))
+    if not key or run.next_seq > 1:
+        return
+    with transaction.atomic():
+        is_held = is_limit_reached(definition, key, rejects=False, but=run_id)
+        store.set_rate_limit(run_id, key, is_held)
+
+
+def waiting_its_turn(command: Command) -> Command:
+    """Return a restart command that holds the run if its limit is reached, as for any start."""
+
+    def limited(run: snapshot.Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
+        for effect in command(run, ctx, now):
+            yield _is_held(effect, run, ctx) if isinstance(effect, TransitionRun) else effect
+
+    return limited
+
+
+def _is_held(begun: TransitionRun, run: snapshot.Run, ctx: DecisionContext) -> TransitionRun:
+    definition = begun.facts["definition"]
+    key = rate_limit_key_for_run(run, definition, ctx.input()) if rate_limit_config(definition)[1] > 0 else ""
+    is_held = bool(key) and is_limit_reached(definition, key, rejects=not run.parent_id, but=run.id)
+    return replace(begun, facts={**begun.facts, "limit_key": key, "is_held": is_held})
+
+
+def admit_late(run_id: str) -> None:
+    """Hold a run whose delayed start is due, if the limit of its definition is reached."""
+    if Run.objects.filter(pk=run_id, next_seq=1, limit_key="", parent_id="").exists():
+        admit(run_id)
+
+
+def scope_of(values: dict[str, Any]) -> Callable[[str, str], Any]:
+    """Return the resolver of expressions in a key, which can refer to `workflow` values only."""
+    return lambda root, name: values.get(name, MISSING) if root == "workflow" else MISSING
+
+
+def release_next(name: str, key: str) -> None:
+    """Release the earliest held runs of a key, up to the limit."""
+    while True:
+        with transaction.atomic():
+            serialize(f"runs:{name}:{key}")
+            held = _held_runs(name, key).first()
+            if held is None or _going_on(name, key) >= _limit(held):
+                return
+            change_run(RunCommand(held.id, commands.release_held_run, "engine", "The rate limit allows another run."))
+
+
+def _limit(run: Run) -> int:
+    return rate_limit_config(load_definition(run.plan_id))[1]

@@ -1,0 +1,1 @@
+"""Commands on tasks of runs: claim, report, update, and the human tasks."""

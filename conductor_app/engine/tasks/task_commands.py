@@ -1,0 +1,294 @@
+"""Commands on attempts: claim, report and renew."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from time import monotonic
+from typing import TypeVar
+
+from django.db import connection, transaction
+
+from ... import clock, conf, notifications
+from ...access.masking import decrypt_masked, masked_texts
+from ...access.permissions import Target, task_target
+from ...access.redaction import redact_verbatim
+from ...core import reports
+from ...core.decide import Command
+from ...core.decision_context import DecisionContext
+from ...core.effects import Effect
+from ...core.errors import AlreadyResolved, PayloadMissing, RequestRefused
+from ...core.reports import Report
+from ...core.snapshot import Run
+from ...models import Attempt, Task
+from ...models.fields import dumps
+from ...store import claims, task_logs
+from ...store.claimed_attempts import load_claimed
+from ...store.rows import strip_nul
+from ...telemetry import metrics
+from ..delivery import deliver_after_commit
+from ..payloads import payload_storage
+from ..queues import throughput
+from ..queues.pollers import note_poll
+from ..runs.change import RunCommand, change_run
+
+log = logging.getLogger(__name__)
+
+STORAGE_SECONDS = 30
+"""Delay of an attempt whose input is in a storage that cannot be reached."""
+LONGEST_NAP = 1.0
+"""Seconds after which a long poll reads its queue again: the longest delay by a lost notification."""
+Taken = TypeVar("Taken")
+HasLeft = Callable[[], bool]
+"""Returns True if the client that polls has disconnected."""
+LOGS_A_REPORT = 10
+"""The maximum number of stored log lines of one report (api §3.7)."""
+
+
+def always_connected() -> bool:
+    """Return False: a caller within this process does not disconnect."""
+    return False
+
+
+def claim_tasks(
+    task_type: str,
+    *,
+    worker: str = "",
+    domain: str = "",
+    count: int = 1,
+    wait_ms: int = 100,
+    has_left: HasLeft = always_connected,
+) -> list[Attempt]:
+    """Claim up to `count` attempts of a type for a worker, waiting up to `wait_ms` milliseconds for the first."""
+    queue = f"{domain}:{task_type}" if domain else task_type
+    worker = strip_nul(worker)[:255]
+    note_poll(task_type, domain, worker)
+    return long_poll(queue, wait_ms, lambda: claim_now(queue, worker, count), has_left)
+
+
+def long_poll(
+    queue: str, wait_ms: int, take: Callable[[], list[Taken]], has_left: HasLeft = always_connected
+) -> list[Taken]:
+    """Return what `take` claims from a queue, waiting up to `wait_ms` milliseconds for the first attempt.
+
+    Returns at once if `conf.most_waiting_polls` requests are already waiting. Nothing is claimed for a client that has
+    disconnected: the attempt would be blocked until its lease expires.
+    """
+    if wait_ms <= 0 or notifications.count_waiting() >= conf.most_waiting_polls:
+        return [] if has_left() else take()
+    ends_at, is_woken = monotonic() + wait_ms / 1000, False
+    while not has_left():
+        with notifications.subscribe(queue) as waiter:
+            taken = take()
+            left = ends_at - monotonic()
+            if taken or left <= 0 or notifications.is_closing():
+                return taken
+            nap = min(left, LONGEST_NAP, _seconds_until_next(queue) if wait_ms > 200 else LONGEST_NAP)
+            release_connection()
+            with metrics.gauge_waiting():
+                is_woken = waiter.wait(nap)
+    if is_woken:
+        # This poll has consumed a notification and claims nothing: notify the next one.
+        notifications.announce([queue])
+    return []
+
+
+@metrics.CLAIM_SECONDS.of
+def claim_now(queue: str, worker: str, count: int) -> list[Attempt]:
+    """Claim up to `count` attempts that the queue has now."""
+    now = clock.now()
+    found = claims.find_candidates(queue, worker, now, count)
+    if not found:
+        return []
+    if all(candidate.is_plain for candidate in found):
+        ids = claims.claim_unlimited(queue, worker, now, count, sorted({candidate.name for candidate in found}))
+    else:
+        ids = _claim_with_limits(queue, worker, count, now)
+    taken = list(_with_inputs(load_claimed(ids))) if ids else []
+    throughput.record_claims(taken)
+    return taken
+
+
+def _with_inputs(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
+    """Yield the attempts with inputs from blob storage loaded and masked values decrypted.
+
+    The server loads the inputs because only one SDK can fetch them itself.
+    """
+    for attempt in attempts:
+        if attempt.holds_sealed:
+            attempt.masked = masked_texts(attempt.input)
+            attempt.input, attempt.output = decrypt_masked(attempt.input), decrypt_masked(attempt.output)
+        if attempt.input_path:
+            try:
+                attempt.input = payload_storage.load_unmasked_payload(attempt.input_path)
+            except RequestRefused as refused:
+                _postpone_claim(attempt, refused)
+                continue
+        yield attempt
+
+
+def _postpone_claim(attempt: Attempt, why: RequestRefused) -> None:
+    """Fail an attempt whose input is missing, or release it with a delay if the storage cannot be reached."""
+    facts = {"attempt_id": attempt.id, "path": attempt.input_path}
+    log.warning("input_not_read", extra={**facts, "why": why.message})
+    if isinstance(why, PayloadMissing):
+        report = Report("FAILED_FOR_GOOD", reason=f"Its input cannot be read: {why.message}", merges=True)
+    else:
+        report = Report("IN_PROGRESS", callback_seconds=STORAGE_SECONDS, merges=True, is_kept=False)
+    try:
+        report_task(attempt.run_id, attempt.id, report, "engine")
+    except RequestRefused:
+        # The lease expires, and workers can claim the attempt again.
+        log.exception("input_not_read", extra=facts)
+
+
+def _claim_with_limits(queue: str, worker: str, count: int, now: int) -> list[str]:
+    """Claim attempts that have limits, or whose start is published, in a transaction."""
+    with transaction.atomic():
+        ids, published = claims.claim_limited(queue, worker, now, count)
+        if published:
+            transaction.on_commit(partial(deliver_after_commit, claims.write_start_messages(published, now)))
+    return ids
+
+
+def _seconds_until_next(queue: str) -> float:
+    """Return the seconds until the next attempt of the queue becomes visible, or LONGEST_NAP if that is unknown."""
+    moment = claims.next_visible_at(queue)
+    now = clock.now()
+    return LONGEST_NAP if moment is None or moment <= now else (moment - now) / 1000
+
+
+def release_connection() -> None:
+    """Close the database connection before a wait, so that a waiting poll holds none."""
+    # An open SQLite file costs nothing, but opening it every second does.
+    if connection.vendor != "sqlite" and not connection.in_atomic_block:
+        connection.close()
+
+
+Guard = Callable[[Target], None]
+"""Raises Forbidden if the reporter has no permission for this task."""
+
+
+@metrics.REPORT_SECONDS.of
+def report_task(
+    run_id: str,
+    attempt_id: str,
+    report: Report,
+    by: str,
+    logs: Sequence[tuple[str, int]] = (),
+    output_path: str = "",
+    guard: Guard | None = None,
+) -> bool:
+    """Apply a worker's report to its attempt. Returns False if the attempt was resolved before; nothing changes then.
+
+    `output_path`: path of an output that was uploaded before.
+
+    Raises:
+        NotFound: when there is no such run or attempt.
+        Invalid: when the uploaded output is missing, invalid or too large.
+        Forbidden: when the guard refuses the reporter.
+    """
+    named: dict[tuple[str, str], str] = {}
+    named_secrets: list[str] = []
+    if output_path:
+        # An uploaded output is stored as it is, without redaction.
+        named[attempt_id, "output"] = output_path
+        report = replace(report, output=payload_storage.load_client_payload(output_path, conf.task_payload_max_bytes))
+        apply = reports.apply_report(attempt_id, report)
+    else:
+        apply = redact_report(attempt_id, enforce_output_limit(report), named_secrets)
+    command = authorize_first(apply, attempt_id, guard)
+    write_logs = (lambda now: add_logs(attempt_id, logs, now, named_secrets)) if logs else None
+    try:
+        change_run(
+            RunCommand(run_id, command, by, attempts=[attempt_id], within_transaction=write_logs, payload_paths=named)
+        )
+    except AlreadyResolved:
+        return False
+    return True
+
+
+def redact_report(attempt_id: str, report: Report, named: list[str]) -> Command:
+    """Return the command of a report with the secrets of its task redacted.
+
+    The command puts the names of the secrets into `named`, because they are known only once the task is loaded.
+    """
+
+    def command(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
+        named[:] = reports.require_open_task(run, attempt_id).step_state.get("secrets", ())
+        redacted = report
+        if named:
+            output, reason = redact_verbatim(report.output, named), redact_verbatim(report.reason, named)
+            redacted = replace(report, output=output, reason=reason)
+        return reports.apply_report(attempt_id, redacted)(run, ctx, now)
+
+    return command
+
+
+def enforce_output_limit(report: Report) -> Report:
+    """Return the report, or a terminal failure if its output exceeds the size limit (execution §1.6)."""
+    size, most = len(dumps(report.output) or ""), conf.task_payload_max_bytes
+    if size <= most:
+        return report
+    reason = f"The output has {size} bytes; the limit is {most} bytes."
+    return replace(report, outcome="FAILED_FOR_GOOD", output={}, reason=reason, merges=False)
+
+
+def report_by_ref(run_id: str, ref: str, report: Report, by: str) -> str | None:
+    """Report on the open task with this reference, in any iteration. Returns the attempt id, or None."""
+    found = find_open_task(run_id, ref)
+    if found is None or not report_task(run_id, found.attempt_id, report, by):
+        return None
+    return found.attempt_id
+
+
+def find_open_task(run_id: str, ref: str) -> Task | None:
+    """Return the open task with this reference in the iteration that it names, otherwise the first in any iteration."""
+    tasks = Task.objects.open().filter(run_id=run_id).order_by("seq")
+    return next((task for task in tasks if str(task) == ref), None) or tasks.filter(ref=ref).first()
+
+
+def authorize_first(command: Command, attempt_id: str, guard: Guard | None) -> Command:
+    """Return a command that calls the guard first. The task is loaded at that point, so the check needs no query."""
+    if guard is None:
+        return command
+
+    def guarded(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
+        task = reports.require_open_task(run, attempt_id)
+        name = task.resolved_name
+        guard(task_target(task.attempt.queue, task.attempt.domain, name, run.id, run.definition.name))
+        return command(run, ctx, now)
+
+    return guarded
+
+
+def renew_lease(run_id: str, attempt_id: str, by: str, guard: Guard | None = None, worker: str = "") -> None:
+    """Extend the lease of an attempt, if it is open.
+
+    Raises:
+        NotFound: when there is no such run or attempt.
+        Forbidden: when the guard refuses the caller.
+    """
+    try:
+        change_run(
+            RunCommand(
+                run_id,
+                authorize_first(reports.renew_lease(attempt_id, worker), attempt_id, guard),
+                by,
+                attempts=[attempt_id],
+            )
+        )
+    except AlreadyResolved:
+        return
+
+
+def add_log(attempt_id: str, line: str) -> None:
+    """Save a log line of a worker. The attempt does not have to exist (api §1.4)."""
+    step_state = Task.objects.filter(attempts=attempt_id[:64]).values_list("step_state", flat=True).first() or {}
+    add_logs(attempt_id, [(line, clock.now())], clock.now(), step_state.get("secrets", ()))
+
+
+def add_logs(attempt_id: str, logs: Sequence[tuple[str, int]], now: int, named: Sequence[str] = ()) -> None:
+    """Save the first log lines of a report with the secrets in `named` redacted. A line without a time gets `now`."""
+    lines = [(redact_verbatim(line, named), at or now) for line, at in logs[:LOGS_A_REPORT]]
+    task_logs.add_lines(attempt_id, lines)
