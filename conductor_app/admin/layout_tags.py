@@ -14,7 +14,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, pgettext
 
-from ..insight.timeline import TimelineSegment
+from ..insight.runs.timeline import TimelineSegment
 from . import badges
 
 MAX_REASON_LENGTH = 500

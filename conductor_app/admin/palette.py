@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
 
 from ..core.step_types.queued import queue_name
-from ..insight.attempt_waits import first_line
+from ..insight.tasks.attempt_waits import first_line
 from ..models import Poller, Run, TaskDefinition, WorkflowDefinition
 from .badges import STATUS_TONES, format_status
 from .pages import Page

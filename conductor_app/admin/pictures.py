@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..insight.diagram import Diagram, StepMarks, diagram
+from ..insight.definitions.diagram import Diagram, StepMarks, diagram
 from .badges import STATUS_ICONS, status_tone
 
 

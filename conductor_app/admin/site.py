@@ -12,7 +12,7 @@ from django.urls import URLPattern, URLResolver, include, path, reverse
 from django.utils.translation import gettext_lazy as _
 
 from .. import clock, conf
-from ..insight.health import engine_health
+from ..insight.monitoring.health import engine_health
 from ..models import (
     AccessKey,
     Application,

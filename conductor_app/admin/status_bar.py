@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 
 from .. import clock
-from ..insight.health import engine_health
+from ..insight.monitoring.health import engine_health
 from .fragments import fragment_response
 from .pages import Page
 

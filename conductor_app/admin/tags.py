@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString, mark_safe
 from ..core.schema_form import format_value
 from ..insight.differences import MISSING
 from ..insight.durations import format_duration
-from ..insight.queues import QueueState
+from ..insight.queues.queue_states import QueueState
 from ..models.fields import dumps
 from . import badges
 from .json_editor import format_json

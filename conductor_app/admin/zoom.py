@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from ..insight.timeline import TimeScale
+from ..insight.runs.timeline import TimeScale
 
 
 def zoom_links(scale: TimeScale, full_scale: TimeScale, address: Callable[..., str]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 from .. import clock
 from ..access.metrics_access import require_metrics_access
 from ..core.errors import Forbidden, Unauthenticated
-from ..insight.engine_load import EngineLoad, measure_load
+from ..insight.monitoring.engine_load import EngineLoad, measure_load
 from ..telemetry import pool_metrics
 from ..telemetry.metrics import MAX_NAMES, OTHER_NAMES, render_metrics
 

@@ -5,7 +5,7 @@ from ..core.decide import no_command
 from ..core.errors import Conflict, NotFound
 from ..core.listener_events import started_command
 from ..core.states import RUN
-from ..insight.execution import run_document
+from ..insight.runs.execution import run_document
 from ..models import Attempt, Message, Run
 from ..models.outbox import ABOUT_GROUP
 from ..store import inbox, outbox_messages

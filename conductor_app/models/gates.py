@@ -1,7 +1,7 @@
 """The gates that a pending attempt must pass before a worker can claim it.
 
 Each gate is declared once: the SQL by which the claim applies it (`store/claims.py`), the same condition on facts that
-are loaded for one attempt, and the sentences that tell an operator its state (`insight/gate_verdicts.py`).
+are loaded for one attempt, and the sentences that tell an operator its state (`insight/queues/gate_verdicts.py`).
 """
 
 import re

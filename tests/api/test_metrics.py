@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from conductor_app.access import access_keys, tokens
 from conductor_app.engine import sweeps
-from conductor_app.insight.engine_load import measure_load, waiting_by_queue
+from conductor_app.insight.monitoring.engine_load import measure_load, waiting_by_queue
 from conductor_app.models import Message
 from conductor_app.telemetry import metrics
 from tests.access.people import create_application

@@ -4,8 +4,8 @@ import pytest
 
 from conductor_app.engine.failures import failure_groups
 from conductor_app.engine.standalone import expiry
-from conductor_app.insight.failures import failure_detail
-from conductor_app.insight.workers import workforce
+from conductor_app.insight.failures.failure_inbox import failure_detail
+from conductor_app.insight.queues.workers import workforce
 from conductor_app.models import AuditEntry, Failure, FailureGroup, MinuteCount
 from tests.admin.reading import page_text
 from tests.api.taskcluster.conftest import LINUX, Queue

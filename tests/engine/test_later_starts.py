@@ -5,7 +5,7 @@ import pytest
 from conductor_app.core.errors import Invalid
 from conductor_app.engine import bulk
 from conductor_app.engine.bulk import BulkRequest
-from conductor_app.insight.cause import run_cause
+from conductor_app.insight.runs.cause import run_cause
 from conductor_app.models import Run
 from conductor_app.store import due_rows
 from tests.builders import step

@@ -6,8 +6,8 @@ from conductor_app.core.errors import Conflict, Invalid, NotFound
 from conductor_app.engine import sweeps
 from conductor_app.engine.definitions import definition_commands
 from conductor_app.engine.queues import queue_commands
-from conductor_app.insight.gate_verdicts import closed_gates, explain_attempt
-from conductor_app.insight.queue_position import queue_position
+from conductor_app.insight.queues.gate_verdicts import closed_gates, explain_attempt
+from conductor_app.insight.queues.queue_position import queue_position
 from conductor_app.models import Attempt, AuditEntry, HistoryEntry, MinuteCount
 from tests.builders import policy, step, step_without_policy
 from tests.engine.test_statements import Counted

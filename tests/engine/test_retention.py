@@ -5,7 +5,7 @@ import pytest
 from conductor_app.core.errors import Invalid, NotFound
 from conductor_app.engine import sweeps
 from conductor_app.engine.runs import retention
-from conductor_app.insight.retention import growth_by_definition, preview_removal, retention_policies
+from conductor_app.insight.runs.retention import growth_by_definition, preview_removal, retention_policies
 from conductor_app.models import AuditEntry, Run
 from tests.builders import definition, step
 from tests.story import ACTOR, Story, register_definitions, run_commit_hooks

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.engine.runs import run_commands
-from conductor_app.insight.cause import failure_reasons, run_cause
+from conductor_app.insight.runs.cause import failure_reasons, run_cause
 
 from .situations import (
     claim_and_report,

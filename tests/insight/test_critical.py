@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from conductor_app.insight.critical_path import TaskSpan, critical_path, critical_path_of, enclosing_branches
+from conductor_app.insight.runs.critical_path import TaskSpan, critical_path, critical_path_of, enclosing_branches
 from tests.builders import definition, fork, step_without_policy, sub_workflow
 from tests.story import Story
 

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.engine.runs import run_commands
-from conductor_app.insight.gate_verdicts import closed_gates, explain_attempt
+from conductor_app.insight.queues.gate_verdicts import closed_gates, explain_attempt
 
 from .situations import (
     claim_and_report,

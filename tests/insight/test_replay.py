@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from conductor_app.insight.history_replay import replay_history, run_at_revision
+from conductor_app.insight.runs.history_replay import replay_history, run_at_revision
 from conductor_app.models import HistoryEntry, Task
 from tests.builders import fork, loop, policy, step, step_without_policy
 from tests.story import Story

@@ -1,6 +1,6 @@
 """The timeline: attempts as segments in percent of the run's span."""
 
-from conductor_app.insight.timeline import TimeScale, segments_of
+from conductor_app.insight.runs.timeline import TimeScale, segments_of
 from conductor_app.models import Attempt
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.insight.gate_verdicts import gate_verdicts
+from conductor_app.insight.queues.gate_verdicts import gate_verdicts
 from conductor_app.models import QueueHold
 from conductor_app.models.gates import GATES
 from conductor_app.store.claims import find_candidates

@@ -2,8 +2,8 @@
 
 import pytest
 
-from conductor_app.insight.execution import run_document
-from conductor_app.insight.gate_verdicts import explain_attempt
+from conductor_app.insight.queues.gate_verdicts import explain_attempt
+from conductor_app.insight.runs.execution import run_document
 from conductor_app.workers.isolation_groups import queues_of_groups
 from conductor_app.workers.runner import run_built_in_workers
 from tests.builders import Document, policy, step

@@ -7,7 +7,7 @@ from conductor_app.core.document.checks import workflow_errors
 from conductor_app.core.document.lint import lint_definition
 from conductor_app.core.document.lint.findings import LintContext
 from conductor_app.core.step_tree import path_to_step, references_inside
-from conductor_app.insight.diagram import diagram
+from conductor_app.insight.definitions.diagram import diagram
 from tests.builders import definition, policy, step, step_without_policy
 from tests.stories.group_step import Group
 from tests.story import Story

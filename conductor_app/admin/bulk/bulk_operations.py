@@ -15,8 +15,8 @@ from django.utils.translation import gettext_lazy
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.states import BULK, PAUSED
 from ...engine import bulk
-from ...insight import selections
-from ...insight.bulk import frequent_answers
+from ...insight.bulk import selections
+from ...insight.bulk.bulk_operations import frequent_answers
 from ...models import AuditEntry, BulkItem, BulkOperation, FailureGroup
 from ..badges import render_pill
 from ..error_messages import require_permission, show_refusal

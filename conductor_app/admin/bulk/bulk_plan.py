@@ -16,8 +16,8 @@ from ...engine.bulk import BulkRequest
 from ...engine.bulk.bulk_commands import ACTIONS
 from ...engine.bulk.item_actions import LABELLING
 from ...engine.runs.skip_and_jump import upgrade_obstacles
-from ...insight import selections
-from ...insight.bulk import count_selection
+from ...insight.bulk import selections
+from ...insight.bulk.bulk_operations import count_selection
 from ...models import BulkOperation
 from ..error_messages import require_permission, show_refusal
 from ..object_pages import ObjectPage

@@ -11,8 +11,8 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.task_impact import AGAIN, CANCELLED, DROPPED, FATES, GOES_ON, NEW, RESUMED, REUSED, TaskImpact
 from ...engine.runs.planning import OperationPlan, PlannedRun
-from ...insight.diagram import Diagram, StepMark, StepMarks, diagram
-from ...insight.parsed_definitions import parsed_definition as definition_of
+from ...insight.definitions.diagram import Diagram, StepMark, StepMarks, diagram
+from ...insight.definitions.parsed_definitions import parsed_definition as definition_of
 from ...models import Run
 from ..badges import format_count, render_badge, render_pill
 

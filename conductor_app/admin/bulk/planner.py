@@ -16,8 +16,8 @@ from ...core.states import RUN, RUNNING
 from ...engine.runs.operations import Operation, apply_operation
 from ...engine.runs.planning import OperationPlan, plan_operation
 from ...engine.runs.skip_and_jump import plan_upgrade
+from ...insight.definitions.parsed_definitions import parsed_definition as definition_of
 from ...insight.differences import Difference, find_differences
-from ...insight.parsed_definitions import parsed_definition as definition_of
 from ...models import Attempt, Run, Task, WorkflowDefinition
 from ..badges import render_badge
 from ..documents import MAX_INLINE_BYTES

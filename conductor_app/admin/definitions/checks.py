@@ -11,9 +11,9 @@ from django.utils.translation import gettext as _
 from ...core.document.json_positions import TextPosition, TextPositions
 from ...core.document.lint import ERROR, HINT, WARNING, LintFinding
 from ...engine.definitions import definition_commands
-from ...insight import completion
-from ...insight.definition_context import definition_context
-from ...insight.handler_findings import lint_handler
+from ...insight.definitions import completion
+from ...insight.definitions.definition_context import definition_context
+from ...insight.events.handler_findings import lint_handler
 from ..form_parsing import parse_json_value
 from ..json_editor import NOT_JSON
 from ..pictures import draw_definition

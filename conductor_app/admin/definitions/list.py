@@ -11,10 +11,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...insight.definition_usage import newest_definitions
+from ...insight.definitions.definition_usage import newest_definitions
+from ...insight.definitions.task_catalog import catalog_tasks
+from ...insight.definitions.workflow_catalog import CatalogWorkflow, catalog_workflows
 from ...insight.durations import format_duration
-from ...insight.task_catalog import catalog_tasks
-from ...insight.workflow_catalog import CatalogWorkflow, catalog_workflows
 from ...models import WorkflowDefinition
 from ..badges import format_count, render_pill
 from ..read_only import BoundedChangeList

@@ -12,11 +12,11 @@ from ...core.errors import RequestRefused, ValidationFailed
 from ...core.samples import sample_from_schema
 from ...core.step_tree import walk
 from ...engine.definitions import drafts, simulation_cases
-from ...insight.diagram import Diagram
-from ...insight.inner_workflows import inner_workflows
-from ...insight.last_inputs import recent_starts, start_to_repeat
-from ...insight.recorded_outputs import recorded_outputs
-from ...insight.simulation_report import SimulationReport, simulation_report
+from ...insight.definitions.diagram import Diagram
+from ...insight.definitions.inner_workflows import inner_workflows
+from ...insight.definitions.recorded_outputs import recorded_outputs
+from ...insight.definitions.simulation_report import SimulationReport, simulation_report
+from ...insight.runs.last_inputs import recent_starts, start_to_repeat
 from ...models import DefinitionDraft, SaveRequirement, SimulationCase, TaskDefinition, WorkflowDefinition
 from ..error_messages import require_permission
 from ..form_parsing import parse_json_value

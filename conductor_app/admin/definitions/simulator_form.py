@@ -22,7 +22,7 @@ from ...core.simulation.outcomes import (
     steps_needing_outcome,
 )
 from ...core.step_structure import Flow, structure_of_step, type_of
-from ...insight.inner_workflows import InnerWorkflow
+from ...insight.definitions.inner_workflows import InnerWorkflow
 from ..form_parsing import parse_json_value
 from ..json_editor import format_json
 

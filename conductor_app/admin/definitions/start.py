@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from ...core.errors import InputInvalid, RequestRefused, ValidationFailed
 from ...core.masking import HIDDEN
 from ...engine.runs.manual_start import start_by_hand
-from ...insight.last_inputs import recent_starts, start_to_repeat
+from ...insight.runs.last_inputs import recent_starts, start_to_repeat
 from ...models import WorkflowDefinition
 from ...models.fields import dumps
 from ..error_messages import require_permission

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ...insight.task_policy import policy_of, retry_schedule, time_limits
+from ...insight.definitions.task_policy import policy_of, retry_schedule, time_limits
 
 
 def task_drawings(document: Mapping[str, Any]) -> dict[str, Any]:

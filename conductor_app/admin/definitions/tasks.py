@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...engine.definitions import definition_commands
-from ...insight.definition_usage import workflows_using_task
+from ...insight.definitions.definition_usage import workflows_using_task
 from ...models import TaskDefinition
 from ..badges import format_count
 from ..json_editor import format_json

@@ -16,8 +16,8 @@ from ...core.errors import RequestRefused
 from ...core.step_structure import type_of
 from ...core.step_tree import walk
 from ...engine.definitions import definition_commands, simulation_cases
-from ...insight.definition_context import definition_context
-from ...insight.version_history import SAMPLE, open_runs, version_history
+from ...insight.definitions.definition_context import definition_context
+from ...insight.definitions.version_history import SAMPLE, open_runs, version_history
 from ...models import SaveRequirement, SimulationCase, WorkflowDefinition
 from ..json_editor import format_json
 from ..json_tree import render_tree

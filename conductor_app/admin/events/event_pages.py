@@ -10,7 +10,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
 from ...core.errors import Invalid, NotFound
-from ...insight import events
+from ...insight.events import event_search
 from ...models import EventDelivery, EventHandler
 from ..documents import annotate_documents, json_file_response, payload_documents
 from ..fragments import fragment_response
@@ -29,9 +29,11 @@ class EventsPage(Page):
     name, title, template, permission = "events", "Events", "ops/events/list.html", VIEW_PERMISSION
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
-        query, refused, found = request.GET, "", events.EventListPage(())
+        query, refused, found = request.GET, "", event_search.EventListPage(())
         try:
-            found = events.event_page(parse_filter(query), query.get("after", "")[:40], query.get("before", "")[:40])
+            found = event_search.event_page(
+                parse_filter(query), query.get("after", "")[:40], query.get("before", "")[:40]
+            )
         except Invalid as wrong:
             refused = wrong.message
         first = found.delivered[0].delivery.received_at if found.delivered and not query.get("after") else 0
@@ -46,7 +48,7 @@ class EventsPage(Page):
                 for delivered in found.delivered
             ]
         }
-        context |= {"looked_at": events.LOOKED_AT, "newest": address_without(query) if query.get("after") else ""}
+        context |= {"looked_at": event_search.LOOKED_AT, "newest": address_without(query) if query.get("after") else ""}
         context |= {"older": address_without(query, after=found.after) if found.after else ""}
         context |= {"newer": address_without(query, before=found.before) if found.before else ""}
         context |= {
@@ -68,10 +70,10 @@ class EventsPage(Page):
         since, count = request.GET.get("than", ""), 0
         if since.isdecimal() and len(since) <= 15:
             try:
-                count = events.count_new_events(parse_filter(request.GET), int(since))
+                count = event_search.count_new_events(parse_filter(request.GET), int(since))
             except Invalid:
                 count = 0
-        context = {"news": count, "most": events.MOST_NEWS, "query": address_without(request.GET)[1:]}
+        context = {"news": count, "most": event_search.MOST_NEWS, "query": address_without(request.GET)[1:]}
         return fragment_response(request, "ops/runs/news.html", context)
 
 
@@ -93,7 +95,7 @@ class EventPage(ObjectPage):
         row = find_event(
             url_kwargs["event_id"], annotate_documents(EventDelivery.objects.defer("payload"), ("payload",))
         )
-        [delivered] = events.load_events([row.pk])
+        [delivered] = event_search.load_events([row.pk])
         return {
             "title": row.event,
             "row": row,

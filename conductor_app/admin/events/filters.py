@@ -6,7 +6,7 @@ from typing import Any
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
-from ...insight.events import OUTCOMES, EventFilter
+from ...insight.events.event_search import OUTCOMES, EventFilter
 from ...models import EventHandler
 from ..schedules.form import parse_time
 from .formatting import OUTCOME_LABELS, SOURCE_LABELS

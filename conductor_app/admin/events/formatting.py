@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.events import INTERNAL
-from ...insight.attempt_waits import first_line
-from ...insight.events import ACTION_FAILED, DUPLICATE, UNHEARD, DeliveredEvent
+from ...insight.events.event_search import ACTION_FAILED, DUPLICATE, UNHEARD, DeliveredEvent
+from ...insight.tasks.attempt_waits import first_line
 from ...models import EventAction, HandlerEvaluation
 from ...models.events import COMPLETED, FAILED, MATCHED, NOT_MATCHED
 from ...models.fields import dumps

@@ -16,9 +16,9 @@ from ...core.document.checks import read_handler
 from ...core.errors import RequestRefused, ValidationFailed
 from ...engine.events import event_handlers
 from ...engine.events.event_replays import TRIED, try_on_past_events
-from ...insight import events
-from ...insight.events import EventFilter
-from ...insight.handler_findings import lint_handler, with_last_verdict
+from ...insight.events import event_search
+from ...insight.events.event_search import EventFilter
+from ...insight.events.handler_findings import lint_handler, with_last_verdict
 from ...models import EventHandler
 from ..badges import relative_time, render_pill
 from ..definitions.checks import HANDLER, CheckResult, place_findings
@@ -77,7 +77,7 @@ class EventHandlerAdmin(DefinitionAdmin):
         return super().changelist_view(request, {"tab": "handlers", **(extra_context or {})})
 
     def get_extra_context(self, request: HttpRequest, row: EventHandler) -> dict[str, Any]:
-        last = events.event_page(EventFilter(handler=row.name)).delivered[:MAX_EVENTS]
+        last = event_search.event_page(EventFilter(handler=row.name)).delivered[:MAX_EVENTS]
         return {
             "checked": CheckResult(row.document, place_findings(lint_handler(row.document), format_json(row.document))),
             "heard": [

@@ -7,7 +7,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from ... import clock
-from ...insight.event_sources import EventSource, event_sources
+from ...insight.events.event_sources import EventSource, event_sources
 from ..badges import render_pill
 from ..pages import Page
 from .event_pages import VIEW_PERMISSION

@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 
 from ...core.errors import RequestRefused, ValidationFailed
 from ...engine.events import webhooks
-from ...insight.event_sources import newest_by_event
-from ...insight.webhook_waits import waiting_tasks
+from ...insight.events.event_sources import newest_by_event
+from ...insight.events.webhook_waits import waiting_tasks
 from ...models import Webhook
 from ..error_messages import require_permission, show_refusal
 from ..object_pages import ObjectPage

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...core.errors import Invalid, RequestRefused
 from ...engine.runs import retention as engine
-from ...insight.retention import database_growth, growth_by_definition, preview_removal, retention_policies
+from ...insight.runs.retention import database_growth, growth_by_definition, preview_removal, retention_policies
 from ...models import SweepPass
 from ..error_messages import require_permission, show_refusal
 from ..pages import Page

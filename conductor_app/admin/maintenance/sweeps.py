@@ -8,7 +8,7 @@ from django_celery_beat.models import PeriodicTask
 
 from ... import clock
 from ...insight.durations import format_duration
-from ...insight.health import has_sweep_failed, is_sweep_late
+from ...insight.monitoring.health import has_sweep_failed, is_sweep_late
 from ...models import SweepPass
 from ..badges import relative_time
 from ..pages import Page

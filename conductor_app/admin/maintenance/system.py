@@ -11,8 +11,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...insight.database import database_status
-from ...insight.system import configuration, operator_advice, sweep_statuses
+from ...insight.monitoring.database import database_status
+from ...insight.monitoring.system import configuration, operator_advice, sweep_statuses
 from ..badges import mark_names, render_pill
 from ..pages import Page
 

@@ -17,7 +17,7 @@ from ...core.errors import Invalid, NotFound, OutputInvalid, RequestRefused
 from ...core.human_task import ANSWER_SCHEMA_KEY as ASK
 from ...engine.tasks import human_tasks
 from ...insight.durations import MINUTE
-from ...insight.waiting_for_people import (
+from ...insight.tasks.waiting_for_people import (
     OPEN_HUMAN_TASKS,
     expected_output_names,
     human_task_view,

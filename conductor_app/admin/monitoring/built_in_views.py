@@ -11,9 +11,9 @@ from django.utils.translation import gettext as _
 
 from ... import clock
 from ...core.errors import Invalid
-from ...insight import selections
+from ...insight.bulk import selections
+from ...insight.bulk.selections.api_queries import to_query
 from ...insight.durations import DAY, HOUR
-from ...insight.selections.api_queries import to_query
 from ..bulk.bulk_plan import selection_parameters
 from ..runs.filters import FILTER_FIELDS, FilterField, parse_duration
 

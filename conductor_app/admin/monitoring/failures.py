@@ -15,7 +15,7 @@ from ... import clock
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.states import FAILURE, REGRESSED
 from ...engine.failures import failure_groups
-from ...insight.failures import VIEWS, ListedFailureGroup, failure_detail, failure_inbox
+from ...insight.failures.failure_inbox import VIEWS, ListedFailureGroup, failure_detail, failure_inbox
 from ...models import AuditEntry, FailureGroup
 from ..badges import render_pill
 from ..charts import sparkline

@@ -6,12 +6,12 @@ from django.utils.translation import gettext as _
 
 from ... import clock
 from ...core.states import FAILURE
-from ...insight.attempt_waits import first_line
-from ...insight.cause import failure_reasons
 from ...insight.durations import format_duration
-from ...insight.health import EngineHealth, is_sweep_late
-from ...insight.queues import QueueState, list_queues
-from ...insight.waiting_for_people import count_overdue, waiting_attempts
+from ...insight.monitoring.health import EngineHealth, is_sweep_late
+from ...insight.queues.queue_states import QueueState, list_queues
+from ...insight.runs.cause import failure_reasons
+from ...insight.tasks.attempt_waits import first_line
+from ...insight.tasks.waiting_for_people import count_overdue, waiting_attempts
 from ...models import BulkOperation, FailureGroup, QueueHold, Run, WorkflowDefinition
 from ..badges import format_lower_bound, relative_time, render_badge
 from ..paginator import MOST_COUNTED

@@ -10,11 +10,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
+from ...insight.definitions.slowest import SlowDefinition, slowest_definitions
 from ...insight.durations import HOUR, format_decimal, format_duration
-from ...insight.hourly_activity import ActivityLine, HourlyActivity, hourly_activity
-from ...insight.overview_metrics import overdue_runs, overview_metrics
-from ...insight.queues import list_queues
-from ...insight.slowest import SlowDefinition, slowest_definitions
+from ...insight.monitoring.hourly_activity import ActivityLine, HourlyActivity, hourly_activity
+from ...insight.monitoring.overview_metrics import overdue_runs, overview_metrics
+from ...insight.queues.queue_states import list_queues
 from ..badges import exact_time, format_count
 from ..charts import comparison_bars
 from ..pages import Page

@@ -13,9 +13,9 @@ from ...core.errors import Invalid, NotFound, RequestRefused
 from ...core.snapshot import NEVER
 from ...engine.queues import queue_commands as engine
 from ...insight.durations import MINUTE, format_duration
-from ...insight.queue_detail import QueueDetail, is_polling, queue_detail
-from ...insight.queue_position import format_rate
-from ...insight.throughput import FIELDS
+from ...insight.queues.queue_detail import QueueDetail, is_polling, queue_detail
+from ...insight.queues.queue_position import format_rate
+from ...insight.queues.throughput import FIELDS
 from ...models import QueueHold
 from ..badges import exact_time, format_count
 from ..charts import stacked_bars

@@ -10,9 +10,9 @@ from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...insight.durations import format_duration
-from ...insight.queue_position import format_rate, queue_rates
-from ...insight.queues import QueueState, limits_used, list_queues
-from ...insight.throughput import HourOfMinutes, last_hour
+from ...insight.queues.queue_position import format_rate, queue_rates
+from ...insight.queues.queue_states import QueueState, limits_used, list_queues
+from ...insight.queues.throughput import HourOfMinutes, last_hour
 from ...models import MinuteCount, QueueHold
 from ..badges import relative_time, render_pill
 from ..charts import sparkline

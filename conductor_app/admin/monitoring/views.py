@@ -15,8 +15,9 @@ from ... import clock
 from ...core.alerts import QuietHours
 from ...core.errors import Invalid, NotFound, RequestRefused
 from ...engine.failures import alerts as engine
-from ...insight import keyset_pages, selections
-from ...insight.alerts import recent_firings, rule_of
+from ...insight import keyset_pages
+from ...insight.bulk import selections
+from ...insight.failures.alerts import recent_firings, rule_of
 from ...models import Alert, AlertFiring, SavedView
 from ..badges import exact_time, render_pill
 from ..bulk.bulk_plan import list_parameters, parse_selection, selection_parameters

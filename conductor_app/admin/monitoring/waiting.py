@@ -15,7 +15,7 @@ from ...access.permission_cache import permission_set_of
 from ...access.permissions import task_target
 from ...core.errors import Invalid, RequestRefused
 from ...engine.tasks import human_tasks
-from ...insight.waiting_for_people import HumanTaskView, expected_output_names, human_task_inbox, waiting_attempts
+from ...insight.tasks.waiting_for_people import HumanTaskView, expected_output_names, human_task_inbox, waiting_attempts
 from ...models import Attempt
 from ..badges import render_pill
 from ..error_messages import require_permission, show_refusal

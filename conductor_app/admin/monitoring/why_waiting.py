@@ -11,8 +11,8 @@ from django.utils.translation import gettext as _
 
 from ... import clock
 from ...core.errors import NotFound
-from ...insight.gate_verdicts import closed_gates, verdicts_on
-from ...insight.queue_position import attempts_ahead, queue_position
+from ...insight.queues.gate_verdicts import closed_gates, verdicts_on
+from ...insight.queues.queue_position import attempts_ahead, queue_position
 from ...models import Attempt, TaskDefinition
 from ..badges import mark_names, render_badge
 from ..object_pages import ObjectPage

@@ -12,9 +12,9 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...core.errors import Invalid, RequestRefused
 from ...engine.queues import queue_commands
-from ...insight.clock_skew import clock_skews
 from ...insight.durations import format_duration
-from ...insight.workers import WorkerSummary, workforce
+from ...insight.queues.clock_skew import clock_skews
+from ...insight.queues.workers import WorkerSummary, workforce
 from ..badges import format_count, render_pill
 from ..error_messages import require_permission, show_refusal
 from ..pages import Page

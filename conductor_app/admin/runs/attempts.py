@@ -19,8 +19,8 @@ from ... import clock
 from ...core.errors import RequestRefused
 from ...core.states import ATTEMPT
 from ...insight import keyset_pages
-from ...insight.attempt_waits import first_line
-from ...insight.selections import LAST
+from ...insight.bulk.selections import LAST
+from ...insight.tasks.attempt_waits import first_line
 from ...models import Attempt
 from ..badges import relative_time, render_badge
 from ..documents import json_file_response

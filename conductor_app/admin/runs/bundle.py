@@ -16,8 +16,8 @@ from django.utils.translation import gettext_lazy
 from ... import clock
 from ...core.errors import Invalid, RequestRefused
 from ...engine.definitions.definition_commands import validate_workflow
-from ...insight.diagram import Diagram, StepMarks
-from ...insight.run_bundle import BundledAttempt, RunBundle, export_run, parse_bundle
+from ...insight.definitions.diagram import Diagram, StepMarks
+from ...insight.runs.run_bundle import BundledAttempt, RunBundle, export_run, parse_bundle
 from ...models import Run
 from ..badges import relative_time, render_badge, render_icon, running_time, status_tone
 from ..documents import MAX_INLINE_BYTES, json_file_response, payload_label

@@ -9,10 +9,11 @@ from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.errors import Invalid
-from ...insight import keyset_pages, selections
-from ...insight.cause import failure_reasons
-from ...insight.duration_baselines import typical_run_durations
+from ...insight import keyset_pages
+from ...insight.bulk import selections
+from ...insight.definitions.duration_baselines import typical_run_durations
 from ...insight.keyset_pages import SortColumn
+from ...insight.runs.cause import failure_reasons
 from ...models import Run
 from ..read_only import ServerAwareChangeList
 from .filters import address_with, filter_bar, parse_selection

@@ -9,9 +9,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.errors import NotFound
-from ...insight.compare import ComparedRow, RunComparison, compare_runs, comparison_candidates
 from ...insight.differences import MISSING, Difference
 from ...insight.durations import format_duration
+from ...insight.runs.compare import ComparedRow, RunComparison, compare_runs, comparison_candidates
 from ...models import Run, WorkflowDefinition
 from ..badges import machine_time, render_badge
 from ..documents import json_file_response, payload_label

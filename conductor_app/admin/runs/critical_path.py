@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from ...insight.critical_path import TaskSpan, critical_path, task_span
 from ...insight.durations import format_duration
-from ...insight.timeline import TaskRow
+from ...insight.runs.critical_path import TaskSpan, critical_path, task_span
+from ...insight.runs.timeline import TaskRow
 from .run_view_model import RunViewModel
 
 MAX_LINKS = 12

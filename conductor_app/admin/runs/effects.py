@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.effects import effect_name
-from ...insight.attempt_waits import first_line
+from ...insight.tasks.attempt_waits import first_line
 from ..badges import mark_names
 
 MAX_SENTENCES = 12

@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from ...core.states import TASK
-from ...insight.history_replay import RunAtRevision, run_at_revision
+from ...insight.runs.history_replay import RunAtRevision, run_at_revision
 from ...models import HistoryEntry
 from ..badges import relative_time, render_badge
 from .effects import describe_effects

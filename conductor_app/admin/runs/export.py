@@ -7,8 +7,8 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, StreamingHttpResponse
 
-from ...insight.cause import failure_reasons
 from ...insight.keyset_pages import SortColumn, iterate_pages
+from ...insight.runs.cause import failure_reasons
 from ...models import Run
 from ...models.fields import dumps
 from ...models.snapshots import read_snapshot

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy
 
 from ... import clock
 from ...core.errors import Invalid
-from ...insight.attempt_waits import first_line
+from ...insight.tasks.attempt_waits import first_line
 from ...models import Run
 from ..badges import exact_time, relative_time, render_badge, running_time
 from ..bulk.bulk import make_bulk_action, make_planned_action

@@ -11,7 +11,15 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import get_current_timezone
 
 from ...core.states import ATTEMPT
-from ...insight.task_log import LogPosition, LogRequest, LogWindow, iterate_chunks, log_window, logged_at, position_of
+from ...insight.tasks.task_log import (
+    LogPosition,
+    LogRequest,
+    LogWindow,
+    iterate_chunks,
+    log_window,
+    logged_at,
+    position_of,
+)
 from ...models import Attempt, TaskLog
 from ..ansi_colors import strip_colors, to_html
 from ..badges import exact_time, machine_time

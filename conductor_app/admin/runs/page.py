@@ -13,8 +13,8 @@ from django.utils.translation import gettext as _
 from ... import clock
 from ...core.errors import RequestRefused
 from ...core.states import RUNNING
-from ...insight.missing_run import explain_missing_run
-from ...insight.parsed_definitions import parsed_definition
+from ...insight.definitions.parsed_definitions import parsed_definition
+from ...insight.runs.missing_run import explain_missing_run
 from ...models import Run
 from ..documents import json_file_response
 from ..error_messages import require_permission, show_refusal

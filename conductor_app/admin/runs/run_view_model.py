@@ -10,11 +10,11 @@ from django.utils.translation import gettext as _
 
 from ... import clock
 from ...core.states import RUN
-from ...insight.cause import Cause, run_cause
-from ...insight.duration_baselines import TypicalDuration, typical_step_durations
+from ...insight.definitions.duration_baselines import TypicalDuration, typical_step_durations
 from ...insight.durations import format_duration
-from ...insight.gate_verdicts import GateVerdict
-from ...insight.tasks import find_task
+from ...insight.queues.gate_verdicts import GateVerdict
+from ...insight.runs.cause import Cause, run_cause
+from ...insight.tasks.task_list import find_task
 from ...models import Run, Task, WorkflowDefinition
 from ...models.labels import with_labels
 from ..badges import WAITING, mark_names, relative_time, render_badge, render_icon, running_time, status_tone

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ...insight.selections import ScanNote
+from ...insight.bulk.selections import ScanNote
 from .filters import FILTER_FIELDS, address_with
 
 FILTER_LABELS = {field.selection_key: field.label for field in FILTER_FIELDS}

@@ -8,10 +8,10 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy
 
 from ...access.signed_links import file_address
-from ...insight.diagram import marks_of_run
-from ...insight.files import files_of
-from ...insight.tasks import task_window
-from ...insight.timeline import run_span, task_rows
+from ...insight.definitions.diagram import marks_of_run
+from ...insight.payloads.files import files_of
+from ...insight.runs.timeline import run_span, task_rows
+from ...insight.tasks.task_list import task_window
 from ...models import AuditEntry, FileHandle, ResolvedDefinition
 from ...models.files import UPLOADED
 from ..badges import format_size, relative_time, render_badge

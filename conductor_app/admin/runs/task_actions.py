@@ -13,7 +13,7 @@ from ...core.step_types.wait_for_webhook import WaitForWebhook
 from ...core.step_types.yield_ import Yield
 from ...engine.queues import queue_commands
 from ...engine.tasks import human_tasks
-from ...insight.parsed_definitions import step_after
+from ...insight.definitions.parsed_definitions import step_after
 from ...models import Attempt
 from ..form_parsing import parse_json_object, parse_number
 

@@ -10,12 +10,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ...core.step_types.human import Human
-from ...insight.attempt_waits import first_line
+from ...insight.definitions.parsed_definitions import parsed_definition
 from ...insight.durations import format_duration
-from ...insight.failures import shared_group_of
-from ...insight.gate_verdicts import GateVerdict, verdicts_on
-from ...insight.input_provenance import InputOrigin, input_origins
-from ...insight.parsed_definitions import parsed_definition
+from ...insight.failures.failure_inbox import shared_group_of
+from ...insight.queues.gate_verdicts import GateVerdict, verdicts_on
+from ...insight.tasks.attempt_waits import first_line
+from ...insight.tasks.input_provenance import InputOrigin, input_origins
 from ...models import Attempt, FailureGroup, Run, Task
 from ...models.fields import DocumentField, dumps
 from ..badges import mark_names, relative_time, render_badge

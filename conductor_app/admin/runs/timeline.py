@@ -7,10 +7,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from ...insight.critical_path import TaskSpan, critical_path_of
 from ...insight.durations import format_duration
-from ...insight.tasks import StepTasks, TaskRequest, TaskWindow, attempts_of, page_of, task_window
-from ...insight.timeline import TaskRow, TimelineSegment, TimeScale, run_span, task_rows, zoom_scale
+from ...insight.runs.critical_path import TaskSpan, critical_path_of
+from ...insight.runs.timeline import TaskRow, TimelineSegment, TimeScale, run_span, task_rows, zoom_scale
+from ...insight.tasks.task_list import StepTasks, TaskRequest, TaskWindow, attempts_of, page_of, task_window
 from ...models import Task
 from ..badges import format_count, render_badge, status_tone
 from ..zoom import zoom_links

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...insight.schedule_calendar import COMING, CalendarDay, CalendarEntry, calendar_week
+from ...insight.schedules.schedule_calendar import COMING, CalendarDay, CalendarEntry, calendar_week
 from ...models.schedules import EXECUTED, FAILED, WAITING
 from ..badges import machine_time
 from ..pages import Page

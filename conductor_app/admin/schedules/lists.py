@@ -9,8 +9,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ... import clock
-from ...insight.attempt_waits import first_line
-from ...insight.schedule_forecast import LATE_MS
+from ...insight.schedules.schedule_forecast import LATE_MS
+from ...insight.tasks.attempt_waits import first_line
 from ...models import Schedule, ScheduleExecution
 from ..badges import relative_time, render_badge, render_pill
 from ..read_only import ReadOnlyAdmin

@@ -14,7 +14,7 @@ from ... import clock
 from ...core.cron.words import describe_cron
 from ...core.errors import Invalid, RequestRefused
 from ...engine import schedules
-from ...insight.schedule_forecast import (
+from ...insight.schedules.schedule_forecast import (
     LATE_MS,
     UpcomingSlot,
     handled_slots,

@@ -9,8 +9,8 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.errors import RequestRefused
 from ...engine.standalone import approvals, bulk_actions, task_actions, watches
-from ...insight.standalone import NAMES_OF_PRIORITIES, PRIORITIES
-from ...insight.task_groups.members import GroupMember, most_urgent_first
+from ...insight.standalone.task_groups.members import GroupMember, most_urgent_first
+from ...insight.standalone.task_status import NAMES_OF_PRIORITIES, PRIORITIES
 from ...models import PendingApproval
 from ..badges import format_count as counted
 from ..badges import render_badge

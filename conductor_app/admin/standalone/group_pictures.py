@@ -5,11 +5,11 @@ from typing import Any
 from django.utils.translation import ngettext
 
 from ...insight.durations import format_duration
-from ...insight.task_groups.bars import MOST_ROWS, TimelineRow, group_span, order_members, timeline_rows
-from ...insight.task_groups.graph import build_graph
-from ...insight.task_groups.members import URGENCY
-from ...insight.task_groups.picture import GroupBox, draw_group
-from ...insight.timeline import zoom_scale
+from ...insight.runs.timeline import zoom_scale
+from ...insight.standalone.task_groups.bars import MOST_ROWS, TimelineRow, group_span, order_members, timeline_rows
+from ...insight.standalone.task_groups.graph import build_graph
+from ...insight.standalone.task_groups.members import URGENCY
+from ...insight.standalone.task_groups.picture import GroupBox, draw_group
 from ..badges import STATUS_ICONS, format_count, format_status, render_badge, status_tone
 from ..zoom import zoom_links
 from .addresses import standalone_task_address

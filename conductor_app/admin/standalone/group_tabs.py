@@ -7,8 +7,8 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy
 
-from ...insight.standalone import NAMES_OF_PRIORITIES
-from ...insight.task_groups.members import GroupMember
+from ...insight.standalone.task_groups.members import GroupMember
+from ...insight.standalone.task_status import NAMES_OF_PRIORITIES
 from ...models import AuditEntry
 from ..badges import relative_time, render_badge
 from ..monitoring.queues import queue_address

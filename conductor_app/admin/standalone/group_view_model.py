@@ -12,11 +12,11 @@ from django.utils.translation import ngettext
 
 from ... import clock, conf
 from ...insight.durations import format_duration
-from ...insight.task_groups.critical import LongestChain, longest_chain
-from ...insight.task_groups.graph import DependencyGraph, build_graph, load_edges
-from ...insight.task_groups.members import URGENCY, GroupMember, load_members, most_urgent_first
-from ...insight.task_groups.name_patterns import matches_pattern
-from ...insight.task_groups.progress import GroupProgress, group_progress
+from ...insight.standalone.task_groups.critical import LongestChain, longest_chain
+from ...insight.standalone.task_groups.graph import DependencyGraph, build_graph, load_edges
+from ...insight.standalone.task_groups.members import URGENCY, GroupMember, load_members, most_urgent_first
+from ...insight.standalone.task_groups.name_patterns import matches_pattern
+from ...insight.standalone.task_groups.progress import GroupProgress, group_progress
 from ...models import GroupWatch, PulseMessage, TaskGroup
 from ..badges import ACTIVE, FAILED, SUCCEEDED, WAITING, format_count, mark_names, render_badge
 from .progress import progress_bar

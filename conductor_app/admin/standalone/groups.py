@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from ...insight.task_groups.progress import GroupProgress, groups_progress
+from ...insight.standalone.task_groups.progress import GroupProgress, groups_progress
 from ...models import StandaloneTask, TaskGroup
 from ..badges import format_count, relative_time, render_badge
 from ..read_only import BoundedChangeList, ReadOnlyAdmin

@@ -4,7 +4,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from ...insight.task_groups.progress import GroupProgress
+from ...insight.standalone.task_groups.progress import GroupProgress
 from ..badges import ACTIVE, SUCCEEDED, format_count, status_tone
 
 WAITING_TONE = "waiting"

@@ -16,7 +16,7 @@ from ...access.signed_links import DOWNLOAD, artifact_address
 from ...core.errors import RequestRefused
 from ...engine.standalone.clone_task import clone_task
 from ...engine.standalone.task_actions import PRIORITIZE, apply_action
-from ...insight.standalone import PRIORITIES
+from ...insight.standalone.task_status import PRIORITIES
 from ...models import AuditEntry, StandaloneTask
 from ..badges import relative_time
 from ..error_messages import require_permission, show_refusal

@@ -12,17 +12,17 @@ from django.utils.translation import ngettext
 
 from ... import clock
 from ...core.states import TASK
-from ...insight import failures
 from ...insight.durations import format_duration
-from ...insight.standalone import NAMES_OF_PRIORITIES
-from ...insight.standalone_queues import messages_of
-from ...insight.standalone_waits import (
+from ...insight.failures import failure_inbox
+from ...insight.standalone.standalone_queues import messages_of
+from ...insight.standalone.standalone_waits import (
     RequiredTaskView,
     dependents_of,
     explain_wait,
     requirements_of,
     waits_for_schedule,
 )
+from ...insight.standalone.task_status import NAMES_OF_PRIORITIES
 from ...models import Artifact, Attempt, FailureGroup, StandaloneTask
 from ..badges import ACTIVE, mark_names, render_badge, status_tone
 from ..monitoring.queues import queue_address
@@ -80,7 +80,7 @@ class TaskViewModel:
     @property
     def failure_group(self) -> FailureGroup | None:
         """Return the failure group of the attempt's failure."""
-        return failures.group_of(self.attempt) if self.attempt else None
+        return failure_inbox.group_of(self.attempt) if self.attempt else None
 
 
 def task_view_model(standalone: StandaloneTask, query: Mapping[str, str]) -> TaskViewModel:

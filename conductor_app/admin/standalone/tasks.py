@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.states import TASK
-from ...insight.standalone import NAMES_OF_PRIORITIES
+from ...insight.standalone.task_status import NAMES_OF_PRIORITIES
 from ...models import Attempt, StandaloneTask
 from ..badges import relative_time, render_badge
 from ..monitoring.queues import queue_address

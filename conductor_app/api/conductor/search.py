@@ -7,10 +7,10 @@ from typing import Any
 from ...access.conductor_auth import Actor
 from ...access.permissions import filter_readable_runs
 from ...core.errors import ValidationError, ValidationFailed
-from ...insight.search import RUNS, TASKS, Clause, PageEnds, QueryValue, Search, SearchPage, SearchQuery
-from ...insight.search.pages import Sort
-from ...insight.search.search_query import SearchLanguage
-from ...insight.search.tasks import searchable_attempts
+from ...insight.runs.search import RUNS, TASKS, Clause, PageEnds, QueryValue, Search, SearchPage, SearchQuery
+from ...insight.runs.search.pages import Sort
+from ...insight.runs.search.search_query import SearchLanguage
+from ...insight.runs.search.tasks import searchable_attempts
 from ...models import Run
 from .query_parameters import QueryParameters
 

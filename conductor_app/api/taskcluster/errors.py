@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 
 from ... import clock
 from ...core.errors import Busy, Conflict, Expired, Forbidden, Invalid, NotFound, Unauthenticated
-from ...insight.standalone import format_timestamp
+from ...insight.standalone.task_status import format_timestamp
 from .replies import Json
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema_rs
 
 from ...core.standalone.resolutions import EXCEPTIONS
-from ...insight.standalone import PRIORITIES
+from ...insight.standalone.task_status import PRIORITIES
 from .slugid import SLUGID_PATTERN
 
 MAX_ERRORS = 20

@@ -11,7 +11,7 @@ from ...core.errors import Conflict, Invalid, NotFound
 from ...core.ids import derived_id
 from ...core.snapshot import NEVER
 from ...core.states import BULK, CANARY, GATHERING, WATCHING, WORKING
-from ...insight import selections
+from ...insight.bulk import selections
 from ...models import BulkItem, BulkOperation
 from .. import audit
 from ..runs import labels

@@ -13,7 +13,7 @@ from ...core.errors import RequestRefused
 from ...core.ids import lowest_id_at
 from ...core.snapshot import NEVER
 from ...core.states import BULK, CANARY, GATHERING, RUN, WATCHING, WORKING
-from ...insight import selections
+from ...insight.bulk import selections
 from ...models import BulkItem, BulkOperation, Run
 from ...store import bulk_items as store
 from ..sweeps import handle_each

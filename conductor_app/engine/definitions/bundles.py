@@ -7,8 +7,8 @@ from typing import Any
 from ...core.document.semantic_diff import SemanticChange, semantic_changes
 from ...core.errors import Invalid, NotFound, RequestRefused, ValidationError, ValidationFailed
 from ...core.step_tree import walk
-from ...insight.definition_context import named_workflows
-from ...insight.form_templates import find_template, named_templates
+from ...insight.definitions.definition_context import named_workflows
+from ...insight.definitions.form_templates import find_template, named_templates
 from ...models import FormTemplate, TaskDefinition, WorkflowDefinition
 from . import definition_commands, form_templates
 

@@ -9,7 +9,7 @@ from django.db.models import Max
 from ... import clock
 from ...core.errors import Conflict, NotFound, ValidationError, ValidationFailed
 from ...core.form_templates import read_form_template
-from ...insight.form_templates import find_template
+from ...insight.definitions.form_templates import find_template
 from ...models import FormTemplate
 from . import json_schema
 from .definition_audit import record_definition_change

@@ -22,7 +22,7 @@ from ...core.data_requests import (
 from ...core.errors import Invalid, RequestRefused
 from ...core.simulation import SimulatedRun, Simulation
 from ...core.simulation import SimulationScript as Written
-from ...insight.execution import simulated_document
+from ...insight.runs.execution import simulated_document
 from ...store.environment_variables import all_variables
 from ..runs.data_loading import run_script
 from ..runs.run_commands import StartRequest, new_run, with_input

@@ -11,8 +11,8 @@ from django.db import transaction
 from ... import clock
 from ...core.alerts import ALERT_KINDS, DAY_MINUTES, MINUTE_MS, SHARE, QuietHours
 from ...core.errors import Conflict, Invalid, NotFound
-from ...insight import selections
-from ...insight.alerts import measure_alert, rule_of
+from ...insight.bulk import selections
+from ...insight.failures.alerts import measure_alert, rule_of
 from ...models import Alert, AlertFiring, SavedView
 from ...models.outbox import ALERT, PUBLISH
 from ...store import outbox_messages

@@ -8,8 +8,8 @@ from django.db.models import F
 
 from ... import clock
 from ...core.errors import Invalid, NotFound
-from ...insight.database import size_in_bytes
-from ...insight.retention import removable_runs, retention_policies
+from ...insight.monitoring.database import size_in_bytes
+from ...insight.runs.retention import removable_runs, retention_policies
 from ...models import DailyStorage, RetentionPolicy
 from .. import audit
 

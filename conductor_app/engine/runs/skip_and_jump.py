@@ -12,7 +12,7 @@ from ...core.decide import Command, no_command
 from ...core.definition import Definition
 from ...core.errors import AlreadyResolved, Conflict, NotFound, RequestRefused
 from ...core.reports import Report
-from ...insight.execution import find_run
+from ...insight.runs.execution import find_run
 from ...store import runs as store
 from .. import audit
 from ..definitions import resolved_definitions

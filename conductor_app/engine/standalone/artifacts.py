@@ -11,7 +11,7 @@ from ...core.standalone import artifacts as core
 from ...core.standalone.artifacts import OBJECT, S3, ArtifactValue
 from ...core.standalone.effects import PublishMessage
 from ...core.standalone.snapshot import StandaloneTask
-from ...insight.standalone import format_timestamp
+from ...insight.standalone.task_status import format_timestamp
 from ...models import Artifact as Row
 from ...store import standalone_tasks, stored_payloads
 from ...store.statement_batch import StatementBatch

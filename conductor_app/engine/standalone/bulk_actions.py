@@ -13,8 +13,8 @@ from ...core.standalone.decide import Command
 from ...core.standalone.effects import PublishMessage
 from ...core.standalone.snapshot import StandaloneTask
 from ...core.states import ACTIVE, ATTEMPT
-from ...insight.standalone import NAMES_OF_PRIORITIES
-from ...insight.task_groups.members import GroupMember
+from ...insight.standalone.task_groups.members import GroupMember
+from ...insight.standalone.task_status import NAMES_OF_PRIORITIES
 from ...models import Message
 from ...store import outbox_messages, standalone_tasks
 from ..delivery import deliver_after_commit

@@ -7,7 +7,7 @@ from django.db import transaction
 from ... import clock, randomness
 from ...core.errors import NotFound
 from ...core.ids import slug_id
-from ...insight.standalone import format_timestamp
+from ...insight.standalone.task_status import format_timestamp
 from ...models import Dependency, StandaloneTask, TaskGroup
 from . import tasks
 from .task_actions import record_action

@@ -11,7 +11,7 @@ from ...core.standalone import commands
 from ...core.standalone.decide import Command
 from ...core.standalone.effects import Effect
 from ...core.standalone.snapshot import StandaloneTask as Core
-from ...insight.standalone import NAMES_OF_PRIORITIES
+from ...insight.standalone.task_status import NAMES_OF_PRIORITIES
 from ...models import Message, StandaloneTask, TaskGroup
 from . import bulk_actions, rows
 from .change import change_task

@@ -9,7 +9,7 @@ from ...core.standalone.effects import Effect, PublishMessage
 from ...core.standalone.resolutions import DEADLINE
 from ...core.standalone.snapshot import StandaloneTask
 from ...core.step_types.event import EventStep
-from ...insight.standalone import (
+from ...insight.standalone.task_status import (
     NAMES_OF_PRIORITIES,
     format_timestamp,
     group_document,

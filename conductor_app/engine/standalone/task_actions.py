@@ -9,7 +9,7 @@ from ...core.snapshot import NEVER
 from ...core.standalone import commands
 from ...core.standalone.decide import Command
 from ...core.standalone.snapshot import StandaloneTask
-from ...insight.standalone import NAMES_OF_PRIORITIES
+from ...insight.standalone.task_status import NAMES_OF_PRIORITIES
 from ...models import TaskGroup
 from .. import audit
 from . import groups

@@ -24,8 +24,8 @@ from ...core.schema_check import schema_question, violation_sentence
 from ...core.snapshot import NEVER, Run
 from ...core.step_types.human import Human
 from ...core.timers import next_timer
-from ...insight.form_templates import template_of
-from ...insight.waiting_for_people import HumanTaskView, human_task_view, step_of
+from ...insight.definitions.form_templates import template_of
+from ...insight.tasks.waiting_for_people import HumanTaskView, human_task_view, step_of
 from ...models import Attempt, HumanTask, Task
 from ...models.fields import dumps
 from ...store.rows import strip_nul

@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.engine.events import event_handlers, event_listeners
-from conductor_app.insight.event_sources import SETTINGS
+from conductor_app.insight.events.event_sources import SETTINGS
 from conductor_app.models import EventListener
 from conductor_app.workers.sinks import PROVIDERS
 from tests.admin.reading import page_text

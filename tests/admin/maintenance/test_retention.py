@@ -3,9 +3,9 @@
 import pytest
 
 from conductor_app.engine import sweeps
-from conductor_app.insight.database import GIB
 from conductor_app.insight.durations import DAY
-from conductor_app.insight.retention import retention_policies
+from conductor_app.insight.monitoring.database import GIB
+from conductor_app.insight.runs.retention import retention_policies
 from conductor_app.models import DailyStorage
 from tests.admin.reading import page_text
 from tests.builders import step

@@ -2,8 +2,8 @@
 
 import pytest
 
-from conductor_app.insight import queue_detail as queue_insight
-from conductor_app.insight import workers
+from conductor_app.insight.queues import queue_detail as queue_insight
+from conductor_app.insight.queues import workers
 from conductor_app.models import Attempt, AuditEntry, Poller, QueueHold, TaskLog, WorkerHold
 from tests.admin.reading import html, page_text
 from tests.builders import policy, step, step_without_policy

@@ -87,7 +87,7 @@ def test_words_are_looked_for_in_the_log_and_marked(operator, attempt):
 
 
 def test_a_search_through_a_long_log_stops_and_can_go_on(operator, attempt, monkeypatch):
-    monkeypatch.setattr("conductor_app.insight.task_log.MAX_SEARCHED_LINES", 20)
+    monkeypatch.setattr("conductor_app.insight.tasks.task_log.MAX_SEARCHED_LINES", 20)
     logged(attempt, 50)
     at = f"/admin/conductor/run/{attempt.run_id}/change/"
 
@@ -110,7 +110,7 @@ def test_a_log_is_coloured_by_level_and_by_its_own_colours_and_never_taken_for_h
 
 
 def test_the_whole_log_is_a_file(operator, viewer, attempt, monkeypatch):
-    monkeypatch.setattr("conductor_app.insight.task_log.CHUNK", 7)
+    monkeypatch.setattr("conductor_app.insight.tasks.task_log.CHUNK", 7)
     logged(attempt, 20, "<line {}>")
 
     answer = viewer.get(reverse("admin:attempt_log", args=[attempt.pk]))

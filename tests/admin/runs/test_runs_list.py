@@ -9,8 +9,9 @@ from django.urls import reverse
 
 from conductor_app.admin import paginator
 from conductor_app.engine.runs import run_commands
-from conductor_app.insight import keyset_pages, selections
-from conductor_app.insight.selections import scanning
+from conductor_app.insight import keyset_pages
+from conductor_app.insight.bulk import selections
+from conductor_app.insight.bulk.selections import scanning
 from conductor_app.models import DurationBaseline
 from tests.admin.reading import html, page_text
 from tests.insight.situations import claim_and_report, define_task, define_workflow, start_run, start_run_of, step

@@ -379,7 +379,7 @@ def test_a_search_is_read_page_by_page(api, many):
 
 
 def test_a_search_looks_at_a_bounded_number_and_says_so(api, many, monkeypatch):
-    from conductor_app.insight import human_tasks
+    from conductor_app.insight.tasks import human_tasks
 
     monkeypatch.setattr(human_tasks, "LOOKED_AT", 2)
     hits = search(api, states=["PENDING", "ASSIGNED", "IN_PROGRESS"])

@@ -1,6 +1,6 @@
 """What a reply costs: statements and time do not grow with what is shown."""
 
-from conductor_app.insight.execution import run_document
+from conductor_app.insight.runs.execution import run_document
 from conductor_app.models import Attempt, Run, Task
 from tests.engine.test_statements import Counted
 

@@ -5,7 +5,7 @@ from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.insight.search import RUNS, TASKS, pages, search_query
+from conductor_app.insight.runs.search import RUNS, TASKS, pages, search_query
 from tests.engine.test_statements import Counted
 from tests.tries import property_settings
 

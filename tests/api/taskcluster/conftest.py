@@ -11,7 +11,7 @@ from django.http import HttpResponse
 from django.test import Client
 
 from conductor_app.engine import sweeps
-from conductor_app.insight.standalone import format_timestamp
+from conductor_app.insight.standalone.task_status import format_timestamp
 from conductor_app.models import PulseMessage
 from tests.story import run_commit_hooks
 

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from conductor_app.insight.diagram import Diagram, diagram
+from conductor_app.insight.definitions.diagram import Diagram, diagram
 
 from ..situations import step
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.insight.diagram import StepMark, StepMarks, diagram, marks_of_run
+from conductor_app.insight.definitions.diagram import StepMark, StepMarks, diagram, marks_of_run
 from conductor_app.models import Run, WorkflowDefinition
 
 from ..situations import claim_and_report, start_run_of, step

@@ -5,8 +5,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from conductor_app.engine.standalone import tasks
-from conductor_app.insight.search import RUNS, TASKS, Search, SearchQuery
-from conductor_app.insight.search.tasks import searchable_attempts
+from conductor_app.insight.runs.search import RUNS, TASKS, Search, SearchQuery
+from conductor_app.insight.runs.search.tasks import searchable_attempts
 from conductor_app.models import Attempt, Run
 from conductor_app.store.statements import fetch
 

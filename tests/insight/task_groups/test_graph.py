@@ -4,11 +4,11 @@ import itertools
 
 import pytest
 
-from conductor_app.insight.task_groups.critical import longest_chain
-from conductor_app.insight.task_groups.graph import build_graph, drop_implied_edges, graph_levels
-from conductor_app.insight.task_groups.members import GroupMember, MemberAttempt, most_urgent_first
-from conductor_app.insight.task_groups.name_patterns import OTHERS, group_by_pattern
-from conductor_app.insight.task_groups.picture import draw_group
+from conductor_app.insight.standalone.task_groups.critical import longest_chain
+from conductor_app.insight.standalone.task_groups.graph import build_graph, drop_implied_edges, graph_levels
+from conductor_app.insight.standalone.task_groups.members import GroupMember, MemberAttempt, most_urgent_first
+from conductor_app.insight.standalone.task_groups.name_patterns import OTHERS, group_by_pattern
+from conductor_app.insight.standalone.task_groups.picture import draw_group
 
 NOW = 1_000
 

@@ -27,7 +27,7 @@ from ....core.document.checks.values import (
 from ....core.document.checks.webhook import WEBHOOK
 from ....core.form_templates import FORM_TEMPLATE
 from ....core.step_types.try_catch import CATCH_CASE
-from ....insight.human_tasks import STATES as HUMAN_STATES
+from ....insight.tasks.human_tasks import STATES as HUMAN_STATES
 from ..serializers.files import NEW_FILE, PART_TAGS
 from ..serializers.human_tasks import ASSIGNMENT as HUMAN_ASSIGNMENT
 from ..serializers.human_tasks import SEARCH as HUMAN_SEARCH

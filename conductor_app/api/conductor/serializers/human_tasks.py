@@ -7,7 +7,7 @@ from ....core.document.checks.fields import FieldSpec, FieldTable, ObjectOf
 from ....core.document.checks.values import ChoiceOf, DocumentPosition, IntegerOf, ListOf, read_text, texts
 from ....core.errors import ValidationError, ValidationFailed
 from ....core.human_task import USER_TYPES, Assignee, format_assignees, human_task_definition
-from ....insight.human_tasks import (
+from ....insight.tasks.human_tasks import (
     LOOKED_AT,
     MOST_SHOWN,
     MOST_VALUES,

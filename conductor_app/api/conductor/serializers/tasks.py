@@ -19,7 +19,7 @@ from ....core.document.checks.values import (
 from ....core.errors import Invalid
 from ....core.expressions.json_walk import expression_texts as texts_in
 from ....core.reports import Report
-from ....insight.execution import wire_task_and_definition
+from ....insight.runs.execution import wire_task_and_definition
 from ....models import Attempt
 from .requests import read_request
 

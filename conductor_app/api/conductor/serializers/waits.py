@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from ....core.errors import Invalid
 from ....engine.runs.run_waits import WaitOutcome
-from ....insight.execution import find_attempt, wire_run, wire_task
+from ....insight.runs.execution import find_attempt, wire_run, wire_task
 from ....models.snapshots import read_snapshot
 
 RETURN_STRATEGIES = ("TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING_TASK_INPUT")

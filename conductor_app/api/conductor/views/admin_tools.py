@@ -5,7 +5,7 @@ from django.http import HttpResponse
 from ....core.document.checks.values import read_mapping
 from ....engine.queues import queue_commands
 from ....engine.runs import skip_and_jump
-from ....insight.execution import wire_task
+from ....insight.runs.execution import wire_task
 from ....models import Attempt
 from ..api_operation import PLAIN_TEXT, ApiOperation, ArrayOf
 from ..openapi import tables as shapes

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from ....core.document.checks.values import texts
 from ....engine.bulk.bulk_runs import MOST, apply_to_each
 from ....engine.runs import removals, run_commands
-from ....insight.execution import find_run, wire_runs
+from ....insight.runs.execution import find_run, wire_runs
 from ....models import Run
 from .. import request_body
 from ..api_operation import REASON_QUERY, REMOVAL_QUERY, ApiOperation

@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpResponse
 
 from ....core.document.checks.values import texts
-from ....insight.execution import wire_runs
+from ....insight.runs.execution import wire_runs
 from ....models import Run
 from .. import request_body
 from ..api_operation import INCLUDE_QUERY, ApiOperation, ArrayOf, ArraysByKey

@@ -6,7 +6,7 @@ from ....core.document.checks.values import IntegerOf, MapOf, read_mapping, read
 from ....core.errors import Invalid
 from ....core.reports import Report
 from ....engine.tasks.task_commands import report_by_ref, report_task
-from ....insight.execution import find_run
+from ....insight.runs.execution import find_run
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation
 from ..permission_rules import ALLOW_ALL

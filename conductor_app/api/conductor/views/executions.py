@@ -8,7 +8,7 @@ from ....core.document.checks.values import read_mapping
 from ....engine.payloads.payload_storage import load_payload
 from ....engine.runs import run_commands
 from ....engine.runs.run_waits import wait_for_run
-from ....insight.execution import find_run
+from ....insight.runs.execution import find_run
 from .. import request_body
 from ..api_operation import VERSION_QUERY, WAIT_QUERY, ApiOperation
 from ..openapi import tables as shapes

@@ -8,7 +8,7 @@ from ....core.errors import NotFound
 from ....core.form_templates import FORM_TEMPLATE as FORM_TEMPLATE_FIELDS
 from ....engine.definitions import form_templates
 from ....engine.tasks import human_tasks
-from ....insight.form_templates import find_template, template_of
+from ....insight.definitions.form_templates import find_template, template_of
 from ....models import FormTemplate
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf

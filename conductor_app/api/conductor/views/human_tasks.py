@@ -12,9 +12,9 @@ from ....core.document.checks.values import read_mapping, texts
 from ....core.errors import Conflict, Invalid, NotFound
 from ....core.step_types.human import Human
 from ....engine.tasks import human_tasks
-from ....insight.execution import wire_task
-from ....insight.form_templates import template_of
-from ....insight.human_tasks import (
+from ....insight.definitions.form_templates import template_of
+from ....insight.runs.execution import wire_task
+from ....insight.tasks.human_tasks import (
     OPEN_STATES,
     HumanTaskEntry,
     HumanTaskFilter,

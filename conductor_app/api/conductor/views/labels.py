@@ -4,7 +4,7 @@ from django.http import HttpResponse
 
 from ....core.document.checks.values import texts
 from ....engine.runs import labels
-from ....insight.execution import find_run
+from ....insight.runs.execution import find_run
 from ....models import RunLabel
 from .. import request_body
 from ..api_operation import ApiOperation

@@ -5,7 +5,7 @@ from django.http import HttpResponse
 from ....core.errors import NotFound
 from ....core.states import RUN
 from ....engine.runs import run_commands
-from ....insight.execution import find_run
+from ....insight.runs.execution import find_run
 from .. import request_body
 from ..api_operation import NO_CONTENT, PLAIN_TEXT, ApiOperation
 from ..permissions import can_control_run

@@ -5,7 +5,7 @@ from django.http import HttpResponse
 from ....core.document.checks.values import read_mapping
 from ....engine.runs import removals, skip_and_jump
 from ....engine.runs.run_waits import WaitOutcome, wait_for_run
-from ....insight.execution import wire_run
+from ....insight.runs.execution import wire_run
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, NO_CONTENT, REASON_QUERY, REMOVAL_QUERY, WAIT_QUERY, ApiOperation
 from ..openapi import tables as shapes

@@ -4,7 +4,7 @@ import orjson
 from django.http import HttpResponse
 
 from ....engine.tasks.task_commands import add_log
-from ....insight.execution import load_logs
+from ....insight.runs.execution import load_logs
 from .. import request_body
 from ..api_operation import EMPTY_REPLY, PLAIN_TEXT, ApiOperation, ArrayOf
 from ..openapi import tables as shapes

@@ -11,7 +11,7 @@ from ....core.document.checks.values import read_mapping
 from ....core.errors import NotFound
 from ....core.reports import Report
 from ....engine.tasks.task_commands import Guard, claim_tasks, renew_lease, report_by_ref, report_task
-from ....insight.execution import find_attempt, find_run, wire_runs, wire_task
+from ....insight.runs.execution import find_attempt, find_run, wire_runs, wire_task
 from ....models import Attempt, Run
 from ...disconnect_check import disconnect_check
 from .. import request_body

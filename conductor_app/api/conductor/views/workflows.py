@@ -6,7 +6,7 @@ from ....core.document.checks.values import read_mapping, texts
 from ....core.errors import NotFound
 from ....engine.definitions.workflow_tests import find_test
 from ....engine.runs import run_commands
-from ....insight.execution import attempts_of, find_run, load_rows, run_facts_of, task_documents, wire_run
+from ....insight.runs.execution import attempts_of, find_run, load_rows, run_facts_of, task_documents, wire_run
 from ....models import Run
 from ....models.snapshots import read_snapshot
 from .. import request_body

@@ -4,7 +4,7 @@ from typing import Any
 
 from ....access.clients import expand_scopes
 from ....engine.access.clients import ClientSettings
-from ....insight.standalone import format_timestamp
+from ....insight.standalone.task_status import format_timestamp
 from ....models import Client, ScopeRole
 from ..timestamps import parse_timestamp
 

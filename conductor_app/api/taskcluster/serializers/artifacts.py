@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from .... import clock
 from ....access.signed_links import DOWNLOAD, UPLOAD, UPLOAD_VALID_MS, artifact_address
 from ....core.standalone.artifacts import ERROR, REFERENCE, ArtifactValue
-from ....insight.standalone import format_timestamp
+from ....insight.standalone.task_status import format_timestamp
 from ....models import Artifact as Row
 from ..timestamps import parse_timestamp
 

@@ -5,7 +5,7 @@ from typing import Any
 from ....core.snapshot import Attempt
 from ....core.standalone.snapshot import StandaloneTask
 from ....engine.standalone.claims import ClaimedTask
-from ....insight.standalone import format_timestamp, status_document, worker_facts
+from ....insight.standalone.task_status import format_timestamp, status_document, worker_facts
 from ..method_scopes import task_credentials
 from .tasks import definition_document
 

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from .... import clock
 from ....access.signed_links import DOWNLOAD, DOWNLOAD_VALID_MS, UPLOAD, UPLOAD_VALID_MS
 from ....core.errors import NotFound
-from ....insight.standalone import format_timestamp, worker_facts
+from ....insight.standalone.task_status import format_timestamp, worker_facts
 from ....models import Artifact, Attempt
 from ..method_scopes import task_credentials
 from .artifacts import content_address

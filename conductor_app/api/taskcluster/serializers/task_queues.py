@@ -3,8 +3,8 @@
 from typing import Any
 
 from ....core.snapshot import NEVER
-from ....insight.standalone import format_timestamp, queue_facts, worker_facts
-from ....insight.standalone_queues import recent_attempts
+from ....insight.standalone.standalone_queues import recent_attempts
+from ....insight.standalone.task_status import format_timestamp, queue_facts, worker_facts
 from ....models import Attempt, Queue, Worker
 from .tasks import task_document
 

@@ -4,7 +4,13 @@ from typing import Any
 
 from ....core.errors import Invalid
 from ....engine.standalone.tasks import NewTask
-from ....insight.standalone import NAMES_OF_PRIORITIES, PRIORITIES, format_timestamp, queue_facts, status_document
+from ....insight.standalone.task_status import (
+    NAMES_OF_PRIORITIES,
+    PRIORITIES,
+    format_timestamp,
+    queue_facts,
+    status_document,
+)
 from ....models import StandaloneTask
 from ..timestamps import add_one_year, parse_timestamp
 

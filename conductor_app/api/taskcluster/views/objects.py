@@ -8,7 +8,7 @@ from django.http import HttpResponse
 
 from ....core.errors import Invalid, NotFound
 from ....engine.standalone import artifact_contents, artifact_objects
-from ....insight.standalone import format_timestamp
+from ....insight.standalone.task_status import format_timestamp
 from ....models import Artifact
 from ..errors import NoMatchingMethod
 from ..method_scopes import ApiMethod

@@ -4,7 +4,7 @@ from django.http import HttpResponse
 
 from ....core.standalone.resolutions import COMPLETED, FAILED
 from ....engine.standalone import claims, tasks
-from ....insight.standalone import queue_facts
+from ....insight.standalone.task_status import queue_facts
 from ...disconnect_check import disconnect_check
 from ..method_scopes import CLAIM_TASK_SCOPES, CLAIM_WORK_SCOPES, ApiMethod
 from ..replies import Json

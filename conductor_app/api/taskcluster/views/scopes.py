@@ -6,7 +6,7 @@ from ....access.clients import expand_scopes
 from ....access.hawk import HawkRequest
 from ....access.taskcluster_auth import identify_caller
 from ....core.errors import Unauthenticated
-from ....insight.standalone import format_timestamp
+from ....insight.standalone.task_status import format_timestamp
 from ..method_scopes import ApiMethod
 from ..replies import Json
 from ..view import TaskclusterRequest, TaskclusterView

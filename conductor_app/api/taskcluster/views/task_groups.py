@@ -5,8 +5,8 @@ from django.http import HttpResponse
 from ....core.errors import Conflict
 from ....engine.standalone import group_commands, task_actions
 from ....engine.standalone.rows import find_group
-from ....insight.standalone import PRIORITIES, group_document
-from ....insight.standalone_queues import group_rows
+from ....insight.standalone.standalone_queues import group_rows
+from ....insight.standalone.task_status import PRIORITIES, group_document
 from ....models import StandaloneTask
 from ....models.snapshots import read_snapshot
 from ..method_scopes import ApiMethod

@@ -6,7 +6,7 @@ from django.http import HttpResponse
 
 from .... import clock
 from ....core.errors import NotFound
-from ....insight import standalone_queues
+from ....insight.standalone import standalone_queues
 from ....models import Queue
 from ..method_scopes import TASK_QUEUE_COUNTS_BATCH_SCOPES, TASK_QUEUE_COUNTS_SCOPES, ApiMethod
 from ..pagination import PAGE_QUERY_OPTIONS, parse_page

@@ -9,7 +9,7 @@ from ....core.errors import NotFound
 from ....core.standalone.snapshot import StandaloneTask as OneTask
 from ....engine.standalone import tasks
 from ....engine.standalone.task_actions import PRIORITIZE, apply_action
-from ....insight.standalone import NAMES_OF_PRIORITIES, PRIORITIES, queue_facts
+from ....insight.standalone.task_status import NAMES_OF_PRIORITIES, PRIORITIES, queue_facts
 from ....models import StandaloneTask
 from ....models.snapshots import read_snapshot
 from ..method_scopes import (

@@ -5,7 +5,7 @@ from django.http import HttpResponse
 
 from .... import clock
 from ....engine.standalone import rows
-from ....insight import standalone_queues
+from ....insight.standalone import standalone_queues
 from ..method_scopes import DECLARE_WORKER_SCOPES, ApiMethod
 from ..pagination import PAGE_QUERY_OPTIONS, parse_page
 from ..replies import Json

@@ -1,0 +1,1 @@
+"""Queries about bulk operations and the selections of runs that they apply to."""

@@ -1,0 +1,71 @@
+"""Descriptions of selections as text."""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from ...durations import format_duration
+
+
+def describe(selection: Mapping[str, Any]) -> str:
+    """Return the description of a selection, one part per filter."""
+    conditions = ", ".join(DESCRIPTIONS[name](value) for name, value in selection.items())
+    return _("runs %(conditions)s") % {"conditions": conditions} if conditions else _("all runs")
+
+
+def _describe_value(sentence: str) -> Callable[[Any], str]:
+    return lambda value: sentence % {"value": value}
+
+
+def _describe_time(sentence: str) -> Callable[[int], str]:
+    return lambda at: sentence % {"moment": f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d %H:%M} UTC"}
+
+
+def _describe_duration(sentence: str) -> Callable[[int], str]:
+    return lambda took: sentence % {"span": format_duration(took)}
+
+
+def _describe_statuses(statuses: Iterable[str]) -> str:
+    return _("with status %(statuses)s") % {"statuses": _(" or ").join(map(str, statuses))}
+
+
+def _describe_task(task: str) -> str:
+    name, _colon, status = task.partition(":")
+    if not status:
+        return _("with task %(task)s") % {"task": name}
+    return _("with task %(task)s in status %(status)s") % {"task": name, "status": status}
+
+
+def _describe_ids(ids: list[str]) -> str:
+    return ngettext("selected individually (%(count)s)", "selected individually (%(count)s)", len(ids)) % {
+        "count": len(ids)
+    }
+
+
+DESCRIPTIONS: dict[str, Callable[[Any], str]] = {
+    "ids": _describe_ids,
+    "search": _describe_value(gettext_lazy("matching “%(value)s”")),
+    "definition": _describe_value(gettext_lazy("of %(value)s")),
+    "version": _describe_value(gettext_lazy("of version %(value)s")),
+    "status": _describe_statuses,
+    "started_since": _describe_time(gettext_lazy("started after %(moment)s")),
+    "started_before": _describe_time(gettext_lazy("started before %(moment)s")),
+    "ended_since": _describe_time(gettext_lazy("ended after %(moment)s")),
+    "ended_before": _describe_time(gettext_lazy("ended before %(moment)s")),
+    "correlation_id": _describe_value(gettext_lazy("with correlation id %(value)s")),
+    "label": _describe_value(gettext_lazy("labeled %(value)s")),
+    "parent": _describe_value(gettext_lazy("with parent run %(value)s")),
+    "started_by": _describe_value(gettext_lazy("started by %(value)s")),
+    "schedule": _describe_value(gettext_lazy("of schedule %(value)s")),
+    "idempotency_key": _describe_value(gettext_lazy("with idempotency key %(value)s")),
+    "least_ms": _describe_duration(gettext_lazy("that took at least %(span)s")),
+    "most_ms": _describe_duration(gettext_lazy("that took at most %(span)s")),
+    "task": _describe_task,
+    "error": _describe_value(gettext_lazy("with error containing “%(value)s”")),
+    "inside": _describe_value(gettext_lazy("where %(value)s")),
+    "failure_group": _describe_value(gettext_lazy("with failures in group %(value)s")),
+    "refused_of": _describe_value(gettext_lazy("rejected in bulk operation %(value)s")),
+}

@@ -1,0 +1,1 @@
+"""Queries about definitions: catalogs, completions, versions, simulation reports and diagrams."""

@@ -1,0 +1,151 @@
+"""Layout of a diagram as nested blocks: single steps, sequences, branches side by side, framed bodies.
+
+Every block knows its size before it is drawn, so that the block around it can reserve the space. The cost is linear in
+the number of steps.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ....core.step_structure import Body, Flow, structure_of_step
+from ....core.step_tree import bodies_of
+from .boxes import DynamicForkBox, StepBox, remaining_branches_box
+from .canvas import BOX_HEIGHT, GAP, ROW_GAP, Block, Canvas, EdgeLabel, shorten
+from .frames import GuardedBlock, LoopBlock
+
+MAX_DEPTH = 60
+MOST_BRANCHES = 16
+"""Branches that are drawn, preferably those that need attention. One box counts the others."""
+
+LONGEST_CASE = 26
+HEAD = 40
+FOOT = 22
+
+
+class SequenceBlock:
+    """A sequence of steps on one axis."""
+
+    def __init__(self, blocks: list[Block], label: str = "") -> None:
+        self.blocks = blocks
+        self.left = max((block.left for block in blocks), default=GAP)
+        self.right = max((block.right for block in blocks), default=8 + 6 * min(len(label), LONGEST_CASE))
+        self.height = sum(block.height for block in blocks) + ROW_GAP * max(len(blocks) - 1, 0)
+        self.was_entered = blocks[0].was_entered if blocks else False
+        self.was_exited = blocks[-1].was_exited if blocks else False
+        self.has_exit = blocks[-1].has_exit if blocks else True
+
+    def draw(self, canvas: Canvas, axis: int, top: int) -> None:
+        for place, block in enumerate(self.blocks):
+            if place:
+                was_taken = block.was_entered and self.blocks[place - 1].was_entered
+                if self.blocks[place - 1].has_exit:
+                    canvas.draw_line([(axis, top), (axis, top + ROW_GAP)], was_taken, arrow=True)
+                top += ROW_GAP
+            block.draw(canvas, axis, top)
+            top += block.height
+
+
+class SplitBlock:
+    """A step with its branches, which join again below."""
+
+    def __init__(self, box: StepBox, branches: list[tuple[str, SequenceBlock]]) -> None:
+        self.box, self.branches = box, branches
+        widths = [branch.left + branch.right for _label, branch in branches]
+        self.total = sum(widths) + GAP * max(len(widths) - 1, 0)
+        self.left = max(self.total - self.total // 2, box.left)
+        self.right = max(self.total // 2, box.right)
+        inner = max((branch.height for _label, branch in branches), default=0)
+        self.height = BOX_HEIGHT + HEAD + inner + FOOT
+        self.was_entered = box.was_entered
+        self.skips_branches = box.was_exited and not any(branch.was_entered for _label, branch in branches)
+        self.was_exited = any(map(self._was_branch_exited, branches))
+        self.has_exit = any(branch.has_exit for _label, branch in branches) or not branches
+
+    def _was_branch_exited(self, branch: tuple[str, SequenceBlock]) -> bool:
+        return branch[1].was_exited if branch[1].blocks else self.skips_branches
+
+    def draw(self, canvas: Canvas, axis: int, top: int) -> None:
+        self.box.draw(canvas, axis, top)
+        fork, head = top + BOX_HEIGHT + 14, top + BOX_HEIGHT + HEAD
+        foot = top + self.height - FOOT + 10
+        x = axis - self.left + (self.left + self.right - self.total) // 2
+        for label, branch in self.branches:
+            own = x + branch.left
+            entered = branch.was_entered if branch.blocks else self.skips_branches
+            begin = [(axis, top + BOX_HEIGHT), (axis, fork), (own, fork), (own, head)]
+            canvas.draw_line(begin, entered, arrow=bool(branch.blocks))
+            if label:
+                canvas.labels.append(
+                    EdgeLabel(own + 6, head - 11, shorten(label, LONGEST_CASE), canvas.is_faint(entered))
+                )
+            branch.draw(canvas, own, head)
+            if branch.has_exit:
+                end = [(own, head + branch.height), (own, foot), (axis, foot), (axis, top + self.height)]
+                canvas.draw_line(end, self._was_branch_exited((label, branch)))
+            x = own + branch.right + GAP
+
+
+def layout_sequence(steps: Any, path: str, canvas: Canvas, depth: int = 0, label: str = "") -> SequenceBlock:
+    """Return the block of a list of steps, without entries that are not objects. `label`: text beside its line."""
+    blocks: list[Block] = []
+    for place, step in enumerate(steps if isinstance(steps, list) else ()):
+        if isinstance(step, Mapping) and canvas.has_room():
+            follower = steps[place + 1] if place + 1 < len(steps) else None
+            blocks.append(_layout_step(step, f"{path}[{place}]", follower, canvas, depth))
+    return SequenceBlock(blocks, label)
+
+
+def _layout_step(step: Mapping[str, Any], path: str, follower: Any, canvas: Canvas, depth: int) -> Block:
+    flow = structure_of_step(step).flow if depth < MAX_DEPTH else Flow.LEAF
+    box = StepBox(step, path, canvas)
+    if flow in (Flow.CHOICE, Flow.FORK):
+        return _layout_split(step, path, box, canvas, depth)
+    if flow is Flow.DYNAMIC_FORK:
+        return DynamicForkBox(box, _branches_by_status(follower, canvas), canvas)
+    if flow is Flow.LOOP:
+        inner = [_layout_body(body, path, canvas, depth) for body in bodies_of(step)]
+        return LoopBlock(box, inner[0] if inner else SequenceBlock([]))
+    if flow is Flow.PHASES:
+        parts = [(body, _layout_body(body, path, canvas, depth)) for body in bodies_of(step)]
+        last = next((block for body, block in parts if body.is_final), None)
+        return GuardedBlock(box, [(body.label, block) for body, block in parts if not body.is_final], last)
+    return box
+
+
+def _layout_body(body: Body, path: str, canvas: Canvas, depth: int) -> SequenceBlock:
+    return layout_sequence(body.steps, f"{path}.{body.place}", canvas, depth + 1, body.label)
+
+
+def _branches_by_status(follower: Any, canvas: Canvas) -> Mapping[str, int]:
+    """Return the number of branches of a dynamic fork by status, as recorded for its join."""
+    ref = str(follower.get("taskReferenceName")) if isinstance(follower, Mapping) else ""
+    return canvas.step_marks.forked.get(ref, {})
+
+
+def _layout_split(step: Mapping[str, Any], path: str, box: StepBox, canvas: Canvas, depth: int) -> SplitBlock:
+    parts = list(bodies_of(step))
+    visible = _visible_parts(parts, canvas)
+    branches = [(part.label, _layout_body(part, path, canvas, depth)) for part in visible]
+    more = len(parts) - len(visible)
+    if more:
+        branches.append(("", SequenceBlock([remaining_branches_box(more, path, canvas)])))
+    split = SplitBlock(box, branches)
+    if structure_of_step(step).flow is Flow.FORK:
+        passed = sum(branch.was_exited for _label, branch in branches)
+        box.node.note = f"{passed} of {len(parts)} done" if box.was_entered else f"{len(parts)} branches"
+    return split
+
+
+def _visible_parts(parts: list[Body], canvas: Canvas) -> list[Body]:
+    """Return the branches to draw, in their order. Branches that need attention take precedence."""
+    if len(parts) <= MOST_BRANCHES:
+        return parts
+    ranked = sorted(range(len(parts)), key=lambda place: (not _is_touched(parts[place], canvas), place))
+    return [parts[place] for place in sorted(ranked[:MOST_BRANCHES])]
+
+
+def _is_touched(part: Body, canvas: Canvas) -> bool:
+    """Return True if the first step of the branch was reached and has not succeeded."""
+    head = part.steps[0] if part.steps and isinstance(part.steps[0], Mapping) else {}
+    mark = canvas.step_marks.get(str(head.get("taskReferenceName")))
+    return mark is not None and not mark.has_passed

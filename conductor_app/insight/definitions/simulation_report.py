@@ -1,0 +1,186 @@
+"""Report on a simulated run: its attempts in order, the steps it did not reach, and the marks for its diagram."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...core.simulation.outcomes import INSIDE
+from ...core.step_structure import types_where
+from ...core.step_tree import walk
+from ...core.step_types.join import Join
+from ...core.step_types.sub_workflow import SubWorkflow
+from .diagram import StepMark, StepMarks
+
+STATUS_WORDS = {
+    "SCHEDULED": "ACTIVE",
+    "IN_PROGRESS": "ACTIVE",
+    "FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD",
+}
+CONTAINER_TYPES = types_where("waits_for_tasks") | {SubWorkflow.type}
+"""Step types that are open only because other tasks are."""
+MOST_SHOWN = 300
+MOST_NAMED = 10
+MAX_DEPTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedAttempt:
+    """One attempt of a simulated run. `after_ms`: milliseconds since the start of the run."""
+
+    number: int
+    name: str
+    type: str
+    status: str
+    after_ms: int
+    input: Any
+    output: Any
+    reason: str
+    inner: "Sequence[SimulatedAttempt]" = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationReport:
+    """A simulated run, in whole or up to an attempt.
+
+    `open_tasks`: open tasks without a mock result; `until`: number of attempts that the marks include; `inner`: marks
+    of sub-workflows by the path to their steps.
+    """
+
+    status: str
+    reason: str
+    open_tasks: list[str]
+    output: Any
+    attempts: list[SimulatedAttempt]
+    count: int
+    until: int
+    unreached: list[str]
+    step_marks: StepMarks
+    inner: Mapping[str, StepMarks] = field(default_factory=dict)
+
+    @property
+    def before(self) -> int:
+        return max(self.until - 1, 0)
+
+    @property
+    def after(self) -> int:
+        return min(self.until + 1, self.count)
+
+
+def simulation_report(
+    execution: Mapping[str, Any] | None,
+    document: Mapping[str, Any],
+    until: int | None,
+    children: Mapping[str, Mapping[str, Any]] | None = None,
+) -> SimulationReport | None:
+    """Return the report on a simulated execution, or None if there is no execution.
+
+    `until`: number of attempts that the marks include; `children`: simulated executions of sub-workflows by id.
+    """
+    if execution is None:
+        return None
+    tasks = execution["tasks"]
+    until = len(tasks) if until is None else min(until, len(tasks))
+    started_at = execution.get("createTime") or 0
+    reached = {_ref(task) for task in tasks}
+    return SimulationReport(
+        status=execution["status"],
+        reason=execution.get("reasonForIncompletion") or "",
+        open_tasks=[task["referenceTaskName"] for task in tasks if _is_waiting(task)][:MOST_NAMED],
+        output=execution.get("output"),
+        attempts=_simulated_attempts(tasks, started_at, children or {}),
+        count=len(tasks),
+        until=until,
+        unreached=[spot.ref for spot in walk(document.get("tasks")) if spot.ref and spot.ref not in reached],
+        step_marks=_marks_of(tasks[:until]),
+        inner={path: _marks_of(inside) for path, inside in _tasks_by_path(tasks[:until], children or {}).items()},
+    )
+
+
+def _tasks_by_path(tasks: Iterable[dict[str, Any]], children: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Return the tasks of sub-workflows by the path to their steps. Several children of one step are combined."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for path, child in _walk_children(tasks, children, "", 0):
+        found.setdefault(path, []).extend(child["tasks"])
+    return found
+
+
+def _walk_children(
+    tasks: Iterable[dict[str, Any]], children: Mapping[str, Any], before: str, depth: int
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for task in tasks:
+        child = children.get(task.get("subWorkflowId") or "") if depth < MAX_DEPTH else None
+        if child is not None:
+            path = f"{before}{_ref(task)}"
+            yield path, child
+            yield from _walk_children(child["tasks"], children, f"{path}{INSIDE}", depth + 1)
+
+
+def _marks_of(tasks: Sequence[dict[str, Any]]) -> StepMarks:
+    return StepMarks(_marks_by_ref(tasks), _joined_statuses(tasks))
+
+
+def _joined_statuses(tasks: Sequence[dict[str, Any]]) -> dict[str, Counter[str]]:
+    """Count the statuses of the tasks that each join waits for, over all iterations."""
+    statuses = [(_ref(task), _status_word(task["status"])) for task in tasks]
+    joins = [
+        (_ref(task), (task.get("inputData") or {}).get("joinOn") or ()) for task in tasks if _type(task) == Join.type
+    ]
+    joined: dict[str, set[str]] = {}
+    for join, names in joins:
+        joined.setdefault(join, set()).update(name.split("__")[0] for name in names)
+    return {join: Counter(status for ref, status in statuses if ref in refs) for join, refs in joined.items()}
+
+
+def _is_waiting(task: Mapping[str, Any]) -> bool:
+    """Return True if a task is open, and not only because others are."""
+    return _status_word(task["status"]) == "ACTIVE" and _type(task) not in CONTAINER_TYPES
+
+
+def _type(task: Mapping[str, Any]) -> str:
+    return task.get("taskType") or ""
+
+
+def _ref(task: Mapping[str, Any]) -> str:
+    return task["referenceTaskName"].split("__")[0]
+
+
+def _marks_by_ref(tasks: Sequence[dict[str, Any]]) -> dict[str, StepMark]:
+    marks: dict[str, StepMark] = {}
+    names: dict[str, set[str]] = {}
+    for task in tasks:
+        ref = _ref(task)
+        names.setdefault(ref, set()).add(task["referenceTaskName"])
+        marks[ref] = StepMark(_status_word(task["status"]), len(names[ref]), task.get("iteration") or 0)
+    return marks
+
+
+def _simulated_attempts(
+    tasks: Sequence[dict[str, Any]], started_at: int, children: Mapping[str, Any], depth: int = 0
+) -> list[SimulatedAttempt]:
+    found = []
+    for number, task in enumerate(tasks[:MOST_SHOWN], 1):
+        child = children.get(task.get("subWorkflowId") or "") if depth < MAX_DEPTH else None
+        inner = _simulated_attempts(child["tasks"], started_at, children, depth + 1) if child else []
+        found.append(_simulated_attempt(number, task, started_at, inner))
+    return found
+
+
+def _simulated_attempt(
+    number: int, task: dict[str, Any], started_at: int, inner: Sequence[SimulatedAttempt]
+) -> SimulatedAttempt:
+    return SimulatedAttempt(
+        number,
+        task["referenceTaskName"],
+        _type(task),
+        _status_word(task["status"]),
+        max((task.get("startTime") or task.get("scheduledTime") or started_at) - started_at, 0),
+        task.get("inputData"),
+        task.get("outputData"),
+        task.get("reasonForIncompletion") or "",
+        inner,
+    )
+
+
+def _status_word(status: str) -> str:
+    return STATUS_WORDS.get(status, status)

@@ -1,0 +1,1 @@
+"""Queries about events, event sources, handlers and webhooks."""

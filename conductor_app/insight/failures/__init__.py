@@ -1,0 +1,1 @@
+"""Queries about failure groups and alerts."""

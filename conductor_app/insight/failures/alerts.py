@@ -1,0 +1,83 @@
+"""Measurement of alerts: counts of runs in the window of an alert, and a back-test over the last seven days."""
+
+from django.db.models import QuerySet
+
+from ...core.alerts import AGE, SHARE, AlertRule, QuietHours, find_alert_times
+from ...core.states import RUN
+from ...models import Alert, Run
+from ..bulk import selections
+from ..durations import DAY, MINUTE
+
+BACK_MS = 7 * DAY
+MOST_MOMENTS = 50_000
+
+
+def rule_of(alert: Alert) -> AlertRule:
+    """Return the condition of an alert as a value of the core."""
+    times = alert.quiet_from, alert.quiet_until
+    quiet = None if None in times else QuietHours(*times, alert.zone)
+    return AlertRule(alert.kind, alert.threshold, alert.window_minutes * MINUTE, alert.repeat_minutes * MINUTE, quiet)
+
+
+def counted_moment(selection: dict) -> str:
+    """Return the column that dates a run: its end if the selection holds only ended runs, otherwise its start."""
+    statuses = set(selection.get("status") or ())
+    return "ended_at" if statuses and statuses <= RUN.final else "created_at"
+
+
+def measure_alert(alert: Alert, now: int) -> tuple[int, int]:
+    """Return how many runs of the view and how many runs in all fall into the window, each up to MOST_MOMENTS.
+
+    For an alert about the age of open runs, the total is 0.
+    """
+    if alert.kind == AGE:
+        old = selections.selected_runs(alert.view.selection).filter(created_at__lte=now - rule_of(alert).age_ms)
+        return old.filter(status__in=sorted(RUN.open)).order_by()[:MOST_MOMENTS].count(), 0
+    after = now - alert.window_minutes * MINUTE
+    hits, total = _selected_and_all(alert)
+    return _count_runs(hits, after, now), _count_runs(total, after, now) if total is not None else 0
+
+
+def recent_firings(alert: Alert, now: int) -> list[tuple[int, int]]:
+    """Return when the alert would have fired in the last seven days, as pairs of time and number of hits."""
+    since = now - BACK_MS
+    if alert.kind == AGE:
+        return find_alert_times(rule_of(alert), *_overage_times(alert, since, now), since, now)
+    hits, total = _selected_and_all(alert)
+    after = since - alert.window_minutes * MINUTE
+    moments = [_run_times(runs, after, now) if runs is not None else [] for runs in (hits, total)]
+    return find_alert_times(rule_of(alert), *moments, since, now)
+
+
+def _overage_times(alert: Alert, since: int, now: int) -> tuple[list[int], list[int]]:
+    """Return when runs exceeded the age and when those runs ended, regardless of their current status."""
+    age = rule_of(alert).age_ms
+    rest = {name: value for name, value in alert.view.selection.items() if name != "status"}
+    runs = selections.selected_runs(rest).filter(created_at__gt=since - age - BACK_MS, created_at__lte=now - age)
+    spans = list(runs.order_by("-created_at").values_list("created_at", "ended_at")[:MOST_MOMENTS])
+    too_old = [(at + age, end) for at, end in spans if end is None or end > at + age]
+    return sorted(at for at, _ in too_old), sorted(end for _, end in too_old if end is not None)
+
+
+Counted = tuple[QuerySet[Run], str]
+
+
+def _selected_and_all(alert: Alert) -> tuple[Counted, Counted | None]:
+    selection = alert.view.selection
+    column = counted_moment(selection)
+    if alert.kind != SHARE:
+        return (selections.selected_runs(selection), column), None
+    # The total counts the same runs in any final status.
+    rest = {name: value for name, value in selection.items() if name != "status"}
+    return (selections.selected_runs(selection), column), (selections.selected_runs(rest), column)
+
+
+def _count_runs(runs: Counted, after: int, until: int) -> int:
+    rows, column = runs
+    return rows.filter(**{f"{column}__gt": after, f"{column}__lte": until}).order_by()[:MOST_MOMENTS].count()
+
+
+def _run_times(runs: Counted, after: int, until: int) -> list[int]:
+    rows, column = runs
+    within = rows.filter(**{f"{column}__gt": after, f"{column}__lte": until}).order_by(f"-{column}")
+    return sorted(within.values_list(column, flat=True)[:MOST_MOMENTS])

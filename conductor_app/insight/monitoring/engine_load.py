@@ -1,0 +1,58 @@
+"""Load of the engine for monitoring: queue lengths, waiting times, outbox and sweeps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Count, Min
+
+from ...models import Attempt, Message, SweepPass
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingLoad:
+    """Number of waiting items, and since when the oldest of them has been due."""
+
+    count: int = 0
+    since: int | None = None
+
+    def age_seconds(self, now: int) -> float:
+        return max(now - self.since, 0) / 1000 if self.since is not None else 0.0
+
+    def __add__(self, other: "WaitingLoad") -> "WaitingLoad":
+        moments = [moment for moment in (self.since, other.since) if moment is not None]
+        return WaitingLoad(self.count + other.count, min(moments, default=None))
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLoad:
+    """Load of queues, outbox and sweeps at one time."""
+
+    queues: dict[str, WaitingLoad]
+    outbox: WaitingLoad
+    sweeps: Sequence[SweepPass]
+
+
+def measure_load(most_queues: int, others: str) -> EngineLoad:
+    """Return the current load. Beyond the `most_queues` longest queues, all others count under the name `others`."""
+    message = Message.objects.aggregate(count=Count("pk"), since=Min("sent_at"))
+    return EngineLoad(
+        _queue_load(most_queues, others), WaitingLoad(**message), list(SweepPass.objects.order_by("name"))
+    )
+
+
+def waiting_by_queue():
+    """Return pending count and earliest due time of each queue. Reads only the index that claims use."""
+    return (
+        Attempt.objects.pending()
+        .values_list("queue")
+        .annotate(count=Count("pk"), since=Min("visible_at"))
+        .order_by("-count", "queue")
+    )
+
+
+def _queue_load(most: int, others: str) -> dict[str, WaitingLoad]:
+    found: dict[str, WaitingLoad] = {}
+    for queue, count, since in waiting_by_queue():
+        name = queue if len(found) < most else others
+        found[name] = found.get(name, WaitingLoad()) + WaitingLoad(count, since)
+    return found

@@ -1,0 +1,162 @@
+"""State of the server for the system page: sweeps, configuration and recommendations."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from ... import conf
+from ...models import Failure, Message, SweepPass
+from ...models.outbox import PUBLISH
+from ..durations import MINUTE, format_duration
+from .database import DatabaseStatus
+from .health import LEVELS, has_sweep_failed, is_sweep_late
+
+PRIVATE = ("key", "keys", "token", "tokens", "secret", "secrets", "url", "urls", "connections", "password")
+"""Settings whose name ends in one of these words may contain credentials: their values are not shown."""
+MOST_SKEW_MS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class SweepStatus:
+    """Last pass of one sweep, with the tone and the key of its label."""
+
+    sweep: SweepPass
+    tone: str
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettingView:
+    """One setting of this application: its value, its source and its risk."""
+
+    name: str
+    value: str
+    source: str
+    risk: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorAdvice:
+    """A recommendation for the operator. `tone`: its severity."""
+
+    tone: str
+    sentence: str
+
+
+def sweep_statuses(now: int) -> list[SweepStatus]:
+    """Return the status of every sweep."""
+    return [SweepStatus(sweep, *_sweep_word(sweep, now)) for sweep in SweepPass.objects.order_by("name")]
+
+
+def _sweep_word(sweep: SweepPass, now: int) -> tuple[str, str]:
+    if has_sweep_failed(sweep):
+        return "failed", "failing"
+    if is_sweep_late(sweep, now):
+        return "failed", "late"
+    return next((tone, "on time" if least == 0 else "behind") for least, tone, _ in LEVELS if sweep.lag_ms >= least)
+
+
+def configuration() -> list[SettingView]:
+    """Return every setting of this application with its current value."""
+    return [_setting_view(name) for name in sorted(conf.Defaults.__annotations__)]
+
+
+def _setting_view(name: str) -> SettingView:
+    value = getattr(conf, name)
+    return SettingView(
+        name.upper(), _displayed_value(name, value), _setting_source(name, value), RISKS.get(name, _no_risk)(value)
+    )
+
+
+def _setting_source(name: str, value: Any) -> str:
+    """Return the source of a value: environment variable, default or settings file."""
+    if name.upper() in os.environ:
+        return _("environment")
+    is_default = value == getattr(conf.Defaults, name) or (not value and not getattr(conf.Defaults, name))
+    return _("default") if is_default else _("settings")
+
+
+def _displayed_value(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    if not value and value != 0:
+        return _("none")
+    if name.rpartition("_")[2] in PRIVATE:
+        return _("set")
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _no_risk(value: Any) -> str:
+    return ""
+
+
+RISKS = {
+    "api_access": lambda value: _("API is open: no authentication.") if value == "open" else "",
+    "secrets_keys": lambda value: (
+        "" if value else _("Secrets are encrypted with SECRET_KEY: changing it alone makes them unreadable.")
+    ),
+    "retention_days": lambda value: "" if value else _("Finished runs are kept forever, unless a policy removes them."),
+    "metrics_tokens": lambda value: "" if value else _("No metrics token set: external monitoring is off."),
+}
+
+
+def operator_advice(found: list[SweepStatus], database: DatabaseStatus, now: int) -> Iterator[OperatorAdvice]:
+    """Yield recommendations for the operator: sweeps first, then database, backlog and settings."""
+    if not found:
+        yield OperatorAdvice(
+            "failed", _("No sweep has run yet. Start a Celery worker and Celery beat, or use `make run`.")
+        )
+    for status in found:
+        if status.word == "late":
+            age = format_duration(now - status.sweep.began_at)
+            sentence = _("`%(loop)s` last ran %(age)s ago. Check that Celery beat and a worker are running.")
+            yield OperatorAdvice("failed", sentence % {"loop": status.sweep.name, "age": age})
+        elif status.word == "failing":
+            sentence = _("`%(loop)s` is failing: %(error)s") % {
+                "loop": status.sweep.name,
+                "error": status.sweep.error[:200],
+            }
+            yield OperatorAdvice("failed", sentence)
+        elif status.word == "behind":
+            lag = format_duration(status.sweep.lag_ms)
+            sentence = _("`%(loop)s` is %(lag)s behind. Give Celery more threads, or start another worker.")
+            yield OperatorAdvice("waiting", sentence % {"loop": status.sweep.name, "lag": lag})
+    yield from _database_advice(database)
+    yield from _backlog_advice(now)
+    if settings.DEBUG:
+        yield OperatorAdvice("waiting", _("DEBUG is on: error pages expose internals, and memory use grows."))
+
+
+def _database_advice(database: DatabaseStatus) -> Iterator[OperatorAdvice]:
+    if database.missing:
+        sentence = ngettext(
+            "%(n)s migration is not applied: run `manage.py migrate`.",
+            "%(n)s migrations are not applied: run `manage.py migrate`.",
+            len(database.missing),
+        )
+        yield OperatorAdvice("failed", sentence % {"n": len(database.missing)})
+    if abs(database.skew_ms) > MOST_SKEW_MS:
+        sentence = _("The database clock is off by %(span)s. Synchronize both servers with the same time server.")
+        yield OperatorAdvice("waiting", sentence % {"span": format_duration(abs(database.skew_ms))})
+    if any(statement.waits_for for statement in database.statements):
+        yield OperatorAdvice("waiting", _("Database statements are waiting for locks. They are listed below."))
+
+
+def _backlog_advice(now: int) -> Iterator[OperatorAdvice]:
+    late = Message.objects.filter(due_at__lt=now - MINUTE).exclude(subject=PUBLISH)[:1_000].count()
+    if late:
+        sentence = ngettext(
+            "%(n)s message between runs is overdue by more than a minute.",
+            "%(n)s messages between runs are overdue by more than a minute.",
+            late,
+        )
+        yield OperatorAdvice("waiting", sentence % {"n": late})
+    uncounted = Failure.objects.filter(group__isnull=True, at__lt=now - MINUTE)[:1_000].count()
+    if uncounted:
+        sentence = ngettext("%(n)s failure is not grouped yet.", "%(n)s failures are not grouped yet.", uncounted)
+        yield OperatorAdvice("waiting", sentence % {"n": uncounted})

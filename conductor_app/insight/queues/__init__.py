@@ -1,0 +1,1 @@
+"""Queries about queues, gates and workers."""

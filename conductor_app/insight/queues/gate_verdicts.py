@@ -1,0 +1,170 @@
+"""Verdicts on a pending attempt: each gate, polling workers, and whether the run is paused."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+from django.db.models import OuterRef, Subquery
+from django.utils.translation import gettext as _
+
+from ... import clock
+from ...core.states import PAUSED
+from ...models import Attempt, QueueHold, Run, TaskDefinition
+from ...models.gates import CONCURRENCY, GATES, RATE, GateFacts, usage_query
+from ..durations import format_duration
+from ..runs.last_transition import last_transition
+from .queue_states import QUIET_AFTER_MS, polls_of
+
+MOST_HOLDERS = 20
+"""Maximum number of holders that a verdict lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitHolder:
+    """An attempt in progress, or an active run, that counts against a limit."""
+
+    run_id: str
+    attempt_id: str = ""
+    worker: str = ""
+    since: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GateVerdict:
+    """One condition that an attempt must meet to be claimed, with its current state as a sentence."""
+
+    gate: str
+    is_open: bool
+    sentence: str
+    holders: tuple[LimitHolder, ...] = ()
+
+
+def explain_attempt(attempt_id: str) -> list[GateVerdict]:
+    """Return the verdicts on an attempt by id. Empty if it is not pending."""
+    attempt = Attempt.objects.defer_payloads().select_related("run").filter(pk=attempt_id).first()
+    return verdicts_on(attempt, clock.now()) if attempt else []
+
+
+def verdicts_on(attempt: Attempt, now: int) -> list[GateVerdict]:
+    """Return the verdicts on an attempt that was loaded with its run. Empty if it is not pending."""
+    if attempt.status != "PENDING" or not attempt.queue:
+        return []
+    return [*gate_verdicts(attempt, now), polling_verdict(attempt, now), run_pause_verdict(attempt)]
+
+
+def closed_gates(verdicts: Iterable[GateVerdict]) -> list[GateVerdict]:
+    """Return the verdicts that keep the attempt waiting."""
+    return [verdict for verdict in verdicts if not verdict.is_open]
+
+
+def gate_verdicts(attempt: Attempt, now: int) -> list[GateVerdict]:
+    """Evaluate each gate that a claim checks."""
+    facts = gate_facts(attempt, now)
+    return [
+        GateVerdict(gate.name, True, str(gate.open_sentence))
+        if gate.lets_pass(facts)
+        else GateVerdict(gate.name, False, gate.sentence(facts), limit_holders(gate.name, attempt))
+        for gate in GATES
+    ]
+
+
+def limit_holders(gate: str, attempt: Attempt) -> tuple[LimitHolder, ...]:
+    """Return what counts against the limit of a gate, longest holder first."""
+    if gate == "concurrency":
+        found = (
+            Attempt.objects.filter(name=attempt.name, status="LEASED").exclude(queue="").order_by("claimed_at", "id")
+        )
+        rows = found.values_list("run_id", "id", "worker", "claimed_at")[:MOST_HOLDERS]
+        return tuple(LimitHolder(run_id, id, worker, since or 0) for run_id, id, worker, since in rows)
+    if gate == "run_slot" and (run := attempt.run) is not None:
+        found = Run.objects.open().filter(name=run.name, limit_key=run.limit_key, is_held=False)
+        rows = found.exclude(limit_key="").order_by("created_at", "id").values_list("id", "created_at")[:MOST_HOLDERS]
+        return tuple(LimitHolder(run_id, since=since) for run_id, since in rows)
+    return ()
+
+
+def gate_facts(attempt: Attempt, now: int) -> GateFacts:
+    """Load the facts that the gates evaluate for one attempt. Counts are read only if there is a limit."""
+    known = _registered_limits(attempt)
+    concurrent_limit, rate_count, rate_seconds = (known[limit] for limit in LIMITS)
+    return GateFacts(
+        now=now,
+        visible_at=attempt.visible_at,
+        ends_at=attempt.ends_at,
+        is_run_held=attempt.run is not None and attempt.run.is_held,
+        concurrent_limit=concurrent_limit,
+        leased=_count_leased(attempt.name) if concurrent_limit > 0 else 0,
+        rate_count=rate_count,
+        rate_seconds=rate_seconds,
+        **(_recent_starts(attempt.name, rate_count, rate_seconds, now) if rate_count > 0 and rate_seconds > 0 else {}),
+        queue_held_until=known["held_until_at"] or 0,
+        queue_held_by=known["held_by"] or "",
+        queue_held_because=known["held_reason"] or "",
+    )
+
+
+LIMITS = ("concurrent_limit", "rate_count", "rate_seconds")
+
+
+def _registered_limits(attempt: Attempt) -> dict[str, Any]:
+    """Return the limits of the current task definition, or else those of the attempt, and the hold of its queue."""
+    definition = TaskDefinition.objects.filter(name=OuterRef("name"))
+    hold = QueueHold.objects.filter(pk=OuterRef("queue"))
+    columns = {f"now_{limit}": Subquery(definition.values(limit)[:1]) for limit in LIMITS}
+    columns |= {f"held_{part}": Subquery(hold.values(part)[:1]) for part in ("until_at", "by", "reason")}
+    row = Attempt.objects.filter(pk=attempt.pk).values(**columns).first() or dict.fromkeys(columns)
+    now = {limit: row[f"now_{limit}"] for limit in LIMITS}
+    return row | {limit: getattr(attempt, limit) if value is None else value for limit, value in now.items()}
+
+
+def _count_leased(name: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(*usage_query(CONCURRENCY, name))
+        [(count,)] = cursor.fetchall()
+    return int(count)
+
+
+def _recent_starts(name: str, count: int, seconds: int, now: int) -> dict[str, int]:
+    """Return the number of starts in the rate limit window, and when the next slot opens if none is free."""
+    claimed = Attempt.objects.filter(name=name, rate_count__gt=0, claimed_at__gt=now - seconds * 1000)
+    newest = list(claimed.order_by("-claimed_at").values_list("claimed_at", flat=True)[:count])
+    if len(newest) < count:
+        return {"starts": len(newest)}
+    with connection.cursor() as cursor:
+        cursor.execute(*usage_query(RATE, name, since=now - seconds * 1000))
+        [(starts,)] = cursor.fetchall()
+    return {"starts": int(starts), "rate_reopens_at": newest[-1] + seconds * 1000}
+
+
+def polling_verdict(attempt: Attempt, now: int) -> GateVerdict:
+    """Return the verdict on recent polls of the queue."""
+    polls = polls_of(attempt.queue, now)
+    polled_at, facts = polls.polled_at, {"queue": attempt.queue}
+    if polled_at is None:
+        return GateVerdict("polled", False, _("No worker has ever polled queue `%(queue)s`.") % facts)
+    facts["span"] = format_duration(now - polled_at)
+    if now - polled_at >= QUIET_AFTER_MS:
+        return GateVerdict("polled", False, _("No worker has polled queue `%(queue)s` for %(span)s.") % facts)
+    if polls.alive and polls.drained == polls.alive:
+        return GateVerdict("polled", False, _("Only draining workers poll queue `%(queue)s`.") % facts)
+    return GateVerdict("polled", True, _("Queue `%(queue)s` was polled %(span)s ago.") % facts)
+
+
+def run_pause_verdict(attempt: Attempt) -> GateVerdict:
+    """Return the verdict on the run. It is always open: a claim does not check whether the run is paused."""
+    if attempt.run is not None and attempt.run.status == PAUSED:
+        entry = last_transition(attempt.run_id, "pause")
+        facts = {"by": entry.by if entry else "", "reason": entry.reason if entry else ""}
+        return GateVerdict("run", True, _pause_sentence(facts) % facts)
+    return GateVerdict("run", True, _("The run is not paused."))
+
+
+def _pause_sentence(facts: dict[str, str]) -> str:
+    if facts["by"] and facts["reason"]:
+        return _(
+            "The run is paused by %(by)s (%(reason)s): workers can still claim this task; later tasks wait for resume."
+        )
+    if facts["by"]:
+        return _("The run is paused by %(by)s: workers can still claim this task; later tasks wait for resume.")
+    return _("The run is paused: workers can still claim this task; later tasks wait for resume.")

@@ -1,0 +1,113 @@
+"""Details of one queue: pending attempts in dispatch order, attempts in progress, pollers and limits."""
+
+from dataclasses import dataclass, field
+
+from django.db.models import Count, Q, QuerySet
+from django.utils.translation import gettext as _
+
+from ...models import Attempt, MinuteCount, Poller, QueueHold, TaskDefinition
+from .gate_verdicts import LimitHolder, gate_facts, limit_holders
+from .queue_position import queue_rate
+from .queue_states import QUIET_AFTER_MS, list_pollers
+from .throughput import HourOfMinutes, last_hour
+
+MOST_WAITING, MOST_RUNNING, MOST_POLLERS = 50, 50, 50
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLimit:
+    """One limit of the queue's task definition, with its usage and its holders."""
+
+    sentence: str
+    used: int
+    allowed: int
+    reopens_at: int = 0
+    holders: tuple[LimitHolder, ...] = ()
+
+    @property
+    def is_reached(self) -> bool:
+        return self.used >= self.allowed
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingAttempt:
+    """One pending attempt with its position. `eta_ms`: None if the queue dispatches nothing."""
+
+    attempt: Attempt
+    place: int
+    eta_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDetail:
+    """Details of one queue."""
+
+    name: str
+    hold: QueueHold | None
+    hour: HourOfMinutes
+    rate: float | None
+    pending: int
+    delayed: int
+    waiting: list[WaitingAttempt]
+    running: list[Attempt]
+    leased: int
+    pollers: list[Poller]
+    limits: list[QueueLimit] = field(default_factory=list)
+    definition: TaskDefinition | None = None
+
+
+def queue_detail(name: str, now: int) -> QueueDetail:
+    """Return the current details of a queue."""
+    pending, leased, speed = Attempt.objects.pending(name), Attempt.objects.leased(name), queue_rate(name, now)
+    counted = pending.aggregate(
+        ready=Count("pk", filter=Q(visible_at__lte=now)), delayed=Count("pk", filter=Q(visible_at__gt=now))
+    )
+    ready = _without_payloads(pending).filter(visible_at__lte=now)
+    waiting = list(ready.order_by("-priority", "visible_at", "id")[:MOST_WAITING])
+    running = list(_without_payloads(leased).order_by("claimed_at", "id")[:MOST_RUNNING])
+    hold = QueueHold.objects.filter(pk=name, until_at__gt=now).first()
+    sample = waiting[0] if waiting else running[0] if running else None
+    definition = TaskDefinition.objects.filter(name=sample.name if sample else name).first()
+    return QueueDetail(
+        name,
+        hold,
+        last_hour(MinuteCount.QUEUE, [name], now).get(name, HourOfMinutes()),
+        speed,
+        counted["ready"],
+        counted["delayed"],
+        [WaitingAttempt(each, place, _eta(place, speed, hold)) for place, each in enumerate(waiting, 1)],
+        running,
+        leased.count() if len(running) == MOST_RUNNING else len(running),
+        list_pollers(name)[:MOST_POLLERS],
+        _limits(sample, now) if sample is not None else [],
+        definition,
+    )
+
+
+def _without_payloads(attempts: QuerySet[Attempt]) -> QuerySet[Attempt]:
+    """Load attempts with their tasks and runs, without payloads."""
+    payloads = [f"run__{part}" for part in ("input", "output", "variables")]
+    return attempts.select_related("task", "run").defer("input", "output", "task__step_state", *payloads)
+
+
+def _eta(place: int, speed: float | None, hold: QueueHold | None) -> int | None:
+    return round(place / speed * 1000) if speed and hold is None else None
+
+
+def _limits(sample: Attempt, now: int) -> list[QueueLimit]:
+    """Return the limits that apply to the attempts of the queue."""
+    facts, found = gate_facts(sample, now), []
+    if facts.concurrent_limit:
+        holders = limit_holders("concurrency", sample)
+        found.append(
+            QueueLimit(_("in progress (concurrentExecLimit)"), facts.leased, facts.concurrent_limit, 0, holders)
+        )
+    if facts.rate_count:
+        sentence = _("starts per %(seconds)s s (rateLimitPerFrequency)") % {"seconds": facts.rate_seconds}
+        found.append(QueueLimit(sentence, facts.starts, facts.rate_count, facts.rate_reopens_at))
+    return found
+
+
+def is_polling(poller: Poller, now: int) -> bool:
+    """Return True if the worker has polled recently."""
+    return now - poller.polled_at < QUIET_AFTER_MS

@@ -1,0 +1,90 @@
+"""Position of an attempt in its queue, and the dispatch rate of queues."""
+
+from dataclasses import dataclass
+
+from django.db.models import Min, Q, QuerySet, Sum
+from django.utils.translation import gettext as _
+
+from ...models import Attempt, MinuteCount
+from ..durations import MINUTE, format_decimal, format_duration
+
+LOOKED_BACK_MS = 5 * MINUTE
+MOST_COUNTED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePosition:
+    """Position of an attempt among those that can be claimed now.
+
+    `ahead`: attempts before it, counted up to MOST_COUNTED; `rate`: claims per second, None without recent claims.
+    """
+
+    ahead: int
+    rate: float | None
+
+    @property
+    def is_capped(self) -> bool:
+        return self.ahead >= MOST_COUNTED
+
+    @property
+    def place(self) -> str:
+        return f"{MOST_COUNTED:,}+" if self.is_capped else f"{self.ahead + 1:,}"
+
+    @property
+    def eta_ms(self) -> int | None:
+        """Return the remaining wait at the current rate, in milliseconds."""
+        return round((self.ahead + 1) / self.rate * 1000) if self.rate else None
+
+    @property
+    def sentence(self) -> str:
+        if self.rate is None:
+            return _("Position %(place)s · nothing dispatched in the last five minutes") % {"place": self.place}
+        return _("Position %(place)s · %(rate)s · ETA ~%(span)s") % {
+            "place": self.place,
+            "rate": format_rate(self.rate),
+            "span": format_duration(self.eta_ms or 0),
+        }
+
+
+def queue_position(attempt: Attempt, now: int) -> QueuePosition | None:
+    """Return the position of a pending attempt, or None if it is not in a queue."""
+    if attempt.status != "PENDING" or not attempt.queue:
+        return None
+    return QueuePosition(attempts_ahead(attempt, now).order_by()[:MOST_COUNTED].count(), queue_rate(attempt.queue, now))
+
+
+def attempts_ahead(attempt: Attempt, now: int) -> QuerySet[Attempt]:
+    """Return the attempts that workers claim before this one, in claim order."""
+    visible_at = max(attempt.visible_at, now)
+    same = Q(priority=attempt.priority)
+    earlier = Q(priority__gt=attempt.priority, visible_at__lte=visible_at)
+    earlier |= same & Q(visible_at__lt=attempt.visible_at) | same & Q(visible_at=attempt.visible_at, id__lt=attempt.pk)
+    rows = Attempt.objects.pending(attempt.queue).filter(earlier)
+    return rows.order_by("-priority", "visible_at", "id")
+
+
+def queue_rate(queue: str, now: int) -> float | None:
+    """Return the recent dispatch rate of a queue in attempts per second, or None if it dispatched nothing."""
+    return queue_rates([queue], now).get(queue)
+
+
+def queue_rates(queues: list[str], now: int, field: str = "started") -> dict[str, float]:
+    """Return the recent rates of several queues, per second, without those that were inactive.
+
+    `field`: the counter to measure. The rate covers the time since the first count, at least one minute: an empty
+    queue before that does not reduce the rate.
+    """
+    since = now - LOOKED_BACK_MS
+    since -= since % MINUTE
+    rows = MinuteCount.objects.filter(kind=MinuteCount.QUEUE, name__in=queues, at__gte=since, **{f"{field}__gt": 0})
+    counted = rows.order_by().values_list("name").annotate(Sum(field), Min("at"))
+    return {name: count * 1000 / max(now - first_at, MINUTE) for name, count, first_at in counted}
+
+
+def format_rate(rate: float) -> str:
+    """Format a rate per second, minute or hour: the smallest unit in which it is at least 1."""
+    if rate >= 1:
+        return _("%(rate)s/s") % {"rate": format_decimal(rate)}
+    if rate * 60 >= 1:
+        return _("%(rate)s/min") % {"rate": format_decimal(rate * 60)}
+    return _("%(rate)s/h") % {"rate": format_decimal(rate * 3600)}

@@ -1,0 +1,1 @@
+"""Queries about runs: cause of the current status, timeline, comparison, history, search and retention."""

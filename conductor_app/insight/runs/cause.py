@@ -1,0 +1,156 @@
+"""The cause of a run: one sentence that explains its current status. Names are in backticks."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from ... import clock
+from ...core.states import COMPLETED, FAILED, PAUSED, RUNNING, TERMINATED, TIMED_OUT
+from ...models import Attempt, Run
+from ..definitions.parsed_definitions import attempts_allowed, parsed_definition
+from ..durations import format_duration, format_elapsed, format_timestamp
+from ..queues.gate_verdicts import GateVerdict, verdicts_on
+from ..tasks.attempt_waits import describe_wait, first_line, interest_sort_key
+from .last_transition import last_transition
+
+MAX_DEPTH = 3
+"""Levels of sub-workflows that are searched for the first failure."""
+NO_REASON = "no reason given"
+"""Text of lists and exports. Sentences use its translation."""
+MOST_READ = 200
+"""Open attempts that are read to choose the one that the sentence names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A cause sentence with the task, attempt and child run it names, and the gate verdicts of a pending attempt."""
+
+    sentence: str
+    task: str = ""
+    attempt_id: str = ""
+    child_id: str = ""
+    verdicts: tuple[GateVerdict, ...] = ()
+    is_waiting: bool = False
+    """True if no worker holds the attempt that the sentence names."""
+
+
+def run_cause(run: Run, now: int | None = None) -> Cause:
+    """Return why the run has its current status."""
+    return CAUSES[run.status](run, clock.now() if now is None else now)
+
+
+def failure_reasons(runs: Iterable[Run]) -> dict[str, tuple[str, str]]:
+    """Return the failed task and the first line of its reason for each failed run, by run id. Runs one query."""
+    failed = {run.failed_attempt_id: run.pk for run in runs if run.failed_attempt_id}
+    attempts = Attempt.objects.defer_payloads().filter(pk__in=list(failed)).select_related("task") if failed else ()
+    return {
+        failed[attempt.pk]: (str(attempt.task), first_line(attempt.reason, 200) or str(NO_REASON))
+        for attempt in attempts
+    }
+
+
+def _running_cause(run: Run, now: int) -> Cause:
+    if run.begins_later(now):
+        until = {"moment": format_timestamp(run.created_at), "left": format_elapsed(run.created_at - now)}
+        return Cause(_("Waiting: scheduled to start at %(moment)s, in %(left)s") % until, is_waiting=True)
+    if run.is_held:
+        sentence = _("Waiting: workflow concurrency limit reached; the run continues when an earlier run ends")
+        return Cause(sentence, is_waiting=True)
+    attempts = sorted(_open_attempts(run), key=interest_sort_key)
+    if not attempts:
+        return Cause(_("Waiting: the engine is about to schedule the next step"), is_waiting=True)
+    first, others = attempts[0], len(attempts) - 1
+    is_waiting = not (first.status == "LEASED" and first.queue)
+    others_open = ngettext(" · %(count)s more active task", " · %(count)s more active tasks", others)
+    more = others_open % {"count": others} if others else ""
+    verdicts = tuple(verdicts_on(first, now))
+    sentence = describe_wait(first, attempts_allowed(parsed_definition(run.plan_id), first.task), verdicts, now)
+    whole = (_("Waiting: %(what)s") if is_waiting else _("Running: %(what)s")) % {"what": sentence + more}
+    return Cause(whole, str(first.task), first.id, first.child_id, verdicts, is_waiting)
+
+
+def _open_attempts(run: Run) -> list[Attempt]:
+    found = (
+        Attempt.objects.defer_payloads().open().filter(run_id=run.pk).select_related("task").order_by("seq")[:MOST_READ]
+    )
+    for attempt in found:
+        attempt.run = run
+    return list(found)
+
+
+def _failed_cause(run: Run, now: int) -> Cause:
+    return _failure_cause(run, now, _("Failed: %(reason)s"), _("Failed at `%(task)s`, %(which)s: %(reason)s"))
+
+
+def _timed_out_cause(run: Run, now: int) -> Cause:
+    return _failure_cause(run, now, _("Timed out: %(reason)s"), _("Timed out at `%(task)s`, %(which)s: %(reason)s"))
+
+
+def _failure_cause(run: Run, now: int, without_task: str, with_task: str, depth: int = MAX_DEPTH) -> Cause:
+    """Return `with_task` if the failed task is known, otherwise `without_task` with the run's reason."""
+    attempt = Attempt.objects.defer_payloads().filter(pk=run.failed_attempt_id).select_related("task").first()
+    if attempt is None:
+        return Cause(without_task % {"reason": first_line(run.reason) or _("no reason given")})
+    which = _name_attempt(attempt, attempts_allowed(parsed_definition(run.plan_id), attempt.task))
+    reason = _failure_inside(attempt, now, depth) or first_line(attempt.reason) or _("no reason given")
+    sentence = with_task % {"task": attempt.task, "which": which, "reason": reason}
+    return Cause(sentence, str(attempt.task), attempt.id, attempt.child_id)
+
+
+def _name_attempt(attempt: Attempt, tries: int | None) -> str:
+    number = attempt.number + 1
+    if not tries:
+        return _("attempt %(number)s") % {"number": number}
+    # A retry by an operator may exceed the attempts that the policy allows.
+    return _("attempt %(number)s of %(tries)s") % {"number": number, "tries": max(tries, number)}
+
+
+def _failure_inside(attempt: Attempt, now: int, depth: int) -> str:
+    """Return where the sub-workflow of an attempt failed, or an empty text if no child run failed."""
+    child = Run.objects.defer_payloads().filter(pk=attempt.child_id).first() if attempt.child_id and depth else None
+    if child is None or not child.failed_attempt_id:
+        return ""
+    without_task = _("sub-workflow failed: %(reason)s")
+    with_task = _("sub-workflow failed at `%(task)s`, %(which)s: %(reason)s")
+    return _failure_cause(child, now, without_task, with_task, depth - 1).sentence
+
+
+def _terminated_cause(run: Run, now: int) -> Cause:
+    entry = last_transition(run.pk, "terminate")
+    facts = {"by": entry.by if entry else "", "passed": format_elapsed(now - (run.ended_at or now))}
+    sentence = _("Terminated by %(by)s %(passed)s ago") if facts["by"] else _("Terminated %(passed)s ago")
+    return Cause(_add_reason(sentence % facts, run.reason))
+
+
+def _paused_cause(run: Run, now: int) -> Cause:
+    out = Attempt.objects.filter(run_id=run.pk, status="LEASED").exclude(queue="").count()
+    with_workers = ngettext(" · %(count)s task still in progress", " · %(count)s tasks still in progress", out)
+    entry = last_transition(run.pk, "pause")
+    facts = {"by": entry.by, "passed": format_elapsed(now - entry.at)} if entry else {}
+    if facts.get("by"):
+        sentence = _("Paused by %(by)s %(passed)s ago") % facts
+    else:
+        sentence = _("Paused %(passed)s ago") % facts if facts else _("Paused")
+    sentence = _add_reason(sentence, entry.reason if entry else "")
+    return Cause(sentence + (with_workers % {"count": out} if out else ""))
+
+
+def _add_reason(sentence: str, reason: str) -> str:
+    return f"{sentence}: {first_line(reason)}" if reason else sentence
+
+
+def _completed_cause(run: Run, now: int) -> Cause:
+    took = format_duration((run.ended_at or now) - run.created_at)
+    return Cause(_add_reason(_("Completed in %(took)s") % {"took": took}, run.reason))
+
+
+CAUSES = {
+    RUNNING: _running_cause,
+    PAUSED: _paused_cause,
+    FAILED: _failed_cause,
+    TIMED_OUT: _timed_out_cause,
+    TERMINATED: _terminated_cause,
+    COMPLETED: _completed_cause,
+}

@@ -1,0 +1,138 @@
+"""Replay of a run's history: its state at one of its revisions."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...core.effects import effect_name
+from ...core.states import ATTEMPT, RUN, TASK, StateMachine
+from ...models import HistoryEntry
+
+MOST_ENTRIES = 5_000
+"""Revisions that a replay reads. Later revisions cannot be shown."""
+INITIAL_STATUS, PENDING, ACTIVE = "RUNNING", "PENDING", "ACTIVE"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAtRevision:
+    """One task at a revision. `has_changed`: True if the decision of this revision changed it."""
+
+    key: str
+    type: str
+    status: str
+    attempts: int
+    has_changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunAtRevision:
+    """A run at a revision. `unknown`: number of effects missing in the history, so that tasks may be missing."""
+
+    revision: int
+    status: str
+    tasks: list[TaskAtRevision]
+    unknown: int = 0
+
+    @property
+    def open_tasks(self) -> int:
+        return sum(task.status in TASK.open for task in self.tasks)
+
+
+@dataclass
+class _Task:
+    type: str = ""
+    status: str = ACTIVE
+    attempt: str = PENDING
+    attempts: int = 1
+    changed_in: int = 0
+
+
+@dataclass
+class _Replay:
+    """State of a replay. Each history line changes it by the state tables."""
+
+    status: str = INITIAL_STATUS
+    tasks: dict[str, _Task] = field(default_factory=dict)
+    unknown: int = 0
+    revision: int = 0
+
+    def apply_line(self, line: Mapping[str, Any]) -> None:
+        kind = effect_name(line)
+        if kind == "CreateTask":
+            self._create_task(line)
+        elif kind == "TransitionRun":
+            self.status = _status_after(RUN, self.status, line)
+        elif kind == "DeleteTasks":
+            keys = line.get("tasks") or []
+            self._remove_tasks(keys)
+            self.unknown += max(_whole_number(line, "count") - len(keys), 0)
+        elif kind == "PruneIteration":
+            self._prune_iteration(str(line.get("loop")), _whole_number(line, "iteration"))
+        elif kind == "…":
+            self.unknown += _whole_number(line, "more")
+        elif (task := self.tasks.get(str(line.get("task")))) is not None:
+            self._transition_task(task, line)
+
+    def _create_task(self, line: Mapping[str, Any]) -> None:
+        attempt = str(line.get("status", PENDING))
+        status = str(line.get("becomes") or (ACTIVE if attempt in ATTEMPT.open else _task_status(attempt)))
+        self.tasks[str(line.get("task"))] = _Task(str(line.get("type", "")), status, attempt, changed_in=self.revision)
+
+    def _transition_task(self, task: _Task, line: Mapping[str, Any]) -> None:
+        kind = effect_name(line)
+        if kind == "OpenAttempt":
+            task.attempt, task.attempts = PENDING, _whole_number(line, "number") + 1
+        elif kind == "TransitionAttempt":
+            task.attempt = _status_after(ATTEMPT, task.attempt, line)
+            if line.get("event") == "reopen":
+                task.status = ACTIVE
+        elif kind == "ResolveTask":
+            task.status = _status_after(TASK, task.status, line)
+        task.changed_in = self.revision
+
+    def _remove_tasks(self, keys: Iterable[Any]) -> None:
+        for key in keys:
+            self.tasks.pop(str(key), None)
+
+    def _prune_iteration(self, loop: str, iteration: int) -> None:
+        """Remove the tasks of one iteration, found by name: `pay__3` and `ship__3__1` belong to the third."""
+        above = loop.partition("__")[2]
+        ending = f"__{above}__{iteration}" if above else f"__{iteration}"
+        self._remove_tasks([key for key in self.tasks if key.endswith(ending) or f"{ending}__" in key])
+
+
+def _status_after(machine: StateMachine, status: str, line: Mapping[str, Any]) -> str:
+    """Return the status after an event. If the history omits events before it, only the event itself counts."""
+    event = str(line.get("event", ""))
+    if machine.allows(status, event):
+        return machine.after(status, event)
+    return next((after for (_, move), after in machine.moves.items() if move == event), status)
+
+
+def _task_status(attempt: str) -> str:
+    return {"FAILED_FOR_GOOD": "FAILED", "EXPIRED": "TIMED_OUT"}.get(attempt, attempt)
+
+
+def _whole_number(line: Mapping[str, Any], name: str) -> int:
+    value = line.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def replay_history(entries: Iterable[tuple[int, Any]]) -> RunAtRevision:
+    """Replay decisions, oldest first, given as pairs of revision and history lines."""
+    replay = _Replay()
+    for replay.revision, lines in entries:
+        for line in lines or ():
+            replay.apply_line(line)
+    tasks = [
+        TaskAtRevision(key, task.type, task.status, task.attempts, task.changed_in == replay.revision)
+        for key, task in replay.tasks.items()
+    ]
+    return RunAtRevision(replay.revision, replay.status, tasks, replay.unknown)
+
+
+def run_at_revision(run_id: str, revision: int) -> RunAtRevision | None:
+    """Return a run at a revision, or None if it has no history or more than MOST_ENTRIES revisions up to there."""
+    entries = HistoryEntry.objects.filter(run_id=run_id, revision__lte=revision).order_by("revision", "id")
+    lines = list(entries.values_list("revision", "effects")[: MOST_ENTRIES + 1])
+    return replay_history(lines) if lines and len(lines) <= MOST_ENTRIES else None

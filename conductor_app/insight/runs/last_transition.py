@@ -1,0 +1,17 @@
+"""Lookup of the last decision in a run's history that changed its status by an event."""
+
+from ...core.effects import effect_name
+from ...models import HistoryEntry
+
+LOOKED_AT = 20
+"""Decisions that are searched, newest first."""
+
+
+def last_transition(run_id: str, event: str) -> HistoryEntry | None:
+    """Return the newest decision that applied this event to the run, or None."""
+    entries = HistoryEntry.objects.filter(run_id=run_id).order_by("-revision")[:LOOKED_AT]
+    return next((entry for entry in entries if _has_transition(entry, event)), None)
+
+
+def _has_transition(entry: HistoryEntry, event: str) -> bool:
+    return any(effect_name(line) == "TransitionRun" and line.get("event") == event for line in entry.effects)

@@ -1,0 +1,237 @@
+"""Searchable fields of tasks: those of the attempts and those of their runs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import BooleanField, F, Func, Q, QuerySet
+
+from ....core.decision_context import WIRE_STATUS
+from ....core.ids import derived_id
+from ....core.states import ATTEMPT
+from ....core.step_structure import FORK
+from ....core.step_types import STEP_TYPES
+from ....core.step_types.fork_join import ForkJoin
+from ....core.step_types.fork_join_dynamic import ForkJoinDynamic
+from ....models import Attempt, Run
+from .fields import NOTHING, IdSearchField, SearchField, check_pattern
+from .grammar import Clause, QueryValue
+from .numbers import IntegerField, TimeField
+from .payloads import DocumentSearchField
+from .search_query import SearchLanguage
+from .sql import IsNotNull, column_expression, compare_any, matches_pattern
+from .words import ChoiceField
+
+MOST_RUNS = 1_000
+JOINED_SCAN_LIMIT = 50_000
+"""Maximum number of rows that are joined with their task or run."""
+TASK_ONLY_STATUSES = ("COMPLETED_WITH_ERRORS", "SKIPPED")
+"""Statuses that only tasks have, not their attempts."""
+FAILED_STATUSES = tuple(sorted(ATTEMPT.final - {"COMPLETED"}))
+OPEN_STATUSES = tuple(sorted(ATTEMPT.open))
+OWN_STATUS = {WIRE_STATUS.get(status, status): status for status in sorted(ATTEMPT.statuses)}
+TASK_NAME_FIELDS = frozenset(["taskDefName", "taskType"])
+SPELLED_TYPES = {FORK: (ForkJoin.type, ForkJoinDynamic.type)}
+
+
+def searchable_attempts() -> QuerySet:
+    """Return the attempts of runs."""
+    found = Attempt.objects.all()
+    # Without standalone tasks the filter is omitted, so that an index alone finds where a scan begins.
+    return found.filter(IsNotNull(F("run_id"))) if found.filter(run__isnull=True).exists() else found
+
+
+class AmongLiterals(Func):
+    """IN with literals, because SQLite uses a partial index only if the statement contains the literals."""
+
+    template = "%(expressions)s IN (%(words)s)"
+    output_field = BooleanField()
+
+    def __init__(self, name: str, words: Sequence[str]) -> None:
+        super().__init__(F(name), words=", ".join(f"'{word}'" for word in words))
+
+
+@dataclass(frozen=True)
+class TaskStatus(ChoiceField):
+    """The status that clients see: that of the attempt, or that of the task if it is more specific."""
+
+    def rank_of(self, clause: Clause) -> int | None:
+        if super().rank_of(clause) is None:
+            return None
+        words = set(self.matching_choices(clause))
+        own = {OWN_STATUS.get(word, word) for word in words}
+        is_indexed = any(own <= set(indexed) for indexed in (FAILED_STATUSES, OPEN_STATUSES, TASK_ONLY_STATUSES))
+        return self.rank if is_indexed else None
+
+    def is_covered_by(self, leading: str, clause: Clause) -> bool:
+        """Return True if the clause selects failed attempts and the name leads: the partial index covers both."""
+        is_bad = clause.operator in ("=", "IN") and {
+            OWN_STATUS.get(word) for word in self.matching_choices(clause)
+        } <= set(FAILED_STATUSES)
+        return leading in TASK_NAME_FIELDS and is_bad
+
+    def index_filter(self, clause: Clause) -> Q:
+        return Q(AmongLiterals("status", FAILED_STATUSES))
+
+    def choices_condition(self, found: list[str], without_index: bool) -> Q:
+        own = [OWN_STATUS[word] for word in found if word in OWN_STATUS]
+        shows_task = Q(task__status__in=TASK_ONLY_STATUSES, task__attempt_id=F("id"))
+        conditions = NOTHING
+        if own:
+            conditions |= (
+                Q(compare_any(column_expression("status", without_index), own))
+                & ~shows_task
+                & self.index_words(own, without_index)
+            )
+        if odd := [word for word in found if word in TASK_ONLY_STATUSES]:
+            literal = Q(AmongLiterals("task__status", TASK_ONLY_STATUSES)) if not own else Q()
+            conditions |= Q(task__status__in=odd, task__attempt_id=F("id")) & literal
+        return conditions
+
+    @staticmethod
+    def index_words(own: list[str], without_index: bool) -> Q:
+        words = next((words for words in (FAILED_STATUSES, OPEN_STATUSES) if set(own) <= set(words)), ())
+        return Q(AmongLiterals("status", words)) if words and not without_index else Q()
+
+
+@dataclass(frozen=True)
+class TaskName(SearchField):
+    """Name of a task: that of its task definition, or the step type for steps that the engine executes."""
+
+    def is_selective(self, text: str) -> bool:
+        return super().is_selective(text) and text not in STEP_TYPES and text not in SPELLED_TYPES
+
+    def equals_any(self, left: Any, values: Sequence[QueryValue]) -> Q:
+        types = [kind for value in values if not self.is_selective(value.text) for kind in self.types(value.text)]
+        named = [value for value in values if self.is_selective(value.text) or "*" in value.text]
+        by_type = Q(task__type__in=types) if types else NOTHING
+        return by_type | super().equals_any(left, named) if named else by_type
+
+    def types(self, text: str) -> tuple[str, ...]:
+        return SPELLED_TYPES.get(text, (text,))
+
+
+@dataclass(frozen=True)
+class ScheduledField(TimeField):
+    """Time at which an attempt was scheduled. Its id encodes the same time, and orders the rows."""
+
+    def condition(self, clause: Clause, without_index: bool) -> Q:
+        found = super().condition(clause, True)
+        match clause.operator:
+            case "NULL":
+                return NOTHING
+            case "BETWEEN":
+                return found & self.since(clause.values[0]) & self.until(clause.values[1])
+            case ">" | ">=":
+                return found & self.since(clause.values[0])
+            case "<" | "<=":
+                return found & self.until(clause.values[0])
+        return found
+
+    def since(self, value: QueryValue) -> Q:
+        return Q(id__gte=moment_of_id(self.value(value)))
+
+    def until(self, value: QueryValue) -> Q:
+        return started_by_time(self.value(value))
+
+
+def started_by_time(moment: int) -> Q:
+    """Return the condition for attempts that were scheduled by a given time."""
+    return Q(id__lt=moment_of_id(moment + 1))
+
+
+def moment_of_id(moment: int) -> str:
+    """Return the prefix of ids that were created at a given time."""
+    return derived_id(max(0, min(moment, 2**48 - 1)))[:13]
+
+
+@dataclass(frozen=True)
+class RunField(SearchField):
+    """A field of the run. If few runs have the value, the search uses the ids of these runs."""
+
+    scan_limit: int = JOINED_SCAN_LIMIT
+
+    def rewrite_for_index(self, clause: Clause) -> Clause:
+        if clause.operator not in ("=", "IN") or any(not value.text or "*" in value.text for value in clause.values):
+            return clause
+        name = self.column.removeprefix("run__")
+        runs = Run.objects.filter(**{f"{name}__in": [value.text for value in clause.values]}).exclude(**{name: ""})
+        ids = list(runs.values_list("pk", flat=True)[: MOST_RUNS + 1])
+        if len(ids) > MOST_RUNS:
+            return clause
+        return Clause("workflowId", "IN", tuple(QueryValue(id, clause.position) for id in ids), clause.position)
+
+
+@dataclass(frozen=True)
+class LookupField(SearchField):
+    """A field whose condition a function builds from each searched text."""
+
+    lookup: Callable[[str], Q] = lambda text: NOTHING
+
+    def condition(self, clause: Clause, without_index: bool) -> Q:
+        if clause.operator not in ("=", "IN"):
+            return super().condition(clause, without_index)
+        found = NOTHING
+        for value in clause.values:
+            found |= self.lookup(check_pattern(value, value.text))
+        return found
+
+
+def by_reference(text: str) -> Q:
+    """Return the condition for a task reference, in any iteration, or in one iteration such as `pay__2`."""
+    if "*" in text:
+        return Q(matches_pattern(F("task__ref"), text))
+    found = Q(task__ref=text)
+    parts = text.split("__")
+    for count in range(1, min(len(parts), 8)):
+        iterations = parts[len(parts) - count :]
+        if not all(iteration.isdecimal() for iteration in iterations):
+            break
+        found |= Q(task__ref="__".join(parts[: len(parts) - count]), task__iteration_path=".".join(iterations))
+    return found
+
+
+NAME = RunField("run__name")
+TASK_NAME = TaskName("name", rank=2, scan_limit=JOINED_SCAN_LIMIT)
+REASON = SearchField("reason")
+
+FIELDS: dict[str, SearchField] = {
+    "taskId": IdSearchField("id", rank=0),
+    "workflowId": SearchField("run_id", rank=1, is_ordered=False),
+    "workflowInstanceId": SearchField("run_id", rank=1, is_ordered=False),
+    "taskType": TASK_NAME,
+    "taskDefName": TASK_NAME,
+    "referenceTaskName": LookupField("task__ref", scan_limit=JOINED_SCAN_LIMIT, lookup=by_reference),
+    "workflowType": NAME,
+    "workflowName": NAME,
+    "correlationId": RunField("run__correlation_id"),
+    "status": TaskStatus("status", rank=3, is_ordered=False, choices=tuple(sorted({*OWN_STATUS, *TASK_ONLY_STATUSES}))),
+    "workerId": SearchField("worker"),
+    "domain": SearchField("domain", rank=2, has_partial_index=True),
+    "scheduledTime": ScheduledField("scheduled_at", is_order_column=True),
+    "startTime": TimeField("started_at", is_nullable=True, started_by_time=started_by_time),
+    "endTime": TimeField("ended_at", is_nullable=True, started_by_time=started_by_time),
+    "updateTime": TimeField("updated_at", is_nullable=True, started_by_time=started_by_time),
+    "retryCount": IntegerField("number"),
+    "pollCount": IntegerField("poll_count"),
+    "workflowPriority": IntegerField("run__priority", scan_limit=JOINED_SCAN_LIMIT),
+    "priority": IntegerField("run__priority", scan_limit=JOINED_SCAN_LIMIT),
+    "reason": REASON,
+    "reasonForIncompletion": REASON,
+    "subWorkflowId": SearchField("child_id"),
+    "retriedTaskId": SearchField("previous_id"),
+    "input": DocumentSearchField("input"),
+    "output": DocumentSearchField("output"),
+}
+
+TASKS = SearchLanguage(
+    plural_name="tasks",
+    fields=FIELDS,
+    newest="id",
+    texts=("id", "run_id", "name", "reason", "worker", "input", "output", "status"),
+    exact=("id", "run_id"),
+    sorts={name: field.column for name, field in FIELDS.items() if field.column not in ("input", "output")}
+    | {"scheduledTime": "id"},
+    sorts_by_index=frozenset(("id", "run_id")),
+    is_joined=True,
+)

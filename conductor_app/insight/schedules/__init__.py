@@ -1,0 +1,1 @@
+"""Queries about schedules: calendar and forecast."""

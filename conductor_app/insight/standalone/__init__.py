@@ -1,0 +1,1 @@
+"""Queries about standalone tasks and task groups."""

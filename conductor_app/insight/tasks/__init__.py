@@ -1,0 +1,1 @@
+"""Queries about tasks of runs: waits, input provenance, logs, and human tasks."""
