@@ -1,12 +1,12 @@
 """The operators' pages: one module per screen, one folder per group of screens, all in one AdminSite (`site.py`).
 
-    runs/          list, page, tabs, timeline, task panel, comparison
-    bulk/          planner, one action on selected runs, bulk operations
+    runs/          list, page, tabs, timeline, history, comparison, retention
+    tasks/         attempts, task panel, human tasks             bulk/       planner, selected runs, bulk operations
     definitions/   list, editor, versions, bundles, simulator, start form
+    queues/        queues, workers, why a task waits             failures/   failure groups
     schedules/     schedules, calendar, periodic tasks           events/     events, handlers, replays, webhooks
-    monitoring/    overview, queues, workers, failures, views, alerts, human tasks
+    monitoring/    overview, saved views, alerts, sweeps, system
     standalone/    Taskcluster's groups, tasks, artifacts        access/     users, applications, clients, secrets
-    maintenance/   audit log, retention, sweeps, system
 
 Modules that several screens share:
 
@@ -16,9 +16,10 @@ Modules that several screens share:
     documents.py      JSON as a tree, large JSON as a file      preferences.py choices.py  preferences of a user
     error_pages.py    pages for the statuses 400, 403, 404, 500
     user_locale.py    language and time zone of the user; all page texts go through gettext, see `make messages`
+    audit_log.py audit_objects.py  the audit log, and the objects that its entries link to
     badges.py tags.py   {{ status|badge }} {{ time|ago }} {{ begin|lasting:end }} {{ ms|span }} {% icon "queues" %} …
-
     layout_tags.py      breadcrumbs, labeled values, form fields, action menus: markup that pages repeat
+
     templates/ops/states/   filtered · error · forbidden · gone: what a panel shows when it has no content
     static/ops/ops.css      colors, text, cards, tables, buttons, lists; a screen may have its own file
     static/ops/live.js      data-live, data-load, data-select: see its header    page.js   relative times, keys, palette

@@ -23,7 +23,7 @@ from ..insight.tasks.attempt_waits import first_line
 from ..models import Poller, Run, TaskDefinition, WorkflowDefinition
 from .badges import STATUS_TONES, format_status
 from .pages import Page
-from .standalone.search import find_by_id
+from .standalone.palette_search import find_by_id
 
 MAX_PER_SOURCE, MAX_HITS = 6, 30
 MAX_SCANNED_REASONS = 2_000

@@ -33,54 +33,54 @@ from ..models import (
     Variable,
     WorkflowDefinition,
 )
+from .access.access_keys import AccessKeyAdmin
 from .access.applications import ApplicationAdmin, GrantAdmin
 from .access.clients import ClientAdmin
-from .access.keys import AccessKeyAdmin
 from .access.roles import ScopeRoleAdmin
 from .access.secrets_and_variables import SecretAdmin, VariableAdmin
 from .access.users_and_groups import AuditedGroupAdmin, AuditedUserAdmin
-from .bulk.bulk_operations import BulkExportPage, BulkOperationPage, BulkPage
+from .audit_log import AuditAdmin
+from .bulk.bulk_operation_pages import BulkExportPage, BulkOperationPage, BulkPage
 from .bulk.bulk_plan import BulkPlanPage
 from .bulk.planner import PlannerPage
 from .definitions.form_templates import FormTemplatePage, FormTemplatesPage, NewFormTemplatePage
-from .definitions.tasks import TaskDefinitionAdmin
-from .definitions.workflows import WorkflowDefinitionAdmin
+from .definitions.task_definitions import TaskDefinitionAdmin
+from .definitions.workflow_definitions import WorkflowDefinitionAdmin
 from .error_messages import name_missing_permission
+from .events.event_handlers import EventHandlerAdmin
 from .events.event_pages import EventPage, EventsPage
-from .events.handlers import EventHandlerAdmin
-from .events.replays import ReplayPage
-from .events.sources import SourcesPage
+from .events.event_replays import ReplayPage
+from .events.event_sources import SourcesPage
 from .events.webhooks import NewWebhookPage, WebhookPage, WebhooksPage
+from .failures.failure_groups import FailureGroupPage, FailuresPage
 from .form_parsing import strip_nul_from_request
-from .maintenance.audit import AuditAdmin
-from .maintenance.retention import RetentionPage
-from .maintenance.sweeps import SweepsPage
-from .maintenance.system import SystemPage
-from .monitoring.answer import AnswerPage
-from .monitoring.failures import FailureGroupPage, FailuresPage
 from .monitoring.overview import overview_context
 from .monitoring.overview_tiles import OverviewActivityPage
-from .monitoring.queue import QueuePage
-from .monitoring.queues import QueuesPage
-from .monitoring.views import AlertPage, TilesPage, ViewPage, ViewsPage
-from .monitoring.waiting import WaitingPage
-from .monitoring.why_waiting import WhyWaitingPage
-from .monitoring.workers import WorkersPage
+from .monitoring.saved_views import AlertPage, TilesPage, ViewPage, ViewsPage
+from .monitoring.sweep_page import SweepsPage
+from .monitoring.system_page import SystemPage
 from .pages import Page
 from .palette import PalettePage
 from .preferences import PreferencesPage
-from .runs.attempts import AttemptAdmin
-from .runs.compare import ComparePage
-from .runs.list import RunAdmin
-from .schedules.calendar import CalendarPage
-from .schedules.lists import ScheduleAdmin, ScheduleExecutionAdmin
+from .queues.queue_list import QueuesPage
+from .queues.queue_page import QueuePage
+from .queues.why_waiting import WhyWaitingPage
+from .queues.worker_list import WorkersPage
+from .runs.retention import RetentionPage
+from .runs.run_comparison import ComparePage
+from .runs.run_list import RunAdmin
 from .schedules.periodic_tasks import SCHEDULES
+from .schedules.schedule_calendar import CalendarPage
+from .schedules.schedule_lists import ScheduleAdmin, ScheduleExecutionAdmin
 from .sidebar import build_sections
 from .snapshot_pages import in_read_snapshot
 from .standalone.artifacts import ArtifactAdmin
-from .standalone.groups import GroupAdmin
-from .standalone.tasks import StandaloneTaskAdmin
+from .standalone.group_list import GroupAdmin
+from .standalone.task_list import StandaloneTaskAdmin
 from .status_bar import StatusBarPage
+from .tasks.attempts import AttemptAdmin
+from .tasks.human_task_list import WaitingPage
+from .tasks.human_task_page import AnswerPage
 from .user_locale import zone_of
 
 OBJECT_PAGES: tuple[Page, ...] = (

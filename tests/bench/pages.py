@@ -85,7 +85,7 @@ def runs_pages() -> dict[str, str]:
 
 def other_pages() -> dict[str, str]:
     """The other pages, each as it opens and with what is asked for most."""
-    from conductor_app.admin.monitoring.queues import queue_address
+    from conductor_app.admin.queues.queue_list import queue_address
     from conductor_app.models import Attempt
 
     attempt = Attempt.objects.order_by("id").values_list("pk", flat=True).first()

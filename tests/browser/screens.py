@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
-from conductor_app.admin.standalone.addresses import group_address, standalone_task_address
+from conductor_app.admin.standalone.page_addresses import group_address, standalone_task_address
 from conductor_app.models import (
     Application,
     Attempt,

@@ -7,7 +7,7 @@ from django.core.files.base import ContentFile
 from playwright.sync_api import expect
 
 from conductor_app import clock
-from conductor_app.admin.standalone.addresses import group_address, standalone_task_address
+from conductor_app.admin.standalone.page_addresses import group_address, standalone_task_address
 from conductor_app.engine.standalone import artifact_contents, claims, task_actions, tasks
 from conductor_app.models import Artifact, AuditEntry, Task
 from tests.api.taskcluster.conftest import new_id

@@ -21,8 +21,8 @@ from ...insight.bulk.bulk_operations import count_selection
 from ...models import BulkOperation
 from ..error_messages import require_permission, show_refusal
 from ..object_pages import ObjectPage
-from ..runs import filters as run_filters
-from ..runs.actions import RUN_ACTIONS
+from ..runs import run_filters
+from ..runs.run_actions import RUN_ACTIONS
 
 PERMISSION = "conductor.change_run"
 MAX_CHECKED_RUNS = 50

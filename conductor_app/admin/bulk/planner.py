@@ -24,8 +24,8 @@ from ..documents import MAX_INLINE_BYTES
 from ..error_messages import require_permission, show_refusal
 from ..form_parsing import parse_json_object, parse_number
 from ..object_pages import ObjectPage
-from ..runs.page import run_address
-from .plan_view import render_plan
+from ..runs.run_page import run_address
+from .plan_view_model import render_plan
 
 OPERATIONS = {
     "retry": (

@@ -19,8 +19,8 @@ from ..documents import json_file_response
 from ..error_messages import require_permission
 from ..json_tree import render_tree
 from ..read_only import ReadOnlyAdmin
-from .editor import EditingStart, EditorPages
-from .form import DefinitionForm
+from .definition_editor import EditingStart, EditorPages
+from .definition_forms import DefinitionForm
 
 
 class DefinitionAdmin(EditorPages, ReadOnlyAdmin):

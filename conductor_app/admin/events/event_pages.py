@@ -16,8 +16,8 @@ from ..documents import annotate_documents, json_file_response, payload_document
 from ..fragments import fragment_response
 from ..object_pages import ObjectPage, get_or_404
 from ..pages import Page
-from . import formatting
-from .filters import address_without, filter_bar, parse_filter
+from . import event_formatting
+from .event_filters import address_without, filter_bar, parse_filter
 
 VIEW_PERMISSION = "conductor.view_event_handler"
 MAX_REPLAYS = 20
@@ -42,8 +42,8 @@ class EventsPage(Page):
             "rows": [
                 (
                     delivered.delivery,
-                    formatting.source_label(delivered.delivery.source),
-                    formatting.handler_outcomes(delivered),
+                    event_formatting.source_label(delivered.delivery.source),
+                    event_formatting.handler_outcomes(delivered),
                 )
                 for delivered in found.delivered
             ]
@@ -99,9 +99,9 @@ class EventPage(ObjectPage):
         return {
             "title": row.event,
             "row": row,
-            "made": formatting.handler_outcomes(delivered),
-            "again": formatting.repeat_note(row.duplicates) if row.duplicates else "",
-            "source": formatting.source_label(row.source),
+            "made": event_formatting.handler_outcomes(delivered),
+            "again": event_formatting.repeat_note(row.duplicates) if row.duplicates else "",
+            "source": event_formatting.source_label(row.source),
             "payload": payload_documents(row, ("payload",))[0],
             "replays": list(row.replays.defer("payload").order_by("-pk")[:MAX_REPLAYS]),
             "tab": "received",

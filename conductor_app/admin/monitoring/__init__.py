@@ -1,1 +1,1 @@
-"""Pages that monitor the engine: overview, failures, queues, workers, views and alerts, human tasks."""
+"""Pages about the engine as a whole: overview, saved views, background jobs, system."""

@@ -15,7 +15,7 @@ from ...insight.bulk import selections
 from ...insight.bulk.selections.api_queries import to_query
 from ...insight.durations import DAY, HOUR
 from ..bulk.bulk_plan import selection_parameters
-from ..runs.filters import FILTER_FIELDS, FilterField, parse_duration
+from ..runs.run_filters import FILTER_FIELDS, FilterField, parse_duration
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from ...insight.tasks.waiting_for_people import count_overdue, waiting_attempts
 from ...models import BulkOperation, FailureGroup, QueueHold, Run, WorkflowDefinition
 from ..badges import format_lower_bound, relative_time, render_badge
 from ..paginator import MOST_COUNTED
-from ..runs.page import run_address
+from ..queues.queue_list import queue_address
+from ..runs.run_page import run_address
 from ..tiles import build_tile
-from .queues import queue_address
 
 MAX_FAILURES = 8
 MAX_WAITING_TASKS = 100

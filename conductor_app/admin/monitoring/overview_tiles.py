@@ -18,9 +18,9 @@ from ...insight.queues.queue_states import list_queues
 from ..badges import exact_time, format_count
 from ..charts import comparison_bars
 from ..pages import Page
-from ..runs.page import run_address
+from ..queues.queue_list import queue_address
+from ..runs.run_page import run_address
 from ..tiles import build_tile
-from .queues import queue_address
 
 MAX_QUEUES = 8
 ACTIVITY_KINDS = {

@@ -1,1 +1,1 @@
-"""Pages of runs: the list, one run, its tasks and attempts, the comparison of two runs."""
+"""Pages of runs: the list, one run, its history, the comparison of two runs, and retention."""

@@ -19,8 +19,8 @@ from ...models import Run, Task, WorkflowDefinition
 from ...models.labels import with_labels
 from ..badges import WAITING, mark_names, relative_time, render_badge, render_icon, running_time, status_tone
 from ..documents import annotate_documents
-from .page_query import RunPageQuery
-from .task_panel import TaskPanel, task_panel
+from ..tasks.task_panel import TaskPanel, task_panel
+from .run_page_query import RunPageQuery
 
 DOCUMENTS = ("input", "output", "variables")
 MAX_CHILDREN = 50

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...insight.bulk.selections import ScanNote
-from .filters import FILTER_FIELDS, address_with
+from .run_filters import FILTER_FIELDS, address_with
 
 FILTER_LABELS = {field.selection_key: field.label for field in FILTER_FIELDS}
 FASTER_SEARCHES = {

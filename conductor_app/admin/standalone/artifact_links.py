@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from ...models import Artifact
 from ..badges import format_size
-from .addresses import standalone_task_address
+from .page_addresses import standalone_task_address
 
 PUBLIC_PREFIX, VIEW_ALL_PERMISSION = "public/", "conductor.view_artifact"
 TEXT_TYPES = ("text/", "application/json", "application/x-yaml", "application/yaml", "application/xml")

@@ -13,10 +13,10 @@ from django.utils.translation import gettext as _
 from ... import clock
 from ...models import AuditEntry, TaskGroup
 from ..badges import exact_time
-from .addresses import group_address
 from .group_actions import confirmation_context, group_actions, pending_approvals, submit_action
 from .group_tabs import tabs_context
 from .group_view_model import GroupViewModel, group_revision, group_view_model, head_context
+from .page_addresses import group_address
 
 PARTS_TEMPLATE = "ops/group/parts.html"
 CHANGE_PERMISSION = "conductor.change_standalonetask"

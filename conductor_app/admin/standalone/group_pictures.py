@@ -12,8 +12,8 @@ from ...insight.standalone.task_groups.members import URGENCY
 from ...insight.standalone.task_groups.picture import GroupBox, draw_group
 from ..badges import STATUS_ICONS, format_count, format_status, render_badge, status_tone
 from ..zoom import zoom_links
-from .addresses import standalone_task_address
 from .group_view_model import GroupViewModel, filter_context
+from .page_addresses import standalone_task_address
 
 
 def chain_context(view_model: GroupViewModel) -> dict[str, Any]:

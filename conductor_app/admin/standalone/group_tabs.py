@@ -11,11 +11,11 @@ from ...insight.standalone.task_groups.members import GroupMember
 from ...insight.standalone.task_status import NAMES_OF_PRIORITIES
 from ...models import AuditEntry
 from ..badges import relative_time, render_badge
-from ..monitoring.queues import queue_address
-from .addresses import standalone_task_address
+from ..queues.queue_list import queue_address
 from .group_actions import priority_names
 from .group_pictures import diagram_tab, timeline_tab
 from .group_view_model import GroupViewModel, filter_context, load_task_page
+from .page_addresses import standalone_task_address
 
 PAGE_SIZE = 100
 MAX_AUDIT_ENTRIES = 100

@@ -19,7 +19,7 @@ from ...insight.standalone.task_groups.name_patterns import matches_pattern
 from ...insight.standalone.task_groups.progress import GroupProgress, group_progress
 from ...models import GroupWatch, PulseMessage, TaskGroup
 from ..badges import ACTIVE, FAILED, SUCCEEDED, WAITING, format_count, mark_names, render_badge
-from .progress import progress_bar
+from .group_progress import progress_bar
 
 KEPT_PARAMETERS = ("tab", "state", "q", "only", "chain", "part", "from", "to")
 """Query parameters of a group's page. The address is a permalink: it shows the same view to every user."""

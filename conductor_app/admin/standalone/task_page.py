@@ -22,9 +22,9 @@ from ..badges import relative_time
 from ..error_messages import require_permission, show_refusal
 from ..fragments import fragment_response, html_revision
 from ..json_tree import render_tree
-from .addresses import standalone_task_address
 from .artifact_links import VIEW_ALL_PERMISSION, is_readable_by
-from .log import log_context, log_revision, select_log
+from .page_addresses import standalone_task_address
+from .standalone_log import log_context, log_revision, select_log
 from .task_view_model import TaskViewModel, parts_context, task_view_model
 
 PERMISSION = "conductor.change_standalonetask"

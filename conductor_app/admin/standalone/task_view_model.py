@@ -25,10 +25,10 @@ from ...insight.standalone.standalone_waits import (
 from ...insight.standalone.task_status import NAMES_OF_PRIORITIES
 from ...models import Artifact, Attempt, FailureGroup, StandaloneTask
 from ..badges import ACTIVE, mark_names, render_badge, status_tone
-from ..monitoring.queues import queue_address
+from ..queues.queue_list import queue_address
 from . import artifact_links
-from .addresses import group_address, standalone_task_address
 from .group_actions import priority_names
+from .page_addresses import group_address, standalone_task_address
 
 MAX_ARTIFACTS = 200
 VIEW_FAILURES_PERMISSION = "conductor.view_failuregroup"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.admin.bulk import bulk
+from conductor_app.admin.bulk import selected_runs
 from conductor_app.engine.runs import run_commands
 from conductor_app.models import AuditEntry
 from tests.admin.reading import page_text
@@ -44,7 +44,7 @@ def test_what_is_confirmed_is_done_and_each_refusal_is_said(operator, three):
 
 
 def test_no_more_than_a_request_can_bear_are_worked_off(operator, three, monkeypatch):
-    monkeypatch.setattr(bulk, "MAX_RUNS", 2)
+    monkeypatch.setattr(selected_runs, "MAX_RUNS", 2)
 
     assert "Only the newest 2 are taken at a time" in page_text(post(operator, "pause", three))
     assert "2 done" in page_text(post(operator, "pause", three, confirmed="yes"))

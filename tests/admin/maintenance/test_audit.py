@@ -5,7 +5,7 @@ import json
 import pytest
 from django.contrib.auth.models import User
 
-from conductor_app.admin.maintenance.audit_objects import OBJECT_LABELS
+from conductor_app.admin.audit_objects import OBJECT_LABELS
 from conductor_app.engine.runs import retention
 from conductor_app.models import Application, AuditEntry
 from tests.admin.reading import html, page_text
@@ -62,7 +62,7 @@ def test_what_was_done_to_events_handlers_and_webhooks_leads_there(operator, clo
 
 
 def test_the_audit_is_exported_by_the_filter_that_the_list_shows(operator, viewer, clock, monkeypatch):
-    monkeypatch.setattr("conductor_app.admin.maintenance.audit.BATCH", 2)
+    monkeypatch.setattr("conductor_app.admin.audit_log.BATCH", 2)
     for number in range(5):
         said(clock, object_id=f"r-{number}", reason="=1+1")
     clock.advance(seconds=7_200)

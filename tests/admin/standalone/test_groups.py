@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
 
-from conductor_app.admin.standalone.addresses import group_address, standalone_task_address
+from conductor_app.admin.standalone.page_addresses import group_address, standalone_task_address
 from conductor_app.engine import sweeps
 from conductor_app.engine.standalone import claims, task_actions, tasks
 from conductor_app.models import AuditEntry, PendingApproval, StandaloneTask, Task, TaskGroup

@@ -3,9 +3,9 @@
 import pytest
 from django.urls import reverse
 
-from conductor_app.admin.monitoring.queues import queue_address
+from conductor_app.admin.queues.queue_list import queue_address
 from conductor_app.admin.site import MODEL_ADMINS
-from conductor_app.admin.standalone.addresses import group_address, standalone_task_address
+from conductor_app.admin.standalone.page_addresses import group_address, standalone_task_address
 from conductor_app.engine.standalone import claims, tasks
 from conductor_app.models import Attempt, AuditEntry, Task
 from tests.api.taskcluster.conftest import new_id

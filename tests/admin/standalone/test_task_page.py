@@ -10,7 +10,7 @@ from django.core.files.base import ContentFile
 from django.test import Client
 from django.urls import reverse
 
-from conductor_app.admin.standalone.addresses import group_address, standalone_task_address
+from conductor_app.admin.standalone.page_addresses import group_address, standalone_task_address
 from conductor_app.engine.failures import failure_groups
 from conductor_app.engine.standalone import artifact_contents, artifact_logs, claims, groups, task_actions, tasks
 from conductor_app.models import Artifact, AuditEntry, Dependency, FailureGroup, StandaloneTask, Worker

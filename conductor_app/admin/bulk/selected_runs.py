@@ -1,0 +1,133 @@
+"""One action on selected runs: a page that asks for a reason, then the result for each run."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.text import format_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ...core.errors import RequestRefused
+from ...engine.bulk import needs_approval
+from ...models import Run
+from ..badges import render_badge
+from ..error_messages import show_refusal
+from ..runs.run_actions import RunAction
+from .bulk_plan import list_parameters
+
+log = logging.getLogger(__name__)
+
+MAX_RUNS = 500
+"""Maximum number of runs that one request changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class BulkRunResult:
+    """Result of the action on one run."""
+
+    run: Run
+    is_done: bool
+    answer: str
+
+
+def make_bulk_action(action: RunAction) -> Callable[..., TemplateResponse]:
+    """Return the action for Django's changelist."""
+
+    @admin.action(
+        description=format_lazy(gettext_lazy("{action} the selected runs"), action=action.label),
+        permissions=["operate"],
+    )
+    def act(model_admin: admin.ModelAdmin, request: HttpRequest, runs: QuerySet[Run]) -> TemplateResponse:
+        if request.POST.get("select_across") == "1":
+            return _redirect_to_plan_of_list(request, action.name)
+        selected = list(runs.order_by("-created_at")[: MAX_RUNS + 1])
+        if needs_approval(action.name, {"ids": [run.pk for run in selected]}):
+            return _redirect_to_plan(action.name, {"ids": ",".join(run.pk for run in selected[:MAX_RUNS])})
+        if "confirmed" not in request.POST:
+            return _render_confirmation(model_admin, request, action, selected)
+        results = [_apply_to_run(action, run, request) for run in selected[:MAX_RUNS]]
+        return _render_results(model_admin, request, action, results)
+
+    act.__name__ = action.name
+    return act
+
+
+def make_planned_action(name: str, description: Any) -> Callable[..., HttpResponseRedirect]:
+    """Return an action for Django's changelist that redirects to the plan of a bulk operation."""
+
+    @admin.action(description=description, permissions=["operate"])
+    def act(model_admin: admin.ModelAdmin, request: HttpRequest, runs: QuerySet[Run]) -> HttpResponseRedirect:
+        if request.POST.get("select_across") == "1":
+            return _redirect_to_plan_of_list(request, name)
+        ids = runs.order_by("-created_at").values_list("pk", flat=True)[:MAX_RUNS]
+        return _redirect_to_plan(name, {"ids": ",".join(ids)})
+
+    act.__name__ = name
+    return act
+
+
+def _redirect_to_plan_of_list(request: HttpRequest, action: str) -> HttpResponseRedirect:
+    """Redirect to the plan for all runs that the list shows."""
+    try:
+        return _redirect_to_plan(action, list_parameters(request.GET))
+    except RequestRefused as refused:
+        show_refusal(request, refused)
+        return HttpResponseRedirect(reverse("admin:conductor_run_changelist"))
+
+
+def _redirect_to_plan(action: str, selection: dict[str, str]) -> HttpResponseRedirect:
+    return HttpResponseRedirect(reverse("admin:bulk_plan", query={**selection, "action": action}))
+
+
+def _render_confirmation(
+    model_admin: admin.ModelAdmin, request: HttpRequest, action: RunAction, selected: list[Run]
+) -> TemplateResponse:
+    rows = [(run, render_badge(run.status), action.is_possible(run.status)) for run in selected[:MAX_RUNS]]
+    possible = sum(is_possible for *_, is_possible in rows)
+    return _render_page(
+        model_admin,
+        request,
+        action,
+        "ask",
+        rows=rows,
+        possible=possible,
+        is_cut=len(selected) > MAX_RUNS,
+        most=MAX_RUNS,
+    )
+
+
+def _render_results(
+    model_admin: admin.ModelAdmin, request: HttpRequest, action: RunAction, results: list[BulkRunResult]
+) -> TemplateResponse:
+    done = sum(result.is_done for result in results)
+    return _render_page(model_admin, request, action, "answer", results=results, done=done, refused=len(results) - done)
+
+
+def _render_page(
+    model_admin: admin.ModelAdmin, request: HttpRequest, action: RunAction, name: str, **extra_context: object
+) -> TemplateResponse:
+    title = _("%(action)s runs") % {"action": action.label}
+    context = {**model_admin.admin_site.each_context(request), "title": title, "action": action, "opts": Run._meta}
+    context |= {"checkbox_name": ACTION_CHECKBOX_NAME, **extra_context}
+    return TemplateResponse(request, f"ops/bulk/{name}.html", context)
+
+
+def _apply_to_run(action: RunAction, run: Run, request: HttpRequest) -> BulkRunResult:
+    """Apply the action to one run. An unexpected error becomes a result, so that the other runs are still processed."""
+    reason = request.POST.get("reason", "").strip()
+    try:
+        action.command(run.pk, request.user.get_username(), reason, **action.parse_options(request.POST))
+    except RequestRefused as refused:
+        return BulkRunResult(run, False, refused.message)
+    except Exception:
+        log.exception("bulk_action_failed", extra={"action": action.name, "run": run.pk})
+        return BulkRunResult(run, False, _("Internal error. See the server log."))
+    return BulkRunResult(run, True, str(action.done))

@@ -1,0 +1,73 @@
+"""Task definitions: retries, time limits and concurrency limits."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.forms import Form
+from django.http import HttpRequest
+from django.urls import URLPattern
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ...engine.definitions import definition_commands
+from ...insight.definitions.definition_usage import workflows_using_task
+from ...models import TaskDefinition
+from ..badges import format_count
+from ..json_editor import format_json
+from .definition_admin import DefinitionAdmin, require_same_name
+from .definition_checks import CheckResult, place_findings
+from .definition_list import ArchiveFilter, CatalogTaskList, render_flags
+from .sample_documents import NEW_TASK
+from .task_drawings import task_drawings
+from .task_form import TaskFormPages
+
+
+class TaskDefinitionAdmin(TaskFormPages, DefinitionAdmin):
+    """Task definitions by name."""
+
+    kind, sample, page_template = "task", NEW_TASK, "task"
+    new_title, saved_message = gettext_lazy("New task definition"), gettext_lazy("Task definition saved.")
+    list_display = ("shelf", "description", "owner_email", "used_by", "limits", "changed", "changed_by")
+    list_filter = (ArchiveFilter,)
+    ordering = ("name",)
+
+    def get_urls(self) -> list[URLPattern]:
+        return [*self.form_urls(), *super().get_urls()]
+
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[CatalogTaskList]:
+        return CatalogTaskList
+
+    @admin.display(description=gettext_lazy("name"))
+    def shelf(self, row: TaskDefinition) -> SafeString:
+        name = format_html('<a href="{}/change/"><strong>{}</strong></a>', row.pk, row.name)
+        return format_html("{} {}", name, render_flags(row.catalog_entry.flags))
+
+    @admin.display(description=gettext_lazy("used by"))
+    def used_by(self, row: TaskDefinition) -> str:
+        return format_count(row.catalog_entry.used_by) if row.catalog_entry.used_by else "–"
+
+    def get_extra_context(self, request: HttpRequest, row: TaskDefinition) -> dict[str, Any]:
+        found = place_findings(definition_commands.lint_task(row.document), format_json(row.document))
+        return {
+            "used_by": workflows_using_task(row.name),
+            "checked": CheckResult(row.document, found) if found else None,
+            **task_drawings(row.document),
+        }
+
+    def get_drawings(self, result: Any) -> dict[str, Any]:
+        return task_drawings(result.document) if result.document is not None else {}
+
+    def save_document(self, form: Form, row: TaskDefinition | None, by: str) -> None:
+        document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]
+        if row is not None:
+            require_same_name(document, row)
+        definition_commands.save_task(document, by, overwrite=row is not None, reason=reason)
+
+    @admin.display(description=gettext_lazy("limits"))
+    def limits(self, row: TaskDefinition) -> str:
+        at_a_time = _("%(count)s at a time") % {"count": row.concurrent_limit} if row.concurrent_limit else ""
+        facts = {"count": row.rate_count, "seconds": row.rate_seconds}
+        rate = _("%(count)s in %(seconds)s s") % facts if row.rate_count else ""
+        return ", ".join(filter(None, (at_a_time, rate))) or "–"

@@ -1,0 +1,156 @@
+"""Event handlers: list, page, editor, test on past events, activation."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.forms import Form
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ...core.document.checks import read_handler
+from ...core.errors import RequestRefused, ValidationFailed
+from ...engine.events import event_handlers
+from ...engine.events.event_replays import TRIED, try_on_past_events
+from ...insight.events import event_search
+from ...insight.events.event_search import EventFilter
+from ...insight.events.handler_findings import lint_handler, with_last_verdict
+from ...models import EventHandler
+from ..badges import relative_time, render_pill
+from ..definitions.definition_admin import DefinitionAdmin, require_same_name
+from ..definitions.definition_checks import HANDLER, CheckResult, place_findings
+from ..error_messages import require_permission, show_refusal
+from ..json_editor import format_json
+from . import event_formatting
+from .event_trials import trial_view
+
+SAMPLE = {
+    "name": "start_when_paid",
+    "event": "conductor:orders:paid",
+    "condition": "$.total > 100",
+    "evaluatorType": "javascript",
+    "actions": [
+        {
+            "action": "start_workflow",
+            "start_workflow": {"name": "my_workflow", "input": {"order": "${id}", "total": "${total}"}},
+        }
+    ],
+    "active": True,
+}
+"""Sample document of a new handler."""
+MAX_EVENTS = 10
+
+
+class EventHandlerAdmin(DefinitionAdmin):
+    """Admin of event handlers."""
+
+    is_archivable = False
+    kind, sample, page_template = HANDLER, SAMPLE, "handler"
+    change_permission, view_permission = "conductor.change_event_handler", "conductor.view_event_handler"
+    new_title, saved_message = gettext_lazy("New event handler"), gettext_lazy("Event handler saved.")
+    list_display = ("definition", "event", "state", "heard", "changed", "changed_by")
+    search_fields = ("name", "event")
+    search_help_text = gettext_lazy("Part of the name of a handler or event")
+    ordering = ("name",)
+
+    class Media:
+        css = {"all": ("ops/fixing.css", "ops/events.css")}
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.act)
+        return [path("<int:pk>/do/<str:act>/", view, name="eventhandler_act"), *super().get_urls()]
+
+    def has_view_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return request.user.has_perm(self.view_permission)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[EventHandler]:
+        return with_last_verdict(super().get_queryset(request))
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        return super().changelist_view(request, {"tab": "handlers", **(extra_context or {})})
+
+    def get_extra_context(self, request: HttpRequest, row: EventHandler) -> dict[str, Any]:
+        last = event_search.event_page(EventFilter(handler=row.name)).delivered[:MAX_EVENTS]
+        return {
+            "checked": CheckResult(row.document, place_findings(lint_handler(row.document), format_json(row.document))),
+            "heard": [
+                (delivered.delivery, _outcome_of_handler(row.name, event_formatting.handler_outcomes(delivered)))
+                for delivered in last
+            ],
+        }
+
+    def save_document(self, form: Form, row: EventHandler | None, by: str) -> None:
+        """Save the handler.
+
+        Raises:
+            ValidationFailed: when the document is invalid.
+        """
+        document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]
+        read, complaints = read_handler(document)
+        if complaints:
+            raise ValidationFailed(complaints)
+        if row is None:
+            event_handlers.create_handlers([read], by, reason)
+        else:
+            require_same_name(document, row)
+            event_handlers.update_handler(read, by, reason)
+
+    def try_document(self, document: dict[str, Any]) -> dict[str, Any]:
+        return {"trial": trial_view(try_on_past_events(read_handler(document)[0]))}
+
+    def get_drawings(self, result: Any) -> dict[str, Any]:
+        return {"most_tried": TRIED}
+
+    def act(self, request: HttpRequest, pk: int, act: str) -> HttpResponse:
+        """Handle a button of the page.
+
+        Raises:
+            Http404: when the action is unknown.
+        """
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        require_permission(request, self.change_permission)
+        row, by, reason = (
+            self.find_row(request, pk),
+            request.user.get_username(),
+            request.POST.get("reason", "").strip(),
+        )
+        try:
+            if act == "delete":
+                event_handlers.delete_handler(row.name, by, reason)
+                messages.success(request, _("%(name)s deleted. Its past results are kept.") % {"name": row.name})
+                return HttpResponseRedirect(reverse("admin:conductor_eventhandler_changelist"))
+            if act not in ("listen", "rest"):
+                raise Http404
+            event_handlers.set_active(row.name, act == "listen", by, reason)
+            message = _("%(name)s enabled.") if act == "listen" else _("%(name)s disabled.")
+            messages.success(request, message % {"name": row.name})
+        except RequestRefused as refused:
+            show_refusal(request, refused)
+        return HttpResponseRedirect(reverse("admin:conductor_eventhandler_change", args=[pk]))
+
+    @admin.display(description=gettext_lazy("state"))
+    def state(self, row: EventHandler) -> SafeString:
+        return render_pill("active", _("enabled")) if row.is_active else render_pill("paused", _("disabled"))
+
+    @admin.display(description=gettext_lazy("last event"))
+    def heard(self, row: EventHandler) -> SafeString:
+        if row.last_at is None:
+            return relative_time(None)
+        group, word = event_formatting.VERDICT_LABELS.get(row.last_outcome, ("waiting", row.last_outcome))
+        address = reverse("admin:events", query={"handler": row.name})
+        return format_html('<a href="{}">{}</a> {}', address, relative_time(row.last_at), render_pill(group, str(word)))
+
+
+def _outcome_of_handler(
+    handler: str, outcomes: list[event_formatting.HandlerOutcome]
+) -> event_formatting.HandlerOutcome:
+    """Return the past result of this handler."""
+    return next(each for each in outcomes if each.handler == handler)

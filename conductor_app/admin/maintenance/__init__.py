@@ -1,1 +1,0 @@
-"""Pages for maintenance: audit log, retention, background jobs, system."""

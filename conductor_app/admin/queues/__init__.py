@@ -1,0 +1,1 @@
+"""Pages of queues and workers, and the explanation of why a task waits."""

@@ -1,0 +1,195 @@
+"""Page of one queue: pending attempts, pollers, limits, rates, and actions on the queue and its attempts."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from ... import clock
+from ...core.errors import Invalid, NotFound, RequestRefused
+from ...core.snapshot import NEVER
+from ...engine.queues import queue_commands as engine
+from ...insight.durations import MINUTE, format_duration
+from ...insight.queues.queue_detail import QueueDetail, is_polling, queue_detail
+from ...insight.queues.queue_position import format_rate
+from ...insight.queues.throughput import FIELDS
+from ...models import QueueHold
+from ..badges import exact_time, format_count
+from ..charts import stacked_bars
+from ..error_messages import require_permission, show_refusal
+from ..object_pages import ObjectPage
+from .queue_list import PERMISSION, queue_address
+
+
+class QueuePage(ObjectPage):
+    """Page of one queue."""
+
+    name, template, permission = "queue", "ops/queue.html", "conductor.view_attempt"
+    live_template = "ops/queues/story.html"
+    route = "queue/"
+
+    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+        now, name = clock.now(), _queue_name(request)
+        detail = queue_detail(name, now)
+        hour = detail.hour
+        return {
+            "title": name,
+            "queue": name,
+            "story": detail,
+            "state": _state_sentence(detail, now),
+            "speed": _speed_sentence(detail, now),
+            "chart": stacked_bars([(kind, hour.minutes[kind]) for kind in FIELDS], str(CHART_LABEL)),
+            "highest": max(count for kind in FIELDS for count in hour.minutes[kind]),
+            "marks": [
+                *(_("%(span)s ago") % {"span": format_duration(minutes * MINUTE)} for minutes in CHART_MARKS_MINUTES),
+                _("now"),
+            ],
+            "totals": [((kind, COUNT_LABELS[kind]), hour.total(kind)) for kind in FIELDS],
+            "has_moved": any(hour.total(kind) for kind in FIELDS),
+            "pollers": [(poller, is_polling(poller, now)) for poller in detail.pollers],
+            "may_act": request.user.has_perm(PERMISSION),
+            "permission": PERMISSION,
+            "address": queue_address(name),
+        }
+
+    def handle_post(self, request: HttpRequest, **url_kwargs: Any) -> HttpResponse:
+        """Handle a button of the page.
+
+        Raises:
+            NotFound: when there is no such queue.
+        """
+        require_permission(request, PERMISSION)
+        name = _queue_name(request)
+        try:
+            do = ACTIONS.get(request.POST.get("do", ""))
+            if do is None:
+                raise Invalid(_("Missing or unknown action."))
+            messages.success(request, do(name, request.POST, request.user.get_username()))
+        except RequestRefused as refused:
+            show_refusal(request, refused)
+        return HttpResponseRedirect(queue_address(name))
+
+
+COUNT_LABELS = {
+    "scheduled": gettext_lazy("scheduled"),
+    "started": gettext_lazy("dispatched"),
+    "done": gettext_lazy("done"),
+    "failed": gettext_lazy("failed"),
+}
+CHART_MARKS_MINUTES = (60, 45, 30, 15)
+CHART_LABEL = gettext_lazy("Scheduled, dispatched, done and failed per minute, last 60 minutes")
+
+
+def _state_sentence(detail: QueueDetail, now: int) -> tuple[str, str]:
+    """Return the display group and the text of the queue's state."""
+    hold = detail.hold
+    if hold is not None:
+        return "paused", _pause_sentence(hold)
+    alive, counts = (
+        sum(is_polling(poller, now) for poller in detail.pollers),
+        {"count": format_count(detail.pending)},
+    )
+    if detail.pending and not alive:
+        return "failed", _("No workers polling – %(count)s queued.") % counts
+    if any(limit.is_reached for limit in detail.limits) and detail.pending:
+        return "waiting", _("Throttled by a limit.")
+    if not detail.pending:
+        return "succeeded", _("Empty.")
+    message = ngettext(
+        "Active: %(count)s queued, %(alive)s worker polling.",
+        "Active: %(count)s queued, %(alive)s workers polling.",
+        alive,
+    )
+    return "active", message % {**counts, "alive": alive}
+
+
+def _pause_sentence(hold: QueueHold) -> str:
+    facts = {"by": hold.by, "until": exact_time(hold.until_at) if hold.until_at < NEVER else "", "reason": hold.reason}
+    if hold.until_at < NEVER:
+        message = (
+            _("Paused by %(by)s until %(until)s: %(reason)s") if hold.reason else _("Paused by %(by)s until %(until)s.")
+        )
+    else:
+        message = _("Paused by %(by)s: %(reason)s") if hold.reason else _("Paused by %(by)s.")
+    return message % facts
+
+
+def _speed_sentence(detail: QueueDetail, now: int) -> str:
+    """Return the dispatch rate of the queue, and when the queue will be empty."""
+    if not detail.rate:
+        return ""
+    facts = {"rate": format_rate(detail.rate), "span": format_duration(round(detail.pending / detail.rate * 1000))}
+    if detail.pending and detail.hold is None and any(is_polling(poller, now) for poller in detail.pollers):
+        return _("%(rate)s, drains in about %(span)s.") % facts
+    return _("%(rate)s.") % facts
+
+
+def _pause_queue(queue: str, form_data: Mapping[str, str], by: str) -> str:
+    until_at = _minutes_from_now(form_data) if form_data.get("minutes", "").strip() else None
+    engine.pause_queue(queue, by, form_data.get("reason", "").strip(), until_at)
+    return _("Queue paused. Tasks in progress continue.")
+
+
+def _minutes_from_now(form_data: Mapping[str, str]) -> int:
+    minutes = form_data.get("minutes", "").strip()
+    if not minutes.isdecimal() or len(minutes) > 6 or not int(minutes):
+        raise Invalid(_("Enter a whole number of minutes (got %(text)r).") % {"text": minutes[:40]})
+    return clock.now() + int(minutes) * MINUTE
+
+
+def _resume_queue(queue: str, form_data: Mapping[str, str], by: str) -> str:
+    engine.resume_queue(queue, by, form_data.get("reason", "").strip())
+    return _("Queue resumed.")
+
+
+def _move_to_front(queue: str, form_data: Mapping[str, str], by: str) -> str:
+    engine.move_to_front(form_data.get("attempt", ""), by, form_data.get("reason", "").strip())
+    return _("The task runs next.")
+
+
+def _prioritize_attempt(queue: str, form_data: Mapping[str, str], by: str) -> str:
+    priority = form_data.get("priority", "").strip()
+    if not priority.isdecimal() or len(priority) > 3:
+        raise Invalid(_("Not a valid priority: %(text)r.") % {"text": priority[:40]})
+    engine.prioritize(form_data.get("attempt", ""), int(priority), by, form_data.get("reason", "").strip())
+    return _("Priority set to %(priority)s.") % {"priority": priority}
+
+
+def _move_to_domain(queue: str, form_data: Mapping[str, str], by: str) -> str:
+    domain = form_data.get("domain", "").strip()
+    engine.move_to_domain(form_data.get("attempt", ""), domain, by, form_data.get("reason", "").strip())
+    if domain:
+        return _("Moved to domain %(domain)s.") % {"domain": domain}
+    return _("Moved to the queue without a domain.")
+
+
+def _delay_attempt(queue: str, form_data: Mapping[str, str], by: str) -> str:
+    until_at = _minutes_from_now(form_data)
+    engine.delay_until(form_data.get("attempt", ""), until_at, by, form_data.get("reason", "").strip())
+    return _("Delayed until %(time)s.") % {"time": exact_time(until_at)}
+
+
+def _cancel_attempt(queue: str, form_data: Mapping[str, str], by: str) -> str:
+    engine.cancel_attempt(form_data.get("attempt", ""), by, form_data.get("reason", "").strip())
+    return _("Task canceled. It is not retried.")
+
+
+ACTIONS: dict[str, Callable[[str, Mapping[str, str], str], str]] = {
+    "pause": _pause_queue,
+    "resume": _resume_queue,
+    "front": _move_to_front,
+    "priority": _prioritize_attempt,
+    "domain": _move_to_domain,
+    "hold": _delay_attempt,
+    "cancel": _cancel_attempt,
+}
+
+
+def _queue_name(request: HttpRequest) -> str:
+    name = request.GET.get("name", "")
+    if not name or "\0" in name or len(name) > 640:
+        raise NotFound(_("No such queue."))
+    return name

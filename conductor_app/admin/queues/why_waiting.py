@@ -1,0 +1,97 @@
+"""Page that explains why one task waits: the result of each gate, the holders of limits, and the queue position."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from ... import clock
+from ...core.errors import NotFound
+from ...insight.queues.gate_verdicts import closed_gates, verdicts_on
+from ...insight.queues.queue_position import attempts_ahead, queue_position
+from ...models import Attempt, TaskDefinition
+from ..badges import mark_names, render_badge
+from ..object_pages import ObjectPage
+from ..runs.run_view_model import run_address
+from ..tasks.task_actions import task_actions
+from ..tasks.task_panel import attempts_for_panel
+from .queue_list import queue_address
+
+MAX_AHEAD = 10
+"""Number of attempts ahead in the queue that the page lists."""
+
+
+class WhyWaitingPage(ObjectPage):
+    """Page about one pending task."""
+
+    name, template, permission = "turn", "ops/turn.html", "conductor.view_attempt"
+    live_template = "ops/turn/gates.html"
+    route = "turn/<str:attempt_id>/"
+
+    def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
+        """Return the gates, the limits and the queue position of the attempt.
+
+        Raises:
+            NotFound: when there is no such attempt.
+        """
+        now = clock.now()
+        attempt = attempts_for_panel().filter(pk=url_kwargs["attempt_id"]).first()
+        if attempt is None:
+            raise NotFound(f"No such task: {url_kwargs['attempt_id'][:64]}.")
+        verdicts = verdicts_on(attempt, now)
+        closed = closed_gates(verdicts)
+        position = queue_position(attempt, now)
+        ahead = _load_attempts_ahead(attempt, now) if position and position.ahead else []
+        definition = TaskDefinition.objects.filter(name=attempt.name).only("pk").first()
+        return {
+            "title": _("Why is %(task)s waiting?") % {"task": attempt.task},
+            "attempt": attempt,
+            "badge": render_badge(attempt.status),
+            "verdicts": [(verdict, mark_names(verdict.sentence)) for verdict in verdicts],
+            "is_waiting": bool(verdicts),
+            "first": mark_names(closed[0].sentence) if closed else "",
+            "position": position,
+            "ahead": ahead,
+            "more_ahead": position.ahead - len(ahead) if position else 0,
+            "state": _state_sentence(attempt),
+            "of_run": _run_sentence(attempt),
+            "in_queue": _queue_sentence(attempt),
+            "task_acts": task_actions(attempt, now, request.user.has_perm),
+            "definition": definition,
+            "limit_address": _limit_address(definition, request) if definition else "",
+            "queue": queue_address(attempt.queue) if attempt.queue else "",
+        }
+
+
+def _load_attempts_ahead(attempt: Attempt, now: int) -> list[Attempt]:
+    """Return the first attempts that are dispatched before this one."""
+    rows = attempts_ahead(attempt, now).defer_payloads().select_related("task", "run")
+    payloads = [f"run__{name}" for name in ("input", "output", "variables")]
+    return list(rows.defer("input", "output", "task__step_state", *payloads)[:MAX_AHEAD])
+
+
+def _limit_address(definition: TaskDefinition, request: HttpRequest) -> str:
+    """Return the address of the limits: the form for users who may change them, otherwise the page."""
+    if request.user.has_perm("conductor.change_taskdefinition"):
+        return reverse("admin:taskdefinition_form", args=[definition.pk]) + "#id_concurrentExecLimit"
+    return reverse("admin:conductor_taskdefinition_change", args=[definition.pk])
+
+
+def _run_sentence(attempt: Attempt) -> SafeString:
+    name, query = f"{attempt.run.name} v{attempt.run.version}", urlencode({"task": str(attempt.task)})
+    link = format_html('<a href="{}?{}">{}</a>', run_address(attempt.run_id), query, name)
+    return format_html(_("Workflow {run}"), run=link)
+
+
+def _queue_sentence(attempt: Attempt) -> SafeString:
+    link = format_html('<a href="{}">{}</a>', queue_address(attempt.queue), attempt.queue)
+    return format_html(_("Queue {queue}"), queue=link)
+
+
+def _state_sentence(attempt: Attempt) -> str:
+    facts = {"status": attempt.status.replace("_", " ").lower(), "worker": attempt.worker}
+    return (_("Status: %(status)s, worker %(worker)s.") if attempt.worker else _("Status: %(status)s.")) % facts

@@ -1,0 +1,250 @@
+"""The list of runs. The page of one run is in `page.py`."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ... import clock
+from ...core.errors import Invalid
+from ...insight.tasks.attempt_waits import first_line
+from ...models import Run
+from ..badges import exact_time, relative_time, render_badge, running_time
+from ..bulk.selected_runs import make_bulk_action, make_planned_action
+from ..choices import save_preference, saved_preferences
+from ..fragments import fragment_response
+from ..read_only import ReadOnlyAdmin
+from . import run_page
+from .run_actions import run_actions
+from .run_bundle import export_run_file, inspect_bundle
+from .run_changelist import RunList, matching_runs, requested_sort
+from .run_export import export_runs
+from .run_labels import change_labels
+
+COLUMN_LABELS = {
+    "state": gettext_lazy("Status"),
+    "run": gettext_lazy("Run"),
+    "correlation": gettext_lazy("Correlation id"),
+    "started": gettext_lazy("Started"),
+    "ended": gettext_lazy("Ended"),
+    "took": gettext_lazy("Duration"),
+    "who": gettext_lazy("Started by"),
+    "urgency": gettext_lazy("Priority"),
+    "key": gettext_lazy("Idempotency key"),
+    "above": gettext_lazy("Parent"),
+    "trouble": gettext_lazy("Failed task · Error"),
+}
+"""The columns that the list can show, in this order."""
+FIXED_COLUMNS, DEFAULT_COLUMNS = ("state", "run"), ("state", "run", "correlation", "started", "took", "trouble")
+COLUMNS_PREFERENCE = "run_columns"
+MAX_NEW_RUNS = 100
+
+
+class RunAdmin(ReadOnlyAdmin):
+    """Admin of runs: search, actions on selected runs, and the addresses of a run's pages."""
+
+    actions = (
+        *(make_bulk_action(action) for action in run_actions()),
+        make_planned_action("label", gettext_lazy("Add labels to the selected runs")),
+        make_planned_action("unlabel", gettext_lazy("Remove labels from the selected runs")),
+    )
+    list_display_links = None
+    list_display = DEFAULT_COLUMNS
+    ordering = ("-created_at", "id")
+
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[ChangeList]:
+        return RunList
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
+        return Run.objects.defer_payloads().defer("domains")
+
+    def get_list_display(self, request: HttpRequest) -> list[str]:
+        chosen = saved_preferences(request).get(COLUMNS_PREFERENCE, DEFAULT_COLUMNS)
+        return [name for name in COLUMN_LABELS if name in chosen or name in FIXED_COLUMNS]
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        response = super().changelist_view(request, extra_context)
+        if hasattr(response, "context_data") and response.context_data and "cl" in response.context_data:
+            visible = self.get_list_display(request)
+            response.context_data |= response.context_data["cl"].get_extra_context()
+            response.context_data["columns"] = [
+                (n, word, n in visible) for n, word in COLUMN_LABELS.items() if n not in FIXED_COLUMNS
+            ]
+        return response
+
+    def save_columns(self, request: HttpRequest) -> HttpResponse:
+        """Save the columns that the user wants to see."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        self._require_access(request)
+        save_preference(
+            request, **{COLUMNS_PREFERENCE: [name for name in COLUMN_LABELS if name in request.POST.getlist("column")]}
+        )
+        query = request.POST.get("query", "").partition("#")[0]
+        return HttpResponseRedirect(reverse("admin:conductor_run_changelist") + (f"?{query}" if query else ""))
+
+    def export(self, request: HttpRequest, format: str) -> HttpResponse:
+        """Download all runs that match the filters."""
+        self._require_access(request)
+        try:
+            return export_runs(request, matching_runs(request), requested_sort(request), format)
+        except Invalid as refused:
+            messages.error(request, refused.message)
+            return HttpResponseRedirect(reverse("admin:conductor_run_changelist"))
+
+    def new_runs_fragment(self, request: HttpRequest) -> HttpResponse:
+        """Return the number of matching runs that started after the list was loaded."""
+        self._require_access(request)
+        since = request.GET.get("since", "")
+        try:
+            now = clock.now()
+            newer = matching_runs(request).filter(
+                created_at__gt=int(since) if since.isdecimal() else now, created_at__lte=now
+            )
+            count = newer.order_by().values("pk")[:MAX_NEW_RUNS].count()
+        except (Invalid, OverflowError):
+            count = 0
+        return fragment_response(
+            request, "ops/runs/news.html", {"news": count, "most": MAX_NEW_RUNS, "query": _query_without_page(request)}
+        )
+
+    def _require_access(self, request: HttpRequest) -> None:
+        if not self.has_view_permission(request):
+            raise PermissionDenied("conductor.view_run")
+
+    def has_operate_permission(self, request: HttpRequest) -> bool:
+        """Return True if the user may run actions on a selection."""
+        return any(request.user.has_perm(action.permission) for action in run_actions())
+
+    def get_urls(self) -> list[URLPattern]:
+        return [
+            path("columns/", self.admin_site.admin_view(self.save_columns), name="run_columns"),
+            path("export.<str:format>", self.admin_site.admin_view(self.export), name="run_export"),
+            path("bundle/", self.admin_site.admin_view(self.inspect_bundle_view), name="run_bundle_opened"),
+            path("news/", self.admin_site.admin_view(self.new_runs_fragment), name="run_news"),
+            path("<path:run_id>/bundle.json", self.admin_site.admin_view(export_run_file), name="run_bundle"),
+            path("<path:run_id>/labels/", self.admin_site.admin_view(change_labels), name="run_labels"),
+            path("<path:run_id>/parts/", self.admin_site.admin_view(self.run_parts_fragment), name="run_parts"),
+            path("<path:run_id>/raw/<str:field>/", self.admin_site.admin_view(self.raw), name="run_raw"),
+            path("<path:run_id>/do/<str:action>/", self.admin_site.admin_view(self.act), name="run_act"),
+            *super().get_urls(),
+        ]
+
+    def change_view(self, request: HttpRequest, object_id: str, *_: object, **__: object) -> HttpResponse:
+        return run_page.run_page(self, request, object_id)
+
+    def inspect_bundle_view(self, request: HttpRequest) -> HttpResponse:
+        """Show the content of a bundle."""
+        return inspect_bundle(self, request)
+
+    def run_parts_fragment(self, request: HttpRequest, run_id: str) -> HttpResponse:
+        """Return the parts of a run's page that refresh, or 204 if they have not changed."""
+        return run_page.run_fragment(self, request, run_id)
+
+    def raw(self, request: HttpRequest, run_id: str, field: str) -> HttpResponse:
+        """Download one document of the run as JSON."""
+        return run_page.raw_document(self, request, run_id, field)
+
+    def act(self, request: HttpRequest, run_id: str, action: str) -> HttpResponse:
+        """Handle a button of the page."""
+        return run_page.handle_action(request, run_id, action)
+
+    @admin.display(description=gettext_lazy("status"))
+    def state(self, run: Run) -> SafeString:
+        return render_badge(run.status)
+
+    @admin.display(description=gettext_lazy("run"))
+    def run(self, run: Run) -> SafeString:
+        return format_html(
+            '<a href="{}/change/"><strong>{}</strong> <span class="version">v{}</span></a><br>'
+            '<code class="id">{}</code>',
+            run.pk,
+            run.name,
+            run.version,
+            run.pk,
+        )
+
+    @admin.display(description=gettext_lazy("correlation id"), empty_value="–")
+    def correlation(self, run: Run) -> str | None:
+        return run.correlation_id or None
+
+    @admin.display(description=gettext_lazy("started"))
+    def started(self, run: Run) -> SafeString:
+        return relative_time(run.created_at)
+
+    @admin.display(description=gettext_lazy("ended"))
+    def ended(self, run: Run) -> SafeString:
+        return relative_time(run.ended_at)
+
+    @admin.display(description=gettext_lazy("duration"))
+    def took(self, run: Run) -> SafeString | str:
+        if run.begins_later(clock.now()):
+            return ""
+        took = running_time(run.created_at, run.ended_at)
+        end = clock.now() if run.ended_at is None else run.ended_at
+        if run.usual is None:
+            return format_html(
+                '<span title="{}">{}</span>',
+                _("ended %(time)s") % {"time": exact_time(run.ended_at)} if run.ended_at else "",
+                took,
+            )
+        slow = run.usual.is_slow(end - run.created_at)
+        return format_html(
+            '<span{} title="{}">{}{}</span>',
+            SafeString(' class="slow"') if slow else "",
+            run.usual.sentence,
+            took,
+            format_html(' <span class="times">{}×</span>', _format_factor(end - run.created_at, run.usual.p50))
+            if slow
+            else "",
+        )
+
+    @admin.display(description=gettext_lazy("started by"))
+    def who(self, run: Run) -> str:
+        return run.started_by
+
+    @admin.display(description=gettext_lazy("priority"))
+    def urgency(self, run: Run) -> str:
+        return str(run.priority or "")
+
+    @admin.display(description=gettext_lazy("idempotency key"))
+    def key(self, run: Run) -> str:
+        return run.idempotency_key or ""
+
+    @admin.display(description=gettext_lazy("parent"))
+    def above(self, run: Run) -> SafeString | str:
+        link = format_html(
+            '<a href="{}"><code class="id">{}</code></a>', run_page.run_address(run.parent_id), run.parent_id
+        )
+        return link if run.parent_id else ""
+
+    @admin.display(description=gettext_lazy("failed task · error"), empty_value="")
+    def trouble(self, run: Run) -> SafeString | str:
+        if run.begins_later(clock.now()):
+            return _("starts at %(time)s") % {"time": exact_time(run.created_at)}
+        if run.is_held:
+            return _("waiting: workflow concurrency limit reached")
+        if run.failure is None:
+            return first_line(run.reason, 200)
+        return format_html("<code>{}</code> {}", *run.failure)
+
+
+def _format_factor(took: int, usual: int) -> str:
+    """Return the ratio to the typical duration."""
+    times = took / max(usual, 1)
+    return f"{times:.1f}" if times < 10 else f"{times:.0f}" if times < 100 else "> 99 "
+
+
+def _query_without_page(request: HttpRequest) -> str:
+    kept = request.GET.copy()
+    for name in ("since", "rev", "before", "after"):
+        kept.pop(name, None)
+    return kept.urlencode()

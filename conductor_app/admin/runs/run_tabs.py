@@ -1,0 +1,164 @@
+"""The tabs of a run's page: a table of names, labels, templates and contexts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
+
+from ...access.signed_links import file_address
+from ...insight.definitions.diagram import marks_of_run
+from ...insight.payloads.files import files_of
+from ...insight.runs.timeline import run_span, task_rows
+from ...insight.tasks.task_list import task_window
+from ...models import AuditEntry, FileHandle, ResolvedDefinition
+from ...models.files import UPLOADED
+from ..badges import format_size, relative_time, render_badge
+from ..documents import payload_documents
+from ..json_tree import render_tree
+from ..pictures import draw_definition
+from .run_history import run_events
+from .run_timeline import requested_tasks, timeline_filters, timeline_tab
+from .run_view_model import DOCUMENTS, RunViewModel
+
+MAX_AUDIT_ENTRIES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RunTab:
+    """One tab of a run's page."""
+
+    name: str
+    label: Any
+    build_context: Callable[[RunViewModel], dict[str, Any]]
+    permission: str = ""
+
+    @property
+    def template(self) -> str:
+        return f"ops/run/{self.name}.html"
+
+
+def diagram_tab(view_model: RunViewModel) -> dict[str, Any]:
+    """Return the diagram of the version that ran, with the status of each step."""
+    plan = ResolvedDefinition.objects.filter(pk=view_model.run.plan_id).first()
+    ref = view_model.task.ref if view_model.task else ""
+    picture = (
+        draw_definition(plan.document, marks_of_run(view_model.run), chosen=ref, link=_step_address(view_model))
+        if plan
+        else None
+    )
+    return {"picture": picture, "name": f"{view_model.run.name} v{view_model.run.version}"}
+
+
+def _step_address(view_model: RunViewModel) -> Callable[[str, str], str]:
+    return lambda ref, path: view_model.query.address(task=ref, attempt=None)
+
+
+def tasks_tab(view_model: RunViewModel) -> dict[str, Any]:
+    """Return all tasks as a table. Similar tasks of a large run are grouped."""
+    window = task_window(view_model.run, requested_tasks(view_model))
+    rows = task_rows(
+        window.tasks, window.attempts, run_span(view_model.run, view_model.now), view_model.now, view_model.usual
+    )
+    return {
+        "window": window,
+        "rows": [_task_row(row, view_model) for row in rows],
+        "groups": [_group_row(group, view_model) for group in window.groups],
+        **timeline_filters(window, view_model),
+    }
+
+
+def _task_row(row: Any, view_model: RunViewModel) -> dict[str, Any]:
+    last = row.last
+    return {
+        "task": row.task,
+        "last": last,
+        "badge": render_badge(row.task.status),
+        "tries": len(row.attempts),
+        "address": view_model.query.address(task=str(row.task), attempt=None),
+        "is_chosen": view_model.task is not None and row.task.pk == view_model.task.pk,
+    }
+
+
+def _group_row(group: Any, view_model: RunViewModel) -> dict[str, Any]:
+    by_status = [
+        (render_badge(status), count, view_model.query.address(only=group.name, status=status, page=None))
+        for status, count in sorted(group.counts.items())
+    ]
+    return {"group": group, "address": view_model.query.address(only=group.name, page=None), "by_status": by_status}
+
+
+def data_tab(view_model: RunViewModel) -> dict[str, Any]:
+    """Return input, output and variables, and their files."""
+    return {
+        "documents": payload_documents(view_model.run, DOCUMENTS),
+        "files": [_file_row(row) for row in files_of(view_model.run.pk)],
+    }
+
+
+def _file_row(row: FileHandle) -> dict[str, Any]:
+    # The address carries its own permission. It expires after the longest time that a page stays open.
+    address = file_address(row.run_id, row.pk, "GET")[0] if row.status == UPLOADED else ""
+    shown = "–" if row.size is None else format_size(row.size)
+    return {"file": row, "address": address, "size": shown, "at": relative_time(row.created_at)}
+
+
+def audit_tab(view_model: RunViewModel) -> dict[str, Any]:
+    """Return the actions of users and clients on the run."""
+    entries = AuditEntry.objects.filter(object_type="run", object_id=view_model.run.pk).order_by("-at", "-id")
+    return {
+        "entries": [
+            {"entry": entry, "at": relative_time(entry.at), "facts": format_audit_facts(entry.facts)}
+            for entry in entries[:MAX_AUDIT_ENTRIES]
+        ]
+    }
+
+
+def format_audit_facts(facts: Any) -> str:
+    """Return the facts of an audit entry, without its reason, on one line."""
+    return ", ".join(f"{name}: {value}" for name, value in facts.items()) if isinstance(facts, dict) else ""
+
+
+def raw_tab(view_model: RunViewModel) -> dict[str, Any]:
+    """Return the stored row, and the address of the API's view."""
+    run = view_model.run
+    fields = [field for field in run._meta.concrete_fields if field.attname not in DOCUMENTS]
+    facts = {field.attname: getattr(run, field.attname) for field in fields if field.attname != "domains"}
+    return {"tree": render_tree({name: value for name, value in facts.items() if value not in ("", None, [], {})})}
+
+
+TABS: dict[str, RunTab] = {
+    tab.name: tab
+    for tab in (
+        RunTab("timeline", gettext_lazy("Timeline"), timeline_tab),
+        RunTab("diagram", gettext_lazy("Diagram"), diagram_tab),
+        RunTab("tasks", gettext_lazy("Tasks"), tasks_tab),
+        RunTab("data", gettext_lazy("Data"), data_tab),
+        RunTab("events", gettext_lazy("Events"), run_events),
+        RunTab("audit", gettext_lazy("Audit log"), audit_tab, "conductor.view_auditentry"),
+        RunTab("raw", gettext_lazy("Raw"), raw_tab),
+    )
+}
+
+
+def selected_tab(view_model: RunViewModel, request: HttpRequest) -> RunTab:
+    """Return the tab in the address if it exists and the user may see it, otherwise the timeline."""
+    found = TABS.get(view_model.query["tab"], TABS["timeline"])
+    return found if is_tab_allowed(found, request) else TABS["timeline"]
+
+
+def is_tab_allowed(tab: RunTab, request: HttpRequest) -> bool:
+    """Return True if the user may see the tab."""
+    return not tab.permission or request.user.has_perm(tab.permission)
+
+
+def tabs_context(view_model: RunViewModel, request: HttpRequest) -> dict[str, Any]:
+    """Return the tabs and the context of the selected one. All links keep the selected task."""
+    selected = selected_tab(view_model, request)
+    line = [
+        {"word": tab.label, "address": view_model.query.address(tab=tab.name, page=None), "is_chosen": tab is selected}
+        for tab in TABS.values()
+        if is_tab_allowed(tab, request)
+    ]
+    return {"tabs": line, "tab_template": selected.template, **selected.build_context(view_model)}

@@ -1,0 +1,109 @@
+"""Lists of schedules and of their executed slots."""
+
+from django.contrib import admin
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ... import clock
+from ...insight.schedules.schedule_forecast import LATE_MS
+from ...insight.tasks.attempt_waits import first_line
+from ...models import Schedule, ScheduleExecution
+from ..badges import relative_time, render_badge, render_pill
+from ..read_only import ReadOnlyAdmin
+from ..runs.run_page import run_address
+from .schedule_form import format_overlap
+from .schedule_pages import CHANGE_PERMISSION, SchedulePages, schedule_clocks
+
+EXECUTION_STATUSES = {"EXECUTED": "COMPLETED", "POLLED": "PENDING", "FAILED": "FAILED"}
+
+
+class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
+    """Admin of schedules."""
+
+    list_display = ("schedule", "workflow_name", "cron", "state", "next_run", "last", "overlaps")
+    list_display_links = None
+    ordering = ("name",)
+    search_fields = ("name", "workflow_name")
+    search_help_text = gettext_lazy("Part of the name of a schedule or definition")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(CHANGE_PERMISSION)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Schedule]:
+        slots = ScheduleExecution.objects.filter(schedule_name=OuterRef("name")).order_by("-slot_at")
+        last = {
+            "last_slot_at": Subquery(slots.values("slot_at")[:1]),
+            "last_state": Subquery(slots.values("state")[:1]),
+        }
+        return super().get_queryset(request).annotate(**last)
+
+    @admin.display(description=gettext_lazy("name"))
+    def schedule(self, row: Schedule) -> SafeString:
+        return format_html('<a href="{}/change/"><strong>{}</strong></a>', row.pk, row.name)
+
+    @admin.display(description=gettext_lazy("cron"))
+    def cron(self, row: Schedule) -> str:
+        return first_line(
+            "; ".join(f"{each.expression} ({each.zone_id})" for each in schedule_clocks(row.document)), 200
+        )
+
+    @admin.display(description=gettext_lazy("state"))
+    def state(self, row: Schedule) -> SafeString:
+        return render_badge("PAUSED" if row.is_paused else "ACTIVE")
+
+    @admin.display(description=gettext_lazy("next run"))
+    def next_run(self, row: Schedule) -> SafeString:
+        if row.next_run_at is None or clock.now() - row.next_run_at < LATE_MS:
+            return relative_time(row.next_run_at)
+        return format_html("{} {}", relative_time(row.next_run_at), render_pill("failed", _("late"), "late"))
+
+    @admin.display(description=gettext_lazy("last run"))
+    def last(self, row: Schedule) -> SafeString:
+        if row.last_slot_at is None:
+            return relative_time(None)
+        # The slot has started its run. The run has a status of its own.
+        state = (
+            render_pill("succeeded", _("Started"))
+            if row.last_state == "EXECUTED"
+            else render_badge(EXECUTION_STATUSES[row.last_state])
+        )
+        return format_html("{} {}", relative_time(row.last_slot_at), state)
+
+    @admin.display(description=gettext_lazy("overlap policy"))
+    def overlaps(self, row: Schedule) -> str:
+        return format_overlap(row)
+
+
+class ScheduleExecutionAdmin(ReadOnlyAdmin):
+    """Executed slots and the runs that they started."""
+
+    list_display = ("schedule_name", "slot", "state_badge", "run", "trouble")
+    list_display_links = None
+    ordering = ("-slot_at", "id")
+    search_fields = ("=schedule_name",)
+    search_help_text = gettext_lazy("Exact name of a schedule")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ScheduleExecution]:
+        return super().get_queryset(request).defer("request", "trace")
+
+    @admin.display(description=gettext_lazy("slot"))
+    def slot(self, row: ScheduleExecution) -> SafeString:
+        return relative_time(row.slot_at)
+
+    @admin.display(description=gettext_lazy("state"))
+    def state_badge(self, row: ScheduleExecution) -> SafeString:
+        return render_badge(EXECUTION_STATUSES.get(row.state, row.state))
+
+    @admin.display(description=gettext_lazy("run"))
+    def run(self, row: ScheduleExecution) -> SafeString | str:
+        if not row.run_id:
+            return ""
+        return format_html('<a href="{}"><code class="id">{}</code></a>', run_address(row.run_id), row.run_id)
+
+    @admin.display(description=gettext_lazy("reason"))
+    def trouble(self, row: ScheduleExecution) -> str:
+        return first_line(row.reason, 160)

@@ -1,0 +1,1 @@
+"""Pages of tasks: attempts, the panel and the log of one task, and human tasks."""

@@ -1,0 +1,212 @@
+"""Page of one human task: its form, its comments, and the actions claim, release, reassign and complete."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.models import Group, User
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ... import clock
+from ...core.errors import Invalid, NotFound, OutputInvalid, RequestRefused
+from ...core.human_task import ANSWER_SCHEMA_KEY as ASK
+from ...engine.tasks import human_tasks
+from ...insight.durations import MINUTE
+from ...insight.tasks.waiting_for_people import (
+    OPEN_HUMAN_TASKS,
+    expected_output_names,
+    human_task_view,
+    output_schema,
+    task_comments,
+)
+from ...models import Attempt, HumanTask
+from ..badges import format_status
+from ..document_form import AS_FORM, AS_JSON, DocumentForm
+from ..documents import payload_documents
+from ..error_messages import show_refusal
+from ..object_pages import ObjectPage
+from ..runs.run_view_model import run_address
+from .human_task_list import ACT_PERMISSION, assignee_text, may_act
+from .task_panel import attempts_for_panel, origin_views
+
+MAX_NAMES = 200
+COMMENT_LABELS = {
+    "comment_task": gettext_lazy("commented"),
+    "take_task": gettext_lazy("claimed the task"),
+    "put_task_back": gettext_lazy("released the task"),
+    "hand_task_on": gettext_lazy("reassigned the task to %(to)s"),
+    "skip_assignment": gettext_lazy("skipped %(from)s"),
+}
+
+
+class AnswerForm(DocumentForm):
+    """Output of the task: a form from its schema, otherwise JSON with the names that later steps read."""
+
+    def __init__(self, attempt: Attempt, submitted: Mapping[str, str] | None = None, mode: str = AS_FORM) -> None:
+        self.expected = expected_output_names(attempt.run.plan_id, attempt.task.ref)
+        schema = output_schema(attempt, attempt.input)
+        saved = human_tasks.load_output(attempt) if submitted is None else {}
+        blank = dict.fromkeys(self.expected)
+        super().__init__("output", _("Output"), schema, submitted, given=saved, blank=blank, mode=mode)
+        self.json.fields["output"].widget.attrs["rows"] = 8
+        self.reason = ReasonForm(submitted)
+
+
+class ReasonForm(forms.Form):
+    """Reason or comment of an answer."""
+
+    reason = forms.CharField(label=gettext_lazy("Reason or comment"), required=False, max_length=500)
+
+
+class AnswerPage(ObjectPage):
+    """Page of one human task."""
+
+    name, template, permission = "waiting_task", "ops/waiting/task.html", "conductor.view_run"
+    route = "waiting/<str:id>/"
+
+    def get_context(self, request: HttpRequest, id: str = "") -> dict[str, Any]:
+        attempt = _find_attempt(id)
+        return _page_context(request, attempt, AnswerForm(attempt, mode=request.GET.get("mode", AS_FORM)))
+
+    def handle_post(self, request: HttpRequest, id: str = "") -> HttpResponse | dict[str, Any]:
+        """Handle a form of the page.
+
+        Raises:
+            PermissionDenied: when the user may not act on the task.
+            NotFound: when there is no such open human task.
+        """
+        attempt, act = _find_attempt(id), ACTIONS.get(request.POST.get("do", ""))
+        if not may_act(request, attempt):
+            raise PermissionDenied(ACT_PERMISSION)
+        if act is None:
+            return _handle_answer(request, attempt)
+        try:
+            messages.success(request, act(request, attempt.task_id))
+        except RequestRefused as refused:
+            show_refusal(request, refused, (_("Open run"), run_address(attempt.run_id)))
+        return HttpResponseRedirect(request.path)
+
+
+def _page_context(request: HttpRequest, attempt: Attempt, answer: AnswerForm) -> dict[str, Any]:
+    now, user = clock.now(), request.user
+    task_view = human_task_view(attempt, attempt.input, HumanTask.objects.filter(pk=attempt.task_id).first(), now)
+    return {
+        "title": _("Human task: %(task)s") % {"task": task_view.title},
+        "ask": task_view,
+        "whose": assignee_text(task_view),
+        "is_overdue": task_view.is_overdue(now),
+        "is_mine": bool(task_view.taken_by) and not task_view.is_taken_by_other(user.get_username()),
+        "is_anothers": task_view.is_taken_by_other(user.get_username()),
+        "has_next": task_view.assignment.assignee is not None
+        and len(task_view.assignees) > task_view.assignment.escalated + 1,
+        "attempt": attempt,
+        "run_status": format_status(attempt.run.status),
+        "run_address": f"{run_address(attempt.run_id)}?task={attempt.task}",
+        "answer": answer,
+        "fields": answer.rendered_fields(),
+        "expected": answer.expected,
+        "said": [(entry, _comment_text(entry)) for entry in task_comments(attempt)],
+        "people": User.objects.filter(is_active=True).order_by("username")[:MAX_NAMES],
+        "groups": Group.objects.order_by("name")[:MAX_NAMES],
+        "documents": payload_documents(_without_question(attempt), ("input",)),
+        "origins": origin_views(attempt),
+        "may_act": may_act(request, attempt),
+        "permission": ACT_PERMISSION,
+    }
+
+
+def _without_question(attempt: Attempt) -> Attempt:
+    """Return the attempt with only the run's input: title, question and assignee are shown separately."""
+    given = attempt.small_input
+    attempt.small_input = {name: value for name, value in given.items() if name != ASK} if given else given
+    return attempt
+
+
+def _handle_answer(request: HttpRequest, attempt: Attempt) -> HttpResponse | dict[str, Any]:
+    """Complete the task and return to the list. A rejected answer is shown again with its errors."""
+    answer = AnswerForm(attempt, request.POST)
+    try:
+        _resolve_task(request, attempt, answer)
+    except OutputInvalid as refused:
+        for complaint in refused.complaints:
+            answer.add_error(complaint.path, complaint.message)
+        messages.error(request, _("Not saved: the output does not match its schema."))
+    except RequestRefused as refused:
+        show_refusal(request, refused, (_("Open run"), run_address(attempt.run_id)))
+    else:
+        names = {"task": str(attempt.task), "run": attempt.run.name}
+        messages.success(request, _("Completed %(task)s of %(run)s.") % names)
+        return HttpResponseRedirect(reverse("admin:waiting"))
+    return _page_context(request, attempt, answer)
+
+
+def _resolve_task(request: HttpRequest, attempt: Attempt, answer: AnswerForm) -> None:
+    is_document = answer.is_valid()
+    if not (answer.reason.is_valid() and is_document):
+        raise Invalid(
+            _("The output must be a JSON object.")
+            if answer.mode == AS_JSON
+            else _("The form has errors. See its fields.")
+        )
+    outcome, reason = request.POST.get("outcome", ""), answer.reason.cleaned_data["reason"].strip()
+    human_tasks.resolve_task(attempt.run_id, attempt.pk, outcome, request.user.get_username(), answer.document, reason)
+
+
+def _claim_task(request: HttpRequest, task_id: str) -> str:
+    human_tasks.claim_task(task_id, request.user.get_username(), _parse_reason(request))
+    return _("Claimed.")
+
+
+def _release_task(request: HttpRequest, task_id: str) -> str:
+    human_tasks.release_task(task_id, request.user.get_username(), _parse_reason(request))
+    return _("Released.")
+
+
+def _delegate_task(request: HttpRequest, task_id: str) -> str:
+    kind, _sign, to = request.POST.get("to", "").partition(":")
+    minutes = request.POST.get("minutes", "").strip()
+    if minutes and (not minutes.isdecimal() or len(minutes) > 6):
+        raise Invalid(_("Enter a whole number of minutes (got %(text)r).") % {"text": minutes[:40]})
+    due_at = clock.now() + int(minutes) * MINUTE if minutes else None
+    by, is_group = request.user.get_username(), kind == "group"
+    human_tasks.delegate_task(task_id, to, by, _parse_reason(request), is_group=is_group, due_at=due_at)
+    return _("Reassigned to %(assignee)s.") % {"assignee": to}
+
+
+def _skip_assignment(request: HttpRequest, task_id: str) -> str:
+    human_tasks.skip_assignment(task_id, request.user.get_username(), _parse_reason(request))
+    return _("Assigned to the next person.")
+
+
+def _add_comment(request: HttpRequest, task_id: str) -> str:
+    human_tasks.add_comment(task_id, request.POST.get("text", ""), request.user.get_username())
+    return _("Comment saved.")
+
+
+ACTIONS: dict[str, Callable[[HttpRequest, str], str]] = {
+    "take": _claim_task,
+    "put_back": _release_task,
+    "hand_on": _delegate_task,
+    "skip": _skip_assignment,
+    "comment": _add_comment,
+}
+
+
+def _parse_reason(request: HttpRequest) -> str:
+    return request.POST.get("reason", "").strip()[:500]
+
+
+def _comment_text(entry: Any) -> str:
+    return str(COMMENT_LABELS[entry.action]) % {name: entry.facts.get(name, "") for name in ("to", "from")}
+
+
+def _find_attempt(id: str) -> Attempt:
+    attempt = attempts_for_panel().filter(pk=id, task__in=OPEN_HUMAN_TASKS).first()
+    if attempt is None:
+        raise NotFound(_("No such open human task. It may have been completed."))
+    return attempt

@@ -1,0 +1,205 @@
+"""Panel of one task: its attempts side by side, and input mapping, output, log and gates of one attempt."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import BooleanField, Case, F, Q, QuerySet, Value, When
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from ...core.step_types.human import Human
+from ...insight.definitions.parsed_definitions import parsed_definition
+from ...insight.durations import format_duration
+from ...insight.failures.failure_inbox import shared_group_of
+from ...insight.queues.gate_verdicts import GateVerdict, verdicts_on
+from ...insight.tasks.attempt_waits import first_line
+from ...insight.tasks.input_provenance import InputOrigin, input_origins
+from ...models import Attempt, FailureGroup, Run, Task
+from ...models.fields import DocumentField, dumps
+from ..badges import mark_names, relative_time, render_badge
+from ..documents import MAX_INLINE_BYTES, PayloadDocument, annotate_documents, payload_documents
+from ..runs.run_page_query import RunPageQuery
+from .attempt_log import LogView, log_view
+from .task_actions import step_after_task
+
+DOCUMENTS = ("input", "output")
+KnownVerdicts = Mapping[str, Sequence[GateVerdict]]
+MAX_VALUE_LENGTH = 200
+MAX_REASON_LENGTH = 8_000
+MAX_ATTEMPTS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class InputOriginView:
+    """Origin of one input value."""
+
+    origin: InputOrigin
+    value: str
+    hint: SafeString
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptColumn:
+    """One attempt as a column."""
+
+    attempt: Attempt
+    badge: SafeString
+    number: int
+    waited: str
+    worked: str
+    reason: str
+    is_chosen: bool
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPanel:
+    """View model of one task."""
+
+    attempt_columns: list[AttemptColumn]
+    hidden: int
+    attempt: Attempt | None
+    facts: list[tuple[str, Any]]
+    verdicts: list[tuple[GateVerdict, SafeString]]
+    documents: list[PayloadDocument]
+    log: LogView | None
+    origins: list[InputOriginView]
+    child: str = ""
+    failure_group: FailureGroup | None = None
+    """The failure group of the attempt, if other failures belong to it."""
+    next_step: str = ""
+    """The step to jump to in order to skip the task."""
+
+    @property
+    def first_line(self) -> str:
+        return first_line(self.attempt.reason) if self.attempt else ""
+
+    @property
+    def stack(self) -> str:
+        """Return the error without its first line."""
+        text = self.attempt.reason.strip() if self.attempt else ""
+        return text[:MAX_REASON_LENGTH] if text != self.first_line else ""
+
+    @property
+    def similar_failures(self) -> int:
+        """Return the number of other failures in the same group."""
+        return self.failure_group.count - 1 if self.failure_group else 0
+
+    @property
+    def is_for_people(self) -> bool:
+        """Return True if the task is an open human task."""
+        return self.attempt is not None and self.attempt.task.type == Human.type and self.attempt.ended_at is None
+
+
+def task_panel(run: Run, task: Task, query: RunPageQuery, known: KnownVerdicts, now: int) -> TaskPanel:
+    """Return the panel of a task, with the attempt whose number (from 1) is in the address, otherwise the last one."""
+    number = query.number("attempt")
+    attempts = attempts_of(task, number)
+    for each in attempts:
+        each.run, each.task = run, task
+    attempt = next((each for each in attempts if each.is_chosen), attempts[-1] if attempts else None)
+    attempt_columns = [
+        _attempt_column(each, attempt, now, query.address(attempt=each.number + 1)) for each in attempts[-MAX_ATTEMPTS:]
+    ]
+    return attempt_panel(attempt, attempt_columns, len(attempts) - len(attempt_columns), known, now, query)
+
+
+def attempts_of(task: Task, number: int | None) -> list[Attempt]:
+    """Return all attempts of a task in one query. The selected one has its small payloads."""
+    is_requested = Q(pk=task.attempt_id) if number is None else Q(number=number - 1)
+    found = Attempt.objects.defer_payloads().filter(task_id=task.pk).order_by("number")
+    small = {
+        f"small_{name}": Case(
+            When(is_requested & Q(**{f"{name}_size__lte": MAX_INLINE_BYTES}), then=F(name)),
+            output_field=DocumentField(null=True),
+        )
+        for name in DOCUMENTS
+    }
+    is_chosen = Case(When(is_requested, then=Value(True)), default=Value(False), output_field=BooleanField())
+    return list(found.annotate(is_chosen=is_chosen, **small))
+
+
+def attempts_for_panel() -> QuerySet[Attempt]:
+    """Return a query for attempts with everything that a panel shows, and the small payloads of their runs."""
+    payloads = [f"run__{name}" for name in ("input", "output", "variables")]
+    attempts = Attempt.objects.of_runs().defer_payloads().select_related("task", "run")
+    attempts = attempts.defer("input", "output", "task__step_state", *payloads)
+    return annotate_documents(attempts, DOCUMENTS)
+
+
+def attempt_panel(
+    attempt: Attempt | None,
+    attempt_columns: list[AttemptColumn],
+    hidden: int,
+    known: KnownVerdicts,
+    now: int,
+    query: RunPageQuery,
+) -> TaskPanel:
+    """Return the panel of one attempt. `known`: gate verdicts that have already been loaded."""
+    if attempt is None:
+        return TaskPanel([], 0, None, [], [], [], None, [])
+    verdicts = known[attempt.pk] if attempt.pk in known else verdicts_on(attempt, now)
+    return TaskPanel(
+        attempt_columns,
+        hidden,
+        attempt,
+        attempt_facts(attempt, now),
+        [(verdict, mark_names(verdict.sentence)) for verdict in verdicts],
+        payload_documents(attempt, DOCUMENTS),
+        log_view(attempt, query) if attempt.poll_count else None,
+        origin_views(attempt),
+        attempt.child_id,
+        shared_group_of(attempt),
+        step_after_task(attempt),
+    )
+
+
+def attempt_facts(attempt: Attempt, now: int) -> list[tuple[str, Any]]:
+    """Return the facts of an attempt in chronological order."""
+    facts = [
+        (_("Queue"), attempt.queue),
+        (_("Domain"), attempt.domain),
+        (_("Worker"), attempt.worker),
+        (_("Scheduled"), relative_time(attempt.scheduled_at, now)),
+        (_("Started"), relative_time(attempt.started_at, now) if attempt.started_at else ""),
+        (
+            _("Lease expires"),
+            relative_time(attempt.lease_ends_at, now) if attempt.lease_ends_at and not attempt.ended_at else "",
+        ),
+        (_("Ended"), relative_time(attempt.ended_at, now) if attempt.ended_at else ""),
+        (_("Polled"), _format_times(attempt.poll_count) if attempt.poll_count > 1 else ""),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _format_times(count: int) -> str:
+    return ngettext("%(count)s time", "%(count)s times", count) % {"count": count}
+
+
+def origin_views(attempt: Attempt) -> list[InputOriginView]:
+    """Return the origin of each input expression: its text, its source, its value, and a hint if it is null."""
+    definition = parsed_definition(attempt.run.plan_id)
+    found = input_origins(attempt, definition.step(attempt.task.ref) if definition else None)
+    return [InputOriginView(each, _shorten(each.value), mark_names(each.hint)) for each in found]
+
+
+def _shorten(value: Any) -> str:
+    text = "null" if value is None else str(dumps(value))
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
+
+
+def _attempt_column(attempt: Attempt, selected: Attempt | None, now: int, address: str) -> AttemptColumn:
+    end = now if attempt.ended_at is None else attempt.ended_at
+    started_at = end if attempt.started_at is None else attempt.started_at
+    return AttemptColumn(
+        attempt,
+        render_badge(attempt.status),
+        attempt.number + 1,
+        format_duration(started_at - attempt.scheduled_at),
+        format_duration(end - started_at) if attempt.started_at is not None else "–",
+        first_line(attempt.reason, 160),
+        selected is not None and selected.pk == attempt.pk,
+        address,
+    )
