@@ -14,7 +14,7 @@ from conductor_app import randomness as product_chance
 from conductor_app.access import permission_cache, secret_cache
 from conductor_app.engine.definitions import resolved_definitions
 from conductor_app.engine.queues import pollers, throughput
-from conductor_app.engine.standalone import rows
+from conductor_app.engine.standalone import standalone_rows
 from conductor_app.store import environment_variables
 from tests import furniture
 
@@ -126,7 +126,7 @@ def disable_process_caches(patch: pytest.MonkeyPatch) -> None:
     """What a process remembers of the database is forgotten between tests, as the database is."""
     patch.setattr(resolved_definitions, "_known", resolved_definitions.DefinitionCache(-1))
     patch.setattr(pollers, "_recorded_at", {})
-    patch.setattr(rows, "_read_at", {})
+    patch.setattr(standalone_rows, "_read_at", {})
     patch.setattr(throughput, "book", throughput.CountBuffer())
     patch.setattr(secret_cache, "_remembered", secret_cache.SecretCache())
     patch.setattr(environment_variables, "_remembered", environment_variables.VariableCache())

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .document.checks.fields import FieldSpec, FieldTable, read_document
+from .document.checks.document_fields import FieldSpec, FieldTable, read_document
 from .document.checks.values import DocumentPosition, IntegerOf, read_any, read_mapping, read_text
 from .errors import ValidationError
 

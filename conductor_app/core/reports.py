@@ -9,7 +9,7 @@ from .decision_context import DecisionContext
 from .effects import Effect, OpenAttempt, TransitionAttempt
 from .errors import AlreadyResolved
 from .frozen import fast_replace
-from .rules.retry import next_attempt
+from .rules.schedule_retry import next_attempt
 from .schema_check import schema_violation
 from .snapshot import Run, Task
 from .states import PENDING

@@ -102,3 +102,23 @@ def test_a_public_class_name_is_used_once():
             places[node.name].add(relative(path))
 
     assert {name: sorted(at) for name, at in places.items() if len(at) > 1 and at not in TWINS} == {}
+
+
+MIRRORS = {"decide.py", "effects.py", "reports.py", "snapshot.py", "change.py", "outbox.py"}
+"""Modules of standalone tasks that mirror the module of the same name for runs."""
+NOT_FILES_OF_A_LAYER = {"settings", "migrations", "management"}
+
+
+def test_a_file_name_is_used_once_in_a_layer():
+    """A newcomer who looks for a file by its name finds one. The two APIs are layers of their own."""
+    places: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for path, _ in modules():
+        parts = path.relative_to(APP).parts
+        layer = "/".join(parts[:2]) if parts[0] == "api" else parts[0]
+        if path.name == "__init__.py" or layer in NOT_FILES_OF_A_LAYER:
+            continue
+        if path.name in MIRRORS and "standalone" in parts:
+            continue
+        places[layer, path.name].append(relative(path))
+
+    assert {name: at for name, at in places.items() if len(at) > 1} == {}

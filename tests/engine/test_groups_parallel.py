@@ -10,7 +10,7 @@ from conductor_app.core.errors import RequestRefused
 from conductor_app.core.standalone.resolutions import ATTEMPT_RESOLUTIONS
 from conductor_app.core.states import TASK
 from conductor_app.engine import sweeps
-from conductor_app.engine.standalone import claims, expiry, group_commands, groups, task_actions, tasks
+from conductor_app.engine.standalone import claims, expiry, group_commands, task_actions, task_groups, tasks
 from conductor_app.models import Attempt, Dependency, Failure, Message, PulseMessage, StandaloneTask, Task, TaskGroup
 from tests.api.taskcluster.conftest import LINUX, new_id
 
@@ -153,7 +153,7 @@ def test_what_must_hold_holds_whatever_many_do_at_once(clock, seed, monkeypatch)
     more = {"requires": tuple(firsts), "accepts_failure": True, "group_id": group}
     ids = [*firsts, *(create(clock, **more) for _ in range(3))]
     expired = [create(clock, group_id=group, expires_at=clock.now() - HOUR_MS) for _ in range(2)]
-    groups.seal_group(group)
+    task_groups.seal_group(group)
 
     def live(worker: int) -> Counter:
         chance, done = random.Random(seed * 1000 + worker), Counter()
@@ -188,7 +188,7 @@ def test_what_must_hold_holds_whatever_many_do_at_once(clock, seed, monkeypatch)
 def test_a_group_is_canceled_while_others_work_in_it(clock):
     group = new_id()
     ids = [create(clock, group_id=group) for _ in range(12)]
-    groups.seal_group(group)
+    task_groups.seal_group(group)
 
     def live(number: int) -> list[str]:
         if number < 2:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from conductor_app.core.decision_context import DecisionContext
 from conductor_app.core.definition import Key, Step
+from conductor_app.core.document.checks.document_fields import FieldSpec
 from conductor_app.core.document.checks.field_specs import STEPS
-from conductor_app.core.document.checks.fields import FieldSpec
 from conductor_app.core.effects import Effect
 from conductor_app.core.snapshot import Task
 from conductor_app.core.step_structure import Body, Document, Flow, body_at

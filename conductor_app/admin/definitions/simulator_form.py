@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ...core.samples import sample_from_schema
-from ...core.simulation.outcomes import (
+from ...core.simulation.mock_outcomes import (
     FAILS,
     FAILS_FOR_GOOD,
     GIVES,

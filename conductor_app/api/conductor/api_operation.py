@@ -6,7 +6,7 @@ A view declares the operations of its methods; authorization and the OpenAPI doc
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...core.document.checks.fields import FieldTable
+from ...core.document.checks.document_fields import FieldTable
 from ...core.document.checks.values import Reader
 from .permission_rules import ADMINISTRATORS_ONLY, PermissionRule
 

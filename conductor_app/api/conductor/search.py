@@ -8,9 +8,9 @@ from ...access.conductor_auth import Actor
 from ...access.permissions import filter_readable_runs
 from ...core.errors import ValidationError, ValidationFailed
 from ...insight.runs.search import RUNS, TASKS, Clause, PageEnds, QueryValue, Search, SearchPage, SearchQuery
-from ...insight.runs.search.pages import Sort
-from ...insight.runs.search.search_query import SearchLanguage
-from ...insight.runs.search.tasks import searchable_attempts
+from ...insight.runs.search.query_compiler import SearchLanguage
+from ...insight.runs.search.result_pages import Sort
+from ...insight.runs.search.task_fields import searchable_attempts
 from ...models import Run
 from .query_parameters import QueryParameters
 

@@ -8,7 +8,7 @@ from ..decision_context import DecisionContext
 from ..effects import Effect, ResolveTask, TransitionRun, UpdateRun, UpdateTask, apply_effects
 from ..frozen import fast_replace
 from ..rules.finish_run import end_run
-from ..rules.retry import give_up
+from ..rules.schedule_retry import give_up
 from ..snapshot import Run
 from ..states import COMPLETED, PAUSED, RUN, TERMINATED
 from ..timers import next_timer

@@ -9,7 +9,7 @@ from ..effects import Effect, OpenAttempt, ResolveTask, TransitionRun
 from ..errors import Conflict, NotAllowedInState
 from ..failure_scopes import is_failure_handled
 from ..rules.advance import pending_entries
-from ..rules.retry import next_attempt, reopen_attempt
+from ..rules.schedule_retry import next_attempt, reopen_attempt
 from ..snapshot import Run, Task
 from ..states import CANCELED, RUN, TIMED_OUT
 from ..step_types import step_type_of

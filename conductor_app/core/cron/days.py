@@ -3,7 +3,7 @@
 from calendar import monthrange
 from collections.abc import Callable
 
-from .fields import (
+from .cron_fields import (
     DAY_OF_MONTH,
     DAY_OF_WEEK,
     CronRefused,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
 from . import days
-from .fields import HOUR, MINUTE, MONTH, SECOND, CronRefused, parse_field, replace_names
+from .cron_fields import HOUR, MINUTE, MONTH, SECOND, CronRefused, parse_field, replace_names
 
 MACROS = {
     "@yearly": "0 0 0 1 1 *",

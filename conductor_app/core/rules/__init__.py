@@ -4,7 +4,7 @@ from .advance import advance
 from .catch_failure import catch_failure
 from .complete import abort, complete
 from .progress import progress
-from .retry import retry
+from .schedule_retry import retry
 from .time_out import time_out
 from .use_cached_output import use_cached_output
 

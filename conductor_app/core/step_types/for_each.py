@@ -33,7 +33,7 @@ from .base import StepType, complete_task, completed_task, engine_held_task, res
 from .field_checks import is_expression, is_whole_number, unknown_word_message
 from .for_each_item import ForEachItem
 from .iterations import COUNTED, ENDS_AS, items_of, kept_iterations
-from .outcomes import outcome_of
+from .task_outcomes import outcome_of
 
 CONTINUE, FAIL = "CONTINUE", "FAIL"
 

@@ -7,7 +7,7 @@ from ..decision_context import DecisionContext
 from ..definition import Step
 from ..errors import StepRefused
 from ..snapshot import GOOD_ENDS, Task
-from .outcomes import outcome_of
+from .task_outcomes import outcome_of
 
 
 def outcomes_of_iteration(task: Task, ctx: DecisionContext) -> list[TaskOutcome] | None:

@@ -13,7 +13,7 @@ from ..step_state import StepState, TaskState
 from ..step_structure import Flow
 from .base import StepType, complete_task, engine_held_task, fail_task, resolve_inputs
 from .cases import is_choice
-from .outcomes import outcome_of
+from .task_outcomes import outcome_of
 
 
 class JoinState(TaskState, total=False):

@@ -28,8 +28,8 @@ from typing import Any, cast
 from ..data_requests import DataRequired, WholeRun
 from ..decision_context import DecisionContext, conductor_status, conductor_task_type
 from ..definition import Key, Step
+from ..document.checks.document_fields import FieldSpec, ObjectOf
 from ..document.checks.field_specs import STEPS
-from ..document.checks.fields import FieldSpec, ObjectOf
 from ..document.checks.values import ListOf, read_mapping
 from ..effects import Effect, TransitionAttempt, UpdateTask
 from ..errors import StepRefused

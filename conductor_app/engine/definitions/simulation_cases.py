@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...core.errors import Conflict, RequestRefused
-from ...core.simulation.outcomes import SimulatedOutcome, build_script
+from ...core.simulation.mock_outcomes import SimulatedOutcome, build_script
 from ...models import SaveRequirement, SimulationCase
 from ...models.fields import dumps, loads
 from ..runs.run_commands import StartRequest

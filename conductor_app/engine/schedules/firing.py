@@ -15,7 +15,7 @@ from ...store import schedules as store
 from ...store.rows import strip_nul
 from ..runs import run_commands
 from .requests import new_execution, start_request
-from .rows import next_slot, set_next_slot, timetable_of
+from .schedule_rows import next_slot, set_next_slot, timetable_of
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from ...models import Schedule, ScheduleExecution
 from ...models.schedules import EXECUTED, FAILED, WAITING
 from ..runs import run_commands
 from .requests import execution_record, new_execution, start_request
-from .rows import lock_schedule, next_slot, record_schedule_change, timetable_of
+from .schedule_rows import lock_schedule, next_slot, record_schedule_change, timetable_of
 
 MOST_BACKFILLED = 5_000
 """The maximum number of slots in one backfill."""

@@ -5,7 +5,7 @@ from django.db import transaction
 from ... import clock
 from ...core.errors import NotFound
 from ...models import Schedule, Scheduler
-from .rows import lock_schedule, record_schedule_change, set_next_from_now, set_next_slot, timetable_of
+from .schedule_rows import lock_schedule, record_schedule_change, set_next_from_now, set_next_slot, timetable_of
 
 MOST_SAMPLES = 10
 ALL = "*"

@@ -8,7 +8,7 @@ from ...core.ids import derived_id
 from ...core.timetable import ScheduleSlot, Timetable
 from ...models import Schedule, ScheduleExecution
 from ..runs.run_commands import StartRequest
-from .rows import stored_document
+from .schedule_rows import stored_document
 
 
 def new_execution(schedule: Schedule, table: Timetable, slot: ScheduleSlot, now: int) -> ScheduleExecution:

@@ -14,7 +14,7 @@ from ...models import Schedule, ScheduleExecution
 from ...models.schedules import WAITING
 from ..definitions import resolved_definitions
 from ..definitions.tags import mirror_tags
-from .rows import lock_schedule, record_schedule_change, set_next_from_now, stored_document
+from .schedule_rows import lock_schedule, record_schedule_change, set_next_from_now, stored_document
 
 Document = dict[str, Any]
 OWN_FIELDS = frozenset(

@@ -20,7 +20,7 @@ from ..queues.pollers import note_poll
 from ..queues.throughput import record_claims
 from ..tasks.task_commands import HasLeft, always_connected, long_poll
 from .pulse_messages import PUBLISHERS, pulse_message
-from .rows import is_quarantined, record_worker
+from .standalone_rows import is_quarantined, record_worker
 
 
 class ClaimedTask(NamedTuple):

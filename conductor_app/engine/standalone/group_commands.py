@@ -13,10 +13,10 @@ from ...core.standalone.effects import Effect
 from ...core.standalone.snapshot import StandaloneTask as Core
 from ...insight.standalone.task_status import NAMES_OF_PRIORITIES
 from ...models import Message, StandaloneTask, TaskGroup
-from . import bulk_actions, rows
+from . import bulk_actions, standalone_rows
 from .change import change_task
-from .groups import publish_group_message
 from .task_actions import PRIORITIZE, record_action
+from .task_groups import publish_group_message
 
 WAITED_FOR = 50
 """The maximum number of tasks that are changed within the request, which takes about 0.2 seconds."""
@@ -29,7 +29,7 @@ def cancel_group(id: str, by: str) -> list[str]:
         NotFound: when there is no such group.
         Conflict: when the group is not sealed.
     """
-    if rows.find_group(id).sealed_at is None:
+    if standalone_rows.find_group(id).sealed_at is None:
         raise Conflict(f"Task group {id} is not sealed. Seal it first.")
     now = clock.now()
     is_open = StandaloneTask.objects.filter(group_id=id, deadline_at__gte=now, task__status__in=("BLOCKED", "ACTIVE"))
@@ -42,7 +42,7 @@ def prioritize_group(id: str, priority: int, by: str) -> tuple[TaskGroup, list[s
     Raises:
         NotFound: when there is no such group.
     """
-    group, now = rows.find_group(id), clock.now()
+    group, now = standalone_rows.find_group(id), clock.now()
     unresolved = StandaloneTask.objects.filter(group_id=id, ever_resolved=False, deadline_at__gte=now).exclude(
         priority=priority
     )

@@ -12,7 +12,7 @@ from ...core.standalone.snapshot import StandaloneTask
 from ...insight.standalone.task_status import NAMES_OF_PRIORITIES
 from ...models import TaskGroup
 from .. import audit
-from . import groups
+from . import task_groups
 from .change import change_task
 
 ACTS: Mapping[str, Command] = {
@@ -65,7 +65,7 @@ def seal_group(group_id: str, by: str, reason: str = "") -> TaskGroup:
         NotFound: when there is no such group.
     """
     with transaction.atomic():
-        group = groups.seal_group(group_id)
+        group = task_groups.seal_group(group_id)
         record_action("task_group", group_id, "seal", by, reason, {})
     return group
 

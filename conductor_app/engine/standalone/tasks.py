@@ -14,7 +14,7 @@ from ...core.standalone.snapshot import StandaloneTask
 from ...store import dependencies, standalone_tasks
 from ...store.statement_batch import StaleRow, StatementBatch
 from ...telemetry import metrics
-from . import rows
+from . import standalone_rows
 from .change import TRIES, change_task, save_decision
 from .claims import ClaimedTask
 
@@ -68,7 +68,7 @@ def create_task(new: NewTask) -> StandaloneTask:
 
 
 def _insert_task(new: NewTask, now: int) -> StandaloneTask:
-    if rows.join_group(new.id, new.group_id, new.scheduler_id, new.expires_at):
+    if standalone_rows.join_group(new.id, new.group_id, new.scheduler_id, new.expires_at):
         return _find_identical(new, now)
     required = _resolve_requirements(new)
     grace_ms = conf.taskcluster_deadline_delay * 1000
@@ -140,5 +140,5 @@ def renew_lease(task_id: str, number: int) -> ClaimedTask:
         Conflict: when the attempt is not leased.
     """
     standalone = change_task(task_id, reports.renew_lease(number))
-    rows.record_queue_use(standalone.queue, clock.now())
+    standalone_rows.record_queue_use(standalone.queue, clock.now())
     return ClaimedTask(standalone, standalone.attempts[number], standalone_tasks.load_definition(task_id))

@@ -12,7 +12,7 @@ from ...models import GroupWatch, StandaloneTask
 from ...models.outbox import ALERT, PUBLISH
 from ...store import outbox_messages
 from ..sweep_items import handle_each
-from .rows import find_group
+from .standalone_rows import find_group
 from .task_actions import record_action
 
 MOST = 20

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.decision_context import RUN_FACTS, RUN_PAYLOADS, TASK_FACTS
+from ...core.document.checks.document_fields import FieldTable
 from ...core.document.checks.event_handler import ACTIONS, EVENT_HANDLER
 from ...core.document.checks.field_specs import RATE_LIMIT, SUB_WORKFLOW, TASK_DEFINITION, WORKFLOW_DEFINITION
-from ...core.document.checks.fields import FieldTable
 from ...core.document.checks.step_fields import STEP_FIELDS
 from ...core.document.lint import LintContext, PayloadShape
 from ...core.document.lint.output_shapes import step_output_shape, workflow_input_shape

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.simulation.outcomes import INSIDE
+from ...core.simulation.mock_outcomes import INSIDE
 from ...core.step_structure import type_of
 from ...core.step_tree import walk
 from ...core.step_types.sub_workflow import SubWorkflow

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...core.simulation.outcomes import INSIDE
+from ...core.simulation.mock_outcomes import INSIDE
 from ...core.step_structure import types_where
 from ...core.step_tree import walk
 from ...core.step_types.join import Join

@@ -17,8 +17,8 @@ from django.db.models.lookups import Exact
 from ...core.errors import Invalid
 from ...core.step_types.human import Human
 from ...models import Attempt, HumanTask, Task
-from ..runs.search.documents import STEP, DocumentCondition, parse_document_path
-from ..runs.search.sql import contains_words
+from ..runs.search.document_conditions import STEP, DocumentCondition, parse_document_path
+from ..runs.search.search_sql import contains_words
 from .waiting_for_people import LARGEST_READ, HumanTaskView, human_task_view
 
 PENDING, ASSIGNED, IN_PROGRESS = "PENDING", "ASSIGNED", "IN_PROGRESS"

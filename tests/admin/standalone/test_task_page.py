@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from conductor_app.admin.standalone.page_addresses import group_address, standalone_task_address
 from conductor_app.engine.failures import failure_groups
-from conductor_app.engine.standalone import artifact_contents, artifact_logs, claims, groups, task_actions, tasks
+from conductor_app.engine.standalone import artifact_contents, artifact_logs, claims, task_actions, task_groups, tasks
 from conductor_app.models import Artifact, AuditEntry, Dependency, FailureGroup, StandaloneTask, Worker
 from tests.admin.reading import html, page_text
 from tests.engine.test_groups_parallel import LINUX, create
@@ -189,7 +189,7 @@ def test_a_new_task_like_it_is_made_with_a_reason(held, operator, clock):
     [entry] = AuditEntry.objects.filter(object_type="task", object_id=new.pk)
     assert (entry.action, entry.reason, entry.facts) == ("create", "try the new image", {"like": other})
 
-    groups.seal_group(held)
+    task_groups.seal_group(held)
     operator.post(standalone_task_address(other), {"do": "again"})
     newest = StandaloneTask.objects.exclude(pk__in=[held, other, new.pk]).get()
     assert newest.group_id == newest.pk

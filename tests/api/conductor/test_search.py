@@ -5,7 +5,7 @@ from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor_app.insight.runs.search import RUNS, TASKS, pages, search_query
+from conductor_app.insight.runs.search import RUNS, TASKS, query_compiler, result_pages
 from tests.engine.test_statements import Counted
 from tests.tries import property_settings
 
@@ -357,7 +357,7 @@ def test_what_a_database_cannot_read_as_json_is_passed_over(api, clock):
 @pytest.fixture
 def near(monkeypatch):
     """Searches look at few rows only."""
-    monkeypatch.setattr(search_query, "FREE_TEXT_SCAN_LIMIT", 2)
+    monkeypatch.setattr(query_compiler, "FREE_TEXT_SCAN_LIMIT", 2)
 
 
 def test_free_text_is_looked_for_in_the_newest_and_the_reply_says_so(reader, shop, near):
@@ -377,7 +377,7 @@ def test_free_text_that_is_an_id_is_found_however_old(reader, shop, near, word):
 
 
 def test_totals_beyond_what_is_counted_stay_ahead_of_the_page(api, clock, monkeypatch):
-    monkeypatch.setattr(pages, "MAX_COUNTED", 2)
+    monkeypatch.setattr(result_pages, "MAX_COUNTED", 2)
     api.define(simple("pay"))
     for _ in range(6):
         api.start()
@@ -396,7 +396,7 @@ def test_totals_beyond_what_is_counted_stay_ahead_of_the_page(api, clock, monkey
 
 
 def test_a_deep_page_goes_on_where_the_one_before_ended(api, clock, monkeypatch):
-    monkeypatch.setattr(pages, "DEEP_PAGE_START", 2)
+    monkeypatch.setattr(result_pages, "DEEP_PAGE_START", 2)
     api.define(simple("pay"))
     first = []
     for _ in range(6):

@@ -6,7 +6,7 @@ from django.test.utils import CaptureQueriesContext
 
 from conductor_app.engine.standalone import tasks
 from conductor_app.insight.runs.search import RUNS, TASKS, Search, SearchQuery
-from conductor_app.insight.runs.search.tasks import searchable_attempts
+from conductor_app.insight.runs.search.task_fields import searchable_attempts
 from conductor_app.models import Attempt, Run
 from conductor_app.store.statements import fetch
 

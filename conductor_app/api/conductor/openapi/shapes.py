@@ -5,8 +5,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from ....core.document.checks.document_fields import FieldTable, ObjectOf
 from ....core.document.checks.field_specs import read_step, read_sub_workflow
-from ....core.document.checks.fields import FieldTable, ObjectOf
 from ....core.document.checks.step_fields import STEP_FIELDS
 from ....core.document.checks.values import (
     ChoiceOf,

@@ -1,5 +1,6 @@
 """The fields of what is only ever sent, and the names under which all tables are shown."""
 
+from ....core.document.checks.document_fields import FieldSpec, FieldTable, ObjectOf
 from ....core.document.checks.event_handler import ACTION, EVENT_HANDLER, REPORT, START, TERMINATE, VARIABLES
 from ....core.document.checks.field_specs import (
     AUDIT,
@@ -11,7 +12,6 @@ from ....core.document.checks.field_specs import (
     TASK_DEFINITION,
     WORKFLOW_DEFINITION,
 )
-from ....core.document.checks.fields import FieldSpec, FieldTable, ObjectOf
 from ....core.document.checks.step_fields import STEP_FIELDS
 from ....core.document.checks.values import (
     ChoiceOf,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ....access.signed_links import file_address
-from ....core.document.checks.fields import FieldSpec, FieldTable
+from ....core.document.checks.document_fields import FieldSpec, FieldTable
 from ....core.document.checks.values import DocumentPosition, ListOf, read_name, read_text
 from ....core.errors import Invalid
 from ....models import FileHandle

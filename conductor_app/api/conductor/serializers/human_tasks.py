@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ....core.document.checks.fields import FieldSpec, FieldTable, ObjectOf
+from ....core.document.checks.document_fields import FieldSpec, FieldTable, ObjectOf
 from ....core.document.checks.values import ChoiceOf, DocumentPosition, IntegerOf, ListOf, read_text, texts
 from ....core.errors import ValidationError, ValidationFailed
 from ....core.human_task import USER_TYPES, Assignee, format_assignees, human_task_definition

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ....core.document.checks.fields import FieldTable, read_document
+from ....core.document.checks.document_fields import FieldTable, read_document
 from ....core.document.checks.values import DocumentPosition
 from ....core.errors import InputInvalid, ValidationError, ValidationFailed
 

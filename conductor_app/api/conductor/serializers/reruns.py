@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ....core.document.checks.fields import FieldSpec, FieldTable
+from ....core.document.checks.document_fields import FieldSpec, FieldTable
 from ....core.document.checks.values import read_mapping, read_text
 from ....core.errors import Invalid
 from .requests import read_request

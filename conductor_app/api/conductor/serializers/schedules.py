@@ -3,7 +3,7 @@
 from typing import Any
 
 from ....core.document.checks import coerce_workflow
-from ....core.document.checks.fields import FieldSpec, FieldTable, ObjectOf
+from ....core.document.checks.document_fields import FieldSpec, FieldTable, ObjectOf
 from ....core.document.checks.values import (
     ChoiceOf,
     DocumentPosition,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ....core.document.checks.fields import FieldSpec, FieldTable, ObjectOf
+from ....core.document.checks.document_fields import FieldSpec, FieldTable, ObjectOf
 from ....core.document.checks.values import ChoiceOf, DocumentPosition, ListOf, MapOf, Reader, read_mapping, seconds
 from ....core.simulation import SimulationScript, TaskMock
 from ....engine.runs.run_commands import StartRequest

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 from django.http import HttpRequest
 
-from ....core.document.checks.fields import FieldSpec, FieldTable, ObjectOf
+from ....core.document.checks.document_fields import FieldSpec, FieldTable, ObjectOf
 from ....core.document.checks.values import DocumentPosition, IntegerOf, read_mapping, read_name, read_text, texts
 from ....core.errors import Invalid, ValidationFailed
 from ....core.reports import Report

@@ -6,8 +6,8 @@ from typing import Any
 from ....core.decision_context import conductor_status, conductor_task_type
 from ....core.expressions.java_text import java_text
 from ....core.masking import redact_text
-from ....insight.runs.execution.tasks import NAMED_BY_TYPE
-from ....insight.runs.search.summaries import AttemptLine, RunLine
+from ....insight.runs.execution.task_documents import NAMED_BY_TYPE
+from ....insight.runs.search.result_rows import AttemptLine, RunLine
 from ....models.fields import loads
 
 

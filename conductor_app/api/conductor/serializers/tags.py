@@ -4,7 +4,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from ....core.document.checks.fields import FieldSpec, FieldTable, read_document
+from ....core.document.checks.document_fields import FieldSpec, FieldTable, read_document
 from ....core.document.checks.values import DocumentPosition, read_text
 from ....core.errors import ValidationFailed
 from .. import request_body

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....access.redaction import runtime_metadata, substitute_secrets
-from ....core.document.checks.fields import FieldSpec, FieldTable, ObjectOf
+from ....core.document.checks.document_fields import FieldSpec, FieldTable, ObjectOf
 from ....core.document.checks.values import (
     ChoiceOf,
     DocumentPosition,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....core.document.checks import coerce_workflow
-from ....core.document.checks.fields import FieldSpec, FieldTable
+from ....core.document.checks.document_fields import FieldSpec, FieldTable
 from ....core.document.checks.values import (
     ChoiceOf,
     DocumentPosition,

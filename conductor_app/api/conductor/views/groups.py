@@ -4,7 +4,7 @@ from django.contrib.auth.models import User
 from django.http import HttpResponse
 
 from ....core.document.checks.values import texts
-from ....engine.access import groups
+from ....engine.access import user_groups
 from ....engine.access.subjects import find_group
 from ....engine.access.subjects import list_groups as all_groups
 from ....models import Grant
@@ -45,17 +45,17 @@ class GroupOne(ConductorView):
 
     def put(self, request: ConductorRequest, id: str) -> HttpResponse:
         document = request_body.read_object(request)
-        settings = groups.GroupSettings(
+        settings = user_groups.GroupSettings(
             description=wire.read_text(document, "description", max_length=10_000, default=""),
             roles=wire.read_texts(document, "roles"),
             default_access=wire.read_default_access(document),
             contact=wire.read_text_map(document, "contactInformation"),
         )
-        groups.upsert_group(id, settings, request.actor.name)
+        user_groups.upsert_group(id, settings, request.actor.name)
         return Json(wire.group_document(find_group(id)))
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
-        groups.delete_group(id, request.actor.name)
+        user_groups.delete_group(id, request.actor.name)
         return EmptyOk()
 
 
@@ -85,11 +85,11 @@ class GroupUsers(ConductorView):
         return Json([wire.user_document(row) for row in members])
 
     def post(self, request: ConductorRequest, id: str) -> HttpResponse:
-        groups.add_users(id, wire.read_text_list(request_body.read_json(request), "users"), request.actor.name)
+        user_groups.add_users(id, wire.read_text_list(request_body.read_json(request), "users"), request.actor.name)
         return EmptyOk()
 
     def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
-        groups.remove_users(id, wire.read_text_list(request_body.read_json(request), "users"), request.actor.name)
+        user_groups.remove_users(id, wire.read_text_list(request_body.read_json(request), "users"), request.actor.name)
         return EmptyOk()
 
 
@@ -102,9 +102,9 @@ class GroupUser(ConductorView):
     }
 
     def post(self, request: ConductorRequest, id: str, user_id: str) -> HttpResponse:
-        groups.add_users(id, [user_id], request.actor.name)
+        user_groups.add_users(id, [user_id], request.actor.name)
         return EmptyOk()
 
     def delete(self, request: ConductorRequest, id: str, user_id: str) -> HttpResponse:
-        groups.remove_users(id, [user_id], request.actor.name)
+        user_groups.remove_users(id, [user_id], request.actor.name)
         return EmptyOk()

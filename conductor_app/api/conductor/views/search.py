@@ -4,7 +4,7 @@ from django.http import HttpResponse
 
 from ....insight.runs.execution import wire_runs, wire_tasks
 from ....insight.runs.search.by_tasks import runs_of_tasks
-from ....insight.runs.search.summaries import attempt_lines, run_lines
+from ....insight.runs.search.result_rows import attempt_lines, run_lines
 from ....models import Run
 from ....models.snapshots import read_snapshot
 from ..api_operation import RUN_SEARCH_QUERY, SEARCH_QUERY, ApiOperation

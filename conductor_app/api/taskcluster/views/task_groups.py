@@ -4,7 +4,7 @@ from django.http import HttpResponse
 
 from ....core.errors import Conflict
 from ....engine.standalone import group_commands, task_actions
-from ....engine.standalone.rows import find_group
+from ....engine.standalone.standalone_rows import find_group
 from ....insight.standalone.standalone_queues import group_rows
 from ....insight.standalone.task_status import PRIORITIES, group_document
 from ....models import StandaloneTask

@@ -4,7 +4,7 @@ from django.db.models import Q
 from django.http import HttpResponse
 
 from .... import clock
-from ....engine.standalone import rows
+from ....engine.standalone import standalone_rows
 from ....insight.standalone import standalone_queues
 from ..method_scopes import DECLARE_WORKER_SCOPES, ApiMethod
 from ..pagination import PAGE_QUERY_OPTIONS, parse_page
@@ -58,7 +58,9 @@ class WorkerOne(TaskclusterView):
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         until = parse_timestamp(request.document["quarantineUntil"], "quarantineUntil")
         reason = request.document.get("quarantineInfo") or "[unspecified]"
-        rows.quarantine(queue_in_address(request), *worker_names(request), until, reason, request.caller.client_id)
+        standalone_rows.quarantine(
+            queue_in_address(request), *worker_names(request), until, reason, request.caller.client_id
+        )
         return worker_reply(request)
 
 
@@ -70,7 +72,11 @@ class DeclaredWorker(TaskclusterView):
     def put(self, request: TaskclusterRequest) -> HttpResponse:
         request.require(properties=sorted(request.document))
         until = parse_timestamp(request.document["expires"], "expires")
-        return Json(wire.worker_document(rows.declare_worker(queue_in_address(request), *worker_names(request), until)))
+        return Json(
+            wire.worker_document(
+                standalone_rows.declare_worker(queue_in_address(request), *worker_names(request), until)
+            )
+        )
 
 
 def worker_names(request: TaskclusterRequest) -> tuple[str, str]:

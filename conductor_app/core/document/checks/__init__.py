@@ -6,7 +6,7 @@ The same tables of fields that the complaints are read from also say how a docum
 from .event_handler import read_handler
 from .normalization import coerce_task, coerce_workflow, normalize_task, normalize_workflow
 from .task_definition import task_errors
-from .workflow import workflow_errors
+from .workflow_checks import workflow_errors
 
 __all__ = [
     "coerce_task",

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ...errors import ValidationError
-from .fields import FieldSpec, FieldTable, ObjectOf, read_document
+from .document_fields import FieldSpec, FieldTable, ObjectOf, read_document
 from .values import (
     ChoiceOf,
     DocumentPosition,

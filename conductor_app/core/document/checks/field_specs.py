@@ -4,7 +4,7 @@ from typing import Any
 
 from ...step_structure import DEFAULT_TYPE, structure_of
 from ...step_tree import MAX_DEPTH
-from .fields import FieldSpec, FieldTable, ObjectOf, read_document
+from .document_fields import FieldSpec, FieldTable, ObjectOf, read_document
 from .values import (
     ChoiceOf,
     DocumentPosition,

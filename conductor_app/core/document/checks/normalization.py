@@ -3,8 +3,8 @@
 from typing import Any
 
 from ...errors import ValidationError
+from .document_fields import ObjectOf
 from .field_specs import TASK_DEFINITION, WORKFLOW_DEFINITION, read_step
-from .fields import ObjectOf
 from .values import DocumentPosition, Reader, read_at
 
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from ...errors import ValidationError
+from .document_fields import read_document
 from .field_specs import SCHEMA
-from .fields import read_document
 from .values import DocumentPosition
 
 LONGEST_NAME = 255

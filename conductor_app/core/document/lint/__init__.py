@@ -22,7 +22,7 @@ from .findings import (
     PayloadShape,
 )
 from .names import lint_names
-from .references import ReferenceLinter
+from .reference_findings import ReferenceLinter
 from .scripts import reads_as_javascript, returns_nothing
 from .webhooks import lint_webhooks
 

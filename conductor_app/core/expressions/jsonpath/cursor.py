@@ -4,7 +4,7 @@ import re
 from contextlib import contextmanager
 from typing import Any
 
-from .errors import BadPath
+from .jsonpath_errors import BadPath
 
 DEEPEST = 24
 

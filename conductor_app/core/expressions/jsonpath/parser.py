@@ -7,8 +7,8 @@ from typing import Any
 from .condition_parser import ConditionParser
 from .cursor import Cursor
 from .descent import Descent
-from .errors import BadPath
 from .functions import FunctionCall
+from .jsonpath_errors import BadPath
 from .path import Path
 from .segments import Filter, Index, Property, Slice, Wildcard
 

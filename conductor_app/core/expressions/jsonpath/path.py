@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..patterns import PatternTooSlow
-from .errors import BadPath
+from .jsonpath_errors import BadPath
 from .reading import ABSENT, NoAnswer, Reading
 from .segments import Index, Property
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..patterns import MatchTimeBudget
-from .errors import BadPath
+from .jsonpath_errors import BadPath
 
 # `..*..*..*` over a deep document would otherwise visit more values than there are seconds.
 MOST_VISITS = 1_000_000

@@ -1,10 +1,10 @@
 """Runs and attempts as Conductor's documents, for API replies and for the input of failure workflows."""
 
+from .attempt_rows import attempts_of, load_rows, run_facts_of
 from .lookups import find_attempt, find_run, load_logs
-from .rows import attempts_of, load_rows, run_facts_of
-from .runs import run_document, wire_run, wire_runs
-from .simulated import simulated_document
-from .tasks import task_document, task_documents, wire_task, wire_task_and_definition, wire_tasks
+from .simulated_documents import simulated_document
+from .task_documents import task_document, task_documents, wire_task, wire_task_and_definition, wire_tasks
+from .workflow_documents import run_document, wire_run, wire_runs
 
 __all__ = [
     "attempts_of",

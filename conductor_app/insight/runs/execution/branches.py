@@ -4,27 +4,27 @@ from typing import Any
 
 from ....models import Task
 from ....models.fields import loads
-from . import definitions
-from .rows import Row
+from . import definition_documents
+from .attempt_rows import Row
 
 
-def dynamic_branches_by_run(rows: list[Row]) -> dict[str, dict[str, definitions.Steps]]:
+def dynamic_branches_by_run(rows: list[Row]) -> dict[str, dict[str, definition_documents.Steps]]:
     """Return the dynamic branches of the rows of several runs, by run id. Runs one statement."""
     wanted = {(row.run_id, row.task_branch_head) for row in rows if row.task_branch_head}
-    found: dict[str, dict[str, definitions.Steps]] = {row.run_id: {} for row in rows}
+    found: dict[str, dict[str, definition_documents.Steps]] = {row.run_id: {} for row in rows}
     if not wanted:
         return found
     refs = {branch_head.rpartition("@")[0] for _, branch_head in wanted}
     heads = Task.objects.filter(run_id__in={run_id for run_id, _ in wanted}, ref__in=refs)
     for run_id, ref, iteration_path, step_state in heads.values_list("run_id", "ref", "iteration_path", "step_state"):
         if (run_id, branch_head := f"{ref}@{iteration_path}") in wanted:
-            found[run_id][branch_head] = definitions.branch_documents(_branch_document(step_state))
+            found[run_id][branch_head] = definition_documents.branch_documents(_branch_document(step_state))
     for run_id, branch_head in wanted:
         found[run_id].setdefault(branch_head, {})
     return found
 
 
-def dynamic_branches(rows: list[Row]) -> dict[str, definitions.Steps]:
+def dynamic_branches(rows: list[Row]) -> dict[str, definition_documents.Steps]:
     """Return the steps of the dynamic branches that the rows of one run belong to, by branch head."""
     branch_heads = {row.task_branch_head for row in rows if row.task_branch_head}
     if not branch_heads:
@@ -38,7 +38,7 @@ def dynamic_branches(rows: list[Row]) -> dict[str, definitions.Steps]:
         branch_head: _load_step_state(rows[0].run_id, branch_head) for branch_head in branch_heads - step_states.keys()
     }
     return {
-        branch_head: definitions.branch_documents(_branch_document(step_state))
+        branch_head: definition_documents.branch_documents(_branch_document(step_state))
         for branch_head, step_state in step_states.items()
     }
 

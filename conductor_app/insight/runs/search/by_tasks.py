@@ -1,6 +1,6 @@
 """Search for runs by their tasks: distinct runs, ordered by their newest matching task."""
 
-from .pages import MAX_COUNTED, Search, SearchPage
+from .result_pages import MAX_COUNTED, Search, SearchPage
 
 MOST_HITS = 400_000
 

@@ -14,13 +14,13 @@ from ....core.step_types import STEP_TYPES
 from ....core.step_types.fork_join import ForkJoin
 from ....core.step_types.fork_join_dynamic import ForkJoinDynamic
 from ....models import Attempt, Run
-from .fields import NOTHING, IdSearchField, SearchField, check_pattern
-from .grammar import Clause, QueryValue
-from .numbers import IntegerField, TimeField
-from .payloads import DocumentSearchField
-from .search_query import SearchLanguage
-from .sql import IsNotNull, column_expression, compare_any, matches_pattern
-from .words import ChoiceField
+from .choice_fields import ChoiceField
+from .field_types import NOTHING, IdSearchField, SearchField, check_pattern
+from .number_fields import IntegerField, TimeField
+from .payload_fields import DocumentSearchField
+from .query_compiler import SearchLanguage
+from .query_parser import Clause, QueryValue
+from .search_sql import IsNotNull, column_expression, compare_any, matches_pattern
 
 MOST_RUNS = 1_000
 JOINED_SCAN_LIMIT = 50_000

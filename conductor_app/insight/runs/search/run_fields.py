@@ -6,13 +6,13 @@ from django.db.models import F, Q
 
 from ....core.states import RUN
 from ....models import ResolvedDefinition
-from .fields import IdSearchField, RareTextField, SearchField, check_pattern
-from .grammar import Clause, QueryValue
-from .numbers import IntegerField, TimeField
-from .payloads import DocumentSearchField
-from .search_query import SearchLanguage
-from .sql import matches_pattern
-from .words import ChoiceField, ConstantField, NameListField
+from .choice_fields import ChoiceField, ConstantField, NameListField
+from .field_types import IdSearchField, RareTextField, SearchField, check_pattern
+from .number_fields import IntegerField, TimeField
+from .payload_fields import DocumentSearchField
+from .query_compiler import SearchLanguage
+from .query_parser import Clause, QueryValue
+from .search_sql import matches_pattern
 
 MOST_NAMES = 1_000
 CHANGES_AFTER_END_MS = 300_000

@@ -14,10 +14,10 @@ from django.db.models.functions import Cast
 from ....core.masking import redact_text
 from ....models import Run
 from ....models.snapshots import read_snapshot
-from . import definitions
+from . import definition_documents
+from .attempt_rows import attempts_of, load_rows, run_facts_of
 from .lookups import PAYLOADS, raise_run_not_found
-from .rows import attempts_of, load_rows, run_facts_of
-from .tasks import task_documents
+from .task_documents import task_documents
 
 RUN_COLUMNS = (
     "id", "name", "version", "plan_id", "status", "reason", "correlation_id", "priority", "created_at", "updated_at",
@@ -34,7 +34,7 @@ def run_document(run: Run, with_tasks: bool = True) -> dict[str, Any]:
     """Return a run as a document of plain values."""
     row = RunRow._make(_run_values(run))
     tasks = task_documents(load_rows(attempts_of([run.id])), run_facts_of(run), is_wire=False) if with_tasks else []
-    return workflow_fields(row, tasks, definitions.definition_documents(row.plan_id).workflow.document)
+    return workflow_fields(row, tasks, definition_documents.definition_documents(row.plan_id).workflow.document)
 
 
 def wire_run(run_id: str, with_tasks: bool = True) -> dict[str, Any]:
@@ -58,7 +58,9 @@ def wire_runs(runs: "QuerySet[Run]", with_tasks: bool = True) -> list[dict[str, 
         tasks = _wire_tasks(rows) if with_tasks else {}
     return [
         workflow_fields(
-            _raw_payloads(row), tasks.get(row.id, []), definitions.definition_documents(row.plan_id).workflow.json
+            _raw_payloads(row),
+            tasks.get(row.id, []),
+            definition_documents.definition_documents(row.plan_id).workflow.json,
         )
         for row in rows
     ]

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
-from .documents import DocumentCondition, parse_document_path
-from .fields import NOTHING, SearchField, check_pattern
-from .grammar import Clause
+from .document_conditions import DocumentCondition, parse_document_path
+from .field_types import NOTHING, SearchField, check_pattern
+from .query_parser import Clause
 
 DOCUMENT_SCAN_LIMIT = 20_000
 """Maximum number of rows whose documents are read."""

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.db.models import Q
 
-from .fields import NOTHING, InvalidSearchValue, SearchField
-from .grammar import Clause, QueryValue
-from .sql import compare_any
+from .field_types import NOTHING, InvalidSearchValue, SearchField
+from .query_parser import Clause, QueryValue
+from .search_sql import compare_any
 
 LEAST, MOST = -(2**63), 2**63 - 1
 

@@ -4,24 +4,24 @@ from collections.abc import Iterable
 from typing import Any
 
 from ....core.snapshot import UNKNOWN, Attempt, Run, Task
-from . import definitions
+from . import definition_documents
+from .attempt_rows import RUN_FACTS, Row, RunFacts
 from .branches import dynamic_branches
-from .rows import RUN_FACTS, Row, RunFacts
-from .runs import RunRow, workflow_fields
-from .tasks import plain_task
+from .task_documents import plain_task
+from .workflow_documents import RunRow, workflow_fields
 
 
 def simulated_document(run: Run, attempts: Iterable[tuple[Attempt, Task]], now: int) -> dict[str, Any]:
     """Return a simulated run as it is at `now`, with these attempts in their order."""
     row = _run_row(run)
-    documents = definitions.DefinitionDocuments(dict(run.definition.document))
+    documents = definition_documents.DefinitionDocuments(dict(run.definition.document))
     facts = RunFacts._make(getattr(row, name) for name in RUN_FACTS)
     rows = [_attempt_row(attempt, task, run) for attempt, task in attempts]
     branch_steps = dynamic_branches(rows)
     tasks = []
     for each in rows:
         steps = branch_steps[each.task_branch_head] if each.task_branch_head else documents.steps
-        step = steps.get(each.task_ref) or definitions.unknown_step(each.task_ref, each.name)
+        step = steps.get(each.task_ref) or definition_documents.unknown_step(each.task_ref, each.name)
         tasks.append(plain_task(each, facts, step, now))
     return workflow_fields(row, tasks, documents.workflow.document)
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from django.db.models import F, OrderBy, Q, QuerySet
 
-from .places import PageEnd, PageEnds
-from .search_query import SearchQuery
-from .sql import Unordered, disable_bulk_joins
+from .page_ends import PageEnd, PageEnds
+from .query_compiler import SearchQuery
+from .search_sql import Unordered, disable_bulk_joins
 
 MAX_COUNTED = 10_000
 """Maximum number of hits that are counted."""

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.db.models import Q
 
-from .fields import EVERYTHING, NOTHING, InvalidSearchValue, RareTextField, SearchField, check_pattern
-from .grammar import Clause, QueryValue
-from .sql import column_expression, compare_any, compare_column, contains_words, matches_pattern
+from .field_types import EVERYTHING, NOTHING, InvalidSearchValue, RareTextField, SearchField, check_pattern
+from .query_parser import Clause, QueryValue
+from .search_sql import column_expression, compare_any, compare_column, contains_words, matches_pattern
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from ....core.step_types.switch import Switch
 from ....core.step_types.wait import Wait
 from ....models import Attempt
 from ....models.fields import loads
-from . import definitions
+from . import definition_documents
+from .attempt_rows import Row, RunFacts, load_rows, run_facts, run_facts_of, to_row
 from .branches import dynamic_branches, dynamic_branches_by_run
-from .rows import Row, RunFacts, load_rows, run_facts, run_facts_of, to_row
 
 EXECUTED_STATUSES = frozenset((COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED))
 """Task statuses for which Conductor sets `executed`: the run continues after them."""
@@ -64,7 +64,7 @@ def task_documents(rows: list[Row], run: RunFacts, is_wire: bool) -> list[dict[s
     return [build_document(row, run, step_of(row, run, branch_steps), now) for row in rows]
 
 
-def wire_row(row: Row, run: RunFacts, step: definitions.StepDocument, now: int) -> dict[str, Any]:
+def wire_row(row: Row, run: RunFacts, step: definition_documents.StepDocument, now: int) -> dict[str, Any]:
     """Return a row for an API reply. Payloads are sent as the stored JSON text, without parsing."""
     document = task_fields(row, run, step, now, as_json=True)
     input, output = redact_text(row.input), redact_text(row.output)
@@ -72,28 +72,30 @@ def wire_row(row: Row, run: RunFacts, step: definitions.StepDocument, now: int) 
     return document
 
 
-def plain_row(row: Row, run: RunFacts, step: definitions.StepDocument, now: int) -> dict[str, Any]:
+def plain_row(row: Row, run: RunFacts, step: definition_documents.StepDocument, now: int) -> dict[str, Any]:
     """Return a row with JSON texts as a document of plain values."""
     return plain_task(row._replace(input=loads(row.input), output=loads(row.output)), run, step, now)
 
 
-def plain_task(row: Row, run: RunFacts, step: definitions.StepDocument, now: int) -> dict[str, Any]:
+def plain_task(row: Row, run: RunFacts, step: definition_documents.StepDocument, now: int) -> dict[str, Any]:
     """Return a row with parsed payloads as a document of plain values."""
     return task_fields(row, run, step, now)
 
 
-def step_of(row: Row, run: RunFacts, branch_steps: dict[str, definitions.Steps]) -> definitions.StepDocument:
+def step_of(
+    row: Row, run: RunFacts, branch_steps: dict[str, definition_documents.Steps]
+) -> definition_documents.StepDocument:
     """Return the step of an attempt."""
     steps = (
         branch_steps[row.task_branch_head]
         if row.task_branch_head
-        else definitions.definition_documents(run.plan_id).steps
+        else definition_documents.definition_documents(run.plan_id).steps
     )
-    return steps.get(row.task_ref) or definitions.unknown_step(row.task_ref, row.name)
+    return steps.get(row.task_ref) or definition_documents.unknown_step(row.task_ref, row.name)
 
 
 def task_fields(
-    row: Row, run: RunFacts, step: definitions.StepDocument, now: int, *, as_json: bool = False
+    row: Row, run: RunFacts, step: definition_documents.StepDocument, now: int, *, as_json: bool = False
 ) -> dict[str, Any]:
     """Return the fields of Task. Optional fields without a value are omitted. `as_json`: the step is JSON text."""
     is_newest = row.id == row.task_attempt_id

@@ -11,8 +11,8 @@ from typing import Any
 from django.db.models import Q
 
 from ....core.errors import Invalid
-from .grammar import Clause, QueryValue
-from .sql import LONGEST_PATTERN, MOST_STARS, column_expression, compare_any, compare_column, matches_pattern
+from .query_parser import Clause, QueryValue
+from .search_sql import LONGEST_PATTERN, MOST_STARS, column_expression, compare_any, compare_column, matches_pattern
 
 EVERYTHING, NOTHING = ~Q(pk__in=[]), Q(pk__in=[])
 COLUMN_SCAN_LIMIT, RARE_SCAN_LIMIT = 200_000, 50_000

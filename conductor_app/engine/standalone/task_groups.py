@@ -6,7 +6,7 @@ from ... import clock
 from ...models import TaskGroup
 from ...store import standalone_tasks
 from ...store.statement_batch import StatementBatch
-from . import rows
+from . import standalone_rows
 from .pulse_messages import group_message
 
 
@@ -19,7 +19,7 @@ def seal_group(id: str) -> TaskGroup:
     with transaction.atomic():
         now = clock.now()
         TaskGroup.objects.filter(pk=id, sealed_at=None).update(sealed_at=now)
-        group = rows.find_group(id)
+        group = standalone_rows.find_group(id)
         publish_group_message(group, "task-group-sealed", now)
     return group
 

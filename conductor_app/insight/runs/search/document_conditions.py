@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import BooleanField, Expression, F
 
-from .sql import to_like_pattern
+from .search_sql import to_like_pattern
 
 STEP = re.compile(r"""\.([\w$@-]+)|\[(\d+)\]|\["([^"]*)"\]|\['([^']*)'\]""")
 NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,18})?")

@@ -14,11 +14,11 @@ from operator import and_
 from django.db.models import F, Q
 
 from ....core.errors import Invalid
-from .fields import EVERYTHING, NOTHING, InvalidSearchValue, RareTextField, SearchField
-from .grammar import CLAUSE_AHEAD, All, Any, Clause, Condition, Not, parse_query, syntax_error
-from .payloads import DocumentSearchField
-from .sql import contains_words
-from .words import ChoiceField
+from .choice_fields import ChoiceField
+from .field_types import EVERYTHING, NOTHING, InvalidSearchValue, RareTextField, SearchField
+from .payload_fields import DocumentSearchField
+from .query_parser import CLAUSE_AHEAD, All, Any, Clause, Condition, Not, parse_query, syntax_error
+from .search_sql import contains_words
 
 MOST_WORDS = 10
 FREE_TEXT_SCAN_LIMIT = 5_000
