@@ -4,9 +4,9 @@ from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
 from .admin.site import site
+from .api.conductor.events.webhook_views import IncomingWebhook
 from .api.conductor.openapi.pages import OpenApiDocument
 from .api.conductor.view import UnknownAddress
-from .api.conductor.views.webhooks import IncomingWebhook
 from .api.health import actuator_health, actuator_info, health
 from .api.metrics import metrics
 

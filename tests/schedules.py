@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from conductor_app.api.conductor.serializers.schedules import parse_schedule
+from conductor_app.api.conductor.schedules.schedule_serializers import parse_schedule
 from conductor_app.engine import schedules
 from conductor_app.models import Run, Schedule, ScheduleExecution
 from tests.builders import definition, step

@@ -122,3 +122,18 @@ def test_a_file_name_is_used_once_in_a_layer():
         places[layer, path.name].append(relative(path))
 
     assert {name: at for name, at in places.items() if len(at) > 1} == {}
+
+
+CAPABILITIES = {
+    "runs", "tasks", "definitions", "schedules", "events", "queues", "failures", "bulk", "access", "payloads",
+    "standalone", "monitoring",
+}  # fmt: skip
+OTHER_PACKAGES = {"api/conductor": {"openapi"}}
+
+
+@pytest.mark.parametrize("layer", ["engine", "insight", "admin", "api/conductor", "api/taskcluster"])
+def test_a_layer_has_the_packages_of_the_capabilities(layer):
+    """A reader who knows the layer and the capability knows the folder."""
+    packages = {path.parent.name for path in (APP / layer).glob("*/__init__.py")}
+
+    assert packages - CAPABILITIES == OTHER_PACKAGES.get(layer, set())

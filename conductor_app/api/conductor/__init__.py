@@ -1,1 +1,6 @@
-"""Speaks Conductor and nothing else: in here a run is called a workflow."""
+"""Conductor's REST API. In this package, a run is a workflow execution.
+
+Each package holds the views and the serializers of one capability. A view parses the request, executes a command or a
+query, and renders the reply; its `operations` declare permission and OpenAPI summary of each method. Field names of
+clients occur only in serializers.
+"""

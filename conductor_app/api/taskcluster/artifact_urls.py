@@ -2,8 +2,8 @@
 
 from django.urls import re_path
 
+from .payloads.content_views import ArtifactBytes
 from .view import not_found
-from .views.contents import ArtifactBytes
 
 urlpatterns = [
     re_path(r"^(?P<taskId>[^/]+)/(?P<runId>[0-9]{1,9})/(?P<name>.+)$", ArtifactBytes.as_view()),

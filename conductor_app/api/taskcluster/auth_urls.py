@@ -2,28 +2,29 @@
 
 from django.urls import re_path
 
+from .access import client_views, scope_role_views, scope_views
+from .monitoring import server_views
 from .view import not_found
-from .views import clients, scope_roles, scopes, server
 
 CLIENT_PATTERN = r"^clients/(?P<clientId>.+)"
 
 # Clients of some languages leave out the slash at an end, others do not.
 urlpatterns = [
-    re_path(r"^clients/?$", clients.ClientList.as_view()),
-    re_path(CLIENT_PATTERN + r"/reset$", clients.ResetAccessToken.as_view()),
-    re_path(CLIENT_PATTERN + r"/enable$", clients.EnableClient.as_view()),
-    re_path(CLIENT_PATTERN + r"/disable$", clients.DisableClient.as_view()),
-    re_path(CLIENT_PATTERN + r"$", clients.ClientOne.as_view()),
-    re_path(r"^roles/?$", scope_roles.ScopeRoleList.as_view()),
-    re_path(r"^roles2/?$", scope_roles.ScopeRolePages.as_view()),
-    re_path(r"^roleids/?$", scope_roles.ScopeRoleIds.as_view()),
-    re_path(r"^roles/(?P<roleId>.+)$", scope_roles.ScopeRoleOne.as_view()),
-    re_path(r"^scopes/expand$", scopes.ExpandScopes.as_view()),
-    re_path(r"^scopes/current$", scopes.CurrentScopes.as_view()),
-    re_path(r"^authenticate-hawk$", scopes.AuthenticateHawk.as_view()),
-    re_path(r"^ping$", server.Ping.as_view()),
-    re_path(r"^__version__$", server.TaskclusterVersion.as_view()),
-    re_path(r"^__heartbeat__$", server.Heartbeat.as_view()),
-    re_path(r"^__lbheartbeat__$", server.LoadBalancerHeartbeat.as_view()),
+    re_path(r"^clients/?$", client_views.ClientList.as_view()),
+    re_path(CLIENT_PATTERN + r"/reset$", client_views.ResetAccessToken.as_view()),
+    re_path(CLIENT_PATTERN + r"/enable$", client_views.EnableClient.as_view()),
+    re_path(CLIENT_PATTERN + r"/disable$", client_views.DisableClient.as_view()),
+    re_path(CLIENT_PATTERN + r"$", client_views.ClientOne.as_view()),
+    re_path(r"^roles/?$", scope_role_views.ScopeRoleList.as_view()),
+    re_path(r"^roles2/?$", scope_role_views.ScopeRolePages.as_view()),
+    re_path(r"^roleids/?$", scope_role_views.ScopeRoleIds.as_view()),
+    re_path(r"^roles/(?P<roleId>.+)$", scope_role_views.ScopeRoleOne.as_view()),
+    re_path(r"^scopes/expand$", scope_views.ExpandScopes.as_view()),
+    re_path(r"^scopes/current$", scope_views.CurrentScopes.as_view()),
+    re_path(r"^authenticate-hawk$", scope_views.AuthenticateHawk.as_view()),
+    re_path(r"^ping$", server_views.Ping.as_view()),
+    re_path(r"^__version__$", server_views.TaskclusterVersion.as_view()),
+    re_path(r"^__heartbeat__$", server_views.Heartbeat.as_view()),
+    re_path(r"^__lbheartbeat__$", server_views.LoadBalancerHeartbeat.as_view()),
     re_path(r"", not_found),
 ]

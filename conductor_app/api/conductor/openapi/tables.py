@@ -28,17 +28,17 @@ from ....core.document.checks.webhook import WEBHOOK
 from ....core.form_templates import FORM_TEMPLATE
 from ....core.step_types.try_catch import CATCH_CASE
 from ....insight.tasks.human_tasks import STATES as HUMAN_STATES
-from ..serializers.files import NEW_FILE, PART_TAGS
-from ..serializers.human_tasks import ASSIGNMENT as HUMAN_ASSIGNMENT
-from ..serializers.human_tasks import SEARCH as HUMAN_SEARCH
-from ..serializers.human_tasks import USER as HUMAN_USER
-from ..serializers.reruns import RERUN_REQUEST
-from ..serializers.schedules import CRON_ENTRY, EXECUTION, SCHEDULE_REPLY
-from ..serializers.simulations import TEST_REQUEST
-from ..serializers.skip_jump import CORRELATION, SKIP_REQUEST, STATE_UPDATE, UPGRADE
-from ..serializers.tags import TAG
-from ..serializers.tasks import LOG, TASK_RESULT
-from ..serializers.workflows import START_REQUEST
+from ..definitions.simulation_serializers import TEST_REQUEST
+from ..definitions.tag_serializers import TAG
+from ..payloads.file_serializers import NEW_FILE, PART_TAGS
+from ..runs.rerun_serializers import RERUN_REQUEST
+from ..runs.skip_jump_serializers import CORRELATION, SKIP_REQUEST, STATE_UPDATE, UPGRADE
+from ..runs.workflow_serializers import START_REQUEST
+from ..schedules.schedule_serializers import CRON_ENTRY, EXECUTION, SCHEDULE_REPLY
+from ..tasks.human_task_serializers import ASSIGNMENT as HUMAN_ASSIGNMENT
+from ..tasks.human_task_serializers import SEARCH as HUMAN_SEARCH
+from ..tasks.human_task_serializers import USER as HUMAN_USER
+from ..tasks.task_serializers import LOG, TASK_RESULT
 
 TASK_STATUS = ChoiceOf(
     "IN_PROGRESS", "SCHEDULED", "COMPLETED", "COMPLETED_WITH_ERRORS", "SKIPPED", "FAILED", "TIMED_OUT",

@@ -1,0 +1,150 @@
+"""Permissions and roles: granted, shown, taken back."""
+
+from django.contrib.auth.models import Group
+from django.http import HttpResponse
+
+from ....access.access_types import RIGHT_BY_NAME, SYSTEM_ROLES
+from ....access.creator_access import creator_accesses
+from ....access.roles import role_group
+from ....core.document.checks.values import read_mapping
+from ....engine.access import grants, roles
+from ....engine.access.subjects import find_subject
+from ....models import Grant
+from .. import request_body
+from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf, ArraysByKey
+from ..openapi import tables as shapes
+from ..permission_rules import ADMINISTRATORS_ONLY, ALLOW_ALL
+from ..permissions import can_view_users
+from ..replies import EmptyOk, Json
+from ..view import ConductorRequest, ConductorView
+from . import access_serializers as wire
+
+
+class Authorizations(ConductorView):
+    """POST, DELETE /api/auth/authorization: grant accesses to a target, take them back."""
+
+    operations = {
+        "post": ApiOperation(
+            "Grant permissions for a target",
+            permission=ADMINISTRATORS_ONLY,
+            reply=EMPTY_REPLY,
+            body=shapes.AUTHORIZATION,
+        ),
+        "delete": ApiOperation("Revoke permissions for a target", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
+    }
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        grants.grant(*parse_authorization(request_body.read_object(request)), by=request.actor.name)
+        return EmptyOk()
+
+    def delete(self, request: ConductorRequest) -> HttpResponse:
+        grants.revoke(*parse_authorization(request_body.read_object(request)), by=request.actor.name)
+        return EmptyOk()
+
+
+def parse_authorization(document: dict) -> tuple:
+    """Whose, on what, and which accesses; and whose, as the audit names it."""
+    subject, target = wire.read_object_member(document, "subject"), wire.read_object_member(document, "target")
+    kind, id = wire.read_text(subject, "type", default="USER"), wire.read_text(subject, "id")
+    accesses = wire.read_accesses(document.get("access"), "access")
+    return find_subject(kind, id), *wire.read_target(target), accesses, f"{kind} {id}"
+
+
+class TargetPermissions(ConductorView):
+    """GET /api/auth/authorization/{type}/{id}: who was granted what on this target, and its creator."""
+
+    operations = {
+        "get": ApiOperation(
+            "List the permissions that are granted for a target",
+            permission=can_view_users,
+            reply=ArraysByKey(shapes.REFERENCE),
+        ),
+    }
+
+    def get(self, request: ConductorRequest, kind: str, id: str) -> HttpResponse:
+        target_type, target_id = wire.read_target({"type": kind, "id": id})
+        rows = Grant.objects.filter(target_type=target_type, target_id=target_id)
+        granted = rows.select_related("user", "group__facts").order_by("id")
+        return Json(wire.subjects_by_access(granted, *creator_accesses(target_type, target_id)))
+
+
+def all_roles():
+    """The groups that are roles, with what is shown of them."""
+    found = Group.objects.exclude(facts__role=None).order_by("facts__role")
+    return found.select_related("facts").prefetch_related("permissions__content_type")
+
+
+class RoleList(ConductorView):
+    """GET, POST /api/roles: all roles, a new one."""
+
+    operations = {
+        "get": ApiOperation("List all roles", permission=ALLOW_ALL, reply=ArrayOf(shapes.ROLE)),
+        "post": ApiOperation("Create a role", permission=ADMINISTRATORS_ONLY, reply=shapes.ROLE, body=shapes.NEW_ROLE),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json([wire.role_document(row) for row in all_roles()])
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        document = request_body.read_object(request)
+        name = wire.read_text(document, "name")
+        roles.create_role(name, wire.read_texts(document, "permissions") or [], request.actor.name)
+        return Json(wire.role_document(role_group(name)))
+
+
+class SystemRoles(ConductorView):
+    """GET /api/roles/system: the roles that every server has, by name."""
+
+    operations = {
+        "get": ApiOperation("List the built-in roles", permission=ALLOW_ALL, reply=read_mapping),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        rows = all_roles().filter(facts__role__in=SYSTEM_ROLES)
+        return Json({row.facts.role: wire.role_document(row) for row in rows})
+
+
+class CustomRoles(ConductorView):
+    """GET /api/roles/custom: the roles that were made here."""
+
+    operations = {
+        "get": ApiOperation("List the custom roles", permission=ALLOW_ALL, reply=ArrayOf(shapes.ROLE)),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json([wire.role_document(row) for row in all_roles().exclude(facts__role__in=SYSTEM_ROLES)])
+
+
+class AvailablePermissions(ConductorView):
+    """GET /api/roles/permissions: what a role can be made of, by name."""
+
+    operations = {
+        "get": ApiOperation("List the permissions that a role can contain", permission=ALLOW_ALL, reply=read_mapping),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json({
+            name: {"name": name, "access": access, "target": target} for name, (access, target) in RIGHT_BY_NAME.items()
+        })  # fmt: skip
+
+
+class RoleOne(ConductorView):
+    """GET, PUT, DELETE /api/roles/{name}: one role."""
+
+    operations = {
+        "get": ApiOperation("Get a role", permission=ALLOW_ALL, reply=shapes.ROLE),
+        "put": ApiOperation("Update a role", permission=ADMINISTRATORS_ONLY, reply=shapes.ROLE, body=shapes.NEW_ROLE),
+        "delete": ApiOperation("Delete a role", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return Json(wire.role_document(role_group(name)))
+
+    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
+        permissions = wire.read_texts(request_body.read_object(request), "permissions") or []
+        roles.update_role(name, permissions, request.actor.name)
+        return Json(wire.role_document(role_group(name)))
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        roles.delete_role(name, request.actor.name)
+        return EmptyOk()

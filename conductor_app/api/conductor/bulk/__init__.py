@@ -1,0 +1,1 @@
+"""Views and serializers of requests that act on many workflow executions."""

@@ -1,0 +1,186 @@
+"""One request about many workflows: each is handled by itself, and the reply says what came of each."""
+
+from collections.abc import Callable
+from functools import partial
+
+from django.http import HttpResponse
+
+from ....core.document.checks.values import texts
+from ....engine.bulk.bulk_runs import MOST, apply_to_each
+from ....engine.runs import removals, run_commands
+from ....insight.runs.execution import find_run, wire_runs
+from ....models import Run
+from .. import request_body
+from ..api_operation import REASON_QUERY, REMOVAL_QUERY, ApiOperation
+from ..openapi import tables as shapes
+from ..permissions import can_control_runs, can_remove_runs, can_view_runs
+from ..replies import Json
+from ..runs.retry_rerun_views import require_ended
+from ..runs.skip_jump_serializers import parse_bulk_ids
+from ..view import ConductorRequest, ConductorView
+
+
+def bulk_response(request: ConductorRequest, path: str, command: Callable[[str], object]) -> HttpResponse:
+    """Do it to each workflow that the body names."""
+    results = apply_to_each(parse_bulk_ids(request_body.read_json(request), path, MOST), command)
+    return Json({"bulkErrorResults": results.errors, "bulkSuccessfulResults": results.done})
+
+
+class BulkPause(ConductorView):
+    """PUT /api/workflow/bulk/pause: schedule nothing new in them."""
+
+    operations = {
+        "put": ApiOperation("Pause several workflows", permission=can_control_runs, reply=shapes.BULK, body=texts),
+    }
+
+    def put(self, request: ConductorRequest) -> HttpResponse:
+        return bulk_response(
+            request, "pauseWorkflow.workflowIds", partial(run_commands.pause_run, by=request.actor.name)
+        )
+
+
+class BulkResume(ConductorView):
+    """PUT /api/workflow/bulk/resume: let them go on after a pause."""
+
+    operations = {
+        "put": ApiOperation("Resume several workflows", permission=can_control_runs, reply=shapes.BULK, body=texts),
+    }
+
+    def put(self, request: ConductorRequest) -> HttpResponse:
+        return bulk_response(
+            request, "resumeWorkflow.workflowIds", partial(run_commands.resume_run, by=request.actor.name)
+        )
+
+
+class BulkRetry(ConductorView):
+    """POST /api/workflow/bulk/retry: try again what failed in them."""
+
+    operations = {
+        "post": ApiOperation("Retry several workflows", permission=can_control_runs, reply=shapes.BULK, body=texts),
+    }
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        by = request.actor.name
+
+        def retry(workflow: str) -> None:
+            require_ended(workflow)
+            run_commands.retry(workflow, by)
+
+        return bulk_response(request, "retry.workflowIds", retry)
+
+
+class BulkRestart(ConductorView):
+    """POST /api/workflow/bulk/restart: begin them anew, with the newest definitions where that is asked for."""
+
+    operations = {
+        "post": ApiOperation(
+            "Restart several workflows",
+            permission=can_control_runs,
+            reply=shapes.BULK,
+            body=texts,
+            query={"useLatestDefinitions": bool},
+        ),
+    }
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        with_latest = request.query.flag("useLatestDefinitions", False)
+        restart = partial(run_commands.restart, by=request.actor.name, latest_definitions=with_latest)
+        return bulk_response(request, "restart.workflowIds", restart)
+
+
+class BulkTerminate(ConductorView):
+    """POST /api/workflow/bulk/terminate: stop them for good."""
+
+    operations = {
+        "post": ApiOperation(
+            "Terminate several workflows",
+            permission=can_control_runs,
+            reply=shapes.BULK,
+            body=texts,
+            query=REASON_QUERY | {"triggerFailureWorkflow": bool},
+        ),
+    }
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        reason, with_failure = request.query.text("reason"), request.query.flag("triggerFailureWorkflow", False)
+        terminate = partial(run_commands.terminate_run, by=request.actor.name, reason=reason, with_failure=with_failure)
+        return bulk_response(request, "terminate.workflowIds", terminate)
+
+
+class BulkRemove(ConductorView):
+    """DELETE /api/workflow/bulk/remove: forget them; with `cascade` their sub-workflows too."""
+
+    operations = {
+        "delete": ApiOperation(
+            "Remove several workflows", permission=can_remove_runs, reply=shapes.BULK, body=texts, query=REMOVAL_QUERY
+        ),
+    }
+
+    def delete(self, request: ConductorRequest) -> HttpResponse:
+        return remove_named(request, "deleteWorkflow.workflowIds")
+
+
+class BulkDelete(ConductorView):
+    """POST /api/workflow/bulk/delete: the same for clients whose DELETE has no body."""
+
+    operations = {
+        "post": ApiOperation(
+            "Remove several workflows with POST",
+            permission=can_remove_runs,
+            reply=shapes.BULK,
+            body=texts,
+            query=REMOVAL_QUERY,
+        ),
+    }
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        return remove_named(request, "deleteWorkflow.workflowIds")
+
+
+def remove_named(request: ConductorRequest, path: str) -> HttpResponse:
+    """Remove those that are named."""
+    archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
+    remove = partial(removals.remove_with_descendants, by=request.actor.name, archive=archive, cascade=cascade)
+    return bulk_response(request, path, remove)
+
+
+class BulkTerminateRemove(ConductorView):
+    """DELETE /api/workflow/bulk/terminate-remove: stop them, then forget them."""
+
+    operations = {
+        "delete": ApiOperation(
+            "Terminate and remove several workflows",
+            permission=can_remove_runs,
+            reply=shapes.BULK,
+            body=texts,
+            query=REASON_QUERY | REMOVAL_QUERY,
+        ),
+    }
+
+    def delete(self, request: ConductorRequest) -> HttpResponse:
+        archive, cascade = request.query.flag("archiveWorkflow", True), request.query.flag("cascade", False)
+        facts = {"by": request.actor.name, "reason": request.query.text("reason")}
+        command = partial(removals.terminate_and_remove, **facts, archive=archive, cascade=cascade)
+        return bulk_response(request, "terminateRemove.workflowIds", command)
+
+
+class BulkSearch(ConductorView):
+    """POST /api/workflow/bulk/search: the workflows themselves, as far as there are such."""
+
+    operations = {
+        "post": ApiOperation(
+            "Get several workflows by their ids",
+            permission=can_view_runs,
+            reply=shapes.BULK_WORKFLOWS,
+            body=texts,
+            query={"includeTasks": bool},
+        ),
+    }
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        ids = parse_bulk_ids(request_body.read_json(request), "searchWorkflow.workflowIds", MOST)
+        found = wire_runs(Run.objects.filter(pk__in=set(ids)), request.query.flag("includeTasks", True))
+        by_id = {run["workflowId"]: run | {"updatedTime": run["updateTime"]} for run in found}
+        results = apply_to_each((id for id in ids if id not in by_id), find_run)
+        known = [by_id[id] for id in dict.fromkeys(ids) if id in by_id]
+        return Json({"bulkErrorResults": results.errors, "bulkSuccessfulResults": known})

@@ -1,0 +1,1 @@
+"""Views and serializers of definitions, schemas, form templates, tags and test workflows."""

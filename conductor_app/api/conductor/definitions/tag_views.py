@@ -1,0 +1,175 @@
+"""Tags of definitions and applications, and limits of workflows, which clients know as tags too."""
+
+from django.http import HttpResponse
+
+from ....access.access_types import APPLICATION, TASK_DEF, WORKFLOW_DEF
+from ....core.document.checks.field_specs import RATE_LIMIT
+from ....core.errors import NotFound
+from ....engine.access import secrets_and_variables
+from ....engine.access.applications import find_application
+from ....engine.definitions import tags
+from ....models import Secret, Variable
+from .. import request_body
+from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
+from ..permission_rules import ALLOW_ALL
+from ..permissions import (
+    can_update_application,
+    can_update_task,
+    can_update_workflow,
+    can_view_application,
+    can_view_task_definition,
+    can_view_workflow,
+)
+from ..replies import EmptyOk, Json
+from ..request_fields import errors_under, read_request
+from ..view import ConductorRequest, ConductorView
+from .tag_serializers import TAG, read_tags, subtract_tags
+
+
+class AllTags(ConductorView):
+    """GET /api/metadata/tags: every tag that something carries."""
+
+    operations = {
+        "get": ApiOperation("List all tags", permission=ALLOW_ALL, reply=ArrayOf(TAG)),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json(tags.all_tags())
+
+
+class WorkflowTags(ConductorView):
+    """GET, POST, PUT, DELETE /api/metadata/workflow/{name}/tags: shown, one more, all anew, one less."""
+
+    operations = {
+        "get": ApiOperation("List the tags of a workflow definition", permission=can_view_workflow, reply=ArrayOf(TAG)),
+        "post": ApiOperation(
+            "Add a tag to a workflow definition", permission=can_update_workflow, reply=EMPTY_REPLY, body=TAG
+        ),
+        "put": ApiOperation(
+            "Set the tags of a workflow definition",
+            permission=can_update_workflow,
+            reply=EMPTY_REPLY,
+            body=ArrayOf(TAG),
+        ),
+        "delete": ApiOperation(
+            "Remove a tag from a workflow definition", permission=can_update_workflow, reply=EMPTY_REPLY
+        ),
+    }
+
+    target = WORKFLOW_DEF
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return Json(tags.list_tags(self.target, name))
+
+    def post(self, request: ConductorRequest, name: str) -> HttpResponse:
+        tags.add_tags(self.target, name, read_tags(request), request.actor.name)
+        return EmptyOk()
+
+    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
+        tags.set_tags(self.target, name, read_tags(request), request.actor.name)
+        return EmptyOk()
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        tags.remove_tags(self.target, name, read_tags(request), request.actor.name)
+        return EmptyOk()
+
+
+class TaskTags(WorkflowTags):
+    """GET, POST, PUT, DELETE /api/metadata/task/{taskName}/tags: the same for task definitions."""
+
+    operations = {
+        "get": ApiOperation(
+            "List the tags of a task definition", permission=can_view_task_definition, reply=ArrayOf(TAG)
+        ),
+        "post": ApiOperation("Add a tag to a task definition", permission=can_update_task, reply=EMPTY_REPLY, body=TAG),
+        "put": ApiOperation(
+            "Set the tags of a task definition", permission=can_update_task, reply=EMPTY_REPLY, body=ArrayOf(TAG)
+        ),
+        "delete": ApiOperation("Remove a tag from a task definition", permission=can_update_task, reply=EMPTY_REPLY),
+    }
+
+    target = TASK_DEF
+
+    get, post, put, delete = WorkflowTags.get, WorkflowTags.post, WorkflowTags.put, WorkflowTags.delete
+
+
+class ApplicationTags(ConductorView):
+    """GET, PUT, DELETE /api/applications/{id}/tags: shown, some more, some less."""
+
+    operations = {
+        "get": ApiOperation("List the tags of an application", permission=can_view_application, reply=ArrayOf(TAG)),
+        "put": ApiOperation(
+            "Set the tags of an application", permission=can_update_application, reply=EMPTY_REPLY, body=ArrayOf(TAG)
+        ),
+        "delete": ApiOperation("Remove tags from an application", permission=can_update_application, reply=EMPTY_REPLY),
+    }
+
+    def get(self, request: ConductorRequest, id: str) -> HttpResponse:
+        return Json(tags.metadata_tags(APPLICATION, find_application(id).id))
+
+    def put(self, request: ConductorRequest, id: str) -> HttpResponse:
+        tags.add_tags(APPLICATION, find_application(id).id, read_tags(request), request.actor.name)
+        return EmptyOk()
+
+    def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
+        tags.remove_tags(APPLICATION, find_application(id).id, read_tags(request), request.actor.name)
+        return EmptyOk()
+
+
+class NamedTags(ConductorView):
+    """GET, PUT, DELETE of the tags of what is kept under a name: shown, replaced, taken off."""
+
+    model: type[Secret | Variable]
+
+    def get(self, request: ConductorRequest, key: str) -> HttpResponse:
+        return Json(secrets_and_variables.tags_of(self.model, key))
+
+    def put(self, request: ConductorRequest, key: str) -> HttpResponse:
+        tags = read_tags(request)
+        secrets_and_variables.change_tags(self.model, key, lambda _: tags, request.actor.name)
+        return EmptyOk()
+
+    def delete(self, request: ConductorRequest, key: str) -> HttpResponse:
+        tags = read_tags(request)
+        secrets_and_variables.change_tags(
+            self.model, key, lambda existing: subtract_tags(existing, tags), request.actor.name
+        )
+        return EmptyOk()
+
+
+class WorkflowRateLimit(ConductorView):
+    """GET, PUT, DELETE /api/metadata/workflow/{name}/rate-limit: how many runs of a workflow go on at a time."""
+
+    operations = {
+        "get": ApiOperation(
+            "Get the limit of parallel runs of a workflow", permission=can_view_workflow, reply=RATE_LIMIT
+        ),
+        "put": ApiOperation(
+            "Set the limit of parallel runs of a workflow",
+            permission=can_update_workflow,
+            reply=EMPTY_REPLY,
+            body=RATE_LIMIT,
+        ),
+        "delete": ApiOperation(
+            "Remove the limit of parallel runs of a workflow", permission=can_update_workflow, reply=EMPTY_REPLY
+        ),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        if (config := tags.rate_limit(name)) is None:
+            raise NotFound(f"The workflow {name} has no rate limit.")
+        return Json(config)
+
+    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
+        config = read_request(
+            request_body.read_object(request), RATE_LIMIT, "rateLimitConfig", lambda fields, position: None
+        )
+        with errors_under("rateLimitConfig"):
+            tags.set_rate_limit(
+                name, {**config, "rateLimitKey": config.get("rateLimitKey") or name}, request.actor.name
+            )
+        return EmptyOk()
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        tags.set_rate_limit(name, None, request.actor.name)
+        return EmptyOk()

@@ -1,0 +1,73 @@
+"""Task definitions: kept, shown, forgotten."""
+
+from django.http import HttpResponse
+
+from ....access.access_types import TASK_DEF
+from ....access.permissions import filter_readable
+from ....core.document.checks import coerce_task
+from ....core.document.checks.field_specs import TASK_DEFINITION
+from ....core.errors import NotFound, ValidationError, ValidationFailed
+from ....engine.definitions import definition_commands
+from ....models import TaskDefinition
+from .. import request_body
+from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
+from ..permission_rules import ALLOW_ALL
+from ..permissions import can_delete_task_definition, can_save_task_definitions, can_view_task_definition
+from ..replies import EmptyOk, Json
+from ..request_fields import errors_under
+from ..view import ConductorRequest, ConductorView
+from .definition_serializers import task_definition_document
+
+
+class TaskDefinitions(ConductorView):
+    """GET, POST, PUT /api/metadata/taskdefs: all definitions, several new or changed ones, one new or changed one."""
+
+    operations = {
+        "get": ApiOperation("List all task definitions", permission=ALLOW_ALL, reply=ArrayOf(TASK_DEFINITION)),
+        "post": ApiOperation(
+            "Create task definitions",
+            permission=can_save_task_definitions,
+            reply=EMPTY_REPLY,
+            body=ArrayOf(TASK_DEFINITION),
+        ),
+        "put": ApiOperation(
+            "Update a task definition", permission=can_save_task_definitions, reply=EMPTY_REPLY, body=TASK_DEFINITION
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        rows = filter_readable(request.actor, TaskDefinition.objects.order_by("name"), TASK_DEF)
+        return Json([task_definition_document(row) for row in rows])
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        documents = request_body.read_objects(request)
+        if not documents:
+            raise ValidationFailed([ValidationError("registerTaskDef.taskDefinitions", "TaskDefList is empty")])
+        with errors_under("registerTaskDef.taskDefinitions"):
+            definition_commands.save_tasks([coerce_task(each) for each in documents], request.actor.name)
+        return EmptyOk()
+
+    def put(self, request: ConductorRequest) -> HttpResponse:
+        # One client registers its workers' definitions by this call alone: what does not exist is created.
+        with errors_under("updateTaskDef.taskDefinition"):
+            definition_commands.save_task(coerce_task(request_body.read_object(request)), request.actor.name)
+        return EmptyOk()
+
+
+class TaskDefinitionOne(ConductorView):
+    """GET, DELETE /api/metadata/taskdefs/{name}: one definition."""
+
+    operations = {
+        "get": ApiOperation("Get a task definition", permission=can_view_task_definition, reply=TASK_DEFINITION),
+        "delete": ApiOperation("Delete a task definition", permission=can_delete_task_definition, reply=EMPTY_REPLY),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        row = TaskDefinition.objects.filter(name=name).first()
+        if row is None:
+            raise NotFound(f"No such taskType found by name: {name}")
+        return Json(task_definition_document(row))
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        definition_commands.delete_task(name, request.actor.name)
+        return EmptyOk()

@@ -1,0 +1,198 @@
+"""Workflow definitions: kept, shown, forgotten."""
+
+from itertools import groupby
+
+from django.db.models import QuerySet
+from django.http import HttpResponse
+
+from ....access.access_types import WORKFLOW_DEF
+from ....access.conductor_auth import Actor
+from ....access.permissions import filter_readable
+from ....core.document.checks import coerce_workflow
+from ....core.document.checks.field_specs import WORKFLOW_DEFINITION
+from ....core.document.checks.values import texts
+from ....core.errors import NotFound, ValidationError, ValidationFailed
+from ....engine.definitions import definition_commands
+from ....models import WorkflowDefinition
+from .. import request_body
+from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf, ArraysByKey
+from ..openapi import tables as shapes
+from ..permission_rules import ALLOW_ALL
+from ..permissions import can_delete_workflow, can_save_workflows, can_view_workflow
+from ..query_parameters import parse_integer
+from ..replies import EmptyOk, Json
+from ..request_fields import errors_under
+from ..view import ConductorRequest, ConductorView
+from .definition_serializers import classifier_of, definition_summary, finding_document, workflow_definition_document
+
+
+class WorkflowDefinitions(ConductorView):
+    """GET, POST, PUT /api/metadata/workflow: all definitions, a new one, several new or changed ones."""
+
+    operations = {
+        "get": ApiOperation(
+            "List all workflow definitions",
+            permission=ALLOW_ALL,
+            reply=ArrayOf(WORKFLOW_DEFINITION),
+            query={"classifier": str},
+        ),
+        "post": ApiOperation(
+            "Create a workflow definition",
+            permission=can_save_workflows,
+            reply=EMPTY_REPLY,
+            body=WORKFLOW_DEFINITION,
+            query={"overwrite": bool},
+        ),
+        "put": ApiOperation(
+            "Create or update workflow definitions",
+            permission=can_save_workflows,
+            reply=shapes.BULK,
+            body=ArrayOf(WORKFLOW_DEFINITION),
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        wanted, rows = request.query.text("classifier").lower(), definitions_in_order(request.actor)
+        return Json(
+            [workflow_definition_document(row) for row in rows if not wanted or classifier_of(row.document) == wanted]
+        )
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        overwrite = request.query.flag("overwrite", False)
+        with errors_under("registerWorkflowDef.workflowDef"):
+            document = coerce_workflow(request_body.read_object(request))
+            definition_commands.save_workflow(document, request.actor.name, overwrite=overwrite)
+        return EmptyOk()
+
+    def put(self, request: ConductorRequest) -> HttpResponse:
+        documents = request_body.read_objects(request)
+        if not documents:
+            raise ValidationFailed([ValidationError("updateWorkflowDef.workflowDefList", "WorkflowDefList is empty")])
+        with errors_under("updateWorkflowDef.workflowDefList"):
+            came_to = definition_commands.save_workflows(
+                [coerce_workflow(each) for each in documents], request.actor.name
+            )
+        return Json({"bulkErrorResults": came_to["errors"], "bulkSuccessfulResults": came_to["saved"]})
+
+
+class WorkflowDefinitionCheck(ConductorView):
+    """POST /api/metadata/workflow/validate: refuse what is wrong with a definition, list what is suspicious."""
+
+    operations = {
+        "post": ApiOperation(
+            "Validate a workflow definition; the response is empty if nothing was found",
+            permission=ALLOW_ALL,
+            reply=shapes.FINDINGS,
+            body=WORKFLOW_DEFINITION,
+        ),
+    }
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        document = request_body.read_object(request)
+        if complaints := definition_commands.validate_workflow(document, "validateWorkflowDef.workflowDef."):
+            raise ValidationFailed(complaints)
+        # Read by itself: what other teams have registered must not show.
+        found = definition_commands.lint_workflow(document)
+        # Without findings the reply is empty, as the original's is: some clients cannot read a JSON one.
+        return Json({"findings": [finding_document(each) for each in found]}) if found else EmptyOk()
+
+
+class WorkflowDefinitionOne(ConductorView):
+    """GET /api/metadata/workflow/{name}: one version of a definition, the newest if none is named."""
+
+    operations = {
+        "get": ApiOperation(
+            "Get a workflow definition", permission=can_view_workflow, reply=WORKFLOW_DEFINITION, query={"version": int}
+        ),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        rows = WorkflowDefinition.objects.filter(name=name).order_by("-version")
+        if request.query.text("version"):
+            rows = rows.filter(version=request.query.integer("version", 1))
+        row = rows.first()
+        if row is None:
+            raise NotFound(
+                f"No such workflow found by name: {name}, version: {request.query.text('version') or 'null'}"
+            )
+        return Json(workflow_definition_document(row))
+
+
+class WorkflowDefinitionVersion(ConductorView):
+    """DELETE /api/metadata/workflow/{name}/{version}: forget one version; what runs goes on."""
+
+    operations = {
+        "delete": ApiOperation(
+            "Delete a version of a workflow definition", permission=can_delete_workflow, reply=EMPTY_REPLY
+        ),
+    }
+
+    def delete(self, request: ConductorRequest, name: str, version: str) -> HttpResponse:
+        definition_commands.delete_workflow(name, parse_integer(version, "The version"), request.actor.name)
+        return EmptyOk()
+
+
+class LatestVersions(ConductorView):
+    """GET /api/metadata/workflow/latest-versions: the newest version of each definition."""
+
+    operations = {
+        "get": ApiOperation(
+            "List the latest versions of all workflow definitions",
+            permission=ALLOW_ALL,
+            reply=ArrayOf(WORKFLOW_DEFINITION),
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        newest = {row.name: row for row in definitions_in_order(request.actor)}
+        return Json([workflow_definition_document(row) for row in newest.values()])
+
+
+class WorkflowNames(ConductorView):
+    """GET /api/metadata/workflow/names: the names of all definitions."""
+
+    operations = {
+        "get": ApiOperation("List the names of workflow definitions", permission=ALLOW_ALL, reply=texts),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        names = definitions_in_order(request.actor).order_by("name").values_list("name", flat=True)
+        return Json(list(names.distinct()))
+
+
+class NamesAndVersions(ConductorView):
+    """GET /api/metadata/workflow/names-and-versions: the versions of each definition by its name."""
+
+    operations = {
+        "get": ApiOperation(
+            "List the versions of all workflow definitions",
+            permission=ALLOW_ALL,
+            reply=ArraysByKey(shapes.DEFINITION_SUMMARY),
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        groups = groupby(definitions_in_order(request.actor).defer("document"), key=lambda row: row.name)
+        return Json({name: [definition_summary(row) for row in rows] for name, rows in groups})
+
+
+class Versions(ConductorView):
+    """GET /api/metadata/workflow/{name}/versions: the versions of one definition."""
+
+    operations = {
+        "get": ApiOperation(
+            "List the versions of a workflow definition",
+            permission=can_view_workflow,
+            reply=ArrayOf(shapes.DEFINITION_SUMMARY),
+        ),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return Json(
+            [definition_summary(row) for row in definitions_in_order(request.actor).filter(name=name).defer("document")]
+        )
+
+
+def definitions_in_order(actor: Actor) -> QuerySet[WorkflowDefinition]:
+    """All definitions that the actor may read, by name, then version."""
+    return filter_readable(actor, WorkflowDefinition.objects.order_by("name", "version"), WORKFLOW_DEF)

@@ -1,0 +1,1 @@
+"""Views and serializers of event handlers, events, webhooks and the event queue."""

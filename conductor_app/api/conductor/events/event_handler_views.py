@@ -1,0 +1,113 @@
+"""Event handlers: kept, shown, forgotten; and events that clients bring themselves."""
+
+import uuid
+from collections.abc import Iterable
+
+from django.http import HttpResponse
+
+from ....access.access_types import EVENT_HANDLER
+from ....core.document.checks.event_handler import EVENT_HANDLER as EVENT_HANDLER_FIELDS
+from ....core.document.checks.values import read_mapping
+from ....core.errors import Invalid, NotFound
+from ....engine.definitions.tags import tags_by_name
+from ....engine.events import event_handlers, event_intake
+from ....models import EventHandler
+from .. import request_body
+from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
+from ..permission_rules import ADMINISTRATORS_ONLY
+from ..replies import EmptyOk, Json
+from ..view import ConductorRequest, ConductorView
+from .event_handler_serializers import Document, event_handler_document, parse_changed_handler, parse_new_handlers
+
+
+def add_tags(handlers: Iterable[EventHandler]) -> list[Document]:
+    """Return EventHandlers with the tags of each."""
+    rows = list(handlers)
+    tags = tags_by_name(EVENT_HANDLER, [row.name for row in rows])
+    return [event_handler_document(row, tags.get(row.name, ())) for row in rows]
+
+
+class EventHandlers(ConductorView):
+    """GET, POST, PUT /api/event: all handlers, new ones, a changed one."""
+
+    operations = {
+        # What handlers and webhooks do, they do in the engine's name.
+        "get": ApiOperation(
+            "List all event handlers", permission=ADMINISTRATORS_ONLY, reply=ArrayOf(EVENT_HANDLER_FIELDS)
+        ),
+        "post": ApiOperation(
+            "Create an event handler", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=EVENT_HANDLER_FIELDS
+        ),
+        "put": ApiOperation(
+            "Update an event handler", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=EVENT_HANDLER_FIELDS
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json(add_tags(EventHandler.objects.order_by("name")))
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        event_handlers.create_handlers(parse_new_handlers(request_body.read_json(request)), request.actor.name)
+        return EmptyOk()
+
+    def put(self, request: ConductorRequest) -> HttpResponse:
+        event_handlers.update_handler(parse_changed_handler(request_body.read_object(request)), request.actor.name)
+        return EmptyOk()
+
+
+class EventHandlerOne(ConductorView):
+    """GET, DELETE /api/event/{event}: the handlers of an event, which may hold slashes; or forget one, by its name."""
+
+    operations = {
+        "get": ApiOperation(
+            "List the handlers of an event",
+            permission=ADMINISTRATORS_ONLY,
+            reply=ArrayOf(EVENT_HANDLER_FIELDS),
+            query={"activeOnly": bool},
+        ),
+        "delete": ApiOperation("Delete an event handler", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
+    }
+
+    def get(self, request: ConductorRequest, event: str) -> HttpResponse:
+        rows = EventHandler.objects.filter(event=event)
+        if request.query.flag("activeOnly", True):
+            rows = rows.filter(is_active=True)
+        return Json(add_tags(rows.order_by("name")))
+
+    def delete(self, request: ConductorRequest, event: str) -> HttpResponse:
+        event_handlers.delete_handler(event, request.actor.name)
+        return EmptyOk()
+
+
+class EventHandlerNamed(ConductorView):
+    """GET /api/event/handler/{name}: one handler."""
+
+    operations = {
+        "get": ApiOperation("Get an event handler", permission=ADMINISTRATORS_ONLY, reply=EVENT_HANDLER_FIELDS),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        row = EventHandler.objects.filter(name=name).first()
+        if row is None:
+            raise NotFound(f"EventHandler with name {name} not found!")
+        return Json(*add_tags([row]))
+
+
+class IncomingEvent(ConductorView):
+    """POST /api/event/handleIncomingEvent: an event. Its field `event` says which; one `id` is heard only once."""
+
+    operations = {
+        "post": ApiOperation(
+            "Publish an event to the server", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=read_mapping
+        ),
+    }
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        payload = request_body.read_object(request)
+        event, id = payload.get("event"), payload.get("id") or str(uuid.uuid4())
+        if not isinstance(event, str) or not event or not isinstance(id, str):
+            raise Invalid(
+                "The field 'event' must name the event, such as conductor:orders:paid; 'id' may name it once."
+            )
+        event_intake.receive_event(event, id, payload, "api")
+        return EmptyOk()

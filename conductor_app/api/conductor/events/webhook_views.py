@@ -1,0 +1,101 @@
+"""Webhooks: their definitions, and what comes in under their addresses."""
+
+from django.http import HttpResponse
+
+from .... import conf
+from ....access.access_types import WEBHOOK
+from ....core.document.checks.values import read_mapping
+from ....core.document.checks.webhook import WEBHOOK as WEBHOOK_FIELDS
+from ....core.errors import PayloadTooLarge
+from ....engine.events import webhooks
+from ....models import Webhook
+from .. import request_body
+from ..api_operation import EMPTY_REPLY, ApiOperation, ArrayOf
+from ..definitions.tag_serializers import TAG
+from ..definitions.tag_views import WorkflowTags
+from ..permission_rules import ADMINISTRATORS_ONLY
+from ..replies import EmptyOk, Json, PlainText
+from ..request_fields import errors_under
+from ..view import ConductorRequest, ConductorView
+from .event_handler_serializers import webhook_document
+
+
+class Webhooks(ConductorView):
+    """GET, POST /api/metadata/webhook: all webhooks, a new one."""
+
+    operations = {
+        "get": ApiOperation("List all webhooks", permission=ADMINISTRATORS_ONLY, reply=ArrayOf(WEBHOOK_FIELDS)),
+        "post": ApiOperation(
+            "Create a webhook", permission=ADMINISTRATORS_ONLY, reply=WEBHOOK_FIELDS, body=WEBHOOK_FIELDS
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        return Json([webhook_document(row) for row in Webhook.objects.order_by("name")])
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        with errors_under("createWebhook.webhookConfig"):
+            return Json(
+                webhook_document(webhooks.create_webhook(request_body.read_object(request), request.actor.name))
+            )
+
+
+class WebhookOne(ConductorView):
+    """GET, PUT, DELETE /api/metadata/webhook/{id}: one webhook."""
+
+    operations = {
+        "get": ApiOperation("Get a webhook", permission=ADMINISTRATORS_ONLY, reply=WEBHOOK_FIELDS),
+        "put": ApiOperation(
+            "Update a webhook", permission=ADMINISTRATORS_ONLY, reply=WEBHOOK_FIELDS, body=WEBHOOK_FIELDS
+        ),
+        "delete": ApiOperation("Delete a webhook", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY),
+    }
+
+    def get(self, request: ConductorRequest, id: str) -> HttpResponse:
+        return Json(webhook_document(webhooks.find_webhook(id)))
+
+    def put(self, request: ConductorRequest, id: str) -> HttpResponse:
+        with errors_under("updateWebhook.webhookConfig"):
+            return Json(
+                webhook_document(webhooks.update_webhook(id, request_body.read_object(request), request.actor.name))
+            )
+
+    def delete(self, request: ConductorRequest, id: str) -> HttpResponse:
+        webhooks.delete_webhook(id, request.actor.name)
+        return EmptyOk()
+
+
+class WebhookTags(ConductorView):
+    """GET, PUT, DELETE /api/metadata/webhook/{name}/tags: shown, some more, some less."""
+
+    operations = {
+        "get": ApiOperation("List the tags of a webhook", permission=ADMINISTRATORS_ONLY, reply=ArrayOf(TAG)),
+        "put": ApiOperation(
+            "Set the tags of a webhook", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=ArrayOf(TAG)
+        ),
+        "delete": ApiOperation(
+            "Remove tags from a webhook", permission=ADMINISTRATORS_ONLY, reply=EMPTY_REPLY, body=ArrayOf(TAG)
+        ),
+    }
+
+    target = WEBHOOK
+
+    get, put, delete = WorkflowTags.get, WorkflowTags.post, WorkflowTags.delete
+
+
+class IncomingWebhook(ConductorView):
+    """POST /api/webhook/{id}, POST /webhook/{id}: another system tells an event, signed as its definition wants."""
+
+    operations = {
+        "post": ApiOperation("Publish an event through a webhook", reply=EMPTY_REPLY, body=read_mapping),
+    }
+
+    needs_login = False
+
+    def post(self, request: ConductorRequest, id: str) -> HttpResponse:
+        content = request_body.read_bytes(request)
+        if len(content) > conf.webhook_max_bytes:
+            raise PayloadTooLarge(f"The body of a webhook may have at most {conf.webhook_max_bytes} bytes.")
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        answer = webhooks.receive_webhook(id, headers, content)
+        return PlainText(answer) if answer else EmptyOk()

@@ -1,0 +1,1 @@
+"""Views and serializers of the state and the administration of the server."""

@@ -1,0 +1,1 @@
+"""Views and serializers of external payloads and files."""

@@ -1,0 +1,37 @@
+"""Reading a request's document by its table of fields: coerced as clients expect, or all complaints at once."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ...core.document.checks.document_fields import FieldTable, read_document
+from ...core.document.checks.values import DocumentPosition
+from ...core.errors import InputInvalid, ValidationError, ValidationFailed
+
+
+def read_request(
+    document: dict[str, Any], table: FieldTable, path: str, check: Callable[[dict, DocumentPosition], None]
+) -> dict[str, Any]:
+    """The document with every field as its type; raises ValidationFailed with paths that begin with `path`."""
+    position = DocumentPosition(path)
+    fields = read_document(document, table, position)
+    check(fields, position)
+    if position.complaints:
+        raise ValidationFailed(position.complaints)
+    return fields
+
+
+@contextmanager
+def errors_under(path: str) -> Iterator[None]:
+    """Complaints raised inside get this path in front of their own (api §3.15)."""
+    try:
+        yield
+    except InputInvalid:
+        raise
+    except ValidationFailed as failed:
+        raise ValidationFailed([ValidationError(_join_paths(path, each.path), each.message, each.value)
+                                for each in failed.complaints]) from None  # fmt: skip
+
+
+def _join_paths(path: str, rest: str) -> str:
+    return f"{path}{'' if rest.startswith('[') or not rest else '.'}{rest}"

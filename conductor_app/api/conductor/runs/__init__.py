@@ -1,0 +1,1 @@
+"""Views and serializers of workflow executions: start, search, control, retry and rerun."""

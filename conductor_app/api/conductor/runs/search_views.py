@@ -1,0 +1,126 @@
+"""Searches for workflows and tasks: as summaries, or as the whole documents (v2)."""
+
+from django.http import HttpResponse
+
+from ....insight.runs.execution import wire_runs, wire_tasks
+from ....insight.runs.search.by_tasks import runs_of_tasks
+from ....insight.runs.search.result_rows import attempt_lines, run_lines
+from ....models import Run
+from ....models.snapshots import read_snapshot
+from ..api_operation import RUN_SEARCH_QUERY, SEARCH_QUERY, ApiOperation
+from ..openapi import tables as shapes
+from ..permission_rules import ALLOW_ALL
+from ..replies import Json
+from ..view import ConductorRequest, ConductorView
+from .search_parameters import parse_task_search, parse_workflow_search
+from .summary_serializers import task_summary_document, workflow_summary_document
+
+
+class WorkflowSearch(ConductorView):
+    """GET /api/workflow/search: workflows as summaries."""
+
+    operations = {
+        # Searches find what may be read.
+        "get": ApiOperation(
+            "Search workflows", permission=ALLOW_ALL, reply=shapes.WORKFLOW_SUMMARY_PAGE, query=RUN_SEARCH_QUERY
+        ),
+    }
+
+    @read_snapshot()
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        search_request = parse_workflow_search(request.query, request.actor)
+        page = search_request.page()
+        return Json(search_request.reply(page, [workflow_summary_document(run) for run in run_lines(page.ids)]))
+
+
+class WorkflowSearchV2(ConductorView):
+    """GET /api/workflow/search-v2: workflows without their tasks."""
+
+    operations = {
+        "get": ApiOperation(
+            "Search workflows and get them in full",
+            permission=ALLOW_ALL,
+            reply=shapes.WORKFLOW_PAGE,
+            query=RUN_SEARCH_QUERY,
+        ),
+    }
+
+    @read_snapshot()
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        search_request = parse_workflow_search(request.query, request.actor)
+        page = search_request.page()
+        return Json(search_request.reply(page, load_workflows(page.ids)))
+
+
+class WorkflowSearchByTasks(ConductorView):
+    """GET /api/workflow/search-by-tasks: the workflows of the tasks that are found, as summaries."""
+
+    operations = {
+        "get": ApiOperation(
+            "Search workflows by their tasks",
+            permission=ALLOW_ALL,
+            reply=shapes.WORKFLOW_SUMMARY_PAGE,
+            query=SEARCH_QUERY,
+        ),
+    }
+
+    @read_snapshot()
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        search_request = parse_task_search(request.query, request.actor, hit_field="run_id")
+        page = runs_of_tasks(search_request.search, search_request.start, search_request.size)
+        return Json(search_request.reply(page, [workflow_summary_document(run) for run in run_lines(page.ids)]))
+
+
+class WorkflowSearchByTasksV2(ConductorView):
+    """GET /api/workflow/search-by-tasks-v2: the same without their tasks."""
+
+    operations = {
+        "get": ApiOperation(
+            "Search workflows by their tasks and get them in full",
+            permission=ALLOW_ALL,
+            reply=shapes.WORKFLOW_PAGE,
+            query=SEARCH_QUERY,
+        ),
+    }
+
+    @read_snapshot()
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        search_request = parse_task_search(request.query, request.actor, hit_field="run_id")
+        page = runs_of_tasks(search_request.search, search_request.start, search_request.size)
+        return Json(search_request.reply(page, load_workflows(page.ids)))
+
+
+class TaskSearch(ConductorView):
+    """GET /api/tasks/search: tasks as summaries."""
+
+    operations = {
+        "get": ApiOperation("Search tasks", permission=ALLOW_ALL, reply=shapes.TASK_SUMMARY_PAGE, query=SEARCH_QUERY),
+    }
+
+    @read_snapshot()
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        search_request = parse_task_search(request.query, request.actor)
+        page = search_request.page()
+        return Json(search_request.reply(page, [task_summary_document(attempt) for attempt in attempt_lines(page.ids)]))
+
+
+class TaskSearchV2(ConductorView):
+    """GET /api/tasks/search-v2: whole tasks."""
+
+    operations = {
+        "get": ApiOperation(
+            "Search tasks and get them in full", permission=ALLOW_ALL, reply=shapes.TASK_PAGE, query=SEARCH_QUERY
+        ),
+    }
+
+    @read_snapshot()
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        search_request = parse_task_search(request.query, request.actor)
+        page = search_request.page()
+        return Json(search_request.reply(page, wire_tasks(page.ids)))
+
+
+def load_workflows(ids: list[str]) -> list[dict]:
+    """Workflows without their tasks, in this order."""
+    found = {each["workflowId"]: each for each in wire_runs(Run.objects.filter(pk__in=ids), with_tasks=False)}
+    return [found[id] for id in ids if id in found]

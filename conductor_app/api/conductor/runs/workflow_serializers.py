@@ -1,0 +1,135 @@
+"""StartWorkflowRequest in, WorkflowStatus out (api §3.8, §3.9)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ....core.document.checks import coerce_workflow
+from ....core.document.checks.document_fields import FieldSpec, FieldTable
+from ....core.document.checks.values import (
+    ChoiceOf,
+    DocumentPosition,
+    IntegerOf,
+    MapOf,
+    ValueRefused,
+    read_any,
+    read_at,
+    read_mapping,
+    read_name,
+    read_text,
+    texts,
+)
+from ....core.errors import Invalid, ValidationFailed
+from ....engine.runs.run_commands import StartRequest
+from ....models import Run
+from ..query_parameters import QueryParameters
+from ..request_fields import read_request
+
+MAX_DOMAIN_LENGTH = 128
+IDEMPOTENCY_STRATEGIES = ("FAIL", "RETURN_EXISTING", "FAIL_ON_RUNNING")
+KEY_HEADER, STRATEGY_HEADER = "X-Idempotency-Key", "X-On-Conflict"
+
+
+def read_domains(value: Any, position: DocumentPosition) -> str:
+    """A comma-separated list of domains, each as long as a queue's name can hold."""
+    text = read_text(value, position).replace("\0", "")
+    if any(len(domain.strip()) > MAX_DOMAIN_LENGTH for domain in text.split(",")):
+        raise ValueRefused(f"must name domains of at most {MAX_DOMAIN_LENGTH} characters")
+    return text
+
+
+START_REQUEST: FieldTable = (
+    FieldSpec("name", read_name),
+    FieldSpec("version", IntegerOf()),
+    FieldSpec("correlationId", read_text, ""),
+    FieldSpec("externalInputPayloadStoragePath", read_text),
+    FieldSpec("input", read_mapping, dict),
+    FieldSpec("taskToDomain", MapOf(read_domains), dict),
+    FieldSpec("workflowDef", read_any),
+    FieldSpec("priority", IntegerOf(), 0),
+    FieldSpec("idempotencyKey", read_name),
+    FieldSpec("idempotencyStrategy", ChoiceOf(*IDEMPOTENCY_STRATEGIES), "FAIL"),
+    FieldSpec("labels", texts),
+    FieldSpec("startAt", IntegerOf(64)),
+)
+
+
+def parse_start_request(document: dict[str, Any]) -> StartRequest:
+    """A StartWorkflowRequest; raises ValidationFailed, and Invalid where the input is null."""
+    fields = read_request(document, START_REQUEST, "startWorkflow.startWorkflowRequest", _check_start_request)
+    if "input" in document and document["input"] is None and not fields.get("externalInputPayloadStoragePath"):
+        raise Invalid("The input of a workflow cannot be null: send {} where there is none.")
+    if not fields["name"].strip():
+        raise Invalid("Workflow name cannot be blank.")
+    return StartRequest(
+        name=fields["name"],
+        version=fields.get("version"),
+        input=fields["input"],
+        correlation_id=fields["correlationId"],
+        priority=fields["priority"],
+        domains=fields["taskToDomain"],
+        document=coerce_workflow(fields["workflowDef"]) if "workflowDef" in fields else None,
+        idempotency_key=(fields.get("idempotencyKey") or "").replace("\0", "") or None,
+        idempotency_strategy=fields["idempotencyStrategy"],
+        input_path=fields.get("externalInputPayloadStoragePath") or "",
+        labels=tuple(fields.get("labels") or ()),
+        starts_at=fields.get("startAt") or 0,
+    )
+
+
+def _check_start_request(fields: dict[str, Any], position: DocumentPosition) -> None:
+    if "name" not in fields:
+        position.at("name").add_missing("Workflow name cannot be null or empty")
+    check_priority(fields["priority"], position.at("priority"))
+
+
+def check_priority(priority: int, position: DocumentPosition) -> None:
+    """A priority is a number from 0 to 99."""
+    if priority < 0:
+        position.add_error(f"priority: {priority} should be minimum 0", priority)
+    if priority > 99:
+        position.add_error(f"priority: {priority} should be maximum 99", priority)
+
+
+def workflow_status_document(run: Run, *, with_output: bool, with_variables: bool) -> dict[str, Any]:
+    """A run as WorkflowStatus."""
+    status: dict[str, Any] = {"workflowId": run.id, "status": run.status}
+    if run.correlation_id:
+        status["correlationId"] = run.correlation_id
+    if with_output:
+        status["output"] = run.output
+    if with_variables:
+        status["variables"] = run.variables
+    return status
+
+
+def parse_start_by_name(
+    name: str, query: QueryParameters, input: dict[str, Any], headers: Mapping[str, str] | None = None
+) -> StartRequest:
+    """The same from an address, its query and headers; the body is the input alone."""
+    priority, position = query.integer("priority", 0), DocumentPosition("startWorkflow")
+    check_priority(priority, position.at("priority"))
+    if position.complaints:
+        raise ValidationFailed(position.complaints)
+    version = query.integer("version", 0) if query.text("version") else None
+    key, strategy = parse_idempotency(headers or {})
+    return StartRequest(
+        name=name,
+        version=version,
+        input=input,
+        correlation_id=query.text("correlationId"),
+        priority=priority,
+        idempotency_key=key,
+        idempotency_strategy=strategy,
+    )
+
+
+def parse_idempotency(headers: Mapping[str, str]) -> tuple[str | None, str]:
+    """Key and strategy where the body has no room for them: in headers. Raises ValidationFailed."""
+    position = DocumentPosition("startWorkflow")
+    key = read_at(position.at(KEY_HEADER), read_name, headers.get(KEY_HEADER) or None)
+    strategy = read_at(
+        position.at(STRATEGY_HEADER), ChoiceOf(*IDEMPOTENCY_STRATEGIES), headers.get(STRATEGY_HEADER) or None
+    )
+    if position.complaints:
+        raise ValidationFailed(position.complaints)
+    return key, strategy or "FAIL"

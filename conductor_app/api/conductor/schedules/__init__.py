@@ -1,0 +1,1 @@
+"""Views and serializers of schedules and their executions."""

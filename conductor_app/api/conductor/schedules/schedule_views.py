@@ -1,0 +1,237 @@
+"""Schedules: kept, shown, held, forgotten."""
+
+from django.db.models import QuerySet
+from django.http import HttpResponse
+
+from ....access.access_types import SCHEDULE
+from ....access.permissions import filter_readable
+from ....core.document.checks.values import texts
+from ....core.errors import NotFound, RequestRefused
+from ....engine import schedules
+from ....models import Schedule
+from .. import request_body
+from ..api_operation import EMPTY_REPLY, PAGE_QUERY, ApiOperation, ArrayOf
+from ..definitions.tag_serializers import TAG, read_tags, subtract_tags
+from ..openapi import tables as shapes
+from ..permission_rules import ALLOW_ALL
+from ..permissions import (
+    can_delete_schedule,
+    can_save_schedule,
+    can_update_schedule,
+    can_update_schedules,
+    can_view_schedule,
+)
+from ..query_parameters import QueryParameters
+from ..replies import EmptyOk, Json
+from ..view import ConductorRequest, ConductorView
+from .schedule_search import order_rows
+from .schedule_serializers import parse_schedule, wire_schedule
+
+SORT_COLUMNS = {"name": "name", "workflowName": "workflow_name", "createTime": "created_at",
+                "updatedTime": "updated_at",
+            "nextRunTime": "next_run_at", "paused": "is_paused"}  # fmt: skip
+MAX_PAGE_SIZE = 5_000
+
+
+def find_schedule(name: str) -> Schedule:
+    """The schedule; raises NotFound."""
+    row = Schedule.objects.filter(name=name).first()
+    if row is None:
+        raise NotFound(f"No such schedule found by name: {name}")
+    return row
+
+
+def readable_schedules(request: ConductorRequest) -> QuerySet[Schedule]:
+    """The schedules that whoever asks may read."""
+    return filter_readable(request.actor, Schedule.objects.all(), SCHEDULE)
+
+
+def parse_page(query: QueryParameters) -> slice:
+    """Which rows are asked for."""
+    start, size = max(query.integer("start", 0), 0), max(query.integer("size", 100), 0)
+    return slice(start, start + min(size, MAX_PAGE_SIZE))
+
+
+class Schedules(ConductorView):
+    """GET, POST /api/scheduler/schedules: all schedules, or those of a workflow; a new or changed one."""
+
+    operations = {
+        "get": ApiOperation(
+            "List all schedules", permission=ALLOW_ALL, reply=ArrayOf(shapes.SCHEDULE), query={"workflowName": str}
+        ),
+        "post": ApiOperation(
+            "Create or update a schedule", permission=can_save_schedule, reply=shapes.SCHEDULE, body=shapes.SCHEDULE
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        workflow, rows = request.query.text("workflowName"), readable_schedules(request).order_by("name")
+        return Json([wire_schedule(row) for row in (rows.filter(workflow_name=workflow) if workflow else rows)])
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        return Json(
+            wire_schedule(
+                schedules.save_schedule(parse_schedule(request_body.read_object(request)), request.actor.name)
+            )
+        )
+
+
+class ScheduleSearch(ConductorView):
+    """GET /api/scheduler/schedules/search: a page of schedules, by workflow, part of the name, and whether paused."""
+
+    operations = {
+        "get": ApiOperation(
+            "Search schedules",
+            permission=ALLOW_ALL,
+            reply=shapes.SCHEDULE_PAGE,
+            query=PAGE_QUERY | {"workflowName": str, "scheduleName": str, "paused": bool},
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        query, rows = request.query, readable_schedules(request)
+        if workflow := query.text("workflowName"):
+            rows = rows.filter(workflow_name=workflow)
+        if name := query.text("scheduleName"):
+            rows = rows.filter(name__icontains=name)
+        if query.text("paused"):
+            rows = rows.filter(is_paused=query.flag("paused", False))
+        page_rows = order_rows(rows, query.text("sort"), SORT_COLUMNS, ("name",))[parse_page(query)]
+        return Json({"totalHits": rows.count(), "results": [wire_schedule(row) for row in page_rows]})
+
+
+class ScheduleOne(ConductorView):
+    """GET, DELETE /api/scheduler/schedules/{name}: show a schedule, forget it."""
+
+    operations = {
+        "get": ApiOperation("Get a schedule", permission=can_view_schedule, reply=shapes.SCHEDULE),
+        "delete": ApiOperation("Delete a schedule", permission=can_delete_schedule, reply=EMPTY_REPLY),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return Json(wire_schedule(find_schedule(name)))
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        schedules.delete_schedule(name, request.actor.name)
+        return EmptyOk()
+
+
+class SchedulePause(ConductorView):
+    """GET, PUT /api/scheduler/schedules/{name}/pause: let it fire no more. Each client knows one of the verbs."""
+
+    operations = {
+        "get": ApiOperation(
+            "Pause a schedule with GET", permission=can_update_schedule, reply=EMPTY_REPLY, query={"reason": str}
+        ),
+        "put": ApiOperation(
+            "Pause a schedule", permission=can_update_schedule, reply=EMPTY_REPLY, query={"reason": str}
+        ),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        schedules.pause_schedule(name, request.actor.name, request.query.text("reason"))
+        return EmptyOk()
+
+    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return self.get(request, name)
+
+
+class ScheduleResume(ConductorView):
+    """GET, PUT /api/scheduler/schedules/{name}/resume: let it fire again, from now on."""
+
+    operations = {
+        "get": ApiOperation("Resume a schedule with GET", permission=can_update_schedule, reply=EMPTY_REPLY),
+        "put": ApiOperation("Resume a schedule", permission=can_update_schedule, reply=EMPTY_REPLY),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        schedules.resume_schedule(name, request.actor.name)
+        return EmptyOk()
+
+    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return self.get(request, name)
+
+
+class SchedulesPause(ConductorView):
+    """PUT /api/scheduler/bulk/pause: the same for several."""
+
+    operations = {
+        "put": ApiOperation("Pause several schedules", permission=can_update_schedules, reply=shapes.BULK, body=texts),
+    }
+
+    def put(self, request: ConductorRequest) -> HttpResponse:
+        return Json(
+            apply_to_each(
+                request_body.read_texts(request), lambda name: schedules.pause_schedule(name, request.actor.name)
+            )
+        )
+
+
+class SchedulesResume(ConductorView):
+    """PUT /api/scheduler/bulk/resume: the same for several."""
+
+    operations = {
+        "put": ApiOperation("Resume several schedules", permission=can_update_schedules, reply=shapes.BULK, body=texts),
+    }
+
+    def put(self, request: ConductorRequest) -> HttpResponse:
+        return Json(
+            apply_to_each(
+                request_body.read_texts(request), lambda name: schedules.resume_schedule(name, request.actor.name)
+            )
+        )
+
+
+def apply_to_each(names: list[str], command) -> dict[str, object]:
+    """A BulkResponse: the names for which it went well, and why it did not for the others."""
+    done, refused = [], {}
+    for name in dict.fromkeys(names):
+        try:
+            command(name)
+            done.append(name)
+        except RequestRefused as why:
+            refused[name] = why.message
+    return {"bulkErrorResults": refused, "bulkSuccessfulResults": done}
+
+
+class ScheduleTags(ConductorView):
+    """GET, PUT, DELETE /api/scheduler/schedules/{name}/tags: shown, replaced, taken off."""
+
+    operations = {
+        "get": ApiOperation("List the tags of a schedule", permission=can_view_schedule, reply=ArrayOf(TAG)),
+        "put": ApiOperation(
+            "Set the tags of a schedule", permission=can_update_schedule, reply=EMPTY_REPLY, body=ArrayOf(TAG)
+        ),
+        "delete": ApiOperation("Remove tags from a schedule", permission=can_update_schedule, reply=EMPTY_REPLY),
+    }
+
+    def get(self, request: ConductorRequest, name: str) -> HttpResponse:
+        return Json(find_schedule(name).tags)
+
+    def put(self, request: ConductorRequest, name: str) -> HttpResponse:
+        schedules.set_tags(name, read_tags(request), request.actor.name)
+        return EmptyOk()
+
+    def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
+        schedules.set_tags(name, subtract_tags(find_schedule(name).tags, read_tags(request)), request.actor.name)
+        return EmptyOk()
+
+
+class SchedulesByTag(ConductorView):
+    """GET /api/scheduler/schedules/tags: the schedules that carry a tag, written `key` or `key:value`."""
+
+    operations = {
+        "get": ApiOperation(
+            "List schedules with a tag", permission=ALLOW_ALL, reply=ArrayOf(shapes.SCHEDULE), query={"tag!": str}
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        key, colon, value = request.query.text("tag").partition(":")
+        rows = readable_schedules(request).exclude(tags=[]).order_by("name")
+        return Json([wire_schedule(row) for row in rows if has_tag(row, key, value if colon else None)])
+
+
+def has_tag(row: Schedule, key: str, value: str | None) -> bool:
+    """Whether the schedule has such a tag."""
+    return any(tag["key"] == key and value in (None, tag["value"]) for tag in row.tags)

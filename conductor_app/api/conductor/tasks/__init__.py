@@ -1,0 +1,1 @@
+"""Views and serializers of tasks: poll, update, log, and human tasks."""

@@ -1,0 +1,318 @@
+"""Human tasks: searched, looked at, claimed, handed on and completed. The rules are those of the pages."""
+
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.http import HttpResponse
+
+from .... import clock
+from ....access.conductor_auth import Actor
+from ....access.human_tasks import visible_human_tasks
+from ....core.document.checks.values import read_mapping, texts
+from ....core.errors import Conflict, Invalid, NotFound
+from ....core.step_types.human import Human
+from ....engine.tasks import human_tasks
+from ....insight.definitions.form_templates import template_of
+from ....insight.runs.execution import wire_task
+from ....insight.tasks.human_tasks import (
+    OPEN_STATES,
+    HumanTaskEntry,
+    HumanTaskFilter,
+    InboxFilter,
+    display_names,
+    human_task_entry,
+    search_human_tasks,
+)
+from ....models import Attempt, HumanTask
+from .. import request_body
+from ..api_operation import CLAIM_QUERY, COMPLETE_QUERY, EMPTY_REPLY, REASON_QUERY, ApiOperation, ArrayOf
+from ..openapi import tables as shapes
+from ..permission_rules import ADMINISTRATORS_ONLY, ALLOW_ALL
+from ..permissions import can_complete_human_task, can_complete_human_task_in_query, can_view_human_task
+from ..replies import EmptyOk, Json
+from ..view import ConductorRequest, ConductorView
+from .human_task_serializers import (
+    ASSIGNMENT,
+    INBOX,
+    human_task_document,
+    parse_assignments,
+    parse_search,
+    search_result_document,
+)
+from .human_task_serializers import SEARCH as HUMAN_SEARCH
+
+
+def inbox_of(actor: Actor) -> InboxFilter:
+    """Return whose inbox it is: the caller's, with the groups that the caller is in."""
+    groups = Group.objects.filter(user=actor.user_id) if actor.user_id is not None else Group.objects.none()
+    return InboxFilter(actor.name, frozenset(groups.values_list("name", flat=True)))
+
+
+def find_human_task(task_id: str) -> Attempt:
+    """Return the attempt at a HUMAN task, with its task and run. Raises NotFound."""
+    rows = Attempt.objects.of_runs().filter(pk=task_id, task__type=Human.type).select_related("task", "run")
+    attempt = rows.defer("task__step_state", "run__input", "run__output", "run__variables").first()
+    if attempt is None:
+        raise NotFound(f"Human task not found for taskId: {task_id}")
+    return attempt
+
+
+def load_entry(attempt: Attempt) -> tuple[HumanTaskEntry, Any]:
+    """Return what there is to say of an attempt, and its input."""
+    input = human_tasks.load_input(attempt)
+    return human_task_entry(attempt, input, HumanTask.objects.filter(pk=attempt.task_id).first(), clock.now()), input
+
+
+def find_open_human_task(task_id: str) -> Attempt:
+    """Return the attempt at a HUMAN task that waits for a person. Raises NotFound, and Conflict where it is over."""
+    attempt = find_human_task(task_id)
+    found, _ = load_entry(attempt)
+    if found.state not in OPEN_STATES:
+        raise Conflict(f"The human task {task_id} is {found.state}: it does not wait for a person any more.")
+    return attempt
+
+
+def entry_response(task_id: str, with_template: bool) -> HttpResponse:
+    """Answer with the HumanTaskEntry of an attempt."""
+    attempt = find_human_task(task_id)
+    found, input = load_entry(attempt)
+    template = template_of(input) if with_template else None
+    return Json(human_task_document(found, input, human_tasks.load_output(attempt), template))
+
+
+class HumanTaskSearch(ConductorView):
+    """POST /api/human/tasks/search: the tasks that the caller may see, the newest first."""
+
+    operations = {
+        # A search finds what may be seen.
+        "post": ApiOperation(
+            "Search human tasks", permission=ALLOW_ALL, reply=shapes.HUMAN_TASK_PAGE, body=HUMAN_SEARCH
+        ),
+    }
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        filters, start, size = parse_search(request_body.read_object(request), inbox_of(request.actor))
+        found = search_human_tasks(
+            visible_human_tasks(request.actor, Attempt.objects.of_runs()), filters, start, size, clock.now()
+        )
+        return Json(search_result_document(found, [_search_result(each) for each in found.entries], start))
+
+
+def _search_result(found: HumanTaskEntry) -> dict[str, Any]:
+    attempt = found.task_view.attempt
+    return human_task_document(found, human_tasks.load_input(attempt), human_tasks.load_output(attempt))
+
+
+class HumanTaskDisplayNames(ConductorView):
+    """GET /api/human/tasks/getTaskDisplayNames: the display names of open tasks, for a filter."""
+
+    operations = {
+        "get": ApiOperation(
+            "List the display names of open human tasks", permission=ALLOW_ALL, reply=texts, query={"searchType": str}
+        ),
+    }
+
+    def get(self, request: ConductorRequest) -> HttpResponse:
+        inbox = inbox_of(request.actor) if request.query.text("searchType") == INBOX else None
+        rows = visible_human_tasks(request.actor, Attempt.objects.of_runs())
+        return Json(display_names(rows, HumanTaskFilter(inbox=inbox), clock.now()))
+
+
+class HumanTaskOne(ConductorView):
+    """GET /api/human/tasks/{taskId}: one task; with its form template where `withTemplate` is true."""
+
+    operations = {
+        "get": ApiOperation(
+            "Get a human task", permission=can_view_human_task, reply=shapes.HUMAN_TASK, query={"withTemplate": bool}
+        ),
+    }
+
+    def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        return entry_response(task_id, request.query.flag("withTemplate", default=False))
+
+
+class HumanTaskAsTask(ConductorView):
+    """GET /api/human/tasks/{taskId}/conductorTask: the same as a Task of its workflow."""
+
+    operations = {
+        "get": ApiOperation(
+            "Get a human task as a task of its workflow", permission=can_view_human_task, reply=shapes.TASK
+        ),
+    }
+
+    def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        return Json(wire_task(find_human_task(task_id)))
+
+
+class HumanTaskClaim(ConductorView):
+    """POST /api/human/tasks/{taskId}/claim: the caller claims a task in their own name."""
+
+    operations = {
+        "post": ApiOperation(
+            "Claim a human task", permission=can_complete_human_task, reply=shapes.HUMAN_TASK, query=CLAIM_QUERY
+        ),
+    }
+
+    def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        overrides = request.query.flag("overrideAssignment", default=False)
+        inbox = inbox_of(request.actor)
+        human_tasks.claim_task(
+            find_open_human_task(task_id).task_id, request.actor.name, groups=inbox.groups, overrides=overrides
+        )
+        return entry_response(task_id, request.query.flag("withTemplate", default=False))
+
+
+class HumanTaskExternalClaim(ConductorView):
+    """POST /api/human/tasks/{taskId}/externalUser/{userId}: the caller claims a task for a user of their own."""
+
+    operations = {
+        "post": ApiOperation(
+            "Claim a human task for an external user",
+            permission=can_complete_human_task,
+            reply=shapes.HUMAN_TASK,
+            query=CLAIM_QUERY,
+        ),
+    }
+
+    def post(self, request: ConductorRequest, task_id: str, user_id: str) -> HttpResponse:
+        if not user_id.strip() or len(user_id) > 255:
+            raise Invalid("The id of an external user has from 1 to 255 characters.")
+        overrides = request.query.flag("overrideAssignment", default=False)
+        task = find_open_human_task(task_id).task_id
+        human_tasks.claim_task(task, request.actor.name, external_user=user_id, overrides=overrides)
+        return entry_response(task_id, request.query.flag("withTemplate", default=False))
+
+
+class HumanTaskRelease(ConductorView):
+    """POST /api/human/tasks/{taskId}/release: a claimed task waits for its assignee again."""
+
+    operations = {
+        "post": ApiOperation("Release a claimed human task", permission=can_complete_human_task, reply=EMPTY_REPLY),
+    }
+
+    def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        human_tasks.release_task(find_open_human_task(task_id).task_id, request.actor.name)
+        return EmptyOk()
+
+
+class HumanTaskReassign(ConductorView):
+    """POST /api/human/tasks/{taskId}/reassign: replace the assignments and release the task."""
+
+    operations = {
+        "post": ApiOperation(
+            "Reassign a human task", permission=can_complete_human_task, reply=EMPTY_REPLY, body=ArrayOf(ASSIGNMENT)
+        ),
+    }
+
+    def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        assignees = parse_assignments(request_body.read_objects(request))
+        human_tasks.reassign_task(find_open_human_task(task_id).task_id, assignees, request.actor.name)
+        return EmptyOk()
+
+
+class HumanTaskSkip(ConductorView):
+    """POST /api/human/tasks/{taskId}/skip: the next of the assignments."""
+
+    operations = {
+        "post": ApiOperation(
+            "Skip an assignment of a human task",
+            permission=can_complete_human_task,
+            reply=EMPTY_REPLY,
+            query=REASON_QUERY,
+        ),
+    }
+
+    def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        human_tasks.skip_assignment(
+            find_open_human_task(task_id).task_id, request.actor.name, request.query.text("reason")[:500]
+        )
+        return EmptyOk()
+
+
+class HumanTaskUpdate(ConductorView):
+    """POST /api/human/tasks/{taskId}/update: save an output, and complete the task where `complete` is true."""
+
+    operations = {
+        "post": ApiOperation(
+            "Save the output of a human task, or complete it",
+            permission=can_complete_human_task,
+            reply=EMPTY_REPLY,
+            body=read_mapping,
+            query=COMPLETE_QUERY,
+        ),
+    }
+
+    def post(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        return update_output(request, find_open_human_task(task_id))
+
+
+class HumanTaskUpdateByReference(ConductorView):
+    """POST /api/human/tasks/update/taskRef: the same for the open task with a reference in a workflow."""
+
+    operations = {
+        "post": ApiOperation(
+            "Save the output of a human task by its reference, or complete it",
+            permission=can_complete_human_task_in_query,
+            reply=EMPTY_REPLY,
+            body=read_mapping,
+            query=COMPLETE_QUERY | {"workflowId!": str, "taskRefName!": str, "iteration": int},
+        ),
+    }
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        run_id, ref = request.query.required("workflowId"), request.query.required("taskRefName")
+        iteration = request.query.integer("iteration", 0)
+        task = human_tasks.find_open_task_by_ref(run_id, f"{ref}__{iteration}" if iteration else ref)
+        return update_output(request, find_open_human_task(task.attempt_id))
+
+
+def update_output(request: ConductorRequest, attempt: Attempt) -> HttpResponse:
+    """Lay the body over the output of an attempt, and complete it where that is asked for."""
+    output = request_body.read_object(request) if request_body.read_bytes(request) else {}
+    by = request.actor.name
+    if request.query.flag("complete", default=False):
+        human_tasks.resolve_task(attempt.run_id, attempt.pk, "COMPLETED", by, output, merges=True, for_external=True)
+    else:
+        human_tasks.save_output(attempt.run_id, attempt.pk, output, by, for_external=True)
+    return EmptyOk()
+
+
+class HumanTaskRecords(ConductorView):
+    """DELETE /api/human/tasks/delete: delete the records of tasks whose workflow is gone."""
+
+    operations = {
+        "delete": ApiOperation(
+            "Delete records of human tasks whose workflow is gone",
+            permission=ADMINISTRATORS_ONLY,
+            reply=EMPTY_REPLY,
+            body=texts,
+        ),
+    }
+
+    def delete(self, request: ConductorRequest) -> HttpResponse:
+        return nothing_to_delete(request_body.read_texts(request))
+
+
+class HumanTaskRecord(ConductorView):
+    """DELETE /api/human/tasks/delete/{taskId}: the same for one."""
+
+    operations = {
+        "delete": ApiOperation(
+            "Delete the record of a human task whose workflow is gone",
+            permission=ADMINISTRATORS_ONLY,
+            reply=EMPTY_REPLY,
+        ),
+    }
+
+    def delete(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        return nothing_to_delete([task_id])
+
+
+def nothing_to_delete(ids: list[str]) -> HttpResponse:
+    """Answer that nothing is left to forget: a task is removed with its workflow. Raises Conflict where it is there."""
+    if len(ids) > 1_000:
+        raise Invalid("At most 1,000 tasks are named at once.")
+    found = Attempt.objects.filter(pk__in=ids).values_list("pk", "run_id").first()
+    if found is not None:
+        raise Conflict(f"The task {found[0]} belongs to the workflow {found[1]}: it is removed with that.")
+    return EmptyOk()

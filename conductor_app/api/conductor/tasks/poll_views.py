@@ -1,0 +1,66 @@
+"""Polling: what workers ask most often."""
+
+from django.http import HttpResponse
+
+from ....core.errors import Invalid
+from ....engine.tasks.task_commands import claim_tasks
+from ...disconnect_check import disconnect_check
+from ..api_operation import POLL_QUERY, ApiOperation, ArrayOf
+from ..openapi import tables as shapes
+from ..permissions import can_poll
+from ..replies import Json, NoContent
+from ..view import ConductorRequest, ConductorView
+from .task_serializers import claimed_task_document, claimed_task_documents
+
+MAX_WAIT_MS = 5000
+MAX_TYPE_LENGTH, MAX_DOMAIN_LENGTH = 512, 128
+"""Longer names have no queue: they are cut, so that the poll can be remembered."""
+MAX_TASKS = 1000
+"""More than this many are never handed out at once, whatever is asked for."""
+
+
+class BatchPoll(ConductorView):
+    """GET /api/tasks/poll/batch/{taskType}: a list of tasks for a worker, `[]` when there are none."""
+
+    operations = {
+        "get": ApiOperation(
+            "Poll for several tasks",
+            permission=can_poll,
+            reply=ArrayOf(shapes.TASK),
+            query=POLL_QUERY | {"count": int, "timeout": int},
+        ),
+    }
+
+    def get(self, request: ConductorRequest, task_type: str) -> HttpResponse:
+        query = request.query
+        count, wait_ms = query.integer("count", 1), query.integer("timeout", 100)
+        if wait_ms > MAX_WAIT_MS:
+            raise Invalid("Long Poll Timeout value cannot be more than 5 seconds")
+        if count <= 0:
+            return Json([])
+        attempts = claim_tasks(
+            task_type[:MAX_TYPE_LENGTH],
+            worker=query.text("workerid"),
+            domain=query.text("domain")[:MAX_DOMAIN_LENGTH],
+            count=min(count, MAX_TASKS),
+            wait_ms=max(wait_ms, 0),
+            has_left=disconnect_check(request),
+        )
+        return Json(claimed_task_documents(attempts))
+
+
+class Poll(ConductorView):
+    """GET /api/tasks/poll/{taskType}: one task for a worker, or 204."""
+
+    operations = {
+        "get": ApiOperation(
+            "Poll for one task", permission=can_poll, reply=shapes.TASK, query=POLL_QUERY, can_be_empty=True
+        ),
+    }
+
+    def get(self, request: ConductorRequest, task_type: str) -> HttpResponse:
+        worker, domain = request.query.text("workerid"), request.query.text("domain")[:MAX_DOMAIN_LENGTH]
+        attempts = claim_tasks(
+            task_type[:MAX_TYPE_LENGTH], worker=worker, domain=domain, has_left=disconnect_check(request)
+        )
+        return Json(claimed_task_document(attempts[0])) if attempts else NoContent()

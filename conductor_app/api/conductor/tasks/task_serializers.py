@@ -1,0 +1,114 @@
+"""TaskResult in, Task out (api §3.6, §3.7)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ....access.redaction import runtime_metadata, substitute_secrets
+from ....core.document.checks.document_fields import FieldSpec, FieldTable, ObjectOf
+from ....core.document.checks.values import (
+    ChoiceOf,
+    DocumentPosition,
+    IntegerOf,
+    ListOf,
+    read_boolean,
+    read_mapping,
+    read_text,
+    seconds,
+)
+from ....core.errors import Invalid
+from ....core.expressions.json_walk import expression_texts as texts_in
+from ....core.reports import Report
+from ....insight.runs.execution import wire_task_and_definition
+from ....models import Attempt
+from ..request_fields import read_request
+
+OUTCOME_BY_STATUS = {
+    "IN_PROGRESS": "IN_PROGRESS",
+    "COMPLETED": "COMPLETED",
+    "FAILED": "FAILED",
+    "FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD",
+    "CANCELED": "CANCELED",
+}
+"""What a worker may say, and what we call it."""
+
+LOG: FieldTable = (FieldSpec("log", read_text), FieldSpec("createdTime", IntegerOf(64), 0))
+TASK_RESULT: FieldTable = (
+    FieldSpec("workflowInstanceId", read_text, ""),
+    FieldSpec("taskId", read_text, ""),
+    FieldSpec("status", ChoiceOf(*OUTCOME_BY_STATUS)),
+    FieldSpec("outputData", read_mapping, dict),
+    FieldSpec("reasonForIncompletion", read_text, ""),
+    FieldSpec("callbackAfterSeconds", seconds, 0),
+    FieldSpec("workerId", read_text, ""),
+    FieldSpec("logs", ListOf(ObjectOf(LOG)), list),
+    FieldSpec("extendLease", read_boolean, False),
+    FieldSpec("externalOutputPayloadStoragePath", read_text, ""),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """What a worker says of one attempt; no report where it only asks for more time."""
+
+    run_id: str
+    attempt_id: str
+    report: Report | None
+    worker: str
+    logs: tuple[tuple[str, int], ...] = ()
+    output_path: str = ""
+
+    @property
+    def is_final(self) -> bool:
+        return self.report is not None and self.report.outcome != "IN_PROGRESS"
+
+
+def parse_task_result(document: dict[str, Any]) -> TaskResult:
+    """A TaskResult; raises ValidationFailed."""
+    fields = read_request(document, TASK_RESULT, "updateTask.taskResult", _check_task_result)
+    report = None if fields["extendLease"] else build_report(fields)
+    logs = tuple((line.get("log") or "", line["createdTime"]) for line in fields["logs"] if line)
+    path = fields["externalOutputPayloadStoragePath"]
+    return TaskResult(fields["workflowInstanceId"], fields["taskId"], report, fields["workerId"], logs, path)
+
+
+def build_report(fields: dict[str, Any]) -> Report:
+    """What a TaskResult says, once its fields have been read."""
+    return Report(
+        outcome=OUTCOME_BY_STATUS[fields["status"]],
+        output=fields["outputData"],
+        reason=fields["reasonForIncompletion"][:500],
+        callback_seconds=fields["callbackAfterSeconds"],
+        worker=fields["workerId"],
+    )
+
+
+def _check_task_result(fields: dict[str, Any], position: DocumentPosition) -> None:
+    if not fields["workflowInstanceId"]:
+        position.at("workflowInstanceId").add_missing("Workflow Id cannot be null or empty")
+    if not fields["taskId"]:
+        position.at("taskId").add_missing("Task ID cannot be null or empty")
+    if "status" not in fields and not fields["extendLease"]:
+        position.at("status").add_missing("Task status cannot be null or empty")
+
+
+def parse_outcome(status: str) -> str:
+    """What a status in an address means; raises Invalid."""
+    if status not in OUTCOME_BY_STATUS:
+        raise Invalid(f"Invalid task status: {status[:100]}; it must be one of {', '.join(OUTCOME_BY_STATUS)}")
+    return OUTCOME_BY_STATUS[status]
+
+
+def claimed_task_document(attempt: Attempt) -> dict[str, Any]:
+    """A Task as the worker gets it: with its secrets put in, which are shown nowhere else."""
+    task, definition = wire_task_and_definition(attempt)
+    if any("workflow.secrets" in each for each in texts_in(attempt.input)):
+        task["inputData"] = substitute_secrets(attempt.input, attempt.task.step_state.get("secrets", ()))
+    if names := definition.get("runtimeMetadata"):
+        task["runtimeMetadata"] = runtime_metadata(names)
+    return task
+
+
+def claimed_task_documents(attempts: Iterable[Attempt]) -> list[dict[str, Any]]:
+    """Tasks as a worker gets them."""
+    return [claimed_task_document(attempt) for attempt in attempts]

@@ -1,0 +1,174 @@
+"""Tasks: what workers report, by id and by reference name, and what can be read of one."""
+
+from dataclasses import replace
+
+from django.http import HttpResponse
+
+from ....access.access_types import EXECUTE, TASK_DEF
+from ....access.conductor_auth import Actor
+from ....access.permissions import is_allowed, require_permission, task_target
+from ....core.document.checks.values import read_mapping
+from ....core.errors import NotFound
+from ....core.reports import Report
+from ....engine.tasks.task_commands import Guard, claim_tasks, renew_lease, report_by_ref, report_task
+from ....insight.runs.execution import find_attempt, find_run, wire_runs, wire_task
+from ....models import Attempt, Run
+from ...disconnect_check import disconnect_check
+from .. import request_body
+from ..api_operation import PLAIN_TEXT, ApiOperation
+from ..openapi import tables as shapes
+from ..permission_rules import ALLOW_ALL
+from ..permissions import TASK_REPORT_RIGHTS, WORKER_RIGHTS, can_report_by_reference, can_view_task
+from ..replies import EmptyOk, Json, NoContent, PlainText
+from ..view import ConductorRequest, ConductorView
+from .task_serializers import TASK_RESULT, TaskResult, claimed_task_document, parse_outcome, parse_task_result
+
+
+def report_result(result: TaskResult, actor: Actor) -> bool:
+    """Pass on what the worker says; what comes too late changes nothing, and clients are told the same.
+
+    Returns whether the task is over now.
+    """
+    try:
+        return _report_result(result, actor)
+    except NotFound:
+        if (run_id := _run_of_task(result, actor)) is None:
+            raise
+        return _report_result(replace(result, run_id=run_id), actor)
+
+
+def _run_of_task(result: TaskResult, actor: Actor) -> str | None:
+    """Return the run of a task that was reported under the id of another run, which the original accepts.
+
+    None where the caller may not report on both, or where one of the two does not exist.
+    """
+    run_name = Run.objects.filter(pk=result.run_id).values_list("name", flat=True).first()
+    task = (
+        Attempt.objects.of_runs().filter(pk=result.attempt_id).values_list("run_id", "queue", "domain", "name").first()
+    )
+    if run_name is None or task is None or task[0] == result.run_id:
+        return None
+    run_id, queue, domain, name = task
+    may_report = report_guard(actor) is None or is_allowed(
+        actor, TASK_REPORT_RIGHTS, task_target(queue, domain, name, result.run_id, run_name)
+    )
+    return run_id if may_report else None
+
+
+def _report_result(result: TaskResult, actor: Actor) -> bool:
+    guard = report_guard(actor)
+    if result.report is None:
+        renew_lease(result.run_id, result.attempt_id, actor.name, guard, result.worker)
+        return False
+    is_accepted = report_task(
+        result.run_id, result.attempt_id, result.report, actor.name, result.logs, result.output_path, guard
+    )
+    return not is_accepted or result.is_final
+
+
+def report_guard(actor: Actor) -> Guard | None:
+    """What asks whether the actor may report on a task; nothing to ask where it may on all."""
+    return (
+        None
+        if actor.permissions.allows_all((EXECUTE, TASK_DEF))
+        else lambda target: require_permission(actor, TASK_REPORT_RIGHTS, [target])
+    )
+
+
+class TaskUpdates(ConductorView):
+    """POST /api/tasks: a worker reports on its attempt, or asks for more time."""
+
+    operations = {
+        # The engine asks whether the task of the report may be reported on: it has the task at hand.
+        "post": ApiOperation("Report the result of a task", permission=ALLOW_ALL, reply=PLAIN_TEXT, body=TASK_RESULT),
+    }
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        result = parse_task_result(request_body.read_object(request))
+        report_result(result, request.actor)
+        return PlainText(result.attempt_id)
+
+
+class TaskUpdatesWithNext(ConductorView):
+    """POST /api/tasks/update-v2: a worker reports on its attempt, and is given the next one of the same queue."""
+
+    operations = {
+        "post": ApiOperation(
+            "Report the result of a task and poll for the next one",
+            permission=ALLOW_ALL,
+            reply=shapes.TASK,
+            body=TASK_RESULT,
+            can_be_empty=True,
+        ),
+    }
+
+    def post(self, request: ConductorRequest) -> HttpResponse:
+        result = parse_task_result(request_body.read_object(request))
+        # Read before: a loop that keeps its last turns only may forget the task as soon as it has ended.
+        reported = Attempt.objects.of_runs().filter(pk=result.attempt_id)
+        queue, domain = reported.values_list("queue", "domain").first() or ("", "")
+        is_over = report_result(result, request.actor)
+        target = task_target(queue, domain, "", "", "")
+        # Whoever answered as the workflow's operator is no worker of the queue.
+        if not (is_over and queue and is_allowed(request.actor, WORKER_RIGHTS, target)):
+            return NoContent()
+        attempts = claim_tasks(
+            target[TASK_DEF], worker=result.worker, domain=domain, has_left=disconnect_check(request)
+        )
+        return Json(claimed_task_document(attempts[0])) if attempts else NoContent()
+
+
+class TaskOne(ConductorView):
+    """GET /api/tasks/{taskId}: one task."""
+
+    operations = {
+        "get": ApiOperation("Get a task", permission=can_view_task, reply=shapes.TASK),
+    }
+
+    def get(self, request: ConductorRequest, task_id: str) -> HttpResponse:
+        return Json(wire_task(find_attempt(task_id)))
+
+
+class TaskByReference(ConductorView):
+    """POST /api/tasks/{workflowId}/{taskRef}/{status}: end the open task with this reference name."""
+
+    operations = {
+        "post": ApiOperation(
+            "Complete or fail an open task by its reference name",
+            permission=can_report_by_reference,
+            reply=PLAIN_TEXT,
+            body=read_mapping,
+            query={"workerid": str},
+        ),
+    }
+
+    def post(self, request: ConductorRequest, workflow_id: str, ref: str, status: str) -> HttpResponse:
+        attempt_id = resolve_by_reference(request, workflow_id, ref, status)
+        return PlainText(attempt_id) if attempt_id else EmptyOk()
+
+
+class TaskByReferenceAndWorkflow(ConductorView):
+    """POST /api/tasks/{workflowId}/{taskRef}/{status}/sync: the same, and the workflow as it is then."""
+
+    operations = {
+        "post": ApiOperation(
+            "Complete or fail an open task by its reference name and get the workflow",
+            permission=can_report_by_reference,
+            reply=shapes.WORKFLOW,
+            body=read_mapping,
+            query={"workerid": str},
+        ),
+    }
+
+    def post(self, request: ConductorRequest, workflow_id: str, ref: str, status: str) -> HttpResponse:
+        find_run(workflow_id)
+        if resolve_by_reference(request, workflow_id, ref, status) is None:
+            raise NotFound(f"Found no running task {ref} of workflow {workflow_id} to update")
+        return Json(wire_runs(Run.objects.filter(pk=workflow_id))[0])
+
+
+def resolve_by_reference(request: ConductorRequest, workflow_id: str, ref: str, status: str) -> str | None:
+    """Lay the body over the output of the open task with this reference and report its outcome; the task's id."""
+    output = request_body.read_object(request) if request_body.read_bytes(request) else {}
+    report = Report(outcome=parse_outcome(status), output=output, worker=request.query.text("workerid"), merges=True)
+    return report_by_ref(workflow_id, ref, report, request.actor.name)

@@ -1,1 +1,0 @@
-"""One class an address, three sentences each: parse, command, render."""

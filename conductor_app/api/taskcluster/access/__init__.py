@@ -1,0 +1,1 @@
+"""Views and serializers of clients, roles and scopes."""

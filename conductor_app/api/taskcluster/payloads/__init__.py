@@ -1,0 +1,1 @@
+"""Views and serializers of artifacts and objects."""

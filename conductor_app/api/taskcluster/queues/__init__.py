@@ -1,0 +1,1 @@
+"""Views and serializers of task queues and workers."""

@@ -1,1 +1,0 @@
-"""Taskcluster's documents ⇄ our values."""

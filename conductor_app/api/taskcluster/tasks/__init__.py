@@ -1,0 +1,1 @@
+"""Views and serializers of tasks, their runs, claims and task groups."""

@@ -1,0 +1,86 @@
+"""Runs, as the wire calls attempts: what workers claim, hold and report on."""
+
+from django.http import HttpResponse
+
+from ....core.standalone.resolutions import COMPLETED, FAILED
+from ....engine.standalone import claims, tasks
+from ....insight.standalone.task_status import queue_facts
+from ...disconnect_check import disconnect_check
+from ..method_scopes import CLAIM_TASK_SCOPES, CLAIM_WORK_SCOPES, ApiMethod
+from ..replies import Json
+from ..request_body import parse_success
+from ..view import TaskclusterRequest, TaskclusterView
+from .claim_serializers import claim_reply, reclaim_reply
+from .task_serializers import status_reply
+
+
+class ClaimWork(TaskclusterView):
+    """/claim-work/{taskQueueId}: take work, waiting for it up to 20 s."""
+
+    methods = {"POST": ApiMethod("claimWork", scopes_of_facts=CLAIM_WORK_SCOPES)}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        document, queue = request.document, request.params["taskQueueId"]
+        group, name = document["workerGroup"], document["workerId"]
+        request.require(workerGroup=group, workerId=name)
+        claimed = claims.claim_tasks(queue, group, name, int(document["tasks"]), disconnect_check(request))
+        return Json({"tasks": [claim_reply(each) for each in claimed]})
+
+
+class ClaimTask(TaskclusterView):
+    """/task/{taskId}/runs/{runId}/claim: take one run that is named."""
+
+    methods = {"POST": ApiMethod("claimTask", scopes_of_facts=CLAIM_TASK_SCOPES)}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        document, task_id = request.document, request.params["taskId"]
+        request.require(**document, **queue_facts(tasks.find_task(task_id).queue))
+        return Json(
+            claim_reply(claims.claim_one(task_id, run_number(request), document["workerGroup"], document["workerId"]))
+        )
+
+
+class ReclaimTask(TaskclusterView):
+    """/task/{taskId}/runs/{runId}/reclaim: go on."""
+
+    methods = {"POST": ApiMethod("reclaimTask", scopes="queue:reclaim-task:<taskId>/<runId>")}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        return Json(reclaim_reply(tasks.renew_lease(request.params["taskId"], run_number(request))))
+
+
+class ReportCompleted(TaskclusterView):
+    """/task/{taskId}/runs/{runId}/completed: it is done. An older body could say that it is not."""
+
+    methods = {"POST": ApiMethod("reportCompleted", scopes="queue:resolve-task:<taskId>/<runId>")}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        return resolve_run(request, COMPLETED if parse_success(request) else FAILED)
+
+
+class ReportFailed(TaskclusterView):
+    """/task/{taskId}/runs/{runId}/failed: it has failed, and would fail again."""
+
+    methods = {"POST": ApiMethod("reportFailed", scopes="queue:resolve-task:<taskId>/<runId>")}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        return resolve_run(request, FAILED)
+
+
+class ReportException(TaskclusterView):
+    """/task/{taskId}/runs/{runId}/exception: it could not be done, for one of a few reasons."""
+
+    methods = {"POST": ApiMethod("reportException", scopes="queue:resolve-task:<taskId>/<runId>")}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        return resolve_run(request, request.document["reason"])
+
+
+def resolve_run(request: TaskclusterRequest, reason: str) -> HttpResponse:
+    """The end of a run, and the task's state after it."""
+    return Json(status_reply(tasks.report_task(request.params["taskId"], run_number(request), reason)))
+
+
+def run_number(request: TaskclusterRequest) -> int:
+    """The number of the run that the address names."""
+    return int(request.params["runId"])

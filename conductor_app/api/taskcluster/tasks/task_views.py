@@ -1,0 +1,167 @@
+"""Tasks: their definitions, their states, and what steers them."""
+
+from collections.abc import Callable, Sequence
+
+from django.http import HttpResponse
+
+from .... import clock
+from ....core.errors import NotFound
+from ....core.standalone.snapshot import StandaloneTask as OneTask
+from ....engine.standalone import tasks
+from ....engine.standalone.task_actions import PRIORITIZE, apply_action
+from ....insight.standalone.task_status import NAMES_OF_PRIORITIES, PRIORITIES, queue_facts
+from ....models import StandaloneTask
+from ....models.snapshots import read_snapshot
+from ..method_scopes import (
+    CANCEL_TASK_SCOPES,
+    CHANGE_TASK_PRIORITY_SCOPES,
+    CREATE_TASK_SCOPES,
+    RERUN_TASK_SCOPES,
+    SCHEDULE_TASK_SCOPES,
+    STATUSES_SCOPES,
+    TASKS_SCOPES,
+    ApiMethod,
+)
+from ..pagination import PAGE_QUERY_OPTIONS, parse_page
+from ..replies import Json
+from ..view import TaskclusterRequest, TaskclusterView
+from .task_serializers import list_entry, parse_task, queue_name, status_reply, task_document
+
+
+def _find_task(rows, task_id: str) -> StandaloneTask:
+    found = rows.filter(pk=task_id).first()
+    if found is None:
+        raise NotFound(f"Task {task_id} does not exist.")
+    return found
+
+
+class TaskDocument(TaskclusterView):
+    """/task/{taskId}: a task's definition."""
+
+    methods = {
+        "GET": ApiMethod("task", scopes="queue:get-task:<taskId>"),
+        "PUT": ApiMethod("createTask", scopes_of_facts=CREATE_TASK_SCOPES),
+    }
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        return Json(task_document(_find_task(StandaloneTask.objects, request.params["taskId"])))
+
+    def put(self, request: TaskclusterRequest) -> HttpResponse:
+        document = request.document
+        priorities = priorities_at_least(PRIORITIES[document["priority"]])
+        request.require(**{**document, **queue_facts(queue_name(document)), "priorities": priorities})
+        return Json(status_reply(tasks.create_task(parse_task(request.params["taskId"], document, clock.now()))))
+
+
+def priorities_at_least(lowest: int) -> list[str]:
+    """The names of this priority and of all that are higher: the right to create with one is a right to all below."""
+    return [name for number, name in sorted(NAMES_OF_PRIORITIES.items()) if number >= lowest]
+
+
+class TaskStatusOne(TaskclusterView):
+    """/task/{taskId}/status: a task's state, with its runs."""
+
+    methods = {"GET": ApiMethod("status", scopes="queue:status:<taskId>")}
+
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        return Json(status_reply(tasks.find_task(request.params["taskId"])))
+
+
+class TaskBatch(TaskclusterView):
+    """/tasks: many definitions."""
+
+    methods = {"POST": ApiMethod("tasks", scopes_of_facts=TASKS_SCOPES)}
+    known_options = PAGE_QUERY_OPTIONS
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        return _task_list_reply(
+            request, "tasks", StandaloneTask.objects.all(), lambda row: {"taskId": row.id, "task": task_document(row)}
+        )
+
+
+class TaskStatusBatch(TaskclusterView):
+    """/tasks/status: many states."""
+
+    methods = {"POST": ApiMethod("statuses", scopes_of_facts=STATUSES_SCOPES)}
+    known_options = PAGE_QUERY_OPTIONS
+
+    @read_snapshot()
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        rows = StandaloneTask.objects.defer_payloads().with_attempts()
+        return _task_list_reply(request, "statuses", rows, lambda row: {"taskId": row.id, **status_reply(row)})
+
+
+def _task_list_reply(request: TaskclusterRequest, name: str, rows, show: Callable) -> HttpResponse:
+    page, ids = parse_page(request.options, str), sorted(set(request.document["taskIds"]))
+    request.require(ids=ids)
+    remaining: Sequence[str] = [id for id in ids if not page.after or id > page.after[0]][: page.size + 1]
+    found = {row.pk: row for row in rows.filter(pk__in=[id for id in remaining if "\0" not in id])}
+    reply = page.reply(name, remaining, lambda id: [id], lambda id: show(found[id]) if id in found else None)
+    return Json({**reply, name: [each for each in reply[name] if each is not None]})
+
+
+class DependentTasks(TaskclusterView):
+    """/task/{taskId}/dependents: the tasks that wait, or have waited, for this one."""
+
+    methods = {"GET": ApiMethod("listDependentTasks", scopes="queue:list-dependent-tasks:<taskId>")}
+    known_options = PAGE_QUERY_OPTIONS
+
+    @read_snapshot()
+    def get(self, request: TaskclusterRequest) -> HttpResponse:
+        task_id, page = request.params["taskId"], parse_page(request.options, str)
+        _find_task(StandaloneTask.objects.only("pk"), task_id)
+        rows = StandaloneTask.objects.with_attempts().starting_after(page.after).waiting_for(task_id)[: page.size + 1]
+        reply = page.reply("tasks", list(rows), lambda row: [row.pk], list_entry)
+        return Json({"taskId": task_id, **reply})
+
+
+class TaskActionView(TaskclusterView):
+    """What steers one task: find it, ask whether that is allowed, do it."""
+
+    action: str
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        require_task_action(request, tasks.find_task(request.params["taskId"]))
+        return Json(status_reply(apply_action(self.action, request.params["taskId"], request.caller.client_id)))
+
+
+def require_task_action(request: TaskclusterRequest, standalone: OneTask) -> None:
+    """Raise Forbidden unless the caller may steer this task."""
+    request.require(
+        schedulerId=standalone.scheduler_id,
+        taskGroupId=standalone.group_id,
+        projectId=standalone.project_id,
+        taskQueueId=standalone.queue,
+    )
+
+
+class ScheduleTask(TaskActionView):
+    """/task/{taskId}/schedule: let it be handed out, whatever it depends on."""
+
+    methods = {"POST": ApiMethod("scheduleTask", scopes_of_facts=SCHEDULE_TASK_SCOPES)}
+    action = "schedule"
+
+
+class RerunTask(TaskActionView):
+    """/task/{taskId}/rerun: try it once more."""
+
+    methods = {"POST": ApiMethod("rerunTask", scopes_of_facts=RERUN_TASK_SCOPES)}
+    action = "rerun"
+
+
+class CancelTask(TaskActionView):
+    """/task/{taskId}/cancel: stop it."""
+
+    methods = {"POST": ApiMethod("cancelTask", scopes_of_facts=CANCEL_TASK_SCOPES)}
+    action = "cancel"
+
+
+class ChangeTaskPriority(TaskclusterView):
+    """/task/{taskId}/priority: give it another one."""
+
+    methods = {"POST": ApiMethod("changeTaskPriority", scopes_of_facts=CHANGE_TASK_PRIORITY_SCOPES)}
+
+    def post(self, request: TaskclusterRequest) -> HttpResponse:
+        require_task_action(request, tasks.find_task(request.params["taskId"]))
+        task_id, priority = request.params["taskId"], PRIORITIES[request.document["newPriority"]]
+        return Json(status_reply(apply_action(PRIORITIZE, task_id, request.caller.client_id, priority=priority)))

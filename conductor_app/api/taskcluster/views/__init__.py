@@ -1,1 +1,0 @@
-"""One class an address: parse, command, render."""
