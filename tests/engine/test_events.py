@@ -73,7 +73,7 @@ def test_what_breaks_for_a_moment_is_tried_again(clock, handler, monkeypatch, tr
         raise trouble
 
     with monkeypatch.context() as broken, run_commit_hooks():
-        broken.setattr(event_actions.runs, "start", breaks)
+        broken.setattr(event_actions.run_commands, "start", breaks)
         assert delivery.deliver(order.pk) is False
 
     assert EventAction.objects.get().status == "IN_PROGRESS"
@@ -85,7 +85,7 @@ def test_what_breaks_for_a_moment_is_tried_again(clock, handler, monkeypatch, tr
 
 def test_what_never_works_is_given_up_with_a_reason(clock, handler, monkeypatch):
     order = heard_without_what_follows()
-    monkeypatch.setattr(event_actions.runs, "start", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(event_actions.run_commands, "start", lambda *_, **__: 1 / 0)
 
     for _ in range(event_actions.MOST_TRIES):
         with run_commit_hooks():
