@@ -1,11 +1,12 @@
 """Snapshot and effects → rows: what changed is written in few statements, whatever its number (ARCHITECTURE §12)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import IntegrityError
 
+from ..core.decide import Decision
 from ..core.effects import CreateTask, DeleteTasks, Effect, PruneIteration, SnapshotBuilder
 from ..core.frozen import fast_replace
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
@@ -33,11 +34,18 @@ class PendingNotifications:
     messages: tuple[int, ...]
 
 
-def save_run(
-    writes: StatementBatch, before: Run, effects: Iterable[Effect], after: Run, now: int, by: str, reason: str
-) -> PendingNotifications:
+@dataclass(frozen=True, slots=True)
+class RevisionInfo:
+    """The time of a change in epoch milliseconds, its author and its reason, as the history of the run stores them."""
+
+    at: int
+    by: str
+    reason: str = ""
+
+
+def save_run(writes: StatementBatch, before: Run, decision: Decision, revision: RevisionInfo) -> PendingNotifications:
     """Write down what the effects made of the snapshot, after `writes`; raises Stale where a row was not as seen."""
-    effects = list(effects)
+    effects, after, now = list(decision.effects), decision.after, revision.at
     attempts = _touched_attempts(before, effects)
     # First: what is taken back may be made again by the same decision, under the same reference and the same id.
     before = _delete_tasks(writes, before, effects)
@@ -46,7 +54,7 @@ def save_run(
     _prune_iterations(writes, before, effects)
     _empty_inbox(writes, before, after)
     _write_run(writes, before, after, now)
-    _write_history(writes, before, effects, now, by, reason)
+    _write_history(writes, before, effects, revision)
     failures.write_failures(writes, before, attempts, after, now)
     insert_started_runs(writes, effects, after, now)
     attach_children(writes, effects, after)
@@ -253,7 +261,8 @@ def _write_run(writes: StatementBatch, before: Run, after: Run, now: int) -> Non
     writes.run(sql, [*values, before.id, before.revision], expected=1)
 
 
-def _write_history(writes: StatementBatch, before: Run, effects: list[Effect], now: int, by: str, reason: str) -> None:
+def _write_history(writes: StatementBatch, before: Run, effects: list[Effect], revision: RevisionInfo) -> None:
+    by, reason = rows.strip_nul(revision.by)[:255], rows.strip_nul(revision.reason)
     lines = [effect.to_history() for effect in effects]
     shown = (
         lines
@@ -263,7 +272,7 @@ def _write_history(writes: StatementBatch, before: Run, effects: list[Effect], n
     writes.insert(
         HistoryEntry,
         ("run_id", "revision", "at", "by", "reason", "effects"),
-        [[before.id, before.revision + 1, now, rows.strip_nul(by)[:255], rows.strip_nul(reason), dumps(shown)]],
+        [[before.id, before.revision + 1, revision.at, by, reason, dumps(shown)]],
     )
 
 

@@ -24,7 +24,7 @@ def save_after(story: Story, command: Command, meanwhile) -> None:
         before = store.load_for_update(story.id)
         decision, _ = decide_command(story.id, None, command)
         meanwhile()
-        run_writer.save_run(StatementBatch(), before, decision.effects, decision.after, product_clock.now(), ACTOR, "")
+        run_writer.save_run(StatementBatch(), before, decision, run_writer.RevisionInfo(product_clock.now(), ACTOR))
 
 
 def test_a_run_that_another_has_changed_is_not_written(clock):

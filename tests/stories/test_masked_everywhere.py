@@ -162,7 +162,9 @@ def test_an_output_that_was_uploaded_is_kept_sealed_in_its_place(clock):
     path = upload({"number": NUMBER})
 
     with run_commit_hooks():
-        task_commands.report_task(story.id, worker.held.id, Report("COMPLETED"), ACTOR, output_path=path)
+        task_commands.report_task(
+            story.id, worker.held.id, Report("COMPLETED"), ACTOR, task_commands.ReportOptions(output_path=path)
+        )
 
     assert clear_places() == set()
     assert (story.task("pay").output, story.task("pay").output_path) == ({"number": HIDDEN}, "")
@@ -176,7 +178,9 @@ def test_an_upload_in_which_nothing_is_masked_stays_where_it_is(clock):
     path = upload({"sum": 3})
 
     with run_commit_hooks():
-        task_commands.report_task(story.id, worker.held.id, Report("COMPLETED"), ACTOR, output_path=path)
+        task_commands.report_task(
+            story.id, worker.held.id, Report("COMPLETED"), ACTOR, task_commands.ReportOptions(output_path=path)
+        )
 
     assert (story.status, story.task("pay").output_path) == ("COMPLETED", path)
 

@@ -104,7 +104,9 @@ def test_a_secret_that_a_worker_says_again_is_kept_nowhere(clock):
 
     worker.polls()
     report = Report("FAILED", {"tried": [f"key={SECRET}!"]}, f"refused: {SECRET}")
-    task_commands.report_task(story.id, worker.held.id, report, ACTOR, logs=[(f"with {SECRET}", 0)])
+    task_commands.report_task(
+        story.id, worker.held.id, report, ACTOR, task_commands.ReportOptions(logs=[(f"with {SECRET}", 0)])
+    )
     task_commands.add_log(worker.held.id, f"it was {SECRET}")
 
     assert worker.held.task.attempts.get(number=0).output == {"tried": ["key=***!"]}

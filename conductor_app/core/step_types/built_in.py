@@ -6,7 +6,7 @@ from ..decision_context import DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect
 from .base import StepType, resolve_inputs
-from .queued import async_marker, queued_task
+from .queued import QueuedWork, async_marker, queued_task
 
 RESPONSE = dict.fromkeys(("headers", "statusCode", "body", "reasonPhrase"))
 """The members of `response` in the output of HTTP tasks."""
@@ -25,4 +25,4 @@ class BuiltIn(StepType):
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         # The worker receives nothing of the step but its inputs.
-        yield queued_task(step, key, ctx, now, self.type, "", inputs | async_marker(step))
+        yield queued_task(step, key, ctx, now, QueuedWork(self.type, inputs | async_marker(step)))

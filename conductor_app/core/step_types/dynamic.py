@@ -11,7 +11,7 @@ from ..errors import StepRefused
 from ..frozen import fast_replace
 from ..step_structure import structure_of
 from .base import StepType, resolve_inputs
-from .queued import async_marker, queued_task
+from .queued import QueuedWork, async_marker, queued_task
 
 LONGEST_NAME = 255
 
@@ -34,9 +34,9 @@ class Dynamic(StepType):
         if len(name) > LONGEST_NAME or "\0" in name:
             raise StepRefused(f"The name of the task must have at most {LONGEST_NAME} characters, none of them NUL.")
         if not structure_of(name).is_built_in:
-            yield queued_task(step, key, ctx, now, name, ctx.domain(name), inputs)
+            yield queued_task(step, key, ctx, now, QueuedWork(name, inputs, ctx.domain(name)))
             return
         # Built-in workers execute it, as they would if the definition named the type.
         lease = min(step.policy.lease_seconds or BUILT_IN_LEASE_SECONDS, BUILT_IN_LEASE_SECONDS)
         built_in = fast_replace(step, policy=dataclasses.replace(step.policy, lease_seconds=lease))
-        yield queued_task(built_in, key, ctx, now, name, "", inputs | async_marker(step))
+        yield queued_task(built_in, key, ctx, now, QueuedWork(name, inputs | async_marker(step)))

@@ -7,7 +7,7 @@ from ..definition import Key, Step
 from ..effects import CreateTask, Effect, PublishEvent
 from ..events import event_name, is_internal, run_event_facts
 from .base import StepType, completed_task, engine_held_task, resolve_inputs
-from .queued import queued_task
+from .queued import QueuedWork, queued_task
 
 
 class EventStep(StepType):
@@ -31,7 +31,7 @@ class EventStep(StepType):
         inputs |= {"sink": sink, "asyncComplete": step.async_complete}
         event = event_name(str(sink), run.definition.name, step.ref)
         if run.is_held or not is_internal(event):
-            yield queued_task(step, key, ctx, now, self.type, "", inputs)
+            yield queued_task(step, key, ctx, now, QueuedWork(self.type, inputs))
             return
         payload = {**inputs, **run_event_facts(run), "event_produced": event}
         create: CreateTask

@@ -1,5 +1,6 @@
 """Tasks that wait in a queue for a worker."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from ..decision_context import DecisionContext, conductor_task_type
@@ -9,10 +10,18 @@ from ..states import PENDING
 from .base import new_task
 
 
-def queued_task(
-    step: Step, key: Key, ctx: DecisionContext, now: int, task_type: str, domain: str, inputs: dict[str, Any]
-) -> CreateTask:
+@dataclass(frozen=True, slots=True)
+class QueuedWork:
+    """The work of a queued task: its task type, its resolved inputs, and the domain of its queue."""
+
+    task_type: str
+    inputs: dict[str, Any]
+    domain: str = ""
+
+
+def queued_task(step: Step, key: Key, ctx: DecisionContext, now: int, work: QueuedWork) -> CreateTask:
     """Return a task in the queue of its type, and of its isolation group and name space if it has any."""
+    task_type = work.task_type
     return CreateTask(
         new_task(
             step,
@@ -20,10 +29,10 @@ def queued_task(
             ctx.run,
             now,
             status=PENDING,
-            input=inputs,
+            input=work.inputs,
             output={},
-            domain=domain,
-            queue=queue_name(task_type, domain, step.policy.name_space, step.policy.isolation_group),
+            domain=work.domain,
+            queue=queue_name(task_type, work.domain, step.policy.name_space, step.policy.isolation_group),
             delay_seconds=step.start_delay,
             step_state={}
             if task_type == conductor_task_type(step.type, step.name)

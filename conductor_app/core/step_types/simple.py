@@ -7,7 +7,7 @@ from ..definition import Key, Step
 from ..effects import Effect
 from ..step_structure import DEFAULT_TYPE
 from .base import StepType, resolve_inputs
-from .queued import queued_task
+from .queued import QueuedWork, queued_task
 
 
 class Simple(StepType):
@@ -21,7 +21,7 @@ class Simple(StepType):
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         task_type = conductor_task_type(step.type, step.name)
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
-        yield queued_task(step, key, ctx, now, task_type, ctx.domain(task_type), inputs)
+        yield queued_task(step, key, ctx, now, QueuedWork(task_type, inputs, ctx.domain(task_type)))
 
     def conductor_type(self, name: str) -> str:
         return name

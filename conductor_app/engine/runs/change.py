@@ -19,6 +19,7 @@ from ...core.snapshot import Run
 from ...store import outbox_messages
 from ...store import runs as store
 from ...store.payload_placement import PayloadOverLimit
+from ...store.run_writer import RevisionInfo
 from ...telemetry.log_context import log_context
 from .. import audit
 from .data_loading import LoadedData
@@ -154,7 +155,8 @@ class ChangeLoop(TransactionLoop):
     def _save(self, before: Run, decision: Decision, now: int) -> None:
         request = self.request
         if decision.effects:
-            save_decision(before, decision, now, request.actor, request.reason, new_batch(self.data))
+            revision = RevisionInfo(now, request.actor, request.reason)
+            save_decision(before, decision, revision, new_batch(self.data))
         elif decision.after.wake_at != before.wake_at:
             store.set_timer(request.run_id, decision.after.wake_at)
         if request.audit is not None:

@@ -12,6 +12,7 @@ from ...core.decide import Command, Decision, apply_command
 from ...core.errors import RequestRefused
 from ...core.snapshot import Run
 from ...store import run_writer
+from ...store.run_writer import RevisionInfo
 from ...store.statement_batch import StatementBatch
 from ..delivery import deliver_after_commit
 from ..payloads.payload_storage import new_placement
@@ -63,17 +64,17 @@ def new_batch(data: LoadedData) -> StatementBatch:
     return StatementBatch(new_placement(data.stored_paths, data.named))
 
 
-def save_decision(before: Run, decision: Decision, now: int, by: str, reason: str, writes: StatementBatch) -> None:
+def save_decision(before: Run, decision: Decision, revision: RevisionInfo, writes: StatementBatch) -> None:
     """Save a decision together with the statements in `writes`. Notifications and messages are sent after the commit.
 
     Raises:
         StaleRow: when another process changed the run.
         PayloadsTooLarge: when payloads must be stored in blob storage first.
     """
-    pending = run_writer.save_run(writes, before, decision.effects, decision.after, now, by, reason)
+    pending = run_writer.save_run(writes, before, decision, revision)
     transaction.on_commit(partial(count_decision, before, decision))
     # Topics are only needed while a client waits for the run; the mark was read with the run.
-    topics = [notifications.broadcast_topic(before.watched_as)] if before.watched_until > now else []
+    topics = [notifications.broadcast_topic(before.watched_as)] if before.watched_until > revision.at else []
     if pending.queues or topics:
         transaction.on_commit(partial(notifications.announce, [*pending.queues, *topics]))
     if pending.messages:

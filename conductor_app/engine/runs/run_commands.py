@@ -24,6 +24,7 @@ from ...store import child_runs_and_messages, removal
 from ...store import runs as store
 from ...store.payload_placement import PayloadOverLimit
 from ...store.payloads import release_payloads
+from ...store.run_writer import RevisionInfo
 from ...store.statement_batch import StaleRow
 from ...telemetry.log_context import log_context
 from .. import audit
@@ -152,7 +153,7 @@ class StartLoop(TransactionLoop):
         child_runs_and_messages.insert_run(batch, run, starter, event=request.event, schedule=request.schedule, **keys)
         if self.within_transaction is not None:
             self.within_transaction(run.id)
-        save_decision(run, decision, now, self.actor, "", batch)
+        save_decision(run, decision, RevisionInfo(now, self.actor), batch)
         if request.labels:
             labels.save_labels(run.id, request.labels)
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
 from typing import TypeVar
@@ -169,19 +169,25 @@ Guard = Callable[[Target], None]
 """Raises Forbidden if the reporter has no permission for this task."""
 
 
-@metrics.REPORT_SECONDS.of
-def report_task(
-    run_id: str,
-    attempt_id: str,
-    report: Report,
-    by: str,
-    logs: Sequence[tuple[str, int]] = (),
-    output_path: str = "",
-    guard: Guard | None = None,
-) -> bool:
-    """Apply a worker's report to its attempt. Returns False if the attempt was resolved before; nothing changes then.
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """Options of a report.
 
-    `output_path`: path of an output that was uploaded before.
+    `logs`: lines for the task's log, with their times in epoch milliseconds. `output_path`: path of an output that was
+    uploaded before. `guard`: checks the permission of the reporter.
+    """
+
+    logs: Sequence[tuple[str, int]] = ()
+    output_path: str = ""
+    guard: Guard | None = None
+
+
+NO_OPTIONS = ReportOptions()
+
+
+@metrics.REPORT_SECONDS.of
+def report_task(run_id: str, attempt_id: str, report: Report, by: str, options: ReportOptions = NO_OPTIONS) -> bool:
+    """Apply a worker's report to its attempt. Returns False if the attempt was resolved before; nothing changes then.
 
     Raises:
         NotFound: when there is no such run or attempt.
@@ -190,6 +196,7 @@ def report_task(
     """
     named: dict[tuple[str, str], str] = {}
     named_secrets: list[str] = []
+    logs, output_path = options.logs, options.output_path
     if output_path:
         # An uploaded output is stored as it is, without redaction.
         named[attempt_id, "output"] = output_path
@@ -197,7 +204,7 @@ def report_task(
         apply = reports.apply_report(attempt_id, report)
     else:
         apply = redact_report(attempt_id, enforce_output_limit(report), named_secrets)
-    command = authorize_first(apply, attempt_id, guard)
+    command = authorize_first(apply, attempt_id, options.guard)
     write_logs = (lambda now: add_logs(attempt_id, logs, now, named_secrets)) if logs else None
     try:
         change_run(

@@ -10,7 +10,7 @@ from ....access.permissions import is_allowed, require_permission, task_target
 from ....core.document.checks.values import read_mapping
 from ....core.errors import NotFound
 from ....core.reports import Report
-from ....engine.tasks.task_commands import Guard, claim_tasks, renew_lease, report_by_ref, report_task
+from ....engine.tasks.task_commands import Guard, ReportOptions, claim_tasks, renew_lease, report_by_ref, report_task
 from ....insight.runs.execution import find_attempt, find_run, wire_runs, wire_task
 from ....models import Attempt, Run
 from ...disconnect_check import disconnect_check
@@ -60,9 +60,8 @@ def _report_result(result: TaskResult, actor: Actor) -> bool:
     if result.report is None:
         renew_lease(result.run_id, result.attempt_id, actor.name, guard, result.worker)
         return False
-    is_accepted = report_task(
-        result.run_id, result.attempt_id, result.report, actor.name, result.logs, result.output_path, guard
-    )
+    options = ReportOptions(result.logs, result.output_path, guard)
+    is_accepted = report_task(result.run_id, result.attempt_id, result.report, actor.name, options)
     return not is_accepted or result.is_final
 
 
