@@ -8,6 +8,7 @@ from .data_requests import DataRequest, DataRequired, ScriptEvaluation
 from .decision_context import DecisionContext
 from .document.workflow import makes_branches
 from .effects import CreateTask, Effect, apply_effects
+from .fixpoint import run_to_fixpoint
 from .frozen import fast_replace
 from .listener_events import listener_events
 from .rules import RULES, RULES_WHILE_RESTING
@@ -28,6 +29,15 @@ class Decision:
     effects: tuple[Effect, ...]
     after: Run
     data_requests: frozenset[DataRequest] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionInfo:
+    """The time of a change in epoch milliseconds, its author and its reason, as the history of the run stores them."""
+
+    at: int
+    by: str
+    reason: str = ""
 
 
 def no_command(run: Run, ctx: DecisionContext, now: int) -> Iterable[Effect]:
@@ -96,13 +106,7 @@ def _is_anything_due(run: Run, now: int) -> bool:
 
 def _run_rules(run: Run, data: Mapping[DataRequest, Any], now: int, effects: list[Effect]) -> Run:
     """Apply rules until none fires, and return the last snapshot. Appends to `effects`."""
-    while run.is_open and len(effects) < BUDGET:
-        new_effects = _first_firing_rule(run, data, now)
-        if not new_effects:
-            break
-        effects += new_effects
-        run = apply_effects(run, new_effects)
-    return run
+    return run_to_fixpoint(run, effects, lambda each: _first_firing_rule(each, data, now), apply_effects, BUDGET)
 
 
 def _first_firing_rule(run: Run, data: Mapping[DataRequest, Any], now: int) -> list[Effect]:

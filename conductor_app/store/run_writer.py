@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import IntegrityError
 
-from ..core.decide import Decision
+from ..core.decide import Decision, RevisionInfo
 from ..core.effects import CreateTask, DeleteTasks, Effect, PruneIteration, SnapshotBuilder
 from ..core.frozen import fast_replace
 from ..core.snapshot import UNKNOWN, Attempt, Run, Task
@@ -32,15 +32,6 @@ class PendingNotifications:
 
     queues: frozenset[str]
     messages: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RevisionInfo:
-    """The time of a change in epoch milliseconds, its author and its reason, as the history of the run stores them."""
-
-    at: int
-    by: str
-    reason: str = ""
 
 
 def save_run(writes: StatementBatch, before: Run, decision: Decision, revision: RevisionInfo) -> PendingNotifications:

@@ -18,7 +18,7 @@ from django.test import RequestFactory
 from conductor_app.core.reports import Report
 from conductor_app.engine.runs import run_commands
 from conductor_app.engine.standalone import task_actions
-from conductor_app.engine.standalone import tasks as standalone_tasks
+from conductor_app.engine.standalone import task_commands as standalone_tasks
 from conductor_app.engine.tasks import task_commands
 from tests.api.taskcluster.conftest import LINUX
 from tests.builders import policy, step

@@ -104,7 +104,7 @@ def test_a_public_class_name_is_used_once():
     assert {name: sorted(at) for name, at in places.items() if len(at) > 1 and at not in TWINS} == {}
 
 
-MIRRORS = {"decide.py", "effects.py", "reports.py", "snapshot.py", "change.py", "outbox.py"}
+MIRRORS = {"decide.py", "effects.py", "reports.py", "snapshot.py", "change.py", "outbox.py", "task_commands.py"}
 """Modules of standalone tasks that mirror the module of the same name for runs."""
 NOT_FILES_OF_A_LAYER = {"settings", "migrations", "management"}
 

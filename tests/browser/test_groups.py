@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from conductor_app import clock
 from conductor_app.admin.standalone.page_addresses import group_address, standalone_task_address
-from conductor_app.engine.standalone import artifact_contents, claims, task_actions, tasks
+from conductor_app.engine.standalone import artifact_contents, claims, task_actions, task_commands
 from conductor_app.models import Artifact, AuditEntry, Task
 from tests.api.taskcluster.conftest import new_id
 from tests.engine.test_groups_parallel import LINUX, create
@@ -41,7 +41,7 @@ def done(id: str, how: str) -> None:
     facts = {"content_type": "text/plain", "created_at": now, "expires_at": now + 3_600_000}
     Artifact.objects.create(task_id=id, number=0, name=LOG, kind="s3", **facts)
     artifact_contents.store_content(id, 0, LOG, ContentFile(gzip.compress(text)), "gzip")
-    tasks.report_task(id, 0, how)
+    task_commands.report_task(id, 0, how)
 
 
 @pytest.mark.looks

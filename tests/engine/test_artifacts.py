@@ -10,7 +10,7 @@ from conductor_app import conf
 from conductor_app.api.taskcluster.uploads import RequestBodyStream, RequestUpload
 from conductor_app.core.errors import Busy, Conflict, Invalid, NotFound
 from conductor_app.core.standalone.artifacts import ArtifactValue
-from conductor_app.engine.standalone import artifact_contents, artifacts, claims, tasks
+from conductor_app.engine.standalone import artifact_contents, artifacts, claims, task_commands
 from conductor_app.engine.sweeps import prune_finished
 from conductor_app.models import Artifact as Row
 from conductor_app.models import PulseMessage, StoredPayload
@@ -24,8 +24,8 @@ TASK = "AAAAAAAAQAKAAAAAAAAAAA"
 def job(clock):
     """A task that a worker holds; its id."""
     now = clock.now()
-    tasks.create_task(
-        tasks.NewTask(
+    task_commands.create_task(
+        task_commands.NewTask(
             id=TASK, group_id=TASK, scheduler_id="-", project_id="none", queue="p/w", priority=1, retries=0,
             deadline_at=now + HOUR_MS, expires_at=now + 2 * HOUR_MS, requires=(), accepts_failure=False,
             tags={"kind": "build"}, routes=["a.b"], name="build", definition={"scopes": []},
@@ -166,7 +166,7 @@ def test_a_task_that_is_not_known_takes_no_artifact(create, clock):
 
 
 def test_an_attempt_that_was_resolved_takes_none(create, job):
-    tasks.report_task(job, 0, "completed")
+    task_commands.report_task(job, 0, "completed")
 
     with pytest.raises(Conflict):
         create()

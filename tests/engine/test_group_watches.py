@@ -5,7 +5,7 @@ from django.core import mail
 from django.urls import reverse
 
 from conductor_app.core.errors import Conflict, Invalid
-from conductor_app.engine.standalone import claims, expiry, task_actions, tasks, watches
+from conductor_app.engine.standalone import claims, expiry, task_actions, task_commands, watches
 from conductor_app.models import GroupWatch
 from conductor_app.workers.event_publisher import publish_due_events
 
@@ -26,7 +26,7 @@ def group(db, clock, settings) -> str:
 
 def done(how: str) -> None:
     [claim] = claims.claim_tasks(LINUX, "here", "w1", 1)
-    tasks.report_task(claim.standalone.id, 0, how)
+    task_commands.report_task(claim.standalone.id, 0, how)
 
 
 def told() -> list[str]:

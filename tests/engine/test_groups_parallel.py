@@ -10,7 +10,7 @@ from conductor_app.core.errors import RequestRefused
 from conductor_app.core.standalone.resolutions import ATTEMPT_RESOLUTIONS
 from conductor_app.core.states import TASK
 from conductor_app.engine import sweeps
-from conductor_app.engine.standalone import claims, expiry, group_commands, task_actions, task_groups, tasks
+from conductor_app.engine.standalone import claims, expiry, group_commands, task_actions, task_commands, task_groups
 from conductor_app.models import Attempt, Dependency, Failure, Message, PulseMessage, StandaloneTask, Task, TaskGroup
 from tests.api.taskcluster.conftest import LINUX, new_id
 
@@ -30,16 +30,16 @@ def nobody_waits(settings):
     settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
 
 
-def new_task(clock, **fields) -> tasks.NewTask:
+def new_task(clock, **fields) -> task_commands.NewTask:
     id = new_id()
     facts = {"id": id, "group_id": id, "scheduler_id": "-", "project_id": "none", "queue": LINUX, "priority": 1}
     moments = {"deadline_at": clock.now() + HOUR_MS, "expires_at": clock.now() + 2 * HOUR_MS}
     rest = {"retries": 2, "requires": (), "accepts_failure": False, "tags": {}, "routes": (), "name": "n"}
-    return tasks.NewTask(**{**facts, **moments, **rest, "definition": {}, **fields})
+    return task_commands.NewTask(**{**facts, **moments, **rest, "definition": {}, **fields})
 
 
 def create(clock, **fields) -> str:
-    return tasks.create_task(new_task(clock, **fields)).id
+    return task_commands.create_task(new_task(clock, **fields)).id
 
 
 def complaints(task_id: str) -> list[str]:
@@ -92,7 +92,7 @@ def test_no_run_is_claimed_twice_and_none_is_left(clock):
 def test_the_same_task_asked_for_at_once_is_created_once(clock):
     new = new_task(clock)
 
-    at_once(lambda number: tasks.create_task(new), 10)
+    at_once(lambda number: task_commands.create_task(new), 10)
 
     assert Attempt.objects.filter(task_id=new.id).count() == 1
     assert TaskGroup.objects.count() == 1
@@ -115,9 +115,9 @@ def test_a_task_whose_dependencies_end_while_it_is_created_is_not_forgotten(cloc
 
     def act(number: int) -> None:
         if number % 2:
-            tasks.create_task(waiting[number // 2])
+            task_commands.create_task(waiting[number // 2])
         else:
-            tasks.report_task(firsts[number // 2], 0, "completed")
+            task_commands.report_task(firsts[number // 2], 0, "completed")
 
     at_once(act, 12)
     sweeps.sweep_once()
@@ -138,11 +138,11 @@ def act(id: str, verb: str, number: int, worker: str, group: str) -> None:
         case "claim":
             claims.claim_tasks(LINUX, "here", worker, 1)
         case "renew":
-            tasks.renew_lease(id, number)
+            task_commands.renew_lease(id, number)
         case "rerun" | "cancel" | "schedule":
             task_actions.apply_action(verb, id, "olga")
         case _:
-            tasks.report_task(id, number, verb)
+            task_commands.report_task(id, number, verb)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -195,7 +195,7 @@ def test_a_group_is_canceled_while_others_work_in_it(clock):
             return group_commands.cancel_group(group, "olga")
         for claimed in claims.claim_tasks(LINUX, "here", f"w{number}", 2):
             try:
-                tasks.report_task(claimed.standalone.id, 0, "completed")
+                task_commands.report_task(claimed.standalone.id, 0, "completed")
             except RequestRefused:
                 continue
         return []
@@ -213,7 +213,7 @@ def test_that_a_group_is_resolved_is_told_though_its_last_tasks_end_at_once(cloc
         create(clock, group_id=group)
     held = claims.claim_tasks(LINUX, "here", "w", 8)
 
-    at_once(lambda number: tasks.report_task(held[number].standalone.id, 0, "completed"), 8)
+    at_once(lambda number: task_commands.report_task(held[number].standalone.id, 0, "completed"), 8)
     clock.advance(seconds=2)
     while sweeps.sweep_once():
         pass

@@ -5,7 +5,7 @@ from django.db import transaction
 
 from conductor_app import clock as product_clock
 from conductor_app.core import commands
-from conductor_app.core.decide import Command, apply_command
+from conductor_app.core.decide import Command, RevisionInfo, apply_command
 from conductor_app.core.reports import Report, apply_report
 from conductor_app.engine.runs.change import RunCommand, change_run
 from conductor_app.store import run_writer
@@ -24,7 +24,7 @@ def save_after(story: Story, command: Command, meanwhile) -> None:
         before = store.load_for_update(story.id)
         decision, _ = decide_command(story.id, None, command)
         meanwhile()
-        run_writer.save_run(StatementBatch(), before, decision, run_writer.RevisionInfo(product_clock.now(), ACTOR))
+        run_writer.save_run(StatementBatch(), before, decision, RevisionInfo(product_clock.now(), ACTOR))
 
 
 def test_a_run_that_another_has_changed_is_not_written(clock):

@@ -5,7 +5,7 @@ import json
 import pytest
 from kombu import Connection, Exchange, Queue
 
-from conductor_app.engine.standalone import claims, outbox, tasks
+from conductor_app.engine.standalone import claims, outbox, task_commands
 from conductor_app.models import PulseMessage
 from conductor_app.workers.pulse_publisher import publish_due_messages
 from tests.engine.test_groups_parallel import LINUX, new_task
@@ -51,9 +51,9 @@ def test_what_is_told_is_heard_in_its_order_and_by_the_routes_too(clock, setting
     settings.CONDUCTOR_TASKCLUSTER_AMQP_URL = broker
     new = new_task(clock, routes=["index.mine.latest"], tags={"kind": "build"})
     all_of_it, by_route = heard(broker, f"primary.{new.id}.#"), heard(broker, "route.index.mine.#")
-    tasks.create_task(new)
+    task_commands.create_task(new)
     claims.claim_tasks(LINUX, "here", "w1", 1)
-    tasks.report_task(new.id, 0, "completed")
+    task_commands.report_task(new.id, 0, "completed")
 
     assert publish_due_messages() == 5
 
@@ -66,7 +66,7 @@ def test_what_is_told_is_heard_in_its_order_and_by_the_routes_too(clock, setting
 
 def test_a_broker_that_is_away_is_told_later_in_order(clock, settings, nobody_waits):
     settings.CONDUCTOR_TASKCLUSTER_AMQP_URL = f"amqp://me:secret@127.0.0.1:{brokers.free_port()}//"
-    id = tasks.create_task(new_task(clock)).id
+    id = task_commands.create_task(new_task(clock)).id
 
     assert publish_due_messages() == 0
 
@@ -79,7 +79,7 @@ def test_a_broker_that_is_away_is_told_later_in_order(clock, settings, nobody_wa
 
 
 def test_without_a_broker_what_was_told_stays_to_be_read(clock):
-    tasks.create_task(new_task(clock))
+    task_commands.create_task(new_task(clock))
 
     assert publish_due_messages() == 0
     assert PulseMessage.objects.count() == 2

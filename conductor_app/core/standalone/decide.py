@@ -3,10 +3,13 @@
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from ..fixpoint import run_to_fixpoint
 from .effects import Effect, apply_effects
 from .rules import RULES
 from .snapshot import StandaloneTask
 
+MAX_EFFECTS = 1_000
+"""Effects of one decision. The rules of a standalone task end after a few; the limit guards against an endless loop."""
 Command = Callable[[StandaloneTask, int], Iterable[Effect]]
 
 
@@ -24,21 +27,17 @@ def no_command(standalone: StandaloneTask, now: int) -> Iterable[Effect]:
 
 def apply_command(standalone: StandaloneTask, command: Command, now: int) -> StandaloneDecision:
     """What a command asks for and what follows. A deadline that is over by then is heard before it."""
-    effects = _run_rules(standalone, now) if standalone.wake_at <= now else []
-    before = apply_effects(standalone, effects)
-    effects += command(before, now)
-    after = apply_effects(standalone, effects)
-    effects += _run_rules(after, now)
-    return StandaloneDecision(tuple(effects), apply_effects(standalone, effects))
+    effects: list[Effect] = []
+    before = _run_rules(standalone, effects, now) if standalone.wake_at <= now else standalone
+    command_effects = list(command(before, now))
+    effects += command_effects
+    after = _run_rules(apply_effects(before, command_effects), effects, now)
+    return StandaloneDecision(tuple(effects), after)
 
 
-def _run_rules(standalone: StandaloneTask, now: int) -> list[Effect]:
-    """A fixpoint over the rules."""
-    found: list[Effect] = []
-    while standalone.is_open and (new_effects := _first_firing_rule(standalone, now)):
-        found += new_effects
-        standalone = apply_effects(standalone, new_effects)
-    return found
+def _run_rules(standalone: StandaloneTask, effects: list[Effect], now: int) -> StandaloneTask:
+    """Apply rules until none fires, and return the last snapshot. Appends to `effects`."""
+    return run_to_fixpoint(standalone, effects, lambda each: _first_firing_rule(each, now), apply_effects, MAX_EFFECTS)
 
 
 def _first_firing_rule(standalone: StandaloneTask, now: int) -> list[Effect]:

@@ -12,22 +12,19 @@ from django.db import transaction
 from ... import clock
 from ...core.commands import FailUndecidableRun
 from ...core.data_requests import DataRequest, WholeRun
-from ...core.decide import Command, Decision, no_command
+from ...core.decide import Command, Decision, RevisionInfo, no_command
 from ...core.effects import Effect
 from ...core.errors import AlreadyResolved, Busy, Conflict, PayloadMissing, RevisionChanged
 from ...core.snapshot import Run
 from ...store import outbox_messages
 from ...store import runs as store
 from ...store.payload_placement import PayloadOverLimit
-from ...store.run_writer import RevisionInfo
 from ...telemetry.log_context import log_context
 from .. import audit
+from ..stale_rows import MAX_STALE_ATTEMPTS
 from .data_loading import LoadedData
 from .decision import DecisionFailed, decide_from_rows, new_batch, save_decision
 from .transaction_loop import TransactionLoop
-
-MAX_STALE_ATTEMPTS = 5
-"""Attempts that meet rows changed by another process before the command is refused as Busy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,10 @@ from django.db import transaction
 from ... import notifications
 from ...core.commands import FailUndecidableRun
 from ...core.data_requests import ScriptEvaluation, StoredPayloadContent, WholeRun
-from ...core.decide import Command, Decision, apply_command
+from ...core.decide import Command, Decision, RevisionInfo, apply_command
 from ...core.errors import RequestRefused
 from ...core.snapshot import Run
 from ...store import run_writer
-from ...store.run_writer import RevisionInfo
 from ...store.statement_batch import StatementBatch
 from ..delivery import deliver_after_commit
 from ..payloads.payload_storage import new_placement

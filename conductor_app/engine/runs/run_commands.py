@@ -9,7 +9,7 @@ from django.db import transaction
 from ... import clock, conf, randomness
 from ...core import commands
 from ...core.child_run import set_first_timer
-from ...core.decide import Decision, no_command
+from ...core.decide import Decision, RevisionInfo, no_command
 from ...core.definition import Definition
 from ...core.effects import Effect
 from ...core.errors import Busy, Conflict, InputInvalid, Invalid, NotFound, ValidationError
@@ -24,7 +24,6 @@ from ...store import child_runs_and_messages, removal
 from ...store import runs as store
 from ...store.payload_placement import PayloadOverLimit
 from ...store.payloads import release_payloads
-from ...store.run_writer import RevisionInfo
 from ...store.statement_batch import StaleRow
 from ...telemetry.log_context import log_context
 from .. import audit

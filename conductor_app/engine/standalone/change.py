@@ -6,20 +6,17 @@ from functools import partial
 from django.db import transaction
 
 from ... import clock, notifications
-from ...core.errors import Busy
 from ...core.standalone.decide import Command, apply_command, no_command
 from ...core.standalone.effects import Effect
 from ...core.standalone.snapshot import StandaloneTask
 from ...core.states import PENDING
 from ...store import standalone_tasks
-from ...store.statement_batch import StaleRow, StatementBatch
+from ...store.statement_batch import StatementBatch
 from ...telemetry.log_context import log_context
 from ..runs.counting import count_standalone
+from ..stale_rows import repeat_while_stale
 from . import resolution
 from .pulse_messages import PUBLISHERS, pulse_messages_of
-
-TRIES = 5
-"""Attempts that meet rows changed by another process before the change is refused as Busy."""
 
 
 def change_task(task_id: str, command: Command, *, required_id: str = "") -> StandaloneTask:
@@ -33,12 +30,7 @@ def change_task(task_id: str, command: Command, *, required_id: str = "") -> Sta
         Busy: when other processes keep changing the task.
     """
     with log_context("change", task_id=task_id):
-        for _ in range(TRIES):
-            try:
-                return _try_once(task_id, command, required_id)
-            except StaleRow:
-                continue
-    raise Busy(task=task_id)
+        return repeat_while_stale(partial(_try_once, task_id, command, required_id), task=task_id)
 
 
 def _try_once(task_id: str, command: Command, required_id: str) -> StandaloneTask:

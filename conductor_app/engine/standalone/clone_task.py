@@ -9,7 +9,7 @@ from ...core.errors import NotFound
 from ...core.ids import slug_id
 from ...insight.standalone.task_status import format_timestamp
 from ...models import Dependency, StandaloneTask, TaskGroup
-from . import tasks
+from . import task_commands
 from .task_actions import record_action
 
 
@@ -24,12 +24,12 @@ def clone_task(task_id: str, by: str, reason: str = "") -> str:
         raise NotFound(f"Task {task_id} does not exist.")
     with transaction.atomic():
         new = _copy_of(old, slug_id(randomness.random_hex() + randomness.random_hex()), clock.now())
-        tasks.create_task(new)
+        task_commands.create_task(new)
         record_action("task", new.id, "create", by, reason, {"like": task_id})
     return new.id
 
 
-def _copy_of(old: StandaloneTask, id: str, now: int) -> tasks.NewTask:
+def _copy_of(old: StandaloneTask, id: str, now: int) -> task_commands.NewTask:
     """Return the new task. Its periods have the same lengths; dependencies that do not exist any more are dropped."""
     deadline_at, expires_at = (now + at - old.task.created_at for at in (old.deadline_at, old.expires_at))
     group_id, requires = _target_group(old, id), _open_requirements(old, deadline_at)
@@ -39,7 +39,7 @@ def _copy_of(old: StandaloneTask, id: str, now: int) -> tasks.NewTask:
         "expires": format_timestamp(expires_at),
     }
     definition: dict[str, Any] = {**old.definition, **moments, "taskGroupId": group_id, "dependencies": requires}
-    return tasks.NewTask(
+    return task_commands.NewTask(
         id=id,
         group_id=group_id,
         scheduler_id=old.scheduler_id,

@@ -6,7 +6,7 @@ from django.urls import reverse
 
 from conductor_app.admin.standalone.page_addresses import group_address, standalone_task_address
 from conductor_app.engine import sweeps
-from conductor_app.engine.standalone import claims, task_actions, tasks
+from conductor_app.engine.standalone import claims, task_actions, task_commands
 from conductor_app.models import AuditEntry, PendingApproval, StandaloneTask, Task, TaskGroup
 from tests.admin.reading import html, page_text
 from tests.api.taskcluster.conftest import new_id
@@ -36,7 +36,7 @@ def build(db, clock, settings):
 def _work(clock, how: str, seconds: int) -> None:
     [claim] = claims.claim_tasks(LINUX, "here", "w1", 1)
     clock.advance(seconds=seconds)
-    tasks.report_task(claim.standalone.id, 0, how)
+    task_commands.report_task(claim.standalone.id, 0, how)
 
 
 def state(task_id: str) -> str:

@@ -6,7 +6,7 @@ from django.urls import reverse
 from conductor_app.admin.queues.queue_list import queue_address
 from conductor_app.admin.site import MODEL_ADMINS
 from conductor_app.admin.standalone.page_addresses import group_address, standalone_task_address
-from conductor_app.engine.standalone import claims, tasks
+from conductor_app.engine.standalone import claims, task_commands
 from conductor_app.models import Attempt, AuditEntry, Task
 from tests.api.taskcluster.conftest import new_id
 from tests.engine.test_groups_parallel import LINUX, create
@@ -22,7 +22,7 @@ def some(db, clock, settings):
     create(clock, name="pending")
     create(clock, name="claimed")
     held, done = claims.claim_tasks(LINUX, "here", "w1", 2)
-    tasks.report_task(done.standalone.id, 0, "failed")
+    task_commands.report_task(done.standalone.id, 0, "failed")
     waiting = create(clock, name=HOSTILE, requires=(done.standalone.id,), definition={"payload": HOSTILE})
     return held.standalone.id, done.standalone.id, waiting
 

@@ -12,7 +12,14 @@ from django.urls import reverse
 
 from conductor_app.admin.standalone.page_addresses import group_address, standalone_task_address
 from conductor_app.engine.failures import failure_groups
-from conductor_app.engine.standalone import artifact_contents, artifact_logs, claims, task_actions, task_groups, tasks
+from conductor_app.engine.standalone import (
+    artifact_contents,
+    artifact_logs,
+    claims,
+    task_actions,
+    task_commands,
+    task_groups,
+)
 from conductor_app.models import Artifact, AuditEntry, Dependency, FailureGroup, StandaloneTask, Worker
 from tests.admin.reading import html, page_text
 from tests.engine.test_groups_parallel import LINUX, create
@@ -69,12 +76,12 @@ def test_a_task_that_waits_says_for_what(held, viewer, clock):
     assert "It waits for build." in page_text(page(viewer, waiting))
     assert standalone_task_address(waiting) in html(page(viewer, held))
 
-    tasks.report_task(held, 0, "failed")
+    task_commands.report_task(held, 0, "failed")
     assert "It needs build, which did not end well" in page_text(page(viewer, waiting))
 
 
 def test_the_failure_of_an_attempt_leads_to_its_group(held, viewer, limited, clock):
-    tasks.report_task(held, 0, "failed")
+    task_commands.report_task(held, 0, "failed")
     assert "/admin/failures/" not in html(page(viewer, held)).partition("<main")[2]  # not counted yet
     failure_groups.group_failures(10)
 
@@ -105,7 +112,7 @@ def test_a_task_in_a_queue_says_who_polls_and_who_is_in_quarantine(db, viewer, c
 
 
 def test_its_attempts_stand_side_by_side_and_one_is_chosen(held, viewer, clock):
-    tasks.report_task(held, 0, "worker-shutdown")
+    task_commands.report_task(held, 0, "worker-shutdown")
 
     assert "worker-shutdown" in page_text(page(viewer, held))
     keep(clock, held, "public/of-the-first.txt", b"x")

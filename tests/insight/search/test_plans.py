@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from conductor_app.engine.standalone import tasks
+from conductor_app.engine.standalone import task_commands
 from conductor_app.insight.runs.search import RUNS, TASKS, Search, SearchQuery
 from conductor_app.insight.runs.search.task_fields import searchable_attempts
 from conductor_app.models import Attempt, Run
@@ -61,7 +61,7 @@ def test_tasks_that_stand_alone_are_not_found(clock):
     facts = {"id": ID, "group_id": ID, "scheduler_id": "-", "project_id": "none", "queue": "a/b", "priority": 1}
     ends = {"deadline_at": clock.now() + 1, "expires_at": clock.now() + 2, "retries": 0, "requires": ()}
     rest = {"accepts_failure": False, "tags": {}, "routes": (), "name": "n", "definition": {}}
-    tasks.create_task(tasks.NewTask(**facts, **ends, **rest))
+    task_commands.create_task(task_commands.NewTask(**facts, **ends, **rest))
 
     assert (Attempt.objects.count(), searched("tasks: ").ids) == (1, [])
 

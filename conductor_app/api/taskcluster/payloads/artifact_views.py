@@ -5,7 +5,7 @@ from django.http import HttpResponse
 from .... import clock
 from ....core.errors import Expired, Invalid, NotFound
 from ....core.standalone.artifacts import ERROR, LINK, OBJECT, S3
-from ....engine.standalone import artifacts, tasks
+from ....engine.standalone import artifacts, task_commands
 from ....models import Artifact as Row
 from ....models import Attempt
 from ....models.snapshots import read_snapshot
@@ -78,7 +78,7 @@ class NamedArtifact(TaskclusterView):
     def list_reply(self, request: TaskclusterRequest) -> HttpResponse:
         """All artifacts of the run."""
         page, task_id = parse_page(request.options, str), request.params["taskId"]
-        task, run_number = tasks.find_task(task_id), self.run_number(request)
+        task, run_number = task_commands.find_task(task_id), self.run_number(request)
         if run_number >= len(task.attempts):
             raise NotFound(f"Task {task_id} has no run {run_number}.")
         rows = Row.objects.of(task_id, run_number).starting_after(page.after)[: page.size + 1]

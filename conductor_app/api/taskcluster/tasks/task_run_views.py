@@ -3,7 +3,7 @@
 from django.http import HttpResponse
 
 from ....core.standalone.resolutions import COMPLETED, FAILED
-from ....engine.standalone import claims, tasks
+from ....engine.standalone import claims, task_commands
 from ....insight.standalone.task_status import queue_facts
 from ...disconnect_check import disconnect_check
 from ..method_scopes import CLAIM_TASK_SCOPES, CLAIM_WORK_SCOPES, ApiMethod
@@ -34,7 +34,7 @@ class ClaimTask(TaskclusterView):
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         document, task_id = request.document, request.params["taskId"]
-        request.require(**document, **queue_facts(tasks.find_task(task_id).queue))
+        request.require(**document, **queue_facts(task_commands.find_task(task_id).queue))
         return Json(
             claim_reply(claims.claim_one(task_id, run_number(request), document["workerGroup"], document["workerId"]))
         )
@@ -46,7 +46,7 @@ class ReclaimTask(TaskclusterView):
     methods = {"POST": ApiMethod("reclaimTask", scopes="queue:reclaim-task:<taskId>/<runId>")}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(reclaim_reply(tasks.renew_lease(request.params["taskId"], run_number(request))))
+        return Json(reclaim_reply(task_commands.renew_lease(request.params["taskId"], run_number(request))))
 
 
 class ReportCompleted(TaskclusterView):
@@ -78,7 +78,7 @@ class ReportException(TaskclusterView):
 
 def resolve_run(request: TaskclusterRequest, reason: str) -> HttpResponse:
     """The end of a run, and the task's state after it."""
-    return Json(status_reply(tasks.report_task(request.params["taskId"], run_number(request), reason)))
+    return Json(status_reply(task_commands.report_task(request.params["taskId"], run_number(request), reason)))
 
 
 def run_number(request: TaskclusterRequest) -> int:

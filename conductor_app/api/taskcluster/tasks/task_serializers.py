@@ -3,7 +3,7 @@
 from typing import Any
 
 from ....core.errors import Invalid
-from ....engine.standalone.tasks import NewTask
+from ....engine.standalone.task_commands import NewTask
 from ....insight.standalone.task_status import (
     NAMES_OF_PRIORITIES,
     PRIORITIES,

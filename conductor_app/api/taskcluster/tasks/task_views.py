@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from .... import clock
 from ....core.errors import NotFound
 from ....core.standalone.snapshot import StandaloneTask as OneTask
-from ....engine.standalone import tasks
+from ....engine.standalone import task_commands
 from ....engine.standalone.task_actions import PRIORITIZE, apply_action
 from ....insight.standalone.task_status import NAMES_OF_PRIORITIES, PRIORITIES, queue_facts
 from ....models import StandaloneTask
@@ -50,7 +50,9 @@ class TaskDocument(TaskclusterView):
         document = request.document
         priorities = priorities_at_least(PRIORITIES[document["priority"]])
         request.require(**{**document, **queue_facts(queue_name(document)), "priorities": priorities})
-        return Json(status_reply(tasks.create_task(parse_task(request.params["taskId"], document, clock.now()))))
+        return Json(
+            status_reply(task_commands.create_task(parse_task(request.params["taskId"], document, clock.now())))
+        )
 
 
 def priorities_at_least(lowest: int) -> list[str]:
@@ -64,7 +66,7 @@ class TaskStatusOne(TaskclusterView):
     methods = {"GET": ApiMethod("status", scopes="queue:status:<taskId>")}
 
     def get(self, request: TaskclusterRequest) -> HttpResponse:
-        return Json(status_reply(tasks.find_task(request.params["taskId"])))
+        return Json(status_reply(task_commands.find_task(request.params["taskId"])))
 
 
 class TaskBatch(TaskclusterView):
@@ -121,7 +123,7 @@ class TaskActionView(TaskclusterView):
     action: str
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        require_task_action(request, tasks.find_task(request.params["taskId"]))
+        require_task_action(request, task_commands.find_task(request.params["taskId"]))
         return Json(status_reply(apply_action(self.action, request.params["taskId"], request.caller.client_id)))
 
 
@@ -162,6 +164,6 @@ class ChangeTaskPriority(TaskclusterView):
     methods = {"POST": ApiMethod("changeTaskPriority", scopes_of_facts=CHANGE_TASK_PRIORITY_SCOPES)}
 
     def post(self, request: TaskclusterRequest) -> HttpResponse:
-        require_task_action(request, tasks.find_task(request.params["taskId"]))
+        require_task_action(request, task_commands.find_task(request.params["taskId"]))
         task_id, priority = request.params["taskId"], PRIORITIES[request.document["newPriority"]]
         return Json(status_reply(apply_action(PRIORITIZE, task_id, request.caller.client_id, priority=priority)))

@@ -2,20 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.db import transaction
 
 from ... import clock, conf
-from ...core.errors import Busy, Conflict, Invalid
+from ...core.errors import Conflict, Invalid
 from ...core.standalone import commands, reports
 from ...core.standalone.decide import apply_command
 from ...core.standalone.snapshot import StandaloneTask
 from ...store import dependencies, standalone_tasks
-from ...store.statement_batch import StaleRow, StatementBatch
+from ...store.statement_batch import StatementBatch
 from ...telemetry import metrics
+from ..stale_rows import repeat_while_stale
 from . import standalone_rows
-from .change import TRIES, change_task, save_decision
+from .change import change_task, save_decision
 from .claims import ClaimedTask
 
 
@@ -57,17 +59,13 @@ def create_task(new: NewTask) -> StandaloneTask:
         Invalid: when a dependency does not exist, or expires before the deadline.
         Busy: when concurrent requests prevent the creation.
     """
-    for _ in range(TRIES):
-        try:
-            with transaction.atomic():
-                return _insert_task(new, clock.now())
-        except StaleRow:
-            # A concurrent request created the task: the next attempt finds it.
-            continue
-    raise Busy(task=new.id)
+    # If a concurrent request creates the task, the next attempt finds it.
+    return repeat_while_stale(partial(_insert_task, new), task=new.id)
 
 
-def _insert_task(new: NewTask, now: int) -> StandaloneTask:
+@transaction.atomic
+def _insert_task(new: NewTask) -> StandaloneTask:
+    now = clock.now()
     if standalone_rows.join_group(new.id, new.group_id, new.scheduler_id, new.expires_at):
         return _find_identical(new, now)
     required = _resolve_requirements(new)
