@@ -39,6 +39,35 @@ class Migration(migrations.Migration):
     operations = [
         *(migrations.RenameModel(old, new) for old, new in MODELS.items()),
         migrations.RunPython(rename_permissions, migrations.RunPython.noop),
+        migrations.RenameField("run", "plan", "resolved_definition"),
+        migrations.RenameField("attempt", "tells_start", "publishes_start"),
+        migrations.RenameField("alert", "rang_at", "last_fired_at"),
+        migrations.RenameField("alertfiring", "heard_at", "delivered_at"),
+        migrations.RenameField("bulkoperation", "goes_on_as", "resume_state"),
+        migrations.RemoveIndex("humantask", "persons_task_by_taker"),
+        migrations.RenameField("humantask", "taken_by", "claimed_by"),
+        migrations.RenameField("humantask", "taken_at", "claimed_at"),
+        migrations.RenameField("humantask", "is_taker_external", "is_claimer_external"),
+        migrations.AddIndex(
+            model_name="humantask",
+            index=models.Index(
+                condition=models.Q(("claimed_by", ""), _negated=True),
+                fields=["claimed_by", "-claimed_at"],
+                name="human_task_by_claimer",
+            ),
+        ),
+        migrations.RemoveIndex("groupwatch", "watch_to_look_at"),
+        migrations.RenameField("groupwatch", "looked_at", "checked_at"),
+        migrations.RenameField("groupwatch", "told_at", "notified_at"),
+        migrations.AddIndex(
+            model_name="groupwatch",
+            index=models.Index(
+                condition=models.Q(("notified_at__isnull", True)), fields=["checked_at", "id"], name="watch_to_check"
+            ),
+        ),
+        migrations.RenameIndex("alertfiring", new_name="firing_of_alert", old_name="ring_of_alert"),
+        migrations.RenameIndex("pendingapproval", new_name="approval_of_group", old_name="held_act_of_group"),
+        migrations.RenameIndex("eventlistener", new_name="listener_by_seen_at", old_name="listener_by_sight"),
         migrations.RemoveConstraint("task", "one_task_per_run_ref_and_turn"),
         migrations.RemoveIndex("task", "task_joined"),
         migrations.RemoveIndex("task", "task_in_loop"),

@@ -28,7 +28,7 @@ class BulkOperation(models.Model):
     selection = DocumentField(default=dict)
     excluded = DocumentField(default=list)
     state = models.CharField(max_length=16, default=GATHERING)
-    goes_on_as = models.CharField(max_length=16, default="", blank=True)
+    resume_state = models.CharField(max_length=16, default="", blank=True)
     reason = models.TextField(default="", blank=True)
     by = models.CharField(max_length=255)
     rate = models.FloatField()

@@ -117,7 +117,7 @@ class EventListener(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(name="one_listener_per_event_and_process", fields=["event", "process"])]
-        indexes = [models.Index(name="listener_by_sight", fields=["seen_at"])]
+        indexes = [models.Index(name="listener_by_seen_at", fields=["seen_at"])]
 
     def __str__(self) -> str:
         return f"{self.process} listens to {self.event}"

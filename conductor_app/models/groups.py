@@ -42,14 +42,14 @@ class PendingApproval(models.Model):
     created_at = MomentField()
 
     class Meta:
-        indexes = [models.Index(name="held_act_of_group", fields=["group_id"])]
+        indexes = [models.Index(name="approval_of_group", fields=["group_id"])]
 
     def __str__(self) -> str:
         return f"{self.verb}, by {self.by}"
 
 
 class GroupWatch(models.Model):
-    """Somebody wants to be told, once, when a group comes so far. `looked_at`: when it was looked at last."""
+    """Somebody wants to be told, once, when a group comes so far. `checked_at`: when it was looked at last."""
 
     FAILED, RESOLVED = EVENTS = ("failed", "resolved")
 
@@ -58,14 +58,14 @@ class GroupWatch(models.Model):
     mail = models.CharField(max_length=254)
     by = models.CharField(max_length=255)
     created_at = MomentField()
-    looked_at = MomentField(default=0)
-    told_at = MomentField(null=True)
+    checked_at = MomentField(default=0)
+    notified_at = MomentField(null=True)
 
     class Meta:
         verbose_name_plural = "group watches"
         indexes = [
             models.Index(name="watch_of_group", fields=["group_id"]),
-            models.Index(name="watch_to_look_at", fields=["looked_at", "id"], condition=Q(told_at__isnull=True)),
+            models.Index(name="watch_to_check", fields=["checked_at", "id"], condition=Q(notified_at__isnull=True)),
         ]
 
     def __str__(self) -> str:

@@ -43,7 +43,7 @@ class Run(models.Model):
     id = IdField(primary_key=True)
     name = models.CharField("definition", max_length=255)
     version = models.IntegerField(default=1)
-    plan = models.ForeignKey(
+    resolved_definition = models.ForeignKey(
         "conductor.ResolvedDefinition", on_delete=models.PROTECT, db_constraint=False, db_index=False
     )
     status = models.CharField(max_length=16)
@@ -247,7 +247,7 @@ class Attempt(models.Model):
     concurrent_limit = models.IntegerField(default=0)
     rate_count = models.IntegerField(default=0)
     rate_seconds = models.IntegerField(default=1)
-    tells_start = models.BooleanField(default=False)
+    publishes_start = models.BooleanField(default=False)
     poll_count = models.IntegerField(default=0)
     worker = models.CharField(max_length=255, default="", blank=True)
     reason = models.TextField(default="", blank=True)

@@ -27,7 +27,7 @@ class SavedView(models.Model):
 
 
 class Alert(models.Model):
-    """A condition on a view. `next_at`: when it is looked at next; `rang_at`: when it rang last.
+    """A condition on a view. `next_at`: when it is looked at next; `last_fired_at`: when it rang last.
 
     `quiet_from`, `quiet_until`: minutes of the day in `zone` between which it does not ring.
     """
@@ -44,7 +44,7 @@ class Alert(models.Model):
     zone = models.CharField(max_length=64, default="UTC", db_default="UTC")
     by = models.CharField(max_length=255)
     next_at = MomentField(default=NEVER)
-    rang_at = MomentField(null=True)
+    last_fired_at = MomentField(null=True)
 
     class Meta:
         constraints = [models.CheckConstraint(name="alert_kind_is_known", condition=Q(kind__in=ALERT_KINDS))]
@@ -61,12 +61,12 @@ class AlertFiring(models.Model):
     at = MomentField()
     sentence = models.TextField()
     channel = models.CharField(max_length=16)
-    heard_at = MomentField(null=True)
+    delivered_at = MomentField(null=True)
     tries = models.IntegerField(default=0)
     error = models.TextField(default="", blank=True)
 
     class Meta:
-        indexes = [models.Index(name="ring_of_alert", fields=["alert", "-at"])]
+        indexes = [models.Index(name="firing_of_alert", fields=["alert", "-at"])]
 
     def __str__(self) -> str:
         return self.sentence

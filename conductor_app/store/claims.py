@@ -17,7 +17,7 @@ class Candidate(NamedTuple):
     concurrent_limit: int
     rate_count: int
     rate_seconds: int
-    tells_start: bool
+    publishes_start: bool
 
     @property
     def is_limited(self) -> bool:
@@ -26,7 +26,7 @@ class Candidate(NamedTuple):
     @property
     def is_plain(self) -> bool:
         """Whether its claim is one statement: no limit to keep, nobody to tell."""
-        return not (self.is_limited or self.tells_start)
+        return not (self.is_limited or self.publishes_start)
 
 
 IS_CLAIMABLE, CLAIMABLE_PARAMETERS = positional(
@@ -39,7 +39,7 @@ BELONGS_TO_RUN = "a.run_id IS NOT NULL"
 CLAIM_ORDER = "ORDER BY a.priority DESC, a.visible_at, a.id LIMIT %s"
 SELECT_CANDIDATES = (
     "SELECT a.id, a.name, COALESCE(d.concurrent_limit, a.concurrent_limit), COALESCE(d.rate_count, a.rate_count), "
-    "COALESCE(d.rate_seconds, a.rate_seconds), a.tells_start FROM conductor_attempt a "
+    "COALESCE(d.rate_seconds, a.rate_seconds), a.publishes_start FROM conductor_attempt a "
     "LEFT JOIN conductor_taskdefinition d ON d.name = a.name WHERE "
 )
 CLAIM_ATTEMPTS = (
@@ -67,7 +67,7 @@ def claim_unlimited(queue: str, worker: str, now: int, count: int, names: Sequen
     """Claim attempts of these names, which have no limits and tell nobody; the ids, in one statement."""
     chosen = (
         f"SELECT a.id FROM conductor_attempt a WHERE {IS_CLAIMABLE} AND {BELONGS_TO_RUN} "
-        f"AND a.name IN ({placeholders(names)}) AND NOT a.tells_start {CLAIM_ORDER}"
+        f"AND a.name IN ({placeholders(names)}) AND NOT a.publishes_start {CLAIM_ORDER}"
         f"{lock_clause('a', skip_locked=True)}"
     )
     return mark_claimed(chosen, [*claimable_params(queue, worker, now), *names, count], worker, now)
@@ -92,7 +92,7 @@ def claim_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[s
             taken += mark_claimed(
                 f"SELECT a.id FROM conductor_attempt a WHERE a.id IN ({placeholders(chosen)})", chosen, worker, now
             )
-            telling += [candidate.id for candidate in found if candidate.tells_start and candidate.id in taken]
+            telling += [candidate.id for candidate in found if candidate.publishes_start and candidate.id in taken]
         if not filled:
             break
     return taken, telling
@@ -101,7 +101,7 @@ def claim_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[s
 def write_start_messages(ids: Sequence[str], now: int) -> tuple[int, ...]:
     """Write, beside their first claim, a message to the run of each attempt whose start is told; the messages' ids."""
     rows = fetch(
-        f"SELECT id, run_id FROM conductor_attempt WHERE id IN ({placeholders(ids)}) AND tells_start "
+        f"SELECT id, run_id FROM conductor_attempt WHERE id IN ({placeholders(ids)}) AND publishes_start "
         "AND poll_count = 1 ORDER BY id",
         ids,
     )

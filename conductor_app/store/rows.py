@@ -45,7 +45,7 @@ ATTEMPT_INSERTED = (
     "concurrent_limit",
     "rate_count",
     "rate_seconds",
-    "tells_start",
+    "publishes_start",
     "input",
     "output",
     "input_size",
@@ -87,7 +87,7 @@ TASK_INSERTED = (*TASK_COLUMNS, "run_id", "name", "type", "attempt_id", "loop_re
 TASK_UPDATED = ("status", "attempt_id", "iteration", "step_state")
 RUN_COLUMNS = (
     "id",
-    "plan_id",
+    "resolved_definition_id",
     "status",
     "created_at",
     "next_seq",
@@ -126,7 +126,7 @@ RUN_UPDATED = (
     "failed_names",
 )
 RUN_RARELY_UPDATED = {
-    "plan_id": lambda run: run.definition.hash,
+    "resolved_definition_id": lambda run: run.definition.hash,
     "version": lambda run: run.definition.version,
     "created_at": lambda run: run.created_at,
     "correlation_id": lambda run: strip_nul(run.correlation_id)[:512],

@@ -166,7 +166,7 @@ def _branch_dependent_keys(run: Run, task: Task) -> Iterable[Key]:
 def _parse_run(row: tuple[Any, ...]) -> Run:
     *columns, _has_skips, input, variables = row
     facts = dict(zip(RUN_COLUMNS, columns, strict=True))
-    definition = definitions.load_definition(facts.pop("plan_id"))
+    definition = definitions.load_definition(facts.pop("resolved_definition_id"))
     facts |= {
         "failed_refs": tuple(loads(facts["failed_refs"])),
         "failed_names": tuple(loads(facts["failed_names"])),

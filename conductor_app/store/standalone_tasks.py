@@ -56,7 +56,7 @@ SELECT_WHOLE_TASK = (
     "LEFT JOIN conductor_attempt a ON a.task_id = s.task_id WHERE s.task_id = %s ORDER BY a.number"
 )
 ATTEMPT_INSERTED = (
-    *ATTEMPT_READ_COLUMNS, "task_id", "name", "concurrent_limit", "rate_count", "rate_seconds", "tells_start",
+    *ATTEMPT_READ_COLUMNS, "task_id", "name", "concurrent_limit", "rate_count", "rate_seconds", "publishes_start",
     "input", "output", "input_size", "output_size", "input_path", "output_path",
 )  # fmt: skip
 TASK_INSERTED = (

@@ -220,7 +220,7 @@ def run_columns(spelling: SqlDialect) -> dict[str, str]:
         "id": spelling.id(begun, "n"),
         "name": name,
         "version": "CASE WHEN n % 20000 = 100 THEN 3 ELSE 1 + n % 2 END",
-        "plan_id": f"'bench' || {name}",
+        "resolved_definition_id": f"'bench' || {name}",
         "status": status,
         "reason": f"CASE WHEN {has_failed} THEN {reason} ELSE '' END",
         "correlation_id": "CASE WHEN n % 2 = 0 THEN 'c-' || CAST(n / 10 AS VARCHAR) ELSE '' END",

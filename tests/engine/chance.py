@@ -143,7 +143,7 @@ class RandomWorkers:
 
     def detour(self) -> None:
         """The operator leads the run off its way, where that can be done."""
-        known = load_definition(self.story.row.plan_id)
+        known = load_definition(self.story.row.resolved_definition_id)
         with suppress(RequestRefused):
             if self.random.random() < 0.3:
                 document = next_version(self.random, dict(known.document) | {"version": self.newest})

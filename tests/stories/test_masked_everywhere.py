@@ -24,7 +24,7 @@ from tests.story import ACTOR, Story, register_definitions, run_commit_hooks
 NUMBER = "4711-0815"
 CARD = {"card": {"number": NUMBER, "holder": "Ada"}}
 MASKED = {"maskedFields": ["number"]}
-HOLDS_CLEAR = {"taskdefinition", "workflowdefinition", "plan"}
+HOLDS_CLEAR = {"taskdefinition", "workflowdefinition", "resolveddefinition"}
 """What authors have written is shown as they wrote it."""
 
 

@@ -88,7 +88,7 @@ class BulkOperationPage(ObjectPage):
             "paused": _pause_entry(row),
             "is_open": row.state in BULK.open,
             "may_pause": BULK.allows(row.state, "pause"),
-            "may_resume": bool(row.goes_on_as) and not row.is_waiting_for_approval,
+            "may_resume": bool(row.resume_state) and not row.is_waiting_for_approval,
             "is_own": row.by == request.user.get_username(),
             "may_stop": BULK.allows(row.state, "stop"),
             "may_act": request.user.has_perm(PERMISSION),

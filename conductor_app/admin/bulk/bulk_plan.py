@@ -146,7 +146,7 @@ def _upgrade_summary(selection: dict[str, Any]) -> dict[str, Any]:
             reasons.setdefault(problem.replace(run_id, "…"), []).append(run_id)
     ranked_reasons = sorted(reasons.items(), key=lambda pair: -len(pair[1]))
     return {
-        "looked_at": len(obstacles),
+        "checked_count": len(obstacles),
         "can": sum(not problems for problems in obstacles.values()),
         "reasons": [(reason, len(ids), ids[0]) for reason, ids in ranked_reasons[:MAX_REASONS]],
     }

@@ -127,7 +127,7 @@ def _render_task_row(impact: TaskImpact) -> PlannedTaskRow:
 
 def _draw_plan(plan: OperationPlan, run: Run) -> Diagram | None:
     """Return the diagram with the impact on each step. Several iterations show the impact with the highest rank."""
-    definition = definition_of(run.plan_id)
+    definition = definition_of(run.resolved_definition_id)
     own = next((part for part in plan.runs if part.run_id == run.pk), None)
     if definition is None or own is None:
         return None

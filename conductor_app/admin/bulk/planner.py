@@ -224,7 +224,7 @@ def _list_versions(run: Run) -> list[int]:
 
 def _list_steps(run: Run) -> list[str]:
     """Return the reference names of the run's steps, in the order of the document."""
-    definition = definition_of(run.plan_id)
+    definition = definition_of(run.resolved_definition_id)
     return list(definition.steps)[:MAX_TASKS] if definition else []
 
 

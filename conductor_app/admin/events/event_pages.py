@@ -48,7 +48,10 @@ class EventsPage(Page):
                 for delivered in found.delivered
             ]
         }
-        context |= {"looked_at": event_search.LOOKED_AT, "newest": address_without(query) if query.get("after") else ""}
+        context |= {
+            "searched_count": event_search.LOOKED_AT,
+            "newest": address_without(query) if query.get("after") else "",
+        }
         context |= {"older": address_without(query, after=found.after) if found.after else ""}
         context |= {"newer": address_without(query, before=found.before) if found.before else ""}
         context |= {

@@ -183,7 +183,7 @@ def _tile_context(view: SavedView) -> dict[str, Any]:
 
 
 def _delivery_text(firing: AlertFiring):
-    if firing.heard_at is not None:
+    if firing.delivered_at is not None:
         return render_pill("succeeded", _("delivered"))
     if not firing.error:
         return render_pill("waiting", _("sending"))

@@ -91,7 +91,7 @@ def _page_context(run: Run, request: HttpRequest) -> dict[str, Any]:
 def _unreached_step_context(view_model: RunViewModel, request: HttpRequest) -> dict[str, Any]:
     """Return the context of a selected step that the run has not reached, and whether the user may skip or jump."""
     query = view_model.query["task"]
-    definition = parsed_definition(view_model.run.plan_id) if query and view_model.task is None else None
+    definition = parsed_definition(view_model.run.resolved_definition_id) if query and view_model.task is None else None
     return {
         "unreached": definition.step(query) if definition else None,
         "may_label": request.user.has_perm(PERMISSION),

@@ -41,7 +41,7 @@ class RunTab:
 
 def diagram_tab(view_model: RunViewModel) -> dict[str, Any]:
     """Return the diagram of the version that ran, with the status of each step."""
-    plan = ResolvedDefinition.objects.filter(pk=view_model.run.plan_id).first()
+    plan = ResolvedDefinition.objects.filter(pk=view_model.run.resolved_definition_id).first()
     ref = view_model.task.ref if view_model.task else ""
     picture = (
         draw_definition(plan.document, marks_of_run(view_model.run), chosen=ref, link=_step_address(view_model))

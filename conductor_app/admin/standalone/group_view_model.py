@@ -137,7 +137,7 @@ def head_context(view_model: GroupViewModel) -> dict[str, Any]:
         "is_over": view_model.is_over,
         "tone": tone,
         "sentence": mark_names(sentence),
-        "watches": list(GroupWatch.objects.filter(group_id=view_model.group.pk, told_at=None).order_by("id")),
+        "watches": list(GroupWatch.objects.filter(group_id=view_model.group.pk, notified_at=None).order_by("id")),
         "progress": progress_bar(view_model.tally),
         "chips": _state_chips(view_model),
         "all_kinds": view_model.query.address(only=None),

@@ -82,8 +82,8 @@ def permission_target(attempt: Attempt) -> dict[str, str]:
 def assignee_text(task_view: HumanTaskView) -> str:
     """Return the assignee of a task as text."""
     to = task_view.assignment.assignee
-    if task_view.taken_by:
-        return _("claimed by %(who)s") % {"who": task_view.taken_by}
+    if task_view.claimed_by:
+        return _("claimed by %(who)s") % {"who": task_view.claimed_by}
     if to is None:
         return _("anyone")
     return _("group %(who)s") % {"who": to.who} if to.is_group else to.who
@@ -103,7 +103,7 @@ def _task_row(request: HttpRequest, task_view: HumanTaskView, now: int) -> dict[
 
 def can_be_answered_in_bulk(task_view: HumanTaskView) -> bool:
     """Return True if the task can be completed together with others: no later step reads its output."""
-    return not expected_output_names(task_view.attempt.run.plan_id, task_view.attempt.task.ref)
+    return not expected_output_names(task_view.attempt.run.resolved_definition_id, task_view.attempt.task.ref)
 
 
 def _answer_selected(request: HttpRequest) -> tuple[int, list[str]]:
@@ -122,7 +122,7 @@ def _answer_selected(request: HttpRequest) -> tuple[int, list[str]]:
         try:
             if not may_act(request, attempt):
                 require_completion_right(current_person(request), permission_target(attempt))
-            if outcome == "COMPLETED" and expected_output_names(attempt.run.plan_id, attempt.task.ref):
+            if outcome == "COMPLETED" and expected_output_names(attempt.run.resolved_definition_id, attempt.task.ref):
                 raise Invalid(_("Later steps read its output. Complete it on its own page."))
             human_tasks.resolve_task(attempt.run_id, attempt.pk, outcome, request.user.get_username(), {}, reason)
             done += 1

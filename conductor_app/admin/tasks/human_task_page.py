@@ -48,7 +48,7 @@ class AnswerForm(DocumentForm):
     """Output of the task: a form from its schema, otherwise JSON with the names that later steps read."""
 
     def __init__(self, attempt: Attempt, submitted: Mapping[str, str] | None = None, mode: str = AS_FORM) -> None:
-        self.expected = expected_output_names(attempt.run.plan_id, attempt.task.ref)
+        self.expected = expected_output_names(attempt.run.resolved_definition_id, attempt.task.ref)
         schema = output_schema(attempt, attempt.input)
         saved = human_tasks.load_output(attempt) if submitted is None else {}
         blank = dict.fromkeys(self.expected)
@@ -100,8 +100,8 @@ def _page_context(request: HttpRequest, attempt: Attempt, answer: AnswerForm) ->
         "ask": task_view,
         "whose": assignee_text(task_view),
         "is_overdue": task_view.is_overdue(now),
-        "is_mine": bool(task_view.taken_by) and not task_view.is_taken_by_other(user.get_username()),
-        "is_anothers": task_view.is_taken_by_other(user.get_username()),
+        "is_mine": bool(task_view.claimed_by) and not task_view.is_claimed_by_other(user.get_username()),
+        "is_anothers": task_view.is_claimed_by_other(user.get_username()),
         "has_next": task_view.assignment.assignee is not None
         and len(task_view.assignees) > task_view.assignment.escalated + 1,
         "attempt": attempt,

@@ -146,4 +146,4 @@ def step_after_task(attempt: Attempt | None) -> str:
     """Return the step to jump to in order to skip this open task. Empty if no step follows it in its sequence."""
     if attempt is None or attempt.status not in ATTEMPT.open or attempt.run.status != "RUNNING":
         return ""
-    return step_after(attempt.run.plan_id, attempt.task.ref) if not attempt.task.branch_head else ""
+    return step_after(attempt.run.resolved_definition_id, attempt.task.ref) if not attempt.task.branch_head else ""

@@ -180,7 +180,7 @@ def _format_times(count: int) -> str:
 
 def origin_views(attempt: Attempt) -> list[InputOriginView]:
     """Return the origin of each input expression: its text, its source, its value, and a hint if it is null."""
-    definition = parsed_definition(attempt.run.plan_id)
+    definition = parsed_definition(attempt.run.resolved_definition_id)
     found = input_origins(attempt, definition.step(attempt.task.ref) if definition else None)
     return [InputOriginView(each, _shorten(each.value), mark_names(each.hint)) for each in found]
 

@@ -141,10 +141,10 @@ def pause(operation_id: str, by: str, reason: str = "") -> None:
         record_bulk_change(row, by, "pause", reason)
 
 
-def hold(row: BulkOperation, goes_on_as: str = "") -> None:
-    """Pause an operation in memory. `goes_on_as`: the state after a resume; by default the current one."""
+def hold(row: BulkOperation, resume_state: str = "") -> None:
+    """Pause an operation in memory. `resume_state`: the state after a resume; by default the current one."""
     was, row.state = row.state, BULK.after(row.state, "pause")
-    row.goes_on_as, row.due_at, row.updated_at = goes_on_as or was, NEVER, clock.now()
+    row.resume_state, row.due_at, row.updated_at = resume_state or was, NEVER, clock.now()
 
 
 def resume(operation_id: str, by: str, reason: str = "") -> None:
@@ -158,7 +158,7 @@ def resume(operation_id: str, by: str, reason: str = "") -> None:
         row = lock_operation(operation_id)
         if row.is_waiting_for_approval:
             raise Conflict(f"Operation {operation_id} waits for the approval of a person other than {row.by}.")
-        if row.goes_on_as not in GOING_ON:
+        if row.resume_state not in GOING_ON:
             raise Conflict(f"Operation {operation_id} is {row.state}: only a paused operation can be resumed.")
         _resume_operation(row)
         record_bulk_change(row, by, "resume", reason)
@@ -166,8 +166,8 @@ def resume(operation_id: str, by: str, reason: str = "") -> None:
 
 def _resume_operation(row: BulkOperation) -> None:
     now = clock.now()
-    row.state = BULK.after(row.state, GOING_ON[row.goes_on_as])
-    row.goes_on_as, row.due_at, row.paced_at, row.updated_at = "", now, now, now
+    row.state = BULK.after(row.state, GOING_ON[row.resume_state])
+    row.resume_state, row.due_at, row.paced_at, row.updated_at = "", now, now, now
     row.save()
 
 
@@ -183,7 +183,7 @@ def stop(operation_id: str, by: str, reason: str = "") -> None:
         row = lock_operation(operation_id)
         row.state = BULK.after(row.state, "stop")
         row.ended_at = row.updated_at = now
-        row.goes_on_as, row.due_at = "", NEVER
+        row.resume_state, row.due_at = "", NEVER
         row.save()
         record_bulk_change(row, by, "stop", reason, {"left": row.left})
 

@@ -240,7 +240,7 @@ def _decide_after_canary(row: BulkOperation, good: int, bad: int) -> None:
     row.verdict = f"{good} of {good + bad} runs of the canary succeeded: {share} %; {row.canary_share} % are required."
     row.updated_at = clock.now()
     if share < row.canary_share:
-        hold(row, goes_on_as=WORKING)
+        hold(row, resume_state=WORKING)
     else:
         row.state, row.due_at = BULK.after(row.state, "work"), row.updated_at
         row.paced_at = row.updated_at

@@ -27,7 +27,7 @@ def take_due(count: int) -> Sequence[Message]:
 def mark_delivered(message: Message) -> None:
     """Delete a message that the other system has received."""
     outbox_messages.consume(message.pk)
-    _log_alert_delivery(message, heard_at=clock.now(), error="")
+    _log_alert_delivery(message, delivered_at=clock.now(), error="")
 
 
 def mark_failed(message: Message, why: str) -> int:

@@ -135,12 +135,12 @@ def _check_alert(alert_id: int) -> None:
         return
     alert = Alert.objects.select_related("view").get(pk=alert_id)
     rule = rule_of(alert)
-    if rule.is_quiet(now) or (alert.rang_at is not None and now - alert.rang_at < rule.repeat_ms):
+    if rule.is_quiet(now) or (alert.last_fired_at is not None and now - alert.last_fired_at < rule.repeat_ms):
         return
     hits, total = measure_alert(alert, now)
     if rule.is_met(hits, total):
         with transaction.atomic():
-            Alert.objects.filter(pk=alert_id).update(rang_at=now)
+            Alert.objects.filter(pk=alert_id).update(last_fired_at=now)
             _send_alert(alert, rule.sentence(hits, total), now)
 
 

@@ -37,10 +37,15 @@ def send_inbox_message(run_id: str, payload: dict[str, Any]) -> str:
         raise Invalid(f"The message has {size} bytes; the limit is {most} bytes.")
     with transaction.atomic():
         now = clock.now()
-        row = Run.objects.select_for_update().filter(pk=run_id).only("id", "status", "inbox", "plan_id").first()
+        row = (
+            Run.objects.select_for_update()
+            .filter(pk=run_id)
+            .only("id", "status", "inbox", "resolved_definition_id")
+            .first()
+        )
         _require_accepting_run(run_id, row, now)
         id = str(uuid.uuid4())
-        hidden = mask_encrypt(payload, masked_names(load_definition(row.plan_id)), encrypt_masked)
+        hidden = mask_encrypt(payload, masked_names(load_definition(row.resolved_definition_id)), encrypt_masked)
         inbox.add_message(run_id, id, hidden, now, row.inbox + 1)
         if inbox.waiting_attempts(run_id):
             wakeup = outbox_messages.send("inbox", now, to=run_id)

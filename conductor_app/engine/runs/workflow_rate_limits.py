@@ -78,7 +78,7 @@ def _going_on(name: str, key: str, but: str = "") -> int:
 def admit(run_id: str) -> None:
     """Hold a child run if the limit of its definition is reached. Child runs are never rejected."""
     run = Run.objects.get(pk=run_id)
-    definition = load_definition(run.plan_id)
+    definition = load_definition(run.resolved_definition_id)
     given = payload_storage.load_payload(run.input_path) if run.input_path else run.input
     values = {"input": given, "correlationId": run.correlation_id, "workflowId": run.id, "version": run.version}
     key = rate_limit_key(definition, scope_of(values))
@@ -129,4 +129,4 @@ def release_next(name: str, key: str) -> None:
 
 
 def _limit(run: Run) -> int:
-    return rate_limit_config(load_definition(run.plan_id))[1]
+    return rate_limit_config(load_definition(run.resolved_definition_id))[1]

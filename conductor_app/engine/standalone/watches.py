@@ -37,7 +37,7 @@ def watch_group(group_id: str, event: str, mail: str, by: str) -> None:
         raise Invalid(f"{mail[:80]!r} is not a valid email address.") from wrong
     if _event_sentence(group_id, event):
         raise Conflict("The event has happened already.")
-    if GroupWatch.objects.filter(group_id=group_id, told_at=None).count() >= MOST:
+    if GroupWatch.objects.filter(group_id=group_id, notified_at=None).count() >= MOST:
         raise Conflict(f"The group already has {MOST} watches.")
     with transaction.atomic():
         GroupWatch.objects.create(group_id=group_id, event=event, mail=mail, by=by[:255], created_at=clock.now())
@@ -52,27 +52,27 @@ def unwatch_group(group_id: str, watch_id: str, by: str) -> None:
     """
     number = int(watch_id) if watch_id.isascii() and watch_id.isdecimal() and len(watch_id) < 19 else 0
     with transaction.atomic():
-        if not GroupWatch.objects.filter(pk=number, group_id=group_id, told_at=None).delete()[0]:
+        if not GroupWatch.objects.filter(pk=number, group_id=group_id, notified_at=None).delete()[0]:
             raise NotFound("The watch does not exist any more.")
         record_action("task_group", group_id, "unwatch", by, "", {})
 
 
 def check_watched_groups(limit: int) -> int:
     """Check up to `limit` open watches, least recently checked first. Returns how many."""
-    watched = GroupWatch.objects.filter(told_at=None).order_by("looked_at", "id").values_list("pk", flat=True)
+    watched = GroupWatch.objects.filter(notified_at=None).order_by("checked_at", "id").values_list("pk", flat=True)
     return handle_each(list(watched[:limit]), _check_watch)
 
 
 def _check_watch(watch_id: int) -> None:
     now = clock.now()
-    row = GroupWatch.objects.filter(pk=watch_id, told_at=None).first()
+    row = GroupWatch.objects.filter(pk=watch_id, notified_at=None).first()
     if row is None:
         return
     sentence = _event_sentence(row.group_id, row.event)
     with transaction.atomic():
-        seen = {"looked_at": now, **({"told_at": now} if sentence else {})}
+        seen = {"checked_at": now, **({"notified_at": now} if sentence else {})}
         # The update lets only one process send the email.
-        if GroupWatch.objects.filter(pk=watch_id, told_at=None).update(**seen) and sentence:
+        if GroupWatch.objects.filter(pk=watch_id, notified_at=None).update(**seen) and sentence:
             _send_mail(row, sentence, now)
 
 

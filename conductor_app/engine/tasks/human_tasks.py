@@ -104,11 +104,11 @@ def save_output(run_id: str, attempt_id: str, output: dict[str, Any], by: str, *
 
 
 def _require_own_task(attempt_id: str, by: str, for_external: bool) -> None:
-    taken = HumanTask.objects.filter(task__attempt_id=attempt_id).exclude(taken_by="").first()
-    if taken is None or (taken.is_taker_external and for_external):
+    taken = HumanTask.objects.filter(task__attempt_id=attempt_id).exclude(claimed_by="").first()
+    if taken is None or (taken.is_claimer_external and for_external):
         return
-    if taken.is_taker_external or taken.taken_by != by:
-        raise Conflict(f"The task is claimed by {taken.taken_by}. Claim it first.")
+    if taken.is_claimer_external or taken.claimed_by != by:
+        raise Conflict(f"The task is claimed by {taken.claimed_by}. Claim it first.")
 
 
 def load_output(attempt: Attempt | None) -> Mapping[str, Any]:
@@ -141,7 +141,11 @@ def load_input(attempt: Attempt) -> Mapping[str, Any]:
 
 def _require_valid_output(attempt_id: str, output: dict[str, Any], merges: bool) -> None:
     """Refuse an output that violates a schema, so that the person can correct it before the task is resolved."""
-    rows = Attempt.objects.of_runs().select_related("task", "run").only("task__ref", "task__type", "run__plan_id")
+    rows = (
+        Attempt.objects.of_runs()
+        .select_related("task", "run")
+        .only("task__ref", "task__type", "run__resolved_definition_id")
+    )
     attempt = rows.filter(pk=attempt_id).first()
     if merges:
         output = {**load_output(attempt), **output}
@@ -193,18 +197,18 @@ def claim_task(
         task, held = _lock_human_task(task_id)
         if attempt:
             _require_claimable(human_task_view(attempt, input, held, clock.now()), who, is_external, groups)
-        before, held.taken_by, held.taken_at = held.taken_by, who, clock.now()
-        held.is_taker_external = is_external
+        before, held.claimed_by, held.claimed_at = held.claimed_by, who, clock.now()
+        held.is_claimer_external = is_external
         _save_claim(held, by)
         facts = {"before": before} if before else {}
         _record_change(task, by, "take_task", reason, facts | ({"external_user": who} if is_external else {}))
 
 
 def _require_claimable(ask: HumanTaskView, who: str, is_external: bool, groups: Collection[str]) -> None:
-    if ask.taken_by:
-        if (ask.taken_by, ask.is_taker_external) == (who, is_external):
+    if ask.claimed_by:
+        if (ask.claimed_by, ask.is_claimer_external) == (who, is_external):
             return
-        raise Conflict(f"The task is already claimed by {ask.taken_by}.")
+        raise Conflict(f"The task is already claimed by {ask.claimed_by}.")
     to = ask.assignment.assignee
     if to is None:
         return
@@ -237,10 +241,10 @@ def release_task(task_id: str, by: str, reason: str = "") -> None:
     """
     with transaction.atomic():
         task, held = _lock_human_task(task_id)
-        if not held.taken_by:
+        if not held.claimed_by:
             raise Conflict("The task is not claimed.")
-        before, held.taken_by, held.taken_at = held.taken_by, "", None
-        held.is_taker_external = False
+        before, held.claimed_by, held.claimed_at = held.claimed_by, "", None
+        held.is_claimer_external = False
         _save_claim(held, by)
         _record_change(task, by, "put_task_back", reason, {"before": before})
 
@@ -323,7 +327,7 @@ def _write_assignment(
         held.assignee, held.is_group, held.is_external = first.who, first.is_group, first.is_external
         held.is_reassigned, held.followers = True, format_assignees(rest) or None
         held.due_at = now + first.minutes * MINUTE_MS if due_at is None and first.minutes else due_at
-        held.taken_by, held.taken_at, held.is_taker_external = "", None, False
+        held.claimed_by, held.claimed_at, held.is_claimer_external = "", None, False
         _save_claim(held, by)
         _record_change(task, by, action, reason, facts)
 

@@ -66,7 +66,9 @@ def _running_cause(run: Run, now: int) -> Cause:
     others_open = ngettext(" · %(count)s more active task", " · %(count)s more active tasks", others)
     more = others_open % {"count": others} if others else ""
     verdicts = tuple(verdicts_on(first, now))
-    sentence = describe_wait(first, attempts_allowed(parsed_definition(run.plan_id), first.task), verdicts, now)
+    sentence = describe_wait(
+        first, attempts_allowed(parsed_definition(run.resolved_definition_id), first.task), verdicts, now
+    )
     whole = (_("Waiting: %(what)s") if is_waiting else _("Running: %(what)s")) % {"what": sentence + more}
     return Cause(whole, str(first.task), first.id, first.child_id, verdicts, is_waiting)
 
@@ -93,7 +95,7 @@ def _failure_cause(run: Run, now: int, without_task: str, with_task: str, depth:
     attempt = Attempt.objects.defer_payloads().filter(pk=run.failed_attempt_id).select_related("task").first()
     if attempt is None:
         return Cause(without_task % {"reason": first_line(run.reason) or _("no reason given")})
-    which = _name_attempt(attempt, attempts_allowed(parsed_definition(run.plan_id), attempt.task))
+    which = _name_attempt(attempt, attempts_allowed(parsed_definition(run.resolved_definition_id), attempt.task))
     reason = _failure_inside(attempt, now, depth) or first_line(attempt.reason) or _("no reason given")
     sentence = with_task % {"task": attempt.task, "which": which, "reason": reason}
     return Cause(sentence, str(attempt.task), attempt.id, attempt.child_id)

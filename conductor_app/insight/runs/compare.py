@@ -73,7 +73,7 @@ class RunComparison:
 
     @property
     def have_same_version(self) -> bool:
-        return self.one.plan_id == self.other.plan_id
+        return self.one.resolved_definition_id == self.other.resolved_definition_id
 
     @property
     def are_identical(self) -> bool:

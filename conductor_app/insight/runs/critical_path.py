@@ -144,7 +144,7 @@ def critical_path_of(run: Run, now: int) -> list[TaskSpan] | None:
     tasks = list(rows[: MOST_TASKS + 1])
     if len(tasks) > MOST_TASKS:
         return None
-    definition = parsed_definition(run.plan_id)
+    definition = parsed_definition(run.resolved_definition_id)
     branches_by_ref = enclosing_branches(definition.document.get("tasks") or ()) if definition else {}
     failed = next((str(task) for task in tasks if task.attempt_id == run.failed_attempt_id), "")
     return critical_path((task_span(task, task.end, now) for task in tasks), branches_by_ref, failed)

@@ -108,7 +108,7 @@ def human_task_entry(attempt: Attempt, input: Mapping[str, Any], saved: HumanTas
     """Return the entry of one attempt at a HUMAN task. The attempt is loaded with `task` and `run`."""
     task_view, is_newest = human_task_view(attempt, input, saved, now), attempt.task.attempt_id == attempt.pk
     if is_newest and attempt.task.status == "ACTIVE" and attempt.ended_at is None:
-        state = IN_PROGRESS if task_view.taken_by else ASSIGNED if task_view.assignment.assignee else PENDING
+        state = IN_PROGRESS if task_view.claimed_by else ASSIGNED if task_view.assignment.assignee else PENDING
     else:
         # The assignment at the end of the task, not the one that would apply now.
         task_view = human_task_view(attempt, input, saved, attempt.ended_at or now)
@@ -169,9 +169,9 @@ def _newest_window(task_filter: HumanTaskFilter) -> tuple[QuerySet[Task], int | 
     if task_filter.workflow_ids:
         return tasks.filter(run__in=task_filter.workflow_ids, status__in=statuses), None
     if task_filter.claimants and all(each.name for each in task_filter.claimants):
-        taken = HumanTask.objects.filter(taken_by__in=[each.name for each in task_filter.claimants])
-        newest = taken.order_by("-taken_at")
-        cut = newest.values_list("taken_at", flat=True)[LOOKED_AT : LOOKED_AT + 1].first()
+        taken = HumanTask.objects.filter(claimed_by__in=[each.name for each in task_filter.claimants])
+        newest = taken.order_by("-claimed_at")
+        cut = newest.values_list("claimed_at", flat=True)[LOOKED_AT : LOOKED_AT + 1].first()
         return tasks.filter(pk__in=newest.values("pk")[:LOOKED_AT], status__in=statuses), cut
     cuts = []
     for status in statuses:
@@ -200,7 +200,7 @@ def _filter_rows(rows: QuerySet[Attempt], task_filter: HumanTaskFilter, now: int
             rows = rows.filter(**{field: values})
     saved = HumanTask.objects.filter(pk=OuterRef("task_id"))
     if states & OPEN_STATES and not states >= OPEN_STATES:
-        is_taken = Exists(saved.exclude(taken_by=""))
+        is_taken = Exists(saved.exclude(claimed_by=""))
         if IN_PROGRESS not in states:
             rows = rows.exclude(Q(is_taken) & Q(task__status="ACTIVE"))
         elif not states & {PENDING, ASSIGNED}:
@@ -208,7 +208,7 @@ def _filter_rows(rows: QuerySet[Attempt], task_filter: HumanTaskFilter, now: int
     if task_filter.claimants:
         matches = Q()
         for each in task_filter.claimants:
-            matches |= Q(taken_by=each.name) if each.name else ~Q(taken_by="")
+            matches |= Q(claimed_by=each.name) if each.name else ~Q(claimed_by="")
         rows = rows.filter(Exists(saved.filter(matches)))
     if task_filter.assignees and all(each.name for each in task_filter.assignees):
         rows = rows.filter(_assignee_condition([each.name for each in task_filter.assignees], saved))
@@ -231,7 +231,7 @@ def _filter_rows(rows: QuerySet[Attempt], task_filter: HumanTaskFilter, now: int
             | in_names
             | Q(
                 Exists(
-                    saved.filter(Q(assignee__icontains=task_filter.words) | Q(taken_by__icontains=task_filter.words))
+                    saved.filter(Q(assignee__icontains=task_filter.words) | Q(claimed_by__icontains=task_filter.words))
                 )
             )
         )
@@ -322,14 +322,16 @@ def _as_mapping(value: Any) -> Mapping[str, Any]:
 def _matches(entry: HumanTaskEntry, task_filter: HumanTaskFilter) -> bool:
     """Return True if an entry passes the filters that the database does not evaluate."""
     task_view, to = entry.task_view, entry.task_view.assignment.assignee
-    kind = "EXTERNAL_USER" if task_view.is_taker_external else "CONDUCTOR_USER"
+    kind = "EXTERNAL_USER" if task_view.is_claimer_external else "CONDUCTOR_USER"
     return (
         (not task_filter.states or entry.state in task_filter.states)
         and (
             not task_filter.assignees
             or (to is not None and any(e.matches(to.who, to.user_type) for e in task_filter.assignees))
         )
-        and (not task_filter.claimants or any(each.matches(task_view.taken_by, kind) for each in task_filter.claimants))
+        and (
+            not task_filter.claimants or any(each.matches(task_view.claimed_by, kind) for each in task_filter.claimants)
+        )
         and (
             not task_filter.display_names
             or task_view.title in task_filter.display_names
@@ -341,6 +343,6 @@ def _matches(entry: HumanTaskEntry, task_filter: HumanTaskFilter) -> bool:
 
 def _is_in_inbox(inbox: InboxFilter, entry: HumanTaskEntry) -> bool:
     task_view, to = entry.task_view, entry.task_view.assignment.assignee
-    if task_view.taken_by or (to is not None and not to.is_group):
+    if task_view.claimed_by or (to is not None and not to.is_group):
         return task_view.is_for_user(inbox.name)
     return entry.state in OPEN_STATES and (to is None or task_view.is_for_groups(inbox.groups))

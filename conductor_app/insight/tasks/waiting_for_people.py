@@ -51,9 +51,9 @@ class HumanTaskView:
     attempt: Attempt
     question: HumanQuestion
     assignment: CurrentAssignment
-    taken_by: str = ""
-    taken_at: int | None = None
-    is_taker_external: bool = False
+    claimed_by: str = ""
+    claimed_at: int | None = None
+    is_claimer_external: bool = False
     assignees: tuple[Assignee, ...] = ()
 
     @property
@@ -65,14 +65,14 @@ class HumanTaskView:
 
     def is_for_user(self, name: str) -> bool:
         """Return True if this user has claimed the task, or is its assignee while it is unclaimed."""
-        if self.taken_by:
-            return self.taken_by == name and not self.is_taker_external
+        if self.claimed_by:
+            return self.claimed_by == name and not self.is_claimer_external
         to = self.assignment.assignee
         return to is not None and not (to.is_group or to.is_external) and to.who == name
 
-    def is_taken_by_other(self, name: str) -> bool:
+    def is_claimed_by_other(self, name: str) -> bool:
         """Return True if another user has claimed the task, so that this user must take it over to answer."""
-        return bool(self.taken_by) and (self.is_taker_external or self.taken_by != name)
+        return bool(self.claimed_by) and (self.is_claimer_external or self.claimed_by != name)
 
     def is_for_groups(self, names: Collection[str]) -> bool:
         to = self.assignment.assignee
@@ -114,7 +114,7 @@ def human_task_view(attempt: Attempt, input: Mapping, saved: HumanTask | None, n
         rest = parse_assignees(saved.followers or ())
         assignment, assignees = delegated_assignment(first, saved.due_at, rest, now), (first, *rest)
     return HumanTaskView(
-        attempt, question, assignment, saved.taken_by, saved.taken_at, saved.is_taker_external, assignees
+        attempt, question, assignment, saved.claimed_by, saved.claimed_at, saved.is_claimer_external, assignees
     )
 
 
@@ -135,9 +135,9 @@ def _load_inputs(attempts: Collection[Attempt]) -> dict[str, Mapping]:
     return {pk: input for pk, input in rows if isinstance(input, Mapping)}
 
 
-def expected_output_names(plan_id: str, ref: str) -> list[str]:
+def expected_output_names(resolved_definition_id: str, ref: str) -> list[str]:
     """Return the output members of a task that later steps read, which an answer should therefore contain."""
-    definition = parsed_definition(plan_id)
+    definition = parsed_definition(resolved_definition_id)
     if definition is None:
         return []
     written = str(dumps(definition.document))
@@ -147,7 +147,7 @@ def expected_output_names(plan_id: str, ref: str) -> list[str]:
 
 def step_of(attempt: Attempt) -> Step | None:
     """Return the step of an attempt, or None if the resolved definition does not contain it."""
-    definition = parsed_definition(attempt.run.plan_id)
+    definition = parsed_definition(attempt.run.resolved_definition_id)
     return definition.step(attempt.task.ref) if definition else None
 
 

@@ -93,7 +93,7 @@ def test_an_alert_rings_once_and_says_so_by_mail_and_webhook(operator, story, cl
     assert operator.get(link)["Location"] == "/admin/conductor/run/?name=order&status=FAILED"
     assert len(server.asked) == 1 and "Failed orders" in server.asked[0]["body"]
     assert f"https://conductor.example.org{link}" in server.asked[0]["body"]
-    assert {ring.channel for ring in AlertFiring.objects.filter(heard_at__isnull=False)} == {"mail", "webhook"}
+    assert {ring.channel for ring in AlertFiring.objects.filter(delivered_at__isnull=False)} == {"mail", "webhook"}
     assert "delivered" in page_text(operator.get(page))
 
 
@@ -105,7 +105,7 @@ def test_who_does_not_hear_is_seen_in_the_log(operator, story):
     publish_due_events()
 
     ring = AlertFiring.objects.get()
-    assert ring.heard_at is None and ring.error
+    assert ring.delivered_at is None and ring.error
     assert "not delivered" in page_text(operator.get(page))
 
 

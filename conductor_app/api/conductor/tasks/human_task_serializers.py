@@ -154,9 +154,9 @@ def human_task_document(
     }
     if to := task_view.assignment.assignee:
         document["assignee"] = {"userType": to.user_type, "user": to.who}
-    if task_view.taken_by:
-        kind = "EXTERNAL_USER" if task_view.is_taker_external else "CONDUCTOR_USER"
-        document["claimant"] = {"userType": kind, "user": task_view.taken_by}
+    if task_view.claimed_by:
+        kind = "EXTERNAL_USER" if task_view.is_claimer_external else "CONDUCTOR_USER"
+        document["claimant"] = {"userType": kind, "user": task_view.claimed_by}
     return document
 
 

@@ -16,7 +16,7 @@ ROW_COLUMNS = (
     "child_id", "name", "run_id", "ends_at", "task__ref", "task__iteration_path", "task__type", "task__status",
     "task__attempt_id", "task__iteration", "task__branch_head", "input_path", "output_path",
 )  # fmt: skip
-RUN_FACTS = ("id", "name", "correlation_id", "priority", "plan_id")
+RUN_FACTS = ("id", "name", "correlation_id", "priority", "resolved_definition_id")
 
 Row = namedtuple("Row", [name.replace("task__", "task_") for name in ROW_COLUMNS] + ["input", "output", "step_state"])
 RunFacts = namedtuple("RunFacts", RUN_FACTS)

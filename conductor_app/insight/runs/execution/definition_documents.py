@@ -60,9 +60,9 @@ class DefinitionDocuments:
 
 
 @lru_cache(maxsize=500)
-def definition_documents(plan_id: str) -> DefinitionDocuments:
+def definition_documents(resolved_definition_id: str) -> DefinitionDocuments:
     """Return the documents of a resolved definition. They are cached: a resolved definition never changes."""
-    return DefinitionDocuments(ResolvedDefinition.objects.get(pk=plan_id).document)
+    return DefinitionDocuments(ResolvedDefinition.objects.get(pk=resolved_definition_id).document)
 
 
 def branch_documents(document: Document) -> Steps:

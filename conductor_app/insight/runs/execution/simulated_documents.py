@@ -27,7 +27,7 @@ def simulated_document(run: Run, attempts: Iterable[tuple[Attempt, Task]], now: 
 
 
 def _run_row(run: Run) -> RunRow:
-    others = {"name": run.definition.name, "version": run.definition.version, "plan_id": ""}
+    others = {"name": run.definition.name, "version": run.definition.version, "resolved_definition_id": ""}
     others |= {"failed_refs": list(run.failed_refs), "failed_names": list(run.failed_names), "domains": {**run.domains}}
     others |= {part: _known_payload(getattr(run, part)) for part in ("input", "output", "variables")}
     return RunRow._make(others.get(name, getattr(run, name, "")) for name in RunRow._fields)

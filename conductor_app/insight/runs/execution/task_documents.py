@@ -89,7 +89,7 @@ def step_of(
     steps = (
         branch_steps[row.task_branch_head]
         if row.task_branch_head
-        else definition_documents.definition_documents(run.plan_id).steps
+        else definition_documents.definition_documents(run.resolved_definition_id).steps
     )
     return steps.get(row.task_ref) or definition_documents.unknown_step(row.task_ref, row.name)
 

@@ -20,7 +20,7 @@ from .lookups import PAYLOADS, raise_run_not_found
 from .task_documents import task_documents
 
 RUN_COLUMNS = (
-    "id", "name", "version", "plan_id", "status", "reason", "correlation_id", "priority", "created_at", "updated_at",
+    "id", "name", "version", "resolved_definition_id", "status", "reason", "correlation_id", "priority", "created_at", "updated_at",
     "ended_at", "last_retried_at", "parent_id", "parent_attempt_id", "failed_refs", "failed_names", "domains",
     "limit_key", "is_held", "started_by", "event", "idempotency_key",
     "input_path", "output_path",
@@ -34,7 +34,9 @@ def run_document(run: Run, with_tasks: bool = True) -> dict[str, Any]:
     """Return a run as a document of plain values."""
     row = RunRow._make(_run_values(run))
     tasks = task_documents(load_rows(attempts_of([run.id])), run_facts_of(run), is_wire=False) if with_tasks else []
-    return workflow_fields(row, tasks, definition_documents.definition_documents(row.plan_id).workflow.document)
+    return workflow_fields(
+        row, tasks, definition_documents.definition_documents(row.resolved_definition_id).workflow.document
+    )
 
 
 def wire_run(run_id: str, with_tasks: bool = True) -> dict[str, Any]:
@@ -60,7 +62,7 @@ def wire_runs(runs: "QuerySet[Run]", with_tasks: bool = True) -> list[dict[str, 
         workflow_fields(
             _raw_payloads(row),
             tasks.get(row.id, []),
-            definition_documents.definition_documents(row.plan_id).workflow.json,
+            definition_documents.definition_documents(row.resolved_definition_id).workflow.json,
         )
         for row in rows
     ]
