@@ -1,4 +1,4 @@
-"""Whether a client is still there: what is handed to one that has hung up waits for the end of its lease."""
+"""Detection of disconnected clients: an attempt that is given to one is blocked until its lease expires."""
 
 import socket
 from collections.abc import Callable
@@ -6,19 +6,19 @@ from collections.abc import Callable
 from django.http import HttpRequest
 
 SOCKET_KEY = "gunicorn.socket"
-"""Where gunicorn keeps the connection of a request; servers that show none are believed that the client is there."""
+"""The key under which gunicorn passes the connection of a request. Without it, clients count as connected."""
 
 
 def disconnect_check(request: HttpRequest) -> Callable[[], bool]:
-    """A question that can be asked again and again, for the cost of one call to the system."""
+    """Return a function that returns True if the client has disconnected. A call costs one system call."""
     connection = request.META.get(SOCKET_KEY)
     return (lambda: False) if connection is None else (lambda: is_connection_closed(connection))
 
 
 def is_connection_closed(connection: socket.socket) -> bool:
-    """Whether the other end has closed it; what it has sent meanwhile is left where it is."""
+    """Return True if the client has closed the connection. Received data stays in the socket."""
     try:
-        # Past what TLS makes of it, which cannot peek.
+        # Read below TLS, which cannot peek.
         return socket.socket.recv(connection, 1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
     except BlockingIOError:
         return False

@@ -1,4 +1,4 @@
-"""Whether this server accepts work: asked by load balancers, by the command line client, and by health checks."""
+"""Health checks for load balancers and for the command line client."""
 
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse
@@ -16,12 +16,12 @@ def health(request: HttpRequest) -> HttpResponse:
 
 
 def actuator_health(request: HttpRequest) -> HttpResponse:
-    """GET /actuator/health: the same, as what watches the original asks for it."""
+    """GET /actuator/health: return the health at the address that monitoring of the original uses."""
     return _health_response(b'{"status":"UP"}', b'{"status":"DOWN"}')
 
 
 def actuator_info(request: HttpRequest) -> HttpResponse:
-    """GET /actuator/info: nothing that a stranger may know."""
+    """GET /actuator/info: return an empty document."""
     return HttpResponse(b"{}", content_type="application/json")
 
 

@@ -1,4 +1,4 @@
-"""What Prometheus reads, at the two addresses where it is looked for."""
+"""Prometheus metrics, at the two addresses that are in use."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,9 @@ from ..telemetry.metrics import MAX_NAMES, OTHER_NAMES, render_metrics
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
-    """GET /metrics, GET /actuator/prometheus: counts of all processes of this machine, and what the database says."""
+    """GET /metrics, GET /actuator/prometheus: return the metrics of all processes of this machine and those of the
+    database.
+    """
     try:
         require_metrics_access(request)
     except Unauthenticated as refusal:
@@ -37,7 +39,9 @@ def _refusal_response(
 
 
 def _try_measure_load() -> EngineLoad | None:
-    """What the rows say; None while the database does not answer: its silence is worth knowing as well."""
+    """Return the load that the rows show, or None if the database does not respond, so that other metrics stay
+    available.
+    """
     try:
         return measure_load(MAX_NAMES, OTHER_NAMES)
     except DatabaseError:
@@ -45,7 +49,7 @@ def _try_measure_load() -> EngineLoad | None:
 
 
 class DatabaseMetrics(Collector):
-    """What is read from rows, in the words of Prometheus."""
+    """Collector of the metrics that are read from rows."""
 
     def __init__(self, load: EngineLoad | None, now: int) -> None:
         self.load, self.now = load, now

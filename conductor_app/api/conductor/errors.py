@@ -1,4 +1,4 @@
-"""Refusals as Conductor says them: status, message, and for a faulty document every complaint (api §3.17)."""
+"""Error responses in Conductor's format: status, message, and all validation errors of a document (api §3.17)."""
 
 import logging
 import socket
@@ -48,12 +48,12 @@ STATUS_BY_ERROR: dict[type[Exception], int] = {
 
 
 def status_of(error: Exception) -> int:
-    """The status with which an error is answered."""
+    """Return the HTTP status of an error."""
     return next((STATUS_BY_ERROR[kind] for kind in type(error).__mro__ if kind in STATUS_BY_ERROR), 500)
 
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
-    """The reply to an error that a view raised."""
+    """Return the response to an exception that a view raised."""
     status = status_of(error)
     if status == 500:
         return _internal_error(error, context)
@@ -66,7 +66,7 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespo
         # Clients fetch a new token when they read one of two words here (api §7).
         body["error"] = error.facts["code"]
     reply = Json(body, status)
-    reply._has_been_logged = True  # by Django, as a warning for every client that asks for what is not there
+    reply._has_been_logged = True  # logged by Django as a warning for every missing object that a client requests
     if isinstance(error, MethodNotAllowed):
         reply.headers["Allow"] = ", ".join(context["view"].allowed_methods)
     return reply
@@ -89,7 +89,7 @@ def _validation_error_document(complaint: ValidationError) -> dict[str, str]:
 
 
 def _internal_error(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
-    """A fault of ours: told to whoever watches, while the client learns no more than that."""
+    """Log an internal error and return a response without its details."""
     request = context["request"]
     log.exception("%s %s failed", request.method, request.path)
     got_request_exception.send(sender=type(context["view"]), request=request)

@@ -1,20 +1,20 @@
-"""Slashes inside names, which the SDKs send as `%2F`: told from those between the parts of an address.
+"""Slashes inside names, which SDKs send as `%2F`, as opposed to those between path segments.
 
-Web servers decode an address before anybody can look. So what stood there as `%2F` is marked until it is known which
-part of which address it belongs to.
+Web servers decode the path before any application code runs. So each `%2F` is replaced with a mark until the path is
+split into its parameters.
 """
 
 import re
 from urllib.parse import quote, unquote_to_bytes
 
 SLASH_MARK = "\uf02f"
-"""A character of no script, which nobody uses in a name."""
+"""A character of the private use area, which no name contains."""
 CONDUCTOR_PATH = re.compile(r"/api/(?!(?:queue|object|artifacts|auth)/v1/)")
 ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
 
 
 def mark_slashes(target: str) -> str | None:
-    """The path of a request's target as WSGI spells it, with marks; None where there is nothing to mark."""
+    """Return the path of a request's target as WSGI represents it, with marks; None if it has no encoded slash."""
     path = target.partition("?")[0]
     if not (ENCODED_SLASH.search(path) and CONDUCTOR_PATH.match(path)):
         return None
@@ -22,5 +22,5 @@ def mark_slashes(target: str) -> str | None:
 
 
 def unmark_slashes(url_kwargs: dict[str, str]) -> dict[str, str]:
-    """The parts of an address, with slashes where they were sent."""
+    """Return path parameters with the marks replaced by slashes."""
     return {name: value.replace(SLASH_MARK, "/") for name, value in url_kwargs.items()}

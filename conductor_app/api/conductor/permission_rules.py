@@ -1,4 +1,4 @@
-"""How an operation of the API asks whether the actor may: the kinds of need that the table in `needs.py` is made of."""
+"""Permission rules of API operations: the kinds of permission that an operation declares."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -26,20 +26,24 @@ class RequiresAccess:
 
     def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
         """Raise Forbidden where the actor may not."""
-        # Not everything is in a domain: a right over all domains is none over all things.
+        # Not every object is in a domain: a permission on all domains is not one on all objects.
         if not request.actor.permissions.allows_all(*(right for right in self.rights if right[1] != DOMAIN)):
             require_permission(request.actor, self.rights, self.find_targets(request, url_kwargs))
 
 
 @dataclass(frozen=True, slots=True)
 class RequiresDefinitionAccess:
-    """CREATE for what is new, UPDATE for what is there; what is new becomes its maker's."""
+    """CREATE for new definitions, UPDATE for existing ones. The caller becomes the owner of a new definition."""
 
     target_type: str
     find_targets: TargetFinder
 
     def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
-        """Raise Forbidden where the actor may not; note what will be new."""
+        """Check the permission, and note the definitions that the request creates.
+
+        Raises:
+            Forbidden: when the actor lacks the permission.
+        """
         permissions = request.actor.permissions
         if permissions.is_admin and request.actor.user_id is None:
             return
@@ -63,13 +67,17 @@ class RequiresPollAccess:
 
 
 class RequiresFileAccess:
-    """What steers or sees the run; or EXECUTE on the type of one of its open tasks, whose worker brings or fetches."""
+    """An access to the run of a file, or EXECUTE on the type of an open task, whose worker transfers the file."""
 
     def __init__(self, rights: tuple[Right, ...]) -> None:
         self.rights = rights
 
     def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
-        """Raise Forbidden where the actor may not; a run that does not exist is left to the handler."""
+        """Check the permission. A missing run is reported by the view.
+
+        Raises:
+            Forbidden: when the actor lacks the permission.
+        """
         actor = request.actor
         if actor.permissions.allows_all(*self.rights, WORKER_RIGHTS[0]):
             return
@@ -82,7 +90,7 @@ class RequiresFileAccess:
 
 
 class RequiresStartAccess:
-    """EXECUTE on the definition; who brings a definition of its own must be allowed to write it, too."""
+    """EXECUTE on the definition. An inline definition also requires the permission to create it."""
 
     def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
         """Raise Forbidden where the actor may not."""
@@ -100,7 +108,7 @@ can_write_schedule = RequiresDefinitionAccess(SCHEDULE, targets.definitions_in_b
 
 
 class RequiresScheduleAccess:
-    """To write the schedule, and to start what it starts: it does so for whoever wrote it."""
+    """Permission to write the schedule and to start its workflow, because the schedule starts it for its author."""
 
     def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
         """Raise Forbidden where the actor may not."""
@@ -113,10 +121,10 @@ class RequiresScheduleAccess:
 
 
 class AllowAll:
-    """Whoever is let in: nothing that belongs to somebody is shown, or the handler shows what may be read."""
+    """Any authenticated caller: the response has no protected data, or the view filters it."""
 
     def check(self, request: Any, url_kwargs: dict[str, str]) -> None:
-        """Nothing to ask."""
+        """Allow every caller."""
 
 
 class AdministratorsOnly:

@@ -32,7 +32,7 @@ from .permission_rules import (
 
 
 def requires(access: str, target_type: str, find_targets: TargetFinder) -> RequiresAccess:
-    """One access to things of one type."""
+    """Return the rule that requires one access to targets of one type."""
     return RequiresAccess(((access, target_type),), find_targets)
 
 

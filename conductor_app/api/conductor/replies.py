@@ -1,4 +1,4 @@
-"""What goes back to a client: JSON, bare text, or nothing. The type is fixed by the endpoint, never asked for."""
+"""Responses: JSON, plain text, or no body. Each endpoint has a fixed content type; there is no negotiation."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from ...models.fields import dumps
 
 
 def Json(document: Any, status: int = 200) -> HttpResponse:
-    """A JSON document."""
+    """Return a response with a JSON document."""
     try:
         body = orjson.dumps(document)
     except TypeError:
@@ -19,19 +19,19 @@ def Json(document: Any, status: int = 200) -> HttpResponse:
 
 
 def PlainText(text: str, status: int = 200) -> HttpResponse:
-    """Bare text without quotes, as clients want their ids."""
+    """Return a response with plain text without quotes, as clients expect ids."""
     return _build_response(text.encode(), "text/plain;charset=UTF-8", status)
 
 
 def EmptyOk() -> HttpResponse:
-    """200 with nothing in it: a JSON type here makes a client fail (api §8.1)."""
+    """Return status 200 without a body. A JSON content type here makes a client fail (api §8.1)."""
     response = _build_response(b"", "", 200)
     del response.headers["Content-Type"]
     return response
 
 
 def NoContent() -> HttpResponse:
-    """204: there is nothing to give, and so no type either."""
+    """Return status 204 without a body and without a content type."""
     response = HttpResponse(status=204)
     del response.headers["Content-Type"]
     return response

@@ -1,4 +1,4 @@
-"""The body of a request as JSON: any content type, but nothing that a database or a client could not hold."""
+"""The request body as JSON of any content type, refused if a database or a client could not store it."""
 
 from typing import Any
 
@@ -11,7 +11,11 @@ from ...json_values import MAX_DEPTH, is_too_deep, loads_repaired
 
 
 def read_bytes(request: HttpRequest) -> bytes:
-    """The bytes of the body."""
+    """Return the bytes of the body.
+
+    Raises:
+        Invalid: when the client sent less than it announced.
+    """
     content_length(request, conf.max_request_bytes)
     try:
         return request.body
@@ -20,23 +24,36 @@ def read_bytes(request: HttpRequest) -> bytes:
 
 
 def content_length(request: HttpRequest, max_bytes: int) -> int:
-    """How many bytes the body has; raises TooLarge where those are more than it may have."""
+    """Return the length of the body in bytes.
+
+    Raises:
+        PayloadTooLarge: when it exceeds `max_bytes`
+        Invalid: when the header is no number.
+    """
     try:
         size = int(request.META.get("CONTENT_LENGTH") or 0)
     except ValueError:
-        raise Invalid("The Content-Length of the request is no number.") from None
+        raise Invalid("Invalid Content-Length: it must be a number.") from None
     if size > max_bytes:
         raise PayloadTooLarge(f"The body of a request may have at most {max_bytes} bytes.")
     return size
 
 
 def read_json(request: HttpRequest) -> Any:
-    """The body as a JSON value; raises Invalid."""
+    """Return the body as a JSON value.
+
+    Raises:
+        Invalid: when it is missing or invalid.
+    """
     return parse_json(read_bytes(request))
 
 
 def parse_json(body: bytes) -> Any:
-    """A JSON value; raises Invalid."""
+    """Return a JSON value.
+
+    Raises:
+        Invalid: when the body is missing, invalid or nested too deeply.
+    """
     if not body:
         raise Invalid("Required request body is missing.")
     try:
@@ -50,7 +67,11 @@ def parse_json(body: bytes) -> Any:
 
 
 def read_object(request: HttpRequest) -> dict[str, Any]:
-    """The body as a JSON object; raises Invalid."""
+    """Return the body as a JSON object.
+
+    Raises:
+        Invalid: when it is none.
+    """
     value = read_json(request)
     if not isinstance(value, dict):
         raise Invalid("The request body must be a JSON object.")
@@ -58,7 +79,11 @@ def read_object(request: HttpRequest) -> dict[str, Any]:
 
 
 def read_objects(request: HttpRequest) -> list[dict[str, Any]]:
-    """The body as a list of JSON objects; raises Invalid."""
+    """Return the body as a list of JSON objects.
+
+    Raises:
+        Invalid: when it is none.
+    """
     value = read_json(request)
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         raise Invalid("The request body must be a list of JSON objects.")
@@ -66,7 +91,11 @@ def read_objects(request: HttpRequest) -> list[dict[str, Any]]:
 
 
 def read_texts(request: HttpRequest) -> list[str]:
-    """The body as a list of texts; raises Invalid."""
+    """Return the body as a list of texts.
+
+    Raises:
+        Invalid: when it is none.
+    """
     value = read_json(request)
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise Invalid("The request body must be a list of texts.")

@@ -12,7 +12,12 @@ from ...core.errors import InputInvalid, ValidationError, ValidationFailed
 def read_request(
     document: dict[str, Any], table: FieldTable, path: str, check: Callable[[dict, DocumentPosition], None]
 ) -> dict[str, Any]:
-    """The document with every field as its type; raises ValidationFailed with paths that begin with `path`."""
+    """Return the document with every field converted to its type.
+
+    Raises:
+        ValidationFailed: when fields are invalid
+        the paths of its errors begin with `path`.
+    """
     position = DocumentPosition(path)
     fields = read_document(document, table, position)
     check(fields, position)
@@ -23,7 +28,11 @@ def read_request(
 
 @contextmanager
 def errors_under(path: str) -> Iterator[None]:
-    """Complaints raised inside get this path in front of their own (api §3.15)."""
+    """Prefix the paths of validation errors that are raised inside (api §3.15).
+
+    Raises:
+        ValidationFailed: with the prefixed paths.
+    """
     try:
         yield
     except InputInvalid:

@@ -1,4 +1,4 @@
-"""What a request is about, for the question who may: by its address, its query or its body."""
+"""Targets of requests, for authorization: taken from the path, the query or the body."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -48,34 +48,34 @@ MODEL_BY_TARGET_TYPE = {
 
 
 def named_in_address(target_type: str, url_kwarg: str) -> TargetFinder:
-    """What a part of the address names."""
+    """Find the target that a path parameter names."""
     return lambda request, url_kwargs: [{target_type: url_kwargs[url_kwarg]}]
 
 
 def named_in_query(target_type: str, parameter: str) -> TargetFinder:
-    """What a parameter of the query names, once or several times."""
+    """Find the targets that a query parameter names, once or several times."""
     return lambda request, url_kwargs: [{target_type: name} for name in request.query.texts(parameter)]
 
 
 def no_target(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
-    """No thing that has a name: only a right over all of them will do."""
+    """Return no target: only a permission on all objects is sufficient."""
     return [{}]
 
 
 def application_of_key(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
-    """The application that a key belongs to; where there is no such key, nobody knows."""
+    """Return the application of an access key, or a target that no grant matches if there is no such key."""
     ids = AccessKey.objects.filter(pk=url_kwargs["key_id"]).values_list("application_id", flat=True)
     return [{APPLICATION: id} for id in ids] or [{}]
 
 
 def polled_queue(request: Any, url_kwargs: dict[str, str]) -> Target:
-    """What a poll asks for: a task type, in a domain or in none."""
+    """Return the task type and the domain that a poll requests."""
     domain = request.query.text("domain")
     return {TASK_DEF: url_kwargs["task_type"]} | ({DOMAIN: domain} if domain else {})
 
 
 def run_in_address(url_kwarg: str) -> TargetFinder:
-    """The run, or the kept test, with this id; one that does not exist is left to the handler."""
+    """Find the run, or the stored test, with this id. A missing one is reported by the view."""
 
     def find(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
         found = find_run_names([url_kwargs[url_kwarg]]) or WorkflowTest.objects.filter(
@@ -87,26 +87,26 @@ def run_in_address(url_kwarg: str) -> TargetFinder:
 
 
 def find_run_names(ids: list[str]) -> list[tuple[str, str]]:
-    """Ids and definitions' names of those runs that there are."""
+    """Return ids and definition names of the existing runs."""
     return list(find_in_chunks(ids, lambda chunk: Run.objects.filter(pk__in=chunk).values_list("id", "name")))
 
 
 def find_in_chunks(names: Iterable[str], find: Callable[[list[str]], Iterable[Any]]) -> Iterator[Any]:
-    """What is found by these names, a part of them at a time: a body may list more than one query takes."""
+    """Call `find` with chunks of the names, because a body may list more than one query can take."""
     remaining = iter(names)
     while chunk := list(islice(remaining, CHUNK_SIZE)):
         yield from find(chunk)
 
 
 def runs_in_body(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
-    """The runs whose ids the body lists; what is no list is left to the handler."""
+    """Return the runs whose ids the body lists. An invalid body is reported by the view."""
     ids = request_body.read_json(request)
     asked_for = [normalize_name(each) for each in ids if isinstance(each, str)] if isinstance(ids, list) else []
     return [{WORKFLOW: id, WORKFLOW_DEF: name} for id, name in find_run_names(asked_for)]
 
 
 def names_in_body(target_type: str) -> TargetFinder:
-    """The names that the body lists; what is no list is left to the handler."""
+    """Find the targets whose names the body lists. An invalid body is reported by the view."""
 
     def find(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
         names = request_body.read_json(request)
@@ -116,13 +116,13 @@ def names_in_body(target_type: str) -> TargetFinder:
 
 
 def correlated_definitions(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
-    """The definitions whose runs are looked for by correlation ids."""
+    """Return the definitions whose runs are searched by correlation ids."""
     names = request_body.read_object(request).get("workflowNames")
     return [{WORKFLOW_DEF: normalize_name(name)} for name in (names if isinstance(names, list) else [names])]
 
 
 def attempt_in_address(url_kwarg: str, *, must_exist: bool = False) -> TargetFinder:
-    """The attempt with this id: by its task and by its run. Where it must exist, nobody knows what it would be of."""
+    """Find the attempt with this id: by its task and by its run. `must_exist`: a missing one matches no grant."""
 
     def find(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
         return _task_targets(Attempt.objects.of_runs().filter(pk=url_kwargs[url_kwarg])) or ([{}] if must_exist else [])
@@ -131,7 +131,7 @@ def attempt_in_address(url_kwarg: str, *, must_exist: bool = False) -> TargetFin
 
 
 def open_tasks_by_reference(url_kwarg: str) -> TargetFinder:
-    """The open tasks with the reference in the address, in the run that a part of it names."""
+    """Find the open tasks with the reference in the path, in the run that another path parameter names."""
 
     def find(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
         ref = url_kwargs["ref"]
@@ -142,14 +142,14 @@ def open_tasks_by_reference(url_kwarg: str) -> TargetFinder:
 
 
 def task_in_query(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
-    """The open tasks of the run and the reference that the query names."""
+    """Return the open tasks with the reference and the run that the query names."""
     return open_tasks_by_reference("run")(
         request, {"run": request.query.text("workflowId"), "ref": request.query.text("taskRefName")}
     )
 
 
 def open_tasks_of_run(run_id: str) -> list[Target]:
-    """The kinds of tasks that are open in a run."""
+    """Return the types of the open tasks of a run."""
     return _task_targets(Attempt.objects.open().filter(run_id=run_id).order_by().distinct())
 
 
@@ -159,13 +159,16 @@ def _task_targets(attempts: Any) -> list[Target]:
 
 
 def started_definitions(request: Any, url_kwargs: dict[str, str]) -> tuple[list[Target], list[Target]]:
-    """The definitions that a request to start names, and the one that it brings with it."""
+    """Return the definitions that a start request names, and its inline definition."""
     document = request_body.read_object(request) if request_body.read_bytes(request) or "name" not in url_kwargs else {}
     return definitions_started_by(document, url_kwargs.get("name"))
 
 
 def definitions_started_by(document: dict[str, Any], name: str | None = None) -> tuple[list[Target], list[Target]]:
-    """The same for the request to start itself. `name`: the address names it instead."""
+    """Return the definitions of a start request's document.
+
+    `name`: the name in the path, which replaces the document's.
+    """
     own = document.get("workflowDef")
     given = [name or document.get("name"), own.get("name") if isinstance(own, dict) else ""]
     names = [normalize_name(each) for each in given]
@@ -174,20 +177,24 @@ def definitions_started_by(document: dict[str, Any], name: str | None = None) ->
 
 
 def definitions_in_body(target_type: str) -> TargetFinder:
-    """The definitions in the body, one or many."""
+    """Find the definitions in the body, one or many.
+
+    Raises:
+        Invalid: when the body does not consist of objects.
+    """
 
     def find(request: Any, url_kwargs: dict[str, str]) -> list[Target]:
         sent = request_body.read_json(request)
         documents = sent if isinstance(sent, list) else [sent]
         if not all(isinstance(each, dict) for each in documents):
-            raise Invalid("The request body must hold JSON objects.")
+            raise Invalid("The request body must contain JSON objects.")
         return [{target_type: normalize_name(each.get("name"))} for each in documents]
 
     return find
 
 
 def split_new_and_existing(target_type: str, found: list[Target]) -> tuple[list[Target], list[Target]]:
-    """Those that there are not yet, and those that there are."""
+    """Return the targets that do not exist yet, and those that exist."""
     names = {target[target_type] for target in found}
     rows = MODEL_BY_TARGET_TYPE[target_type].objects
     known = set(find_in_chunks(names, lambda chunk: rows.filter(name__in=chunk).values_list("name", flat=True)))
@@ -196,5 +203,5 @@ def split_new_and_existing(target_type: str, found: list[Target]) -> tuple[list[
 
 
 def normalize_name(value: Any) -> str:
-    """A name that a body gives, as those who read the body read it."""
+    """Return a name from a body as the parser of the body reads it."""
     return value.replace("\0", "") if isinstance(value, str) else "" if value is None else str(value)

@@ -18,7 +18,7 @@ UPLOAD_INTERRUPTED = "The upload broke off before its end."
 
 
 class ReceivedFile(File):
-    """What a request has brought, with the SHA-256 of it."""
+    """An uploaded file with its SHA-256 digest."""
 
     def __init__(self, file: SpooledTemporaryFile, size: int, digest: str) -> None:
         super().__init__(file)
@@ -27,7 +27,12 @@ class ReceivedFile(File):
 
 @contextmanager
 def receive_body(request: HttpRequest, max_bytes: int) -> Iterator[ReceivedFile]:
-    """The body of a request; raises Invalid where it breaks off, and TooLarge."""
+    """Receive the body of a request in a temporary file.
+
+    Raises:
+        PayloadTooLarge: when it exceeds `max_bytes`
+        Invalid: when the client disconnects.
+    """
     size, digest = 0, hashlib.sha256()
     with SpooledTemporaryFile(max_size=MAX_MEMORY_BYTES) as file:
         for chunk in _read_chunks(request, max_bytes):
@@ -42,7 +47,7 @@ def receive_body(request: HttpRequest, max_bytes: int) -> Iterator[ReceivedFile]
 
 def _read_chunks(request: HttpRequest, max_bytes: int) -> Iterator[bytes]:
     if request.META.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked":
-        # Django reads nothing of a body that does not say how long it is.
+        # Django does not read a body without a Content-Length.
         yield from iter(lambda: _read_chunk(request.environ["wsgi.input"].read, CHUNK_BYTES), b"")
         return
     remaining = request_body.content_length(request, max_bytes)

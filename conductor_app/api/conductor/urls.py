@@ -1,4 +1,4 @@
-"""Every address of the Conductor dialect: what workers call comes first, then the order of the reference."""
+"""URL patterns of the Conductor API: the requests of workers first, then in the order of the specification."""
 
 from django.urls import path, re_path
 

@@ -17,16 +17,16 @@ from .query_parameters import QueryParameters
 
 
 class ConductorRequest(HttpRequest):
-    """What a handler is given: Django's request, with who asks and what was asked in the query."""
+    """The request that a view receives: Django's request with the actor and the query parameters."""
 
     actor: Actor
     query: QueryParameters
     created_targets: Sequence[tuple[str, str]]
-    """What the request makes that was not there before: (target type, name)."""
+    """Objects that the request creates: (target type, name)."""
 
 
 class _LazySchema:
-    """How a view is drawn in the OpenAPI document. What knows is loaded with the document."""
+    """Descriptor of a view's OpenAPI schema. The generator is loaded with the document."""
 
     def __get__(self, view: "ConductorView | None", kind: type["ConductorView"]) -> Any:
         from .openapi.schema import ConductorSchema
@@ -35,10 +35,10 @@ class _LazySchema:
 
 
 class ConductorView(APIView):
-    """One address: the method names the handler, whatever a handler raises becomes the dialect's error.
+    """Base class of views. The HTTP method selects the handler; exceptions become responses in Conductor's format.
 
-    The framework's own steps before a handler (negotiation, parsers, authenticators, throttles) have a fixed outcome
-    here, so they are left out: they took longer than the query that hands out a task.
+    The framework's steps before a handler (negotiation, parsers, authenticators, throttles) have a fixed result here
+    and are skipped: they took longer than the query of a claim.
     """
 
     operations: ClassVar[Mapping[str, ApiOperation]] = {}
@@ -52,7 +52,7 @@ class ConductorView(APIView):
         try:
             request.query = QueryParameters(request)
             if "\0" in request.path_info:
-                # PostgreSQL keeps no NUL in text, not even to look for it.
+                # PostgreSQL cannot store NUL in text, nor compare with it.
                 kwargs = {name: value.replace("\0", "") for name, value in kwargs.items()}
             if SLASH_MARK in request.path_info:
                 kwargs = unmark_slashes(kwargs)
@@ -61,7 +61,7 @@ class ConductorView(APIView):
             return self.get_exception_handler()(error, {"request": request, "view": self})
 
     def _authorize_and_handle(self, request: ConductorRequest, kwargs: dict[str, str]) -> HttpResponse:
-        """Ask who it is and what that one may, then let the handler answer."""
+        """Authenticate and authorize the caller, then call the handler."""
         if not self.needs_login:
             return self._find_handler(request)(request, **kwargs)
         request.actor = authenticate(request)

@@ -1,4 +1,4 @@
-"""The part of a content that a client asks for: one range of its bytes (RFC 9110 §14)."""
+"""The requested part of a content: one range of its bytes (RFC 9110 §14)."""
 
 import re
 
@@ -6,9 +6,9 @@ RANGE_PATTERN = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 
 
 def parse_range(header: str, size: int) -> range | None:
-    """Which bytes are asked for, an empty range where there are none such; None for all, and for what cannot be read.
+    """Return the requested bytes, or an empty range if there are no such bytes.
 
-    A list of ranges may be answered with the whole: so it is.
+    Returns None for the whole content: without a header, for an invalid one, and for a list of ranges.
     """
     match = RANGE_PATTERN.fullmatch(header.strip())
     if match is None or match[0] == "bytes=-":

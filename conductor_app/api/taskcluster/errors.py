@@ -1,4 +1,6 @@
-"""Refusals as Taskcluster says them: a code, a status, and a message that ends in what was asked (taskcluster §1.1)."""
+"""Error responses in Taskcluster's format: a code, a status, and a message that ends with the request (taskcluster
+§1.1).
+"""
 
 import logging
 import secrets
@@ -34,7 +36,7 @@ class InputTooLarge(Invalid):
 
 
 class NoMatchingMethod(Invalid):
-    """The object can be had in none of the ways that the client knows."""
+    """The object is available by none of the methods that the client supports."""
 
 
 CODE_BY_ERROR: dict[type[Exception], tuple[str, int]] = {
@@ -50,7 +52,7 @@ CODE_BY_ERROR: dict[type[Exception], tuple[str, int]] = {
     Expired: ("ResourceExpired", 410),
     NotFound: ("ResourceNotFound", 404),
     Conflict: ("RequestConflict", 409),
-    # Clients try again what is answered so.
+    # Clients repeat requests that get this status.
     Busy: ("InternalServerError", 503),
 }
 """The code and status of each refusal; the first class in the error's own line of descent that stands here counts."""
@@ -59,7 +61,7 @@ CODE_BY_ERROR: dict[type[Exception], tuple[str, int]] = {
 def error_response(
     error: Exception, request: HttpRequest, method: str, params: Mapping[str, Any], payload: Any
 ) -> HttpResponse:
-    """The reply to an error that a method raised."""
+    """Return the response to an exception that a method raised."""
     code, status = next(
         (CODE_BY_ERROR[kind] for kind in type(error).__mro__ if kind in CODE_BY_ERROR), ("InternalServerError", 500)
     )
@@ -77,7 +79,7 @@ def error_response(
 
 
 def _report_incident(request: HttpRequest, method: str) -> str:
-    """A fault of ours: told to whoever watches, while the client learns its number and no more."""
+    """Log an internal error, and return the number that the client receives instead of details."""
     incident = secrets.token_hex(8)
     log.exception("%s failed", method, extra={"incident": incident})
     got_request_exception.send(sender=error_response, request=request)

@@ -1,4 +1,4 @@
-"""What identifiers look like in addresses, and which options a query may have (taskcluster §1.2, §1.3)."""
+"""Patterns of identifiers in paths, and the query options of methods (taskcluster §1.2, §1.3)."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -35,7 +35,11 @@ MAX_LENGTHS = {"name": 1024, "runId": 9}
 
 
 def check_params(params: Mapping[str, str]) -> None:
-    """Raise InvalidRequestArguments unless every part of the address is as it must be."""
+    """Check the path parameters of a request.
+
+    Raises:
+        InvalidRequestArguments: when one does not match its pattern.
+    """
     for name, value in params.items():
         is_too_long = len(value) > MAX_LENGTHS.get(name, len(value))
         if not matches_fully(PATTERN_BY_PARAM[name], value) or is_too_long:
@@ -45,17 +49,21 @@ def check_params(params: Mapping[str, str]) -> None:
 
 
 def parse_options(query: str, known_options: Iterable[str]) -> dict[str, str]:
-    """The options of a query; raises InvalidRequestArguments where one is unknown, or not as it must be."""
+    """Return the query options.
+
+    Raises:
+        InvalidRequestArguments: when one is unknown or does not match its pattern.
+    """
     options = dict(parse_qsl(query, keep_blank_values=True, errors="replace"))
     options.pop("bewit", None)
     for name, value in options.items():
         if name not in known_options:
-            raise InvalidRequestArguments(f"Query string option '{name[:100]}' is not known here.")
+            raise InvalidRequestArguments(f"Query string option '{name[:100]}' is unknown.")
         if not matches_fully(PATTERN_BY_OPTION[name], value):
             raise InvalidRequestArguments(f"Query string option '{name}' must match {PATTERN_BY_OPTION[name]}")
     return options
 
 
 def matches_fully(pattern: str, text: str) -> bool:
-    """Whether the text matches to its very end: `$` alone would let a line break follow."""
+    """Return True if the pattern matches the complete text; `$` alone would allow a trailing line break."""
     return re.fullmatch(pattern.removesuffix("$"), text) is not None

@@ -1,8 +1,8 @@
-"""Who calls, and what each method requires of the caller: the seam between the methods and authentication.
+"""The caller of a method and the scopes that the method requires.
 
 A requirement is a template of a scope expression: `<name>` stands for a parameter, and `{"for": name, "in": list,
-"each": …}` for one expression an item. Methods whose parameters all stand in their address are asked before anything
-else is looked at; the others ask when they know what they need, by `request.require(…)`.
+"each": …}` for one expression per item. A method whose parameters are all in its path is authorized before its body is
+read; other methods call `request.require(…)` when they have the facts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ MAX_EXPRESSION_LENGTH = 10_000
 
 
 def _task_action_scopes(verb: str) -> ScopeTemplate:
-    """What steering a single task needs: the right over it, or over its project, or the older pair."""
+    """Return the scopes to control a single task: for the task, for its project, or the older pair of scopes."""
     pair = [f"queue:{verb}-task", "assume:scheduler-id:<schedulerId>/<taskGroupId>"]
     return {
         "AnyOf": [
@@ -40,15 +40,15 @@ def _scope_for_each_id(scope: str) -> ScopeTemplate:
 
 
 def _with_granted_scopes(scope: str) -> ScopeTemplate:
-    """What giving scopes to somebody needs: to hold them."""
+    """Add the requirement that the caller has the scopes that it gives."""
     return {"AllOf": [scope, {"for": "scope", "in": "scopes", "each": "<scope>"}]}
 
 
 class ApiMethod(NamedTuple):
-    """A method of the API, by the name that the reference gives it.
+    """A method of the API with its name in Taskcluster's reference.
 
-    `scopes`: required before the body is read; its parameters stand in the address. `scopes_of_facts`: required by
-    `request.require`, once the handler knows the facts. A method that is not `is_public` requires one of them.
+    `scopes`: required before the body is read, with parameters of the path. `scopes_of_facts`: required by
+    `request.require` when the view knows the facts. A method that is not `is_public` declares one of them.
     """
 
     name: str
@@ -114,7 +114,12 @@ UPDATE_ROLE_SCOPES: ScopeTemplate = _with_granted_scopes("auth:update-role:<role
 
 
 def authenticate(request: HttpRequest) -> Caller:
-    """Who sent the request; raises Unauthenticated and Forbidden."""
+    """Return the caller of a request.
+
+    Raises:
+        Unauthenticated: when the signature is invalid
+        Forbidden: when the client is disabled.
+    """
     caller = taskcluster_auth.authenticate(request, partial(read_bytes, request))
     if caller.signing_client_id not in ("", clients.ISSUER_CLIENT_ID):
         record_client_use(caller.signing_client_id)
@@ -122,7 +127,11 @@ def authenticate(request: HttpRequest) -> Caller:
 
 
 def require_scopes(caller: Caller, template: ScopeTemplate, facts: Mapping[str, Any]) -> None:
-    """Raise Forbidden unless the caller's scopes satisfy the template, filled in with the facts."""
+    """Check the caller's scopes against a template that the facts fill in.
+
+    Raises:
+        Forbidden: when the scopes are not sufficient.
+    """
     required = scopes.render_expression(template, facts)
     lacking = scopes.missing_scopes(required, caller.scopes)
     if lacking is not None:
@@ -135,7 +144,7 @@ def require_scopes(caller: Caller, template: ScopeTemplate, facts: Mapping[str, 
 
 
 def task_credentials(client_id: str, granted_scopes: Sequence[str], ends_at: int) -> Mapping[str, str]:
-    """Credentials for a worker that holds an attempt, with these scopes until then."""
+    """Return temporary credentials with these scopes for the worker of an attempt."""
     key = clients.issuing_key()
     return temporary_credentials.issue_credentials(
         clients.ISSUER_CLIENT_ID, key, client_id, granted_scopes, start=clock.now(), expiry=ends_at

@@ -1,4 +1,4 @@
-"""Pages of a list: `limit` says how many, `continuationToken` where the page before ended (taskcluster §1.3)."""
+"""Pagination of lists: `limit` is the page size, `continuationToken` the previous end (taskcluster §1.3)."""
 
 import base64
 import json
@@ -13,13 +13,13 @@ PAGE_QUERY_OPTIONS = ("continuationToken", "limit")
 
 
 class PageOptions(NamedTuple):
-    """What a client asks for: so many, behind this place."""
+    """The requested page: its size, and the position after which it starts."""
 
     size: int
     after: tuple[Any, ...]
 
     def reply(self, name: str, rows: Sequence[Any], position: Callable[[Any], Sequence[Any]], show: Callable) -> dict:
-        """The page made of one row more than fit on it, if there are that many."""
+        """Return the page, and a continuation token if there is one row more than fits on it."""
         rows_on_page = rows[: self.size]
         document = {name: [show(row) for row in rows_on_page]}
         return document | (
@@ -28,7 +28,11 @@ class PageOptions(NamedTuple):
 
 
 def parse_page(options: Mapping[str, str], *position_types: type) -> PageOptions:
-    """The page that is asked for; `position_types`: of what types a place is. Raises Invalid."""
+    """Return the requested page. `position_types`: the types of a position's parts.
+
+    Raises:
+        Invalid: when the token or the limit is invalid.
+    """
     limit = options.get("limit", "")
     size = min(int(limit[:9] or MAX_PAGE_SIZE), MAX_PAGE_SIZE) or MAX_PAGE_SIZE
     token = options.get("continuationToken", "")
@@ -46,5 +50,5 @@ def _parse_token(token: str, position_types: tuple[type, ...]) -> tuple[Any, ...
         position = None
     is_valid = isinstance(position, list) and [type(each) for each in position] == list(position_types)
     if not is_valid or any("\0" in each if isinstance(each, str) else abs(each) >= 2**63 for each in position):
-        raise Invalid("The continuationToken is none that this server has given.")
+        raise Invalid("Invalid continuationToken. Use a token from an earlier response of this server.")
     return tuple(position)

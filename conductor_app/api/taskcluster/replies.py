@@ -1,4 +1,4 @@
-"""What goes back to a client: JSON, with the headers that all replies bear."""
+"""Responses: JSON or no body, with the headers of all responses."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ NO_CACHE = "no-store no-cache must-revalidate"
 
 
 def Json(document: Any, status: int = 200) -> HttpResponse:
-    """A JSON document that nobody keeps."""
+    """Return a JSON document that must not be cached."""
     try:
         body = orjson.dumps(document)
     except TypeError:
@@ -24,5 +24,5 @@ def Json(document: Any, status: int = 200) -> HttpResponse:
 
 
 def NoContent() -> HttpResponse:
-    """Nothing, and that is all."""
+    """Return an empty response."""
     return HttpResponse(status=204, headers={"Cache-Control": NO_CACHE})

@@ -1,4 +1,4 @@
-"""The body of a request: JSON that says so, held against the schema of its method, its defaults filled in."""
+"""The body of a request: JSON, validated by the schema of its method, with defaults for absent members."""
 
 import json
 from typing import Any
@@ -18,13 +18,18 @@ UTF_8_CHARSETS = ("utf-8", "utf8", "us-ascii")
 
 
 def read_json(request: HttpRequest, method: str) -> Any:
-    """The body as a JSON value; None for a method that takes none. Raises MalformedPayload and InputTooLarge."""
+    """Return the body as a JSON value, or None for a method without a body.
+
+    Raises:
+        MalformedPayload, Invalid: when it is not JSON in UTF-8
+        InputTooLarge: when it is too long.
+    """
     if method not in SCHEMAS:
         return None
     if request.content_type != "application/json":
         raise MalformedPayload("Payload must be JSON with content-type: application/json")
     if (request.content_params or {}).get("charset", "utf-8").strip('"').lower() not in UTF_8_CHARSETS:
-        raise Invalid("JSON is written in UTF-8, and in no other charset.")
+        raise Invalid("The charset of JSON must be UTF-8.")
     body = read_bytes(request)
     try:
         value = loads(body)
@@ -36,7 +41,12 @@ def read_json(request: HttpRequest, method: str) -> Any:
 
 
 def read_bytes(request: HttpRequest) -> bytes:
-    """The body as it was sent; raises MalformedPayload and InputTooLarge."""
+    """Return the bytes of the body.
+
+    Raises:
+        MalformedPayload: when the client disconnects
+        InputTooLarge: when it is too long.
+    """
     try:
         size = int(request.META.get("CONTENT_LENGTH") or 0)
         if size > MAX_BYTES:
@@ -47,24 +57,32 @@ def read_bytes(request: HttpRequest) -> bytes:
 
 
 def _refuse_lone_surrogates(body: bytes) -> None:
-    """JSON can spell half of a character, which no text holds: that is another fault than JSON which is none."""
+    """Refuse an escaped lone surrogate, which is valid JSON but no character.
+
+    Raises:
+        Invalid: when the body has one.
+    """
     try:
         json.dumps(json.loads(body), ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise Invalid("The body holds a lone surrogate, which is no character.") from None
+        raise Invalid("The body contains a lone surrogate, which is not allowed.") from None
     except (ValueError, RecursionError):
         return
 
 
 def _refuse_unstorable(value: Any, body: bytes) -> None:
     if ESCAPED_NUL in body.lower() and "\0" in json.dumps(value, ensure_ascii=False).replace("\\u0000", "\0"):
-        raise Invalid("The body holds the character NUL, which no text may hold.")
+        raise Invalid("The body contains the character NUL, which is not allowed.")
     if is_too_deep(value, body, MAX_DEPTH):
         raise Invalid(f"The body is nested more than {MAX_DEPTH} levels deep.")
 
 
 def validate_body(method: str, value: Any) -> Any:
-    """The value with its defaults; raises InputValidationError with all that is wrong."""
+    """Return the value with its defaults.
+
+    Raises:
+        InputValidationError: with all schema errors.
+    """
     if method not in SCHEMAS:
         return None
     schema = SCHEMAS[method]
@@ -77,7 +95,7 @@ def validate_body(method: str, value: Any) -> Any:
 
 
 def parse_success(request: HttpRequest) -> bool:
-    """What an older body of reportCompleted says: it was done, unless it says that it was not."""
+    """Return the result in an older body of reportCompleted: success unless it states a failure."""
     try:
         return json.loads(read_bytes(request) or b"{}").get("success") is not False
     except (ValueError, RecursionError, AttributeError):

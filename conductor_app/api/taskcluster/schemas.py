@@ -1,4 +1,4 @@
-"""What the bodies of requests must look like (taskcluster §1.4, §1.5), as JSON schemas: one a method."""
+"""JSON schemas of request bodies, one per method (taskcluster §1.4, §1.5)."""
 
 from functools import cache
 from itertools import islice
@@ -105,11 +105,11 @@ PROPERTIES_BY_ARTIFACT_TYPE: dict[str, tuple[Schema, tuple[str, ...]]] = {
         ("reason", "message"),
     ),
 }
-"""What each type of artifact has beside its type and its end."""
+"""The members of each type of artifact, besides its type and expiry."""
 
 
 def _artifact_schema() -> Schema:
-    """An artifact: by its type, what else is said of it."""
+    """Return the schema of an artifact, whose type determines its other members."""
     common: Schema = {
         "storageType": {"type": "string", "enum": list(PROPERTIES_BY_ARTIFACT_TYPE)},
         "expires": TIMESTAMP,
@@ -191,7 +191,7 @@ SCHEMAS: dict[str, Schema] = {
 
 
 def schema_errors(method: str, value: Any) -> list[str]:
-    """Everything in which the body of a method is not as it must be; no complaint shows a value."""
+    """Return all schema errors of a method's body. The errors do not contain values of the body."""
     return [
         f"data{_format_path(e.instance_path)}: {e.message[:300]}"
         for e in islice(_iterate_errors(method, value), MAX_ERRORS)

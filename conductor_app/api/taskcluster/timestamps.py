@@ -11,31 +11,39 @@ TIMESTAMP_PATTERN = re.compile(
 
 
 def parse_timestamp(text: str, field: str) -> int:
-    """The moment in epoch milliseconds, cut to them; raises InputValidationError."""
+    """Return the time in epoch milliseconds.
+
+    Raises:
+        InputValidationError: when the text is no timestamp.
+    """
     found = TIMESTAMP_PATTERN.fullmatch(text)
     try:
         if found is None:
             raise ValueError
         *numbers, fraction, sign, hours, minutes = found.groups()
         year, month, day, hour, minute, second = map(int, numbers)
-        # A leap second is the first moment of the next minute.
+        # A leap second is the start of the next minute.
         local = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=UTC) + timedelta(seconds=second // 60)
         offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
         time = local + offset if sign == "-" else local - offset
     except (ValueError, OverflowError):
         raise InputValidationError(
-            f"Schema Validation Failed!\n  * data.{field}: is no date-time with a zone"
+            f"Schema Validation Failed!\n  * data.{field}: must be a date-time with a time zone"
         ) from None
     return round(time.timestamp()) * 1000 + int(((fraction or "") + "000")[:3])
 
 
 def add_one_year(ms: int) -> int:
-    """The same day of the next calendar year."""
+    """Return the same day of the next calendar year.
+
+    Raises:
+        InputValidationError: when that year cannot be represented.
+    """
     seconds, milliseconds = divmod(ms, 1000)
     day = datetime.fromtimestamp(seconds, UTC)
     is_leap_day = (day.month, day.day) == (2, 29)
     try:
         later = day.replace(year=day.year + 1, month=3, day=1) if is_leap_day else day.replace(year=day.year + 1)
     except ValueError:
-        raise InputValidationError("Schema Validation Failed!\n  * data.deadline: is too late") from None
+        raise InputValidationError("Schema Validation Failed!\n  * data.deadline: must be earlier") from None
     return round(later.timestamp()) * 1000 + milliseconds

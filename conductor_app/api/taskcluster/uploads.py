@@ -15,7 +15,7 @@ UPLOAD_INTERRUPTED = "The upload broke off before its end."
 
 
 class RequestBodyStream(io.RawIOBase):
-    """The bytes of a body, from the first to the last; there is no way back."""
+    """Stream of a request body. It can be read once, from start to end."""
 
     def __init__(self, source: Callable[[int], bytes], size: int | None, max_bytes: int) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class RequestBodyStream(io.RawIOBase):
         return True
 
     def read(self, size: int | None = -1) -> bytes:
-        """So many of the next bytes, fewer only at the end: storages make parts of them that must not be small."""
+        """Return the next `size` bytes, fewer only at the end: storages make parts of them that must not be small."""
         if size is None or size < 0:
             return b"".join(iter(lambda: self.read(CHUNK_BYTES), b""))
         chunks, remaining = [], size
@@ -66,18 +66,23 @@ class RequestUpload(File):
 
     @property
     def size(self) -> int:
-        """The bytes that have been read: all of them, when it is kept."""
+        """Return the number of bytes read so far, which is all of them once the content is stored."""
         return self.body.bytes_read
 
 
 def receive_upload(request: HttpRequest, max_bytes: int) -> RequestUpload:
-    """What the request brings; raises Invalid and InputTooLarge."""
+    """Return the upload of a request.
+
+    Raises:
+        Invalid: when the length is invalid
+        InputTooLarge: when it exceeds `max_bytes`.
+    """
     if request.META.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked":
-        # Django reads nothing of a body that does not say how long it is.
+        # Django does not read a body without a Content-Length.
         return RequestUpload(RequestBodyStream(request.environ["wsgi.input"].read, None, max_bytes))
     size = request.META.get("CONTENT_LENGTH") or "0"
     if not (size.isascii() and size.isdigit()):
-        raise Invalid("The Content-Length of the request is no number.")
+        raise Invalid("Invalid Content-Length: it must be a number.")
     if int(size) > max_bytes:
         raise InputTooLarge(f"An artifact may have at most {max_bytes} bytes.")
     return RequestUpload(RequestBodyStream(request.read, int(size), max_bytes))

@@ -1,4 +1,4 @@
-"""TaskclusterView: one address of the dialect; the table `methods` names what each verb of it is called there."""
+"""Base class of views. The table `methods` maps each HTTP method to a method of Taskcluster's API."""
 
 import re
 import secrets
@@ -27,7 +27,7 @@ TRACE_ID_PATTERN = re.compile(r"[!-~]{1,128}")
 
 
 class TaskclusterRequest(HttpRequest):
-    """What a handler is given: Django's request, with who calls and what was asked, checked already."""
+    """The request that a view receives: Django's request with the caller and the validated parameters."""
 
     caller: method_scopes.Caller
     params: Mapping[str, str]
@@ -35,7 +35,7 @@ class TaskclusterRequest(HttpRequest):
     document: Any
     """The body, with its defaults."""
     require: Callable[..., None]
-    """Raises Forbidden unless the caller holds what the method requires, given these facts."""
+    """Raise Forbidden unless the caller has the scopes that the method requires, given these facts."""
 
 
 class TaskclusterView(View):
@@ -67,7 +67,11 @@ class TaskclusterView(View):
     def _authorize_and_handle(
         self, request: TaskclusterRequest, method: method_scopes.ApiMethod, params: dict[str, str], payload: Any
     ) -> HttpResponse:
-        """Ask who it is and what that one may, check what was asked, then let the handler answer."""
+        """Authenticate and authorize the caller, validate the request, then call the handler.
+
+        Raises:
+            TypeError: when a method without declared scopes requires some.
+        """
         caller = method_scopes.Caller("anonymous") if method.is_public else method_scopes.authenticate(request)
         if method.scopes is not None:
             method_scopes.require_scopes(caller, method.scopes, params)
@@ -86,12 +90,12 @@ class TaskclusterView(View):
 
 
 def http_method(request: HttpRequest) -> str:
-    """What is asked for; HEAD is GET, of which the web server sends the headers."""
+    """Return the HTTP method. HEAD is handled as GET; the web server omits the body."""
     return "GET" if request.method == "HEAD" else str(request.method)
 
 
 def not_found(request: HttpRequest, *_: Any, **__: Any) -> HttpResponse:
-    """Every address that there is not."""
+    """Return 404 for every unknown address."""
     return _add_request_ids(request, Json({"error": "Not found"}, 404))
 
 
@@ -99,12 +103,12 @@ not_found.csrf_exempt = True  # type: ignore[attr-defined]
 
 
 def _add_request_ids(request: HttpRequest, reply: HttpResponse) -> HttpResponse:
-    """The reply with the ids by which it can be followed through logs."""
+    """Add the request ids to the response, by which logs can be searched."""
     trace = request.META.get("HTTP_X_TASKCLUSTER_TRACE_ID", "")
     reply.headers["x-for-trace-id"] = trace if TRACE_ID_PATTERN.fullmatch(trace) else secrets.token_hex(16)
     reply.headers["x-for-request-id"] = secrets.token_hex(16)
     if "HTTP_ORIGIN" in request.META and not clients.is_access_open():
-        # Whoever signs may do so in any page; an open server hears its own pages only.
+        # Signed requests may come from any web page; a server without authentication accepts only its own pages.
         for name, value in CORS_HEADERS.items():
             reply.headers[name] = value
     return reply

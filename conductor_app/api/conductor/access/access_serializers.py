@@ -1,4 +1,4 @@
-"""Applications, users, groups, roles and permissions as clients know them, and what they say of them."""
+"""Documents of applications, users, groups, roles and permissions, and the parsing of requests on them."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -17,18 +17,18 @@ Document = dict[str, Any]
 
 
 def application_document(row: Application) -> Document:
-    """ConductorApplication."""
+    """Return an application as a ConductorApplication."""
     document = {"id": row.id, "name": row.name, "createdBy": row.created_by, "createTime": row.created_at}
     return document | ({"updateTime": row.updated_at, "updatedBy": row.updated_by} if row.updated_at else {})
 
 
 def access_key_document(row: AccessKey) -> Document:
-    """AccessKey, without its secret."""
+    """Return an access key as an AccessKey, without its secret."""
     return {"id": row.id, "status": "ACTIVE" if row.is_active else "INACTIVE", "createdAt": row.created_at}
 
 
 def prefetch_groups(users: QuerySet[User]) -> QuerySet[User]:
-    """Users with all that is shown of them, in a few statements."""
+    """Return the users with all related rows that their documents need, in a few statements."""
     return users.select_related("profile").prefetch_related(
         "groups__facts__roles__facts",
         "groups__facts__roles__permissions__content_type",
@@ -37,7 +37,7 @@ def prefetch_groups(users: QuerySet[User]) -> QuerySet[User]:
 
 
 def user_document(row: User) -> Document:
-    """ConductorUser."""
+    """Return a user as a ConductorUser."""
     all_groups = sorted(row.groups.all(), key=lambda each: each.name)
     roles = [role_document(each) for each in all_groups if _profile_of(each).role]
     profile = getattr(row, "profile", None) or UserProfile()
@@ -67,12 +67,12 @@ def group_document(row: Group) -> Document:
 
 
 def _profile_of(row: Group) -> GroupProfile:
-    """What is known of a group; nothing of one that was made on Django's own pages."""
+    """Return the profile of a group, or an empty one for a group that was created on Django's own pages."""
     return getattr(row, "facts", None) or GroupProfile(group=row)
 
 
 def role_document(row: Group) -> Document:
-    """Role, for a group that is one."""
+    """Return a group that is a role as a Role."""
     permission_names = (f"{each.content_type.app_label}.{each.codename}" for each in row.permissions.all())
     rights = sorted(RIGHT_BY_PERMISSION[name] for name in permission_names if name in RIGHT_BY_PERMISSION)
     names = [permission_name(right) for right in rights]
@@ -80,12 +80,12 @@ def role_document(row: Group) -> Document:
 
 
 def permission_name(right: tuple[str, str]) -> str:
-    """A right as the permission of a role is called."""
+    """Return the name of the permission that a right of a role gives."""
     return "_".join(right)
 
 
 def granted_access_document(rows: Iterable[tuple[str, str, str]]) -> Document:
-    """GrantedAccessResponse, from (target type, target id, access)."""
+    """Return rows of (target type, target id, access) as a GrantedAccessResponse."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     for kind, id, access in rows:
         found[kind, id].add(access)
@@ -102,7 +102,7 @@ def sort_accesses(accesses: Iterable[str]) -> list[str]:
 
 
 def subjects_by_access(grants: Iterable[Grant], creator: str, accesses: Iterable[str]) -> dict[str, list[Document]]:
-    """Who may do what to a target: by a grant, or as its creator."""
+    """Return the subjects that have each access to a target, by a grant or as its creator."""
     found: dict[str, list[Document]] = defaultdict(list)
     for each in grants:
         found[each.access].append(_subject_document(each))
@@ -120,19 +120,27 @@ def _subject_document(row: Grant) -> Document:
 
 
 def read_text(document: Document, name: str, *, max_length: int = 255, default: str | None = None) -> str:
-    """A text of the document; raises Invalid where it is none, empty or too long."""
+    """Return a text member of the document.
+
+    Raises:
+        Invalid: when the member is no text, empty or too long.
+    """
     value = document.get(name, default)
     if value is None and default is not None:
         value = default
     if not isinstance(value, str) or (not value.strip() and default is None):
         raise Invalid(f"'{name}' must be a text.")
     if len(value) > max_length:
-        raise Invalid(f"'{name}' may have up to {max_length} characters.")
+        raise Invalid(f"'{name}' must have at most {max_length} characters.")
     return value.replace("\0", "")
 
 
 def read_texts(document: Document, name: str) -> list[str] | None:
-    """A list of texts, or None where the document says nothing of it; one text stands for a list of it."""
+    """Return a list of texts, or None if the document has no such member. A single text is a list of one.
+
+    Raises:
+        Invalid: when the member is no list of texts.
+    """
     value = document.get(name)
     if value is None:
         return None
@@ -140,14 +148,22 @@ def read_texts(document: Document, name: str) -> list[str] | None:
 
 
 def read_text_list(value: Any, name: str) -> list[str]:
-    """A list of texts; raises Invalid."""
+    """Return the value as a list of texts.
+
+    Raises:
+        Invalid: when the value is no list of texts.
+    """
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise Invalid(f"'{name}' must be a list of texts.")
     return list(dict.fromkeys(each.replace("\0", "") for each in value))
 
 
 def read_text_map(document: Document, name: str) -> dict[str, str]:
-    """A map of texts; raises Invalid."""
+    """Return a member of the document as a map of texts.
+
+    Raises:
+        Invalid: when the member is no map of texts.
+    """
     value = document.get(name) or {}
     if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
         raise Invalid(f"'{name}' must be a map of texts.")
@@ -155,7 +171,11 @@ def read_text_map(document: Document, name: str) -> dict[str, str]:
 
 
 def read_accesses(value: Any, name: str) -> list[str]:
-    """Accesses by their names; raises Invalid."""
+    """Return the accesses that the value names.
+
+    Raises:
+        Invalid: when the value is no list of known accesses.
+    """
     found = read_text_list(value, name)
     if unknown := set(found) - set(ACCESSES):
         raise Invalid(f"'{name}' must be of {', '.join(ACCESSES)}; it has {', '.join(sorted(unknown))[:100]}.")
@@ -163,7 +183,11 @@ def read_accesses(value: Any, name: str) -> list[str]:
 
 
 def read_default_access(document: Document) -> dict[str, list[str]]:
-    """What the members of a group share of what they make."""
+    """Return the accesses that the members of a group have to the objects that a member creates.
+
+    Raises:
+        Invalid: when the member is no map from target types to accesses.
+    """
     value = document.get("defaultAccess") or {}
     if not isinstance(value, dict):
         raise Invalid("'defaultAccess' must be a map from target types to accesses.")
@@ -171,10 +195,14 @@ def read_default_access(document: Document) -> dict[str, list[str]]:
 
 
 def read_target(document: Document) -> tuple[str, str]:
-    """The type and the id of a target; raises Invalid."""
+    """Return the type and the id of a target.
+
+    Raises:
+        Invalid: when the target is incomplete or its type is unknown.
+    """
     kind, id = _check_target_type(read_text(document, "type")), read_text(document, "id", max_length=512)
     if kind == "TAG" and ":" not in id:
-        raise Invalid("A tag is written as key:value.")
+        raise Invalid("A tag must have the form key:value.")
     return kind, id
 
 
@@ -188,7 +216,11 @@ def _check_target_type(given: str) -> str:
 
 
 def read_object_member(document: Document, name: str) -> Document:
-    """An object within the document; raises Invalid."""
+    """Return a member of the document that must be an object.
+
+    Raises:
+        Invalid: when it is no object.
+    """
     value = document.get(name)
     if not isinstance(value, dict):
         raise Invalid(f"'{name}' must be an object.")

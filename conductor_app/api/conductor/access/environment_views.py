@@ -38,7 +38,10 @@ def can_read_variable(request: ConductorRequest, name: str) -> bool:
 
 
 class EnvironmentVariable(ConductorView):
-    """GET, PUT, DELETE /api/environment/{key}: show a variable, keep it, forget it. An unknown one is empty."""
+    """GET, PUT, DELETE /api/environment/{key}: get, set or delete a variable.
+
+    The value of an unknown variable is empty.
+    """
 
     operations = {
         "get": ApiOperation("Get an environment variable", permission=can_view_variable, reply=PLAIN_TEXT),

@@ -1,4 +1,4 @@
-"""Groups, and who is in them."""
+"""Views of groups and their members."""
 
 from django.contrib.auth.models import User
 from django.http import HttpResponse
@@ -30,7 +30,7 @@ class Groups(ConductorView):
 
 
 class GroupOne(ConductorView):
-    """GET, PUT, DELETE /api/groups/{id}: one group; PUT makes one that is not there."""
+    """GET, PUT, DELETE /api/groups/{id}: get, save or delete a group. PUT creates a group that does not exist."""
 
     operations = {
         "get": ApiOperation("Get a group", permission=can_view_users, reply=shapes.GROUP),
@@ -60,7 +60,7 @@ class GroupOne(ConductorView):
 
 
 class GroupPermissions(ConductorView):
-    """GET /api/groups/{groupId}/permissions: what was granted to a group."""
+    """GET /api/groups/{groupId}/permissions: list the accesses that are granted to a group."""
 
     operations = {
         "get": ApiOperation("List the permissions of a group", permission=can_view_users, reply=shapes.GRANTED),
@@ -72,7 +72,7 @@ class GroupPermissions(ConductorView):
 
 
 class GroupUsers(ConductorView):
-    """GET, POST, DELETE /api/groups/{groupId}/users: who is in a group, several in, several out."""
+    """GET, POST, DELETE /api/groups/{groupId}/users: list, add or remove members of a group."""
 
     operations = {
         "get": ApiOperation("List the users in a group", permission=can_view_users, reply=ArrayOf(shapes.USER)),

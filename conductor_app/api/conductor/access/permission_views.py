@@ -43,7 +43,7 @@ class Authorizations(ConductorView):
 
 
 def parse_authorization(document: dict) -> tuple:
-    """Whose, on what, and which accesses; and whose, as the audit names it."""
+    """Return the subject, the target and the accesses of a request, and the name of the subject for the audit log."""
     subject, target = wire.read_object_member(document, "subject"), wire.read_object_member(document, "target")
     kind, id = wire.read_text(subject, "type", default="USER"), wire.read_text(subject, "id")
     accesses = wire.read_accesses(document.get("access"), "access")
@@ -51,7 +51,7 @@ def parse_authorization(document: dict) -> tuple:
 
 
 class TargetPermissions(ConductorView):
-    """GET /api/auth/authorization/{type}/{id}: who was granted what on this target, and its creator."""
+    """GET /api/auth/authorization/{type}/{id}: list the subjects with access to a target, and its creator."""
 
     operations = {
         "get": ApiOperation(
@@ -69,7 +69,7 @@ class TargetPermissions(ConductorView):
 
 
 def all_roles():
-    """The groups that are roles, with what is shown of them."""
+    """Return the groups that are roles, with the related rows that their documents need."""
     found = Group.objects.exclude(facts__role=None).order_by("facts__role")
     return found.select_related("facts").prefetch_related("permissions__content_type")
 
@@ -116,7 +116,7 @@ class CustomRoles(ConductorView):
 
 
 class AvailablePermissions(ConductorView):
-    """GET /api/roles/permissions: what a role can be made of, by name."""
+    """GET /api/roles/permissions: list the permissions that a role can have."""
 
     operations = {
         "get": ApiOperation("List the permissions that a role can contain", permission=ALLOW_ALL, reply=read_mapping),

@@ -1,4 +1,4 @@
-"""Secrets out, without their values, and what is sent for a value (api §1.10)."""
+"""Documents of secrets without their values, and the parsing of values (api §1.10)."""
 
 from typing import Any
 
@@ -11,17 +11,21 @@ REDACTED = "***"
 
 
 def wire_secret(row: Secret) -> dict[str, Any]:
-    """What there is to know of a secret: nothing of its value."""
+    """Return the metadata of a secret, without its value."""
     return {"name": row.name, "partial": REDACTED, "created_at": row.created_at, "updated_at": row.updated_at}
 
 
 def wire_secret_with_tags(row: Secret) -> dict[str, Any]:
-    """An ExtendedSecret."""
+    """Return a secret as an ExtendedSecret."""
     return {"name": row.name, "tags": row.tags}
 
 
 def decode_text(body: bytes) -> str:
-    """A value as it was meant: most clients send it as it is, one as a JSON string (api §8.3). Raises Invalid."""
+    """Return the text that the client sent: most clients send it as it is, one as a JSON string (api §8.3).
+
+    Raises:
+        Invalid: when the body is not UTF-8.
+    """
     try:
         value = orjson.loads(body)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Secrets: kept, named, forgotten; told to whoever asks for one by its name."""
+"""Views of secrets. GET of one secret returns its value."""
 
 from django.http import HttpResponse
 
@@ -20,11 +20,11 @@ from ..view import ConductorRequest, ConductorView
 from .secret_serializers import decode_text, wire_secret, wire_secret_with_tags
 
 FALSE_READS_AS_TRUE = ("node", "undici")
-"""How the JavaScript SDK's clients introduce themselves: any answer but null means to them that the secret is there."""
+"""User agents of the JavaScript SDK's clients. They take any reply except null for an existing secret."""
 
 
 class Secrets(ConductorView):
-    """GET, POST /api/secrets: the names of all secrets. Each client knows one of the verbs."""
+    """GET, POST /api/secrets: list the names of all secrets. Each SDK uses one of the two methods."""
 
     operations = {
         "get": ApiOperation("List the names of secrets", permission=ALLOW_ALL, reply=texts),
@@ -45,7 +45,7 @@ class Secrets(ConductorView):
 
 
 class SecretsInDetail(ConductorView):
-    """GET /api/secrets/v2: names and moments of all secrets that are kept here."""
+    """GET /api/secrets/v2: list the names and timestamps of the stored secrets."""
 
     operations = {
         "get": ApiOperation("List secrets with their timestamps", permission=ALLOW_ALL, reply=ArrayOf(shapes.SECRET)),
@@ -56,7 +56,7 @@ class SecretsInDetail(ConductorView):
 
 
 class SecretsWithTags(ConductorView):
-    """GET /api/secrets-v2: names and tags of all secrets that are kept here."""
+    """GET /api/secrets-v2: list the names and tags of the stored secrets."""
 
     operations = {
         "get": ApiOperation(
@@ -69,12 +69,12 @@ class SecretsWithTags(ConductorView):
 
 
 def list_secrets():
-    """The secrets of the table, by name, without their values."""
+    """Return the stored secrets by name, without their values."""
     return Secret.objects.defer("sealed").order_by("name")
 
 
 class SecretOne(ConductorView):
-    """GET, PUT, DELETE /api/secrets/{key}: tell a secret, keep it, forget it."""
+    """GET, PUT, DELETE /api/secrets/{key}: get, set or delete a secret."""
 
     operations = {
         "get": ApiOperation("Get a secret", permission=can_view_secret, reply=PLAIN_TEXT),
@@ -97,7 +97,7 @@ class SecretOne(ConductorView):
 
 
 class SecretExists(ConductorView):
-    """GET /api/secrets/{key}/exists: whether there is such a secret."""
+    """GET /api/secrets/{key}/exists: return whether a secret exists."""
 
     operations = {
         "get": ApiOperation("Check whether a secret exists", permission=can_view_secret, reply=read_boolean),
@@ -126,7 +126,7 @@ class SecretTags(NamedTags):
 
 
 class SecretCaches(ConductorView):
-    """GET /api/secrets/clearLocalCache, /api/secrets/clearRedisCache: read secrets anew. There is one cache."""
+    """GET /api/secrets/clearLocalCache, /api/secrets/clearRedisCache: clear the cache of secrets; there is one."""
 
     operations = {
         "get": ApiOperation("Clear the cache of secrets", permission=ALLOW_ALL, reply=read_mapping),

@@ -26,18 +26,22 @@ class Tokens(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         if conf.api_access == "open":
-            # Clients take this as a server without logins and go on without a token.
-            raise NotFound("This server asks for no tokens.")
+            # Clients take this status for a server without authentication and continue without a token.
+            raise NotFound("This server does not require tokens.")
         key_id, secret = parse_credentials(request_body.read_object(request))
         key = access_keys.verify_key(key_id, secret)
         return Json({"token": tokens.issue_token(key.id, key.application.name)})
 
 
 def parse_credentials(document: dict) -> tuple[str, str]:
-    """The key and secret that were sent; raises Invalid."""
+    """Return the key id and the secret of a request.
+
+    Raises:
+        Invalid: when one of them is missing or no text.
+    """
     key_id, secret = document.get("keyId"), document.get("keySecret")
     if not isinstance(key_id, str) or not isinstance(secret, str):
-        raise Invalid("keyId and keySecret are needed, both as text.")
+        raise Invalid("keyId and keySecret are required and must be texts.")
     return key_id.replace("\0", ""), secret
 
 

@@ -1,4 +1,4 @@
-"""Users, and what they may do."""
+"""Views of users and their permissions."""
 
 from django.contrib.auth.models import User
 from django.http import HttpResponse
@@ -21,7 +21,7 @@ from . import access_serializers as wire
 
 
 class Users(ConductorView):
-    """GET /api/users: all people, and applications' users where they are asked for."""
+    """GET /api/users: list all users, with those of applications if requested."""
 
     operations = {
         "get": ApiOperation(
@@ -37,7 +37,7 @@ class Users(ConductorView):
 
 
 class UserOne(ConductorView):
-    """GET, PUT, DELETE /api/users/{id}: one user; PUT makes one who is not there."""
+    """GET, PUT, DELETE /api/users/{id}: get, save or delete a user. PUT creates a user who does not exist."""
 
     operations = {
         "get": ApiOperation("Get a user", permission=can_view_users, reply=shapes.USER),
@@ -66,7 +66,7 @@ class UserOne(ConductorView):
 
 
 class UserPermissions(ConductorView):
-    """GET /api/users/{userId}/permissions: what was granted to a user, directly or by a group."""
+    """GET /api/users/{userId}/permissions: list the accesses that are granted to a user directly or by a group."""
 
     operations = {
         "get": ApiOperation("List the permissions of a user", permission=can_view_users, reply=shapes.GRANTED),
@@ -79,7 +79,7 @@ class UserPermissions(ConductorView):
 
 
 class PermissionCheck(ConductorView):
-    """GET /api/users/{userId}/checkPermissions: what a user may do to one thing, by whatever way."""
+    """GET /api/users/{userId}/checkPermissions: return the accesses of a user to one target, from all sources."""
 
     operations = {
         "get": ApiOperation(
@@ -98,5 +98,5 @@ class PermissionCheck(ConductorView):
 
 
 def user_response(user: User) -> dict:
-    """A user as it is in its tables now."""
+    """Return the document of a user, read again from the database."""
     return wire.user_document(wire.prefetch_groups(User.objects.filter(pk=user.pk)).get())

@@ -1,4 +1,4 @@
-"""One request about many workflows: each is handled by itself, and the reply says what came of each."""
+"""Views of bulk requests. Each workflow is processed separately, and the response has the result of each."""
 
 from collections.abc import Callable
 from functools import partial
@@ -21,13 +21,13 @@ from ..view import ConductorRequest, ConductorView
 
 
 def bulk_response(request: ConductorRequest, path: str, command: Callable[[str], object]) -> HttpResponse:
-    """Do it to each workflow that the body names."""
+    """Run a command on each workflow that the body names, and return the results."""
     results = apply_to_each(parse_bulk_ids(request_body.read_json(request), path, MOST), command)
     return Json({"bulkErrorResults": results.errors, "bulkSuccessfulResults": results.done})
 
 
 class BulkPause(ConductorView):
-    """PUT /api/workflow/bulk/pause: schedule nothing new in them."""
+    """PUT /api/workflow/bulk/pause: pause workflows, so that no new task is scheduled."""
 
     operations = {
         "put": ApiOperation("Pause several workflows", permission=can_control_runs, reply=shapes.BULK, body=texts),
@@ -40,7 +40,7 @@ class BulkPause(ConductorView):
 
 
 class BulkResume(ConductorView):
-    """PUT /api/workflow/bulk/resume: let them go on after a pause."""
+    """PUT /api/workflow/bulk/resume: resume paused workflows."""
 
     operations = {
         "put": ApiOperation("Resume several workflows", permission=can_control_runs, reply=shapes.BULK, body=texts),
@@ -53,7 +53,7 @@ class BulkResume(ConductorView):
 
 
 class BulkRetry(ConductorView):
-    """POST /api/workflow/bulk/retry: try again what failed in them."""
+    """POST /api/workflow/bulk/retry: retry the failed tasks of workflows."""
 
     operations = {
         "post": ApiOperation("Retry several workflows", permission=can_control_runs, reply=shapes.BULK, body=texts),
@@ -70,7 +70,7 @@ class BulkRetry(ConductorView):
 
 
 class BulkRestart(ConductorView):
-    """POST /api/workflow/bulk/restart: begin them anew, with the newest definitions where that is asked for."""
+    """POST /api/workflow/bulk/restart: restart workflows, optionally with the newest definitions."""
 
     operations = {
         "post": ApiOperation(
@@ -108,7 +108,7 @@ class BulkTerminate(ConductorView):
 
 
 class BulkRemove(ConductorView):
-    """DELETE /api/workflow/bulk/remove: forget them; with `cascade` their sub-workflows too."""
+    """DELETE /api/workflow/bulk/remove: delete workflows, with `cascade` their sub-workflows too."""
 
     operations = {
         "delete": ApiOperation(
@@ -145,7 +145,7 @@ def remove_named(request: ConductorRequest, path: str) -> HttpResponse:
 
 
 class BulkTerminateRemove(ConductorView):
-    """DELETE /api/workflow/bulk/terminate-remove: stop them, then forget them."""
+    """DELETE /api/workflow/bulk/terminate-remove: terminate workflows and delete them."""
 
     operations = {
         "delete": ApiOperation(
@@ -165,7 +165,7 @@ class BulkTerminateRemove(ConductorView):
 
 
 class BulkSearch(ConductorView):
-    """POST /api/workflow/bulk/search: the workflows themselves, as far as there are such."""
+    """POST /api/workflow/bulk/search: return the workflows with the given ids, as far as they exist."""
 
     operations = {
         "post": ApiOperation(

@@ -1,4 +1,4 @@
-"""Definitions out: kept as they were given, shown with every default filled in (api §3.2-3.4)."""
+"""Documents of definitions: as they were saved, with a default for every absent field (api §3.2-3.4)."""
 
 from typing import Any
 
@@ -8,17 +8,17 @@ from ....models import SchemaDefinition, TaskDefinition, WorkflowDefinition
 
 
 def workflow_definition_document(row: WorkflowDefinition) -> dict[str, Any]:
-    """A WorkflowDef."""
+    """Return a workflow definition as a WorkflowDef."""
     return {**normalize_workflow(row.document), "name": row.name, "version": row.version, **_audit_fields(row)}
 
 
 def task_definition_document(row: TaskDefinition) -> dict[str, Any]:
-    """A TaskDef."""
+    """Return a task definition as a TaskDef."""
     return {**normalize_task(row.document), "name": row.name, **_audit_fields(row)}
 
 
 def schema_document(row: SchemaDefinition) -> dict[str, Any]:
-    """A SchemaDef."""
+    """Return a schema as a SchemaDef."""
     return {**row.document, "name": row.name, "version": row.version, **_audit_fields(row)}
 
 
@@ -28,20 +28,20 @@ def short_schema_document(row: SchemaDefinition) -> dict[str, Any]:
 
 
 def _audit_fields(row: WorkflowDefinition | TaskDefinition | SchemaDefinition) -> dict[str, Any]:
-    """Who made it and when: what the server knows, whatever the document says."""
+    """Return author and timestamps from the row, whatever the document says."""
     people = {"createdBy": row.created_by, "updatedBy": row.updated_by if row.updated_at else ""}
     times = {"createTime": row.created_at, "updateTime": row.updated_at}
     return times | {name: person for name, person in people.items() if person}
 
 
 def definition_summary(row: WorkflowDefinition) -> dict[str, Any]:
-    """A WorkflowDefSummary."""
+    """Return a workflow definition as a WorkflowDefSummary."""
     times = {"createTime": row.created_at, "updateTime": row.updated_at}
     return {"name": row.name, "version": row.version} | {name: at for name, at in times.items() if at}
 
 
 def classifier_of(document: dict[str, Any]) -> str:
-    """What a definition is tagged as: `workflow` where it is not tagged (api §1.5)."""
+    """Return the classifier of a definition: `workflow` unless its metadata names another (api §1.5)."""
     metadata = document.get("metadata")
     if not isinstance(metadata, dict):
         return "workflow"
@@ -50,7 +50,7 @@ def classifier_of(document: dict[str, Any]) -> str:
 
 
 def finding_document(finding: LintFinding) -> dict[str, str]:
-    """One suspicious thing in a definition that is accepted: how grave, which kind, where, and in words."""
+    """Return a lint finding on a valid definition: severity, code, position and message."""
     return {
         "severity": finding.severity,
         "kind": finding.kind,

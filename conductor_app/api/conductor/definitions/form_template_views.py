@@ -61,7 +61,7 @@ class FormTemplates(ConductorView):
 
 
 class FormTemplatesBulk(ConductorView):
-    """POST /api/human/template/bulk: save several templates, or none of them."""
+    """POST /api/human/template/bulk: save several templates, or none if one of them is invalid."""
 
     operations = {
         "post": ApiOperation(
@@ -97,7 +97,7 @@ class FormTemplateNamed(ConductorView):
     def get(self, request: ConductorRequest, name: str) -> HttpResponse:
         row = template_of(human_tasks.load_input(find_task(name)))
         if row is None:
-            raise NotFound(f"The human task {name} names no form template that is stored here.")
+            raise NotFound(f"The human task {name} names no stored form template.")
         return Json(form_template_document(row))
 
     def delete(self, request: ConductorRequest, name: str) -> HttpResponse:
@@ -126,5 +126,5 @@ class FormTemplateOne(ConductorView):
 
 
 def wants_new_version(request: ConductorRequest) -> bool:
-    """Whether what is saved becomes a version of its own."""
+    """Return True if the request saves a new version instead of overwriting the newest."""
     return request.query.flag("newVersion", default=False)

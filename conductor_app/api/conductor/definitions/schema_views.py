@@ -1,4 +1,4 @@
-"""Schemas: kept, shown, forgotten."""
+"""Views of schemas."""
 
 from django.http import HttpResponse
 
@@ -58,7 +58,7 @@ class Schemas(ConductorView):
 
 
 class SchemaNewest(ConductorView):
-    """GET, DELETE /api/schema/{name}: the newest version shown, all versions forgotten."""
+    """GET, DELETE /api/schema/{name}: get the newest version, or delete all versions."""
 
     operations = {
         "get": ApiOperation("Get the latest version of a schema", permission=can_view_schema, reply=SCHEMA_FIELDS),

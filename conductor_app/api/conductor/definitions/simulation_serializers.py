@@ -1,4 +1,4 @@
-"""WorkflowTestRequest in (api §3.8): a start, and what its tasks come to."""
+"""Parsing of a WorkflowTestRequest (api §3.8): a start request and the mock results of tasks."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from ..runs.workflow_serializers import START_REQUEST, parse_start_request
 from ..tasks.task_serializers import OUTCOME_BY_STATUS
 
 MOCK_OUTCOME_BY_STATUS = {**OUTCOME_BY_STATUS, "TIMED_OUT": "TIMED_OUT"}
-"""What a task may be written to come to."""
+"""The outcomes of mock results, by status."""
 TEST_PATH = "testWorkflow.request"
 
 MOCK: FieldTable = (
@@ -30,7 +30,7 @@ PYTHON_SDK_NAMES = {
 
 
 def read_mock(value: Any, position: DocumentPosition) -> dict[str, Any]:
-    """One TaskMock, in either spelling."""
+    """Return one TaskMock. Both spellings of its fields are accepted."""
     renamed = {PYTHON_SDK_NAMES.get(name, name): each for name, each in read_mapping(value, position).items()}
     renamed = {
         name: each
@@ -41,7 +41,7 @@ def read_mock(value: Any, position: DocumentPosition) -> dict[str, Any]:
 
 
 def script_fields(mock: Reader) -> FieldTable:
-    """What a test says beside the start."""
+    """Return the fields of a test request beyond those of a start request."""
     mocks = FieldSpec("taskRefToMockOutput", MapOf(ListOf(mock)), dict)
     return (mocks, FieldSpec("subWorkflowTestRequest", MapOf(read_mapping), dict))
 
@@ -51,12 +51,16 @@ TEST_REQUEST: FieldTable = (*START_REQUEST, *script_fields(ObjectOf(MOCK)))
 
 
 def parse_test_request(document: dict[str, Any]) -> tuple[StartRequest, SimulationScript]:
-    """A WorkflowTestRequest; raises ValidationFailed."""
+    """Return the start request and the mock results of a WorkflowTestRequest.
+
+    Raises:
+        ValidationFailed: when the document is invalid.
+    """
     return parse_start_request(document), parse_script(document, TEST_PATH)
 
 
 def parse_script(document: dict[str, Any], path: str) -> SimulationScript:
-    """What is written for one workflow, and for those that it starts."""
+    """Return the mock results for one workflow and for its sub-workflows."""
     fields = read_request(document, SCRIPT_FIELDS, path, _no_check)
     mocks = {ref: tuple(map(parse_mock, each)) for ref, each in fields["taskRefToMockOutput"].items() if each}
     inner = fields["subWorkflowTestRequest"]
@@ -65,7 +69,7 @@ def parse_script(document: dict[str, Any], path: str) -> SimulationScript:
 
 
 def parse_mock(fields: dict[str, Any]) -> TaskMock:
-    """What one attempt comes to."""
+    """Return the mock result of one attempt."""
     return TaskMock(
         MOCK_OUTCOME_BY_STATUS[fields["status"]],
         fields["output"],
@@ -75,4 +79,4 @@ def parse_mock(fields: dict[str, Any]) -> TaskMock:
 
 
 def _no_check(fields: dict[str, Any], position: DocumentPosition) -> None:
-    """The fields are all that is checked."""
+    """Check nothing beyond the fields."""

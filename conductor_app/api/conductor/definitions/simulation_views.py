@@ -1,4 +1,4 @@
-"""Test workflows: no worker is asked, and nothing follows; the result can be read like a run for a day."""
+"""View that executes a test workflow without workers. Its result can be read like a run for a day."""
 
 from django.http import HttpResponse
 
@@ -14,10 +14,10 @@ from .simulation_serializers import TEST_REQUEST, parse_test_request
 
 
 class TestWorkflow(ConductorView):
-    """POST /api/workflow/test: the execution that a workflow comes to if its tasks come to what the request says.
+    """POST /api/workflow/test: execute a workflow with the mock results of the request.
 
-    A list for a task is what its attempts come to, one after another, in all turns of a loop; a list for `ref__2` is
-    for that turn. The test ends with the workflow, or at the first task for which nothing is written.
+    A list for a task has the results of its attempts, in order, in all iterations of a loop; a list for `ref__2` is for
+    that iteration. The test ends with the workflow, or at the first task without a mock result.
     """
 
     operations = {

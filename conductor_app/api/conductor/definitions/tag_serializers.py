@@ -18,7 +18,7 @@ MAX_TAGS = 1_000
 
 
 def parse_tags(value: Any, position: DocumentPosition) -> list[dict[str, Any]]:
-    """Tags, each once."""
+    """Return the tags without duplicates."""
     if not isinstance(value, list) or len(value) > MAX_TAGS or not all(isinstance(each, dict) for each in value):
         position.add_error(f"tags must be a list of at most {MAX_TAGS} objects with a key and a value")
         return []
@@ -34,7 +34,11 @@ def _parse_tag(value: dict[str, Any], position: DocumentPosition) -> dict[str, A
 
 
 def read_tags(request: HttpRequest) -> list[dict[str, Any]]:
-    """The tags in a request's body: a list, or a single one. Raises ValidationFailed."""
+    """Return the tags in a request's body: a list, or a single one.
+
+    Raises:
+        ValidationFailed: when a tag is invalid.
+    """
     value, position = request_body.read_json(request), DocumentPosition("tags")
     parsed = parse_tags([value] if isinstance(value, dict) else value, position)
     if position.complaints:
@@ -43,6 +47,6 @@ def read_tags(request: HttpRequest) -> list[dict[str, Any]]:
 
 
 def subtract_tags(existing: list[dict[str, Any]], removed: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The tags without those with the same key and value."""
+    """Return the tags without those that have the key and value of a removed one."""
     removed_keys = {(tag["key"], tag["value"]) for tag in removed}
     return [tag for tag in existing if (tag["key"], tag["value"]) not in removed_keys]

@@ -1,4 +1,4 @@
-"""Tags of definitions and applications, and limits of workflows, which clients know as tags too."""
+"""Views of tags on definitions and applications. Clients also read the rate limits of workflows as tags."""
 
 from django.http import HttpResponse
 
@@ -38,7 +38,7 @@ class AllTags(ConductorView):
 
 
 class WorkflowTags(ConductorView):
-    """GET, POST, PUT, DELETE /api/metadata/workflow/{name}/tags: shown, one more, all anew, one less."""
+    """GET, POST, PUT, DELETE /api/metadata/workflow/{name}/tags: list, add, replace or remove tags."""
 
     operations = {
         "get": ApiOperation("List the tags of a workflow definition", permission=can_view_workflow, reply=ArrayOf(TAG)),
@@ -117,7 +117,7 @@ class ApplicationTags(ConductorView):
 
 
 class NamedTags(ConductorView):
-    """GET, PUT, DELETE of the tags of what is kept under a name: shown, replaced, taken off."""
+    """GET, PUT, DELETE of the tags of a named object: list, set or remove them."""
 
     model: type[Secret | Variable]
 
@@ -138,7 +138,7 @@ class NamedTags(ConductorView):
 
 
 class WorkflowRateLimit(ConductorView):
-    """GET, PUT, DELETE /api/metadata/workflow/{name}/rate-limit: how many runs of a workflow go on at a time."""
+    """GET, PUT, DELETE /api/metadata/workflow/{name}/rate-limit: get, set or remove the limit of concurrent runs."""
 
     operations = {
         "get": ApiOperation(

@@ -1,4 +1,4 @@
-"""Task definitions: kept, shown, forgotten."""
+"""Views of task definitions."""
 
 from django.http import HttpResponse
 
@@ -48,7 +48,7 @@ class TaskDefinitions(ConductorView):
         return EmptyOk()
 
     def put(self, request: ConductorRequest) -> HttpResponse:
-        # One client registers its workers' definitions by this call alone: what does not exist is created.
+        # One client registers its workers' definitions only by this call, so a missing definition is created.
         with errors_under("updateTaskDef.taskDefinition"):
             definition_commands.save_task(coerce_task(request_body.read_object(request)), request.actor.name)
         return EmptyOk()

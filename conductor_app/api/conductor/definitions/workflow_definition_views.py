@@ -1,4 +1,4 @@
-"""Workflow definitions: kept, shown, forgotten."""
+"""Views of workflow definitions."""
 
 from itertools import groupby
 
@@ -76,7 +76,7 @@ class WorkflowDefinitions(ConductorView):
 
 
 class WorkflowDefinitionCheck(ConductorView):
-    """POST /api/metadata/workflow/validate: refuse what is wrong with a definition, list what is suspicious."""
+    """POST /api/metadata/workflow/validate: return the errors and the lint findings of a definition."""
 
     operations = {
         "post": ApiOperation(
@@ -91,14 +91,14 @@ class WorkflowDefinitionCheck(ConductorView):
         document = request_body.read_object(request)
         if complaints := definition_commands.validate_workflow(document, "validateWorkflowDef.workflowDef."):
             raise ValidationFailed(complaints)
-        # Read by itself: what other teams have registered must not show.
+        # The definition is checked alone, because definitions of other teams must not be revealed.
         found = definition_commands.lint_workflow(document)
         # Without findings the reply is empty, as the original's is: some clients cannot read a JSON one.
         return Json({"findings": [finding_document(each) for each in found]}) if found else EmptyOk()
 
 
 class WorkflowDefinitionOne(ConductorView):
-    """GET /api/metadata/workflow/{name}: one version of a definition, the newest if none is named."""
+    """GET /api/metadata/workflow/{name}: get a version of a definition, the newest by default."""
 
     operations = {
         "get": ApiOperation(
@@ -119,7 +119,7 @@ class WorkflowDefinitionOne(ConductorView):
 
 
 class WorkflowDefinitionVersion(ConductorView):
-    """DELETE /api/metadata/workflow/{name}/{version}: forget one version; what runs goes on."""
+    """DELETE /api/metadata/workflow/{name}/{version}: delete one version. Its runs continue."""
 
     operations = {
         "delete": ApiOperation(
@@ -194,5 +194,5 @@ class Versions(ConductorView):
 
 
 def definitions_in_order(actor: Actor) -> QuerySet[WorkflowDefinition]:
-    """All definitions that the actor may read, by name, then version."""
+    """Return all definitions that the actor may read, by name and version."""
     return filter_readable(actor, WorkflowDefinition.objects.order_by("name", "version"), WORKFLOW_DEF)

@@ -11,7 +11,12 @@ Document = dict[str, Any]
 
 
 def parse_new_handlers(body: Any) -> list[Document]:
-    """One handler, or the list of them that the JavaScript client sends; raises Invalid and ValidationFailed."""
+    """Return one handler, or the list that the JavaScript client sends.
+
+    Raises:
+        Invalid: when the body is neither
+        ValidationFailed: when a handler is invalid.
+    """
     documents = body if isinstance(body, list) else [body]
     if not documents or not all(isinstance(each, dict) for each in documents):
         raise Invalid("The request body must be an event handler, or a list of them.")
@@ -22,7 +27,11 @@ def parse_new_handlers(body: Any) -> list[Document]:
 
 
 def parse_changed_handler(document: Document) -> Document:
-    """A handler; raises ValidationFailed."""
+    """Return a handler with a changed document.
+
+    Raises:
+        ValidationFailed: when the handler is invalid.
+    """
     return _parse_handler(document, "updateEventHandler.eventHandler")
 
 
@@ -38,12 +47,12 @@ def _parse_handler(document: Document, path: str) -> Document:
 def event_handler_document(row: EventHandler, tags: Sequence[Document] = ()) -> Document:
     """Return an EventHandler; `tags` only where it has some, as Orkes's clients read them."""
     document = {**read_handler(row.document)[0], "name": row.name, "event": row.event, "active": row.is_active}
-    # A client that sends back what it has read sends tags, which are kept elsewhere.
+    # A client that sends back what it has read sends tags, which are stored separately.
     document.pop("tags", None)
     return document | ({"tags": list(tags)} if tags else {})
 
 
 def webhook_document(row: Webhook) -> Document:
-    """A WebhookConfig; of its secrets it says only that there are some."""
+    """Return a webhook as a WebhookConfig, without the values of its secrets."""
     audit = {"createdBy": row.created_by, "createTime": row.created_at, "updateTime": row.updated_at}
     return {**row.document, "id": row.id, "name": row.name, "url": f"/api/webhook/{row.id}", **audit}

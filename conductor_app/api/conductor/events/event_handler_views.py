@@ -1,4 +1,4 @@
-"""Event handlers: kept, shown, forgotten; and events that clients bring themselves."""
+"""Views of event handlers, and of events that clients send."""
 
 import uuid
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ class EventHandlers(ConductorView):
     """GET, POST, PUT /api/event: all handlers, new ones, a changed one."""
 
     operations = {
-        # What handlers and webhooks do, they do in the engine's name.
+        # The actions of handlers and webhooks run with the permissions of the engine.
         "get": ApiOperation(
             "List all event handlers", permission=ADMINISTRATORS_ONLY, reply=ArrayOf(EVENT_HANDLER_FIELDS)
         ),
@@ -56,7 +56,9 @@ class EventHandlers(ConductorView):
 
 
 class EventHandlerOne(ConductorView):
-    """GET, DELETE /api/event/{event}: the handlers of an event, which may hold slashes; or forget one, by its name."""
+    """GET, DELETE /api/event/{event}: list the handlers of an event, whose name may contain slashes; or delete a
+    handler by name.
+    """
 
     operations = {
         "get": ApiOperation(
@@ -94,7 +96,7 @@ class EventHandlerNamed(ConductorView):
 
 
 class IncomingEvent(ConductorView):
-    """POST /api/event/handleIncomingEvent: an event. Its field `event` says which; one `id` is heard only once."""
+    """POST /api/event/handleIncomingEvent: receive an event. Field `event` names it; an `id` is processed only once."""
 
     operations = {
         "post": ApiOperation(

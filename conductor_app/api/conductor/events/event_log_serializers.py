@@ -1,4 +1,4 @@
-"""What became of events: EventExecution, EventMessage and HandledEventResponse (api §2, EventClient)."""
+"""Documents of processed events: EventExecution, EventMessage and HandledEventResponse (api §2, EventClient)."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ Document = dict[str, Any]
 
 
 def event_execution_document(row: EventAction) -> Document:
-    """One action of a handler for one event."""
+    """Return one action of a handler for one event."""
     return {
         **_event_fields(row.delivery, row.handler),
         "id": f"{row.delivery.message_id}_{row.position}",
@@ -22,7 +22,7 @@ def event_execution_document(row: EventAction) -> Document:
 
 
 def skipped_event_document(row: HandlerEvaluation) -> Document:
-    """An event that a handler's condition did not let pass."""
+    """Return an event that did not meet a handler's condition."""
     return {
         **_event_fields(row.delivery, row.handler),
         "id": row.delivery.message_id,
@@ -39,7 +39,7 @@ def _event_fields(delivery: EventDelivery, handler: str) -> Document:
 
 
 def event_message_document(row: EventDelivery) -> Document:
-    """One event, with what each handler made of it; its actions and verdicts are at hand."""
+    """Return an event with the result of each handler. Its actions and evaluations are loaded already."""
     verdicts, actions = row.verdicts.all(), row.actions.all()
     skipped = [skipped_event_document(verdict) for verdict in verdicts if verdict.outcome != MATCHED]
     return {
@@ -56,7 +56,7 @@ def event_message_document(row: EventDelivery) -> Document:
 def handled_events_document(
     handlers: list[EventHandler], messages: dict[str, int], actions: dict[str, int]
 ) -> Document:
-    """The handlers, each with the numbers of events that it saw and of actions that it took."""
+    """Return the handlers, each with the numbers of events and actions."""
     found = [
         {
             "name": row.name,

@@ -1,4 +1,4 @@
-"""What became of events, as the clients of Orkes look at it, and the tags of event handlers."""
+"""Views of processed events for the clients of Orkes, and of the tags of event handlers."""
 
 from django.db.models import Count, QuerySet
 from django.http import HttpResponse
@@ -26,7 +26,7 @@ MAX_ROWS = 100
 
 
 class ActiveEventHandlers(ConductorView):
-    """GET /api/event/execution: the handlers that listen, and how much they have had to do."""
+    """GET /api/event/execution: list the active handlers with their numbers of events and actions."""
 
     operations = {
         "get": ApiOperation(
@@ -41,7 +41,9 @@ class ActiveEventHandlers(ConductorView):
 
 
 class EventHandlerNumbers(ConductorView):
-    """GET /api/event/message?from=: all handlers, and how much they have had to do since then (epoch milliseconds)."""
+    """GET /api/event/message?from=: list all handlers with their numbers of events and actions since then (epoch
+    milliseconds).
+    """
 
     operations = {
         "get": ApiOperation(
@@ -66,7 +68,9 @@ def _handlers_with_counts(handlers: QuerySet[EventHandler], since: int) -> dict:
 
 
 class EventExecutions(ConductorView):
-    """GET /api/event/execution/{name}?from=: what a handler did lately, newest first, and what it left alone."""
+    """GET /api/event/execution/{name}?from=: list the recent executions of a handler and the events that it skipped,
+    newest first.
+    """
 
     operations = {
         "get": ApiOperation(

@@ -1,4 +1,4 @@
-"""The queue by which others end waiting tasks: it has no broker here, what is put into it is heard at once."""
+"""Views of the queue by which clients complete waiting tasks. There is no broker: a message takes effect at once."""
 
 from django.http import HttpResponse
 
@@ -16,12 +16,12 @@ from ..tasks.task_serializers import parse_outcome
 from ..view import ConductorRequest, ConductorView
 
 QUEUE_STATUSES = ("COMPLETED", "FAILED")
-"""The statuses for which there is a queue."""
+"""The statuses that have a queue."""
 QUEUE_NAME_FORMAT = "conductor:{}"
 
 
 class EventQueueSizes(ConductorView):
-    """GET /api/queue/size: how much each queue holds: nothing, since it is heard at once."""
+    """GET /api/queue/size: return the size of each queue, which is 0 because messages take effect at once."""
 
     operations = {
         "get": ApiOperation(
@@ -80,10 +80,14 @@ class EventForTask(ConductorView):
 
 
 def parse_message(request: ConductorRequest, status: str) -> Report:
-    """What the message says; raises Invalid where no queue serves the status."""
+    """Return the report that a message contains.
+
+    Raises:
+        Invalid: when the status has no queue.
+    """
     if status not in QUEUE_STATUSES:
         raise Invalid(
-            f"There is no queue for the status {status[:100]}; there are queues for {', '.join(QUEUE_STATUSES)}."
+            f"There is no queue for the status {status[:100]}. Queues exist for {', '.join(QUEUE_STATUSES)}."
         )
     output = request_body.read_object(request) if request_body.read_bytes(request) else {}
     return Report(outcome=parse_outcome(status), output=output, merges=True)

@@ -1,4 +1,4 @@
-"""Webhooks: their definitions, and what comes in under their addresses."""
+"""Views of webhooks, and of the requests that arrive at their addresses."""
 
 from django.http import HttpResponse
 
@@ -84,7 +84,7 @@ class WebhookTags(ConductorView):
 
 
 class IncomingWebhook(ConductorView):
-    """POST /api/webhook/{id}, POST /webhook/{id}: another system tells an event, signed as its definition wants."""
+    """POST /api/webhook/{id}, POST /webhook/{id}: receive an event from another system and verify its signature."""
 
     operations = {
         "post": ApiOperation("Publish an event through a webhook", reply=EMPTY_REPLY, body=read_mapping),

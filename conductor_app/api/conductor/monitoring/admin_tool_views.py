@@ -1,4 +1,4 @@
-"""What administrators ask of the server: what is open, look again, is anything stuck."""
+"""Views for administrators: queue sizes, repeated decisions, repairs."""
 
 from django.http import HttpResponse
 
@@ -39,7 +39,9 @@ class OpenTasks(ConductorView):
 
 
 class Requeue(ConductorView):
-    """POST /api/tasks/queue/requeue/{taskType}: tell waiting workers of it; how many tasks wait for one."""
+    """POST /api/tasks/queue/requeue/{taskType}: notify waiting workers of a queue, and return its number of pending
+    tasks.
+    """
 
     operations = {
         "post": ApiOperation(
@@ -52,7 +54,7 @@ class Requeue(ConductorView):
 
 
 class RequeueWorkflow(ConductorView):
-    """POST /api/admin/sweep/requeue/{workflowId}: look at the workflow now."""
+    """POST /api/admin/sweep/requeue/{workflowId}: evaluate the workflow now."""
 
     operations = {
         "post": ApiOperation("Reevaluate a workflow now", permission=can_control_run, reply=PLAIN_TEXT),
@@ -64,7 +66,9 @@ class RequeueWorkflow(ConductorView):
 
 
 class VerifyAndRepair(ConductorView):
-    """POST /api/admin/consistency/verifyAndRepair/{workflowId}: look at the workflow; was there anything to do?"""
+    """POST /api/admin/consistency/verifyAndRepair/{workflowId}: evaluate the workflow, and return whether something
+    changed.
+    """
 
     operations = {
         "post": ApiOperation(
@@ -78,7 +82,7 @@ class VerifyAndRepair(ConductorView):
 
 
 class AdminQueues(ConductorView):
-    """GET /api/admin/queues: how much waits in each queue; events go straight to the tasks that wait for them."""
+    """GET /api/admin/queues: return the number of pending tasks of each queue. Events need no queue."""
 
     operations = {
         "get": ApiOperation(

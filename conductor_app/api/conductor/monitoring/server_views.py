@@ -27,7 +27,7 @@ class ServerVersion(ConductorView):
 
 
 class Configuration(ConductorView):
-    """GET /api/admin/config: what a client may know of the configuration, as text."""
+    """GET /api/admin/config: return the configuration that clients may see, as text."""
 
     operations = {
         "get": ApiOperation("Get the configuration of the server", permission=ALLOW_ALL, reply=shapes.CONFIGURATION),
@@ -43,7 +43,7 @@ class Configuration(ConductorView):
 
 @cache
 def server_version() -> str:
-    """The version of the installed package; a checkout that is not installed calls itself so."""
+    """Return the version of the installed package, or `checkout` if the package is not installed."""
     try:
         return version("conductor-app")
     except PackageNotFoundError:

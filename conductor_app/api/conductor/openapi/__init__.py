@@ -1,1 +1,1 @@
-"""What the API says of itself; none of it is asked while requests are served."""
+"""The OpenAPI document of the API. No other request depends on it."""

@@ -1,4 +1,4 @@
-"""The OpenAPI document, and a page to read it and try it with: served from here, nothing comes from elsewhere."""
+"""The OpenAPI document, and a page to read it and to try requests. All files are served from here."""
 
 from functools import cache
 from pathlib import Path
@@ -26,7 +26,7 @@ PAGE_SCRIPT = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
 
 @cache
 def build_document() -> dict[str, Any]:
-    """The document, drawn once. What draws it takes 5 MB and a quarter of a second, and is seldom needed."""
+    """Build the document, once per process. The generator takes 5 MB and a quarter of a second."""
     from drf_spectacular.generators import SchemaGenerator
     from drf_spectacular.settings import patched_settings
 
@@ -57,5 +57,5 @@ def docs_page(request: HttpRequest) -> HttpResponse:
 
 
 def docs_script(request: HttpRequest) -> HttpResponse:
-    """GET /api/docs.js: what brings the page to life; a file of its own, for pages may not carry scripts."""
+    """GET /api/docs.js: the script of the page, in a separate file because pages may not contain inline scripts."""
     return HttpResponse(PAGE_SCRIPT, content_type="text/javascript; charset=utf-8")

@@ -62,7 +62,7 @@ class ConductorSchema(AutoSchema):
 
 
 def success_replies(operation: Any) -> dict[Any, Any]:
-    """The replies where all went well, by status and type."""
+    """Return the success responses by status and type."""
     nothing = {204: OpenApiResponse(description="There is nothing.")}
     if operation.reply == NO_CONTENT:
         return nothing
@@ -73,7 +73,7 @@ def success_replies(operation: Any) -> dict[Any, Any]:
 
 
 def error_replies() -> dict[Any, Any]:
-    """The errors that any operation may answer with."""
+    """Return the error responses that every operation may have."""
     return {
         (status, "application/json"): OpenApiResponse(serializer_of(ERROR), description)
         for status, description in ERROR_DESCRIPTIONS.items()
@@ -81,7 +81,7 @@ def error_replies() -> dict[Any, Any]:
 
 
 def to_spectacular(shape: Any) -> Any:
-    """A shape as drf-spectacular takes it."""
+    """Return a shape in the form that drf-spectacular expects."""
     if shape == PLAIN_TEXT:
         return OpenApiTypes.STR
     if isinstance(shape, ArrayOf):

@@ -1,4 +1,4 @@
-"""Tables of fields as serializers: what a schema can be drawn from."""
+"""Field tables as serializers, from which the schemas are generated."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ _serializers: dict[int, type[serializers.Serializer]] = {}
 
 
 def serializer_of(table: FieldTable) -> type[serializers.Serializer]:
-    """The serializer of a table that has a name; always the same one."""
+    """Return the serializer of a named table, always the same object."""
     if id(table) not in _serializers:
         name = next(name for name, known_table in TABLE_BY_NAME.items() if known_table is table)
         fields = {field.name: _field_of(table, field.read) for field in table}
@@ -59,7 +59,7 @@ def _serializer_field(schema: dict[str, Any]) -> type[serializers.Field]:
 
 
 def schema_of(reader: Reader) -> dict[str, Any]:
-    """The JSON schema of what a reader reads."""
+    """Return the JSON schema of the values that a reader accepts."""
     if isinstance(reader, IntegerOf):
         return {"type": "integer", "format": f"int{reader.bits}"}
     if isinstance(reader, ChoiceOf):

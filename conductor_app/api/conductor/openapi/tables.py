@@ -1,4 +1,4 @@
-"""The fields of what is only ever sent, and the names under which all tables are shown."""
+"""Fields of documents that occur only in responses, and the schema names of all field tables."""
 
 from ....core.document.checks.document_fields import FieldSpec, FieldTable, ObjectOf
 from ....core.document.checks.event_handler import ACTION, EVENT_HANDLER, REPORT, START, TERMINATE, VARIABLES
@@ -48,7 +48,7 @@ WORKFLOW_STATUS = ChoiceOf("RUNNING", "PAUSED", "COMPLETED", "FAILED", "TIMED_OU
 
 
 def fields_of_type(reader: object, *names: str) -> FieldTable:
-    """Fields of one type."""
+    """Return the fields of one type."""
     return tuple(FieldSpec(name, reader) for name in names)
 
 

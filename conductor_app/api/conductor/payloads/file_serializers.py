@@ -20,10 +20,15 @@ PART_TAGS: FieldTable = (FieldSpec("partETags", ListOf(read_text), list),)
 
 
 def parse_new_file(document: dict[str, Any]) -> tuple[str, str, str, str]:
-    """The run, the attempt, the name and the type of a file that is to come; raises ValidationFailed and Invalid."""
+    """Return run, attempt, name and content type of a new file.
+
+    Raises:
+        ValidationFailed: when a field is invalid
+        Invalid: when the content type is invalid.
+    """
     fields = read_request(document, NEW_FILE, "createFile.request", _check_new_file)
     if not (fields["contentType"].isascii() and fields["contentType"].isprintable()):
-        raise Invalid("The contentType of a file is none.")
+        raise Invalid("Invalid contentType.")
     return (
         fields["workflowId"],
         fields["taskId"],
@@ -38,18 +43,18 @@ def _check_new_file(fields: dict[str, Any], position: DocumentPosition) -> None:
 
 
 def parse_part_tags(document: dict[str, Any]) -> list[str]:
-    """The tags of the parts in their order, without the quotes that a header has round them."""
+    """Return the tags of the parts in order, without the quotes of their header."""
     fields = read_request(document, PART_TAGS, "completeMultipart.request", lambda fields, position: None)
     return [tag.strip().removeprefix("W/").strip('"') for tag in fields["partETags"]]
 
 
 def file_handle_id(row: FileHandle) -> str:
-    """What inputs and outputs call the file."""
+    """Return the id by which inputs and outputs refer to the file."""
     return f"{SCHEME}{row.id}"
 
 
 def created_document(row: FileHandle, origin: str) -> dict[str, Any]:
-    """A handle that was just made, with where its content is sent."""
+    """Return a new handle with the address for its upload."""
     address, expires = file_address(row.run_id, row.id, "PUT")
     return {
         "fileHandleId": file_handle_id(row),
@@ -64,7 +69,7 @@ def created_document(row: FileHandle, origin: str) -> dict[str, Any]:
 
 
 def file_document(row: FileHandle) -> dict[str, Any]:
-    """A file, without its content."""
+    """Return the metadata of a file."""
     document = {
         "fileHandleId": file_handle_id(row),
         "fileName": row.name,
@@ -80,12 +85,12 @@ def file_document(row: FileHandle) -> dict[str, Any]:
 
 
 def address_document(row: FileHandle, run_id: str, operation: str, origin: str, part: str = "") -> dict[str, Any]:
-    """Where the content of a file, or a part of it, is sent or fetched from. `run_id`: whose member asks."""
+    """Return the address for the upload or download of a file or a part. `run_id`: the run of the caller."""
     address, expires = file_address(run_id, row.id, operation, part)
     name = "uploadUrl" if operation == "PUT" else "downloadUrl"
     return {"fileHandleId": file_handle_id(row), name: origin + address, "expiresAt": expires}
 
 
 def finished_document(row: FileHandle) -> dict[str, Any]:
-    """A file all of which has come."""
+    """Return the document of a completely uploaded file."""
     return {"fileHandleId": file_handle_id(row), "uploadStatus": row.status, "contentHash": row.digest}

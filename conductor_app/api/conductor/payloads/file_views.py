@@ -1,4 +1,4 @@
-"""Files of runs (api §1.12): handles, and contents that are sent and fetched by whoever may, or by their addresses."""
+"""Views of files of runs (api §1.12): handles, and contents at signed addresses or for permitted callers."""
 
 from urllib.parse import quote
 
@@ -28,11 +28,11 @@ from .file_serializers import (
 )
 
 SANDBOX_POLICY = "default-src 'none'; sandbox"
-"""What somebody has brought may be a page: it must not act for whoever looks at it."""
+"""The policy of downloads: an uploaded file may be a web page and must not act on behalf of its viewer."""
 
 
 def server_origin(request: ConductorRequest) -> str:
-    """What the addresses of this server begin with, as the caller knows it."""
+    """Return the origin of this server's addresses as the caller sees it."""
     return request.build_absolute_uri("/").rstrip("/")
 
 
@@ -111,7 +111,7 @@ class FileContent(ConductorView):
 
     def put(self, request: ConductorRequest, workflow: str, file: str) -> HttpResponse:
         part = verify_address(request, workflow, file, "PUT")
-        # Nothing is read that will be refused.
+        # The body is not read before the request is authorized.
         file_handles.find_unfinished(workflow, file)
         with receive_body(request, conf.file_max_bytes) as upload:
             if part:
@@ -136,7 +136,11 @@ class FileContent(ConductorView):
 
 
 def verify_address(request: ConductorRequest, workflow: str, file: str, operation: str) -> str:
-    """The part that is asked for, or nothing; raises Forbidden where an address was not handed out for this."""
+    """Return the part in a signed address, or "" without one.
+
+    Raises:
+        Forbidden: when the signature of the address is invalid.
+    """
     part, link_query = request.query.text("part"), {name: request.query.text(name) for name in ("exp", "sig")}
     if link_query["sig"]:
         verify_file_link(file_path(workflow, file, part), operation, link_query)
@@ -144,7 +148,7 @@ def verify_address(request: ConductorRequest, workflow: str, file: str, operatio
 
 
 def parse_part(part: str) -> tuple[str, int]:
-    """The upload and the number that `upload/number` names."""
+    """Return the upload id and the part number of `upload/number`."""
     upload, _, number = part.partition("/")
     return upload, parse_integer(number, "The number of a part", 32)
 

@@ -1,4 +1,4 @@
-"""Payloads that clients keep outside their requests (api §1.2): where to, and what is there."""
+"""Views of external payloads (api §1.2): their locations and their contents."""
 
 from urllib.parse import quote, urlencode
 
@@ -26,13 +26,13 @@ METHOD_BY_OPERATION = {"READ": "GET", "WRITE": "PUT"}
 
 
 class PayloadLocation(ConductorView):
-    """GET /api/workflow/externalstoragelocation, and three more: where a payload is to be sent, or fetched from.
+    """GET /api/workflow/externalstoragelocation, and three more: return the address to upload or download a payload.
 
-    The address is good for a while and carries its own permission; to write, the path in the reply is a new one.
+    The address expires and carries its own permission. For an upload, the reply has a new path.
     """
 
     operations = {
-        # A path that nobody else is told is the key to what is kept there.
+        # The path is random: knowing it gives access to the payload.
         "get": ApiOperation(
             "Get the address to upload or download a payload",
             permission=ALLOW_ALL,
@@ -57,7 +57,7 @@ class PayloadLocation(ConductorView):
 
 
 class PayloadContent(ConductorView):
-    """PUT, GET /api/payloads/{path}: the bytes of a payload, at an address that was handed out for this."""
+    """PUT, GET /api/payloads/{path}: upload or download a payload at a signed address."""
 
     operations = {
         "put": ApiOperation("Upload a payload", reply=EMPTY_REPLY, body=read_mapping, query=LINK_QUERY),
@@ -82,12 +82,20 @@ class PayloadContent(ConductorView):
 
 
 def parse_choice(name: str, choice: str, choices: dict[str, str]) -> str:
-    """One of a few words, in any case; raises Invalid."""
+    """Return the choice in upper or lower case as listed.
+
+    Raises:
+        Invalid: when it is not one of the choices.
+    """
     if choice.upper() not in choices:
         raise Invalid(f"{name} must be one of {', '.join(choices)}; it is '{choice[:100]}'.")
     return choice.upper()
 
 
 def verify_address(request: ConductorRequest, path: str, operation: str) -> None:
-    """Raise Forbidden unless the address was handed out for this."""
+    """Check the signature of an address.
+
+    Raises:
+        Forbidden: when the signature is invalid.
+    """
     verify_link(path, operation, {name: request.query.text(name) for name in ("expires", "signature")})

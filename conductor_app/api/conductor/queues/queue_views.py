@@ -1,4 +1,4 @@
-"""Queues: how much waits in each, and who polls them."""
+"""Views of queues: sizes and pollers."""
 
 from typing import Any
 
@@ -20,13 +20,13 @@ from ..view import ConductorRequest, ConductorView
 
 
 def queue_sizes() -> dict[str, int]:
-    """How many attempts wait in each queue that is not empty."""
+    """Return the number of pending attempts of each queue that is not empty."""
     counted = Attempt.objects.of_runs().pending().values_list("queue").annotate(Count("id")).order_by("queue")
     return dict(counted)
 
 
 def readable_queue_sizes(actor: Actor) -> dict[str, int]:
-    """The same of those queues whose task type the actor may read."""
+    """Return the sizes of the queues whose task type the actor may read."""
     return {queue: size for queue, size in queue_sizes().items() if can_view_type(actor, queue.rpartition(":")[2])}
 
 
@@ -35,7 +35,7 @@ def can_view_type(actor: Actor, task_type: str) -> bool:
 
 
 class QueueSizes(ConductorView):
-    """GET /api/tasks/queue/sizes: how much waits of each task type that is asked for."""
+    """GET /api/tasks/queue/sizes: return the number of pending tasks of the requested task types."""
 
     operations = {
         "get": ApiOperation(
@@ -50,7 +50,9 @@ class QueueSizes(ConductorView):
 
 
 class QueueSize(ConductorView):
-    """GET /api/tasks/queue/size: how much waits of one task type, in one domain, isolation group and name space."""
+    """GET /api/tasks/queue/size: return the number of pending tasks of one type, domain, isolation group and name
+    space.
+    """
 
     operations = {
         "get": ApiOperation(
@@ -68,7 +70,7 @@ class QueueSize(ConductorView):
 
 
 class AllQueues(ConductorView):
-    """GET /api/tasks/queue/all: how much waits in each queue."""
+    """GET /api/tasks/queue/all: return the number of pending tasks of each queue."""
 
     operations = {
         "get": ApiOperation("Get the sizes of all task queues", permission=ALLOW_ALL, reply=MapOf(IntegerOf())),
@@ -79,7 +81,10 @@ class AllQueues(ConductorView):
 
 
 class AllQueuesInDetail(ConductorView):
-    """GET /api/tasks/queue/all/verbose: the same by shard, of which there is one; a poll takes a task off its queue."""
+    """GET /api/tasks/queue/all/verbose: return the queue sizes by shard.
+
+    There is one; a poll removes a task from its queue.
+    """
 
     operations = {
         "get": ApiOperation("Get the sizes of all task queues by shard", permission=ALLOW_ALL, reply=read_mapping),
@@ -92,7 +97,7 @@ class AllQueuesInDetail(ConductorView):
 
 
 class PollData(ConductorView):
-    """GET /api/tasks/queue/polldata: who polls one task type, and when last."""
+    """GET /api/tasks/queue/polldata: list the workers that poll a task type, with the time of their last poll."""
 
     operations = {
         "get": ApiOperation(
@@ -108,7 +113,7 @@ class PollData(ConductorView):
 
 
 class AllPollData(ConductorView):
-    """GET /api/tasks/queue/polldata/all: who polls what, and when last."""
+    """GET /api/tasks/queue/polldata/all: list all polling workers, with the time of their last poll."""
 
     operations = {
         "get": ApiOperation(

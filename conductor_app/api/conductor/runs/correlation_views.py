@@ -91,9 +91,9 @@ class CorrelatedBatch(ConductorView):
 def running_by_correlation_id(
     request: ConductorRequest, names: Iterable[str], ids: Iterable[str]
 ) -> dict[str, list[dict[str, Any]]]:
-    """The running workflows with these names, by correlation id; those that have ended too, where that is asked for.
+    """Return the running workflows with these names by correlation id, and the ended ones too if requested.
 
-    No workflow is found by an empty id: it would be every one that belongs to nothing.
+    An empty id finds no workflow: it would match every workflow without a correlation id.
     """
     runs = Run.objects.filter(name__in={name.replace("\0", "") for name in names})
     if not request.query.flag("includeClosed", False):

@@ -30,9 +30,9 @@ from .workflow_serializers import START_REQUEST, parse_start_by_name, parse_star
 
 
 class Execution(ConductorView):
-    """POST /api/workflow/execute/{name}/{version}: start a workflow, wait until it has ended or waits for somebody.
+    """POST /api/workflow/execute/{name}/{version}: start a workflow and wait until it ends or waits for a client.
 
-    The same requestId sent again starts nothing: it waits for the workflow that the first one has started.
+    A repeated request with the same requestId starts no workflow; it waits for the one that the first request started.
     """
 
     operations = {
@@ -64,9 +64,10 @@ class Execution(ConductorView):
 
 
 class ExecutionByName(ConductorView):
-    """POST, GET /api/workflow/execute/{name}: the same as an API of one's own: input in, output out.
+    """POST, GET /api/workflow/execute/{name}: execute a workflow like a function: the body is its input, the response
+    its output.
 
-    What to wait for is said in headers: requestId, waitUntilTaskRef, waitForSeconds.
+    Headers specify the wait: requestId, waitUntilTaskRef, waitForSeconds.
     """
 
     operations = {
@@ -95,7 +96,7 @@ class ExecutionByName(ConductorView):
 
 
 def parse_wait(query: QueryParameters) -> WaitRequest:
-    """What the query says of the wait; 0 seconds stand for ten (api §1.2)."""
+    """Return the wait that the query specifies; 0 seconds mean ten (api §1.2)."""
     return WaitRequest(
         seconds=parse_seconds(none_to_empty(query.text("waitForSeconds"))),
         refs=tuple(ref for text in query.values.get("waitUntilTaskRef", ()) for ref in parse_refs(text)),
@@ -105,12 +106,12 @@ def parse_wait(query: QueryParameters) -> WaitRequest:
 
 
 def parse_seconds(text: str) -> int:
-    """How long to wait."""
+    """Return the seconds to wait."""
     return max(parse_integer(text.strip(), "waitForSeconds"), 0) or DEFAULT_SECONDS if text.strip() else DEFAULT_SECONDS
 
 
 def start_and_wait(request: ConductorRequest, name: str, input: dict) -> HttpResponse:
-    """Start a workflow with this input and wait; its output, and in headers which it is and how it stands."""
+    """Start a workflow with this input and wait. The response has its output; headers have its id and status."""
     headers = request.headers
     start_request = replace(
         parse_start_by_name(name, request.query, input, headers),

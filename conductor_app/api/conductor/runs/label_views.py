@@ -1,4 +1,7 @@
-"""Labels on workflows (ours): given by a start as `labels`, put on and taken off here."""
+"""Views of labels on workflows, an extension of Conductor's API.
+
+A start request sets `labels`; these views add and remove them.
+"""
 
 from django.http import HttpResponse
 

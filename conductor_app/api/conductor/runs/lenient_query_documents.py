@@ -14,19 +14,23 @@ GO_WORDS = {"true": True, "false": False, "<nil>": None}
 
 
 def parse_query_document(text: str) -> dict[str, Any]:
-    """The request that a text spells; raises Invalid."""
+    """Return the request that a text represents.
+
+    Raises:
+        Invalid: when the text is in none of the known formats.
+    """
     text = text.strip()
     if len(text) > MAX_LENGTH:
-        raise Invalid(f"skipTaskRequest may have at most {MAX_LENGTH} characters: send it as the JSON body.")
+        raise Invalid(f"skipTaskRequest may have at most {MAX_LENGTH} characters. Send it as the JSON body.")
     if text in ("", "{}", "None", "null", "{map[] map[]}"):
         return {}
     if GO_REQUEST.fullmatch(text):
         return _parse_go_request(text)
     try:
-        # Through JSON and back: keys become texts, and what JSON does not know is refused.
+        # Encode and parse as JSON: keys become texts, and values that JSON cannot represent are refused.
         parsed = json.loads(json.dumps(_parse_python_value(text), allow_nan=False))
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        raise Invalid("skipTaskRequest cannot be read: send it as the JSON body.") from None
+        raise Invalid("Invalid skipTaskRequest. Send it as the JSON body.") from None
     if not isinstance(parsed, dict):
         raise Invalid("skipTaskRequest must be an object with taskInput and taskOutput.")
     return parsed
@@ -40,20 +44,24 @@ def _parse_python_value(text: str) -> Any:
 
 
 def _parse_go_request(text: str) -> dict[str, Any]:
-    """`{map[a:1] map[b:two words]}`: input and output. Types are guessed, for they are not printed."""
+    """Parse `{map[a:1] map[b:two words]}`, which is input and output. Types are guessed because the text has none."""
     first, position = _parse_brackets(text, text.find("["))
     second, _ = _parse_brackets(text, text.find("[", position))
     return {"taskInput": _parse_go_map(first), "taskOutput": _parse_go_map(second)}
 
 
 def _parse_brackets(text: str, start: int) -> tuple[str, int]:
-    """What stands between the bracket at `start` and the one that closes it; and the place behind that."""
+    """Return the text between the bracket at `start` and its closing bracket, and the position after that.
+
+    Raises:
+        Invalid: when the brackets are not balanced.
+    """
     depth = 0
     for position in range(start, len(text)) if start >= 0 else ():
         depth += {"[": 1, "]": -1}.get(text[position], 0)
         if depth == 0:
             return text[start + 1 : position], position + 1
-    raise Invalid("skipTaskRequest cannot be read: its brackets are not balanced. Send it as the JSON body.")
+    raise Invalid("Invalid skipTaskRequest: unbalanced brackets. Send it as the JSON body.")
 
 
 def _parse_go_map(inner: str, level: int = 0) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What operators do to a workflow that has been started."""
+"""Views that control a running workflow."""
 
 from django.http import HttpResponse
 
@@ -10,7 +10,7 @@ from ..view import ConductorRequest, ConductorView
 
 
 class Decide(ConductorView):
-    """PUT /api/workflow/decide/{workflowId}: look again what is to be done next."""
+    """PUT /api/workflow/decide/{workflowId}: evaluate the workflow now."""
 
     operations = {
         "put": ApiOperation("Reevaluate a workflow", permission=can_control_run, reply=EMPTY_REPLY),
@@ -22,7 +22,7 @@ class Decide(ConductorView):
 
 
 class Pause(ConductorView):
-    """PUT /api/workflow/{workflowId}/pause: schedule nothing new."""
+    """PUT /api/workflow/{workflowId}/pause: pause the workflow, so that no new task is scheduled."""
 
     operations = {
         "put": ApiOperation("Pause a workflow", permission=can_control_run, reply=EMPTY_REPLY),
@@ -34,7 +34,7 @@ class Pause(ConductorView):
 
 
 class Resume(ConductorView):
-    """PUT /api/workflow/{workflowId}/resume: go on after a pause."""
+    """PUT /api/workflow/{workflowId}/resume: resume the paused workflow."""
 
     operations = {
         "put": ApiOperation("Resume a workflow", permission=can_control_run, reply=EMPTY_REPLY),
@@ -46,9 +46,9 @@ class Resume(ConductorView):
 
 
 class Remove(ConductorView):
-    """DELETE /api/workflow/{workflowId}/remove: forget the workflow.
+    """DELETE /api/workflow/{workflowId}/remove: delete the workflow.
 
-    Its sub-workflows stay, unless `cascade` says that they go with it.
+    Its sub-workflows are deleted only with `cascade`.
     """
 
     operations = {

@@ -18,11 +18,16 @@ RERUN_REQUEST: FieldTable = (
 
 
 def parse_rerun_request(document: dict[str, Any]) -> dict[str, Any]:
-    """What the engine is asked for; raises ValidationFailed, and Invalid where the id of the task can be none."""
+    """Return the parameters of a rerun.
+
+    Raises:
+        ValidationFailed: when fields are invalid
+        Invalid: when the id of the task is invalid.
+    """
     fields = read_request(document, RERUN_REQUEST, "rerunWorkflow.request", lambda _read, _place: None)
     if document.get("reRunFromTaskId") and not fields["reRunFromTaskId"]:
-        # Without its NULs nothing is left of it: no task was meant, but not the whole workflow either.
-        raise Invalid("reRunFromTaskId names no task.")
+        # Only NUL characters: neither a task nor the whole workflow was meant.
+        raise Invalid("Invalid reRunFromTaskId.")
     return {
         "attempt_id": fields["reRunFromTaskId"],
         "task_input": fields.get("taskInput"),

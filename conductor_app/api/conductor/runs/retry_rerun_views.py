@@ -1,4 +1,4 @@
-"""What operators do to a workflow that has ended, so that it goes on."""
+"""Views that continue an ended workflow."""
 
 from django.http import HttpResponse
 
@@ -15,7 +15,7 @@ from .rerun_serializers import RERUN_REQUEST, parse_rerun_request
 
 
 class RetryWorkflow(ConductorView):
-    """POST /api/workflow/{workflowId}/retry: try again what failed."""
+    """POST /api/workflow/{workflowId}/retry: retry the failed tasks."""
 
     operations = {
         "post": ApiOperation(
@@ -34,7 +34,7 @@ class RetryWorkflow(ConductorView):
 
 
 class Restart(ConductorView):
-    """POST /api/workflow/{workflowId}/restart: begin anew, with the newest definitions where that is asked for."""
+    """POST /api/workflow/{workflowId}/restart: restart from the beginning, optionally with the newest definition."""
 
     operations = {
         "post": ApiOperation(
@@ -49,7 +49,7 @@ class Restart(ConductorView):
 
 
 class RerunWorkflow(ConductorView):
-    """POST /api/workflow/{workflowId}/rerun: go on from one of the tasks, or from the start."""
+    """POST /api/workflow/{workflowId}/rerun: rerun from one of the tasks, or from the start."""
 
     operations = {
         "post": ApiOperation(
@@ -67,7 +67,11 @@ class RerunWorkflow(ConductorView):
 
 
 def require_ended(workflow: str) -> None:
-    """Clients know a retry of what is still open as 404 (api §1.2)."""
+    """Refuse to retry an open workflow with 404, as the original does (api §1.2).
+
+    Raises:
+        NotFound: when the workflow is open.
+    """
     status = find_run(workflow).status
     if status in RUN.open:
-        raise NotFound(f"Workflow {workflow} is {status}: there is nothing to retry before it has ended.")
+        raise NotFound(f"Workflow {workflow} is {status} and cannot be retried before it has ended.")

@@ -17,12 +17,12 @@ from ..query_parameters import QueryParameters
 MAX_PAGE_SIZE = 5_000
 MAX_SORTS = 5
 QUERY_IDENTITY_PARAMETERS = ("query", "freeText", "sort", "classifier", "topLevelOnly")
-"""What makes two pages belong to one question."""
+"""The parameters that are equal in two pages of one search."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """One search: the page that it asks for, and the reply's own words."""
+    """A search: its page, and the response in Conductor's format."""
 
     search: Search
     start: int
@@ -34,7 +34,7 @@ class SearchRequest:
         return self.search.page(self.start, self.size, self.page_ends)
 
     def reply(self, page: SearchPage, results: Sequence[Any]) -> dict[str, Any]:
-        """SearchResult. What goes beyond it is said only where there is something to say."""
+        """Return a SearchResult. Fields beyond Conductor's are present only if they have a value."""
         document: dict[str, Any] = {"totalHits": page.total, "results": results}
         if self.has_query_id and page.page_end:
             document["queryId"] = self.page_ends.query_id(page.page_end)
@@ -46,7 +46,7 @@ class SearchRequest:
 
 
 def parse_workflow_search(query: QueryParameters, actor: Actor) -> SearchRequest:
-    """A search for the workflows that the actor may read."""
+    """Return a search for workflows that the actor may read."""
     classifiers = tuple(QueryValue(each.strip(), 0) for each in query.texts("classifier"))
     extra_clauses = [Clause("classifier", "IN", classifiers, 0)] if classifiers else []
     if query.flag("topLevelOnly", False):
@@ -55,7 +55,7 @@ def parse_workflow_search(query: QueryParameters, actor: Actor) -> SearchRequest
 
 
 def parse_task_search(query: QueryParameters, actor: Actor, hit_field: str = "pk") -> SearchRequest:
-    """A search for the tasks of workflows that the actor may read. `hit_field`: what of each hit is wanted."""
+    """Return a search for tasks of readable workflows. `hit_field`: the field that each result contains."""
     return parse_search(
         query, actor, TASKS, filter_readable_runs(actor, searchable_attempts(), "run__"), [], str, hit_field
     )
@@ -82,7 +82,7 @@ def parse_search(
 
 
 def parse_sorts(query: QueryParameters, language: SearchLanguage) -> list[Sort]:
-    """`startTime:DESC|status`, or several parameters; fields that are not known do not count."""
+    """Parse `startTime:DESC|status`, or several parameters. Unknown fields are ignored."""
     texts = [each for value in query.values.get("sort", ()) for each in value.replace(",", "|").split("|")]
     found: dict[str, bool] = {}
     for text in texts:

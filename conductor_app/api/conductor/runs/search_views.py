@@ -20,7 +20,7 @@ class WorkflowSearch(ConductorView):
     """GET /api/workflow/search: workflows as summaries."""
 
     operations = {
-        # Searches find what may be read.
+        # Searches find only what the actor may read.
         "get": ApiOperation(
             "Search workflows", permission=ALLOW_ALL, reply=shapes.WORKFLOW_SUMMARY_PAGE, query=RUN_SEARCH_QUERY
         ),
@@ -121,6 +121,6 @@ class TaskSearchV2(ConductorView):
 
 
 def load_workflows(ids: list[str]) -> list[dict]:
-    """Workflows without their tasks, in this order."""
+    """Return workflows without their tasks, in the order of the ids."""
     found = {each["workflowId"]: each for each in wire_runs(Run.objects.filter(pk__in=ids), with_tasks=False)}
     return [found[id] for id in ids if id in found]

@@ -1,4 +1,4 @@
-"""Signals: what a workflow waits for has come."""
+"""Views of signals, which complete the WAIT task of a workflow."""
 
 from django.http import HttpResponse
 
@@ -33,7 +33,7 @@ class Signal(ConductorView):
 
 
 class SignalAndWait(ConductorView):
-    """POST /api/tasks/{workflowId}/{status}/signal/sync: the same, and what the workflow comes to because of it."""
+    """POST /api/tasks/{workflowId}/{status}/signal/sync: send a signal and wait for the workflow's next stop."""
 
     operations = {
         "post": ApiOperation(
@@ -52,12 +52,12 @@ class SignalAndWait(ConductorView):
             seconds=seconds, refs=(), strategy=parse_return_strategy(query.text("returnStrategy"))
         )
         if send_signal(request, workflow_id, status) is None:
-            raise NotFound(f"No task of workflow {workflow_id} waits for a signal.")
+            raise NotFound(f"No task of workflow {workflow_id} is waiting for a signal.")
         return Json(signal_response(workflow_id, wait_for_run(workflow_id, wait_request.seconds), wait_request))
 
 
 def send_signal(request: ConductorRequest, workflow_id: str, status: str) -> str | None:
-    """Lay the body over the output of the first open WAIT and report its outcome; the task's id."""
+    """Merge the body into the output of the first open WAIT task and report its status. Returns the id of the task."""
     output = request_body.read_object(request) if request_body.read_bytes(request) else {}
     return signal_run(
         workflow_id, Report(outcome=parse_outcome(status), output=output, merges=True), request.actor.name

@@ -33,11 +33,15 @@ UPGRADE: FieldTable = (
 )
 NAMED_VALUE_PATTERN = re.compile(r"(taskInput|taskOutput)\[([^\[\]]+)\]")
 UNFILLED_REFERENCE = "{taskReferenceName}"
-"""What two clients send instead of a reference, which they put into the query (api §2.1)."""
+"""The placeholder that two clients send instead of a reference, which they put into the query (api §2.1)."""
 
 
 def parse_skip_request(request: HttpRequest, query: QueryParameters) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Input and output of a task to be skipped: from a JSON body, a form, or the query."""
+    """Return input and output of a task to skip, from a JSON body, a form, or the query.
+
+    Raises:
+        Invalid: when the request is nested too deeply.
+    """
     request_document = _parse_body(request)
     if not request_document and query.text("skipTaskRequest"):
         request_document = parse_query_document(query.text("skipTaskRequest"))
@@ -50,7 +54,7 @@ def parse_skip_request(request: HttpRequest, query: QueryParameters) -> tuple[di
 
 
 def no_check(fields: dict[str, Any], position: DocumentPosition) -> None:
-    """Nothing is needed."""
+    """Check nothing beyond the fields."""
 
 
 def _parse_body(request: HttpRequest) -> dict[str, Any]:
@@ -61,7 +65,7 @@ def _parse_body(request: HttpRequest) -> dict[str, Any]:
 
 
 def _parse_pairs(pairs) -> dict[str, Any]:
-    """`taskInput[name]=value`, or `taskInput={…}` as JSON."""
+    """Parse `taskInput[name]=value`, or `taskInput={…}` as JSON."""
     request_document: dict[str, Any] = {}
     for name, value in pairs:
         if found := NAMED_VALUE_PATTERN.fullmatch(name):
@@ -79,13 +83,13 @@ def _parse_value(name: str, value: str) -> dict[str, Any]:
 
 
 def step_reference(path: str, query: QueryParameters) -> str:
-    """The reference that is meant: of the address, or of the query where a client left the address unfilled."""
+    """Return the reference in the path, or in the query if a client left the path's placeholder unfilled."""
     return query.required("taskReferenceName") if path == UNFILLED_REFERENCE else path
 
 
 @dataclass(frozen=True, slots=True)
 class StateUpdate:
-    """What is told of a workflow: variables, and a report on a task, named by its reference or its id."""
+    """A state update of a workflow: variables, and a report on a task that its reference or its id names."""
 
     variables: dict[str, Any]
     report: Report | None
@@ -94,7 +98,11 @@ class StateUpdate:
 
 
 def parse_state_update(document: dict[str, Any]) -> StateUpdate:
-    """A WorkflowStateUpdate; raises ValidationFailed."""
+    """Return a WorkflowStateUpdate.
+
+    Raises:
+        ValidationFailed: when fields are invalid.
+    """
     fields = read_request(document, STATE_UPDATE, "updateWorkflowState.updateRequest", _check_state)
     result = fields.get("taskResult")
     return StateUpdate(
@@ -116,13 +124,17 @@ def _check_state(fields: dict[str, Any], position: DocumentPosition) -> None:
 
 
 def check_upgrade(fields: dict[str, Any], position: DocumentPosition) -> None:
-    """An upgrade names a workflow; without a version it is to the newest."""
+    """Check that an upgrade names a workflow. Without a version, the newest is meant."""
     if not fields["name"].strip():
         position.at("name").add_missing("Workflow name cannot be null or empty")
 
 
 def parse_bulk_ids(body: Any, path: str, max_ids: int) -> list[str]:
-    """The ids that a bulk request names: one to `max_ids`; raises ValidationFailed."""
+    """Return the one to `max_ids` ids of a bulk request.
+
+    Raises:
+        ValidationFailed: when there are none or too many.
+    """
     position = DocumentPosition(path)
     if not isinstance(body, list) or not body:
         position.add_error("WorkflowIds list cannot be null or empty")

@@ -1,4 +1,4 @@
-"""What leads a workflow off its written way, or tells it something from outside."""
+"""Views that change the course of a running workflow, or its state."""
 
 from django.http import HttpResponse
 
@@ -27,10 +27,10 @@ from .wait_serializers import none_to_empty, signal_response
 
 
 class Skip(ConductorView):
-    """PUT /api/workflow/{workflowId}/skiptask/{taskRef}: pass over a step that has not begun.
+    """PUT /api/workflow/{workflowId}/skiptask/{taskRef}: skip a step that has not started.
 
-    Its task becomes SKIPPED, with the input and output that are sent. A fork is passed over with its branches and its
-    join. `ref__2` names the second turn of the loop around it; without a turn it is the present one.
+    Its task becomes SKIPPED, with the input and output of the request. A fork is skipped with its branches and its
+    join. `ref__2` means the second iteration of the loop around it; without an iteration, the current one.
     """
 
     operations = {
@@ -52,9 +52,9 @@ class Skip(ConductorView):
 
 
 class Jump(ConductorView):
-    """POST /api/workflow/{workflowId}/jump/{taskRef}: go on at a step further on, with the inputs that are sent.
+    """POST /api/workflow/{workflowId}/jump/{taskRef}: continue at a later step, with the inputs of the request.
 
-    What lies before it becomes SKIPPED; branches beside it go on.
+    The steps before it become SKIPPED; parallel branches continue.
     """
 
     operations = {
@@ -89,9 +89,10 @@ class Variables(ConductorView):
 
 
 class State(ConductorView):
-    """POST /api/workflow/{workflowId}/state: variables and what a task came to, at once; the workflow as it is then.
+    """POST /api/workflow/{workflowId}/state: set variables and report on a task in one transaction; return the
+    workflow.
 
-    Where the query says for how long or for which tasks, the reply waits as that of an execution does.
+    If the query has a duration or task references, the response waits as that of an execution does.
     """
 
     operations = {
@@ -123,10 +124,11 @@ class State(ConductorView):
 
 
 class Upgrade(ConductorView):
-    """POST /api/workflow/{workflowId}/upgrade: let a running workflow follow another version of its definition.
+    """POST /api/workflow/{workflowId}/upgrade: move a running workflow to another version of its definition.
 
-    Tasks of references that are in both are kept; steps before where it stands become SKIPPED, with the outputs that
-    are sent; open tasks that the other version does not have are canceled. What cannot be moved is refused, with why.
+    Tasks whose references exist in both versions stay; steps before the current position become SKIPPED, with the
+    outputs of the request; open tasks without a step in the new version are canceled. An upgrade that is impossible is
+    refused with the reasons.
     """
 
     operations = {
@@ -151,7 +153,7 @@ class Upgrade(ConductorView):
 
 
 class ResetCallbacks(ConductorView):
-    """POST /api/workflow/{workflowId}/resetcallbacks: hand out at once what was handed back for later."""
+    """POST /api/workflow/{workflowId}/resetcallbacks: make delayed tasks available to workers at once."""
 
     operations = {
         "post": ApiOperation(
@@ -165,9 +167,9 @@ class ResetCallbacks(ConductorView):
 
 
 class TerminateRemove(ConductorView):
-    """DELETE /api/workflow/{workflowId}/terminate-remove: stop the workflow, then forget it.
+    """DELETE /api/workflow/{workflowId}/terminate-remove: terminate the workflow and delete it.
 
-    `cascade`: forget the sub-workflows too, and theirs.
+    `cascade`: delete its sub-workflows too, recursively.
     """
 
     operations = {

@@ -1,4 +1,4 @@
-"""WorkflowSummary and TaskSummary (api §3.10, §3.11): times are texts here, and payloads are what Java would print."""
+"""WorkflowSummary and TaskSummary (api §3.10, §3.11). Times are texts here, and payloads are in Java's format."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +12,7 @@ from ....models.fields import loads
 
 
 def workflow_summary_document(run: RunLine) -> dict[str, Any]:
-    """A run as WorkflowSummary."""
+    """Return a run as a WorkflowSummary."""
     summary = {
         "workflowType": run.name,
         "version": run.version,
@@ -45,7 +45,7 @@ def workflow_summary_document(run: RunLine) -> dict[str, Any]:
 
 
 def task_summary_document(attempt: AttemptLine) -> dict[str, Any]:
-    """An attempt as TaskSummary."""
+    """Return an attempt as a TaskSummary."""
     is_newest = attempt.id == attempt.task_attempt_id
     kind = conductor_task_type(attempt.task_type, attempt.name)
     summary = {
@@ -75,12 +75,12 @@ def task_summary_document(attempt: AttemptLine) -> dict[str, Any]:
 
 
 def drop_empty(**fields: Any) -> dict[str, Any]:
-    """The fields that have a value."""
+    """Return the fields that have a value."""
     return {name: value for name, value in fields.items() if value}
 
 
 def format_time(time_ms: int | None) -> str:
-    """A moment as the summaries spell it; the epoch where there is none yet."""
+    """Return a time in the format of the summaries; the epoch if there is none yet."""
     at = datetime.fromtimestamp((time_ms or 0) / 1000, UTC)
     return f"{at:%Y-%m-%dT%H:%M:%S}.{(time_ms or 0) % 1000:03d}Z"
 
@@ -90,5 +90,5 @@ def duration_between(start: int | None, end: int | None) -> int:
 
 
 def format_payload(excerpt: str) -> str:
-    """A payload as the original prints it, `{total=5}`; of a long one the beginning of its JSON."""
+    """Return a payload in the original's format, `{total=5}`. For a long one, return the start of its JSON."""
     return f"{redact_text(excerpt[1:])}…" if excerpt.startswith("…") else java_text(loads(excerpt))

@@ -1,4 +1,4 @@
-"""What a request may wait for, and SignalResponse out: a workflow or a task, as the client wishes (api §3.16)."""
+"""Parameters of waiting requests, and the SignalResponse: a workflow or a task, as the client chooses (api §3.16)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ OPTIONAL_RUN_FIELDS = ("correlationId", "createdBy", "reasonForIncompletion")
 
 @dataclass(frozen=True, slots=True)
 class WaitRequest:
-    """What a client waits for. `request_id` is empty where it named none."""
+    """The condition that a client waits for. `request_id` is empty if the client sent none."""
 
     seconds: float
     refs: tuple[str, ...]
@@ -30,25 +30,33 @@ class WaitRequest:
 
 
 def none_to_empty(text: str) -> str:
-    """A parameter's text; one client spells what it has no value for `None` (api §8.3)."""
+    """Return a parameter's text. One client sends `None` for an absent value (api §8.3)."""
     return "" if text == "None" else text
 
 
 def parse_refs(text: str) -> tuple[str, ...]:
-    """Reference names with commas between them."""
+    """Return comma-separated reference names."""
     return tuple(ref.strip() for ref in none_to_empty(text).split(",") if ref.strip())
 
 
 def parse_request_id(text: str) -> str:
-    """The name that a client gave its request; raises Invalid."""
+    """Return the id that a client gave its request.
+
+    Raises:
+        Invalid: when it is too long.
+    """
     trimmed = none_to_empty(text.strip()).replace("\0", "")
     if len(trimmed) > MAX_REQUEST_ID_LENGTH:
-        raise Invalid(f"A requestId has at most {MAX_REQUEST_ID_LENGTH} characters.")
+        raise Invalid(f"requestId must have at most {MAX_REQUEST_ID_LENGTH} characters.")
     return trimmed
 
 
 def parse_return_strategy(text: str) -> str:
-    """What the reply is about; raises Invalid."""
+    """Return the strategy that selects the response.
+
+    Raises:
+        Invalid: when it is unknown.
+    """
     chosen = none_to_empty(text) or RETURN_STRATEGIES[0]
     if chosen not in RETURN_STRATEGIES:
         raise Invalid(f"returnStrategy must be one of {', '.join(RETURN_STRATEGIES)}; it is '{chosen[:100]}'.")
@@ -57,7 +65,7 @@ def parse_return_strategy(text: str) -> str:
 
 @read_snapshot()
 def signal_response(target_id: str, stop: WaitOutcome, wait_request: WaitRequest) -> dict[str, Any]:
-    """The reply of the chosen strategy; the target workflow where no task blocks it, for there is none to show."""
+    """Return the response of the chosen strategy; the target workflow if no task blocks it."""
     chosen = (
         wait_request.strategy
         if stop.attempt_id or wait_request.strategy == "BLOCKING_WORKFLOW"

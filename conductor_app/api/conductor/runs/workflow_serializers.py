@@ -30,7 +30,11 @@ KEY_HEADER, STRATEGY_HEADER = "X-Idempotency-Key", "X-On-Conflict"
 
 
 def read_domains(value: Any, position: DocumentPosition) -> str:
-    """A comma-separated list of domains, each as long as a queue's name can hold."""
+    """Return a comma-separated list of domains.
+
+    Raises:
+        ValueRefused: when a domain is longer than a queue's name allows.
+    """
     text = read_text(value, position).replace("\0", "")
     if any(len(domain.strip()) > MAX_DOMAIN_LENGTH for domain in text.split(",")):
         raise ValueRefused(f"must name domains of at most {MAX_DOMAIN_LENGTH} characters")
@@ -54,10 +58,15 @@ START_REQUEST: FieldTable = (
 
 
 def parse_start_request(document: dict[str, Any]) -> StartRequest:
-    """A StartWorkflowRequest; raises ValidationFailed, and Invalid where the input is null."""
+    """Return a StartWorkflowRequest.
+
+    Raises:
+        ValidationFailed: when fields are invalid
+        Invalid: when the name is blank or the input is null.
+    """
     fields = read_request(document, START_REQUEST, "startWorkflow.startWorkflowRequest", _check_start_request)
     if "input" in document and document["input"] is None and not fields.get("externalInputPayloadStoragePath"):
-        raise Invalid("The input of a workflow cannot be null: send {} where there is none.")
+        raise Invalid("The input of a workflow must not be null. Send {} for an empty input.")
     if not fields["name"].strip():
         raise Invalid("Workflow name cannot be blank.")
     return StartRequest(
@@ -83,7 +92,7 @@ def _check_start_request(fields: dict[str, Any], position: DocumentPosition) -> 
 
 
 def check_priority(priority: int, position: DocumentPosition) -> None:
-    """A priority is a number from 0 to 99."""
+    """Check that a priority is a number from 0 to 99."""
     if priority < 0:
         position.add_error(f"priority: {priority} should be minimum 0", priority)
     if priority > 99:
@@ -91,7 +100,7 @@ def check_priority(priority: int, position: DocumentPosition) -> None:
 
 
 def workflow_status_document(run: Run, *, with_output: bool, with_variables: bool) -> dict[str, Any]:
-    """A run as WorkflowStatus."""
+    """Return a run as a WorkflowStatus."""
     status: dict[str, Any] = {"workflowId": run.id, "status": run.status}
     if run.correlation_id:
         status["correlationId"] = run.correlation_id
@@ -105,7 +114,11 @@ def workflow_status_document(run: Run, *, with_output: bool, with_variables: boo
 def parse_start_by_name(
     name: str, query: QueryParameters, input: dict[str, Any], headers: Mapping[str, str] | None = None
 ) -> StartRequest:
-    """The same from an address, its query and headers; the body is the input alone."""
+    """Return the start request of a path, its query and headers. The body is the input alone.
+
+    Raises:
+        ValidationFailed: when fields are invalid.
+    """
     priority, position = query.integer("priority", 0), DocumentPosition("startWorkflow")
     check_priority(priority, position.at("priority"))
     if position.complaints:
@@ -124,7 +137,11 @@ def parse_start_by_name(
 
 
 def parse_idempotency(headers: Mapping[str, str]) -> tuple[str | None, str]:
-    """Key and strategy where the body has no room for them: in headers. Raises ValidationFailed."""
+    """Return the idempotency key and strategy from the headers.
+
+    Raises:
+        ValidationFailed: when they are invalid.
+    """
     position = DocumentPosition("startWorkflow")
     key = read_at(position.at(KEY_HEADER), read_name, headers.get(KEY_HEADER) or None)
     strategy = read_at(

@@ -1,4 +1,4 @@
-"""Workflows: started, looked at, stopped."""
+"""Views that start, read and terminate workflows."""
 
 from django.http import HttpResponse
 
@@ -98,7 +98,7 @@ class WorkflowOne(ConductorView):
 
 
 class WorkflowStatus(ConductorView):
-    """GET /api/workflow/{workflowId}/status: the status, and the output and variables where they are asked for."""
+    """GET /api/workflow/{workflowId}/status: return the status, and output and variables if requested."""
 
     operations = {
         "get": ApiOperation(

@@ -1,4 +1,4 @@
-"""The search language of the scheduler: clauses joined by AND, filters on what schedules came to (api §6.4)."""
+"""The query language of the scheduler: clauses joined by AND that filter schedule executions (api §6.4)."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,11 @@ MAX_CLAUSES = 50
 
 
 def find_executions(query: str) -> QuerySet[ScheduleExecution]:
-    """The executions that a query asks for; raises Invalid."""
+    """Return the executions that match a query.
+
+    Raises:
+        Invalid: when the query has too many clauses.
+    """
     clauses = [clause for clause in query.split(" AND ") if clause.strip()]
     if len(clauses) > MAX_CLAUSES:
         raise Invalid(f"A query may have at most {MAX_CLAUSES} clauses.")
@@ -34,7 +38,7 @@ def _parse_clause(clause: str) -> Q:
         return _text_condition(
             TEXT_COLUMNS[match[1]], [word for word in re.sub("[\"'()]", "", match[3]).split(",") if word]
         )
-    # What is no clause is taken for the name of a schedule.
+    # A text that is no clause is the name of a schedule.
     return Q(schedule_name=clause)
 
 
@@ -47,13 +51,13 @@ def _text_condition(column: str, words: list[str]) -> Q:
 
 def _time_condition(column: str, operator: str, value: str) -> Q:
     if operator == "IN":
-        raise Invalid("A moment is compared with <, > or =.")
+        raise Invalid("Times must be compared with <, > or =.")
     time = parse_integer(value.strip("\"'() "), "A moment in the query", 64)
     return Q(**{column + {"<": "__lt", ">": "__gt", "=": ""}[operator]: time})
 
 
 def order_rows(rows: QuerySet, sort: str, columns: Mapping[str, str], default_order: tuple[str, ...]) -> QuerySet:
-    """The rows by a list such as `scheduledTime:DESC,state:ASC`; what it does not know, it leaves out."""
+    """Sort rows by a list such as `scheduledTime:DESC,state:ASC`. Unknown columns are ignored."""
     requested = [each.strip().partition(":") for each in re.split("[,|]", sort)]
     known = [
         ("-" if direction.upper() == "DESC" else "") + columns[name]

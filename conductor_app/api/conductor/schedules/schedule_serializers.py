@@ -78,7 +78,7 @@ def _check_schedule(fields: dict[str, Any], position: DocumentPosition) -> None:
 
 
 def _parse_start_request(start_document: dict[str, Any]) -> dict[str, Any]:
-    """The request as it will be made at every slot, checked as one that is made now."""
+    """Return the start request that each slot makes, checked as if it were made now."""
     parse_start_request(start_document)
     fields = read_request(start_document, START_REQUEST, "", lambda fields, position: None)
     if "workflowDef" in fields:
@@ -87,7 +87,7 @@ def _parse_start_request(start_document: dict[str, Any]) -> dict[str, Any]:
 
 
 def wire_schedule(row: Schedule) -> dict[str, Any]:
-    """A WorkflowSchedule."""
+    """Return a schedule as a WorkflowSchedule."""
     times = {"createTime": row.created_at, "updatedTime": row.updated_at, "nextRunTime": row.next_run_at}
     words = {"pausedReason": row.paused_reason, "createdBy": row.created_by, "updatedBy": row.updated_by}
     facts = {name: value for name, value in {**times, **words}.items() if value}
@@ -108,7 +108,7 @@ EXECUTION: FieldTable = (
 
 
 def wire_execution(row: ScheduleExecution) -> dict[str, Any]:
-    """A WorkflowScheduleExecution."""
+    """Return a schedule execution as a WorkflowScheduleExecution."""
     facts = {"workflowId": row.run_id, "reason": row.reason, "stackTrace": row.trace}
     return {
         "executionId": row.id,

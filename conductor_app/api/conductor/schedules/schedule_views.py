@@ -1,4 +1,4 @@
-"""Schedules: kept, shown, held, forgotten."""
+"""Views of schedules."""
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
@@ -34,7 +34,11 @@ MAX_PAGE_SIZE = 5_000
 
 
 def find_schedule(name: str) -> Schedule:
-    """The schedule; raises NotFound."""
+    """Return a schedule.
+
+    Raises:
+        NotFound: when there is none with this name.
+    """
     row = Schedule.objects.filter(name=name).first()
     if row is None:
         raise NotFound(f"No such schedule found by name: {name}")
@@ -42,12 +46,12 @@ def find_schedule(name: str) -> Schedule:
 
 
 def readable_schedules(request: ConductorRequest) -> QuerySet[Schedule]:
-    """The schedules that whoever asks may read."""
+    """Return the schedules that the caller may read."""
     return filter_readable(request.actor, Schedule.objects.all(), SCHEDULE)
 
 
 def parse_page(query: QueryParameters) -> slice:
-    """Which rows are asked for."""
+    """Return the requested rows as a slice."""
     start, size = max(query.integer("start", 0), 0), max(query.integer("size", 100), 0)
     return slice(start, start + min(size, MAX_PAGE_SIZE))
 
@@ -77,7 +81,7 @@ class Schedules(ConductorView):
 
 
 class ScheduleSearch(ConductorView):
-    """GET /api/scheduler/schedules/search: a page of schedules, by workflow, part of the name, and whether paused."""
+    """GET /api/scheduler/schedules/search: return a page of schedules, filtered by workflow, name and pause state."""
 
     operations = {
         "get": ApiOperation(
@@ -101,7 +105,7 @@ class ScheduleSearch(ConductorView):
 
 
 class ScheduleOne(ConductorView):
-    """GET, DELETE /api/scheduler/schedules/{name}: show a schedule, forget it."""
+    """GET, DELETE /api/scheduler/schedules/{name}: get or delete a schedule."""
 
     operations = {
         "get": ApiOperation("Get a schedule", permission=can_view_schedule, reply=shapes.SCHEDULE),
@@ -117,7 +121,7 @@ class ScheduleOne(ConductorView):
 
 
 class SchedulePause(ConductorView):
-    """GET, PUT /api/scheduler/schedules/{name}/pause: let it fire no more. Each client knows one of the verbs."""
+    """GET, PUT /api/scheduler/schedules/{name}/pause: pause a schedule. Each SDK uses one of the two methods."""
 
     operations = {
         "get": ApiOperation(
@@ -183,7 +187,7 @@ class SchedulesResume(ConductorView):
 
 
 def apply_to_each(names: list[str], command) -> dict[str, object]:
-    """A BulkResponse: the names for which it went well, and why it did not for the others."""
+    """Return a BulkResponse: the names for which the command succeeded, and the error for each other name."""
     done, refused = [], {}
     for name in dict.fromkeys(names):
         try:
@@ -233,5 +237,5 @@ class SchedulesByTag(ConductorView):
 
 
 def has_tag(row: Schedule, key: str, value: str | None) -> bool:
-    """Whether the schedule has such a tag."""
+    """Return True if the schedule has the tag."""
     return any(tag["key"] == key and value in (None, tag["value"]) for tag in row.tags)

@@ -1,4 +1,4 @@
-"""The scheduler: when schedules fire, what they came to, and all of them at once."""
+"""Views of the scheduler: upcoming slots, executions, and commands on all schedules."""
 
 from django.http import HttpResponse
 
@@ -56,7 +56,7 @@ class NextFewSchedules(ConductorView):
 
 
 def parse_time(query: QueryParameters, name: str) -> int | None:
-    """A moment, None where none is given."""
+    """Return a time in epoch milliseconds, or None if the parameter is absent."""
     return query.integer(name, 0, bits=64) or None
 
 
@@ -74,7 +74,7 @@ class ScheduleRun(ConductorView):
 
 
 class ScheduleBackfill(ConductorView):
-    """POST /api/scheduler/schedules/{name}/backfill: run what the schedule has missed in a span that is past."""
+    """POST /api/scheduler/schedules/{name}/backfill: execute the slots of a past period."""
 
     operations = {
         "post": ApiOperation(
@@ -95,7 +95,7 @@ class ScheduleBackfill(ConductorView):
 
 
 class ExecutionSearch(ConductorView):
-    """GET /api/scheduler/search/executions: a page of what schedules came to."""
+    """GET /api/scheduler/search/executions: return a page of schedule executions."""
 
     operations = {
         "get": ApiOperation(
@@ -146,7 +146,7 @@ class SchedulerResume(ConductorView):
 
 
 class SchedulerRequeue(ConductorView):
-    """GET /api/scheduler/admin/requeue: give a next moment to schedules that have lost theirs."""
+    """GET /api/scheduler/admin/requeue: compute the next slot of schedules that have lost it."""
 
     operations = {
         "get": ApiOperation(

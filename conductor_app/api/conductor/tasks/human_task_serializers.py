@@ -49,10 +49,10 @@ SEARCH_PATH = "searchHumanTasks.search"
 
 
 def parse_search(document: Mapping[str, Any], inbox: InboxFilter) -> tuple[HumanTaskFilter, int, int]:
-    """Return the filters of a HumanTaskSearch with its start and size; `inbox` counts where INBOX is asked for.
+    """Return the filters of a HumanTaskSearch with its start and size. `inbox`: the filters of an INBOX search.
 
     Raises:
-        ValidationFailed: with every complaint.
+        ValidationFailed: with every validation error.
     """
     # Clients send empty texts and nulls for filters that are not set.
     set_filters = {name: value for name, value in document.items() if value not in (None, "")}
@@ -91,7 +91,7 @@ def _check_search(fields: dict[str, Any], position: DocumentPosition) -> None:
 
 
 def parse_users(fields: Iterable[Mapping[str, str]]) -> tuple[UserFilter, ...]:
-    """Return the users that are searched for; one without a name and a type is none."""
+    """Return the users of the search. Entries without name and type are ignored."""
     return tuple(UserFilter(each["user"], each["userType"]) for each in fields if each["user"] or each["userType"])
 
 
@@ -161,7 +161,7 @@ def human_task_document(
 
 
 def search_result_document(found: HumanTaskPage, results: list[dict[str, Any]], start: int) -> dict[str, Any]:
-    """Return a HumanTaskSearchResult; what goes beyond it is said only where there is something to say."""
+    """Return a HumanTaskSearchResult. Fields beyond Conductor's are present only if they have a value."""
     document: dict[str, Any] = {
         "totalHits": found.total,
         "results": results,

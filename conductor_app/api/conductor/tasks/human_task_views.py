@@ -1,4 +1,4 @@
-"""Human tasks: searched, looked at, claimed, handed on and completed. The rules are those of the pages."""
+"""Views of human tasks: search, read, claim, release, reassign and complete, with the same rules as the pages."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ def find_human_task(task_id: str) -> Attempt:
 
 
 def load_entry(attempt: Attempt) -> tuple[HumanTaskEntry, Any]:
-    """Return what there is to say of an attempt, and its input."""
+    """Return the entry of an attempt, and its input."""
     input = human_tasks.load_input(attempt)
     return human_task_entry(attempt, input, HumanTask.objects.filter(pk=attempt.task_id).first(), clock.now()), input
 
@@ -68,12 +68,12 @@ def find_open_human_task(task_id: str) -> Attempt:
     attempt = find_human_task(task_id)
     found, _ = load_entry(attempt)
     if found.state not in OPEN_STATES:
-        raise Conflict(f"The human task {task_id} is {found.state}: it does not wait for a person any more.")
+        raise Conflict(f"The human task {task_id} is {found.state} and can no longer be answered.")
     return attempt
 
 
 def entry_response(task_id: str, with_template: bool) -> HttpResponse:
-    """Answer with the HumanTaskEntry of an attempt."""
+    """Return a response with the HumanTaskEntry of an attempt."""
     attempt = find_human_task(task_id)
     found, input = load_entry(attempt)
     template = template_of(input) if with_template else None
@@ -84,7 +84,7 @@ class HumanTaskSearch(ConductorView):
     """POST /api/human/tasks/search: the tasks that the caller may see, the newest first."""
 
     operations = {
-        # A search finds what may be seen.
+        # A search finds only tasks that the caller may see.
         "post": ApiOperation(
             "Search human tasks", permission=ALLOW_ALL, reply=shapes.HUMAN_TASK_PAGE, body=HUMAN_SEARCH
         ),
@@ -176,7 +176,7 @@ class HumanTaskExternalClaim(ConductorView):
 
     def post(self, request: ConductorRequest, task_id: str, user_id: str) -> HttpResponse:
         if not user_id.strip() or len(user_id) > 255:
-            raise Invalid("The id of an external user has from 1 to 255 characters.")
+            raise Invalid("The id of an external user must have 1 to 255 characters.")
         overrides = request.query.flag("overrideAssignment", default=False)
         task = find_open_human_task(task_id).task_id
         human_tasks.claim_task(task, request.actor.name, external_user=user_id, overrides=overrides)
@@ -267,7 +267,7 @@ class HumanTaskUpdateByReference(ConductorView):
 
 
 def update_output(request: ConductorRequest, attempt: Attempt) -> HttpResponse:
-    """Lay the body over the output of an attempt, and complete it where that is asked for."""
+    """Merge the body into the output of an attempt, and complete it if requested."""
     output = request_body.read_object(request) if request_body.read_bytes(request) else {}
     by = request.actor.name
     if request.query.flag("complete", default=False):
@@ -278,7 +278,7 @@ def update_output(request: ConductorRequest, attempt: Attempt) -> HttpResponse:
 
 
 class HumanTaskRecords(ConductorView):
-    """DELETE /api/human/tasks/delete: delete the records of tasks whose workflow is gone."""
+    """DELETE /api/human/tasks/delete: delete the records of tasks whose workflow was deleted."""
 
     operations = {
         "delete": ApiOperation(
@@ -309,10 +309,15 @@ class HumanTaskRecord(ConductorView):
 
 
 def nothing_to_delete(ids: list[str]) -> HttpResponse:
-    """Answer that nothing is left to forget: a task is removed with its workflow. Raises Conflict where it is there."""
+    """Return an empty response: a task is deleted with its workflow.
+
+    Raises:
+        Conflict: when a task exists
+        Invalid: when there are too many ids.
+    """
     if len(ids) > 1_000:
-        raise Invalid("At most 1,000 tasks are named at once.")
+        raise Invalid("A request may name at most 1,000 tasks.")
     found = Attempt.objects.filter(pk__in=ids).values_list("pk", "run_id").first()
     if found is not None:
-        raise Conflict(f"The task {found[0]} belongs to the workflow {found[1]}: it is removed with that.")
+        raise Conflict(f"The task {found[0]} belongs to the workflow {found[1]} and is deleted together with it.")
     return EmptyOk()

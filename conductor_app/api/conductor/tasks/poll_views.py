@@ -1,4 +1,4 @@
-"""Polling: what workers ask most often."""
+"""Views of polls, the most frequent request of workers."""
 
 from django.http import HttpResponse
 
@@ -16,11 +16,11 @@ MAX_WAIT_MS = 5000
 MAX_TYPE_LENGTH, MAX_DOMAIN_LENGTH = 512, 128
 """Longer names have no queue: they are cut, so that the poll can be remembered."""
 MAX_TASKS = 1000
-"""More than this many are never handed out at once, whatever is asked for."""
+"""The maximum number of tasks of one poll."""
 
 
 class BatchPoll(ConductorView):
-    """GET /api/tasks/poll/batch/{taskType}: a list of tasks for a worker, `[]` when there are none."""
+    """GET /api/tasks/poll/batch/{taskType}: claim tasks for a worker; `[]` if there are none."""
 
     operations = {
         "get": ApiOperation(

@@ -1,4 +1,4 @@
-"""What workers log for their tasks."""
+"""Views of task logs."""
 
 import orjson
 from django.http import HttpResponse
@@ -14,7 +14,7 @@ from ..view import ConductorRequest, ConductorView
 
 
 class TaskLogs(ConductorView):
-    """GET, POST /api/tasks/{taskId}/log: what was logged, and one more line."""
+    """GET, POST /api/tasks/{taskId}/log: get the log, or add a line."""
 
     operations = {
         "get": ApiOperation(
@@ -35,7 +35,7 @@ class TaskLogs(ConductorView):
 
 
 def parse_line(sent: bytes) -> str:
-    """A line as it was meant: some clients send it as it is, one as a JSON string (api §8.3)."""
+    """Return a log line: some clients send it as it is, one as a JSON string (api §8.3)."""
     try:
         value = orjson.loads(sent)
     except ValueError:

@@ -30,7 +30,7 @@ OUTCOME_BY_STATUS = {
     "FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD",
     "CANCELED": "CANCELED",
 }
-"""What a worker may say, and what we call it."""
+"""The outcome of a report by Conductor's task status."""
 
 LOG: FieldTable = (FieldSpec("log", read_text), FieldSpec("createdTime", IntegerOf(64), 0))
 TASK_RESULT: FieldTable = (
@@ -49,7 +49,7 @@ TASK_RESULT: FieldTable = (
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What a worker says of one attempt; no report where it only asks for more time."""
+    """Result that a worker sends for an attempt. `report` is None if the worker only extends its lease."""
 
     run_id: str
     attempt_id: str
@@ -64,7 +64,11 @@ class TaskResult:
 
 
 def parse_task_result(document: dict[str, Any]) -> TaskResult:
-    """A TaskResult; raises ValidationFailed."""
+    """Return a TaskResult.
+
+    Raises:
+        ValidationFailed: when fields are invalid.
+    """
     fields = read_request(document, TASK_RESULT, "updateTask.taskResult", _check_task_result)
     report = None if fields["extendLease"] else build_report(fields)
     logs = tuple((line.get("log") or "", line["createdTime"]) for line in fields["logs"] if line)
@@ -73,7 +77,7 @@ def parse_task_result(document: dict[str, Any]) -> TaskResult:
 
 
 def build_report(fields: dict[str, Any]) -> Report:
-    """What a TaskResult says, once its fields have been read."""
+    """Return the report of a TaskResult's parsed fields."""
     return Report(
         outcome=OUTCOME_BY_STATUS[fields["status"]],
         output=fields["outputData"],
@@ -93,14 +97,18 @@ def _check_task_result(fields: dict[str, Any], position: DocumentPosition) -> No
 
 
 def parse_outcome(status: str) -> str:
-    """What a status in an address means; raises Invalid."""
+    """Return the outcome for a status in a path.
+
+    Raises:
+        Invalid: when the status is unknown.
+    """
     if status not in OUTCOME_BY_STATUS:
         raise Invalid(f"Invalid task status: {status[:100]}; it must be one of {', '.join(OUTCOME_BY_STATUS)}")
     return OUTCOME_BY_STATUS[status]
 
 
 def claimed_task_document(attempt: Attempt) -> dict[str, Any]:
-    """A Task as the worker gets it: with its secrets put in, which are shown nowhere else."""
+    """Return a Task for its worker, with the values of its secrets. No other document has them."""
     task, definition = wire_task_and_definition(attempt)
     if any("workflow.secrets" in each for each in texts_in(attempt.input)):
         task["inputData"] = substitute_secrets(attempt.input, attempt.task.step_state.get("secrets", ()))
@@ -110,5 +118,5 @@ def claimed_task_document(attempt: Attempt) -> dict[str, Any]:
 
 
 def claimed_task_documents(attempts: Iterable[Attempt]) -> list[dict[str, Any]]:
-    """Tasks as a worker gets them."""
+    """Return claimed attempts as Tasks for their worker."""
     return [claimed_task_document(attempt) for attempt in attempts]

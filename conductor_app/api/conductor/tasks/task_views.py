@@ -1,4 +1,4 @@
-"""Tasks: what workers report, by id and by reference name, and what can be read of one."""
+"""Views of tasks: update by id and by reference name, and read."""
 
 from dataclasses import replace
 
@@ -25,9 +25,9 @@ from .task_serializers import TASK_RESULT, TaskResult, claimed_task_document, pa
 
 
 def report_result(result: TaskResult, actor: Actor) -> bool:
-    """Pass on what the worker says; what comes too late changes nothing, and clients are told the same.
+    """Report the result of a worker. A late report changes nothing and gets the same response.
 
-    Returns whether the task is over now.
+    Returns True if the task has ended.
     """
     try:
         return _report_result(result, actor)
@@ -40,7 +40,7 @@ def report_result(result: TaskResult, actor: Actor) -> bool:
 def _run_of_task(result: TaskResult, actor: Actor) -> str | None:
     """Return the run of a task that was reported under the id of another run, which the original accepts.
 
-    None where the caller may not report on both, or where one of the two does not exist.
+    Returns None if the caller may not report on both, or if one of the two does not exist.
     """
     run_name = Run.objects.filter(pk=result.run_id).values_list("name", flat=True).first()
     task = (
@@ -66,7 +66,7 @@ def _report_result(result: TaskResult, actor: Actor) -> bool:
 
 
 def report_guard(actor: Actor) -> Guard | None:
-    """What asks whether the actor may report on a task; nothing to ask where it may on all."""
+    """Return a check that the actor may report on a task, or None if it may report on all tasks."""
     return (
         None
         if actor.permissions.allows_all((EXECUTE, TASK_DEF))
@@ -75,10 +75,10 @@ def report_guard(actor: Actor) -> Guard | None:
 
 
 class TaskUpdates(ConductorView):
-    """POST /api/tasks: a worker reports on its attempt, or asks for more time."""
+    """POST /api/tasks: report the result of an attempt, or extend its lease."""
 
     operations = {
-        # The engine asks whether the task of the report may be reported on: it has the task at hand.
+        # The engine checks the permission, because it loads the task of the report.
         "post": ApiOperation("Report the result of a task", permission=ALLOW_ALL, reply=PLAIN_TEXT, body=TASK_RESULT),
     }
 
@@ -103,12 +103,13 @@ class TaskUpdatesWithNext(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         result = parse_task_result(request_body.read_object(request))
-        # Read before: a loop that keeps its last turns only may forget the task as soon as it has ended.
+        # Read before the report: a loop that keeps only its last iterations may delete the task as soon as it
+        # has ended.
         reported = Attempt.objects.of_runs().filter(pk=result.attempt_id)
         queue, domain = reported.values_list("queue", "domain").first() or ("", "")
         is_over = report_result(result, request.actor)
         target = task_target(queue, domain, "", "", "")
-        # Whoever answered as the workflow's operator is no worker of the queue.
+        # A caller who reports as operator of the workflow is no worker of the queue.
         if not (is_over and queue and is_allowed(request.actor, WORKER_RIGHTS, target)):
             return NoContent()
         attempts = claim_tasks(
@@ -167,7 +168,7 @@ class TaskByReferenceAndWorkflow(ConductorView):
 
 
 def resolve_by_reference(request: ConductorRequest, workflow_id: str, ref: str, status: str) -> str | None:
-    """Lay the body over the output of the open task with this reference and report its outcome; the task's id."""
+    """Merge the body into the output of an open task and report its status. Returns the id of the task."""
     output = request_body.read_object(request) if request_body.read_bytes(request) else {}
     report = Report(outcome=parse_outcome(status), output=output, worker=request.query.text("workerid"), merges=True)
     return report_by_ref(workflow_id, ref, report, request.actor.name)

@@ -1,4 +1,4 @@
-"""Clients and roles ⇄ Taskcluster's documents. No document has an access token but the reply that tells it."""
+"""Clients and roles as Taskcluster's documents. Only the response to a creation or a reset has an access token."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ from ..timestamps import parse_timestamp
 
 
 def client_document(row: Client) -> dict[str, Any]:
-    """A client as it is shown."""
+    """Return a client without its access token."""
     return {
         "clientId": row.id,
         "expires": format_timestamp(row.expires_at),
         "created": format_timestamp(row.created_at),
         "lastModified": format_timestamp(row.updated_at),
-        # One that was never used has a moment all the same.
+        # A client that was never used has a time too.
         "lastDateUsed": format_timestamp(row.used_at or row.created_at),
         "lastRotated": format_timestamp(row.rotated_at),
         "description": row.description,
@@ -28,18 +28,18 @@ def client_document(row: Client) -> dict[str, Any]:
 
 
 def client_with_token(row: Client, token: str) -> dict[str, Any]:
-    """The reply that tells a client's access token."""
+    """Return a client with its access token."""
     return {**client_document(row), "accessToken": token}
 
 
 def parse_client(document: dict[str, Any], scopes: list[str]) -> ClientSettings:
-    """What a document asks a client to be."""
+    """Return the settings in a client's document."""
     expires_at = parse_timestamp(document["expires"], "expires")
     return ClientSettings(scopes, expires_at, document["description"], document["deleteOnExpiration"])
 
 
 def role_document(row: ScopeRole) -> dict[str, Any]:
-    """A role as it is shown."""
+    """Return a role."""
     return {
         "roleId": row.id,
         "scopes": row.scopes,

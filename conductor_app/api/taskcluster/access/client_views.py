@@ -1,4 +1,4 @@
-"""Clients: whoever makes one, or gives it more, must hold what it is given."""
+"""Views of clients. A caller can only give scopes that it has."""
 
 from django.db.models import F
 from django.db.models.functions import Left
@@ -66,7 +66,7 @@ class ClientOne(TaskclusterView):
 
 
 def added_scopes(scopes: list[str], previous: list[str]) -> list[str]:
-    """The scopes that were not there before, in whatever way."""
+    """Return the scopes that the previous ones do not satisfy."""
     previous_scopes = scope_set(expand_scopes(previous))
     return [scope for scope in scopes if scope not in previous_scopes]
 
@@ -90,7 +90,7 @@ class EnableClient(TaskclusterView):
 
 
 class DisableClient(TaskclusterView):
-    """/clients/{clientId}/disable: nobody may use it."""
+    """/clients/{clientId}/disable: disable a client."""
 
     methods = {"POST": ApiMethod("disableClient", scopes="auth:disable-client:<clientId>")}
 

@@ -1,4 +1,4 @@
-"""Roles: whoever makes one, or gives it more, must hold what it gives."""
+"""Views of roles. A caller can only give scopes that it has."""
 
 from django.http import HttpResponse
 
@@ -13,7 +13,7 @@ from .client_views import added_scopes
 
 
 def roles_of_page(page: PageOptions):
-    """The roles of a page, and one more if there is one."""
+    """Return the roles of a page, and one more if there is one."""
     rows = ScopeRole.objects.order_by("id")
     return list((rows.filter(id__gt=page.after[0]) if page.after else rows)[: page.size + 1])
 

@@ -1,4 +1,4 @@
-"""Scopes: what they stand for, what a caller holds, and who has signed a request that another service was sent."""
+"""Views of scopes: expand them, list those of the caller, and authenticate requests for other services."""
 
 from django.http import HttpResponse
 
@@ -22,7 +22,7 @@ class ExpandScopes(TaskclusterView):
 
 
 class CurrentScopes(TaskclusterView):
-    """/scopes/current: what the caller holds."""
+    """/scopes/current: list the scopes of the caller."""
 
     methods = {"GET": ApiMethod("currentScopes", scopes="auth:current-scopes")}
 
@@ -31,7 +31,7 @@ class CurrentScopes(TaskclusterView):
 
 
 class AuthenticateHawk(TaskclusterView):
-    """/authenticate-hawk: who has signed this, for services that cannot look it up themselves."""
+    """/authenticate-hawk: authenticate a signed request for a service that cannot do so itself."""
 
     methods = {"POST": ApiMethod("authenticateHawk", is_public=True)}
 

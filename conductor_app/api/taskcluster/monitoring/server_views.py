@@ -1,4 +1,4 @@
-"""How the server is."""
+"""Views of the server's state."""
 
 from importlib.metadata import version
 from time import monotonic
@@ -22,7 +22,7 @@ class Ping(TaskclusterView):
 
 
 class TaskclusterVersion(TaskclusterView):
-    """/__version__: what runs here."""
+    """/__version__: return the version of this server."""
 
     methods = {"GET": ApiMethod("version", is_public=True)}
 
@@ -41,6 +41,6 @@ class Heartbeat(TaskclusterView):
 
 
 class LoadBalancerHeartbeat(Heartbeat):
-    """/__lbheartbeat__: it is there."""
+    """/__lbheartbeat__: return that this process responds."""
 
     methods = {"GET": ApiMethod("lbheartbeat", is_public=True)}

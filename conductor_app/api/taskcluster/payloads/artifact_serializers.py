@@ -16,7 +16,7 @@ DETAIL_FIELDS = {REFERENCE: ("url",), "link": ("artifact",), ERROR: ("reason", "
 
 
 def parse_artifact(document: dict[str, Any]) -> ArtifactValue:
-    """What a document asks for."""
+    """Return the artifact that a document describes."""
     kind = document["storageType"]
     return ArtifactValue(
         kind,
@@ -28,7 +28,7 @@ def parse_artifact(document: dict[str, Any]) -> ArtifactValue:
 
 
 def upload_reply(request: HttpRequest, row: Row) -> dict[str, Any]:
-    """The reply to a worker that is going to send the content."""
+    """Return the response to a worker that uploads the content next."""
     return {
         "storageType": row.kind,
         "putUrl": content_address(request, row, UPLOAD),
@@ -38,10 +38,10 @@ def upload_reply(request: HttpRequest, row: Row) -> dict[str, Any]:
 
 
 def content_address(request: HttpRequest, row: Row, purpose: str) -> str:
-    """An address of this server that is good for one purpose, and a while."""
+    """Return an address of this server that allows one purpose for a limited time."""
     return request.build_absolute_uri(artifact_address(row.task_id, row.number, row.name, purpose))
 
 
 def download_url(request: HttpRequest, row: Row) -> str:
-    """Where the content is: here, or where a reference leads."""
+    """Return the address of the content: on this server, or the target of a reference."""
     return row.details["url"] if row.kind == REFERENCE else content_address(request, row, DOWNLOAD)

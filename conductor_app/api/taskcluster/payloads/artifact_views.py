@@ -32,23 +32,28 @@ class NamedArtifact(TaskclusterView):
         return latest
 
     def resolve_links(self, request: TaskclusterRequest) -> Row:
-        """The artifact, behind all links; the caller is asked for each name on the way. Raises Forbidden and more."""
+        """Return the artifact that all links lead to. The caller needs the permission for each name on the way.
+
+        Raises:
+            Forbidden: when the caller lacks a permission
+            NotFound, Expired, Invalid: when the artifact is unfinished or expired, or the links are circular.
+        """
         run_number, names = self.run_number(request), [request.params["name"]]
         while True:
             request.require(ids=names)
             row = artifacts.find(request.params["taskId"], run_number, names[-1])
             if not row.is_present:
-                raise NotFound(f"Artifact {row.name} has not been finished.")
+                raise NotFound(f"Artifact {row.name} is not finished.")
             if row.expires_at < clock.now():
                 raise Expired(f"Artifact {row.name} has expired.")
             if row.kind != LINK:
                 return row
             names.append(row.details["artifact"])
             if names[-1] in names[:-1]:
-                raise Invalid(f"The links from {names[0]} lead in a circle.")
+                raise Invalid(f"The links from {names[0]} form a circle.")
 
     def redirect_reply(self, request: TaskclusterRequest) -> HttpResponse:
-        """Where the artifact is."""
+        """Redirect to the content of the artifact."""
         row = self.resolve_links(request)
         if row.kind == ERROR:
             reply = Json(row.details, 424)
@@ -60,7 +65,7 @@ class NamedArtifact(TaskclusterView):
         return reply
 
     def content_reply(self, request: TaskclusterRequest) -> HttpResponse:
-        """How the artifact is to be had."""
+        """Return how the content can be downloaded."""
         row = self.resolve_links(request)
         if row.kind == OBJECT:
             return Json(download_reply(row))
@@ -68,15 +73,23 @@ class NamedArtifact(TaskclusterView):
         return Json({"storageType": row.kind, **location})
 
     def info_reply(self, request: TaskclusterRequest) -> HttpResponse:
-        """What the artifact is; a link is shown as a link."""
+        """Return the metadata of the artifact. A link is not followed.
+
+        Raises:
+            NotFound: when the artifact is unfinished.
+        """
         row = artifacts.find(request.params["taskId"], self.run_number(request), request.params["name"])
         if not row.is_present:
-            raise NotFound(f"Artifact {row.name} has not been finished.")
+            raise NotFound(f"Artifact {row.name} is not finished.")
         return Json(artifacts.artifact_document(row))
 
     @read_snapshot()
     def list_reply(self, request: TaskclusterRequest) -> HttpResponse:
-        """All artifacts of the run."""
+        """Return all artifacts of the run.
+
+        Raises:
+            NotFound: when there is no such run.
+        """
         page, task_id = parse_page(request.options, str), request.params["taskId"]
         task, run_number = task_commands.find_task(task_id), self.run_number(request)
         if run_number >= len(task.attempts):
@@ -117,28 +130,28 @@ class LatestArtifact(NamedArtifact):
 
 
 class ArtifactContent(NamedArtifact):
-    """/task/{taskId}/runs/{runId}/artifact-content/{name}: how it is to be had."""
+    """/task/{taskId}/runs/{runId}/artifact-content/{name}: return how the content can be downloaded."""
 
     methods = {"GET": ApiMethod("artifact", scopes_of_facts=GET_ARTIFACT_SCOPES)}
     get = NamedArtifact.content_reply
 
 
 class LatestArtifactContent(NamedArtifact):
-    """/task/{taskId}/artifact-content/{name}: how it is to be had from the latest run."""
+    """/task/{taskId}/artifact-content/{name}: return how the content of the latest run can be downloaded."""
 
     methods = {"GET": ApiMethod("latestArtifact", scopes_of_facts=GET_ARTIFACT_SCOPES)}
     get = NamedArtifact.content_reply
 
 
 class ArtifactInfo(NamedArtifact):
-    """/task/{taskId}/runs/{runId}/artifact-info/{name}: what it is."""
+    """/task/{taskId}/runs/{runId}/artifact-info/{name}: return the metadata."""
 
     methods = {"GET": ApiMethod("artifactInfo", scopes="queue:list-artifacts:<taskId>:<runId>")}
     get = NamedArtifact.info_reply
 
 
 class LatestArtifactInfo(NamedArtifact):
-    """/task/{taskId}/artifact-info/{name}: what it is in the latest run."""
+    """/task/{taskId}/artifact-info/{name}: return the metadata in the latest run."""
 
     methods = {"GET": ApiMethod("latestArtifactInfo", scopes="queue:list-artifacts:<taskId>")}
     get = NamedArtifact.info_reply

@@ -1,4 +1,4 @@
-"""The content of artifacts: sent and fetched at addresses that were handed out for this."""
+"""Views that upload and download the content of artifacts at signed addresses."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..identifier_patterns import check_params
 from ..uploads import receive_upload
 
 SANDBOX_POLICY = "default-src 'none'; img-src 'self' data:; media-src 'self'; style-src 'unsafe-inline'; sandbox"
-"""What a worker has brought may be a page: it must not act for whoever looks at it."""
+"""The policy of downloads: an artifact may be a web page and must not act on behalf of its viewer."""
 MAX_ENCODING_LENGTH = 64
 
 
@@ -44,12 +44,12 @@ class ArtifactBytes(View):
         verify_link(artifact_path(*key), UPLOAD, request.GET.dict())
         encoding = request.headers.get("Content-Encoding", "")
         if len(encoding) > MAX_ENCODING_LENGTH or not encoding.isascii() or not encoding.isprintable():
-            raise Invalid("The Content-Encoding of the upload is none.")
+            raise Invalid("Unsupported Content-Encoding.")
         upload = receive_upload(request, conf.artifact_max_bytes)
         try:
             artifact_contents.store_content(*key, upload, encoding)
         except Busy as away:
-            # A storage says of a body that could not be read that itself is out of reach.
+            # A storage reports a request body that cannot be read as its own failure.
             raise upload.body.read_error or away from None
         return HttpResponse(status=200)
 
@@ -69,19 +69,21 @@ class ArtifactBytes(View):
 
 
 def requested_range(request: HttpRequest, row: Artifact) -> range | None:
-    """The bytes that are asked for, if it is not all, and if they are of the content that the client has begun with."""
+    """Return the requested bytes, or None for all: without a range, or if the content has changed since the client
+    began.
+    """
     is_the_same = request.headers.get("If-Range", entity_tag(row)) == entity_tag(row)
     is_read = request.method == "GET" and is_the_same
     return parse_range(request.headers.get("Range", ""), row.size) if is_read else None
 
 
 def entity_tag(row: Artifact) -> str:
-    """What tells this content from any that replaces it."""
+    """Return the entity tag of the content, which changes when the content is replaced."""
     return f'"{row.path.rpartition("/")[2]}"'
 
 
 def content_headers(row: Artifact, part: range | None) -> dict[str, str]:
-    """What is said of the content, beside its type."""
+    """Return the headers of the content, without its type."""
     headers = {
         "Content-Length": str(row.size if part is None else len(part)),
         "Accept-Ranges": "bytes",

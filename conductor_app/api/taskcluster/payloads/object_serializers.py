@@ -18,20 +18,24 @@ OBJECT_NAME_PATTERN = re.compile(r"t/([A-Za-z0-9_-]{22})/([0-9]{1,9})/(.{1,1024}
 
 
 def object_name(row: Artifact) -> str:
-    """What the Object service calls an artifact."""
+    """Return the name of an artifact in the Object service."""
     return f"t/{row.task_id}/{row.number}/{row.name}"
 
 
 def parse_object_name(name: str) -> tuple[str, int, str]:
-    """The artifact that the Object service calls so; raises NotFound."""
+    """Return the artifact of a name in the Object service.
+
+    Raises:
+        NotFound: when the name has another format.
+    """
     found = OBJECT_NAME_PATTERN.fullmatch(name)
     if found is None:
-        raise NotFound("There is no such object: this server keeps artifacts, as t/<taskId>/<runId>/<name>.")
+        raise NotFound("There is no such object. Objects are artifacts, named t/<taskId>/<runId>/<name>.")
     return found[1], int(found[2]), found[3]
 
 
 def creation_reply(row: Artifact) -> dict[str, Any]:
-    """The reply to a worker that is going to send the content through the Object service."""
+    """Return the response to a worker that uploads the content through the Object service next."""
     worker = worker_facts(Attempt.objects.values_list("worker", flat=True).get(task_id=row.task_id, number=row.number))
     client_id = f"artifact-upload/{row.task_id}/{row.number}/on/{worker['workerGroup']}/{worker['workerId']}"
     project_id, name = row.details["projectId"], object_name(row)
@@ -47,7 +51,7 @@ def creation_reply(row: Artifact) -> dict[str, Any]:
 
 
 def download_reply(row: Artifact) -> dict[str, Any]:
-    """How the content is had through the Object service."""
+    """Return how the content can be downloaded through the Object service."""
     name = object_name(row)
     client_id = f"artifact-download/{row.task_id}/{row.number}"
     granted_scopes = [f"object:download:{name}"]
@@ -59,7 +63,7 @@ def download_reply(row: Artifact) -> dict[str, Any]:
 
 
 def upload_method(request: HttpRequest, row: Artifact, proposed: dict[str, Any]) -> dict[str, Any]:
-    """Where the content is to be sent; nothing where nothing was proposed."""
+    """Return the address for the upload, or an empty document if the client proposes no method."""
     if "putUrl" not in proposed:
         return {}
     headers = {"Content-Type": row.content_type, "Content-Length": str(proposed["putUrl"]["contentLength"])}
@@ -68,7 +72,7 @@ def upload_method(request: HttpRequest, row: Artifact, proposed: dict[str, Any])
 
 
 def download_method(request: HttpRequest, row: Artifact, accepted: dict[str, Any]) -> dict[str, Any] | None:
-    """Where the content is to be fetched, in a way that the client knows; None if there is none."""
+    """Return a download method that the client accepts, or None."""
     url = content_address(request, row, DOWNLOAD)
     if accepted.get("getUrl"):
         hashes = row.details.get("hashes", {})

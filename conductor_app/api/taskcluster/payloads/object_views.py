@@ -1,4 +1,4 @@
-"""The Object service, as far as artifacts need it: clients' own functions for uploads and downloads speak to it."""
+"""Views of the Object service, as far as clients need them to upload and download artifacts."""
 
 import base64
 import binascii
@@ -43,11 +43,15 @@ class ObjectUpload(TaskclusterView):
 
 
 def decode_content(text: str) -> bytes:
-    """The content that came along; raises Invalid."""
+    """Return the content that a request contains.
+
+    Raises:
+        Invalid: when it is not base64.
+    """
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise Invalid("objectData is no base64.") from None
+        raise Invalid("objectData must be base64.") from None
 
 
 class FinishUpload(TaskclusterView):
@@ -97,7 +101,7 @@ class ObjectDownload(FinishedObject):
 
 
 class ObjectMetadata(FinishedObject):
-    """/metadata/{name}: what it is."""
+    """/metadata/{name}: return the metadata of an object."""
 
     methods = {"GET": ApiMethod("object", scopes="object:download:<objectName>")}
 

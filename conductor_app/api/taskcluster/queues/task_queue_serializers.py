@@ -9,22 +9,22 @@ from ....models import Attempt, Queue, Worker
 from ..tasks.task_serializers import task_document
 
 STABILITY = "experimental"
-"""What is said of every queue: nobody can declare another."""
+"""The stability of every queue. Clients cannot declare another one."""
 
 
 def queue_counts_document(queue: str, pending: int, claimed: int | None = None) -> dict[str, Any]:
-    """How much waits in a queue, and how much of it is claimed."""
+    """Return the numbers of pending and of claimed attempts of a queue."""
     document = {**queue_facts(queue), "pendingTasks": pending}
     return document if claimed is None else {**document, "claimedTasks": claimed}
 
 
 def pending_task_document(attempt: Attempt) -> dict[str, Any]:
-    """An attempt that waits."""
+    """Return a pending attempt."""
     return {**_task_fields(attempt), "inserted": format_timestamp(attempt.scheduled_at)}
 
 
 def claimed_task_document(attempt: Attempt) -> dict[str, Any]:
-    """An attempt that a worker holds."""
+    """Return a claimed attempt."""
     return {
         **_task_fields(attempt),
         **worker_facts(attempt.worker),
@@ -42,23 +42,23 @@ def _lifetime_fields(expires_at: int, last_active_at: int, description: str = ""
 
 
 def task_queue_document(queue: Queue) -> dict[str, Any]:
-    """A queue."""
+    """Return a task queue."""
     return {"taskQueueId": queue.name, **_lifetime_fields(queue.expires_at, queue.last_active_at, queue.description)}
 
 
 def worker_type_document(queue: Queue) -> dict[str, Any]:
-    """A queue by its older name."""
+    """Return a task queue under its older name, worker type."""
     return {**queue_facts(queue.name), **_lifetime_fields(queue.expires_at, queue.last_active_at, queue.description)}
 
 
 def provisioner_document(row: tuple[str, int, int]) -> dict[str, Any]:
-    """A provisioner."""
+    """Return a provisioner."""
     name, expires_at, last_active_at = row
     return {"provisionerId": name, **_lifetime_fields(expires_at, last_active_at)}
 
 
 def worker_document(row: Worker) -> dict[str, Any]:
-    """A worker."""
+    """Return a worker."""
     document = {
         **queue_facts(row.queue),
         **worker_facts(str(row)),
@@ -81,7 +81,7 @@ def _quarantine_document(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def worker_list_entry(row: Worker, latest: dict[str, Attempt], now: int) -> dict[str, Any]:
-    """A worker in a list of workers."""
+    """Return a worker as an entry of a list."""
     document = {**worker_facts(str(row)), "firstClaim": format_timestamp(row.first_claim_at), **_activity_fields(row)}
     if attempt := latest.get(row.latest):
         document["latestTask"] = {"taskId": attempt.task_id, "runId": attempt.number}

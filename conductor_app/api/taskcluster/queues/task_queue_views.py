@@ -1,4 +1,4 @@
-"""Queues: what waits in them and what is out, and the older names that they have."""
+"""Views of task queues, and of the same queues under their older names."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ from . import task_queue_serializers as wire
 
 
 class PendingCount(TaskclusterView):
-    """/pending/{taskQueueId}: how much waits."""
+    """/pending/{taskQueueId}: return the number of pending attempts."""
 
     methods = {"GET": ApiMethod("pendingTasks", scopes="queue:pending-count:<taskQueueId>")}
 
@@ -26,7 +26,7 @@ class PendingCount(TaskclusterView):
 
 
 class QueueCounts(TaskclusterView):
-    """/task-queues/{taskQueueId}/counts: how much waits, and how much is claimed."""
+    """/task-queues/{taskQueueId}/counts: return the numbers of pending and claimed attempts."""
 
     methods = {"GET": ApiMethod("taskQueueCounts", scopes=TASK_QUEUE_COUNTS_SCOPES)}
 
@@ -53,7 +53,7 @@ class QueueCountsBatch(TaskclusterView):
 
 
 class PendingTasks(TaskclusterView):
-    """/task-queues/{taskQueueId}/pending: what waits, the oldest first."""
+    """/task-queues/{taskQueueId}/pending: list the pending attempts, oldest first."""
 
     methods = {"GET": ApiMethod("listPendingTasks", scopes="queue:pending-list:<taskQueueId>")}
     known_options = PAGE_QUERY_OPTIONS
@@ -64,7 +64,7 @@ class PendingTasks(TaskclusterView):
 
 
 class ClaimedTasks(TaskclusterView):
-    """/task-queues/{taskQueueId}/claimed: what is claimed, the oldest claim first."""
+    """/task-queues/{taskQueueId}/claimed: list the claimed attempts, oldest claim first."""
 
     methods = {"GET": ApiMethod("listClaimedTasks", scopes="queue:claimed-list:<taskQueueId>")}
     known_options = PAGE_QUERY_OPTIONS
@@ -75,14 +75,14 @@ class ClaimedTasks(TaskclusterView):
 
 
 def oldest_first_reply(request: TaskclusterRequest, rows, time_field: str, show: Callable) -> HttpResponse:
-    """A page of attempts in the order of a moment."""
+    """Return a page of attempts in the order of a time."""
     page = parse_page(request.options, int, str)
     found = standalone_queues.oldest_first(rows, time_field, page.after, page.size + 1)
     return Json(page.reply("tasks", found, lambda attempt: [getattr(attempt, time_field), attempt.id], show))
 
 
 class TaskQueueList(TaskclusterView):
-    """/task-queues: all queues that workers have asked."""
+    """/task-queues: list all queues that workers have polled."""
 
     methods = {"GET": ApiMethod("listTaskQueues", scopes="queue:list-task-queues")}
     known_options = PAGE_QUERY_OPTIONS
@@ -101,7 +101,7 @@ class TaskQueueOne(TaskclusterView):
 
 
 class ProvisionerList(TaskclusterView):
-    """/provisioners: what the names of queues begin with."""
+    """/provisioners: list the first parts of the names of queues."""
 
     methods = {"GET": ApiMethod("listProvisioners", scopes="queue:list-provisioners")}
     known_options = PAGE_QUERY_OPTIONS
@@ -145,7 +145,7 @@ class WorkerTypeOne(TaskclusterView):
 
 
 def queue_list_reply(request: TaskclusterRequest, rows, name: str, show: Callable) -> HttpResponse:
-    """A page of queues in the order of their names."""
+    """Return a page of queues in the order of their names."""
     page = parse_page(request.options, str)
     if page.after:
         rows = rows.filter(name__gt=page.after[0])
@@ -154,5 +154,5 @@ def queue_list_reply(request: TaskclusterRequest, rows, name: str, show: Callabl
 
 
 def queue_in_address(request: TaskclusterRequest) -> str:
-    """The queue that the address names by its two parts."""
+    """Return the queue that two path parameters name."""
     return f"{request.params['provisionerId']}/{request.params['workerType']}"

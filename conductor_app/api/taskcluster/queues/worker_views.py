@@ -1,4 +1,4 @@
-"""Workers: who asks a queue for work, and who is kept from it."""
+"""Views of workers: declare, list and quarantine them."""
 
 from django.db.models import Q
 from django.http import HttpResponse
@@ -65,7 +65,7 @@ class WorkerOne(TaskclusterView):
 
 
 class DeclaredWorker(TaskclusterView):
-    """…/worker-types/{workerType}/{workerGroup}/{workerId}: a worker is to be known until then."""
+    """…/worker-types/{workerType}/{workerGroup}/{workerId}: keep the record of a worker until a time."""
 
     methods = {"PUT": ApiMethod("declareWorker", scopes_of_facts=DECLARE_WORKER_SCOPES)}
 
@@ -80,12 +80,12 @@ class DeclaredWorker(TaskclusterView):
 
 
 def worker_names(request: TaskclusterRequest) -> tuple[str, str]:
-    """The worker's two names."""
+    """Return the group and the id of the worker."""
     return request.params["workerGroup"], request.params["workerId"]
 
 
 def worker_reply(request: TaskclusterRequest) -> HttpResponse:
-    """The worker as it is now."""
+    """Return the current state of the worker."""
     return Json(
         wire.worker_document(
             standalone_queues.find_worker(queue_in_address(request), *worker_names(request), clock.now())

@@ -1,4 +1,4 @@
-"""What a worker is handed: its claim, with credentials that are good for this attempt alone."""
+"""Responses to claims: the task with temporary credentials for its attempt."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from .task_serializers import definition_document
 
 
 def claim_reply(claimed: ClaimedTask) -> dict[str, Any]:
-    """The reply to a claim."""
+    """Return the response to a claim."""
     return {**reclaim_reply(claimed), "task": definition_document(claimed.definition, claimed.standalone.priority)}
 
 
 def reclaim_reply(claimed: ClaimedTask) -> dict[str, Any]:
-    """The reply to a worker that goes on, which has the task's definition already."""
+    """Return the response to a reclaim, without the definition, which the worker has already."""
     standalone, attempt, definition = claimed
     ends_at = attempt.lease_ends_at or 0
     return {

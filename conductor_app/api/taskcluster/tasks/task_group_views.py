@@ -59,7 +59,7 @@ class CancelTaskGroup(TaskclusterView):
     def post(self, request: TaskclusterRequest) -> HttpResponse:
         group = find_group(request.params["taskGroupId"])
         if group.sealed_at is None:
-            raise Conflict(f"Task group {group.id} is not sealed: seal it, and then cancel it.")
+            raise Conflict(f"Task group {group.id} is not sealed. Seal it before you cancel it.")
         request.require(schedulerId=group.scheduler_id)
         ids = group_commands.cancel_group(group.id, request.caller.client_id)
         size = StandaloneTask.objects.filter(group_id=group.id).count()

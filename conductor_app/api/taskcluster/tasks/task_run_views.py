@@ -1,4 +1,4 @@
-"""Runs, as the wire calls attempts: what workers claim, hold and report on."""
+"""Views of attempts, which Taskcluster calls runs: claim, reclaim and report."""
 
 from django.http import HttpResponse
 
@@ -41,7 +41,7 @@ class ClaimTask(TaskclusterView):
 
 
 class ReclaimTask(TaskclusterView):
-    """/task/{taskId}/runs/{runId}/reclaim: go on."""
+    """/task/{taskId}/runs/{runId}/reclaim: extend the lease."""
 
     methods = {"POST": ApiMethod("reclaimTask", scopes="queue:reclaim-task:<taskId>/<runId>")}
 
@@ -77,10 +77,10 @@ class ReportException(TaskclusterView):
 
 
 def resolve_run(request: TaskclusterRequest, reason: str) -> HttpResponse:
-    """The end of a run, and the task's state after it."""
+    """Resolve a run, and return the status of the task."""
     return Json(status_reply(task_commands.report_task(request.params["taskId"], run_number(request), reason)))
 
 
 def run_number(request: TaskclusterRequest) -> int:
-    """The number of the run that the address names."""
+    """Return the number of the run in the path."""
     return int(request.params["runId"])

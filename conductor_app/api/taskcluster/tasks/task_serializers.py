@@ -1,4 +1,4 @@
-"""Task definitions ⇄ what the engine is asked for; a task and its status as they are shown."""
+"""Task definitions as requests to the engine, and tasks with their status as Taskcluster's documents."""
 
 from typing import Any
 
@@ -20,7 +20,11 @@ MAX_LIFETIME_MS = 5 * DAY_MS
 
 
 def parse_task(task_id: str, document: dict[str, Any], now: int) -> NewTask:
-    """What a definition asks for; raises Invalid where it does not make sense (taskcluster §1.6)."""
+    """Return the new task that a definition describes.
+
+    Raises:
+        Invalid: when the definition is inconsistent (taskcluster §1.6).
+    """
     queue = queue_name(document)
     created, deadline = (parse_timestamp(document[name], name) for name in ("created", "deadline"))
     expires = parse_timestamp(document["expires"], "expires") if "expires" in document else add_one_year(deadline)
@@ -54,12 +58,16 @@ def parse_task(task_id: str, document: dict[str, Any], now: int) -> NewTask:
 
 
 def queue_name(document: dict[str, Any]) -> str:
-    """The queue, which is named in one of two ways, or in both alike."""
+    """Return the queue, which `taskQueueId` or `provisionerId` and `workerType` name.
+
+    Raises:
+        Invalid: when the queue is missing or the two differ.
+    """
     parts = [document[name] for name in ("provisionerId", "workerType") if name in document]
     queue = document.get("taskQueueId", "/".join(parts))
     facts = queue_facts(queue)
     if "/" not in queue or any(document.get(name, value) != value for name, value in facts.items()):
-        raise Invalid("A task names its queue by taskQueueId, by provisionerId and workerType, or by all three alike.")
+        raise Invalid("A task must name one queue: by taskQueueId, by provisionerId and workerType, or by both.")
     return queue
 
 
@@ -76,20 +84,20 @@ def _check_times(created: int, deadline: int, expires: int, now: int) -> None:
 
 
 def definition_document(definition: dict[str, Any], priority: int) -> dict[str, Any]:
-    """A task's definition: all that its author wrote, with the priority that it has now."""
+    """Return the definition of a task as its author wrote it, with the current priority."""
     return {**definition, "priority": NAMES_OF_PRIORITIES[priority]}
 
 
 def task_document(row: StandaloneTask) -> dict[str, Any]:
-    """The definition of a task that was read."""
+    """Return the definition of a loaded task."""
     return definition_document(row.definition, row.priority)
 
 
 def status_reply(standalone: Any) -> dict[str, Any]:
-    """The reply of most methods."""
+    """Return the status of a task, which is the response of most methods."""
     return {"status": status_document(standalone)}
 
 
 def list_entry(row: StandaloneTask) -> dict[str, Any]:
-    """A task in a list of tasks."""
+    """Return a task as an entry of a list."""
     return {"status": status_document(row), "task": task_document(row)}

@@ -1,4 +1,4 @@
-"""Tasks: their definitions, their states, and what steers them."""
+"""Views of tasks: create, read and control them."""
 
 from collections.abc import Callable, Sequence
 
@@ -56,7 +56,7 @@ class TaskDocument(TaskclusterView):
 
 
 def priorities_at_least(lowest: int) -> list[str]:
-    """The names of this priority and of all that are higher: the right to create with one is a right to all below."""
+    """Return the names of this priority and all higher ones: the scope for one includes all lower priorities."""
     return [name for number, name in sorted(NAMES_OF_PRIORITIES.items()) if number >= lowest]
 
 
@@ -118,7 +118,7 @@ class DependentTasks(TaskclusterView):
 
 
 class TaskActionView(TaskclusterView):
-    """What steers one task: find it, ask whether that is allowed, do it."""
+    """Base class of methods that control one task: load it, authorize the caller, run the command."""
 
     action: str
 
@@ -138,7 +138,7 @@ def require_task_action(request: TaskclusterRequest, standalone: OneTask) -> Non
 
 
 class ScheduleTask(TaskActionView):
-    """/task/{taskId}/schedule: let it be handed out, whatever it depends on."""
+    """/task/{taskId}/schedule: make a task pending regardless of its dependencies."""
 
     methods = {"POST": ApiMethod("scheduleTask", scopes_of_facts=SCHEDULE_TASK_SCOPES)}
     action = "schedule"
