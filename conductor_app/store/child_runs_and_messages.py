@@ -20,7 +20,8 @@ from .statement_batch import StatementBatch
 
 RUN_INSERTED = (
     "id", "name", "version", "resolved_definition_id", "status", "reason", "correlation_id", "priority",
-    "created_at", "updated_at", "last_retried_at", "wake_at", "revision", "next_seq", "has_skips", "parent_id", "parent_attempt_id",
+    "created_at", "updated_at", "last_retried_at", "wake_at", "revision", "next_seq",
+    "has_skips", "parent_id", "parent_attempt_id",
     "failed_attempt_id", "failed_refs", "failed_names", "domains", "limit_key", "is_held", "started_by", "event",
     "schedule", "idempotency_key", "request_id", "watched_as", "watched_until", "inbox",
     "input", "output", "variables", "input_size", "output_size", "variables_size",

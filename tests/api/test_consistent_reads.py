@@ -179,7 +179,7 @@ def torn_bundle(bundle: dict[str, Any]) -> Iterable[str]:
 def torn_table(page: str) -> Iterable[str]:
     """A page says Running for as long as it shows a task that is active."""
     [status] = re.findall(r'<h1>.*?<span class="badge \w+">.*?</svg>(.*?)</span></h1>', page)
-    rows = re.findall(r'<tr data-key="\w+">.*?<span class="badge \w+">.*?</svg>(.*?)</span>', page)
+    rows = re.findall(r'<tr data-key="\w+">.*?<span class="badge \w+">.*?</svg>(.*?)</span>', page, re.DOTALL)
     if (status == "Running") != ("Active" in rows):
         yield f"{status} with tasks {rows}"
 
@@ -287,7 +287,7 @@ def torn_task(status: dict[str, Any]) -> Iterable[str]:
 def torn_task_page(page: str) -> Iterable[str]:
     """The same of what a page says."""
     [left] = re.findall(rf"<dt>Retries left</dt><dd>(\d+) of {RETRIES}</dd>", page)
-    causes = re.findall(r"opened as ([\w-]+),", page)[::-1]
+    causes = re.findall(r"opened as ([\w-]+)", page)[::-1]
     retried = sum(cause in RETRIED for cause in takewhile(lambda cause: cause != "rerun", causes))
     if retried + int(left) != RETRIES:
         yield f"{retried} retries, {left} of {RETRIES} left"

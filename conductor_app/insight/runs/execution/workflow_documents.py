@@ -21,8 +21,8 @@ from .task_documents import task_documents
 
 RUN_COLUMNS = (
     "id", "name", "version", "resolved_definition_id", "status", "reason", "correlation_id", "priority",
-    "created_at", "updated_at", "ended_at", "last_retried_at", "parent_id", "parent_attempt_id", "failed_refs", "failed_names", "domains",
-    "limit_key", "is_held", "started_by", "event", "idempotency_key",
+    "created_at", "updated_at", "ended_at", "last_retried_at", "parent_id", "parent_attempt_id",
+    "failed_refs", "failed_names", "domains", "limit_key", "is_held", "started_by", "event", "idempotency_key",
     "input_path", "output_path",
 )  # fmt: skip
 RunRow = namedtuple("RunRow", [*RUN_COLUMNS, *PAYLOADS])
