@@ -84,7 +84,7 @@ class DatabaseMetrics(Collector):
         lag = GaugeMetricFamily("conductor_sweep_lag_seconds", "How late the last pass found it.", labels=["sweep"])
         ago = GaugeMetricFamily("conductor_sweep_last_pass_seconds", "Seconds since the last pass.", labels=["sweep"])
         failed = GaugeMetricFamily("conductor_sweep_failed", "Whether the last pass went wrong.", labels=["sweep"])
-        handled = CounterMetricFamily("conductor_sweep_handled", "What the passes have handled.", labels=["sweep"])
+        handled = CounterMetricFamily("conductor_sweep_handled", "Rows that the passes have handled.", labels=["sweep"])
         for sweep in load.sweeps:
             lag.add_metric([sweep.name], sweep.lag_ms / 1000)
             ago.add_metric([sweep.name], max(self.now - sweep.began_at, 0) / 1000)

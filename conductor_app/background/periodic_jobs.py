@@ -21,12 +21,14 @@ class PeriodicJob:
 
 
 PERIODIC_JOBS = {
-    "sweep": PeriodicJob(f"{JOBS}.sweep", 0.5, "Ends leases that ran out, wakes what is due, delivers messages."),
+    "sweep": PeriodicJob(
+        f"{JOBS}.sweep", 0.5, "Ends expired leases, evaluates runs with due timers, delivers messages."
+    ),
     "work": PeriodicJob(f"{JOBS}.work", 1, "Serves the built-in workers, in case a hint was lost."),
-    "bulk": PeriodicJob(f"{JOBS}.bulk", 0.5, "Goes on with operations on many runs, at their rate."),
+    "bulk": PeriodicJob(f"{JOBS}.bulk", 0.5, "Continues bulk operations at their rate."),
     "measure": PeriodicJob(f"{JOBS}.measure", 60, "Measures how long runs and their steps usually take."),
     "alerts": PeriodicJob(f"{JOBS}.alerts", 30, "Looks at the alerts that are due."),
-    "prune": PeriodicJob(f"{JOBS}.prune", 3600, "Removes what is older than its retention."),
+    "prune": PeriodicJob(f"{JOBS}.prune", 3600, "Removes runs and records older than their retention period."),
 }
 
 

@@ -63,7 +63,7 @@ class RevisionChanged(Conflict):
 
 
 class Busy(RequestRefused):
-    """The run is being changed concurrently. Retry in a moment."""
+    """The run is being changed concurrently. Try again later."""
 
 
 class PayloadMissing(Busy):

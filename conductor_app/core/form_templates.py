@@ -80,7 +80,7 @@ def _scope_errors(path: str, element: Mapping[str, Any], schema: Mapping[str, An
     if not isinstance(scope, str) or not scope.startswith("#"):
         yield ValidationError(f"{path}.scope", "must point into jsonSchema, such as #/properties/name", scope)
     elif not _points_into_schema(scope, schema):
-        yield ValidationError(f"{path}.scope", f"points at nothing in jsonSchema: {scope[:200]}", scope)
+        yield ValidationError(f"{path}.scope", f"names no member of jsonSchema: {scope[:200]}", scope)
 
 
 def _points_into_schema(scope: str, schema: Mapping[str, Any]) -> bool:

@@ -98,7 +98,7 @@ def parse_timetable(document: Mapping[str, Any]) -> Timetable:
     single = {"cronExpression": document.get("cronExpression"), "zoneId": document.get("zoneId")}
     written = document.get("cronSchedules") or [single]
     if len(written) > MOST_ENTRIES:
-        raise Invalid(f"A schedule may have at most {MOST_ENTRIES} cron expressions.")
+        raise Invalid(f"A schedule must have at most {MOST_ENTRIES} cron expressions.")
     window = document.get("catchupWindowSeconds")
     return Timetable(
         tuple(_parse_entry(each) for each in written),

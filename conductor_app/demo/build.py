@@ -128,7 +128,7 @@ def stop_worker(process: subprocess.Popen) -> None:
 def write_configuration(url: str, folder: Path) -> dict[str, Any]:
     """What a scriptworker wants to know."""
     artifacts = folder / "artifacts"
-    nobody = {"clientId": "demo", "accessToken": "not asked for on loopback", "certificate": ""}
+    nobody = {"clientId": "demo", "accessToken": "not required on loopback", "certificate": ""}
     return {
         "taskcluster_root_url": url,
         "provisioner_id": PROVISIONER,

@@ -93,7 +93,7 @@ def describe_compensation(run: Workflow) -> str:
     """What the failure workflow of an order did."""
     if run.status != "COMPLETED":
         return f"Its failure workflow: {run.reason_for_incompletion or 'is not done yet'}"
-    return f"Its failure workflow: {run.output.get('put_back')} items put back, customer told."
+    return f"Its failure workflow: {run.output.get('put_back')} items restored, customer notified."
 
 
 def format_row(row: Sequence[str], widths: Sequence[int]) -> str:
@@ -110,5 +110,5 @@ def approval_command(watched: WatchedOrder, url: str, has_token: bool) -> str:
         f"Order {watched.order.number} waits for you. Approve it (or send false) with\n\n"
         f"  curl -X POST {url}/api/tasks/{watched.run_id}/{APPROVAL}/COMPLETED{token} \\\n"
         "       -H 'Content-Type: application/json' -d '{\"approved\": true}'\n\n"
-        "and start `make demo` again: its workers go on with whatever waits for them."
+        "and start `make demo` again: its workers continue with the waiting tasks."
     )

@@ -148,7 +148,7 @@ def parcel_delivery(executor: WorkflowExecutor) -> ConductorWorkflow:
 def order_compensation(executor: WorkflowExecutor) -> ConductorWorkflow:
     """What is done when an order fails: the server starts it with the order's input and the reason."""
     compensation = new_workflow(
-        executor, COMPENSATION, "Puts the goods of a failed order back and tells the customer why."
+        executor, COMPENSATION, "Restores the stock of a failed order and notifies the customer."
     )
     compensation.input_parameters(["order_id", "customer", "lines", "reason", "workflowId"])
     put_back = simple_task(

@@ -85,7 +85,8 @@ def prune_finished(limit: int) -> int:
         failure_groups.prune_failures(before, limit)
         ScheduleExecution.objects.filter(pk__in=due_rows.expired_slots(before, limit)).delete()
     removed = handle_each(
-        list(retention.runs_to_remove(limit)), lambda run_id: remove_run(run_id, CLOCK, "The retention period is over.")
+        list(retention.runs_to_remove(limit)),
+        lambda run_id: remove_run(run_id, CLOCK, "The retention period has ended."),
     )
     retention.record_day(removed)
     return removed

@@ -101,5 +101,7 @@ def _temporary_folder(name: str) -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid == os.getuid():
         return folder
-    log.warning("%s belongs to somebody else: wake-ups are off, workers wait up to a second longer", folder)
+    log.warning(
+        "%s is owned by another user. Notifications are disabled, so polls may wait up to one second longer.", folder
+    )
     return Path(tempfile.mkdtemp(prefix="conductor-"))

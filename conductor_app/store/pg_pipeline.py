@@ -172,11 +172,11 @@ def _encode_parameter(value: Any) -> bytes | None:
         return None
     if isinstance(value, str):
         if "\0" in value:
-            raise DataError("PostgreSQL keeps no NUL in a text.")
+            raise DataError("PostgreSQL cannot store NUL in a text.")
         try:
             return value.encode()
         except UnicodeEncodeError as error:
-            raise DataError("PostgreSQL keeps no half of a character in a text.") from error
+            raise DataError("PostgreSQL cannot store a lone surrogate in a text.") from error
     if isinstance(value, bool):
         return b"t" if value else b"f"
     if isinstance(value, int | float):

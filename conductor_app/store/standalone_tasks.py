@@ -122,7 +122,7 @@ def _parse_attempt(row: tuple[Any, ...]) -> Attempt:
 def insert_task(
     writes: StatementBatch, standalone: StandaloneTask, definition: dict[str, Any], required: Iterable[tuple[str, bool]]
 ):
-    """Have a new task written, but no attempt at it. `required`: what it waits for, satisfied or not."""
+    """Have a new task written, but no attempt at it. `required`: the tasks that it joins, satisfied or not."""
     newest = standalone.attempt.id if standalone.attempt else ""
     task = [
         standalone.id,

@@ -75,7 +75,7 @@ RUNS_ENDED = LabeledCounter("conductor_runs_ended", "Runs that have ended.", "de
 ATTEMPTS_ENDED = LabeledCounter(
     "conductor_attempts_ended", "Attempts that have ended, by type of task.", "type", "outcome"
 )
-CLAIM_SECONDS = FunctionTimer("conductor_claim_seconds", "Looking once for work to hand out.", "found")
+CLAIM_SECONDS = FunctionTimer("conductor_claim_seconds", "Duration of one search for claimable attempts.", "found")
 REPORT_SECONDS = FunctionTimer("conductor_report_seconds", "Hearing a report on an attempt.", "heard")
 WAITING_POLLS = Gauge(
     "conductor_waiting_polls", "Polls that wait for work.", registry=REGISTRY, multiprocess_mode="livesum"
@@ -84,7 +84,7 @@ POOL_GAUGES = {
     name: Gauge(f"conductor_database_pool_{name}", help_text, registry=REGISTRY, multiprocess_mode="livesum")
     for name, help_text in {
         "size": "Connections of the pools.",
-        "available": "Connections of the pools that nobody uses.",
+        "available": "Idle connections of the pools.",
         "waiting": "Threads that wait for a connection.",
     }.items()
 }

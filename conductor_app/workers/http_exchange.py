@@ -119,7 +119,7 @@ FAILURE_TEXTS = (
     (broken.NameResolutionError, lambda _: "the host's name cannot be resolved"),
     (ssl.SSLCertVerificationError, lambda error: f"the certificate is not trusted: {error.verify_message}"),
     (ssl.SSLError, lambda error: f"TLS failed: {error.reason}"),
-    (broken.ReadTimeoutError, lambda _: "the server sent nothing within readTimeOut"),
+    (broken.ReadTimeoutError, lambda _: "the server sent no data within readTimeOut"),
     (TimeoutError, lambda _: "no connection within connectionTimeOut"),
     (broken.DecodeError, lambda _: "the body is not encoded as its headers say"),
     ((NoReply, InvalidHttpRequest), str),

@@ -117,7 +117,7 @@ def validate_header_value(name, value):
     text = ", ".join(header_texts(value))
     if not HEADER_VALUE.fullmatch(text):
         raise InvalidHttpRequest(
-            f"the value of header {name} holds a line end, a control character or one beyond Latin-1"
+            f"the value of header {name} contains a line break, a control character or a character outside Latin-1"
         )
     return text.strip()
 

@@ -33,7 +33,7 @@ def test_the_orders_of_the_demo_come_out_as_expected(quick_orders, server):
     assert [watched.problem for watched in quick_orders.values()] == [None, None, None]
     assert "waits at the counter" in table
     assert "The bank refused 201.40 EUR on the card ending in 0002." in table
-    assert "Its failure workflow: 4 items put back, customer told." in table
+    assert "Its failure workflow: 4 items restored, customer notified." in table
     assert f"{server}/admin/conductor/run/{quick_orders['A-1006'].run_id}/change/" in table
     assert "/approve_order/COMPLETED" in show.approval_command(quick_orders["A-1006"], server, has_token=False)
 

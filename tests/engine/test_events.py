@@ -92,7 +92,7 @@ def test_what_never_works_is_given_up_with_a_reason(clock, handler, monkeypatch)
             delivery.deliver(order.pk)
 
     action = EventAction.objects.get()
-    assert (action.status, action.error) == ("FAILED", "Given up after 20 tries: ZeroDivisionError.")
+    assert (action.status, action.error) == ("FAILED", "Stopped after 20 tries: ZeroDivisionError.")
     assert not Message.objects.exists()
 
 

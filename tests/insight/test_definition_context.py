@@ -45,7 +45,7 @@ def test_sub_workflows_give_what_their_newest_version_says():
 def test_who_was_ever_asked_for_is_known():
     define_task("charge")
     define_workflow("order", step("charge"))
-    assert "No worker has ever asked for `charge`." in said("order")
+    assert "No worker has ever polled `charge`." in said("order")
 
     claim_next("charge")
     assert said("order") == []

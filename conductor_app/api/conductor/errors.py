@@ -76,7 +76,7 @@ def _message_of(error: Exception) -> str:
     if isinstance(error, RequestRefused):
         return error.message
     if isinstance(error, DataError):
-        return "The request holds a value that cannot be kept: a text too long, or a number too large."
+        return "A value in the request cannot be stored: a text is too long, or a number is too large."
     return str(getattr(error, "detail", "")) or "The request is refused."
 
 

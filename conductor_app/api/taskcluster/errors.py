@@ -67,7 +67,7 @@ def error_response(
     )
     message = str(error) if status != 500 else _report_incident(request, method)
     if isinstance(error, DataError):
-        message = "The request holds a value that cannot be kept: a text too long, or a number too large."
+        message = "A value in the request cannot be stored: a text is too long, or a number is too large."
     time = format_timestamp(clock.now())
     bullets = f"* method:     {method}\n* errorCode:  {code}\n* statusCode: {status}\n* time:       {time}"
     request_info = {"method": method, "params": dict(params), "payload": payload, "time": time}

@@ -32,7 +32,7 @@ def require_running(run: Run) -> None:
     if run.status != RUNNING:
         raise NotAllowedInState(f"Workflow {run.id} is {run.status}. This operation requires a RUNNING workflow.")
     if not run.has_begun:
-        raise Busy(f"Workflow {run.id} has not started yet. Retry in a moment.")
+        raise Busy(f"Workflow {run.id} has not started yet. Try again later.")
 
 
 def find_step_position(run: Run, name: str) -> StepPosition:

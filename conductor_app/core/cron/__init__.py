@@ -1,4 +1,4 @@
-"""Cron with six fields, seconds first, as Spring reads it: a leaf that knows texts, days and time zones."""
+"""Cron expressions with six fields, seconds first, as in Spring. The package depends on nothing else of the core."""
 
 from .expression import Cron, parse_cron
 from .zones import parse_zone

@@ -15,7 +15,7 @@ class CronRefused(Invalid):
 
 @dataclass(frozen=True, slots=True)
 class CronField:
-    """What a field may hold. `names`: words for its numbers, in order, the first one for 1."""
+    """The values of a field. `names`: names for its numbers in order, starting with 1."""
 
     name: str
     least: int
@@ -39,12 +39,20 @@ DAY_OF_WEEK = CronField("day of week", 1, 7, DAYS, {0: 7})
 
 
 def parse_field(text: str, field: CronField) -> frozenset[int]:
-    """The numbers that a field without day rules allows."""
+    """Return the numbers of a field without day rules.
+
+    Raises:
+        CronRefused: when the text is invalid.
+    """
     return frozenset(number for part in text.split(",") for number in parse_field_entry(part, field))
 
 
 def parse_field_entry(part: str, field: CronField) -> list[int]:
-    """The numbers of one entry of a list: `*`, `5`, `1-5`, `*/2`, `3/10`, `1-20/3`."""
+    """Return the numbers of one list entry: `*`, `5`, `1-5`, `*/2`, `3/10`, `1-20/3`.
+
+    Raises:
+        CronRefused: when the entry is invalid.
+    """
     span, slash, step = part.partition("/")
     if not slash:
         return _replace_aliases(_parse_range(span, field), field)
@@ -77,22 +85,30 @@ def _replace_aliases(found: Sequence[int], field: CronField) -> list[int]:
 
 
 def check_field(text: str, field: CronField) -> int:
-    """A number of the field, or one of its aliases."""
+    """Return a number of the field from its number or name.
+
+    Raises:
+        CronRefused: when it is out of range.
+    """
     number = parse_cron_number(text, field)
     if not field.least <= number <= field.most and number not in field.aliases:
-        raise CronRefused(f"the {field.name} '{text}' is not from {field.least} to {field.most}")
+        raise CronRefused(f"the {field.name} '{text}' must be from {field.least} to {field.most}")
     return number
 
 
 def parse_cron_number(text: str, field: CronField) -> int:
-    """The number that a text spells."""
+    """Return the number that a text represents.
+
+    Raises:
+        CronRefused: when it is no number.
+    """
     if not NUMBER.fullmatch(text):
-        raise CronRefused(f"the {field.name} '{text[:50]}' is not understood")
+        raise CronRefused(f"the {field.name} '{text[:50]}' is invalid")
     return int(text)
 
 
 def replace_names(text: str, field: CronField) -> str:
-    """The text in capitals, with numbers for its names."""
+    """Return the text in capitals with its names replaced by numbers."""
     text = text.upper()
     for number, name in enumerate(field.names, 1):
         text = text.replace(name, str(number))

@@ -17,7 +17,7 @@ FRIDAY, SATURDAY, SUNDAY = 5, 6, 7
 
 
 class Month:
-    """One month: how long it is, and on which day of the week each of its days falls."""
+    """A month: its length, and the weekday of each of its days."""
 
     __slots__ = ("first", "last", "month", "year")
 
@@ -27,7 +27,7 @@ class Month:
         self.first = first + 1
 
     def weekday(self, day: int) -> int:
-        """From 1, Monday, to 7, Sunday."""
+        """Return the weekday of a day, from 1 (Monday) to 7 (Sunday)."""
         return (self.first + day - 2) % 7 + 1
 
 
@@ -36,7 +36,7 @@ DayRule = Callable[[Month], set[int]]
 
 
 def days_of_month(text: str) -> tuple[DayRule, ...]:
-    """The rules of a day-of-month field."""
+    """Return the rules of a day-of-month field."""
     text = "*" if text == "?" else text
     return tuple(_day_of_month(part) for part in text.split(","))
 
@@ -56,7 +56,7 @@ def _days_before_month_end(part: str) -> DayRule:
     if part == "L":
         return lambda month: {month.last}
     if not part.startswith("L-"):
-        raise CronRefused(f"the day of month '{part[:50]}' is not understood")
+        raise CronRefused(f"the day of month '{part[:50]}' is invalid")
     before = parse_cron_number(part[2:], DAY_OF_MONTH)
     if before < 1:
         raise CronRefused(f"the day of month '{part[:50]}' must be at least one day before the last")
@@ -68,7 +68,7 @@ def _last_weekday(month: Month) -> set[int]:
 
 
 def _nearest_weekday(day: int) -> DayRule:
-    """The weekday nearest to a day, in the same month; a last day that is a Sunday has none."""
+    """Return the rule for the weekday nearest to a day in the same month. A last day that is a Sunday has none."""
 
     def rule(month: Month) -> set[int]:
         if day > month.last:
@@ -80,7 +80,7 @@ def _nearest_weekday(day: int) -> DayRule:
 
 
 def days_of_week(text: str) -> tuple[DayRule, ...]:
-    """The rules of a day-of-week field."""
+    """Return the rules of a day-of-week field."""
     text = "*" if text == "?" else replace_names(text, DAY_OF_WEEK)
     return tuple(_day_of_week(part) for part in text.split(","))
 

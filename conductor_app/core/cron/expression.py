@@ -1,4 +1,4 @@
-"""A cron expression, and the first moment after another at which it is true."""
+"""A cron expression, and its first match after a time."""
 
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ MACROS = {
 LONGEST = 500
 """Characters of an expression."""
 YEARS = 41
-"""How far to look: 29 February falls on the same day of the week after 40 years at the latest."""
+"""The number of years to search: 29 February has the same weekday again after at most 40 years."""
 LAST_YEAR = 9900
 EPOCH = datetime(1970, 1, 1)
 SECONDS = timedelta(seconds=1)
@@ -40,9 +40,9 @@ class Cron:
     days_of_week: tuple[days.DayRule, ...]
 
     def after(self, moment: int, zone: tzinfo) -> int | None:
-        """The first moment after this one (milliseconds) at which it is true on the zone's clocks; None if none comes.
+        """Return the first match after a time (milliseconds) in the time zone, or None.
 
-        What the clocks leave out in spring does not happen; what they show twice in autumn happens twice.
+        Local times that a clock change skips do not match; local times that it repeats match twice.
         """
         start = _utc_datetime(moment // 1000 + 1)
         while start is not None:
@@ -57,7 +57,7 @@ class Cron:
         return None
 
     def _next_local(self, moment: datetime) -> datetime | None:
-        """The first time of a calendar without zones, at or after this one."""
+        """Return the first matching local time at or after this one."""
         for day in self._days_from(moment):
             earliest = (moment.hour, moment.minute, moment.second) if day.date() == moment.date() else (0, 0, 0)
             time = self._time_from(*earliest)
@@ -73,14 +73,14 @@ class Cron:
             year, month, first = (year + 1, 1, 1) if month == 12 else (year, month + 1, 1)
 
     def _days_in(self, year: int, month: int) -> list[int]:
-        """The days of a month that both day fields allow."""
+        """Return the days of a month that both day fields allow."""
         this = days.Month(year, month)
         by_number = set().union(*(rule(this) for rule in self.days_of_month))
         by_name = set().union(*(rule(this) for rule in self.days_of_week))
         return sorted(by_number & by_name)
 
     def _time_from(self, hour: int, minute: int, second: int) -> tuple[int, int, int] | None:
-        """The first time of day at or after this one."""
+        """Return the first matching time of day at or after this one."""
         if hour in self.hours:
             if minute in self.minutes and (found := _values_from(self.seconds, second)) is not None:
                 return hour, minute, found
@@ -96,7 +96,7 @@ def _values_from(allowed: tuple[int, ...], least: int) -> int | None:
 
 
 def _utc_datetime(seconds: int) -> datetime | None:
-    """The moment as a time of UTC, not before 1970; None where it is too far away."""
+    """Return the time in UTC, not before 1970; None if it cannot be represented."""
     moment = max(seconds, 0)
     return EPOCH + timedelta(seconds=moment) if moment < 250_000_000_000 else None
 
@@ -106,7 +106,9 @@ def _offset_at(moment: datetime, zone: tzinfo) -> timedelta:
 
 
 def _first_offset_change(start: datetime, end: datetime, zone: tzinfo) -> datetime | None:
-    """The first second after `start`, up to `end`, at which the zone's clocks are set; None if there is none."""
+    """Return the first second after `start`, up to `end`, at which the offset of the zone changes; None if there is
+    none.
+    """
     if zone is UTC:
         return None
     offset, known = _offset_at(start, zone), start
@@ -120,7 +122,7 @@ def _first_offset_change(start: datetime, end: datetime, zone: tzinfo) -> dateti
 
 
 def _find_offset_change(before: datetime, after: datetime, offset: timedelta, zone: tzinfo) -> datetime:
-    """The first second with another offset, between one that has it and one that has not."""
+    """Return the first second with another offset, between a time with the offset and a time without it."""
     while after - before > SECONDS:
         middle = before + (after - before) // SECONDS // 2 * SECONDS
         before, after = (middle, after) if _offset_at(middle, zone) == offset else (before, middle)
@@ -129,7 +131,11 @@ def _find_offset_change(before: datetime, after: datetime, offset: timedelta, zo
 
 @lru_cache(maxsize=10_000)
 def parse_cron(text: str) -> Cron:
-    """The expression that a text spells; raises CronRefused, which says what is wrong."""
+    """Return the parsed expression.
+
+    Raises:
+        CronRefused: when the text is invalid, with the reason.
+    """
     if len(text) > LONGEST:
         raise CronRefused(f"A cron expression may have at most {LONGEST} characters.")
     parts = MACROS.get(text.strip().lower(), text).split()

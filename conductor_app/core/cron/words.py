@@ -8,7 +8,11 @@ PLAIN = {"@daily": "", "@midnight": "", "@hourly": ""}
 
 
 def describe_cron(text: str) -> str:
-    """The expression as a sentence; nothing for one that is better read as it is written. Raises CronRefused."""
+    """Return the expression as a sentence, or "" if the expression itself is easier to read.
+
+    Raises:
+        CronRefused: when the text is invalid.
+    """
     read = parse_cron(text)
     days = _describe_days(text)
     when = _describe_times(read)
@@ -31,13 +35,13 @@ def _describe_times(read: Cron) -> str:
 
 
 def _even_step(numbers: tuple[int, ...], of: int) -> int:
-    """By how much they are apart, if they go evenly round; else 0."""
+    """Return the distance between the numbers if it is even all around, otherwise 0."""
     step = numbers[1] - numbers[0]
     return step if numbers == tuple(range(0, of, step)) and of % step == 0 else 0
 
 
 def _describe_days(text: str) -> str | None:
-    """On which days, from the text of the day fields; None where that is not said in words."""
+    """Return the days of the day fields as text; None if they cannot be described."""
     fields = text.split()
     if len(fields) == 1:
         return {**PLAIN, "@weekly": ", on Sunday", "@monthly": ", on day 1 of the month"}.get(fields[0])

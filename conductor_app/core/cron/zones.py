@@ -13,7 +13,11 @@ MOST_HOURS = 18
 
 @lru_cache(maxsize=1000)
 def parse_zone(name: str) -> tzinfo:
-    """The time zone with this name; raises Invalid."""
+    """Return the time zone with this name.
+
+    Raises:
+        Invalid: when there is none.
+    """
     if name in ("Z", "UTC", "GMT", "UT", ""):
         return UTC
     if found := OFFSET.fullmatch(name):
@@ -21,11 +25,11 @@ def parse_zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise Invalid(f"There is no time zone '{name[:100]}'; write it like Europe/Berlin.") from None
+        raise Invalid(f"Unknown time zone '{name[:100]}'. Use a name such as Europe/Berlin.") from None
 
 
 def _offset(name: str, sign: str, hours: str, minutes: str | None) -> tzinfo:
     ahead = timedelta(hours=int(hours), minutes=int(minutes or 0))
     if ahead > timedelta(hours=MOST_HOURS):
-        raise Invalid(f"The time zone '{name}' is more than {MOST_HOURS} hours from UTC.")
+        raise Invalid(f"The offset of time zone '{name}' is more than {MOST_HOURS} hours from UTC.")
     return timezone(ahead if sign == "+" else -ahead)

@@ -1,4 +1,4 @@
-"""Where in a JSON text a path such as `tasks[0].name` stands, so that whatever is said of it can be marked there."""
+"""Positions of paths such as `tasks[0].name` in a JSON text, so that findings can be marked there."""
 
 import re
 from collections.abc import Iterator
@@ -25,12 +25,12 @@ class TextPositions:
         self._text = text
         self._spans: dict[Keys, tuple[int, int]] = {}
         for keys, span in _value_spans(text):
-            # A key that occurs twice means its last value: that is the one to look at.
+            # A repeated key has its last value, so the last position counts.
             self._spans[keys] = span
         self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
 
     def of(self, path: str) -> TextPosition | None:
-        """Where a path stands, or what stands around it; None for a text without anything."""
+        """Return the position of a path, or of the closest enclosing value; None for an empty text."""
         keys = keys_of(path)
         while keys and keys not in self._spans:
             keys = keys[:-1]
@@ -44,7 +44,7 @@ class TextPositions:
 
 
 def keys_of(path: str) -> Keys:
-    """The keys of a path, indexes as text: `tasks[0].decisionCases[a b][1]` and `a['b c'].d` are both understood."""
+    """Return the keys of a path, with indexes as text. Accepts `tasks[0].decisionCases[a b][1]` and `a['b c'].d`."""
     return tuple(next(part for part in found if part is not None) for found in _parts(path))
 
 
@@ -54,12 +54,12 @@ def _parts(path: str) -> Iterator[tuple[str | None, ...]]:
 
 
 def _utf16_length(text: str) -> int:
-    """How long browsers find a text: what is beyond the basic plane counts twice."""
+    """Return the length of a text as browsers count it: characters outside the basic plane count twice."""
     return len(text) + sum(character > "\uffff" for character in text)
 
 
 def _value_spans(text: str) -> Iterator[tuple[Keys, tuple[int, int]]]:
-    """Every value with its stretch: plain values as they stand, maps and lists by their key or opening bracket."""
+    """Yield every value with its span: scalars as they are, maps and lists by their key or opening bracket."""
     stack: list[list[str]] = []  # the open brackets, each with the key that is being read in it
     named: tuple[int, int] | None = None
     is_key = False
@@ -86,7 +86,7 @@ def _current_path(stack: list[list[str]]) -> Keys:
 
 
 def _advance_level(level: list[str]) -> bool:
-    """Go on to the next element; whether a key follows."""
+    """Advance to the next element. Returns True if a key follows."""
     if level[0] == "{":
         return True
     level[1] = str(int(level[1]) + 1)

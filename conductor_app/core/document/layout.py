@@ -1,4 +1,4 @@
-"""Who follows whom: the steps of a document, laid out once."""
+"""Layout of a document: the steps with their successors."""
 
 import json
 import re
@@ -19,14 +19,14 @@ SECRET = re.compile(r"\$\{\s*workflow\.secrets\.([\w-]+)")
 
 
 def _named_secrets(task: Document) -> frozenset[str]:
-    """The secrets that a step's author names: what runs bring along is data, and may name none."""
+    """Return the secrets that the author of a step names. Values from runs are data and can name none."""
     template = (task.get("taskDefinition") or {}).get("inputTemplate") or {}
     written = json.dumps([task.get("inputParameters") or {}, template], default=str)
     return frozenset(SECRET.findall(written))
 
 
 def item_reference(ref: str) -> str:
-    """The reference under which a FOR_EACH keeps what it does for an item."""
+    """Return the reference of the task that a FOR_EACH creates for an item."""
     return f"{ref}_item"
 
 
@@ -38,7 +38,11 @@ class LayoutBuilder:
         self.is_ad_hoc = is_ad_hoc
 
     def sequence(self, tasks: Sequence[Document], after: str | None, loops: tuple[str, ...], depth: int) -> str | None:
-        """Lay out steps that follow one another; `after` follows the last. Returns the reference of the first."""
+        """Lay out consecutive steps; `after` follows the last. Returns the reference of the first.
+
+        Raises:
+            ValidationFailed: when steps are nested too deeply.
+        """
         if depth > MAX_DEPTH:
             raise ValidationFailed([ValidationError("tasks", f"Tasks are nested more than {MAX_DEPTH} levels deep.")])
         if not tasks:
@@ -51,7 +55,7 @@ class LayoutBuilder:
     def step(self, task: Document, follower: str | None, loops: tuple[str, ...], depth: int) -> None:
         ref = str(task.get("taskReferenceName"))
         if ref in self.steps:
-            raise ValidationFailed([ValidationError("tasks", f"taskReferenceName: {ref} is used twice.")])
+            raise ValidationFailed([ValidationError("tasks", f"taskReferenceName {ref} is used twice.")])
         step = Step(
             ref=ref,
             name=str(task.get("name") or ref),
@@ -94,14 +98,18 @@ class LayoutBuilder:
 
 
 def layout_steps(tasks: Sequence[Document], *, loops: tuple[str, ...] = (), is_ad_hoc: bool = True) -> dict[str, Step]:
-    """The steps by reference. Raises ValidationFailed where the document cannot be laid out."""
+    """Return the steps by reference.
+
+    Raises:
+        ValidationFailed: when the document cannot be laid out.
+    """
     layout = LayoutBuilder(is_ad_hoc=is_ad_hoc)
     layout.sequence(tasks, None, loops, 0)
     return add_joins(layout.steps)
 
 
 def layout_branch(steps: dict[str, Step], head: str, join: str | None) -> dict[str, Step]:
-    """The steps of a branch whose document is one task: a join waits for it, and for the case that it leads to."""
+    """Return the steps of a dynamic branch with one task. A join waits for it and for the case it leads to."""
     if not join:
         return steps
     last = {head, *_last_steps_of_cases(steps, steps[head])}
@@ -109,7 +117,7 @@ def layout_branch(steps: dict[str, Step], head: str, join: str | None) -> dict[s
 
 
 def _last_steps_of_cases(steps: Mapping[str, Step], switch: Step) -> Iterator[str]:
-    """The last steps of the cases of a switch with which a branch ends."""
+    """Yield the last steps of the cases of a switch at the end of a branch."""
     for ref in set(switch.heads if structure_of(switch.type).flow is Flow.CHOICE else ()):
         step = steps[ref]
         while step.follower:
@@ -119,7 +127,7 @@ def _last_steps_of_cases(steps: Mapping[str, Step], switch: Step) -> Iterator[st
 
 
 def add_joins(steps: dict[str, Step]) -> dict[str, Step]:
-    """The steps, each with the joins that wait for it."""
+    """Return the steps, each with the joins that wait for it."""
     joined_by: dict[str, list[str]] = {}
     for join in steps.values():
         if structure_of(join.type).flow is Flow.JOIN:

@@ -8,15 +8,15 @@ from ..step_structure import DEFAULT_TYPE, structure_of_step, type_of
 from .schemas import enforced_schemas
 
 BUILT_IN_LEASE_SECONDS = 120
-"""How long a built-in worker may be silent: longer than the longest time that one of them may take for a task."""
+"""The lease of built-in workers in seconds, longer than the maximum duration of their tasks."""
 LARGEST = 2**31 - 1
 """No span, count or limit is larger: in seconds it is 68 years."""
 AD_HOC = {"retryCount": 3, "retryDelaySeconds": 60, "responseTimeoutSeconds": 3600}
-"""What a SIMPLE task gets that nobody has defined (execution §3)."""
+"""The policy of a SIMPLE task without a task definition (execution §3)."""
 
 
 def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True) -> Policy:
-    """The policy of a step's document: its `taskDefinition`, with the step's own `retryCount` over it.
+    """Return the policy of a step's document: its `taskDefinition`, overridden by the step's own `retryCount`.
 
     `is_ad_hoc`: a SIMPLE step without a task definition gets the defaults of one.
     """
@@ -54,13 +54,13 @@ def read_policy(task: Mapping[str, Any], *, is_ad_hoc: bool = True) -> Policy:
 
 
 def read_stripped_text(document: Mapping[str, Any], name: str) -> str:
-    """The text under this name without the blanks around it; empty where there is none."""
+    """Return a stripped text member, or ""."""
     value = document.get(name)
     return value.strip() if isinstance(value, str) else ""
 
 
 def read_whole_number(document: Mapping[str, Any], name: str, default: int) -> int:
-    """The whole number under this name, from 0 to LARGEST; the default where there is none."""
+    """Return an integer member from 0 to LARGEST, or the default."""
     value = document.get(name)
     try:
         return default if value is None or value == "" else min(max(int(value), 0), LARGEST)

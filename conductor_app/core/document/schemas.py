@@ -8,7 +8,7 @@ from ..definition import Schema
 
 
 def enforced_schemas(document: Mapping[str, Any], *, by_default: bool) -> dict[str, Schema]:
-    """The schemas of a definition that are enforced, by our names of its parts; the plan holds what they say."""
+    """Return the enforced schemas of a definition by part. The resolved definition contains them."""
     asked = document.get("enforceSchema")
     if not (by_default if asked is None else asked):
         return {}
@@ -17,7 +17,7 @@ def enforced_schemas(document: Mapping[str, Any], *, by_default: bool) -> dict[s
 
 
 def _read_schema(given: Mapping[str, Any]) -> Schema | None:
-    """A schema of JSON; nothing for other languages, for what is kept at another address, and for an empty one."""
+    """Return a JSON schema; None for other languages, for external addresses, and for an empty one."""
     if given.get("type") not in (None, "JSON"):
         return None
     name = ", version ".join(str(given[part]) for part in ("name", "version") if given.get(part))

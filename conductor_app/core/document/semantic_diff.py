@@ -1,4 +1,4 @@
-"""What two versions of a definition mean to each other: the difference in sentences, not in lines."""
+"""Differences between two versions of a definition by meaning, as sentences."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from ..step_tree import StepSpot, walk
 
 ADDED, REMOVED, CHANGED, MOVED = "added", "removed", "changed", "moved"
 QUIET = frozenset(("createTime", "updateTime", "createdBy", "updatedBy", "version", "ownerApp"))
-"""What the server fills in, or what every version changes."""
+"""Fields that the server fills in, or that every version changes."""
 HOLDS_STEPS = frozenset(
     ("tasks", "forkTasks", "decisionCases", "defaultCase", "loopOver", "tryTasks", "catchCases", "catchDefault")
 ) | {"finallyTasks"}
@@ -24,7 +24,7 @@ WORDS = {
     "responseTimeoutSeconds": "seconds for the worker to answer",
     "pollTimeoutSeconds": "seconds to be taken from the queue",
     "totalTimeoutSeconds": "seconds for all attempts together",
-    "timeoutPolicy": "what a timeout does",
+    "timeoutPolicy": "the timeout policy",
     "concurrentExecLimit": "tasks at a time",
     "rateLimitPerFrequency": "tasks in each window",
     "rateLimitFrequencyInSeconds": "seconds of each window",
@@ -36,7 +36,7 @@ WORDS = {
     "inputParameters": "input",
     "outputParameters": "output",
     "subWorkflowParam": "sub-workflow",
-    "joinOn": "what it waits for",
+    "joinOn": "the tasks that it joins",
     "startDelay": "seconds of delay at its start",
     "expression": "expression",
     "loopCondition": "loop condition",
@@ -45,7 +45,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class SemanticChange:
-    """One sentence of the difference: what kind of change it is, and to which step, if to one."""
+    """A difference: its kind, its sentence, and the step that it concerns, if any."""
 
     kind: str
     sentence: str
@@ -53,7 +53,7 @@ class SemanticChange:
 
 
 def semantic_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[SemanticChange]:
-    """Everything in which the new definition means something else; formatting and order of keys mean nothing."""
+    """Return all differences in meaning. Formatting and the order of keys do not count."""
     before, after = _spots_by_reference(old), _spots_by_reference(new)
     return [
         *_field_changes(old, new, HOLDS_STEPS, ""),
@@ -91,13 +91,13 @@ def _describe_position(spot: StepSpot, document: Mapping[str, Any]) -> str:
 
 
 def _enclosing_reference(spot: StepSpot, document: Mapping[str, Any]) -> str:
-    """The reference of the step that this one stands inside."""
+    """Return the reference of the enclosing step."""
     steps = [other for other in walk(document.get("tasks")) if spot.path.startswith(f"{other.path}.")]
     return steps[-1].ref if steps else ""
 
 
 def _moved_steps(before: Mapping[str, StepSpot], after: Mapping[str, StepSpot]) -> Iterator[SemanticChange]:
-    """Steps whose surroundings are others than before, seen without those that came or went."""
+    """Yield the steps that have other neighbors than before, ignoring added and removed steps."""
     stay = [ref for ref in after if ref in before]
     old_order = {ref: place for place, ref in enumerate(ref for ref in before if ref in after)}
     settled = set(_longest_increasing([old_order[ref] for ref in stay]))
@@ -112,7 +112,7 @@ def _moved_steps(before: Mapping[str, StepSpot], after: Mapping[str, StepSpot]) 
 
 
 def _sequence_path_of(spot: StepSpot) -> str:
-    """In which list of steps it stands, by the path without the places of the steps around it."""
+    """Return the path of the list of steps that contains the step, without the indexes of enclosing steps."""
     return ".".join(part.partition("[")[0] + _case_words(part) for part in spot.path.split(".")[1:])
 
 
@@ -125,7 +125,7 @@ def _sequence_words(way: str) -> str:
 
 
 def _longest_increasing(numbers: Sequence[int]) -> list[int]:
-    """The most numbers that stand in rising order: what is not among them has been moved."""
+    """Return the longest increasing subsequence. Numbers outside of it have been moved."""
     tails: list[int] = []
     links: list[tuple[int, int]] = []  # (place in tails, index of the one before)
     ends: list[int] = []
@@ -151,7 +151,7 @@ def _step_changes(before: StepSpot, after: StepSpot) -> Iterator[SemanticChange]
 def _field_changes(
     old: Mapping[str, Any], new: Mapping[str, Any], without: frozenset[str], ref: str
 ) -> Iterator[SemanticChange]:
-    """The fields in which two maps differ."""
+    """Yield the fields in which two maps differ."""
     for name in dict.fromkeys([*old, *new]):
         if name in without or (not ref and name in QUIET):
             continue

@@ -11,7 +11,11 @@ from .schemas import enforced_schemas
 
 
 def read_definition(document: Mapping[str, Any], *, hash: str = "", publishes_task_events: bool = False) -> Definition:
-    """The definition that the document describes; raises ValidationFailed where it cannot be laid out."""
+    """Return the definition that the document describes.
+
+    Raises:
+        ValidationFailed: when it cannot be laid out.
+    """
     tasks = document.get("tasks") or ()
     steps = layout_steps(tasks)
     return Definition(
@@ -25,7 +29,7 @@ def read_definition(document: Mapping[str, Any], *, hash: str = "", publishes_ta
         times_out=document.get("timeoutPolicy") == TIME_OUT_RUN,
         **enforced_schemas(document, by_default=True),
         output_parameters=document.get("outputParameters") or {},
-        # What a dynamic fork makes may be permissive too; only its input says so.
+        # Steps of a dynamic fork may be permissive too; only its input says so.
         has_permissive=any(step.permissive or makes_branches(step) for step in steps.values()),
         publishes_task_events=publishes_task_events,
         publishes_listener_events=publishes_task_events

@@ -1,4 +1,4 @@
-"""What can be said of a template before anything runs."""
+"""Validation of templates without evaluating them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ class ExpressionError:
 
 
 def check_template(value: Any) -> list[ExpressionError]:
-    """The expressions whose path cannot be read; one that is put together at run time is not judged."""
+    """Return the expressions with an invalid path. Expressions that are composed at run time are not checked."""
     return [
         ExpressionError(place, expression.source, expression.reference.problem)
         for place, text in expression_texts_by_path(value)
@@ -28,5 +28,5 @@ def check_template(value: Any) -> list[ExpressionError]:
 
 
 def expression_roots(value: Any) -> frozenset[str]:
-    """The names that the expressions begin with: `workflow`, references of tasks, bare names."""
+    """Return the names that expressions begin with: `workflow`, references of tasks, bare names."""
     return frozenset(root for root, _ in needed_references(value))

@@ -7,17 +7,17 @@ _ESCAPED = encoder.encode_basestring
 
 
 def java_text(value: Any) -> str:
-    """The value as Java's `toString` prints it: `null`, `true`, `1.0`, `{a=1, b=x}`, `[1, 2]`."""
+    """Return the value as Java's `toString` prints it: `null`, `true`, `1.0`, `{a=1, b=x}`, `[1, 2]`."""
     return value if type(value) is str else _print(value, "=", ", ", str)
 
 
 def json_text(value: Any) -> str:
-    """The value as compact JSON, numbers as Java prints them."""
+    """Return the value as compact JSON with numbers in Java's format."""
     return _print(value, ":", ",", _ESCAPED)
 
 
 def java_number(value: int | float) -> str:
-    """A number as Java prints it: doubles always with a point, and `1.0E7` from ten million on."""
+    """Return a number in Java's format: doubles always with a point, and `1.0E7` from ten million."""
     if isinstance(value, int):
         return str(value)
     if value != value:
@@ -38,9 +38,9 @@ def _scientific(value: float) -> str:
 
 
 def _print(value, colon, comma, text) -> str:
-    """The value printed without recursion, so that a deep document is only a long text."""
+    """Return the printed value. Printing is not recursive, so deep documents are only long texts."""
     pieces: list[str] = []
-    # What is still to print, last first: values, and the punctuation between them wrapped in a tuple.
+    # The stack of values to print, with the punctuation between them wrapped in tuples.
     pending: list[Any] = [value]
     while pending:
         item = pending.pop()

@@ -1,4 +1,4 @@
-"""Walking through JSON values without recursion, so that depth costs nothing."""
+"""Traversal of JSON values without recursion, for any depth."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ _PLAIN_NAME = re.compile(r"[^\s.\[\]'\"]+")
 
 
 def replace_texts(value: Any, replace: Callable[[str], Any], holding: str = "${") -> Any:
-    """A copy of the value in which every text that holds `${` is replaced; map keys and all else stay as they are."""
+    """Return a copy of the value with every text that contains `${` replaced. Map keys and other values stay."""
     if isinstance(value, str):
         return replace(value) if holding in value else value
     if not isinstance(value, dict | list):
@@ -28,7 +28,7 @@ def replace_texts(value: Any, replace: Callable[[str], Any], holding: str = "${"
 
 
 def expression_texts(value: Any) -> Iterator[str]:
-    """Every text in the value that holds `${`, in no promised order."""
+    """Yield every text in the value that contains `${`, in unspecified order."""
     pending = [value]
     while pending:
         item = pending.pop()
@@ -42,7 +42,7 @@ def expression_texts(value: Any) -> Iterator[str]:
 
 
 def expression_texts_by_path(value: Any) -> Iterator[tuple[str, str]]:
-    """Every text that holds `${` with its place, such as `order.lines[0].sku`, in the order of the document."""
+    """Yield every text that contains `${` with its path, such as `order.lines[0].sku`, in document order."""
     pending: list[tuple[Any, Any]] = [(None, value)]
     while pending:
         place, item = pending.pop()
@@ -58,7 +58,7 @@ def _container_items(container):
 
 
 def _path_text(place) -> str:
-    """The place as text; it is kept as a chain of keys until somebody asks, for most places nobody does."""
+    """Return the path as text. It is kept as a chain of keys until it is needed, which is rare."""
     keys = []
     while place is not None:
         place, key = place

@@ -25,20 +25,20 @@ class Expression:
         self.inner = inner
 
     def reference_in(self, scope: Scope) -> Reference:
-        """What the expression refers to, once the expressions inside it are known."""
+        """Return the target of the expression, after resolving the expressions inside it."""
         return self.reference or parse_reference(self.inner.text(scope))
 
     def value(self, scope: Scope) -> Any:
-        """The value, with its type."""
+        """Return the value with its type."""
         return (self.reference or self.reference_in(scope)).value(scope, self.source)
 
     def text(self, scope: Scope) -> str:
-        """The value as text."""
+        """Return the value as text."""
         reference = self.reference_in(scope)
         return reference.text_of(reference.value(scope, self.source))
 
     def __iter__(self) -> Iterator["Expression"]:
-        """The expressions inside, then this one."""
+        """Yield the expressions inside, then this one."""
         yield from self.inner
         yield self
 
@@ -55,25 +55,25 @@ class Template:
         self.needs = frozenset().union(*(reference.needs for reference in written))
 
     def value(self, scope: Scope) -> Any:
-        """The value of the text: of any type if it is one single expression."""
+        """Return the value of the template. A template of a single expression has a value of any type."""
         return self._whole.value(scope) if self._whole is not None else self.text(scope)
 
     def text(self, scope: Scope) -> str:
-        """The text with every expression spliced in, and `$${` un-escaped at last, wherever it came from."""
+        """Return the text with every expression inserted, and `$${` unescaped at the end, wherever it came from."""
         pieces = [part if isinstance(part, str) else part.text(scope) for part in self.parts]
         text = "".join(pieces)
         # A single expression is no finished text: Conductor hands its value on untouched.
         return text if self._whole is not None else text.replace("$${", "${")
 
     def __iter__(self) -> Iterator[Expression]:
-        """Every expression of the text, inner ones first."""
+        """Yield every expression of the template, inner ones first."""
         for part in self.parts:
             if isinstance(part, Expression):
                 yield from part
 
 
 def parse_template(text: str) -> Template:
-    """The text in parts."""
+    """Return the parsed template."""
     return _remembered(text) if len(text) <= LONGEST_REMEMBERED else _parse(text)
 
 
@@ -108,7 +108,7 @@ def _expression(source, depth) -> Expression:
 
 
 def _closings(text) -> dict[int, int]:
-    """Where each opening brace is closed, found in one pass; an unbalanced one is missing."""
+    """Return the closing position of each opening brace, found in one pass. Unbalanced braces are missing."""
     closings: dict[int, int] = {}
     open_at: list[int] = []
     for brace in _BRACE.finditer(text):

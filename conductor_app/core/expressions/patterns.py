@@ -1,4 +1,6 @@
-"""Users' regular expressions: re2 in linear time, and a backtracking engine on a leash for what re2 refuses."""
+"""Regular expressions of users: re2 with linear time, and a backtracking engine with a time limit for patterns that re2
+refuses.
+"""
 
 import re
 from functools import lru_cache
@@ -36,24 +38,28 @@ class MatchTimeBudget:
 
 
 class LinearPattern:
-    """An expression that re2 understands: its time grows with the text and with nothing else."""
+    """A pattern that re2 supports. Its time depends only on the length of the text."""
 
     def __init__(self, source: str):
         self._compiled = re2.compile(source, _QUIET)
 
     def matches(self, text: str, budget: MatchTimeBudget) -> bool:
-        """Whether the whole text matches."""
+        """Return True if the complete text matches."""
         return self._compiled.fullmatch(_encodable(text)) is not None
 
 
 class BacktrackingPattern:
-    """An expression with look-around or back references, which runs only as long as patience lasts."""
+    """A pattern with look-around or back references, with a time limit."""
 
     def __init__(self, source: str):
         self._compiled = regex.compile(source, regex.ASCII)
 
     def matches(self, text: str, budget: MatchTimeBudget) -> bool:
-        """Whether the whole text matches, or TooSlow."""
+        """Return True if the complete text matches.
+
+        Raises:
+            PatternTooSlow: when the time limit is exceeded.
+        """
         if budget.seconds <= 0:
             raise PatternTooSlow("the regular expression is too slow")
         begun_at = monotonic()
@@ -67,7 +73,11 @@ class BacktrackingPattern:
 
 @lru_cache(maxsize=250)
 def compile_pattern(source: str, flags: str = "") -> LinearPattern | BacktrackingPattern:
-    """The pattern, ready to match; flags are Java's letters, of which i, m, s and x mean something here."""
+    """Return the compiled pattern. `flags`: Java's letters, of which i, m, s and x have an effect.
+
+    Raises:
+        BadPattern: when it is invalid or too long.
+    """
     if len(source) > LONGEST_PATTERN:
         raise BadPattern(f"a regular expression may have {LONGEST_PATTERN} characters at most")
     known = "".join(letter for letter in "imsx" if letter in flags)
@@ -79,13 +89,13 @@ def compile_pattern(source: str, flags: str = "") -> LinearPattern | Backtrackin
 
 
 def full_match(source: str, text: str, flags: str = "") -> bool:
-    """Whether the whole text matches the user's expression."""
+    """Return True if the complete text matches the pattern."""
     return compile_pattern(source, flags).matches(text, MatchTimeBudget())
 
 
 def _backtracking(source: str) -> BacktrackingPattern:
     if prod(max(int(count), 1) for count in _REPETITION.findall(source)) > MOST_REPETITIONS:
-        raise BadPattern("the regular expression repeats too much")
+        raise BadPattern("the regular expression repeats too often")
     try:
         return BacktrackingPattern(source)
     except (regex.error, ValueError, OverflowError, RecursionError) as problem:
@@ -93,5 +103,5 @@ def _backtracking(source: str) -> BacktrackingPattern:
 
 
 def _encodable(text: str) -> str:
-    """The text with half characters replaced: JSON may hold lone surrogates, which re2 cannot read."""
+    """Return the text with lone surrogates replaced, because JSON may contain them and re2 cannot read them."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

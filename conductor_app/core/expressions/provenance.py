@@ -11,10 +11,10 @@ from .references import Scope
 
 @dataclass(frozen=True)
 class Provenance:
-    """What one expression of one parameter referred to, and what was there.
+    """The target of one expression in one parameter, and its value.
 
-    `parameter` is the place in the template (`order.lines[0].sku`, empty for the template itself), `found` tells a null
-    that is there from nothing. An expression that is no path has neither root nor key.
+    `parameter`: the path in the template (`order.lines[0].sku`, empty for the template itself). `found`: tells an
+    existing null from a missing value. An expression that is no path has neither root nor key.
     """
 
     parameter: str
@@ -27,7 +27,7 @@ class Provenance:
 
 
 def trace_expressions(value: Any, scope: Scope) -> list[Provenance]:
-    """One line for every expression in the template, inner expressions before the ones that they are part of."""
+    """Return one entry for every expression in the template, inner expressions first."""
     return [
         _trace_expression(place, found, scope)
         for place, text in expression_texts_by_path(value)

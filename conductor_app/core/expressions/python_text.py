@@ -1,8 +1,8 @@
-"""What a script in Python says, as far as it can be seen without parsing it: a parser of untrusted text may crash."""
+"""Lexical analysis of Python scripts. They are not parsed, because a parser may crash on untrusted text."""
 
 import re
 
-# A text that stays open ends with its line or the script: nothing is looked at twice, however many there are.
+# An unclosed text ends with its line or the script, so that no character is read twice.
 TEXT = re.compile(
     r"'''(?:[^\\]|\\.)*?(?:'''|\Z)|\"\"\"(?:[^\\]|\\.)*?(?:\"\"\"|\Z)"
     r"|'(?:[^'\\\n]|\\.)*'?|\"(?:[^\"\\\n]|\\.)*\"?|#[^\n]*",

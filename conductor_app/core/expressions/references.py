@@ -1,4 +1,4 @@
-"""What the text between `${` and `}` refers to: a root, a key, and a path from there."""
+"""The target of the text between `${` and `}`: a root, a key, and a path from there."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -10,7 +10,7 @@ from .jsonpath.segments import Property
 
 
 class MissingReference:
-    """What a scope gives for something that does not exist."""
+    """The result of a scope for a missing target."""
 
     def __repr__(self):
         return "MISSING"
@@ -25,7 +25,7 @@ _LONGEST_REMEMBERED = 1_000
 
 
 class Reference:
-    """`root.key.path`: what a scope has under (root, key), and the path read from it."""
+    """A reference `root.key.path`: the value of the scope at (root, key), and a path into it."""
 
     problem = ""
 
@@ -37,7 +37,7 @@ class Reference:
         self.needs = frozenset({(root, key)}).union(*(_split_path(inner) for inner in path.absolutes))
 
     def find(self, scope: Scope, source: str) -> Any:
-        """The value in this scope, or ABSENT; `source` is the expression as written."""
+        """Return the value in this scope, or ABSENT. `source`: the expression as written."""
         document = scope(self.root, self.key)
         if document is MISSING:
             return ABSENT
@@ -47,12 +47,12 @@ class Reference:
             return ABSENT
 
     def value(self, scope: Scope, source: str) -> Any:
-        """The value in this scope, or what stands for one when there is none."""
+        """Return the value in this scope, or the substitute for a missing one."""
         found = self.find(scope, source)
         return self.path.nothing if found is ABSENT else found
 
     def text_of(self, value: Any) -> str:
-        """The value as text: lists that a path has gathered from many places print as JSON."""
+        """Return the value as text. Lists that an indefinite path has collected are printed as JSON."""
         if isinstance(value, list) and not self.path.is_definite:
             return json_text(value)
         return java_text(value)
@@ -67,7 +67,7 @@ class NameReference(Reference):
 
 
 class SecretReference(Reference):
-    """`workflow.secrets.NAME`: stays in the text until the task is handed out."""
+    """`workflow.secrets.NAME`: it stays in the text until a worker claims the task."""
 
     def __init__(self, text: str, path: Path):
         super().__init__(text, *_SECRETS, path)
@@ -78,16 +78,16 @@ class SecretReference(Reference):
 
     @property
     def name(self) -> str:
-        """Which secret, or nothing if the expression names none."""
+        """Return the name of the secret, or ""."""
         return _name_of(self.path.segments[0]) if self.path.segments else ""
 
     def read(self, secret: Any) -> Any:
-        """The part of the secret that the expression asks for: all of it, or a path into its JSON."""
+        """Return the requested part of the secret: all of it, or the value at a path into its JSON."""
         return self.path.tail(1).read(secret)
 
     @property
     def is_whole(self) -> bool:
-        """Whether the secret is wanted as it is."""
+        """Return True if the complete secret is requested."""
         return len(self.path.segments) == 1
 
 
@@ -103,7 +103,7 @@ class BlankReference(Reference):
 
 
 class UnreadableReference(Reference):
-    """What is no path: null, for a run must not stop over it."""
+    """An expression that is no path. It resolves to null, because a run must not stop over it."""
 
     def __init__(self, text: str, problem: str):
         super().__init__(text, "", "", Path("", ()))
@@ -115,7 +115,7 @@ class UnreadableReference(Reference):
 
 
 def parse_reference(text: str) -> Reference:
-    """The reference that the text between the braces spells; long texts are read anew each time, to spare memory."""
+    """Return the reference of the text between the braces. Long texts are parsed every time, to save memory."""
     return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _parse_reference(text)
 
 
@@ -141,7 +141,7 @@ def _split(text, path) -> Reference:
 
 
 def _split_reference(path) -> tuple[str, str, Path]:
-    """The root, the key and the path behind them; without a plain key, the path begins at the root itself."""
+    """Return root, key and remaining path. Without a plain key, the path begins at the root."""
     root, key = (_name_of(segment) for segment in (*path.segments, None, None)[:2])
     return root, key if root else "", path.tail((1 if root else 0) + (1 if root and key else 0))
 
@@ -156,7 +156,7 @@ def _split_path(path) -> frozenset[tuple[str, str]]:
 
 
 def _find_absolute(path, scope, reading):
-    """A path from `$` inside a filter looks into the same scope; secrets are out of its reach."""
+    """Resolve a path from `$` inside a filter in the same scope. It cannot reach secrets."""
     root, key, rest = _split_reference(path)
     document = scope(root, key) if root and (root, key) != _SECRETS else MISSING
     return ABSENT if document is MISSING else rest.find_within(document, reading)

@@ -1,4 +1,4 @@
-"""Secrets, put in at the last moment: when a task is handed to its worker."""
+"""Resolution of secrets, which happens when a worker claims the task."""
 
 import json
 import re
@@ -14,7 +14,9 @@ _SECRET_CANDIDATE = re.compile(r"(?<!\$)\$\{([^{}]*)\}")
 
 
 def resolve_secrets(value: Any, secret: Callable[[str], str | None]) -> Any:
-    """The value with every `${workflow.secrets.NAME[.path]}` replaced; a missing one is null, or nothing in a text."""
+    """Return the value with every `${workflow.secrets.NAME[.path]}` replaced; a missing one becomes null, or "" in a
+    text.
+    """
     return replace_texts(value, lambda text: _replace_secrets(text, secret))
 
 

@@ -8,14 +8,14 @@ from .references import Scope
 
 
 def resolve_template(value: Any, scope: Scope) -> Any:
-    """The value with every expression replaced by what it refers to.
+    """Return the value with every expression replaced by its value.
 
-    A text that is one expression takes the referred value as it is; it is shared with the scope, not copied. What the
-    scope raises passes through: so it can ask for something that is not at hand.
+    A text that is one expression becomes the value itself, shared with the scope and not copied. Exceptions of the
+    scope propagate, so that it can request missing data.
     """
     return replace_texts(value, lambda text: parse_template(text).value(scope))
 
 
 def needed_references(value: Any) -> frozenset[tuple[str, str]]:
-    """The (root, key) pairs that the expressions of a value name, as far as they are written out."""
+    """Return the (root, key) pairs of the literal expressions in a value."""
     return frozenset().union(*(parse_template(text).needs for text in expression_texts(value)))

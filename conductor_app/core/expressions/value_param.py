@@ -5,5 +5,5 @@ from typing import Any
 
 
 def evaluate(expression: str, inputs: Mapping[str, Any]) -> Any:
-    """The input of that name, or None."""
+    """Return the input of that name, or None."""
     return inputs.get(expression)

@@ -1,4 +1,5 @@
-"""Stand-alone tasks: what decides of a task that belongs to no run. A sibling of the rules for runs.
+"""Decisions on standalone tasks: rules, commands and effects that mirror those of runs.
 
-It shares their attempts, lives and ids. Its effects are fewer, and it asks no questions: one task is always read whole.
+They share attempts, state machines and ids with runs. They have fewer effects and no data requests, because a task is
+always loaded completely.
 """

@@ -1,4 +1,4 @@
-"""Artifacts: what workers keep of their attempts. When one may be added, and what may replace it (taskcluster §4.1)."""
+"""Artifacts, the files of attempts: when one can be added, and what can replace it (taskcluster §4.1)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,12 +14,12 @@ S3, OBJECT, REFERENCE, LINK, ERROR = ("s3", "object", "reference", "link", "erro
 MINUTE_MS = 60_000
 DRIFT_MS = 15 * MINUTE_MS
 LATE_MS = 25 * MINUTE_MS
-"""How long a worker whose attempt was ended for it may still bring what it has: its log, above all."""
+"""The period in which a worker can still upload artifacts, above all its log, after its attempt was ended for it."""
 
 
 @dataclass(frozen=True)
 class ArtifactValue:
-    """One artifact. `details`: where a reference leads, the name of what is linked, what went wrong."""
+    """An artifact. `details`: the target of a reference, the name of a linked artifact, or an error."""
 
     kind: str
     content_type: str
@@ -29,29 +29,38 @@ class ArtifactValue:
 
 
 def require_writable_attempt(standalone: StandaloneTask, number: int, expires_at: int, now: int) -> Attempt:
-    """The attempt that the artifact is added to. Raises Invalid and Conflict."""
+    """Return the attempt that an artifact is added to.
+
+    Raises:
+        Invalid: when there is no claimed attempt with this number, or the expiry is invalid
+        Conflict: when the attempt no longer accepts artifacts.
+    """
     if expires_at < now - DRIFT_MS:
-        raise Invalid("An artifact must not have expired before it is created.")
+        raise Invalid("The expiry of an artifact must be in the future.")
     if number >= len(standalone.attempts):
         raise Invalid(f"Task {standalone.id} has no run {number}.")
     attempt = standalone.attempts[number]
     if not attempt.worker:
         raise Invalid(f"Run {number} of task {standalone.id} was never claimed.")
     if expires_at > standalone.expires_at:
-        raise Invalid("An artifact must expire before its task does, or with it.")
+        raise Invalid("An artifact must not expire later than its task.")
     is_late = now - (NEVER if attempt.ended_at is None else attempt.ended_at) > LATE_MS
     if attempt_state(attempt) not in ("running", "exception") or is_late:
         raise Conflict(
-            f"Run {number} of task {standalone.id} takes no artifacts any more: it is {attempt_state(attempt)}."
+            f"Run {number} of task {standalone.id} no longer accepts artifacts, because it is {attempt_state(attempt)}."
         )
     return attempt
 
 
 def replace_artifact(old: ArtifactValue, new: ArtifactValue) -> ArtifactValue:
-    """The artifact when it is created once more; raises Conflict where that would make it another."""
+    """Return the artifact after it was created again.
+
+    Raises:
+        Conflict: when it would change an existing artifact.
+    """
     if not _may_replace(old, new):
-        raise Conflict("There is an artifact of this name already, and it is another one.")
-    # A log that streamed and was then kept has the type that it had.
+        raise Conflict("A different artifact with this name already exists.")
+    # A log that was streamed and then stored keeps its type.
     return fast_replace(new, content_type=old.content_type) if new.kind == LINK else new
 
 

@@ -1,4 +1,4 @@
-"""What may be asked of a stand-alone task: schedule, rerun, cancel, prioritize; and word of what it depends on."""
+"""Commands on a standalone task: schedule, rerun, cancel, prioritize, and satisfy a dependency."""
 
 from collections.abc import Iterable, Iterator
 
@@ -19,18 +19,18 @@ from .snapshot import StandaloneTask
 
 
 def define_task(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
-    """The task is new."""
+    """Announce a new task."""
     yield PublishMessage("defined")
 
 
 def redefine_task(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
-    """The same task is defined once more: who listens is told again, nothing else happens."""
+    """Announce a task again whose definition was sent again. Nothing else changes."""
     yield PublishMessage("defined")
     yield from _reopen_effects(standalone)
 
 
 def schedule_task(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
-    """Let the task be handed out, whatever it depends on."""
+    """Make the task pending regardless of its dependencies."""
     _require_before_deadline(standalone, now)
     if standalone.status == BLOCKED:
         yield TransitionTask("release")
@@ -38,21 +38,25 @@ def schedule_task(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
 
 
 def rerun_task(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
-    """Try the task once more, with all its retries; nothing happens where it is still to be done."""
+    """Rerun the task with all its retries. An unresolved task stays unchanged.
+
+    Raises:
+        Conflict: when the task has had too many attempts.
+    """
     _require_before_deadline(standalone, now)
     if standalone.is_open and standalone.status != BLOCKED:
         yield from _reopen_effects(standalone)
         return
     count = len(standalone.attempts)
     if count >= MOST_ATTEMPTS:
-        raise Conflict(f"Task {standalone.id} has had {count} runs, and no more are allowed.")
+        raise Conflict(f"Task {standalone.id} has reached the limit of {count} runs.")
     yield UpdateStandaloneTask({"retries_left": min(standalone.retries, MOST_ATTEMPTS - count - 1)})
     yield TransitionTask("release" if standalone.status == BLOCKED else "reopen")
     yield from next_attempt(standalone, RERUN, now)
 
 
 def cancel_task(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
-    """Stop the task. What is resolved stays as it is; who listens is told again of a task that was canceled."""
+    """Cancel the task. A resolved task stays unchanged; a canceled one is announced again."""
     _require_before_deadline(standalone, now)
     last = standalone.attempt
     if standalone.is_open:
@@ -68,12 +72,16 @@ def cancel_if_open(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
 
 
 def prioritize(priority: int) -> Command:
-    """The command that gives the task another priority."""
+    """Return the command that changes the priority.
+
+    Raises:
+        Conflict: from the command, when the task is resolved or has that priority already.
+    """
 
     def command(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
         _require_before_deadline(standalone, now)
         if standalone.ever_resolved:
-            raise Conflict(f"Task {standalone.id} has been resolved: its priority stays as it was.")
+            raise Conflict(f"Task {standalone.id} is resolved, so its priority cannot be changed.")
         if standalone.priority == priority:
             raise Conflict(f"Task {standalone.id} has that priority already.")
         yield UpdateStandaloneTask({"priority": priority})
@@ -85,7 +93,7 @@ def prioritize(priority: int) -> Command:
 
 
 def unless_rerun_since(moment: int, wanted: Command) -> Command:
-    """The command, where the task was not rerun after it was asked."""
+    """Return the command; it does nothing if the task was rerun after `moment`."""
 
     def command(standalone: StandaloneTask, now: int) -> Iterable[Effect]:
         last = standalone.attempt
@@ -96,7 +104,7 @@ def unless_rerun_since(moment: int, wanted: Command) -> Command:
 
 
 def satisfy_dependency(required_id: str) -> Command:
-    """The command of the news that something is done which the task depends on."""
+    """Return the command that marks a dependency as satisfied."""
 
     def command(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
         yield SatisfyDependency(required_id)

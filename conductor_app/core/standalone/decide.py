@@ -1,4 +1,4 @@
-"""decided(standalone, command, now): what a command asks of a stand-alone task, and all that follows from it."""
+"""Decide what must happen next in a standalone task."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -21,12 +21,15 @@ class StandaloneDecision(NamedTuple):
 
 
 def no_command(standalone: StandaloneTask, now: int) -> Iterable[Effect]:
-    """The command that asks for nothing: only what is due happens."""
+    """Apply no command, so that the decision consists of due timers and rules only."""
     return ()
 
 
 def apply_command(standalone: StandaloneTask, command: Command, now: int) -> StandaloneDecision:
-    """What a command asks for and what follows. A deadline that is over by then is heard before it."""
+    """Return the effects of a command and of all rules that fire after it.
+
+    A passed deadline is handled before the command.
+    """
     effects: list[Effect] = []
     before = _run_rules(standalone, effects, now) if standalone.wake_at <= now else standalone
     command_effects = list(command(before, now))

@@ -1,4 +1,4 @@
-"""What a decision on a stand-alone task may ask for. Each effect knows how it changes the snapshot."""
+"""Effects of decisions on standalone tasks. Each knows how it changes the snapshot."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -85,7 +85,7 @@ class SatisfyDependency:
 
 @dataclass(frozen=True, slots=True)
 class PublishMessage:
-    """Others are told of the task as it is at this point: of an attempt by its number, or of the task alone."""
+    """Announce the task in its current state: an attempt by its number, or the task itself."""
 
     about: str
     number: int | None = None
@@ -97,7 +97,7 @@ class PublishMessage:
 
 @dataclass(frozen=True, slots=True)
 class PublishResolution:
-    """What depends on the task, and its group, hear that it is resolved."""
+    """Notify dependent tasks and the task group that the task is resolved."""
 
     reason: str
 
@@ -118,7 +118,7 @@ Effect = (
 
 
 def apply_effects(standalone: StandaloneTask, effects: Iterable[Effect]) -> StandaloneTask:
-    """The snapshot after the effects."""
+    """Return the snapshot after the effects."""
     for effect in effects:
         standalone = effect.after(standalone)
     return standalone

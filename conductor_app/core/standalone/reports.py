@@ -1,4 +1,4 @@
-"""What workers may say of their attempts at a stand-alone task: renew, and how it ended."""
+"""Commands that apply a worker's report on a standalone task: renew and resolve."""
 
 from collections.abc import Iterator
 
@@ -13,9 +13,14 @@ from .snapshot import StandaloneTask
 
 
 def report_attempt(number: int, reason: str) -> Command:
-    """The command that ends an attempt for this reason. Said again, it changes nothing, and who listens is told again.
+    """Return the command that ends an attempt for this reason.
 
-    Raises NotFound, Conflict where nobody works on the attempt, and AlreadyResolved where it has ended otherwise.
+    A repeated report changes nothing and is announced again.
+
+    Raises:
+        NotFound: from the command, when there is no such attempt
+        Conflict: when no worker has claimed it
+        AlreadyResolved: when it has ended for another reason.
     """
 
     def command(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
@@ -43,7 +48,12 @@ def _repeat_message(standalone: StandaloneTask, attempt: Attempt) -> Iterator[Ef
 
 
 def renew_lease(number: int) -> Command:
-    """The command that extends the lease; it never shortens it. Raises NotFound and Conflict."""
+    """Return the command that extends the lease. It never shortens it.
+
+    Raises:
+        NotFound: from the command, when there is no such attempt
+        Conflict: when it is not running, or the deadline has passed.
+    """
 
     def command(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
         attempt = find_attempt(standalone, number)
@@ -58,7 +68,11 @@ def renew_lease(number: int) -> Command:
 
 
 def find_attempt(standalone: StandaloneTask, number: int) -> Attempt:
-    """The attempt with this number; raises NotFound."""
+    """Return the attempt with this number.
+
+    Raises:
+        NotFound: when there is none.
+    """
     if number >= len(standalone.attempts):
         raise NotFound(f"Task {standalone.id} has no run {number}.")
     return standalone.attempts[number]

@@ -1,10 +1,10 @@
-"""How an attempt at a stand-alone task may end: one row a reason."""
+"""Resolutions of attempts at standalone tasks: one row per reason."""
 
 from typing import NamedTuple
 
 
 class AttemptResolution(NamedTuple):
-    """The event of the attempt's life, that of its task's life, and as what it is tried again, if it is at all."""
+    """The events of a resolution for the attempt and for its task, and the reason of the next attempt, if any."""
 
     event: str
     resolves: str
@@ -30,10 +30,12 @@ ATTEMPT_RESOLUTIONS = {
 EXCEPTIONS = (
     "worker-shutdown", "malformed-payload", "resource-unavailable", "internal-error", "intermittent-task",
 )  # fmt: skip
-"""What a worker may say beside completed and failed."""
+"""Reasons that a worker may report besides completed and failed."""
 
 SCHEDULED, RERUN, PLACEHOLDER = "scheduled", "rerun", "exception"
-"""Why an attempt was opened, beside the retries above. A placeholder ends in the moment in which it begins: it says how
-a task ended that never came to its turn."""
+"""Causes of attempts besides retries.
+
+A placeholder ends when it starts: it records how a task ended that never became pending.
+"""
 
 MOST_ATTEMPTS = 50

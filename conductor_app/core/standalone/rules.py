@@ -1,4 +1,7 @@
-"""The rules of stand-alone tasks: time out, retry, release. The first to speak is heard, then all are asked again."""
+"""The rules of standalone tasks: time out, retry, release.
+
+The first rule that fires wins; then all are evaluated again.
+"""
 
 from collections.abc import Iterator
 
@@ -20,20 +23,20 @@ from .snapshot import StandaloneTask
 
 
 def time_out(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
-    """The deadline, or the worker's lease, has passed."""
+    """End the task at its deadline, or its attempt when the lease has expired."""
     last = standalone.attempt
     if standalone.wake_at <= now and (standalone.status == BLOCKED or (last is not None and last.is_open)):
         yield from end_task(standalone, DEADLINE, now)
     elif last is not None and last.status == LEASED and last.due_at <= now:
         if standalone.is_late(now):
-            # What has lost its worker that late is left to the deadline.
+            # An attempt that loses its worker after the deadline ends with the task.
             yield UpdateStandaloneAttempt({"due_at": NEVER})
         else:
             yield TransitionStandaloneAttempt("expire", now, {"reason": CLAIM_EXPIRED})
 
 
 def retry(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
-    """An attempt has ended: another one follows while retries are left, or the task is resolved."""
+    """Open another attempt after an ended one while retries are left, otherwise resolve the task."""
     last = standalone.attempt
     if standalone.status == BLOCKED or last is None or last.is_open:
         return
@@ -49,7 +52,7 @@ def retry(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
 
 
 def release(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
-    """What it depends on is done: it may be handed out."""
+    """Make a blocked task pending when its dependencies are satisfied."""
     if standalone.status == BLOCKED and not standalone.waits and not standalone.is_late(now):
         yield TransitionTask("release")
         yield from next_attempt(standalone, SCHEDULED, now)
@@ -59,14 +62,14 @@ RULES = (time_out, retry, release)
 
 
 def next_attempt(standalone: StandaloneTask, cause: str, now: int) -> Iterator[Effect]:
-    """The next attempt, to be handed out at once."""
+    """Yield the effects of the next attempt, which is pending at once."""
     attempt = new_attempt(standalone, cause, now)
     yield OpenStandaloneAttempt(attempt)
     yield PublishMessage("pending", attempt.number)
 
 
 def end_task(standalone: StandaloneTask, reason: str, now: int) -> Iterator[Effect]:
-    """End an open task for this reason. One that never came to its turn gets an attempt that says how it ended."""
+    """End an open task for this reason. A task that never became pending gets an attempt that records its end."""
     ending = ATTEMPT_RESOLUTIONS[reason]
     if standalone.status != BLOCKED:
         yield TransitionStandaloneAttempt(ending.event, now, {"reason": reason})
@@ -81,7 +84,7 @@ def end_task(standalone: StandaloneTask, reason: str, now: int) -> Iterator[Effe
 
 
 def new_attempt(standalone: StandaloneTask, cause: str, now: int, status: str = PENDING, **facts: object) -> Attempt:
-    """An attempt with the next number."""
+    """Return an attempt with the next number."""
     number = len(standalone.attempts)
     return Attempt(
         id=derived_id(now, standalone.id, number),
@@ -101,10 +104,10 @@ def new_attempt(standalone: StandaloneTask, cause: str, now: int, status: str = 
 
 
 def attempt_outcome(attempt: Attempt) -> str:
-    """What an ended attempt came to: completed, failed, or an exception of some reason."""
+    """Return the outcome of an ended attempt: completed, failed or exception."""
     return attempt.reason if attempt.reason in ("completed", "failed") else "exception"
 
 
 def attempt_state(attempt: Attempt) -> str:
-    """An attempt's state in one word."""
+    """Return the state of an attempt as Taskcluster names it."""
     return {PENDING: "pending", LEASED: "running"}.get(attempt.status) or attempt_outcome(attempt)

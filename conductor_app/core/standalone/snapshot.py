@@ -1,4 +1,4 @@
-"""StandaloneTask: a stand-alone task with all its attempts, as a frozen value."""
+"""Snapshot of a standalone task with all its attempts, as frozen values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,10 +9,10 @@ from ..states import BLOCKED, TASK
 
 @dataclass(frozen=True)
 class StandaloneTask:
-    """A stand-alone task. Moments are epoch milliseconds.
+    """A standalone task. Times are epoch milliseconds.
 
-    `waits`: something that it depends on is not done yet. `is_awaited`: another one waits for it. `group_goes_on`:
-    another one of its group was never resolved.
+    `waits`: a dependency is not satisfied. `is_awaited`: another task depends on it. `group_goes_on`: another task of
+    its group was never resolved.
     """
 
     id: str
@@ -31,7 +31,7 @@ class StandaloneTask:
     wake_at: int = NEVER  # when it is ended, because its deadline has passed
     grace_ms: int = 0  # from the deadline until then
     lease_ms: int = 0
-    accepts_failure: bool = False  # of what it depends on
+    accepts_failure: bool = False  # of its dependencies
     ever_resolved: bool = False
     waits: bool = False
     is_awaited: bool = False
@@ -43,7 +43,7 @@ class StandaloneTask:
 
     @property
     def attempt(self) -> Attempt | None:
-        """The newest attempt."""
+        """Return the newest attempt."""
         return self.attempts[-1] if self.attempts else None
 
     @property
@@ -51,5 +51,5 @@ class StandaloneTask:
         return self.status in TASK.open
 
     def is_late(self, now: int) -> bool:
-        """Whether its deadline has passed."""
+        """Return True if the deadline has passed."""
         return now > self.deadline_at

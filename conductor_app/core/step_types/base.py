@@ -52,7 +52,7 @@ class StepType(StepStructure):
         return iter(())
 
     def on_deadlock(self, task: Task, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-        """Return the effects by which the task continues although no open task leads to what it waits for."""
+        """Return the effects by which the task continues although no open task leads to the tasks that it joins."""
         return iter(())
 
     def successors(self, task: Task) -> Iterator[Key]:

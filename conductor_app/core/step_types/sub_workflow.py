@@ -32,7 +32,7 @@ class SubWorkflow(StepType):
         definition = definition_of(param, ctx)
         claim = claim_key(param, definition, ctx, key)
         if claim.holder and claim.holder.is_awaited:
-            raise StepRefused(f"The idempotency key is held by run {claim.holder.id}, which another task waits for.")
+            raise StepRefused(f"The idempotency key belongs to run {claim.holder.id}, for which another task waits.")
         new_id = derived_id(now, ctx.run.id, ctx.run.revision, ctx.run.next_seq, key, "child")
         child = claim.holder.id if claim.holder else new_id
         task_input = {**displayed_param(param, definition), "workflowInput": inputs}

@@ -90,7 +90,7 @@ class TryCatch(StepType):
             label = _handler_label(case, number)
             yield Body(f"catch {number}", ("catchCases", number, "tasks"), place, steps, label, CATCH)
         if step.get("catchDefault"):
-            yield body_at(step, "catchDefault", name=CATCH_DEFAULT, label="catch all else", phase=CATCH)
+            yield body_at(step, "catchDefault", name=CATCH_DEFAULT, label="catch all others", phase=CATCH)
         if step.get("finallyTasks"):
             last = body_at(step, "finallyTasks", name=NAMES[FINALLY], label="finally", phase=FINALLY)
             yield last._replace(is_final=True)

@@ -93,7 +93,7 @@ def run_action(message: Message) -> None:
             order.failed(error.message)
         elif message.tries + 1 >= MOST_TRIES:
             log.exception("event_action_given_up", extra={"action_id": row.pk})
-            order.failed(f"Given up after {MOST_TRIES} tries: {type(error).__name__}.")
+            order.failed(f"Stopped after {MOST_TRIES} tries: {type(error).__name__}.")
         else:
             raise
 

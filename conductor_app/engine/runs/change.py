@@ -100,11 +100,11 @@ def _change_or_fail(request: RunCommand) -> tuple[Effect, ...]:
     except DecisionFailed as fault:
         if loop.request.audit is not None or fault.is_final:
             raise
-        reason = f"The engine could not decide how this workflow goes on: {fault}"[:500]
+        reason = f"The engine could not decide the next steps of this workflow: {fault}"[:500]
         return change_run(RunCommand(request.run_id, FailUndecidableRun(reason), "engine", reason))
     except PayloadOverLimit as found:
         if loop.request.refuses_errors:
-            raise Conflict(f"Workflow {request.run_id} cannot go on like that: {found}") from found
+            raise Conflict(f"Workflow {request.run_id} cannot continue: {found}") from found
         return _end_after_payload_error(loop.request, str(found))
     except PayloadMissing as lost:
         if loop.request.refuses_errors:
@@ -187,4 +187,4 @@ class ChangeLoop(TransactionLoop):
 
 def _require_revision(run: Run, revision: int | None) -> None:
     if revision is not None and run.revision != revision:
-        raise RevisionChanged(f"Run {run.id} has moved on since it was looked at: look at it again.")
+        raise RevisionChanged(f"Run {run.id} has changed since it was read. Read it again.")

@@ -38,7 +38,7 @@ class QueuePosition:
     @property
     def sentence(self) -> str:
         if self.rate is None:
-            return _("Position %(place)s · nothing dispatched in the last five minutes") % {"place": self.place}
+            return _("Position %(place)s · no dispatches in the last five minutes") % {"place": self.place}
         return _("Position %(place)s · %(rate)s · ETA ~%(span)s") % {
             "place": self.place,
             "rate": format_rate(self.rate),

@@ -14,7 +14,7 @@ class Command(BaseCommand):
     help = "Create an access key for an application; the secret is shown once."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("application", help="what the key is for, for example the worker's name")
+        parser.add_argument("application", help="purpose of the key, for example the name of its worker")
 
     def handle(self, *args: Any, application: str, **options: Any) -> None:
         key, secret = create_key(application)

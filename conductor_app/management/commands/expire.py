@@ -12,7 +12,7 @@ from conductor_app.engine.standalone.expiry import delete_expired_tasks
 class Command(BaseCommand):
     """`manage.py expire`: what beat does once an hour."""
 
-    help = "Delete the stand-alone tasks, artifacts, groups, queues and workers that have expired."
+    help = "Delete expired standalone tasks, artifacts, task groups, queues and workers."
 
     def handle(self, *args: Any, **options: Any) -> None:
         artifacts.expire(conf.sweep_batch)

@@ -12,7 +12,7 @@ from conductor_app.workers.event_consumer import consume_events
 class Command(BaseCommand):
     """`manage.py listen_events`: listens to the queues that event handlers name, until SIGTERM or Ctrl-C."""
 
-    help = "Hear the events of the brokers that EVENT_QUEUES_… name, for the event handlers that wait for them."
+    help = "Receive events from the brokers in EVENT_QUEUES_… and pass them to event handlers."
 
     def handle(self, *args: Any, **options: Any) -> None:
         stopping = Event()

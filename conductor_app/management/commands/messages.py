@@ -16,7 +16,7 @@ from conductor_app.models import PulseMessage
 class Command(BaseCommand):
     """`manage.py messages TASK_OR_GROUP_ID`: exchanges and payloads, in the order in which they were told."""
 
-    help = "Print what was told of a task or of a group; with a broker, what it is still to be told."
+    help = "Print the Pulse messages of a task or a group. With a broker, print those that are not yet delivered."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("id", metavar="TASK_OR_GROUP_ID")

@@ -19,4 +19,4 @@ class Command(BaseCommand):
             count = reencrypt_secrets("manage.py") + reseal_tokens()
         except DecryptionFailed as unreadable:
             raise CommandError(f"No key of this server opens the secret {unreadable}.") from None
-        self.stdout.write(f"{count} secrets were sealed anew.")
+        self.stdout.write(f"{count} secrets encrypted with the current key.")

@@ -51,7 +51,7 @@ def _parse_text(inputs: dict[str, Any]) -> str:
     if not isinstance(text, str) or not text.strip():
         raise InvalidStatement("the input has no statement")
     if "\0" in text:
-        raise InvalidStatement("the statement holds a NUL character")
+        raise InvalidStatement("the statement contains a NUL character")
     return text
 
 

@@ -176,7 +176,7 @@ def test_what_would_happen_is_shown_before_it_does(build, operator):
         operator.get(do, {"do": "prioritize", "priority": "high", "task": [ids["sources"], ids["test 2"]]})
     )
     assert "It would happen to 1 task" in refused
-    assert "has been resolved: its priority stays as it was." in refused
+    assert "is resolved, so its priority cannot be changed." in refused
     assert state(ids["release"]) == "BLOCKED"
 
 

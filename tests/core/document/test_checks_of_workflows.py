@@ -216,7 +216,7 @@ REFUSED = {
     ),
     "a reference that looks like a turn of a loop": (
         step("a__1"),
-        "taskReferenceName: a__1 must not contain '__': what follows it counts the turns of loops",
+        "taskReferenceName: a__1 must not contain '__', which separates the iteration number",
     ),
 }
 

@@ -80,7 +80,7 @@ class WorkflowDefinitionCheck(ConductorView):
 
     operations = {
         "post": ApiOperation(
-            "Validate a workflow definition; the response is empty if nothing was found",
+            "Validate a workflow definition; the response is empty if there are no findings",
             permission=ALLOW_ALL,
             reply=shapes.FINDINGS,
             body=WORKFLOW_DEFINITION,

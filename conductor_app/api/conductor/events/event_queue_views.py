@@ -86,8 +86,6 @@ def parse_message(request: ConductorRequest, status: str) -> Report:
         Invalid: when the status has no queue.
     """
     if status not in QUEUE_STATUSES:
-        raise Invalid(
-            f"There is no queue for the status {status[:100]}. Queues exist for {', '.join(QUEUE_STATUSES)}."
-        )
+        raise Invalid(f"There is no queue for the status {status[:100]}. Queues exist for {', '.join(QUEUE_STATUSES)}.")
     output = request_body.read_object(request) if request_body.read_bytes(request) else {}
     return Report(outcome=parse_outcome(status), output=output, merges=True)

@@ -17,7 +17,7 @@ from ..view import ConductorRequest, ConductorView
 
 API_INFO = {
     "TITLE": "Conductor workflows and tasks",
-    "DESCRIPTION": "Durable workflows and tasks for your workers, as Conductor's clients speak to them.",
+    "DESCRIPTION": "Durable workflows and tasks for your workers, with the REST API of Conductor.",
     "VERSION": "1",
 }
 PAGE_TEMPLATE = Path(__file__).with_name("page.html").read_text(encoding="utf-8")

@@ -63,7 +63,7 @@ class ConductorSchema(AutoSchema):
 
 def success_replies(operation: Any) -> dict[Any, Any]:
     """Return the success responses by status and type."""
-    nothing = {204: OpenApiResponse(description="There is nothing.")}
+    nothing = {204: OpenApiResponse(description="Empty response.")}
     if operation.reply == NO_CONTENT:
         return nothing
     if operation.reply == EMPTY_REPLY:

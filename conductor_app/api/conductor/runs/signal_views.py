@@ -37,7 +37,7 @@ class SignalAndWait(ConductorView):
 
     operations = {
         "post": ApiOperation(
-            "Signal the task at which a workflow waits, and wait for what follows",
+            "Signal the waiting task of a workflow, and wait for its next stop",
             permission=can_signal,
             reply=shapes.SIGNAL_RESPONSE,
             body=read_mapping,

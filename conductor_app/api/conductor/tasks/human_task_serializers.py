@@ -85,7 +85,7 @@ def _check_search(fields: dict[str, Any], position: DocumentPosition) -> None:
             if each and each["userType"] not in ("", *USER_TYPES):
                 position.at(f"{name}[{number}].userType").add_error(f"must be one of {', '.join(USER_TYPES)}")
     if not 0 <= fields.get("start", 0) <= LOOKED_AT * len(STATES):
-        position.at("start").add_error("must not be negative or past the end of what is searched", fields["start"])
+        position.at("start").add_error("must not be negative or beyond the searchable range", fields["start"])
     if fields.get("size", 0) < 0:
         position.at("size").add_error("must not be negative", fields["size"])
 

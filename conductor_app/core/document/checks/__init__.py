@@ -1,6 +1,6 @@
-"""What is wrong with a document that somebody wrote: every complaint at once, never an exception.
+"""Validation of documents. All errors are collected; invalid documents do not raise exceptions.
 
-The same tables of fields that the complaints are read from also say how a document looks with its defaults filled in.
+The field tables that validate a document also give its defaults.
 """
 
 from .event_handler import read_handler

@@ -1,6 +1,6 @@
-"""Documents read by a table of their fields: name, type, default.
+"""Read documents by a table of their fields: name, type, default.
 
-A field with a default is always there, one without only if it has a value; what no table knows survives.
+A field with a default is always present, others only if they have a value; unknown fields are kept.
 """
 
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from .values import DocumentPosition, Reader, read_at, read_mapping
 
 
 class FieldSpec(NamedTuple):
-    """One field. `default`: a value, or `dict` or `list` for an empty one; None where there is no default."""
+    """A field. `default`: a value, or `dict` or `list` for an empty one; None for no default."""
 
     name: str
     read: Reader
@@ -20,7 +20,7 @@ FieldTable = tuple[FieldSpec, ...]
 
 
 def read_document(document: dict[str, Any], table: FieldTable, place: DocumentPosition) -> dict[str, Any]:
-    """The document with every field of the table as its type or as its default; other fields survive as they are."""
+    """Return the document with every field of the table converted or set to its default. Other fields are kept."""
     if not place.fills:
         return document | {
             name: read_at(place.at(name), read, document[name]) for name, read, _ in table if name in document

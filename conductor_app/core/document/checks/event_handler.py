@@ -1,4 +1,4 @@
-"""Event handlers: their fields, and what is wrong with one (api §3.12)."""
+"""Validation of event handlers (api §3.12)."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ VARIABLES: FieldTable = (
     FieldSpec("appendArray", read_boolean),
 )
 ACTIONS = ("start_workflow", "complete_task", "fail_task", "terminate_workflow", "update_workflow_variables")
-"""What a handler can do."""
+"""The actions of handlers."""
 
 ACTION: FieldTable = (
     FieldSpec("action", ChoiceOf(*ACTIONS)),
@@ -61,7 +61,7 @@ EVENT_HANDLER: FieldTable = (
 
 
 def read_handler(document: dict[str, Any]) -> tuple[dict[str, Any], list[ValidationError]]:
-    """The handler with every field as its type, and everything that is wrong with it."""
+    """Return the handler with converted fields, and all validation errors."""
     place = DocumentPosition()
     read = read_document(document, EVENT_HANDLER, place)
     if not read.get("name"):
@@ -78,6 +78,6 @@ def read_handler(document: dict[str, Any]) -> tuple[dict[str, Any], list[Validat
 def _check_action(action: dict[str, Any], place: DocumentPosition) -> None:
     kind = action.get("action")
     if not kind:
-        place.at("action").add_missing("Missing action: say what is to be done")
+        place.at("action").add_missing("Missing action: name the action to execute")
     elif not action.get(kind):
-        place.at(kind).add_missing(f"Missing {kind}: it says how the action is to be done")
+        place.at(kind).add_missing(f"Missing {kind}: it has the parameters of the action")

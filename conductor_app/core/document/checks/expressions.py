@@ -1,4 +1,4 @@
-"""What is wrong with the expressions that the steps at the top of a workflow take their inputs from (api §3.3)."""
+"""Validation of the expressions in the inputs of a workflow's top-level steps (api §3.3)."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ BARE_NAMES = frozenset(("CPEWF_TASK_ID", "NETFLIX_ENV", "NETFLIX_STACK"))
 
 
 def check_expressions(workflow: dict[str, Any], known: set[str], place: DocumentPosition) -> None:
-    """Each expression must be a path, and begin with `workflow`, a reference or a known bare name."""
+    """Check that each expression is a path that begins with `workflow`, a reference or a known bare name."""
     for step in workflow["tasks"]:
         for name, value in inputs_without_definitions(step).items():
             for spot, text in expression_texts_by_path(value):

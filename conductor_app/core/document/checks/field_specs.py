@@ -25,7 +25,11 @@ from .values import (
 
 
 def read_step(value: Any, place: DocumentPosition) -> dict[str, Any]:
-    """A step with the steps inside it; `workflowTaskType` is another spelling of `type`."""
+    """Return a step with its nested steps. `workflowTaskType` is another name of `type`.
+
+    Raises:
+        ValueRefused: when steps are nested too deeply.
+    """
     if place.depth > MAX_DEPTH:
         raise ValueRefused(f"is nested more than {MAX_DEPTH} levels deep")
     given = dict(read_mapping(value, place))

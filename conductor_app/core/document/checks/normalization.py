@@ -1,4 +1,4 @@
-"""Definitions as they are shown: every field as its type, defaults filled in, unknown fields kept."""
+"""Definitions as the API returns them: converted fields, defaults, unknown fields kept."""
 
 from typing import Any
 
@@ -9,33 +9,33 @@ from .values import DocumentPosition, Reader, read_at
 
 
 def normalize_workflow(document: Any, place: DocumentPosition | None = None) -> dict[str, Any]:
-    """A workflow definition; what cannot be read is left out, and complained of at `place`."""
+    """Return a normalized workflow definition. Invalid values are omitted and reported at `place`."""
     return _normalize(ObjectOf(WORKFLOW_DEFINITION), document, place)
 
 
 def normalize_task(document: Any, place: DocumentPosition | None = None) -> dict[str, Any]:
-    """A task definition; what cannot be read is left out, and complained of at `place`."""
+    """Return a normalized task definition. Invalid values are omitted and reported at `place`."""
     return _normalize(ObjectOf(TASK_DEFINITION), document, place)
 
 
 def coerce_workflow(document: Any) -> Any:
-    """A workflow definition as it was given, every known field as its type; what cannot be read stays as it is."""
+    """Return a workflow definition without defaults and with known fields converted. Invalid values stay."""
     return read_at(DocumentPosition(fills=False), ObjectOf(WORKFLOW_DEFINITION), document)
 
 
 def coerce_task(document: Any) -> Any:
-    """A task definition as it was given, every known field as its type; what cannot be read stays as it is."""
+    """Return a task definition without defaults and with known fields converted. Invalid values stay."""
     return read_at(DocumentPosition(fills=False), ObjectOf(TASK_DEFINITION), document)
 
 
 def coerce_step(document: Any) -> tuple[Any, list[ValidationError]]:
-    """A step made on the way, as it was given, every known field as its type; and what cannot be read of it."""
+    """Return a dynamically created step with known fields converted, and its validation errors."""
     place = DocumentPosition(fills=False)
     return read_at(place, read_step, document), place.complaints
 
 
 def normalize_step(document: Any) -> dict[str, Any]:
-    """A step with the steps inside it."""
+    """Return a normalized step with its nested steps."""
     return _normalize(read_step, document, None)
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a schema that is to be registered (api §2.1)."""
+"""Validation of schemas at registration (api §2.1)."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ LONGEST_NAME = 255
 
 
 def read_schema(document: dict[str, Any]) -> tuple[dict[str, Any], list[ValidationError]]:
-    """The schema with every field as its type, and everything that is wrong with it beside its own language."""
+    """Return the schema with converted fields, and the validation errors except those of the JSON schema itself."""
     place = DocumentPosition()
     read = read_document(document, SCHEMA, place)
     name = read.get("name") or ""
@@ -26,6 +26,6 @@ def read_schema(document: dict[str, Any]) -> tuple[dict[str, Any], list[Validati
 
 
 def check_version(read: dict[str, Any], place: DocumentPosition) -> None:
-    """Versions count from 1."""
+    """Check that a version is at least 1."""
     if read["version"] < 1:
         place.at("version").add_error("must be greater than or equal to 1", read["version"])

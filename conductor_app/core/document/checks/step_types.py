@@ -1,4 +1,4 @@
-"""Check what each type of step requires (api §3.4)."""
+"""Validation of the fields that each step type requires (api §3.4)."""
 
 from collections.abc import Mapping
 from typing import Any

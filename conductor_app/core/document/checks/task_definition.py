@@ -1,4 +1,4 @@
-"""What is wrong with a task definition (api §3.2)."""
+"""Validation of task definitions (api §3.2)."""
 
 from typing import Any
 
@@ -14,11 +14,11 @@ LEAST = {
     "backoffJitterMs": (0, "must be greater than or equal to 0"),
     "totalTimeoutSeconds": (0, "must be greater than or equal to 0"),
 }
-"""The least value of each number that has one, and what is said below it."""
+"""The minimum of each number, and the error message below it."""
 
 
 def task_errors(document: Any, *, owner_email_mandatory: bool = False) -> list[ValidationError]:
-    """Everything that is wrong with a task definition, all at once."""
+    """Return all validation errors of a task definition."""
     place = DocumentPosition()
     read = normalize_task(document, place)
     if not isinstance(document, dict):
@@ -32,7 +32,7 @@ def task_errors(document: Any, *, owner_email_mandatory: bool = False) -> list[V
 
 
 def check_policy(read: dict[str, Any], place: DocumentPosition) -> None:
-    """The numbers, each by itself and in pairs."""
+    """Check the numbers of a policy, each alone and in pairs."""
     for name, (least, message) in LEAST.items():
         value = read.get(name)
         if value is not None and value < least:

@@ -1,4 +1,4 @@
-"""How JSON values are read where a type is expected: numbers from text and text from numbers, but no more than that."""
+"""Conversion of JSON values to expected types: numbers from text and text from numbers, and nothing more."""
 
 import math
 import re
@@ -9,41 +9,41 @@ from ...errors import ValidationError
 
 WHOLE_NUMBER = re.compile(r"\s*[+-]?\d{1,20}\s*")
 MOST_SECONDS = 10**12
-"""Spans up to this many seconds can be added to any moment without leaving 64 bits."""
+"""The maximum of durations in seconds: any of them can be added to a time without exceeding 64 bits."""
 
 
 class ValueRefused(Exception):
-    """The value cannot be read; the text says what it must be."""
+    """The value cannot be converted. The message states the expected value."""
 
 
 class DocumentPosition:
-    """Where in the document the reading is, and what has been found wrong so far."""
+    """The position in a document, and the validation errors so far."""
 
     __slots__ = ("complaints", "depth", "fills", "path", "refused")
 
     def __init__(
         self, path: str = "", *, depth: int = 0, fills: bool = True, like: "DocumentPosition | None" = None
     ) -> None:
-        """`fills`: defaults are filled in, and what is refused is left out; else both stay as they were given."""
+        """`fills`: defaults are filled in and invalid values omitted; otherwise both stay as they are."""
         self.path, self.depth = path, depth
         self.fills: bool = like.fills if like else fills
         self.complaints: list[ValidationError] = like.complaints if like else []
         self.refused: set[str] = like.refused if like else set()
 
     def at(self, step: str) -> "DocumentPosition":
-        """The place one name or one index further in."""
+        """Return the position of a member or an element."""
         dot = "." if self.path and not step.startswith("[") else ""
         return DocumentPosition(f"{self.path}{dot}{step}", depth=self.depth, like=self)
 
     def nested(self) -> "DocumentPosition":
-        """The same place, one level of nested steps further down."""
+        """Return the same position, one level of nested steps deeper."""
         return DocumentPosition(self.path, depth=self.depth + 1, like=self)
 
     def add_error(self, message: str, value: Any = None) -> None:
         self.complaints.append(ValidationError(self.path, message, value))
 
     def add_missing(self, message: str, value: Any = None) -> None:
-        """Complain that something is not there, unless what is there has been refused already."""
+        """Report a missing value, unless the existing one was reported already."""
         if self.path not in self.refused:
             self.add_error(message, value)
 
@@ -64,7 +64,11 @@ def read_text(value: Any, place: DocumentPosition) -> str:
 
 
 def read_name(value: Any, place: DocumentPosition, most: int = 255) -> str:
-    """A name: it has to fit where names are kept."""
+    """Return a name.
+
+    Raises:
+        ValueRefused: when it is longer than its column.
+    """
     read = read_text(value, place)
     if len(read) > most:
         raise ValueRefused(f"must have at most {most} characters")
@@ -72,7 +76,7 @@ def read_name(value: Any, place: DocumentPosition, most: int = 255) -> str:
 
 
 def read_queue_part(value: Any, place: DocumentPosition) -> str:
-    """What a queue's name is made of beside the task type."""
+    """Return a part of a queue's name other than the task type."""
     return read_name(value, place, 128)
 
 
@@ -87,7 +91,7 @@ def read_boolean(value: Any, place: DocumentPosition) -> bool:
 
 
 class IntegerOf:
-    """Reads a whole number of so many bits; a fraction is cut off."""
+    """Reader of integers with a number of bits. Fractions are truncated."""
 
     def __init__(self, bits: int = 32, most: int | None = None) -> None:
         self.bits, self.least = bits, -(2 ** (bits - 1))
@@ -135,7 +139,7 @@ def read_mapping(value: Any, place: DocumentPosition) -> dict[str, Any]:
 
 
 class ListOf:
-    """Reads a list; an item that is refused is complained of, and None stands in its place."""
+    """Reader of lists. An invalid item is reported and becomes None."""
 
     def __init__(self, item: Reader) -> None:
         self.item = item
@@ -165,7 +169,7 @@ def _read_item(place: DocumentPosition, reader: Reader, value: Any) -> Any:
 
 
 def read_at(place: DocumentPosition, reader: Reader, value: Any) -> Any:
-    """The value as its type; None where there is none, or where it is refused, which is complained of."""
+    """Return the converted value; None if it is absent or invalid, which is reported."""
     if value is None:
         return None
     try:

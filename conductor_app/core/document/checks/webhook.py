@@ -1,4 +1,4 @@
-"""Webhook definitions: their fields, and what is wrong with one (api §2.1)."""
+"""Validation of webhooks (api §2.1)."""
 
 from typing import Any
 
@@ -26,9 +26,9 @@ SECRET_VERIFIERS = ("BASIC", "HMAC_BASED", "SIGNATURE_BASED", "SLACK_BASED", "ST
 
 
 def read_webhook(document: dict[str, Any], *, has_secret: bool = False) -> tuple[dict[str, Any], list[ValidationError]]:
-    """The definition with every field as its type, and everything that is wrong with it.
+    """Return the definition with converted fields, and all validation errors.
 
-    `has_secret`: one is kept already, and stays where none is given.
+    `has_secret`: a stored secret exists and is kept if the definition has none.
     """
     place = DocumentPosition()
     read = read_document(document, WEBHOOK, place)
@@ -44,5 +44,5 @@ def read_webhook(document: dict[str, Any], *, has_secret: bool = False) -> tuple
     elif verifier == "HEADER_BASED" and not (has_secret or any(read["headers"].values())):
         place.at("headers").add_missing("Missing headers: at least one must have a value that only the sender knows")
     if verifier in ("HMAC_BASED", "SIGNATURE_BASED") and not read.get("headerKey"):
-        place.at("headerKey").add_missing("Missing headerKey: the name of the header that holds the signature")
+        place.at("headerKey").add_missing("Missing headerKey: the name of the header with the signature")
     return read, place.complaints

@@ -1,4 +1,4 @@
-"""What is wrong with a workflow definition (api §3.3)."""
+"""Validation of workflow definitions (api §3.3)."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +23,7 @@ def workflow_errors(
     environment_names: Iterable[str] = (),
     input_templates: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[ValidationError]:
-    """Everything that is wrong with a workflow definition, all at once.
+    """Return all validation errors of a workflow definition.
 
     `environment_names`: bare names that expressions may use; `input_templates`: those of the registered task
     definitions, by name.
@@ -62,7 +62,7 @@ def _check_steps(
         here = place.at(f"[{index}]")
         _check_step(step, here)
         if not in_loop:
-            # What a loop repeats is not looked at by type: clients rely on that (api §3.4).
+            # Steps in a loop are not checked by type; clients rely on that (api §3.4).
             check_step_type(step, here, templates.get(step.get("name") or "") or {})
         structure = structure_of_step(step)
         for body in structure.bodies(step):
@@ -76,7 +76,7 @@ def _check_step(step: Document, place: DocumentPosition) -> None:
     if not reference:
         place.at("taskReferenceName").add_missing("WorkflowTask taskReferenceName name cannot be empty or null")
     elif "__" in reference:
-        message = f"taskReferenceName: {reference} must not contain '__': what follows it counts the turns of loops"
+        message = f"taskReferenceName: {reference} must not contain '__', which separates the iteration number"
         place.at("taskReferenceName").add_error(message, reference)
     if step["startDelay"] < 0:
         place.at("startDelay").add_error("must be greater than or equal to 0", step["startDelay"])
@@ -94,7 +94,7 @@ def _check_references(read: Document, place: DocumentPosition) -> None:
 
 
 def document_references(steps: list[Document]) -> Iterator[str]:
-    """The references of all steps, those inside others included."""
+    """Yield the references of all steps, including nested ones."""
     for step in filter(None, steps):
         if step.get("taskReferenceName"):
             yield step["taskReferenceName"]

@@ -49,10 +49,10 @@ SEVERITY_ORDER = {ERROR: 0, WARNING: 1, HINT: 2}
 def lint_definition(
     document: Any, known: LintContext | None = None, complaints: Iterable[ValidationError] = ()
 ) -> list[LintFinding]:
-    """Everything there is to say, gravest first.
+    """Return all findings, most severe first.
 
-    `complaints`: why the document would be refused; those that name no place are left out where a finding says the
-    same and says where.
+    `complaints`: validation errors of the document; one without a position is omitted if a finding reports the same
+    with its position.
     """
     if not isinstance(document, dict):
         return [LintFinding(ERROR, REFUSED, "", "A definition is a JSON object.")]

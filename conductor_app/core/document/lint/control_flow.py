@@ -1,4 +1,4 @@
-"""Where control goes: steps that it never comes to, joins that wait for the wrong things, names with two meanings."""
+"""Lint of the control flow: unreachable steps, joins of the wrong tasks, ambiguous references."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -22,7 +22,7 @@ from .scripts import names_read, reads_as_javascript, returns_nothing
 
 
 def lint_control_flow(found: list[StepSpot]) -> Iterator[LintFinding]:
-    """All of them."""
+    """Yield the findings on control flow."""
     by_ref: dict[str, StepSpot] = {}
     for spot in found:
         yield from _lint_unreachable(spot)
@@ -35,7 +35,7 @@ def lint_control_flow(found: list[StepSpot]) -> Iterator[LintFinding]:
 
 
 def never_continues(step: Any) -> bool:
-    """Whether control never passes a step: it ends the run, in each of its cases."""
+    """Return True if control never passes the step because it ends the run in each of its cases."""
     if not isinstance(step, Mapping):
         return False
     structure = structure_of_step(step)
@@ -55,10 +55,10 @@ def _lint_unreachable(spot: StepSpot) -> Iterator[LintFinding]:
 def _lint_name_clash(spot: StepSpot, by_ref: dict[str, StepSpot]) -> Iterator[LintFinding]:
     ref, path = spot.ref, f"{spot.path}.taskReferenceName"
     if ref in by_ref:
-        message = f"The reference `{ref}` is used twice: each step needs its own."
+        message = f"The reference `{ref}` is used twice. Give each step a unique reference."
         yield LintFinding(ERROR, NAME_CLASH, path, message, ref)
     elif ref == "workflow":
-        message = "`workflow` means the run itself in expressions: nobody could read this step's output."
+        message = "`workflow` means the run itself in expressions, so no expression could read the output of this step."
         yield LintFinding(WARNING, NAME_CLASH, path, message, ref)
     elif ref:
         by_ref[ref] = spot
@@ -75,7 +75,7 @@ def _lint_join(spot: StepSpot, by_ref: Mapping[str, StepSpot]) -> Iterator[LintF
     flow = structure_of_step(fork).flow if isinstance(fork, Mapping) else Flow.LEAF
     if not isinstance(fork, Mapping) or flow not in (Flow.FORK, Flow.DYNAMIC_FORK):
         if structure_of_step(spot.step).ends_forks and not joined:
-            message = "This join stands behind no fork and names nothing to wait for."
+            message = "This join follows no fork and names no tasks to join."
             yield LintFinding(WARNING, UNJOINED, spot.path, message)
     elif flow is Flow.FORK:
         yield from _compare_with_fork(spot, fork, joined)
@@ -92,7 +92,7 @@ def _lint_unjoined_forks(found: list[StepSpot]) -> Iterator[LintFinding]:
 def _followers(steps: list[Any], after: Mapping[str, Any] | None, depth: int = 0) -> Iterator[Mapping[str, Any] | None]:
     """Yield the step that a run goes to after each step, in the order of `spots`; None where a branch or body ends.
 
-    The last step of a case is followed by what follows its SWITCH, as in the layout of a definition.
+    The last step of a case is followed by the successor of its SWITCH, as in the layout of a definition.
     """
     known = [step for step in steps if isinstance(step, Mapping)]
     for step, follower in zip(known, [*known[1:], after], strict=False):
@@ -105,14 +105,14 @@ def _followers(steps: list[Any], after: Mapping[str, Any] | None, depth: int = 0
 
 
 def _compare_with_fork(spot: StepSpot, fork: Mapping[str, Any], joined: Any) -> Iterator[LintFinding]:
-    """What a join says, and what its fork has."""
+    """Compare the tasks that a join names with the branches of its fork."""
     ends = [body.steps[-1].get("taskReferenceName") for body in bodies_of(fork) if _is_step(body.steps[-1:])]
     named = set(joined) if isinstance(joined, list) and all(isinstance(ref, str) for ref in joined) else set()
     if not named:
-        message = f"This join names nothing to wait for. The branches end with {', '.join(f'`{ref}`' for ref in ends)}."
+        message = f"This join names no tasks to join. The branches end with {', '.join(f'`{ref}`' for ref in ends)}."
         yield LintFinding(WARNING, UNJOINED, f"{spot.path}.joinOn", message)
     elif not named & set(references_inside(fork)):
-        message = f"This join waits for nothing of the fork `{fork.get('taskReferenceName')}` before it."
+        message = f"This join waits for no branch of the fork `{fork.get('taskReferenceName')}` before it."
         yield LintFinding(WARNING, UNJOINED, f"{spot.path}.joinOn", message)
 
 
@@ -121,7 +121,7 @@ def _is_step(steps: list[Any]) -> bool:
 
 
 def _lint_script(spot: StepSpot) -> Iterator[LintFinding]:
-    """Names that a script reads, and that its step does not give it."""
+    """Yield findings on names that a script reads and its step does not pass."""
     step, structure = spot.step, structure_of_step(spot.step)
     field = structure.script_field
     given = step.get("inputParameters")
@@ -143,10 +143,10 @@ def _lint_script(spot: StepSpot) -> Iterator[LintFinding]:
 
 
 def _lint_python_script(path: str, script: str) -> Iterator[LintFinding]:
-    """What keeps a script in Python from its inputs or from a result."""
+    """Yield findings on a script in Python that has no access to its inputs, or no result."""
     if reads_as_javascript(script):
         message = "In Python the inputs are variables: write `name` instead of `$.name`."
         yield LintFinding(WARNING, UNREADABLE, path, message)
     if returns_nothing(script):
-        message = "This script has no `return`, so its value is null: in Python the value is what is returned."
+        message = "This script has no `return`, so its value is null. In Python, the value is the returned value."
         yield LintFinding(WARNING, NO_RESULT, path, message)

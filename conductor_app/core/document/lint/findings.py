@@ -1,4 +1,4 @@
-"""What a reader of a definition would say about it, and what has to be known beside the document to say it."""
+"""Lint findings on a definition, and the context that they need beside the document."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,14 +24,14 @@ NO_RESULT = "no result"
 UNUSABLE_SCHEMA = "unusable schema"
 
 BROKEN = frozenset((UNKNOWN_REFERENCE, UNKNOWN_NAME, NAME_CLASH, UNREADABLE, REFUSED, UNJOINED))
-"""What makes a definition one that cannot do what it says."""
+"""The codes of findings for definitions that cannot work as intended."""
 
 
 @dataclass(frozen=True, slots=True)
 class LintFinding:
-    """One thing to say: how grave it is, which kind of thing, where, and in words.
+    """A finding: severity, code, position and message.
 
-    `meant`: the name that was probably meant; `written`: what it would replace.
+    `meant`: the name that was probably meant; `written`: the text that it would replace.
     """
 
     severity: str
@@ -44,13 +44,16 @@ class LintFinding:
 
 @dataclass(frozen=True)
 class PayloadShape:
-    """What is known of a payload: the members of a map, and whose word that is; without members, anything goes."""
+    """Known shape of a payload: the members of a map and the source of this knowledge.
+
+    Without members, any value is possible.
+    """
 
     members: Mapping[str, "PayloadShape"] | None = None
     source: str = ""
 
     def member(self, name: str) -> "PayloadShape | None":
-        """The shape under a name, None where there is none by what is known."""
+        """Return the shape of a member, or None if the member is known not to exist."""
         return ANYTHING if self.members is None else self.members.get(name)
 
 
@@ -59,10 +62,10 @@ ANYTHING = PayloadShape()
 
 @dataclass(frozen=True)
 class LintContext:
-    """What stands beside the document: other definitions by name, what tasks gave lately, who works.
+    """The context of lint: other definitions by name, recent outputs of tasks, active workers.
 
-    `outputs` and `workflow_outputs` hold the shapes of what tasks and workflows give, as far as they are known;
-    `tasks` is None where nobody knows which there are. `received`: the workflows that webhooks name as receivers.
+    `outputs` and `workflow_outputs` hold the known shapes of the outputs of tasks and workflows; `tasks` is None if
+    they are unknown. `received`: the workflows that webhooks name as receivers.
     """
 
     tasks: Mapping[str, Mapping[str, Any]] | None = None
@@ -75,12 +78,12 @@ class LintContext:
 
 
 def closest_name(name: str, known: Any) -> str:
-    """The known name that is most like this one, or nothing."""
+    """Return the most similar known name, or ""."""
     known = [each for each in known if each != name]
     same = [each for each in known if each.lower() == name.lower()]
     return next(iter(same or get_close_matches(name, sorted(known), 1, 0.6)), "")
 
 
 def did_you_mean(near: str) -> str:
-    """The end of a complaint that knows better."""
+    """Return a suggestion to append to a message, or ""."""
     return f" Did you mean `{near}`?" if near else ""

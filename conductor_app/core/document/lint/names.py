@@ -1,4 +1,4 @@
-"""What a definition names: task definitions, workflows, workers; and whether a silent worker is noticed."""
+"""Lint of names: undefined task definitions and workflows, tasks without workers or response timeouts."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -24,7 +24,7 @@ LIMITS = ("timeoutSeconds", "responseTimeoutSeconds", "totalTimeoutSeconds")
 
 
 def lint_names(document: Mapping[str, Any], found: list[StepSpot], known: LintContext) -> Iterator[LintFinding]:
-    """All of them; each task name is spoken of once."""
+    """Yield the findings on names. Each task name is reported once."""
     yield from _lint_workflow_name(document.get("failureWorkflow"), None, "failureWorkflow", known)
     said: set[str] = set()
     for spot in found:
@@ -42,19 +42,19 @@ def _lint_task_name(spot: StepSpot, known: LintContext) -> Iterator[LintFinding]
     if definition is None and known.tasks is not None and spot.name:
         near = closest_name(spot.name, known.tasks)
         usual = "three retries a minute apart, an hour to answer"
-        message = f"There is no task definition `{spot.name}`; it gets what is usual: {usual}.{did_you_mean(near)}"
+        message = f"There is no task definition `{spot.name}`. It gets the defaults: {usual}.{did_you_mean(near)}"
         yield LintFinding(WARNING if near else HINT, NO_DEFINITION, path, message, spot.name, near)
     elif definition is not None and not any(_seconds(definition, limit) for limit in LIMITS):
         message = f"`{spot.name}` has no time limit: if its worker falls silent, the run waits for ever."
         yield LintFinding(WARNING, NO_TIMEOUT, path, message, spot.name)
     if known.worked is not None and spot.name and spot.name not in known.worked:
-        yield LintFinding(HINT, NO_WORKER, path, f"No worker has ever asked for `{spot.name}`.", spot.name)
+        yield LintFinding(HINT, NO_WORKER, path, f"No worker has ever polled `{spot.name}`.", spot.name)
 
 
 def _seconds(definition: Mapping[str, Any], name: str) -> bool:
     value = definition.get(name)
     if value is None:
-        # A task definition that does not speak of it gets an hour for the worker to answer.
+        # A task definition without a response timeout gets one hour.
         return name == "responseTimeoutSeconds"
     return value not in (0, "0", "")
 

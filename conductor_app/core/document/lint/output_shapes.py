@@ -1,4 +1,4 @@
-"""What the steps of each type give, as far as it is known without running them."""
+"""Known output shapes of the steps of each type."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,12 +13,12 @@ DEEPEST = 12
 
 
 def members_shape(names: Iterable[str], source: str) -> PayloadShape:
-    """A map with these members, each of them anything."""
+    """Return the shape of a map with these members of unknown shape."""
     return PayloadShape(dict.fromkeys(names, ANYTHING), source)
 
 
 def schema_shape(schema: Any, source: str, depth: int = 0) -> PayloadShape:
-    """What a JSON schema promises; where it allows more than it names, anything goes."""
+    """Return the shape that a JSON schema guarantees. Members are unknown if it allows additional ones."""
     if not isinstance(schema, Mapping) or depth > DEEPEST or set(schema) & {"$ref", "anyOf", "oneOf", "allOf"}:
         return ANYTHING
     inner = schema.get("properties")
@@ -29,14 +29,14 @@ def schema_shape(schema: Any, source: str, depth: int = 0) -> PayloadShape:
 
 
 def value_shape(value: Any, source: str, depth: int = 0) -> PayloadShape:
-    """The shape of something that was given once; an empty map says nothing."""
+    """Return the shape of an example value. An empty map has an unknown shape."""
     if not isinstance(value, Mapping) or not value or depth > DEEPEST:
         return ANYTHING
     return PayloadShape({str(name): value_shape(inner, source, depth + 1) for name, inner in value.items()}, source)
 
 
 def merge_shapes(one: PayloadShape, other: PayloadShape) -> PayloadShape:
-    """What either of two examples has."""
+    """Return the shape that covers two examples."""
     if one.members is None or other.members is None:
         return ANYTHING
     names = [*one.members, *(name for name in other.members if name not in one.members)]
@@ -51,7 +51,7 @@ def _merge_members(one: PayloadShape | None, other: PayloadShape | None) -> Payl
 
 
 def task_output_shape(definition: Mapping[str, Any] | None) -> PayloadShape:
-    """What a task definition says its workers give."""
+    """Return the shape that a task definition declares for its output."""
     schema = (definition or {}).get("outputSchema")
     found = schema_shape(schema.get("data"), "its output schema") if isinstance(schema, Mapping) else ANYTHING
     keys = (definition or {}).get("outputKeys")
@@ -68,7 +68,7 @@ def fixed_shape(members: Mapping[str, Any] | None, source: str) -> PayloadShape:
 
 
 def step_output_shape(spot: StepSpot, known: LintContext) -> PayloadShape:
-    """What a step gives: by its type, by its task definition's word, or by what it gave lately."""
+    """Return the output shape of a step: by its type, its task definition, or recent outputs."""
     kind = type_of(spot.step)
     if members := structure_of(kind).output_members:
         return fixed_shape(members, f"the output of {kind}")
@@ -94,7 +94,7 @@ def _sub_workflow_shape(spot: StepSpot, known: LintContext) -> PayloadShape:
 
 
 def workflow_output_shape(document: Mapping[str, Any]) -> PayloadShape:
-    """What a workflow gives at its end: what its definition names, or else its last step's output."""
+    """Return the output shape of a workflow: the output of its definition, otherwise that of its last step."""
     given = document.get("outputParameters")
     if not isinstance(given, Mapping) or not given:
         return ANYTHING
@@ -102,7 +102,7 @@ def workflow_output_shape(document: Mapping[str, Any]) -> PayloadShape:
 
 
 def workflow_input_shape(document: Mapping[str, Any]) -> PayloadShape:
-    """What a workflow may expect as its input, where its definition says so."""
+    """Return the input shape of a workflow if its definition declares one."""
     schema = document.get("inputSchema")
     found = schema_shape(schema.get("data"), "the input schema") if isinstance(schema, Mapping) else ANYTHING
     named = document.get("inputParameters")

@@ -1,4 +1,4 @@
-"""What expressions refer to: whether it exists, has come by then, and holds what is asked of it."""
+"""Lint of references in expressions: unknown targets, targets that cannot have run yet, unknown members."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -35,7 +35,7 @@ BARE_NAMES = frozenset(("CPEWF_TASK_ID", "NETFLIX_ENV", "NETFLIX_STACK"))
 
 
 class ReferenceLinter:
-    """The references of a document, asked for one after another."""
+    """Lint of the references of one document."""
 
     def __init__(self, document: Mapping[str, Any], found: list[StepSpot], known: LintContext) -> None:
         self.document, self.spots, self.known = document, found, known
@@ -44,11 +44,12 @@ class ReferenceLinter:
         self.bare = BARE_NAMES | known.bare_names
 
     def findings(self) -> Iterator[LintFinding]:
-        """What is wrong with the expressions of all steps and of the output."""
+        """Yield the findings on expressions in all steps and in the output."""
         for spot in self.spots:
             for field in READ_FROM:
                 for path, text in texts_by_path(_without_inline_definitions(spot.step, field), f"{spot.path}.{field}"):
-                    # What stands at the top is refused when it is saved; further in, the run would find nothing.
+                    # Invalid expressions of top-level steps are refused on saving; in nested
+                    # steps they would resolve to null.
                     is_top = len(spot.levels) == 1 and field == "inputParameters"
                     yield from self._check_text(text, path, spot, ERROR if is_top else WARNING)
         for path, text in texts_by_path(self.document.get("outputParameters"), "outputParameters"):
@@ -77,7 +78,7 @@ class ReferenceLinter:
         elif root not in self.bare:
             near = closest_name(root, [*self.by_ref, "workflow"])
             written = f"{root}.{key}" if key else root
-            message = f"There is no step `{root}`, so `{source}` is nothing.{did_you_mean(near)}"
+            message = f"There is no step `{root}`, so `{source}` is null.{did_you_mean(near)}"
             replaced = f"{near}.{key}" if near and key else near
             yield LintFinding(severity, UNKNOWN_REFERENCE, path, message, written, replaced)
 
@@ -110,27 +111,27 @@ def _without_inline_definitions(step: Mapping[str, Any], field: str) -> Any:
 
 
 def unknown_part_finding(root: str, key: str, known: frozenset[str], of: str, path: str) -> LintFinding:
-    """Something that no run, or no task, has."""
+    """Return a finding on a member that no run, or no task, has."""
     near = closest_name(key, known) or ("output" if of == "task" else "")
     message = f"A {of} has no `{key}`.{did_you_mean(near)}"
     return LintFinding(WARNING, UNKNOWN_OUTPUT, path, message, f"{root}.{key}", near and f"{root}.{near}")
 
 
 def too_early_finding(spot: StepSpot, reader: StepSpot | None, source: str, path: str) -> Iterator[LintFinding]:
-    """A step that cannot have run by then."""
+    """Yield a finding if the source step cannot have run before the reader."""
     if reader is None or (relation := compare_order(spot, reader)) == BEFORE:
         return
     why = {
         SELF: f"`{spot.ref}` is this step itself: it has no output when its input is put together.",
         BESIDE: f"`{spot.ref}` stands in another branch: when this step begins it need not have ended.",
     }.get(relation, f"`{spot.ref}` comes after this step: it has no output yet.")
-    yield LintFinding(WARNING, TOO_EARLY, path, f"{why} `{source}` may be nothing.", source)
+    yield LintFinding(WARNING, TOO_EARLY, path, f"{why} `{source}` may be null.", source)
 
 
 def walk_shape(
     shape: PayloadShape, reference: Reference, source: str, path: str, kind: str, begun: str
 ) -> Iterator[LintFinding]:
-    """The first step of a path that leads where, by what is known, nothing is."""
+    """Yield a finding on the first segment of a path that is known not to exist."""
     for segment in reference.path.segments:
         if not (isinstance(segment, Property) and segment.is_single):
             return
@@ -149,6 +150,6 @@ def walk_shape(
 
 
 def texts_by_path(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Every text with an expression in it, by its path in the document."""
+    """Yield every text with an expression, with its path in the document."""
     for place, text in expression_texts_by_path(value):
         yield (f"{path}.{place}" if place and not place.startswith("[") else f"{path}{place}"), text

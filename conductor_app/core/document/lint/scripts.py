@@ -1,4 +1,4 @@
-"""The names that a script reads from what it is given, as far as they can be seen without running it."""
+"""The names that a script reads from its inputs, as far as they can be seen without executing it."""
 
 import re
 
@@ -11,22 +11,22 @@ WRITTEN = re.compile(r"\$\.(\w+)\s*=(?!=)")
 
 
 def names_read(script: str) -> set[str]:
-    """`$.name` and `$['name']`; what stands in texts and comments does not count, nor what the script sets itself."""
+    """Return the names of `$.name` and `$['name']`. Texts, comments and names that the script assigns are ignored."""
     bare = QUOTED.sub(_drop_unless_key, script)
     return {dotted or bracketed for dotted, bracketed in READ.findall(bare)} - set(WRITTEN.findall(bare))
 
 
 def reads_as_javascript(script: str) -> bool:
-    """Whether a script in Python reads `$.name` or `$['name']`."""
+    """Return True if a script in Python reads `$.name` or `$['name']`."""
     return bool(JAVASCRIPT_READ.search(without_texts(script)))
 
 
 def returns_nothing(script: str) -> bool:
-    """Whether a script in Python has no `return`; one that only raises needs none, one not written yet neither."""
+    """Return True if a script in Python has no `return`. One that only raises, or an empty one, returns False."""
     return bool(script.strip()) and not {"return", "raise"}.intersection(script_names(script))
 
 
 def _drop_unless_key(found: re.Match[str]) -> str:
-    """A quoted text goes, unless it is the key of `$['…']`."""
+    """Remove a quoted text unless it is the key of `$['…']`."""
     before = found.string[: found.start()].rstrip()
     return found.group() if before.endswith("$[") else "''"

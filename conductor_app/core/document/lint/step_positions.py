@@ -7,7 +7,10 @@ BEFORE, LATER, BESIDE, SELF = "before", "later", "beside", "itself"
 
 
 def compare_order(source: StepSpot, reader: StepSpot) -> str:
-    """Where one step stands as seen from another: BEFORE means that it may have ended by then."""
+    """Return the order of one step relative to another.
+
+    BEFORE means that it may have ended by the time the other starts.
+    """
     if source.levels == reader.levels:
         return BEFORE if _shares_loop(source.levels[:-1]) else SELF
     for depth, (theirs, ours) in enumerate(zip(source.levels, reader.levels, strict=False)):
@@ -22,7 +25,7 @@ def compare_order(source: StepSpot, reader: StepSpot) -> str:
 
 
 def _compare_nested(theirs: PathLevel, ours: PathLevel) -> str:
-    """Both are the same step or inside it."""
+    """Compare two steps of which one is the other, or is inside it."""
     if ours.body == -1:
         return BEFORE if theirs.flow is Flow.LOOP else LATER
     if theirs.body == -1 or theirs.flow is Flow.PHASES:
@@ -31,5 +34,5 @@ def _compare_nested(theirs: PathLevel, ours: PathLevel) -> str:
 
 
 def _shares_loop(levels: tuple[PathLevel, ...]) -> bool:
-    """Whether a loop is around both: what comes later in one turn was there in the turn before."""
+    """Return True if a loop encloses both: a later step ran in the previous iteration."""
     return any(level.flow is Flow.LOOP for level in levels)

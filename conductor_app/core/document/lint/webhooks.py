@@ -1,4 +1,4 @@
-"""Findings about WAIT_FOR_WEBHOOK steps: what they match, and whether a webhook can complete them."""
+"""Lint of WAIT_FOR_WEBHOOK steps: their matches, and whether a webhook can complete them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -34,7 +34,7 @@ def _lint_condition(inputs: Mapping[str, Any], path: str) -> Iterator[LintFindin
         yield LintFinding(WARNING, UNREADABLE, path, str(error))
         return
     if not matches:
-        message = "This step names nothing to match: any event of a receiving webhook completes it."
+        message = "This step has no `matches`, so any event of a receiving webhook completes it."
         yield LintFinding(WARNING, UNREADABLE, path, message)
     for each in matches:
         if fault := path_error(each):

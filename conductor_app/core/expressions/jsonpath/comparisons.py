@@ -1,4 +1,4 @@
-"""What the operators of a filter mean. Each takes the two values; ABSENT stands for a path that found nothing."""
+"""Operators of filters. Each takes two values; ABSENT stands for a path without a result."""
 
 import re
 from typing import Any
@@ -11,19 +11,19 @@ _LONGEST_NUMERAL = 400
 
 
 def is_number(value: Any) -> bool:
-    """Whether JSON would call it a number; Python would count True among them."""
+    """Return True for a JSON number. Python would also accept True."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def number_in(text: str) -> int | float | None:
-    """The number that the text spells, or None."""
+    """Return the number that the text represents, or None."""
     if len(text) > _LONGEST_NUMERAL or not _NUMERAL.fullmatch(text):
         return None
     return int(text) if text.lstrip("+-").isdigit() else float(text)
 
 
 def equal(left: Any, right: Any) -> bool:
-    """`==`: a number equals a text that spells it, null equals null only, and nothing equals what is absent."""
+    """`==`: a number equals a text that represents it, null equals only null, and ABSENT equals nothing."""
     if is_number(left):
         return left == (number_in(right) if isinstance(right, str) else right) and not isinstance(right, bool)
     if isinstance(left, str):
@@ -32,12 +32,12 @@ def equal(left: Any, right: Any) -> bool:
 
 
 def identical(left: Any, right: Any) -> bool:
-    """`===`: equal, and of one JSON type."""
+    """`===`: equal, and of the same JSON type."""
     return _type(left) == _type(right) and equal(left, right)
 
 
 def deep_equal(left: Any, right: Any) -> bool:
-    """Whether two JSON values are alike throughout; without recursion, for documents may be deep."""
+    """Return True if two JSON values are equal. The comparison is not recursive, for any depth."""
     pairs = [(left, right)]
     while pairs:
         one, other = pairs.pop()
@@ -67,17 +67,17 @@ def less_or_equal(left: Any, right: Any) -> bool:
 
 
 def is_in(left: Any, right: Any) -> bool:
-    """`in`: the list holds an equal value."""
+    """`in`: the list contains an equal value."""
     return isinstance(right, list) and any(equal(left, item) for item in right)
 
 
 def is_not_in(left: Any, right: Any) -> bool:
-    """`nin`: the list holds no equal value."""
+    """`nin`: the list contains no equal value."""
     return isinstance(right, list | dict) and not is_in(left, right)
 
 
 def contains(left: Any, right: Any) -> bool:
-    """`contains`: of a text in a text, of a value in a list."""
+    """`contains`: a text contains a text, or a list contains a value."""
     if isinstance(left, str) and isinstance(right, str):
         return right in left
     return isinstance(left, list) and any(equal(right, item) for item in left)
@@ -89,7 +89,7 @@ def has_size(left: Any, right: Any) -> bool:
 
 
 def is_empty(left: Any, right: Any) -> bool:
-    """`empty true`, `empty false`: whether a text, list or map has nothing in it."""
+    """`empty true`, `empty false`: the text, list or map is empty or not."""
     return isinstance(left, str | list | dict) and isinstance(right, bool) and (not left) is right
 
 
@@ -99,7 +99,7 @@ def is_subset(left: Any, right: Any) -> bool:
 
 
 def never(left: Any, right: Any) -> bool:
-    """`all`: Jayway 2.4 takes only lists made in Java, which no written path can hold."""
+    """`all`: Jayway 2.4 accepts only lists made in Java, which no path can contain."""
     return False
 
 

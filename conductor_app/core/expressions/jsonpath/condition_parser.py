@@ -22,22 +22,22 @@ _PATTERN = re.compile(r"/((?:[^/\\]|\\.)*)/([a-zA-Z]*)", re.DOTALL)
 
 
 class ConditionParser:
-    """Reads conditions; the paths inside are read by `read_path`, which in turn reads conditions."""
+    """Parser of conditions. `read_path` reads the paths inside, which in turn may contain conditions."""
 
     def __init__(self, cursor: Cursor, read_path):
         self._cursor = cursor
         self._read_path = read_path
 
     def read_alternatives(self):
-        """Conditions joined by `||`."""
+        """Read conditions joined by `||`."""
         return self._read_joined("||", self._read_conjunction, AnyCondition)
 
     def operand(self) -> Literal | Operand:
-        """A path or a written value."""
+        """Read a path or a literal."""
         return self._path("$") if self._cursor.skip_blanks().is_at("@", "$") else Literal(read_literal(self._cursor))
 
     def argument(self) -> Literal | Operand:
-        """The same for a function, where Jayway reads every path from the whole document."""
+        """Read an argument of a function, in which Jayway reads every path from the whole document."""
         return (
             self._path("$", "@") if self._cursor.skip_blanks().is_at("@", "$") else Literal(read_literal(self._cursor))
         )
@@ -70,7 +70,7 @@ class ConditionParser:
             return self._read_comparison()
 
     def _read_negation(self):
-        # Jayway's `!` before a path only says that the path must not exist; before a comparison it has no effect.
+        # Jayway's `!` before a path only means that the path must not exist; before a comparison it has no effect.
         if not self._cursor.skip_blanks().is_at("@", "$"):
             return Negation(self._read_single())
         condition = self._read_comparison()

@@ -1,4 +1,4 @@
-"""What stands inside `[?(…)]`, as a tree that says whether a value passes."""
+"""The conditions inside `[?(…)]` as a tree that evaluates a value."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ class Literal:
     written: Any
 
     def value(self, item: Any, reading: Reading) -> Any:
-        """The value as written."""
+        """Return the literal."""
         return self.written
 
 
@@ -28,13 +28,16 @@ class Operand:
     is_absolute: bool
 
     def value(self, item: Any, reading: Reading) -> Any:
-        """What the path finds, or ABSENT."""
+        """Return the result of the path, or ABSENT."""
         return reading.absolute(self.path) if self.is_absolute else self.path.find_within(item, reading)
 
 
 @dataclass(frozen=True)
 class PathExists:
-    """`[?(@.x)]`: something is there, be it null; of a path with many places only the sure beginning is asked for."""
+    """`[?(@.x)]`: the path has a value, which may be null.
+
+    Of an indefinite path, only the definite beginning is checked.
+    """
 
     operand: Operand
 
@@ -59,7 +62,7 @@ class PathComparison:
 
 @dataclass(frozen=True)
 class PatternMatch:
-    """`=~ /…/`: the whole text matches; what is no text, number or truth counts as an empty text."""
+    """`=~ /…/`: the complete text matches. Values other than texts, numbers and booleans count as an empty text."""
 
     operand: Literal | Operand
     pattern: Any

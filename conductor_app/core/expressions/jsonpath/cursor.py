@@ -1,4 +1,4 @@
-"""A place in the text of a path, and what can be read from there."""
+"""A position in the text of a path, and the tokens that can be read from there."""
 
 import re
 from contextlib import contextmanager
@@ -28,28 +28,32 @@ class Cursor:
         return self.at >= len(self.text)
 
     def is_at(self, *marks: str) -> bool:
-        """Whether one of these marks comes next."""
+        """Return True if one of these marks comes next."""
         return self.text.startswith(marks, self.at)
 
     def skip_blanks(self) -> "Cursor":
-        """Step over white space."""
+        """Skip white space."""
         self.match(_BLANKS)
         return self
 
     def accept(self, mark: str) -> bool:
-        """Step over the mark if it comes next."""
+        """Skip the mark if it comes next. Returns True if it did."""
         if not self.is_at(mark):
             return False
         self.at += len(mark)
         return True
 
     def expect(self, mark: str) -> None:
-        """Step over blanks and the mark, which must be there."""
+        """Skip white space and the mark.
+
+        Raises:
+            BadPath: when the mark is missing.
+        """
         if not self.skip_blanks().accept(mark):
             self.refuse(f"expected '{mark}'")
 
     def match(self, pattern: re.Pattern[str]):
-        """Read what the pattern matches from here, or None."""
+        """Read the text that matches the pattern at this position, or None."""
         found = pattern.match(self.text, self.at)
         if found:
             self.at = found.end()
@@ -62,7 +66,11 @@ class Cursor:
 
     @contextmanager
     def nested(self):
-        """Go one level down, as far as that is allowed."""
+        """Enter a nesting level.
+
+        Raises:
+            BadPath: when there are too many.
+        """
         self._depth += 1
         if self._depth > DEEPEST:
             self.refuse(f"more than {DEEPEST} levels of brackets")
@@ -70,7 +78,11 @@ class Cursor:
         self._depth -= 1
 
     def refuse(self, problem: str):
-        """Say what is wrong here."""
+        """Report an error at this position.
+
+        Raises:
+            BadPath: always.
+        """
         here = f"at position {self.at}" if not self.is_at_end else "at the end"
         shown = self.text if len(self.text) <= 200 else self.text[:200] + "…"
         raise BadPath(f"{problem} {here} of {shown!r}")

@@ -15,7 +15,7 @@ class Descent:
     is_definite: ClassVar[bool] = False
 
     def step(self, hits: list[Any], reading: Reading) -> list[Any]:
-        """What the segment finds anywhere below, parents before children."""
+        """Return the results of the segment at every depth, parents before children."""
         found: list[Any] = []
         pending = list(reversed(hits))
         while pending:
@@ -28,12 +28,12 @@ class Descent:
         return found
 
     def _stops_at(self, value, reading):
-        # Jayway never looks for a function at every depth: `..length()` finds nothing.
+        # Jayway does not look for functions at every depth: `..length()` finds nothing.
         is_in = getattr(self.segment, "is_in", None)
         return is_in is not None and is_in(value, reading)
 
     def _found_at(self, value, reading):
-        # In the middle of a path Jayway goes on with every element of a list, whatever the segment says of them.
+        # In the middle of a path, Jayway continues with every element of a list, whatever the segment selects.
         if isinstance(value, list) and not self.is_last:
             reading.visit(len(value))
             return value

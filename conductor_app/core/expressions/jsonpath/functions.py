@@ -18,7 +18,11 @@ class FunctionCall:
     is_definite: ClassVar[bool] = True
 
     def step(self, hits: list[Any], reading: Reading) -> list[Any]:
-        """The function's answer for every value; one without an answer ends the reading."""
+        """Return the result of the function for every value.
+
+        Raises:
+            NoAnswer: when it has no result for one, which ends the evaluation.
+        """
         if self.name not in FUNCTIONS:
             raise NoAnswer
         function = FUNCTIONS[self.name]
@@ -28,33 +32,33 @@ class FunctionCall:
 
 
 def length(value: Any, arguments: list[Any]) -> int | None:
-    """How many elements or members there are; Jayway 2.4 gives null for a text."""
+    """Return the number of elements or members. Jayway 2.4 returns null for a text."""
     return len(value) if isinstance(value, list | dict) else None
 
 
 def minimum(value: Any, arguments: list[Any]) -> float:
-    """The smallest number of a list."""
+    """Return the smallest number of a list."""
     return min(_numbers(value))
 
 
 def maximum(value: Any, arguments: list[Any]) -> float:
-    """The greatest number of a list."""
+    """Return the greatest number of a list."""
     return max(_numbers(value))
 
 
 def total(value: Any, arguments: list[Any]) -> float:
-    """The sum of the numbers of a list."""
+    """Return the sum of the numbers of a list."""
     return sum(_numbers(value), 0.0)
 
 
 def average(value: Any, arguments: list[Any]) -> float:
-    """The mean of the numbers of a list."""
+    """Return the mean of the numbers of a list."""
     numbers = _numbers(value)
     return sum(numbers, 0.0) / len(numbers)
 
 
 def deviation(value: Any, arguments: list[Any]) -> float:
-    """The standard deviation of the numbers of a list."""
+    """Return the standard deviation of the numbers of a list."""
     numbers = _numbers(value)
     count, whole = len(numbers), sum(numbers)
     # Jayway's own formula, whose last digits clients may have written down.
@@ -63,13 +67,13 @@ def deviation(value: Any, arguments: list[Any]) -> float:
 
 
 def concat(value: Any, arguments: list[Any]) -> str:
-    """The texts of a list, then the arguments, in one text."""
+    """Return the texts of a list and the arguments as one text."""
     own = [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
     return "".join(own + [text for argument in arguments for text in _texts(argument)])
 
 
 def append(value: Any, arguments: list[Any]) -> Any:
-    """The list with the arguments after it."""
+    """Return the list with the arguments appended."""
     return value + [argument for argument in arguments if argument is not ABSENT] if isinstance(value, list) else value
 
 
@@ -84,7 +88,10 @@ def _numbers(value) -> list[float]:
 
 
 def _texts(argument) -> list[str]:
-    """What concat takes of an argument: texts, and whatever a list holds; a number alone is passed over, as in Java."""
+    """Return the texts that concat takes of an argument: texts, and all elements of a list.
+
+    A number is ignored, as in Java.
+    """
     if isinstance(argument, list):
         return [java_text(item) for item in argument if item is not None]
     return [argument] if isinstance(argument, str) else []

@@ -2,4 +2,4 @@
 
 
 class BadPath(ValueError):
-    """The text is not a path, or reading it asks for more than a path may."""
+    """The text is not a path, or exceeds a limit of paths."""

@@ -15,7 +15,7 @@ from .segments import Filter, Index, Property, Slice, Wildcard
 LONGEST_PATH = 10_000
 
 _OUTER_NAME = re.compile(r"[^ .\[(]+")
-# Inside a filter a name also ends where the condition goes on.
+# Inside a filter, a name also ends at the next part of the condition.
 _INNER_NAME = re.compile(r"[^\s.\[(<>=!~),&|]+")
 _SLICE = re.compile(r"\[\s*(-?\d{1,9})?\s*:\s*(-?\d{1,9})?\s*(?::[^\]]*)?\]", re.ASCII)
 _INDEX = re.compile(r"\[\s*(-?\d{1,9}(?:\s*,\s*-?\d{1,9})*)\s*\]", re.ASCII)
@@ -27,7 +27,11 @@ _BRACKET_NAME = re.compile(r"\[\s*(?=['\"])")
 
 @lru_cache(maxsize=4_096)
 def compile_path(text: str) -> Path:
-    """The path, ready to read documents, or BadPath with the reason."""
+    """Return the compiled path.
+
+    Raises:
+        BadPath: when the text is invalid, with the reason.
+    """
     if len(text) > LONGEST_PATH:
         raise BadPath(f"a path may have {LONGEST_PATH:,} characters at most")
     written = text.strip()
@@ -60,7 +64,7 @@ def _read_path(cursor: Cursor, name_pattern) -> Path:
 
 
 def _mark_last_segment(segments) -> tuple[Any, ...]:
-    """The segments, those that care knowing whether they are the last."""
+    """Return the segments, with the last one marked where that matters."""
     *others, last = segments or [None]
     return (*map(_unmark_last, others), last) if segments else ()
 
@@ -126,7 +130,7 @@ def _filter(cursor):
 def _arguments(cursor) -> tuple[Any, ...]:
     if cursor.skip_blanks().accept(")"):
         return ()
-    # Jayway overlooks a lone argument of one character: `append(6)` appends nothing.
+    # Jayway ignores a single argument of one character: `append(6)` appends nothing.
     if cursor.text[cursor.at + 1 : cursor.at + 2] == ")" and not cursor.is_at("$", "@"):
         cursor.at += 2
         return ()

@@ -1,4 +1,4 @@
-"""A compiled path: segments that each turn the values found so far into the next ones."""
+"""A compiled path: segments that each map the current values to the next ones."""
 
 from typing import Any
 
@@ -28,17 +28,17 @@ class Path:
 
     @property
     def nothing(self) -> Any:
-        """What the path gives when it finds nothing."""
+        """Return the result of the path if it finds no value."""
         return None if self.is_definite else []
 
     @property
     def head(self) -> "Path":
-        """The path as far as it can only mean one place."""
+        """Return the definite beginning of the path."""
         certain = next((n for n, segment in enumerate(self.segments) if not segment.is_definite), len(self.segments))
         return Path(self.text, self.segments[:certain])
 
     def tail(self, count: int) -> "Path":
-        """The path without its first segments, to be read from where they lead."""
+        """Return the path without its first `count` segments."""
         cut = self._ends[count - 1] if count else 0
         if self.text.startswith(".", cut) and not self.text.startswith("..", cut):
             cut += 1
@@ -46,15 +46,20 @@ class Path:
         return Path(self.text[cut:], self.segments[count:], ends, self.absolutes)
 
     def read(self, document: Any, absolute=None) -> Any:
-        """The value at this path: None, or [] for a path that may mean many places, when there is nothing.
+        """Return the value at this path. Without a result, return None, or [] for an indefinite path.
 
-        `absolute(path, reading)` finds the paths inside that begin with `$`; without it they mean the same document.
+        `absolute(path, reading)` resolves the paths inside that begin with `$`; by default they refer to the same
+        document.
         """
         found = self.find(document, absolute)
         return self.nothing if found is ABSENT else found
 
     def find(self, document: Any, absolute=None) -> Any:
-        """The value at this path, or ABSENT."""
+        """Return the value at this path, or ABSENT.
+
+        Raises:
+            BadPath: when reading exceeds a limit.
+        """
         if self._steps is not None:
             return _walk_plain_steps(self._steps, document)
         reading = Reading(absolute or (lambda path, within: path.find_within(document, within)))
@@ -66,7 +71,7 @@ class Path:
             return ABSENT
 
     def find_within(self, item: Any, reading: Reading) -> Any:
-        """The value at this path as a part of a greater reading, or ABSENT."""
+        """Return the value at this path as part of an outer reading, or ABSENT."""
         if self._steps is not None:
             return _walk_plain_steps(self._steps, item)
         hits = [item]
@@ -79,7 +84,7 @@ class Path:
 
 
 def _plain_steps(segments) -> tuple[str | int, ...] | None:
-    """The names and positions of a path that has nothing else, or None."""
+    """Return the names and positions of a path that has only these, otherwise None."""
     if all(type(segment) in (Property, Index) and segment.is_definite and segment.is_single for segment in segments):
         return tuple(segment.step_into for segment in segments)
     return None

@@ -1,16 +1,16 @@
-"""One reading of a path: the document behind `$`, and how much work is left."""
+"""One evaluation of a path: the document behind `$`, and the remaining budget."""
 
 from typing import Any
 
 from ..patterns import MatchTimeBudget
 from .jsonpath_errors import BadPath
 
-# `..*..*..*` over a deep document would otherwise visit more values than there are seconds.
+# Without a limit, `..*..*..*` over a deep document would visit an enormous number of values.
 MOST_VISITS = 1_000_000
 
 
 class Absent:
-    """What a path finds where nothing is; null is something."""
+    """The result of a path without a value. Null is a value."""
 
     def __repr__(self):
         return "ABSENT"
@@ -24,7 +24,7 @@ class NoAnswer(Exception):
 
 
 class Reading:
-    """What the parts of a path share while they read one document."""
+    """State that the parts of a path share while they read one document."""
 
     __slots__ = ("_absolute", "_seen", "_visits", "budget")
 
@@ -35,13 +35,17 @@ class Reading:
         self.budget = MatchTimeBudget()
 
     def absolute(self, path):
-        """What a path that begins with `$` finds; a filter asks again for every value, so the answer is kept."""
+        """Return the result of a path that begins with `$`. It is cached because a filter needs it for every value."""
         if path not in self._seen:
             self._seen[path] = self._absolute(path, self)
         return self._seen[path]
 
     def visit(self, count: int = 1) -> None:
-        """Pay for looking at so many values."""
+        """Count visited values.
+
+        Raises:
+            BadPath: when there are too many.
+        """
         self._visits -= count
         if self._visits < 0:
             raise BadPath(f"the path visits more than {MOST_VISITS:,} values")

@@ -26,7 +26,7 @@ class Property:
         return self.names[0]
 
     def step(self, hits: list[Any], reading: Reading) -> list[Any]:
-        """The named members of every map."""
+        """Return the named members of every map."""
         maps = [hit for hit in hits if isinstance(hit, dict)]
         if self.is_definite and not self.is_single:
             return [{name: found[name] for name in self.names if name in found} for found in maps]
@@ -34,7 +34,7 @@ class Property:
         return [found[name] for found in maps for name in self.names if name in found]
 
     def is_in(self, value: Any, reading: Reading) -> bool:
-        """Whether a descent stops at this value."""
+        """Return True if a descent stops at this value."""
         return isinstance(value, dict) and (not self.is_definite or all(name in value for name in self.names))
 
 
@@ -57,13 +57,13 @@ class Index:
         return self.positions[0]
 
     def step(self, hits: list[Any], reading: Reading) -> list[Any]:
-        """The elements at these positions of every list."""
+        """Return the elements at these positions of every list."""
         reading.visit(len(hits) * len(self.positions))
         lists = [hit for hit in hits if isinstance(hit, list)]
         return [found[n] for found in lists for n in self.positions if -len(found) <= n < len(found)]
 
     def is_in(self, value: Any, reading: Reading) -> bool:
-        """Whether a descent stops at this value."""
+        """Return True if a descent stops at this value."""
         return isinstance(value, list)
 
 
@@ -76,7 +76,7 @@ class Slice:
     is_definite: ClassVar[bool] = False
 
     def step(self, hits: list[Any], reading: Reading) -> list[Any]:
-        """The elements in this stretch of every list."""
+        """Return the elements in this range of every list."""
         found: list[Any] = []
         for hit in hits:
             if isinstance(hit, list):
@@ -86,7 +86,7 @@ class Slice:
         return found
 
     def is_in(self, value: Any, reading: Reading) -> bool:
-        """Whether a descent stops at this value."""
+        """Return True if a descent stops at this value."""
         return isinstance(value, list)
 
     def _positions(self, length: int) -> range:
@@ -103,7 +103,7 @@ class Wildcard:
     is_definite: ClassVar[bool] = False
 
     def step(self, hits: list[Any], reading: Reading) -> list[Any]:
-        """All that the maps and lists hold."""
+        """Return all members of the maps and all elements of the lists."""
         found: list[Any] = []
         for hit in hits:
             if isinstance(hit, dict | list):
@@ -112,7 +112,7 @@ class Wildcard:
         return found
 
     def is_in(self, value: Any, reading: Reading) -> bool:
-        """Whether a descent stops at this value."""
+        """Return True if a descent stops at this value."""
         return True
 
 
@@ -124,7 +124,7 @@ class Filter:
     is_definite: ClassVar[bool] = False
 
     def step(self, hits: list[Any], reading: Reading) -> list[Any]:
-        """What passes the condition."""
+        """Return the values that meet the condition."""
         candidates: list[Any] = []
         for hit in hits:
             if isinstance(hit, dict):
@@ -135,5 +135,5 @@ class Filter:
         return [candidate for candidate in candidates if self.condition.holds(candidate, reading)]
 
     def is_in(self, value: Any, reading: Reading) -> bool:
-        """Whether a descent stops at this value."""
+        """Return True if a descent stops at this value."""
         return self.condition.holds(value, reading)
