@@ -1,1 +1,1 @@
-"""Who may: actors and how they show who they are, tokens, keys, and secrets that only a worker is told."""
+"""Authentication and authorization: actors, tokens, keys, permissions, and secrets that only workers receive."""

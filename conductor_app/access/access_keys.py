@@ -1,4 +1,4 @@
-"""Keys of applications: made here, shown once, kept hashed."""
+"""Access keys of applications: created here, displayed once, stored as hashes."""
 
 import secrets
 import uuid
@@ -17,13 +17,13 @@ SALT = "conductor_app.access.keys"
 """Part of every stored hash: changing it would revoke all keys."""
 
 APPLICATION_USER_PREFIX = "app:"
-"""What the name of an application's own user begins with; its id follows."""
+"""Prefix of the names of applications' own users, followed by the application's id."""
 
 
 def create_key(application: str) -> tuple[str, str]:
-    """A new key for the application with this name: its id, and its secret, which cannot be shown again.
+    """Create a key for the application with this name; return its id and its secret, which cannot be displayed again.
 
-    An application that is not there yet is made, with the role ADMIN: whoever makes keys so has the server itself.
+    A missing application is created with the role ADMIN, because the caller has access to the server itself.
     """
     with transaction.atomic():
         found = Application.objects.filter(name=application).order_by("created_at", "id").first()
@@ -34,7 +34,7 @@ def create_key(application: str) -> tuple[str, str]:
 
 
 def new_application(name: str, by: str = "") -> Application:
-    """An application without a role and without a key, and its own user, with which nobody can log in."""
+    """Create an application without a role and a key, and its own user, with which no login is possible."""
     id = str(uuid.uuid4())
     user = get_user_model()(username=f"{APPLICATION_USER_PREFIX}{id}", first_name=name[:150])
     user.set_unusable_password()
@@ -43,7 +43,7 @@ def new_application(name: str, by: str = "") -> Application:
 
 
 def new_key(application: Application) -> tuple[str, str]:
-    """A new key for an application: its id and its secret."""
+    """Create a key for an application; return its id and its secret."""
     key_id, secret = secrets.token_hex(16), secrets.token_urlsafe(32)
     AccessKey.objects.create(
         id=key_id, application=application, secret_hash=hash_secret(secret), created_at=clock.now()
@@ -52,7 +52,11 @@ def new_key(application: Application) -> tuple[str, str]:
 
 
 def verify_key(key_id: str, secret: str) -> AccessKey:
-    """The key with this id and secret; raises Unauthenticated."""
+    """Return the key with this id and secret.
+
+    Raises:
+        Unauthenticated: when the key is unknown or inactive, or the secret is wrong.
+    """
     rows = AccessKey.objects.filter(pk=key_id, is_active=True, application__user__is_active=True)
     key = rows.select_related("application").first()
     if not constant_time_compare(hash_secret(secret), key.secret_hash if key else "") or key is None:
@@ -62,5 +66,5 @@ def verify_key(key_id: str, secret: str) -> AccessKey:
 
 
 def hash_secret(secret: str) -> str:
-    """A fast keyed hash is enough: the secrets are 32 random bytes, nobody can guess them one by one."""
+    """Return a fast keyed hash, which is sufficient: secrets are 32 random bytes and cannot be guessed."""
     return salted_hmac(SALT, secret, algorithm="sha256").hexdigest()

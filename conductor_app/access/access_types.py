@@ -1,7 +1,7 @@
-"""What can be allowed: one table of accesses and targets, each with the Django permission that says the same on pages.
+"""Accesses and target types, each with the Django permission that grants the same on pages.
 
-A right is an access to all things of a type (READ, WORKFLOW_DEF); a role is a set of rights. Both are kept in Django's
-tables: a right as a permission, a role as a group that has it.
+A right is an access to all objects of a type (READ, WORKFLOW_DEF); a role is a set of rights. Both are stored in
+Django's tables: a right as a permission, a role as a group that has it.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ TARGET_TYPES: dict[str, tuple[str, tuple[str, ...]]] = {
     WEBHOOK: ("conductor.{}_webhook", ACCESSES),
     FORM_TEMPLATE: ("conductor.{}_formtemplate", CRUD_ACCESSES),
 }
-"""What there are rights over: how Django names the permission, and which accesses make sense."""
+"""The target types of rights: the name of their Django permission, and the accesses that apply to them."""
 
 PERMISSION_BY_RIGHT: dict[Right, str] = {
     (access, target): pattern.format(DJANGO_VERBS[access])
@@ -79,14 +79,14 @@ PAGE_ONLY_PERMISSIONS = (
     *(f"conductor.change_{model}" for model in ("accesskey", "retentionpolicy", "standalonetask")),
     *(f"django_celery_beat.view_{model}" for model in ("periodictask", "intervalschedule", "crontabschedule")),
 )
-"""What pages ask for that is no right of a client's."""
+"""Permissions of pages that are no rights of clients."""
 USED_PERMISSIONS = frozenset((*PERMISSION_BY_RIGHT.values(), *RUN_PAGE_PERMISSIONS, *PAGE_ONLY_PERMISSIONS))
-"""Every permission that anything asks for: the framework makes four for each table, most of which nothing does."""
+"""Every permission that the server checks. Django creates four for each table, most of which have no effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class SystemRole:
-    """A role that every server has: the Django group that it is kept as, its rights, and pages that go with them."""
+    """A role that every server has: its Django group, its rights, and additional permissions for pages."""
 
     group: str
     rights: frozenset[Right]
@@ -98,10 +98,10 @@ def _rights_on(accesses: tuple[str, ...], *targets: str) -> frozenset[Right]:
 
 
 AUTHORED_TARGET_TYPES = (WORKFLOW_DEF, TASK_DEF, SCHEDULE, EVENT_HANDLER, SCHEMA, WEBHOOK, FORM_TEMPLATE)
-"""What authors write."""
+"""The target types that users create."""
 SYSTEM_ROLES: dict[str, SystemRole] = {
     "ADMIN": SystemRole("Administrators", frozenset(PERMISSION_BY_RIGHT)),
-    # Whoever creates a thing is given all accesses to it: nothing else is a user's by itself.
+    # The creator of an object gets all accesses to it; there is no other implicit access.
     "USER": SystemRole("Users", _rights_on((CREATE,), *AUTHORED_TARGET_TYPES, APPLICATION)),
     "USER_READ_ONLY": SystemRole(
         "Viewers", _rights_on((READ,), *AUTHORED_TARGET_TYPES, WORKFLOW), RUN_PAGE_PERMISSIONS
@@ -124,5 +124,5 @@ ADMIN = "ADMIN"
 
 
 def normalize_target_type(target_type: str) -> str:
-    """The one name of a target type that clients call by two."""
+    """Return the canonical name of a target type, of which clients use two."""
     return TARGET_TYPE_ALIASES.get(target_type, target_type)

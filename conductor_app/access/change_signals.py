@@ -1,4 +1,4 @@
-"""Whatever changes who may what is noted, whoever changes it: a command, a page of Django's own, a shell."""
+"""Signals that record every change of access: by a command, by Django's own pages, or by a shell."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from . import permission_cache
 
 
 def connect_access_signals() -> None:
-    """Listen to the tables that decide who may what."""
+    """Connect the handlers to the tables that determine access."""
     User = get_user_model()
     for model in (User, Group, AccessKey, Application, Client, Grant, GroupProfile, ScopeRole, Tag):
         for signal in (post_save, post_delete):
@@ -23,16 +23,16 @@ def connect_access_signals() -> None:
 
 
 def record_access_change() -> None:
-    """Tell all processes that access has changed, with the transaction that changes it."""
+    """Notify all processes of a change of access, within the transaction of the change."""
     if not AccessRevision.objects.filter(pk=1).update(revision=F("revision") + 1):
         AccessRevision.objects.get_or_create(pk=1, defaults={"revision": 1})
     permission_cache.clear_cache()
-    # Again after the commit: another thread may have looked in between.
+    # Again after the commit, because another thread may have read the old state in between.
     transaction.on_commit(permission_cache.clear_cache)
 
 
 def _on_row(sender: type, update_fields: Any = None, **_: Any) -> None:
-    # A login changes nothing but its own moment.
+    # A login changes only its own timestamp.
     if update_fields is None or set(update_fields) != {"last_login"}:
         record_access_change()
 

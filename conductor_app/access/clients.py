@@ -1,4 +1,4 @@
-"""Clients and their roles as this process knows them: read once for each change of access (see known.py)."""
+"""Taskcluster's clients and roles, cached per process until access changes (see permission_cache.py)."""
 
 import logging
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -17,7 +17,7 @@ from .scopes import scope_set
 log = logging.getLogger(__name__)
 
 ANONYMOUS_ROLE_SCOPE = "assume:anonymous"
-"""What everybody may do, and those who do not say who they are."""
+"""The role of all callers, including unauthenticated ones."""
 ISSUER_CLIENT_ID = "static/taskcluster/queue"
 """In whose name the credentials of tasks are issued; its key follows from the server's own."""
 MAX_CACHED = 10_000
@@ -40,19 +40,19 @@ class ClientKey:
 
 @dataclass(frozen=True, slots=True)
 class ScopeSet:
-    """Scopes in order, and what they satisfy."""
+    """Scopes in order, and the scopes that they satisfy."""
 
     scope_list: tuple[str, ...]
     names: NamePatterns
 
 
 def find_client_key(client_id: str) -> ClientKey | None:
-    """The client with this id; None if there is none, or its key cannot be opened."""
+    """Return the client with this id, or None if it does not exist or its key cannot be decrypted."""
     return _read_once(("client", client_id), lambda: _read_client_key(client_id))
 
 
 def find_issuer_key(client_id: str) -> ClientKey | None:
-    """The client that certificates name as their issuer: this server's own, too."""
+    """Return the client that certificates name as their issuer, which may be this server itself."""
     return (
         ClientKey(ISSUER_CLIENT_ID, issuing_key(), ("*",), NEVER_EXPIRES)
         if client_id == ISSUER_CLIENT_ID
@@ -61,18 +61,18 @@ def find_issuer_key(client_id: str) -> ClientKey | None:
 
 
 def is_access_open() -> bool:
-    """Whether everybody may do everything: on loopback, until the first client is made."""
+    """Return True if every caller has all permissions: on loopback, until the first client is created."""
     return conf.api_access == "open" and not _read_once("any", Client.objects.exists)
 
 
 def expand_scopes(scopes: Iterable[str]) -> list[str]:
-    """The scopes with all that the roles imply that they assume."""
+    """Return the scopes with those of all roles that they assume."""
     roles = _read_once("roles", lambda: dict(ScopeRole.objects.values_list("id", "scopes")))
     return scope_roles.expand_scopes(scopes, roles)
 
 
 def effective_scopes(scopes: Sequence[str]) -> ScopeSet:
-    """The scopes with all that they imply, and what everybody may do."""
+    """Return the scopes with all that they imply, and those of all callers."""
     return _read_once(("held", *scopes), lambda: _build_scope_set(expand_scopes([*scopes, ANONYMOUS_ROLE_SCOPE])))
 
 
@@ -82,17 +82,21 @@ def _build_scope_set(scope_list: list[str]) -> ScopeSet:
 
 @cache
 def issuing_key() -> str:
-    """The key that signs the credentials of tasks."""
+    """Return the key that signs the credentials of tasks."""
     return salted_hmac("conductor_app.access.clients", "credentials of tasks", algorithm="sha256").hexdigest()
 
 
 def encrypt_token(client_id: str, token: str) -> str:
-    """An access token as it is kept."""
+    """Return an access token encrypted for storage."""
     return vault.encrypt(_encryption_name(client_id), token)
 
 
 def decrypt_token(client_id: str, ciphertext: str) -> str:
-    """An access token that was kept; raises vault.Unreadable."""
+    """Return a decrypted access token.
+
+    Raises:
+        DecryptionFailed: when no key of this server decrypts it.
+    """
     return vault.decrypt(_encryption_name(client_id), ciphertext)
 
 
@@ -114,7 +118,7 @@ def _read_client_key(client_id: str) -> ClientKey | None:
 
 
 def _read_once(name: Hashable, read: Callable[[], Any]) -> Any:
-    """What was read under this name since access has changed last."""
+    """Return the value that was read under this name since the last change of access."""
     cached = permission_cache.current_cache().clients
     found = cached.get(name, NOT_CACHED)
     if found is NOT_CACHED:
@@ -125,5 +129,5 @@ def _read_once(name: Hashable, read: Callable[[], Any]) -> Any:
 
 
 def remember_use(client_key: ClientKey, now: int) -> None:
-    """This process has noted that the client is in use: it need not be noted again soon."""
+    """Remember that this process has recorded the use of the client, so that it is not recorded again soon."""
     permission_cache.current_cache().clients["client", client_key.id] = replace(client_key, used_at=now)

@@ -1,4 +1,4 @@
-"""Who asks, and what they may do."""
+"""Authentication of callers of the Conductor API."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from .permission_set import ALL_PERMISSIONS, NO_PERMISSIONS, PermissionSet
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Somebody who asks: an application, a person, or anybody on this machine."""
+    """The authenticated caller: an application, a user, or any caller of a server without authentication."""
 
     name: str
     permissions: PermissionSet = NO_PERMISSIONS
@@ -24,7 +24,12 @@ OPEN_ACCESS_ACTOR = Actor("anonymous", ALL_PERMISSIONS)
 
 
 def authenticate(request: HttpRequest) -> Actor:
-    """Who sent the request; raises Unauthenticated or Forbidden."""
+    """Return the caller of a request.
+
+    Raises:
+        Unauthenticated: when the credentials are missing or invalid
+        Forbidden: when a page of another site sends the request.
+    """
     if conf.api_access == "open":
         cross_site.reject_cross_site_requests(request)
         return OPEN_ACCESS_ACTOR
@@ -34,7 +39,11 @@ def authenticate(request: HttpRequest) -> Actor:
 
 
 def authenticate_token(token: str) -> Actor:
-    """The application that the token was given to; raises Unauthenticated."""
+    """Return the application of a token.
+
+    Raises:
+        Unauthenticated: when the token or its key is invalid.
+    """
     holder = permission_cache.find_key_holder(tokens.verify_token(token))
     if holder is None:
         raise Unauthenticated("The key of this token is no longer valid.", code="INVALID_TOKEN")
@@ -42,10 +51,10 @@ def authenticate_token(token: str) -> Actor:
 
 
 def _authenticate_session(request: HttpRequest) -> Actor:
-    """A person in a browser, with the guard against other sites' forms."""
+    """Return the user of a browser session, with CSRF protection."""
     user = getattr(request, "user", None)
     if user is None or not (user.is_active and user.is_staff):
-        raise Unauthenticated("A token is needed in the header X-Authorization.", code="INVALID_TOKEN")
+        raise Unauthenticated("The header X-Authorization with a token is required.", code="INVALID_TOKEN")
     check = CSRFCheck(lambda request: None)
     check.process_request(request)
     if reason := check.process_view(request, None, (), {}):

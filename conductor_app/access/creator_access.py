@@ -1,4 +1,4 @@
-"""What the creators of definitions may do with them: the original lists a creator beside those who were granted it."""
+"""Accesses of creators to their definitions, which Conductor lists like granted ones."""
 
 from django.contrib.auth import get_user_model
 from django.db.models import Q

@@ -1,4 +1,6 @@
-"""A web page must not drive a server that asks for no login: what a browser sends for other sites is refused."""
+"""Protection of servers without authentication from web pages: requests that a browser sends for other sites are
+refused.
+"""
 
 from urllib.parse import urlsplit
 
@@ -8,14 +10,18 @@ from ..core.errors import Forbidden
 
 
 def reject_cross_site_requests(request: HttpRequest) -> None:
-    """Raise Forbidden if a page of another site has sent the request. No client library sends these headers."""
+    """Refuse a request that a page of another site has sent. No client library sends these headers.
+
+    Raises:
+        Forbidden: when another site has sent it.
+    """
     meta = request.META
     origin = meta.get("HTTP_ORIGIN")
     is_foreign = meta.get("HTTP_SEC_FETCH_SITE") == "cross-site" or (
         origin and urlsplit(origin).netloc != _host_of(request)
     )
     if is_foreign:
-        raise Forbidden("Pages of other sites may not use this API.")
+        raise Forbidden("Requests from pages of other sites are not allowed.")
 
 
 def _host_of(request: HttpRequest) -> str:

@@ -1,6 +1,6 @@
-"""Hawk: requests signed with a key that both sides have, in a header or in the address (taskcluster §6.1, §6.4).
+"""Hawk: requests signed with a shared key, in a header or in the URL (taskcluster §6.1, §6.4).
 
-What is signed is the address byte for byte as it was sent; whoever decodes it first can verify nothing.
+The signature covers the URL byte for byte as the client sent it; a decoded URL cannot be verified.
 """
 
 import base64
@@ -32,7 +32,7 @@ class HawkRequest:
 
 @dataclass(frozen=True, slots=True)
 class HawkSignature:
-    """What the signature says: by whom, when, over what; `hash` and `ext` may be empty."""
+    """The parts of a signature: client, time, nonce and payload; `hash` and `ext` may be empty."""
 
     kind: str
     id: str
@@ -44,27 +44,35 @@ class HawkSignature:
 
 
 def parse_authorization(text: str) -> HawkSignature:
-    """What an Authorization header says; raises Unauthenticated."""
+    """Return the signature in an Authorization header.
+
+    Raises:
+        Unauthenticated: when the header is invalid or incomplete.
+    """
     scheme, _, rest = text.partition(" ")
     if scheme.lower() != "hawk":
-        raise Unauthenticated("The Authorization header is not of Hawk.")
+        raise Unauthenticated("The Authorization header must use Hawk.")
     found: dict[str, str] = {}
     position = 0
     while position < len(rest):
         match = ATTRIBUTE_PATTERN.match(rest, position)
         if match is None or match[1] not in KNOWN_ATTRIBUTES or match[1] in found:
-            raise Unauthenticated("The Authorization header cannot be read.")
+            raise Unauthenticated("Invalid Authorization header.")
         found[match[1]] = match[2]
         position = match.end()
     if not all(found.get(name) for name in REQUIRED_ATTRIBUTES):
-        raise Unauthenticated("The Authorization header says too little.")
-    # What `app` and `dlg` say would belong to what is signed; no client of Taskcluster sends them.
+        raise Unauthenticated("The Authorization header is incomplete.")
+    # `app` and `dlg` would be part of the signed text; no client of Taskcluster sends them.
     return HawkSignature(HEADER, found["id"], found["ts"], found["nonce"], found.get("hash", ""), found.get("ext", ""),
                   found["mac"])  # fmt: skip
 
 
 def parse_bewit(resource: str) -> tuple[HawkSignature, str] | None:
-    """What the bewit of an address says, and the address without it; None if it has none, raises Unauthenticated."""
+    """Return the bewit of a URL and the URL without it; None if it has none.
+
+    Raises:
+        Unauthenticated: when the bewit is invalid.
+    """
     match = BEWIT_PATTERN.fullmatch(resource)
     if match is None:
         return None
@@ -72,31 +80,39 @@ def parse_bewit(resource: str) -> tuple[HawkSignature, str] | None:
     try:
         id, expires, mac, ext = decode_base64(bewit).decode().split("\\")
     except ValueError:
-        raise Unauthenticated("The bewit of this address cannot be read.") from None
+        raise Unauthenticated("Invalid bewit in the URL.") from None
     # Other parameters keep their order: some clients put the bewit last, others sort.
     stripped_resource = f"{before}{separator}{after}" if after else before
     return HawkSignature(BEWIT, id, expires, "", "", ext, mac), stripped_resource
 
 
 def verify_signature(signature: HawkSignature, request: HawkRequest, key: str, now: int) -> None:
-    """Raise Unauthenticated unless the key has signed this request, and not too long ago."""
+    """Verify that the key has signed this request recently.
+
+    Raises:
+        Unauthenticated: when the signature is wrong or too old.
+    """
     if not constant_time_equal(compute_mac(signature, request, key), signature.mac):
         raise Unauthenticated("The signature of the request is wrong.")
     seconds = _parse_seconds(signature.ts)
     if signature.kind == BEWIT and seconds * 1000 <= now:
-        raise Unauthenticated("The signature of this address has expired.")
+        raise Unauthenticated("The signed URL has expired.")
     if signature.kind == HEADER and abs(now / 1000 - seconds) > MAX_SKEW_SECONDS:
-        raise Unauthenticated("The request was signed too long ago, or the clock of the client is wrong.")
+        raise Unauthenticated("The signature is too old or too far in the future. Check the clock of the client.")
 
 
 def verify_payload(signature: HawkSignature, content_type: str, body: bytes) -> None:
-    """Raise Unauthenticated if the signature is over another body; one that says nothing of the body is good."""
+    """Verify that the signature covers this body. A signature without a hash is accepted.
+
+    Raises:
+        Unauthenticated: when it covers another body.
+    """
     if signature.hash and not constant_time_equal(payload_hash(content_type, body), signature.hash):
-        raise Unauthenticated("The body is not the one that was signed.")
+        raise Unauthenticated("The body does not match the signature.")
 
 
 def compute_mac(signature: HawkSignature, request: HawkRequest, key: str) -> str:
-    """The signature that a key gives to a request."""
+    """Return the signature of a request with a key."""
     method = "GET" if signature.kind == BEWIT else request.method.upper()
     lines = (signature.kind, signature.ts, signature.nonce, method, request.resource, request.host.lower(),
         request.port,
@@ -106,24 +122,28 @@ def compute_mac(signature: HawkSignature, request: HawkRequest, key: str) -> str
 
 
 def payload_hash(content_type: str, body: bytes) -> str:
-    """What stands for a body in a signature."""
+    """Return the hash that represents a body in a signature."""
     media_type = content_type.partition(";")[0].strip().lower()
     hashed = hashlib.sha256(b"%s\n%s\n%s\n" % (PAYLOAD.encode(), media_type.encode("utf-8", "replace"), body))
     return base64.b64encode(hashed.digest()).decode()
 
 
 def hmac_sha256(key: str, text: str) -> bytes:
-    """HMAC-SHA256 of a text."""
+    """Return the HMAC-SHA256 of a text."""
     return hmac.digest(key.encode(), text.encode("utf-8", "surrogatepass"), "sha256")
 
 
 def constant_time_equal(expected: str, actual: str) -> bool:
-    """Whether two texts are equal, in a time that does not tell where they differ."""
+    """Compare two texts in constant time."""
     return hmac.compare_digest(expected.encode("utf-8", "surrogatepass"), actual.encode("utf-8", "surrogatepass"))
 
 
 def decode_base64(text: str) -> bytes:
-    """What either alphabet has written, with padding or without; raises ValueError."""
+    """Decode base64 in either alphabet, with or without padding.
+
+    Raises:
+        ValueError: when the text is invalid.
+    """
     standard = text.translate(str.maketrans("-_", "+/")).rstrip("=")
     try:
         return base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)
@@ -133,5 +153,5 @@ def decode_base64(text: str) -> bytes:
 
 def _parse_seconds(ts: str) -> int:
     if not (ts.isascii() and ts.isdigit() and len(ts) <= 15):
-        raise Unauthenticated("The moment of the signature is no number of seconds.")
+        raise Unauthenticated("The time of the signature must be a number of seconds.")
     return int(ts)

@@ -1,4 +1,4 @@
-"""Who may do what with tasks that wait for a person: asked by the pages and by the Human Tasks API alike."""
+"""Authorization for human tasks, shared by the pages and the Human Tasks API."""
 
 from django.db.models import QuerySet
 
@@ -13,31 +13,35 @@ COMPLETION_RIGHTS: tuple[Right, ...] = (
     (UPDATE, WORKFLOW),
     (EXECUTE, WORKFLOW),
 )
-"""To claim, release, reassign, skip, save an output and complete: what reporting on the task takes by its reference."""
+"""The rights to claim, release, reassign, skip, save and complete: the same as to report on a task by its reference."""
 
 
 FIELD_BY_TARGET_TYPE = {WORKFLOW_DEF: "run__name", WORKFLOW: "run_id", TASK_DEF: "task__name"}
-"""Where an attempt has the name of what there are rights over."""
+"""The field of an attempt with the name of each target type."""
 
 
 def visible_human_tasks(actor: Actor, attempts: QuerySet) -> QuerySet:
-    """The attempts at HUMAN tasks that the actor may look at."""
+    """Return the attempts at HUMAN tasks that the actor may see."""
     return filter_allowed(
         actor, attempts, {right: FIELD_BY_TARGET_TYPE[right[1]] for right in (*VIEW_RIGHTS, *COMPLETION_RIGHTS)}
     )
 
 
 def can_view_human_task(actor: Actor, target: Target) -> bool:
-    """Whether the actor may look at this task."""
+    """Return True if the actor may see this task."""
     return is_allowed(actor, (*VIEW_RIGHTS, *COMPLETION_RIGHTS), target)
 
 
 def can_complete_human_task(actor: Actor, target: Target) -> bool:
-    """Whether the actor may claim, hand on and complete this task."""
+    """Return True if the actor may claim, reassign and complete this task."""
     return is_allowed(actor, COMPLETION_RIGHTS, target)
 
 
 def require_completion_right(actor: Actor, target: Target) -> None:
-    """Raise Forbidden, naming the missing permission, unless the actor may answer this task."""
+    """Check the permission to complete this task.
+
+    Raises:
+        Forbidden: with the missing permission.
+    """
     if not can_complete_human_task(actor, target):
         raise missing_permission_error(actor, COMPLETION_RIGHTS, target)

@@ -12,17 +12,17 @@ MASKING_PURPOSE = "masked field"
 
 
 def encrypt_masked(text: str) -> str:
-    """The text, sealed."""
+    """Return the text encrypted."""
     return vault.encrypt(MASKING_PURPOSE, text)
 
 
 def decrypt_masked(value: Any) -> Any:
-    """A copy of the value with what was sealed put in again; `***` where no key of this server opens it."""
+    """Return a copy of the value with encrypted parts decrypted; `***` if no key of this server decrypts one."""
     return masking.mask_decrypt(value, _decrypt)
 
 
 def masked_texts(value: Any) -> list[str]:
-    """The texts and numbers that opening the value brings to light, each as text."""
+    """Return the decrypted texts and numbers of the value, each as text."""
     found: list[str] = []
 
     def decrypt_and_collect(text: str) -> str:

@@ -8,7 +8,7 @@ from django.middleware.csrf import CsrfViewMiddleware
 
 
 def is_client_request(request: HttpRequest) -> bool:
-    """Whether a program calls the API: a browser would send its cookies, and is then asked who it is by them."""
+    """Return True if a program calls the API. A browser sends cookies and is authenticated by them."""
     return request.path_info.startswith("/api/") and "HTTP_COOKIE" not in request.META
 
 
@@ -24,12 +24,12 @@ class PageSessionMiddleware(PageOnlyMiddleware, SessionMiddleware):
 
 
 class PageCsrfMiddleware(PageOnlyMiddleware, CsrfViewMiddleware):
-    """The guard against other sites' forms; without a cookie there is nothing that they could use."""
+    """CSRF protection. A request without cookies needs none."""
 
 
 class PageAuthenticationMiddleware(PageOnlyMiddleware, AuthenticationMiddleware):
-    """Who is signed in."""
+    """Authentication of the user of a page."""
 
 
 class PageMessageMiddleware(PageOnlyMiddleware, MessageMiddleware):
-    """What the next page says."""
+    """Messages for the next page."""

@@ -1,6 +1,6 @@
-"""What this process knows of keys and powers: trusted for a second, then only if nothing has changed since.
+"""Cache of keys and permissions, trusted for one second, after that only if nothing has changed.
 
-So a request costs no statement, and a key that is withdrawn or a grant that is taken back ends within that second.
+So a request needs no statement, and a withdrawn key or grant loses its effect within that second.
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ from .permission_set import ALL_PERMISSIONS, NO_PERMISSIONS, PermissionSet, name
 
 RECHECK_MS = 1_000
 MAX_AGE_MS = 30_000
-"""Read again after this, whatever the revision says: somebody may have changed rows by hand."""
+"""The maximum age of the cache whatever the revision says, because rows may have been changed manually."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,14 @@ class PermissionCache:
         self.keys: dict[str, KeyHolder | None] = {}
         self.permissions: dict[int, PermissionSet] = {}
         self.clients: dict[Hashable, Any] = {}
-        """What `clients.py` has read under this revision."""
+        """Values that `clients.py` has read under this revision."""
 
 
 _known = PermissionCache(-1, -MAX_AGE_MS)
 
 
 def current_cache() -> PermissionCache:
-    """What is known now."""
+    """Return the current cache."""
     global _known
     now, cache = clock.now(), _known
     if 0 <= now - cache.checked_at < RECHECK_MS:
@@ -58,13 +58,13 @@ def current_cache() -> PermissionCache:
 
 
 def clear_cache() -> None:
-    """Ask again at the next request: this process has changed something itself."""
+    """Discard the cache after a change by this process."""
     global _known
     _known = PermissionCache(-1, -MAX_AGE_MS)
 
 
 def find_key_holder(key_id: str) -> KeyHolder | None:
-    """Whose key it is; None where it may not be used."""
+    """Return the holder of a key; None if the key is invalid."""
     cache = current_cache()
     if key_id not in cache.keys:
         rows = AccessKey.objects.filter(pk=key_id, is_active=True, application__user__is_active=True)
@@ -74,7 +74,7 @@ def find_key_holder(key_id: str) -> KeyHolder | None:
 
 
 def permission_set_of(user_id: int) -> PermissionSet:
-    """What a user may do: a person, or an application by its own user."""
+    """Return the permissions of a user: a person, or an application's own user."""
     cache = current_cache()
     if user_id not in cache.permissions:
         cache.permissions[user_id] = read_permission_set(user_id)
@@ -82,7 +82,7 @@ def permission_set_of(user_id: int) -> PermissionSet:
 
 
 def read_permission_set(user_id: int) -> PermissionSet:
-    """The same, read now."""
+    """Read the permissions of a user from the database."""
     user = get_user_model().objects.filter(pk=user_id, is_active=True).first()
     if user is None:
         return NO_PERMISSIONS
@@ -100,13 +100,13 @@ def read_permission_set(user_id: int) -> PermissionSet:
 
 
 def effective_groups(user_id: int):
-    """The groups and roles that count for a user: its own, and the roles that its groups have; (id, role)."""
+    """Return the groups and roles of a user: direct ones, and roles of its groups, as (id, role)."""
     found = Group.objects.filter(Q(user=user_id) | Q(given_to__group__user=user_id))
     return found.values_list("id", "facts__role").distinct()
 
 
 def _names_by_right(grants) -> dict[Right, set[str]]:
-    """The names of each right; where a grant is over a tag, the names of what carries the tag now."""
+    """Return the names of each right. A grant on a tag stands for the names of the objects that have the tag now."""
     names_by_right: dict[Right, set[str]] = defaultdict(set)
     tagged: dict[str, set[str]] = defaultdict(set)
     for access, target_type, target_id in grants:
@@ -121,7 +121,7 @@ def _names_by_right(grants) -> dict[Right, set[str]]:
 
 
 def _tagged_names(tags):
-    """What carries one of these tags, each written as `key:value`."""
+    """Return the objects that have one of these tags, each written as `key:value`."""
     condition = Q()
     for key, _, value in (tag.partition(":") for tag in tags):
         condition |= Q(key=key, value=value)

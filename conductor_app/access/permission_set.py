@@ -1,4 +1,4 @@
-"""Powers: all that somebody may do, as a value that answers without a query."""
+"""The permissions of an actor as a value that needs no query."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from .access_types import Right
 
 @dataclass(frozen=True, slots=True)
 class NamePatterns:
-    """Some names, and what names may begin with."""
+    """A set of names and of prefixes of names."""
 
     exact: frozenset[str] = frozenset()
     prefixes: tuple[str, ...] = ()
@@ -29,11 +29,11 @@ class PermissionSet:
     names: Mapping[Right, NamePatterns] = field(default_factory=dict)
 
     def allows_all(self, *rights: Right) -> bool:
-        """Whether one of these rights is held over everything of its type."""
+        """Return True if one of these rights applies to all objects of its type."""
         return self.is_admin or not self.rights.isdisjoint(rights)
 
     def allows(self, access: str, target_type: str, name: str) -> bool:
-        """Whether the thing with this name may be used so."""
+        """Return True if the access applies to the object with this name."""
         right = (access, target_type)
         return self.is_admin or right in self.rights or name in self.names.get(right, NO_PATTERNS)
 
@@ -42,7 +42,7 @@ ALL_PERMISSIONS, NO_PERMISSIONS = PermissionSet(is_admin=True), PermissionSet()
 
 
 def name_patterns(ids: Iterable[str]) -> NamePatterns:
-    """What grants name: exactly, or by the beginning before a last `*`."""
+    """Return the names in grants: exact ones, and prefixes before a trailing `*`."""
     exact, prefixes = set(), []
     for id in ids:
         if id.endswith("*"):

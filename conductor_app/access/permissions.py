@@ -1,4 +1,4 @@
-"""Who may: asked once for a request, and once for a list, which then holds only what may be read."""
+"""Authorization: one check per request, and a filter for lists, which contain only readable objects."""
 
 from collections.abc import Iterable, Mapping
 
@@ -16,14 +16,14 @@ Target = Mapping[str, str]
 
 
 def task_target(queue: str, domain: str, name: str, run_id: str, definition: str) -> Target:
-    """A task: by the type that workers poll, or by its name where nobody polls it; by its domain and by its run."""
+    """Return the target of a task: the type that workers poll, otherwise its name; its domain and its run."""
     task_type = queue.removeprefix(f"{domain}:") if domain else queue
     target = {TASK_DEF: task_type or name, WORKFLOW: run_id, WORKFLOW_DEF: definition}
     return target | {DOMAIN: domain} if domain else target
 
 
 def is_allowed(actor: Actor, rights: Iterable[Right], target: Target) -> bool:
-    """Whether the actor may use the thing in one of these ways."""
+    """Return True if the actor has one of these rights on the target."""
     return any(
         actor.permissions.allows(access, target_type, target[target_type])
         for access, target_type in rights
@@ -32,7 +32,11 @@ def is_allowed(actor: Actor, rights: Iterable[Right], target: Target) -> bool:
 
 
 def require_permission(actor: Actor, rights: Iterable[Right], targets: Iterable[Target]) -> None:
-    """Raise Forbidden, saying what is missing, unless the actor may use all these things in one of the ways."""
+    """Check that the actor has one of these rights on all targets.
+
+    Raises:
+        Forbidden: with the missing permission.
+    """
     rights = tuple(rights)
     for target in targets:
         if not is_allowed(actor, rights, target):
@@ -40,7 +44,7 @@ def require_permission(actor: Actor, rights: Iterable[Right], targets: Iterable[
 
 
 def missing_permission_error(actor: Actor, rights: Iterable[Right], target: Target) -> Forbidden:
-    """The refusal that says which permission is missing on what."""
+    """Return the error that names the missing permission and its target."""
     missing = " or ".join(
         f"{access} on {target_type} {_quote_name(target.get(target_type))}" for access, target_type in rights
     )
@@ -52,16 +56,19 @@ def _quote_name(name: str | None) -> str:
 
 
 def filter_readable(actor: Actor, rows: QuerySet, target_type: str, field: str = "name") -> QuerySet:
-    """The rows that the actor may read, by the name in this field; for whoever may read all, the rows as they are."""
+    """Return the rows that the actor may read, by the name in this field.
+
+    If the actor may read all, return the rows unchanged.
+    """
     if actor.permissions.allows_all((READ, target_type)):
         return rows
     return rows.filter(_name_condition(actor.permissions.names.get((READ, target_type), NO_PATTERNS), field))
 
 
 def filter_readable_runs(actor: Actor, rows: QuerySet, prefix: str = "") -> QuerySet:
-    """The runs that the actor may read: of definitions it may read, or allowed one by one.
+    """Return the runs that the actor may read: of readable definitions, or granted individually.
 
-    `prefix`: the way to the run from rows of another table, such as `run__`.
+    `prefix`: the path to the run from rows of another table, such as `run__`.
     """
     if actor.permissions.allows_all((READ, WORKFLOW_DEF), (READ, WORKFLOW)):
         return rows
@@ -71,7 +78,7 @@ def filter_readable_runs(actor: Actor, rows: QuerySet, prefix: str = "") -> Quer
 
 
 def filter_allowed(actor: Actor, rows: QuerySet, fields: Mapping[Right, str]) -> QuerySet:
-    """The rows over which the actor holds one of these rights, each by the name in its field."""
+    """Return the rows on which the actor has one of these rights, each by the name in its field."""
     if actor.permissions.allows_all(*fields):
         return rows
     condition = Q(pk__in=[])

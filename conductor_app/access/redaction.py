@@ -1,4 +1,4 @@
-"""Secrets: `${workflow.secrets.NAME}` stays as it is in everything stored, and is replaced when a worker is told."""
+"""Secrets: `${workflow.secrets.NAME}` is stored as written and resolved when a worker claims the task."""
 
 import json
 import os
@@ -16,18 +16,18 @@ from .secret_cache import cached_secrets
 SECRET_PREFIX, VARIABLE_PREFIX = "CONDUCTOR_SECRET_", "CONDUCTOR_ENV_"
 REDACTED = "***"
 MIN_VERBATIM_LENGTH = 8
-"""Characters from which on a secret is looked for in what a worker says: less may well be there by chance."""
+"""The minimum length of secrets that are searched in reports of workers. Shorter ones may occur by coincidence."""
 MIN_REDACTED_LENGTH = 4
 """Characters below which a text is no secret, and would make everything unreadable if it were hidden."""
 
 
 def is_environment_secret(name: str) -> bool:
-    """Whether the server's environment holds the secret: then that is the one."""
+    """Return True if the server's environment has the secret, which then takes precedence."""
     return SECRET_PREFIX + name in os.environ
 
 
 def environment_secret_names() -> list[str]:
-    """The names of the secrets that the server's environment holds."""
+    """Return the names of the secrets in the server's environment."""
     return sorted(
         name.removeprefix(SECRET_PREFIX)
         for name in os.environ
@@ -36,23 +36,25 @@ def environment_secret_names() -> list[str]:
 
 
 def load_secrets(names: Collection[str]) -> dict[str, str]:
-    """The secrets with these names, where there are such: from the server's environment, else from the table."""
+    """Return the secrets with these names, as far as they exist: from the server's environment, otherwise from the
+    table.
+    """
     from_environment = {name: os.environ[SECRET_PREFIX + name] for name in names if is_environment_secret(name)}
     remaining = set(names) - from_environment.keys()
     return from_environment | (cached_secrets(remaining) if remaining else {})
 
 
 def substitute_secrets(value: Any, secret_names: Collection[str]) -> Any:
-    """The value with its secrets put in: for the worker that it is handed to, never for a table.
+    """Return the value with its secrets resolved, for the worker that claims the task, never for a table.
 
-    `secret_names`: the secrets that the author of the step names. Names that appear only in data are refused:
-    otherwise a user who can start a run, or report for a worker, could read any secret.
+    `secret_names`: the secrets that the author of the step names. Names that appear only in data are refused: otherwise
+    a user who can start a run, or report for a worker, could read any secret.
     """
     return resolve_secrets(value, load_secrets(secret_names).get) if secret_names else value
 
 
 def redact_verbatim(value: Any, secret_names: Collection[str]) -> Any:
-    """A copy of what a worker says in which these secrets, word for word, read `***`."""
+    """Return a copy of a worker's report with literal occurrences of these secrets replaced by `***`."""
     for secret in sorted(load_secrets(secret_names).values() if secret_names else (), key=len, reverse=True):
         if len(secret) >= MIN_VERBATIM_LENGTH:
             value = replace_texts(value, partial(_redact_text, secret=secret), holding=secret)
@@ -64,9 +66,9 @@ def _redact_text(text: str, secret: str) -> str:
 
 
 def redact(value: Any, secret_names: Collection[str], extra_texts: Collection[str] = ()) -> Any:
-    """A copy of the value in which the values of these secrets read `***`, whatever a worker has made of them.
+    """Return a copy of the value with all spellings of these secrets replaced by `***`.
 
-    `extra_texts`: other texts that nobody is to read.
+    `extra_texts`: other confidential texts.
     """
     secret_values = [*(load_secrets(secret_names).values() if secret_names else ()), *extra_texts]
     texts = sorted({text for stored in secret_values for text in _secret_spellings(stored)}, key=len, reverse=True)
@@ -77,7 +79,7 @@ def redact(value: Any, secret_names: Collection[str], extra_texts: Collection[st
 
 
 def _redact_truncated_end(text: str, secret_texts: list[str]) -> str:
-    """The text without the beginning of a secret at its end: an excerpt may have been cut in the middle of one."""
+    """Return the text without the beginning of a secret at its end, because an excerpt may end within a secret."""
     for secret_text in secret_texts:
         position = text.find(secret_text[:MIN_REDACTED_LENGTH], max(0, len(text) - len(secret_text)))
         if position >= 0 and secret_text.startswith(text[position:]):
@@ -86,14 +88,14 @@ def _redact_truncated_end(text: str, secret_texts: list[str]) -> str:
 
 
 def _secret_spellings(stored: str) -> Iterator[str]:
-    """The texts that give a secret away: its value or a part of it, as it is and as addresses and JSON spell it."""
+    """Yield the texts that reveal a secret: its value and its parts, as they are and as URLs and JSON encode them."""
     for text in (stored, *_json_parts(stored)):
         if len(text) >= MIN_REDACTED_LENGTH:
             yield from {text, quote(text), quote(text, safe=""), quote_plus(text), json.dumps(text)[1:-1]}
 
 
 def _json_parts(stored: str) -> Iterator[str]:
-    """The texts and numbers in a secret that is JSON: expressions may name one of them."""
+    """Yield the texts and numbers in a JSON secret, which expressions may address individually."""
     try:
         pending = [json.loads(stored)]
     except (ValueError, RecursionError):
@@ -107,7 +109,7 @@ def _json_parts(stored: str) -> Iterator[str]:
 
 
 def runtime_metadata(names: list[str]) -> dict[str, str]:
-    """The secrets and variables that a task definition asks to be delivered beside its tasks (`runtimeMetadata`)."""
+    """Return the secrets and variables that a task definition requests for its tasks (`runtimeMetadata`)."""
     requested = [name for name in names if isinstance(name, str)]
     found = load_secrets(requested)
     found |= _load_variables(set(requested) - found.keys())

@@ -1,4 +1,4 @@
-"""Roles as Django groups: those that every server has are kept as the table says, others are their makers'."""
+"""Roles as Django groups: the predefined ones as the table states, others as their creators define them."""
 
 from django.contrib.auth.models import Group, Permission
 from django.db import connection, transaction
@@ -11,7 +11,11 @@ ADMINISTRATOR_APP_LABELS = ("conductor", "auth", "django_celery_beat")
 
 
 def role_group(role: str) -> Group:
-    """The group that is this role; raises NotFound."""
+    """Return the group of a role.
+
+    Raises:
+        NotFound: when there is no such role.
+    """
     found = Group.objects.filter(facts__role=role).first()
     if found is None and role in SYSTEM_ROLES:
         ensure_system_roles()
@@ -38,7 +42,7 @@ def _save_role(name: str, role: SystemRole) -> Group:
     facts = GroupProfile.objects.filter(role=name).select_related("group").first()
     if facts is not None:
         return facts.group
-    # A group that somebody has made under this name keeps its members from a role that nobody gave them.
+    # A group that a user has created under this name must not give its members a role.
     is_name_taken = Group.objects.filter(name=role.group).exists()
     group = Group.objects.create(name=f"{role.group} ({name})" if is_name_taken else role.group)
     GroupProfile.objects.create(group=group, role=name, description=f"The role {name}.")

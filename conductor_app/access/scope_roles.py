@@ -1,6 +1,6 @@
-"""Roles of scopes: `assume:<role>` stands for the scopes of the role, and of the roles that these assume in turn.
+"""Expansion of scopes: `assume:<role>` stands for the scopes of the role and of the roles that it assumes in turn.
 
-A role whose id ends in `*` is assumed by every `assume:` that begins so; `<..>` in its scopes is what the star is then.
+A role whose id ends in `*` is assumed by every `assume:` with that prefix; `<..>` in its scopes stands for the rest.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,10 +15,10 @@ ScopesByRole = Mapping[str, Sequence[str]]
 
 
 def expand_scopes(scopes: Iterable[str], roles: ScopesByRole) -> list[str]:
-    """The scopes and all that they imply, in order, without those that another one covers."""
+    """Return the scopes and all that they imply, in order, without those that another one satisfies."""
     found = set(scopes)
     pending = [scope for scope in found if assumes_role(scope)]
-    # Whoever may do everything is not given more by any role.
+    # No role adds to a caller that has all scopes.
     while pending and ALL_SCOPES not in found:
         for scope in implied_scopes(pending.pop(), roles):
             if scope not in found:
@@ -29,12 +29,12 @@ def expand_scopes(scopes: Iterable[str], roles: ScopesByRole) -> list[str]:
 
 
 def assumes_role(scope: str) -> bool:
-    """Whether the scope stands for roles: `assume:…`, or a beginning of it with a star."""
+    """Return True if the scope stands for roles: `assume:…`, or a prefix of it with a star."""
     return scope.startswith(ASSUME_PREFIX) or (scope.endswith("*") and ASSUME_PREFIX.startswith(scope[:-1]))
 
 
 def implied_scopes(scope: str, roles: ScopesByRole) -> Iterator[str]:
-    """The scopes of the roles that one scope assumes."""
+    """Yield the scopes of the roles that one scope assumes."""
     assumed = _assumed_pattern(scope)
     for role in _assumed_roles(assumed, roles):
         star_value = _star_value(assumed, role) or ""
@@ -42,7 +42,10 @@ def implied_scopes(scope: str, roles: ScopesByRole) -> Iterator[str]:
 
 
 def _assumed_roles(assumed: str, roles: ScopesByRole) -> list[str]:
-    """The ids of the roles that are assumed. One id is looked up, with all that it begins with: there may be many."""
+    """Return the ids of the assumed roles.
+
+    A single id is looked up with all its prefixes, because there may be many roles.
+    """
     if assumed.endswith("*"):
         return [role for role in roles if _star_value(assumed, role) is not None]
     prefixes = (f"{assumed[:length]}*" for length in range(min(len(assumed), MAX_ID_LENGTH) + 1))
@@ -50,7 +53,7 @@ def _assumed_roles(assumed: str, roles: ScopesByRole) -> list[str]:
 
 
 def _star_value(assumed: str, role: str) -> str | None:
-    """What came for the star of the role's id, empty if there is none; None if the role is not assumed."""
+    """Return the text that matches the star of the role's id, empty if it has none; None if the role is not assumed."""
     beginning = role[:-1] if role.endswith("*") else role
     if role.endswith("*") and assumed.startswith(beginning):
         return assumed[len(beginning) :]
@@ -60,7 +63,7 @@ def _star_value(assumed: str, role: str) -> str | None:
 
 
 def fill_in_star(scope: str, star_value: str) -> str:
-    """The scope of a role with what came for the star of its id."""
+    """Return a scope of the role with the text that matches the star of its id."""
     if "*" in star_value:
         before, place, _ = scope.partition(STAR_PLACEHOLDER)
         return before + star_value if place else scope
@@ -68,7 +71,7 @@ def fill_in_star(scope: str, star_value: str) -> str:
 
 
 def assumes_itself(role: str, roles: ScopesByRole) -> bool:
-    """Whether a role assumes itself, by way of others or at once: its scopes could then grow without end."""
+    """Return True if a role assumes itself, directly or through others: its scopes could grow without end."""
     seen: set[str] = set()
     pending = [role]
     while pending:
@@ -82,12 +85,12 @@ def assumes_itself(role: str, roles: ScopesByRole) -> bool:
 
 
 def _assumable_roles(role: str, roles: ScopesByRole) -> list[str]:
-    """The roles that a role may assume, whatever comes for its star."""
+    """Return the roles that a role may assume for any text that matches its star."""
     widest = (fill_in_star(scope, "*") if role.endswith("*") else scope for scope in roles[role])
     assumed = [_assumed_pattern(scope) for scope in widest if scope != ALL_SCOPES and assumes_role(scope)]
     return [other for each in assumed for other in _assumed_roles(each, roles)]
 
 
 def _assumed_pattern(scope: str) -> str:
-    """The ids of roles that a scope assumes: one, or all with a beginning."""
+    """Return the pattern of role ids that a scope assumes: one id, or all with a prefix."""
     return scope[len(ASSUME_PREFIX) :] if scope.startswith(ASSUME_PREFIX) else ALL_SCOPES

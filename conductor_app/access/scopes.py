@@ -1,7 +1,7 @@
-"""Taskcluster's scopes: what a caller was granted, and expressions that say what a method requires (taskcluster §6.5).
+"""Taskcluster's scopes: those of a caller, and expressions that state the requirements of a method (taskcluster §6.5).
 
-An expression is a scope, `{"AllOf": […]}` or `{"AnyOf": […]}`. In a template, `<name>` stands for a parameter,
-`{"for": name, "in": list, "each": …}` for one expression an item, and `{"if": name, "then": …}` for one or none.
+An expression is a scope, `{"AllOf": […]}` or `{"AnyOf": […]}`. In a template, `<name>` stands for a parameter, `{"for":
+name, "in": list, "each": …}` for one expression per item, and `{"if": name, "then": …}` for one or none.
 """
 
 import re
@@ -18,12 +18,12 @@ NO_SCOPES_REQUIRED: Expression = {"AllOf": []}
 
 
 def scope_set(scopes: Iterable[str]) -> NamePatterns:
-    """The scopes as a value that knows what they satisfy: a last `*` stands for every end."""
+    """Return the scopes as a value that answers which scopes they satisfy: a trailing `*` matches any rest."""
     return name_patterns(scopes)
 
 
 def is_satisfied(expression: Expression, granted: NamePatterns) -> bool:
-    """Whether the scopes are enough. Of nothing, all are there and none is."""
+    """Return True if the scopes satisfy the expression. An empty AllOf is satisfied, an empty AnyOf is not."""
     if isinstance(expression, str):
         return expression in granted
     if "AllOf" in expression:
@@ -32,7 +32,7 @@ def is_satisfied(expression: Expression, granted: NamePatterns) -> bool:
 
 
 def missing_scopes(expression: Expression, granted: NamePatterns) -> Expression | None:
-    """The part of an expression that is not satisfied; None if all of it is."""
+    """Return the unsatisfied part of an expression, or None."""
     if isinstance(expression, str):
         return None if expression in granted else expression
     operator = "AllOf" if "AllOf" in expression else "AnyOf"
@@ -45,7 +45,11 @@ def missing_scopes(expression: Expression, granted: NamePatterns) -> Expression 
 
 
 def render_expression(template: Expression | None, facts: Mapping[str, Any]) -> Expression:
-    """The expression of a template, its parameters filled in; a KeyError names one that is not known."""
+    """Return the expression of a template with its parameters filled in.
+
+    Raises:
+        KeyError: when a parameter is unknown.
+    """
     found = [] if template is None else list(_render(template, facts))
     return found[0] if found else NO_SCOPES_REQUIRED
 
@@ -65,7 +69,7 @@ def _render(template: Expression, facts: Mapping[str, Any]) -> Iterator[Expressi
 
 
 def format_expression(expression: Expression, indent: str = "") -> str:
-    """The expression in lines that a person can read."""
+    """Return the expression as indented lines."""
     if isinstance(expression, str):
         return f"{indent}{expression}"
     operator, parts = next(iter(expression.items()))
@@ -74,9 +78,9 @@ def format_expression(expression: Expression, indent: str = "") -> str:
 
 
 def drop_covered(scopes: Iterable[str]) -> list[str]:
-    """The scopes in order, without those that another one satisfies."""
+    """Return the scopes in order, without those that another one satisfies."""
     remaining, prefixes = [], []
-    # The shortest with a star first: nothing that comes later can cover what came before.
+    # Sorted by length, with stars first: a later scope cannot satisfy an earlier one.
     for scope in sorted(set(scopes), key=lambda scope: (not scope.endswith("*"), len(scope))):
         if not scope.startswith(tuple(prefixes)):
             remaining.append(scope)

@@ -1,4 +1,4 @@
-"""The secrets that are kept in the table, as this process has read them last."""
+"""Cache of the secrets in the table."""
 
 import logging
 from collections.abc import Iterable
@@ -10,18 +10,18 @@ from . import vault
 log = logging.getLogger(__name__)
 
 MAX_AGE_MS = 2_000
-"""How long what was read of the table counts as its state: a change is noticed by every process within this time."""
+"""The period in which a cached secret is valid: every process sees a change within this time."""
 MAX_CACHED = 1_000
 
 
 class SecretCache:
-    """Values by name, with the moment of their reading; a name that is not there is remembered as well."""
+    """Secrets by name with the time of their reading. Missing names are cached too."""
 
     def __init__(self) -> None:
         self.values: dict[str, tuple[int, str | None]] = {}
 
     def read(self, names: Iterable[str]) -> dict[str, str]:
-        """The secrets among these names: one query for all that are not fresh."""
+        """Return the secrets with these names. One query reads all that are not cached."""
         now, requested = clock.now(), set(names)
         fresh = {name: self.values[name] for name in requested if self._is_fresh(name, now)}
         if stale := requested - fresh.keys():
@@ -45,12 +45,12 @@ _remembered = SecretCache()
 
 
 def cached_secrets(names: Iterable[str]) -> dict[str, str]:
-    """The secrets of the table that have these names."""
+    """Return the secrets of the table with these names."""
     return _remembered.read(names)
 
 
 def clear_cache() -> None:
-    """Read anew what is asked for next."""
+    """Discard all cached secrets."""
     _remembered.values = {}
 
 

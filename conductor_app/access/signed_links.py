@@ -12,30 +12,30 @@ MINUTE_MS = 60_000
 DEFAULT_VALID_MS = 15 * MINUTE_MS
 UPLOAD, DOWNLOAD = "send artifact", "fetch artifact"
 UPLOAD_VALID_MS, DOWNLOAD_VALID_MS = 45 * MINUTE_MS, 30 * MINUTE_MS
-"""How long the address of an artifact's content is good for sending it, and for fetching it."""
+"""The validity of the address of an artifact's content for upload and for download."""
 SIGNER = Signer(salt="conductor.payload")
 
 
 def sign_link(path: str, purpose: str, valid_ms: int = DEFAULT_VALID_MS) -> dict[str, str]:
-    """What the query of such a link says."""
+    """Return the query parameters of a signed link."""
     expires = str(clock.now() + valid_ms)
     return {"operation": purpose, "expires": expires, "signature": _sign(path, purpose, expires)}
 
 
 def artifact_address(task_id: str, number: int, name: str, purpose: str) -> str:
-    """Where the content of an artifact is sent, or fetched from."""
+    """Return the address for the upload or download of an artifact's content."""
     valid_ms = UPLOAD_VALID_MS if purpose == UPLOAD else DOWNLOAD_VALID_MS
     permission = sign_link(artifact_path(task_id, number, name), purpose, valid_ms)
     return f"/api/artifacts/v1/{task_id}/{number}/{quote(name)}?{urlencode(permission)}"
 
 
 def artifact_path(task_id: str, number: int, name: str) -> str:
-    """What the permission in such an address is for."""
+    """Return the signed path of an artifact's address."""
     return f"{task_id}/{number}/{name}"
 
 
 def file_address(run_id: str, file_id: str, operation: str, part: str = "") -> tuple[str, int]:
-    """Where the content of a run's file is sent (PUT) or fetched from (GET), and until when. `part`: of an upload."""
+    """Return the address for the upload (PUT) or download (GET) of a run's file, and its expiry. `part`: of an upload."""
     valid_ms = UPLOAD_VALID_MS if operation == "PUT" else DOWNLOAD_VALID_MS
     query = sign_link(file_path(run_id, file_id, part), f"{operation} file", valid_ms)
     permission = {"op": operation, "exp": query["expires"], "sig": query["signature"]}
@@ -45,7 +45,7 @@ def file_address(run_id: str, file_id: str, operation: str, part: str = "") -> t
 
 
 def file_path(run_id: str, file_id: str, part: str = "") -> str:
-    """What the permission in such an address is for."""
+    """Return the signed path of a file's address."""
     return f"{run_id}/{file_id}/{part}"
 
 
@@ -55,12 +55,16 @@ def verify_file_link(path: str, operation: str, query: dict[str, str]) -> None:
 
 
 def verify_link(path: str, purpose: str, query: dict[str, str]) -> None:
-    """Raise Forbidden unless the link was made here, for this, and not too long ago."""
+    """Verify that this server has signed the link for this purpose, and that it has not expired.
+
+    Raises:
+        Forbidden: when the signature is wrong or the link has expired.
+    """
     expires, signature = query.get("expires", ""), query.get("signature", "")
     if not constant_time_compare(signature, _sign(path, purpose, expires)):
         raise Forbidden("The signature of this link is wrong.")
     if int(expires) < clock.now():
-        raise Forbidden("This link has expired: ask for another.")
+        raise Forbidden("This link has expired. Request a new one.")
 
 
 def _sign(path: str, purpose: str, expires: str) -> str:

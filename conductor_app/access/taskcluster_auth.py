@@ -1,4 +1,4 @@
-"""Who calls on the side of Taskcluster, by a signature in the header or in the address, and what they may do."""
+"""Authentication of callers of Taskcluster's services by a signature in a header or in the URL."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -22,9 +22,9 @@ DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody who calls: the client id, the scopes with all that they imply, and until when they hold.
+    """The authenticated caller: client id, expanded scopes, and their expiry.
 
-    `signing_client_id`: the client whose key has signed, or has signed the certificate.
+    `signing_client_id`: the client whose key has signed the request or the certificate.
     """
 
     client_id: str
@@ -36,11 +36,16 @@ class Caller:
 
 
 OPEN_ACCESS_CALLER = Caller("anonymous", scope_set([ALL_SCOPES]), (ALL_SCOPES,))
-"""Whoever calls a server that asks nobody."""
+"""The caller of a server without authentication."""
 
 
 def authenticate(request: HttpRequest, body: Callable[[], bytes]) -> Caller:
-    """Who sent the request; raises Unauthenticated or Forbidden. `body`: reads what came with it."""
+    """Return the caller of a request. `body`: reads its body.
+
+    Raises:
+        Unauthenticated: when the signature is invalid
+        Forbidden: when another site sends the request.
+    """
     if clients.is_access_open():
         cross_site.reject_cross_site_requests(request)
         return OPEN_ACCESS_CALLER
@@ -51,16 +56,20 @@ def authenticate(request: HttpRequest, body: Callable[[], bytes]) -> Caller:
 
 
 def identify_caller(hawk_request: HawkRequest, authorization: str) -> Caller:
-    """Who has signed this; whoever has not is anonymous. Raises Unauthenticated."""
+    """Return the caller who signed a request, or the anonymous one.
+
+    Raises:
+        Unauthenticated: when the signature is invalid.
+    """
     address = hawk.parse_bewit(hawk_request.resource)
     if authorization and address:
-        raise Unauthenticated("The request is signed twice, in its header and in its address.")
+        raise Unauthenticated("The request has two signatures: in the header and in the URL.")
     if authorization:
         return _find_signer(hawk.parse_authorization(authorization), hawk_request)
     if address is None:
         return _build_caller("anonymous", ())
     if hawk_request.method.upper() not in ("GET", "HEAD"):
-        raise Unauthenticated("A signed address is good for reading only.")
+        raise Unauthenticated("A signed URL allows only reading.")
     signature, stripped_resource = address
     return _find_signer(
         signature, HawkRequest(hawk_request.method, stripped_resource, hawk_request.host, hawk_request.port)
@@ -115,13 +124,13 @@ def _build_caller(client_id: str, scopes: Sequence[str], *rest: Any) -> Caller:
 
 
 def signed_request_of(request: HttpRequest) -> HawkRequest:
-    """The request as its client has signed it, before any proxy and before it was decoded."""
+    """Return the request as its client has signed it, before any proxy and before decoding."""
     host, port = split_domain_port(request.get_host())
     return HawkRequest(str(request.method), raw_target(request), host.strip("[]"), _client_port(request, port))
 
 
 def raw_target(request: HttpRequest) -> str:
-    """The target byte for byte; a server that does not tell it (Django's own) has decoded `%2F` already."""
+    """Return the request target byte for byte. Servers that do not pass it (Django's own) have decoded `%2F` already."""
     meta, scope = request.META, getattr(request, "scope", {})
     if "raw_path" in scope:
         query = scope.get("query_string", b"").decode("latin-1")
@@ -130,7 +139,7 @@ def raw_target(request: HttpRequest) -> str:
 
 
 def _client_port(request: HttpRequest, host_port: str) -> str:
-    """The port that the client has spoken to: a proxy says, or the host's name has it, or the scheme."""
+    """Return the port that the client has connected to, from a proxy's header, the host name, or the scheme."""
     forwarded = request.META.get("HTTP_X_FORWARDED_PORT", "").split(",")[0].strip()
     if forwarded.isascii() and forwarded.isdigit():
         return forwarded

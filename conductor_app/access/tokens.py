@@ -15,12 +15,12 @@ MAX_CACHED = 1_000
 
 @cache
 def signing_key() -> bytes:
-    """Derived from the server's secret, so that tokens are good for nothing else."""
+    """Return the signing key of tokens, derived from the server's secret for this purpose only."""
     return salted_hmac("conductor_app.access.tokens", "signing key", algorithm="sha256").digest()
 
 
 def issue_token(key_id: str, application: str) -> str:
-    """A token for the holder of a key."""
+    """Return a token for the holder of a key."""
     issued_at = clock.now() // 1000
     claims = {"sub": key_id, "name": application, "iat": issued_at, "exp": issued_at + conf.token_seconds}
     return jwt.encode(claims, signing_key(), ALGORITHM)
@@ -42,7 +42,11 @@ _verified_tokens = VerifiedTokens()
 
 
 def verify_token(token: str) -> str:
-    """The key that the token was given to; raises Unauthenticated with the word that clients act on."""
+    """Return the key that the token was issued for.
+
+    Raises:
+        Unauthenticated: when the token is invalid, with the code that clients act on.
+    """
     key_and_expiry = _verified_tokens.tokens.get(token)
     if key_and_expiry is None:
         claims = _parse_claims(token)

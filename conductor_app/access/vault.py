@@ -1,4 +1,4 @@
-"""Secrets at rest: sealed with AES-GCM under keys of this server, each bound to its name."""
+"""Encryption of stored secrets with AES-GCM under keys of this server, each bound to its name."""
 
 import base64
 import os
@@ -22,14 +22,18 @@ class DecryptionFailed(Exception):
 
 
 def encrypt(name: str, value: str) -> str:
-    """The value, sealed with the newest key: the key's name, a dot, and what only the key opens."""
+    """Return the value encrypted with the newest key: the key's name, a dot, and the ciphertext."""
     key, nonce = encryption_keys()[0], os.urandom(NONCE_BYTES)
     ciphertext = nonce + AESGCM(key).encrypt(nonce, value.encode(), name.encode())
     return f"{_key_name(key)}.{base64.b64encode(ciphertext).decode()}"
 
 
 def decrypt(name: str, sealed: str) -> str:
-    """The value that was sealed for this name; raises Unreadable."""
+    """Return the value that was encrypted for this name.
+
+    Raises:
+        DecryptionFailed: when no key decrypts it.
+    """
     key_name, _, text = sealed.partition(".")
     for key in encryption_keys():
         if _key_name(key) == key_name:
@@ -38,7 +42,7 @@ def decrypt(name: str, sealed: str) -> str:
 
 
 def is_current(sealed: str) -> bool:
-    """Whether the newest key has sealed it."""
+    """Return True if the value is encrypted with the newest key."""
     return sealed.startswith(f"{_key_name(encryption_keys()[0])}.")
 
 
@@ -51,7 +55,10 @@ def _try_decrypt(key: bytes, name: str, text: str) -> str:
 
 
 def encryption_keys() -> tuple[bytes, ...]:
-    """The keys, newest first. SECRET_KEY comes last: what it sealed before there were others stays readable."""
+    """Return the keys, newest first.
+
+    SECRET_KEY is last, so that values encrypted before other keys existed stay readable.
+    """
     fallbacks = getattr(settings, "SECRET_KEY_FALLBACKS", ())
     return tuple(_derive_key(secret) for secret in (*conf.secrets_keys, settings.SECRET_KEY, *fallbacks))
 

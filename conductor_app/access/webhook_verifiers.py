@@ -1,4 +1,4 @@
-"""Whether a webhook comes from whom it should: one verifier a way of signing, compared in constant time."""
+"""Verification of webhook senders: one verifier per signature method, with constant-time comparison."""
 
 import base64
 import hashlib
@@ -11,7 +11,7 @@ from .. import conf
 from ..core.errors import Unauthenticated
 
 DELIVERY_HEADERS = ("x-github-delivery", "x-gitlab-event-uuid", "x-shopify-webhook-id", "webhook-id", "x-message-id")
-"""Headers in which senders number what they send."""
+"""Headers with the message ids of senders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class ReceivedWebhook:
 
 @dataclass(frozen=True, slots=True)
 class WebhookSecrets:
-    """What a webhook is verified by: the definition's fields, and its secrets, opened."""
+    """The fields of a webhook's definition that verify its sender, and its decrypted secrets."""
 
     document: Mapping[str, Any]
     secret: str = ""
@@ -33,7 +33,11 @@ class WebhookSecrets:
 
 
 def verify_webhook(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
-    """An id of the message, empty where nothing numbers it; raises Unauthenticated."""
+    """Verify the sender, and return the id of the message, or "" if it has none.
+
+    Raises:
+        Unauthenticated: when the verification fails.
+    """
     # With an empty secret anybody can sign.
     _require(expected.document["verifier"] == "HEADER_BASED" or bool(expected.secret))
     message_id = VERIFIERS[expected.document["verifier"]](expected, webhook)
@@ -42,7 +46,7 @@ def verify_webhook(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
 
 
 def _verify_headers(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
-    """All headers have the values that only the sender knows."""
+    """Verify headers with secret values."""
     found = [
         _constant_time_equal(value, webhook.headers.get(name.lower(), "")) for name, value in expected.headers.items()
     ]
@@ -50,17 +54,17 @@ def _verify_headers(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
 
 
 def _verify_basic_auth(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
-    """HTTP's basic authentication."""
+    """Verify HTTP basic authentication."""
     pair = f"{expected.document.get('secretKey') or ''}:{expected.secret}"
     required = f"Basic {base64.b64encode(pair.encode()).decode()}"
     return _require(_constant_time_equal(required, webhook.headers.get("authorization", "")))
 
 
 def _verify_hmac(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
-    """A header holds the HMAC of the body, in hex or base64, `sha256=` before it or not.
+    """Verify a header with the HMAC of the body, in hex or base64, with or without `sha256=`.
 
-    Where the definition names a header with the moment, that is signed too, `<moment>.<body>`: an old one is refused,
-    and one that comes again is the same message.
+    If the definition names a header with the time, `<time>.<body>` is signed: an old message is refused, and a repeated
+    one is the same message.
     """
     received = webhook.headers.get(str(expected.document.get("headerKey") or "").lower(), "")
     timestamp_header = str(expected.document.get("timestampHeaderKey") or "").lower()
@@ -73,7 +77,7 @@ def _verify_hmac(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
 
 
 def _verify_slack(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
-    """As Slack signs: `v0=` and the HMAC of `v0:<moment>:<body>`."""
+    """Verify Slack's signature: `v0=` and the HMAC of `v0:<time>:<body>`."""
     timestamp, received = (
         webhook.headers.get("x-slack-request-timestamp", ""),
         webhook.headers.get("x-slack-signature", ""),
@@ -84,7 +88,10 @@ def _verify_slack(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
 
 
 def _verify_stripe(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
-    """As Stripe signs: `t=<moment>,v1=<HMAC of "<moment>.<body>">`, several of them while a secret is changed."""
+    """Verify Stripe's signature:
+
+    `t=<time>,v1=<HMAC of "<time>.<body>">`, with several values while a secret is rotated.
+    """
     pairs = [part.strip().partition("=") for part in webhook.headers.get("stripe-signature", "").split(",")]
     timestamp = next((value for name, _, value in pairs if name == "t"), "")
     _require_recent(timestamp, webhook)
@@ -105,7 +112,7 @@ def _is_signed(expected: WebhookSecrets, content: bytes, received: str) -> bool:
 
 
 def _require_recent(timestamp: str, webhook: ReceivedWebhook) -> None:
-    """Within the window on either side: clocks differ, and a message that is kept to be sent again grows old."""
+    """Check that the time is within the window before or after now: clocks differ, and repeated messages get older."""
     seconds = int(timestamp) if timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 13 else 0
     seconds = seconds // 1000 if seconds > 10**11 else seconds
     _require(abs(webhook.now - seconds * 1000) <= conf.webhook_window_seconds * 1000)
@@ -117,8 +124,8 @@ def _constant_time_equal(required: str, received: str) -> bool:
 
 def _require(is_right: bool) -> str:
     if not is_right:
-        # One sentence for everything that may be wrong: who tries should not learn how near he came.
-        raise Unauthenticated("The webhook is not signed as it should be, or too old.")
+        # One message for all failures, so that an attacker learns nothing from it.
+        raise Unauthenticated("The signature of the webhook is wrong or too old.")
     return ""
 
 

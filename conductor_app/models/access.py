@@ -1,7 +1,7 @@
-"""Applications with the keys that their clients log in with, and who may do what.
+"""Applications with their access keys, and grants.
 
-People, applications' own users, groups and roles are rows of Django's users and groups; here is what Django has no
-column for.
+Users, applications' own users, groups and roles are rows of Django's users and groups; these tables have additional
+columns.
 """
 
 from django.conf import settings
@@ -12,7 +12,7 @@ from .fields import DocumentField, MomentField
 
 
 class Application(models.Model):
-    """A program or a fleet of workers; what it may do is what its own user may do."""
+    """A program or a group of workers. It has the permissions of its own user."""
 
     id = models.CharField("application id", max_length=64, primary_key=True)
     name = models.CharField(max_length=255)
@@ -30,7 +30,7 @@ class Application(models.Model):
 
 
 class AccessKey(models.Model):
-    """A key with which an application asks for tokens; the secret is kept hashed."""
+    """A key with which an application requests tokens. The secret is stored as a hash."""
 
     id = models.CharField("key id", max_length=64, primary_key=True)
     application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="keys")
@@ -44,7 +44,7 @@ class AccessKey(models.Model):
 
 
 class UserProfile(models.Model):
-    """What clients know of a user beside what Django keeps."""
+    """Columns of a user beside Django's."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="profile")
     contact = DocumentField(default=dict)
@@ -54,7 +54,7 @@ class UserProfile(models.Model):
 
 
 class GroupProfile(models.Model):
-    """What clients know of a group beside what Django keeps. A group that has a role's name is that role."""
+    """Columns of a group beside Django's. A group with the name of a role is that role."""
 
     group = models.OneToOneField("auth.Group", on_delete=models.CASCADE, related_name="facts")
     role = models.CharField(max_length=100, unique=True, null=True, blank=True)
@@ -68,7 +68,7 @@ class GroupProfile(models.Model):
 
 
 class Grant(models.Model):
-    """One access of a user, a group or a role to what has a name, a beginning of a name (`order_*`), or a tag."""
+    """An access of a user, a group or a role to objects with a name, a prefix (`order_*`), or a tag."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True, related_name="grants"
@@ -81,7 +81,7 @@ class Grant(models.Model):
     granted_by = models.CharField(max_length=255, default="", blank=True)
 
     class Meta:
-        # What may be said of things that have no table of their own.
+        # Attributes of objects without a table of their own.
         permissions = [
             ("execute_domain", "Can poll in task domains"),
             *(
@@ -137,7 +137,7 @@ class Tag(models.Model):
 
 
 class AccessRevision(models.Model):
-    """One row that says when users, keys, roles, grants or tags changed last: processes ask it before they trust."""
+    """One row with the time of the last change of users, keys, roles, grants or tags, which validates caches."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     revision = models.BigIntegerField(default=0)

@@ -1,4 +1,4 @@
-"""What workers have kept of their attempts at stand-alone tasks."""
+"""Artifacts that workers have stored for their attempts at standalone tasks."""
 
 from collections.abc import Sequence
 
@@ -8,19 +8,19 @@ from .fields import DocumentField, IdField, MomentField
 
 
 class ArtifactQuerySet(models.QuerySet):
-    """How artifacts are found."""
+    """Queries for artifacts."""
 
     def of(self, task_id: str, number: int):
-        """Those of one attempt."""
+        """Return the artifacts of one attempt."""
         return self.filter(task_id=task_id, number=number)
 
     def starting_after(self, place: Sequence[str]):
-        """In the order of their names, from behind this place on."""
+        """Return the artifacts after this position in the order of their names."""
         return (self.filter(name__gt=place[0]) if place else self).order_by("name")
 
 
 class Artifact(models.Model):
-    """One artifact of one attempt. `path`: where its content is kept, once it has come; `details`: see the core."""
+    """An artifact of an attempt. `path`: where its content is stored after the upload; `details`: see the core."""
 
     task_id = IdField()
     number = models.IntegerField()

@@ -1,4 +1,4 @@
-"""Who did what, and why."""
+"""The audit log."""
 
 from django.db import models
 
@@ -7,9 +7,9 @@ from .fields import DocumentField, MomentField
 
 
 class AuditEntry(models.Model):
-    """One act of a person or a client on a run or a definition, written in the transaction of its effect.
+    """An action of a user or a client, written in the transaction of its effect.
 
-    `request_id`: of the request that is answered meanwhile, as its answer and the log lines name it; else empty.
+    `request_id`: the id of the HTTP request, as in its response and log lines, or empty.
     """
 
     at = MomentField()

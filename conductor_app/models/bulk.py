@@ -1,4 +1,4 @@
-"""Operations on many runs, worked off by the engine at a rate; and what came of each run."""
+"""Bulk operations, which the engine executes at a rate, and their results per run."""
 
 from django.db import models
 from django.db.models import Q
@@ -9,17 +9,19 @@ from .fields import DocumentField, IdField, MomentField
 
 
 class BulkOperationQuerySet(models.QuerySet):
-    """How operations are found."""
+    """Queries for bulk operations."""
 
     def waiting_for_approval(self):
-        """Those that a second person has to approve, the newest first."""
+        """Return the operations that need the approval of a second user, newest first."""
         return self.filter(state__in=sorted(BULK.open), needs_approval=True, approved_at__isnull=True).order_by("-pk")
 
 
 class BulkOperation(models.Model):
-    """What is asked of all runs of a selection. `cursor`: the last run that was gathered; `paced_at`: until when the
-    rate is used up; `due_at`: when the engine goes on with it; `held_until`: the process that works on it has it.
-    `needs_approval`: it rests until somebody other than its author approves it.
+    """An action on all runs of a selection.
+
+    `cursor`: the last run that was selected. `paced_at`: until when the rate is exhausted. `due_at`: when the engine
+    continues. `held_until`: until when a process works on it. `needs_approval`: it starts after another user than its
+    author has approved it.
     """
 
     id = IdField(primary_key=True)
@@ -76,12 +78,12 @@ class BulkOperation(models.Model):
 
     @property
     def left(self) -> int:
-        """Items that nothing has come of yet."""
+        """Return the number of items without a result."""
         return self.total - self.done - self.refused - self.withdrawn
 
 
 class BulkItem(models.Model):
-    """One run of an operation, and what came of it."""
+    """One run of an operation, with its result."""
 
     WAITING, DONE, REFUSED, WITHDRAWN = OUTCOMES = ("WAITING", "DONE", "REFUSED", "WITHDRAWN")
 

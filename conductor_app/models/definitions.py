@@ -29,7 +29,7 @@ class WorkflowDefinition(Authored):
 
 
 class TaskDefinition(Authored):
-    """A task definition as it was written; the limits are columns too, since every claim asks for them."""
+    """A task definition as it was saved. Its limits are columns too, because every claim reads them."""
 
     name = models.CharField(max_length=255, unique=True)
     document = DocumentField(default=dict)
@@ -63,7 +63,7 @@ class ResolvedDefinition(models.Model):
 
 
 class DefinitionRevision(models.Model):
-    """One row that says when definitions changed last: processes ask it before they trust what they have parsed."""
+    """One row with the time of the last change of definitions, which validates caches of parsed definitions."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     revision = models.BigIntegerField(default=0)

@@ -1,4 +1,4 @@
-"""What authors keep while they write: drafts of definitions, cases to try them with."""
+"""Drafts of definitions, and test cases of workflows."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from .fields import DocumentField, MomentField
 
 
 class DefinitionDraft(models.Model):
-    """What somebody has typed and not saved, JSON or not. `base`: the state of the definition that it began with."""
+    """Unsaved text of a definition, JSON or not. `base`: the revision of the definition that it is based on."""
 
     kind = models.CharField(max_length=16)
     name = models.CharField(max_length=255, default="", blank=True)
@@ -25,7 +25,7 @@ class DefinitionDraft(models.Model):
 
 
 class SaveRequirement(models.Model):
-    """Whether a workflow is held back from being saved while one of its cases ends in another way."""
+    """The requirement that all test cases of a workflow pass before it is saved."""
 
     workflow = models.CharField(max_length=255, unique=True)
     holds = models.BooleanField(default=False)
@@ -35,7 +35,7 @@ class SaveRequirement(models.Model):
 
 
 class SimulationCase(models.Model):
-    """A workflow's input with what its tasks come to, and how it ended when it was kept."""
+    """A test case of a workflow: its input, the mock results of its tasks, and the expected result."""
 
     workflow = models.CharField(max_length=255)
     name = models.CharField(max_length=120)

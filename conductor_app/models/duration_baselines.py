@@ -1,4 +1,4 @@
-"""How long things usually take: what timelines and lists compare with."""
+"""Typical durations, with which timelines and lists compare."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from .fields import MomentField
 
 
 class DurationBaseline(models.Model):
-    """Of a definition version's step (`ref`; empty is the whole run): the median, and what 95 % stay below."""
+    """Median and 95th percentile of the duration of a version's step (`ref`) or run (empty `ref`)."""
 
     name = models.CharField(max_length=255)
     version = models.IntegerField()

@@ -1,4 +1,4 @@
-"""Event handlers, and what became of each event: who heard it, what was compared, what was done."""
+"""Event handlers, and the results of each event: the handlers, their conditions, and their actions."""
 
 from django.db import models
 
@@ -7,12 +7,12 @@ from .fields import Authored, DocumentField, IdField, MomentField
 IN_PROGRESS, COMPLETED, FAILED = "IN_PROGRESS", "COMPLETED", "FAILED"
 """The life of one action of a handler."""
 MATCHED, NOT_MATCHED = "MATCHED", "NOT_MATCHED"
-"""What a handler's condition came to; FAILED where it came to nothing."""
+"""The result of a handler's condition; FAILED if it could not be evaluated."""
 LONGEST_NAME = 255
 
 
 class EventHandler(Authored):
-    """What is to be done when an event comes, as its author wrote it; what is asked of each event is columns too."""
+    """An event handler as its author wrote it. The fields that every event is matched with are columns too."""
 
     name = models.CharField(max_length=LONGEST_NAME, unique=True)
     event = models.CharField(max_length=LONGEST_NAME)
@@ -29,7 +29,7 @@ class EventHandler(Authored):
 
 
 class EventDelivery(models.Model):
-    """One event that came in. The same message again is counted, not heard."""
+    """A received event. A repeated message is counted and not processed."""
 
     event = models.CharField(max_length=LONGEST_NAME)
     message_id = models.CharField(max_length=LONGEST_NAME)
@@ -53,7 +53,7 @@ class EventDelivery(models.Model):
 
 
 class HandlerEvaluation(models.Model):
-    """What one handler made of an event: its condition as it was then, the values it named, and what it came to."""
+    """The evaluation of a handler for an event: its condition, the values in it, and the result."""
 
     delivery = models.ForeignKey(EventDelivery, on_delete=models.CASCADE, related_name="verdicts")
     handler = models.CharField(max_length=LONGEST_NAME)
@@ -105,7 +105,10 @@ class EventAction(models.Model):
 
 
 class EventListener(models.Model):
-    """One process that listens to the queue of another system, and how that goes; it says so again and again."""
+    """A process that receives events from another system, with the state of its connection.
+
+    It updates its row regularly.
+    """
 
     event = models.CharField(max_length=LONGEST_NAME)
     process = models.CharField(max_length=128)
@@ -124,7 +127,7 @@ class EventListener(models.Model):
 
 
 class Webhook(models.Model):
-    """An address under which another system tells events; its secret is kept sealed."""
+    """An address at which another system sends events. Its secret is stored encrypted."""
 
     id = IdField(primary_key=True)
     name = models.CharField(max_length=200, unique=True)

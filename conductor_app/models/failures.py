@@ -8,15 +8,15 @@ from .fields import DocumentField, IdField, MomentField
 
 
 class FailureGroupQuerySet(models.QuerySet):
-    """How groups are found."""
+    """Queries for failure groups."""
 
     def own(self):
-        """Those that are not part of another."""
+        """Return the groups that are not merged into another."""
         return self.filter(merged_into__isnull=True)
 
 
 class FailureGroup(models.Model):
-    """Failures that an operator would call the same, and what is being done about them."""
+    """Failures with the same cause, and the state of their resolution."""
 
     fingerprint = models.CharField(max_length=40, unique=True)
     definition = models.CharField(max_length=255)
@@ -53,9 +53,9 @@ class FailureGroup(models.Model):
 
 
 class Failure(models.Model):
-    """One attempt that failed, or one run that ended badly by itself; written in the transaction that saw it.
+    """A failed attempt, or a run that failed without a failed task; written in the transaction of the failure.
 
-    It belongs to no group until the sweep has counted it. A stand-alone task has no run: `definition` is its queue.
+    It belongs to no group until a sweep has counted it. For a standalone task, `definition` is its queue.
     """
 
     group = models.ForeignKey(FailureGroup, on_delete=models.CASCADE, null=True, db_index=False)
@@ -86,7 +86,7 @@ class Failure(models.Model):
 
 
 class HourlyFailureCount(models.Model):
-    """How many failures of a group one hour has seen, by the definition's version and the worker's build."""
+    """The number of failures of a group in one hour, by version of the definition and build of the worker."""
 
     group = models.ForeignKey(FailureGroup, on_delete=models.CASCADE, db_index=False)
     hour_at = MomentField()

@@ -1,4 +1,4 @@
-"""Our own columns: a moment, a JSON document kept as text, and who made and changed a thing."""
+"""Field types: times, JSON documents stored as text, and authorship columns."""
 
 import json
 import re
@@ -14,18 +14,18 @@ LONG_NUMBER = re.compile(r"\d{19}")
 
 
 class MomentField(models.BigIntegerField):
-    """A moment in epoch milliseconds."""
+    """A time in epoch milliseconds."""
 
 
 class IdField(models.CharField):
-    """An id of ours: a time-ordered UUID in text, or another dialect's short id."""
+    """An id: a time-ordered UUID as text, or a short id of Taskcluster."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"max_length": 64, **kwargs})
 
 
 class Authored(models.Model):
-    """Who made a thing and who changed it last, and when."""
+    """Author and time of the creation and of the last change."""
 
     created_at = MomentField(default=0)
     created_by = models.CharField(max_length=255, default="", blank=True)
@@ -37,9 +37,9 @@ class Authored(models.Model):
 
 
 class DocumentField(models.TextField):
-    """A JSON value kept as text: as given, key order and number forms included; any size of integer."""
+    """A JSON value stored as text: unchanged, with key order, number formats, and integers of any size."""
 
-    # What Django's plugin for mypy reads: any JSON value is set and read.
+    # Types for Django's mypy plugin: the field accepts and returns any JSON value.
     _pyi_private_set_type: Any
     _pyi_private_get_type: Any
 
@@ -57,7 +57,7 @@ class DocumentField(models.TextField):
 
 
 def dumps(value: Any) -> str | None:
-    """A JSON value as text; None stays None."""
+    """Return a JSON value as text; None stays None."""
     if value is None:
         return None
     try:
@@ -68,13 +68,13 @@ def dumps(value: Any) -> str | None:
 
 
 def loads(text: str | None) -> Any:
-    """The JSON value of a text; None stays None. What was sealed before it was written reads `***`."""
+    """Return the JSON value of a text; None stays None. Encrypted parts become `***`."""
     value = loads_encrypted(text)
     return redact_masked(value) if text is not None and MARK in text else value
 
 
 def loads_decrypted(text: str | None) -> Any:
-    """The JSON value of a text, with what was sealed put in again by whoever has the keys."""
+    """Return the JSON value of a text with its encrypted parts decrypted."""
     value = loads_encrypted(text)
     return _decrypt(value) if text is not None and MARK in text else value
 
@@ -83,13 +83,13 @@ _decrypt: Callable[[Any], Any] = redact_masked
 
 
 def set_decryption(opened: Callable[[Any], Any]) -> None:
-    """Let this open what was sealed: the keys are kept further up."""
+    """Set the function that decrypts values. The keys belong to a higher layer."""
     global _decrypt
     _decrypt = opened
 
 
 def loads_encrypted(text: str | None) -> Any:
-    """The JSON value of a text as it was written, with what was sealed; None stays None."""
+    """Return the JSON value of a text as stored, with its encrypted parts; None stays None."""
     if text is None:
         return None
     # orjson reads integers beyond 64 bits as fractions, and stops at a depth that the slower reader passes.

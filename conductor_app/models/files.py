@@ -1,4 +1,4 @@
-"""Files that clients and workers keep beside a run: handles that inputs and outputs name."""
+"""Files of runs, which inputs and outputs refer to by handles."""
 
 from django.db import models
 from django.db.models import Q
@@ -9,7 +9,7 @@ UPLOADING, UPLOADED = "UPLOADING", "UPLOADED"
 
 
 class FileHandle(models.Model):
-    """One file of a run. `path`: where its content is kept, once it has come; `parts`: what has come of it in parts."""
+    """A file of a run. `path`: where its content is stored after the upload; `parts`: the uploaded parts."""
 
     id = IdField(primary_key=True)
     run_id = IdField(db_index=True)

@@ -1,4 +1,4 @@
-"""User form templates: how the form of a HUMAN task looks, stored under a name and a version."""
+"""Form templates: the layout of the form of a HUMAN task, stored by name and version."""
 
 from django.db import models
 

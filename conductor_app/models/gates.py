@@ -17,11 +17,10 @@ from ..core.snapshot import NEVER
 
 @dataclass(frozen=True, slots=True)
 class GateFacts:
-    """What the gates examine. Times in epoch milliseconds.
+    """The facts that gates evaluate. Times are epoch milliseconds.
 
-    `leased`: attempts of the same name that workers hold. `starts`: those of the current rate window.
-    `rate_reopens_at`: the time at which the first of those starts leaves the window.
-    `queue_held_until`: the queue is paused until then.
+    `leased`: claimed attempts of the same name. `starts`: attempts started in the current rate window.
+    `rate_reopens_at`: when the first of them leaves the window. `queue_held_until`: until when the queue is paused.
     """
 
     now: int
@@ -41,11 +40,11 @@ class GateFacts:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One condition.
+    """A gate: one condition on attempts.
 
-    `free_slots`: how many attempts may pass now; None is any number. `sentence`: why the gate is closed.
-    `open_sentence`: that it is open. `condition`: SQL on the attempt `a`, with `:queue` and `:now`, true while the
-    gate is open; empty if another gate's condition implies it. `usage`: SQL that counts the used slots of a limit, with
+    `free_slots`: the number of attempts that may pass now; None for any. `sentence`: why the gate is closed.
+    `open_sentence`: that it is open. `condition`: SQL on the attempt `a`, with `:queue` and `:now`, true while the gate
+    is open; empty if another gate's condition implies it. `usage`: SQL that counts the used slots of a limit, with
     `:name` and `:since`.
     """
 
@@ -175,6 +174,6 @@ def usage_query(gate: Gate, name: str, since: int = 0) -> tuple[str, list[Any]]:
 
 
 def free_capacity(facts: GateFacts) -> int | None:
-    """Return how many attempts of one name the limits let pass now; None is any number."""
+    """Return the number of attempts of one name that the limits allow now; None for any."""
     counts = [gate.free_slots(facts) for gate in LIMIT_GATES]
     return min((count for count in counts if count is not None), default=None)

@@ -1,4 +1,4 @@
-"""Stand-alone tasks: what such a task has beside its row among the tasks, its group, and what it depends on."""
+"""Standalone tasks: their columns beside those of tasks, their groups and their dependencies."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from .runs import Attempt, Task
 
 
 class TaskGroup(models.Model):
-    """Stand-alone tasks that belong together. One that is sealed takes no more of them."""
+    """A task group. A sealed group accepts no more tasks."""
 
     id = IdField(primary_key=True)
     scheduler_id = models.CharField(max_length=38)
@@ -31,7 +31,7 @@ class TaskGroup(models.Model):
 
 
 class PendingApproval(models.Model):
-    """An act on tasks of a group that rests until a second person has approved or declined it; then it is gone."""
+    """An action on tasks of a group that requires the approval of a second user. The row is deleted after the decision."""
 
     group_id = IdField()
     verb = models.CharField(max_length=16)
@@ -49,7 +49,7 @@ class PendingApproval(models.Model):
 
 
 class GroupWatch(models.Model):
-    """Somebody wants to be told, once, when a group comes so far. `checked_at`: when it was looked at last."""
+    """A request to notify a user once when a group reaches a state. `checked_at`: the time of the last check."""
 
     FAILED, RESOLVED = EVENTS = ("failed", "resolved")
 
@@ -73,29 +73,29 @@ class GroupWatch(models.Model):
 
 
 class StandaloneTaskQuerySet(models.QuerySet):
-    """How stand-alone tasks are found."""
+    """Queries for standalone tasks."""
 
     def defer_payloads(self):
-        """Without what its author wrote, which may be large."""
+        """Omit the definition, which may be large."""
         return self.defer("definition")
 
     def with_attempts(self):
-        """With their tasks and all their attempts."""
+        """Prefetch the tasks and all their attempts."""
         attempts = models.Prefetch("task__attempts", Attempt.objects.defer_payloads().order_by("number"))
         return self.select_related("task").prefetch_related(attempts)
 
     def starting_after(self, place: Sequence[str]):
-        """In the order of their ids, from behind this place on."""
+        """Return the tasks after this position in the order of their ids."""
         return (self.filter(pk__gt=place[0]) if place else self).order_by("pk")
 
     def waiting_for(self, task_id: str):
-        """Those that wait, or have waited, for this task."""
+        """Return the tasks that depend on this task."""
         edges = Dependency.objects.filter(required_id=task_id, task_id=models.OuterRef("pk"))
         return self.filter(models.Exists(edges))
 
 
 class StandaloneTask(models.Model):
-    """A stand-alone task: it belongs to no run. `definition`: what its author wrote, as its client sees it."""
+    """A standalone task, which belongs to no run. `definition`: the document that its client sent."""
 
     task = models.OneToOneField(Task, on_delete=models.CASCADE, primary_key=True, related_name="standalone")
     group_id = IdField()
@@ -137,7 +137,7 @@ class StandaloneTask(models.Model):
 
     @property
     def attempts(self) -> list[Attempt]:
-        """All its attempts, the first one first, where they were read along."""
+        """Return the prefetched attempts in order."""
         return list(self.task.attempts.all())
 
 
@@ -152,7 +152,7 @@ class Dependency(models.Model):
     class Meta:
         verbose_name_plural = "dependencies"
         constraints = [
-            # What a task is waited for by is asked in pages, in the order of those tasks.
+            # Dependent tasks are listed in pages, in the order of their ids.
             models.UniqueConstraint(name="one_dependency_per_pair", fields=["required_id", "task_id"]),
         ]
         indexes = [

@@ -1,4 +1,4 @@
-"""What happened to a run, decision by decision, and what its workers said."""
+"""The history of runs, one entry per decision, and the logs of workers."""
 
 from django.db import models
 
@@ -22,7 +22,7 @@ class HistoryEntry(models.Model):
 
 
 class TaskLog(models.Model):
-    """One line that a worker logged for its attempt. There need not be such an attempt."""
+    """A log line of a worker for its attempt. The attempt need not exist."""
 
     attempt_id = IdField()
     at = MomentField()

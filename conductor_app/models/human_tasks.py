@@ -1,4 +1,4 @@
-"""What people have agreed on about a task that waits for one of them: who has taken it, to whom it was handed on."""
+"""The assignment of human tasks: who has claimed a task, and to whom it was reassigned."""
 
 from django.db import models
 from django.db.models import Q
@@ -8,10 +8,10 @@ from .runs import Task
 
 
 class HumanTask(models.Model):
-    """One task in somebody's hands. Tasks that nobody has touched have no row: their step says whom it asks.
+    """The assignment of a task. A task without changes has no row: its step names the assignee.
 
-    `is_claimer_external` and `is_external`: taker and assignee are known to the calling application only. `followers`:
-    assignments, as clients write them, that follow the assignee once `due_at` has passed.
+    `is_claimer_external` and `is_external`: only the calling application knows the claimer or the assignee.
+    `followers`: assignments in the format of clients that apply after `due_at`.
     """
 
     task = models.OneToOneField(

@@ -1,4 +1,4 @@
-"""Messages that clients send to a run, kept until a step of it takes them or it ends."""
+"""Messages that clients send to a run, stored until a step consumes them or the run ends."""
 
 from django.db import models
 
@@ -7,7 +7,7 @@ from .runs import Run
 
 
 class InboxMessage(models.Model):
-    """One message; the run counts how many wait for it."""
+    """A message. The run counts its messages."""
 
     number = models.BigAutoField(primary_key=True)
     id = IdField()

@@ -37,6 +37,6 @@ class RunLabel(models.Model):
 
 
 def with_labels(runs: QuerySet[Run]) -> QuerySet[Run]:
-    """The runs with their labels as one text, `label_names`, read in the same query."""
+    """Return the runs with their labels as one text, `label_names`, read in the same query."""
     own = RunLabel.objects.filter(run=OuterRef("pk")).order_by().values("run").annotate(all=JoinedTexts("name"))
     return runs.annotate(label_names=Subquery(own.values("all")))

@@ -1,4 +1,4 @@
-"""Messages: rows that say something to somebody else, deleted in the transaction that hears them."""
+"""Outbox messages, deleted in the transaction that handles them."""
 
 from django.db import models
 
@@ -6,19 +6,21 @@ from ..core.snapshot import NEVER
 from .fields import DocumentField, IdField, MomentField
 
 PUBLISH = "publish"
-"""The subject of what is told to other systems: by the built-in workers, since nothing remote waits in a sweep."""
+"""The subject of messages to other systems, which the built-in workers send, because a sweep must not wait for a
+network.
+"""
 
 ALERT = "alert"
-"""The sink of alerts: a webhook or a mailbox, named beside it."""
+"""The sink of alerts: a webhook or a mailbox, which the message names."""
 LISTENER, TASK_LISTENER = "listener", "task listener"
-"""The sinks of what is posted to the listeners that the server's settings name: of runs, and of tasks."""
+"""The sinks of notifications to the listeners in the server's settings, for runs and for tasks."""
 
 ABOUT_GROUP = "group"
-"""The subject of what is said to whoever looks at a group of stand-alone tasks: all of it may be resolved by now."""
+"""The subject of messages about a task group whose tasks may all be resolved."""
 
 
 class Message(models.Model):
-    """Something said to a run, to a sink or to whoever looks at a group (`to`), or about a limit (`to` is empty)."""
+    """A message to a run, a sink or a group (`to`), or about a limit (`to` is empty)."""
 
     to = IdField(default="", blank=True)
     subject = models.CharField(max_length=32)
@@ -40,10 +42,10 @@ class Message(models.Model):
 
 
 class PulseMessage(models.Model):
-    """What is told of a stand-alone task, or of a group: written with the transition that it tells of.
+    """A message about a standalone task or a task group, written with the change that it announces.
 
-    Where an exchange is configured it goes there, in order task by task, and is deleted when the exchange has it;
-    else it stays, to be read, as long as its task.
+    If an exchange is configured, it is sent there in order per task and then deleted; otherwise it stays as long as its
+    task.
     """
 
     task_id = IdField(default="", blank=True)

@@ -1,4 +1,4 @@
-"""Payloads that are kept outside the database: which there are, and which runs they belong to."""
+"""Payloads outside the database, and the runs that use them."""
 
 from django.db import models
 from django.db.models import Q
@@ -7,7 +7,7 @@ from .fields import IdField, MomentField
 
 
 class StoredPayload(models.Model):
-    """One payload in the payload storage. `size` is null until it is there; nobody's is forgotten at `expires_at`."""
+    """A payload in blob storage. `size` is null until the upload is complete; an unused one is deleted at `expires_at`."""
 
     path = models.CharField(max_length=255, primary_key=True)
     size = models.BigIntegerField(null=True)

@@ -1,4 +1,4 @@
-"""What somebody has chosen for the pages: a time zone, the columns of a list."""
+"""Preferences of a user for the pages: time zone, language, columns of lists."""
 
 from django.conf import settings
 from django.db import models

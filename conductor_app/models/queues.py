@@ -1,4 +1,4 @@
-"""Who polls which queue, which are held, the queues and workers of stand-alone tasks, and the sweeps' last passes."""
+"""Queues and workers: polls, pauses, Taskcluster's queues and workers, and the last passes of sweeps."""
 
 from django.db import models
 
@@ -23,7 +23,7 @@ class Poller(models.Model):
 
 
 class Queue(models.Model):
-    """A queue of stand-alone tasks that workers have asked."""
+    """A queue of standalone tasks that workers have polled."""
 
     name = models.CharField(max_length=128, primary_key=True)
     description = models.TextField(default="", blank=True)
@@ -38,7 +38,7 @@ class Queue(models.Model):
 
 
 class Worker(models.Model):
-    """A worker that takes stand-alone tasks from a queue. One in quarantine is handed none."""
+    """A worker that claims standalone tasks from a queue. A quarantined worker gets none."""
 
     queue = models.CharField(max_length=128)
     group = models.CharField(max_length=38)
@@ -58,7 +58,7 @@ class Worker(models.Model):
 
 
 class SweepPass(models.Model):
-    """The last pass of a sweep: what it did, how late it was, and what went wrong."""
+    """The last pass of a sweep: its result, its lag, and its error."""
 
     name = models.CharField(max_length=64, primary_key=True)
     began_at = MomentField(default=0)
@@ -75,7 +75,7 @@ class SweepPass(models.Model):
 
 
 class QueueHold(models.Model):
-    """A queue that hands nothing out until a moment, which may be never."""
+    """A pause of a queue until a time, which may be unlimited."""
 
     queue = models.CharField(max_length=640, primary_key=True)
     until_at = MomentField()
@@ -88,7 +88,7 @@ class QueueHold(models.Model):
 
 
 class WorkerHold(models.Model):
-    """A worker that is handed nothing more: it finishes what it has."""
+    """A drained worker: it gets no new attempts and finishes those it has."""
 
     worker = models.CharField(max_length=255, primary_key=True)
     held_at = MomentField()
@@ -100,7 +100,7 @@ class WorkerHold(models.Model):
 
 
 class MinuteCount(models.Model):
-    """What one minute has seen in a queue, or of a worker. Kept for days, and nothing depends on it but pages."""
+    """Counts of one minute for a queue or a worker. They are kept for days, and only pages use them."""
 
     QUEUE, WORKER = "queue", "worker"
 

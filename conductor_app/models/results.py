@@ -1,4 +1,4 @@
-"""Results of tasks and of runs that are used again, by what they were asked for."""
+"""Cached results of tasks and runs, by their cache keys."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from .fields import IdField, MomentField
 
 
 class CachedResult(models.Model):
-    """Where the result of one name and key is found: an attempt or a run. It is gone with the run it comes from."""
+    """The attempt or the run whose result is cached under a name and a key. The row is deleted with the run."""
 
     name = models.CharField(max_length=255)
     digest = models.CharField(max_length=64)

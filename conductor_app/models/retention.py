@@ -1,4 +1,4 @@
-"""How long finished runs are kept, and how the database grew from day to day."""
+"""Retention of ended runs, and the daily size of the database."""
 
 from django.db import models
 
@@ -6,10 +6,10 @@ from .fields import MomentField
 
 
 class RetentionPolicy(models.Model):
-    """For the runs of one definition, or for all that have no policy of their own (an empty name).
+    """A policy for the runs of one definition, or for all without a policy of their own (empty name).
 
-    `days`: that a run is kept after its end, 0 is for ever. `failed_days`: the same for runs that ended badly.
-    `keep_last`: so many of the newest runs stay, however old they are.
+    `days`: how long an ended run is kept, 0 for ever. `failed_days`: the same for failed runs. `keep_last`: the number
+    of newest runs that are always kept.
     """
 
     definition = models.CharField(max_length=255, unique=True, blank=True)
@@ -27,7 +27,7 @@ class RetentionPolicy(models.Model):
 
 
 class DailyStorage(models.Model):
-    """One day: how large the database was when it was looked at last, and how many runs retention has removed."""
+    """A day: the size of the database at the last measurement, and the number of runs that retention has removed."""
 
     day_at = MomentField(primary_key=True)
     bytes = models.BigIntegerField(default=0)

@@ -16,7 +16,7 @@ def status_in(statuses: frozenset[str]) -> Q:
 
 
 def ended_at_matches_status(machine, name: str) -> models.CheckConstraint:
-    """A CHECK that the end is set exactly in the final statuses."""
+    """Return a CHECK constraint: the end time is set exactly in the final statuses."""
     ended = Q(ended_at__isnull=False)
     return models.CheckConstraint(
         name=name, condition=(status_in(machine.final) & ended) | (status_in(machine.open) & ~ended)
@@ -24,7 +24,7 @@ def ended_at_matches_status(machine, name: str) -> models.CheckConstraint:
 
 
 class RunQuerySet(models.QuerySet):
-    """How runs are found."""
+    """Queries for runs."""
 
     def open(self):
         return self.filter(status_in(RUN.open))
@@ -33,7 +33,7 @@ class RunQuerySet(models.QuerySet):
         return self.filter(name=name)
 
     def defer_payloads(self):
-        """Without the payloads."""
+        """Omit the payloads."""
         return self.defer("input", "output", "variables")
 
 
@@ -91,7 +91,7 @@ class Run(models.Model):
             ended_at_matches_status(RUN, "run_has_ended_exactly_when_final"),
             models.UniqueConstraint(
                 name="one_run_per_idempotency_key",
-                # The key comes first: it is looked for without a name too.
+                # The key comes first, because it is also searched without a name.
                 fields=["idempotency_key", "name"],
                 condition=Q(idempotency_key__isnull=False),
             ),
@@ -102,7 +102,7 @@ class Run(models.Model):
             ),
         ]
         indexes = [
-            # What few values of a column would not find is told by an index that is walked in order anyway.
+            # Columns that few values match have no index of their own; an index that is scanned in order serves them.
             models.Index(
                 name="run_by_start", fields=["-created_at", "id", "parent_id", "version", "priority", "started_by"]
             ),
@@ -131,22 +131,22 @@ class Run(models.Model):
         return self.id
 
     def begins_later(self, now: int) -> bool:
-        """Whether its start was asked for ahead, and is yet to come."""
+        """Return True if the run has a start time that is not reached yet."""
         return self.next_seq == 1 and now < self.created_at
 
 
 class TaskQuerySet(models.QuerySet):
-    """How tasks are found."""
+    """Queries for tasks."""
 
     def open(self):
         return self.filter(status_in(TASK.open))
 
 
 class Task(models.Model):
-    """One thing to be done: a step reached, in one turn of each loop around it."""
+    """A task of a run: a step reached in one iteration of each enclosing loop."""
 
     id = IdField(primary_key=True)
-    # A stand-alone task has none: see groups.py.
+    # A standalone task has no run: see groups.py.
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="tasks", db_index=False, null=True)
     ref = models.CharField(max_length=512)
     iteration_path = models.CharField(max_length=128, default="", blank=True)
@@ -189,7 +189,7 @@ class Task(models.Model):
 
 
 class AttemptQuerySet(models.QuerySet):
-    """How attempts are found."""
+    """Queries for attempts."""
 
     def open(self):
         return self.filter(status_in(ATTEMPT.open))
@@ -199,20 +199,20 @@ class AttemptQuerySet(models.QuerySet):
         return pending if queue is None else pending.filter(queue=queue)
 
     def leased(self, queue: str | None = None):
-        """Those that workers hold: in the words of the index that has them."""
+        """Return the claimed attempts, with the condition of the index on them."""
         leased = self.filter(status="LEASED").exclude(queue="")
         return leased if queue is None else leased.filter(queue=queue)
 
     def retrying(self):
-        """Those that have not ended and are not the first of their task: in the words of the index that has them."""
+        """Return the open attempts after the first of their task, with the condition of the index on them."""
         return self.filter(ended_at__isnull=True, number__gt=0)
 
     def of_runs(self):
-        """Those that belong to runs, not to stand-alone tasks."""
+        """Return the attempts of runs, without those of standalone tasks."""
         return self.filter(run__isnull=False)
 
     def defer_payloads(self):
-        """Without the payloads."""
+        """Omit the payloads."""
         return self.defer("input", "output")
 
 
@@ -289,7 +289,7 @@ class Attempt(models.Model):
             models.Index(name="attempt_due", fields=["due_at"], condition=status_in(ATTEMPT.open)),
             models.Index(name="attempt_retrying", fields=["id"], condition=Q(ended_at__isnull=True, number__gt=0)),
             models.Index(name="attempt_leased", fields=["name"], condition=Q(status="LEASED") & ~Q(queue="")),
-            # Of stand-alone tasks only: they are listed by age, and by who works on them.
+            # Only for standalone tasks, which are listed by age and by worker.
             models.Index(
                 name="attempt_waiting_standalone",
                 fields=["queue", "scheduled_at", "id"],

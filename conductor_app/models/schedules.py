@@ -1,4 +1,4 @@
-"""Schedules, the slots that they have come to, and whether the scheduler works at all."""
+"""Schedules, their executed slots, and the state of the scheduler."""
 
 from django.db import models
 from django.db.models import Q
@@ -6,7 +6,7 @@ from django.db.models import Q
 from .fields import Authored, DocumentField, IdField, MomentField
 
 WAITING, EXECUTED, FAILED = "POLLED", "EXECUTED", "FAILED"
-"""What a slot has come to: its run is still to be started, was started, or could not be."""
+"""The state of a slot: its run is yet to start, has started, or could not start."""
 
 
 class Schedule(Authored):
@@ -42,7 +42,7 @@ class Schedule(Authored):
 
 
 class ScheduleExecution(models.Model):
-    """One slot of a schedule and what it came to. The id is worked out from the slot: a slot is there once."""
+    """A slot of a schedule with its result. The id is derived from the slot, so that a slot exists once."""
 
     id = IdField(primary_key=True)
     schedule_name = models.CharField(max_length=255)
@@ -77,7 +77,7 @@ class ScheduleExecution(models.Model):
 
 
 class Scheduler(models.Model):
-    """One row that says whether schedules fire: an operator can hold all of them at once."""
+    """One row with the state of the scheduler: operators can pause all schedules at once."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     is_paused = models.BooleanField(default=False)

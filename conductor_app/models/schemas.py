@@ -1,4 +1,4 @@
-"""What payloads must look like: schemas under a name and a version, as their authors wrote them."""
+"""Schemas of payloads by name and version, as their authors wrote them."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from .fields import Authored, DocumentField
 
 
 class SchemaDefinition(Authored):
-    """A schema that definitions refer to; plans hold a copy of the one that was there when they were made."""
+    """A schema that definitions refer to. Resolved definitions contain a copy."""
 
     name = models.CharField(max_length=255)
     version = models.IntegerField(default=1)
@@ -14,7 +14,7 @@ class SchemaDefinition(Authored):
 
     class Meta:
         ordering = ["name", "-version"]
-        # Who may what is said by permissions under the name `schema`, which roles hold.
+        # Permissions use the name `schema`, which roles contain.
         default_permissions = ()
         constraints = [models.UniqueConstraint(name="one_schema_per_name_and_version", fields=["name", "version"])]
 

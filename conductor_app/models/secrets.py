@@ -1,4 +1,4 @@
-"""Secrets, kept sealed, and variables that definitions may read: both by name."""
+"""Secrets, stored encrypted, and variables that definitions may read, both by name."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from .fields import Authored, DocumentField
 
 
 class NamedValue(Authored):
-    """What both have: a name, tags, and who wrote it when."""
+    """Common columns: name, tags and authorship."""
 
     name = models.CharField(max_length=255, primary_key=True)
     tags = DocumentField(default=list)
@@ -20,7 +20,7 @@ class NamedValue(Authored):
 
 
 class Secret(NamedValue):
-    """A value that only workers are told. `sealed`: encrypted, with the name of its key in front."""
+    """A value that only workers receive. `sealed`: the encrypted value, prefixed with the name of its key."""
 
     sealed = models.TextField()
 

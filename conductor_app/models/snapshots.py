@@ -1,7 +1,7 @@
-"""Consistent reads: several SELECTs that see the database at one moment.
+"""Consistent reads: several SELECTs that see one state of the database.
 
-Outside a transaction each SELECT sees what is committed when it begins, so a reply that is made of two of them may
-show a run from before a change and its tasks from after it. `read_snapshot` gives them one snapshot.
+Outside a transaction each SELECT sees the state at its start, so that a response from two of them may contain a run
+before a change and its tasks after it. `read_snapshot` gives them one snapshot.
 """
 
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ from .. import conf
 
 @contextmanager
 def read_snapshot() -> Iterator[None]:
-    """Let all SELECTs of a block, or of a decorated function, see one snapshot: the one that the first of them takes.
+    """Run all SELECTs of a block, or of a decorated function, in the snapshot that the first of them takes.
 
-    Inside an open transaction, and so inside another snapshot, it does nothing. A write inside a snapshot is an error,
+    Inside an open transaction, and so inside another snapshot, it has no effect. A write inside a snapshot is an error,
     on SQLite as on PostgreSQL. The snapshot costs PostgreSQL two round trips (BEGIN, COMMIT): a single SELECT needs
-    none. Do not wait inside one, and do not return what reads later, such as a stream.
+    none. Do not wait inside one, and do not return lazy readers, such as streams.
     """
     if connection.in_atomic_block:
         with _sqlite_query_only() if conf.checks_read_snapshots else nullcontext():
@@ -51,7 +51,7 @@ def _postgresql_read_only() -> Iterator[None]:
 
 @contextmanager
 def _sqlite_query_only() -> Iterator[None]:
-    """Let the next transactions begin deferred: they wait for no writer, hold up none, and refuse to write."""
+    """Begin the next transactions deferred: they neither wait for writers nor block them, and they refuse to write."""
     if connection.vendor != "sqlite":
         yield
         return

@@ -1,4 +1,4 @@
-"""Named selections of runs, alerts on them, and what became of each alert."""
+"""Saved views of runs, alerts on them, and the firings of alerts."""
 
 from django.db import models
 from django.db.models import Q
@@ -27,9 +27,9 @@ class SavedView(models.Model):
 
 
 class Alert(models.Model):
-    """A condition on a view. `next_at`: when it is looked at next; `last_fired_at`: when it rang last.
+    """A condition on a view. `next_at`: the time of the next check; `last_fired_at`: the time of the last firing.
 
-    `quiet_from`, `quiet_until`: minutes of the day in `zone` between which it does not ring.
+    `quiet_from`, `quiet_until`: minutes of the day in `zone` between which it does not fire.
     """
 
     view = models.ForeignKey(SavedView, on_delete=models.CASCADE, related_name="alerts")
@@ -55,7 +55,7 @@ class Alert(models.Model):
 
 
 class AlertFiring(models.Model):
-    """An alert has rung: what was found, and whether who is told has heard it."""
+    """A firing of an alert: the measured value, and the state of its delivery."""
 
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="rings", db_index=False)
     at = MomentField()

@@ -1,4 +1,4 @@
-"""Tasks that wait for webhooks, found by what they wait for."""
+"""Tasks that wait for webhooks, indexed by their conditions."""
 
 from django.db import models
 

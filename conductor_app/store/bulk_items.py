@@ -1,4 +1,4 @@
-"""What came of the runs of an operation: two statements an item, since they stand in the transaction of its run."""
+"""Results of the runs of a bulk operation: two statements per item, in the transaction of its run."""
 
 from .statements import execute
 
@@ -6,9 +6,9 @@ COUNTERS = {"DONE": "done", "REFUSED": "refused"}
 
 
 def record_item(operation_id: str, state: str, item_id: int, outcome: str, answer: str, now: int) -> bool:
-    """Count it and note it; False where the operation is no longer in that state, or the item does not wait.
+    """Record the result of an item. Returns False if the operation is in another state, or the item is done.
 
-    The operation comes first, as in every command: two that took the rows in turn would wait for each other.
+    The operation is locked first, as in every command: another order could deadlock.
     """
     counter = COUNTERS[outcome]
     counted = f"UPDATE conductor_bulkoperation SET {counter} = {counter} + 1 WHERE id = %s AND state = %s"

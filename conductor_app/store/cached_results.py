@@ -1,4 +1,4 @@
-"""Results that are used again: kept by the effect that says so, found by the question that asks."""
+"""Cached results: written by an effect, found by a data request."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -29,7 +29,7 @@ FIND_RUN_OUTPUT = (
 
 
 def write_cached_results(writes: StatementBatch, effects: Iterable[Effect]) -> None:
-    """Have the results written down that are to be used again."""
+    """Write the results that later tasks and runs can reuse."""
     for effect in effects:
         if isinstance(effect, CacheTaskResult):
             writes.run(INSERT_TASK_RESULT, [effect.name[:255], effect.digest, effect.attempt_id, effect.until])
@@ -38,10 +38,10 @@ def write_cached_results(writes: StatementBatch, effects: Iterable[Effect]) -> N
 
 
 def find_cached_task_output(request: CachedTaskOutput, now: int) -> tuple[Any, ...] | None:
-    """The columns of the result's output, if it is there and not too old."""
+    """Return the columns of a cached output, if it exists and is not too old."""
     return next(iter(fetch(FIND_TASK_OUTPUT, [request.digest, request.name[:255], now])), None)
 
 
 def find_cached_run_output(request: CachedRunOutput, now: int) -> tuple[Any, ...] | None:
-    """The run and the columns of its output, if it is there and not too old."""
+    """Return a cached run and the columns of its output, if it exists and is not too old."""
     return next(iter(fetch(FIND_RUN_OUTPUT, [request.digest, request.name[:255], now])), None)

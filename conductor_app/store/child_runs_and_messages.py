@@ -1,4 +1,4 @@
-"""What a decision starts beside its own run: other runs, and messages to them."""
+"""Writes of a decision outside its own run: started runs, and messages."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -51,7 +51,7 @@ def insert_run(
     idempotency_key: str | None = None,
     request_id: str | None = None,
 ) -> None:
-    """Have a run written that has not begun."""
+    """Insert a new run."""
     row = _run_columns(writes, run, started_by, event, schedule, idempotency_key, request_id)
     writes.insert(RunRow, RUN_INSERTED, [row])
 
@@ -79,7 +79,7 @@ def _run_columns(
 
 
 def insert_started_runs(writes: StatementBatch, effects: Iterable[Effect], run: Run, now: int) -> None:
-    """Have the runs written that are started."""
+    """Insert the runs that the decision starts."""
     starts = [effect for effect in effects if isinstance(effect, StartRun)]
     if starts:
         for freed in filter(None, (effect.releases_key_of for effect in starts)):
@@ -88,14 +88,14 @@ def insert_started_runs(writes: StatementBatch, effects: Iterable[Effect], run: 
 
 
 def _insert_started_run(writes: StatementBatch, effect: StartRun, run: Run, now: int) -> list[Any]:
-    # A failure workflow is given the whole input, and not by its author: what was masked in it stays so.
+    # A failure workflow gets the whole input, and not from its author: masked values stay masked.
     masked = masked_names(run.definition) if effect.is_failure_workflow else frozenset()
     key = effect.idempotency_key or None
     return _run_columns(writes, new_child_run(effect, run, now), "engine", idempotency_key=key, masked=masked)
 
 
 def attach_children(writes: StatementBatch, effects: Iterable[Effect], run: Run) -> None:
-    """Have runs that are there already tell this one of their end."""
+    """Make existing runs report their end to this one."""
     for effect in effects:
         if isinstance(effect, AttachChild):
             sql = "UPDATE conductor_run SET parent_id = %s, parent_attempt_id = %s WHERE id = %s"
@@ -103,7 +103,7 @@ def attach_children(writes: StatementBatch, effects: Iterable[Effect], run: Run)
 
 
 def insert_webhook_waits(writes: StatementBatch, effects: Iterable[Effect], run: Run, now: int) -> None:
-    """Have noted what attempts wait for, under ids that a rerun may have used before."""
+    """Write the webhook conditions of attempts, under ids that a rerun may have used before."""
     name, version = run.definition.name, run.definition.version
     for effect in effects:
         if isinstance(effect, AwaitWebhook):
@@ -125,10 +125,10 @@ def _message_row(
     if isinstance(effect, PublishEvent):
         return event_message(effect, run, now, seal)
     if isinstance(effect, AttachChild):
-        # It may have ended before: whoever hears this message looks.
+        # The child may have ended before: the handler of this message checks that.
         effect = SendMessage(run.id, "child_ended", {"attempt": effect.attempt_id, "child": effect.run_id})
     if isinstance(effect, SendMessage):
-        # What an operator has asked of a run above is masked by that one's definition, which is not known here.
+        # The command of an operator on a parent is masked by that run's definition, which is unknown here.
         facts = mask_encrypt(effect.facts, frozenset(("asked",)), seal)
         return Message(to=effect.to, subject=effect.subject, facts=facts, sent_at=now, due_at=now)
     facts = {"about": run.id} if effect.is_failure_workflow else {}
@@ -137,7 +137,7 @@ def _message_row(
 
 
 def event_message(effect: PublishEvent, run: Run, now: int, seal: Seal) -> Message | None:
-    """The message of something told; None where the definition leaves its sink open and the settings name none."""
+    """Return the message of a published event; None if neither the definition nor the settings name a sink."""
     sink = effect.sink
     if effect.about == STATUS and not sink and not (sink := LISTENER if conf.workflow_status_listener_url else ""):
         return None

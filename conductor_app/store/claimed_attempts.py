@@ -1,4 +1,4 @@
-"""Claimed attempts with their tasks and runs, read as workers are told of them: one statement, written once."""
+"""Claimed attempts with their tasks and runs as workers receive them, loaded with one statement."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,9 +30,9 @@ SQL = (
 
 
 def load_claimed(ids: Sequence[str]) -> list[Attempt]:
-    """The attempts in the order of the ids, with `task` and `run` (without its payloads) at hand.
+    """Return the attempts in the order of the ids, with `task` and `run` (without its payloads) loaded.
 
-    `holds_sealed`: something in a payload was sealed before it was written, and is so still.
+    `holds_sealed`: a payload has encrypted parts.
     """
     rows = fetch(f"{SQL}({placeholders(ids)})", ids)
     by_id = {attempt.id: attempt for attempt in map(_attempt, rows)}
@@ -60,5 +60,5 @@ def _build_attempt(row: tuple[Any, ...]):
 def _parse_column(field: "models.Field[Any, Any]", value: object) -> object:
     if not isinstance(field, DocumentField):
         return value
-    # Steps are shown to workers as to everybody; what is theirs is the payload.
+    # Workers see the step as in every response; only the payload is specific to them.
     return loads(value) if field.model is Task else loads_encrypted(value)

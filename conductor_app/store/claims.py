@@ -1,4 +1,4 @@
-"""Claims: pending attempts that pass every gate are handed out, those that others are taking are skipped."""
+"""Claims: attempts that pass every gate are assigned to workers; rows that other claims have locked are skipped."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -10,7 +10,7 @@ from .statements import execute, fetch, lock_clause, placeholders, serialize
 
 
 class Candidate(NamedTuple):
-    """An attempt that is due, with the limits that hold for its name: those registered now, else its own."""
+    """A due attempt with the current limits of its name: those of its task definition, otherwise its own."""
 
     id: str
     name: str
@@ -25,7 +25,7 @@ class Candidate(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether its claim is one statement: no limit to keep, nobody to tell."""
+        """Return True if one statement claims the attempt: it has no limit, and its start is not published."""
         return not (self.is_limited or self.publishes_start)
 
 
@@ -35,7 +35,8 @@ IS_CLAIMABLE, CLAIMABLE_PARAMETERS = positional(
 )
 """The condition that an attempt of a queue passes the gates without a limit and the worker is not drained."""
 BELONGS_TO_RUN = "a.run_id IS NOT NULL"
-"""A queue of stand-alone tasks may bear the name of a task type: neither's workers are handed the other's work."""
+"""A queue of standalone tasks may have the name of a task type. The workers of one must not get attempts of the other.
+"""
 CLAIM_ORDER = "ORDER BY a.priority DESC, a.visible_at, a.id LIMIT %s"
 SELECT_CANDIDATES = (
     "SELECT a.id, a.name, COALESCE(d.concurrent_limit, a.concurrent_limit), COALESCE(d.rate_count, a.rate_count), "
@@ -58,13 +59,16 @@ def claimable_params(queue: str, worker: str, now: int) -> list[Any]:
 
 
 def find_candidates(queue: str, worker: str, now: int, count: int) -> list[Candidate]:
-    """What is due in the queue, in the order in which it is handed out; not locked."""
+    """Return the due attempts of the queue in dispatch order, without locks."""
     sql = f"{SELECT_CANDIDATES}{IS_CLAIMABLE} AND {BELONGS_TO_RUN} {CLAIM_ORDER}"
     return [Candidate(*row) for row in fetch(sql, [*claimable_params(queue, worker, now), count])]
 
 
 def claim_unlimited(queue: str, worker: str, now: int, count: int, names: Sequence[str]) -> list[str]:
-    """Claim attempts of these names, which have no limits and tell nobody; the ids, in one statement."""
+    """Claim attempts of these names, which have no limits and whose starts are not published, in one statement.
+
+    Returns the ids.
+    """
     chosen = (
         f"SELECT a.id FROM conductor_attempt a WHERE {IS_CLAIMABLE} AND {BELONGS_TO_RUN} "
         f"AND a.name IN ({placeholders(names)}) AND NOT a.publishes_start {CLAIM_ORDER}"
@@ -74,9 +78,9 @@ def claim_unlimited(queue: str, worker: str, now: int, count: int, names: Sequen
 
 
 def claim_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[str], list[str]]:
-    """Claim in a transaction: names with limits are taken one transaction after another, so that no limit is passed.
+    """Claim in a transaction. Names with limits are claimed by one transaction at a time, so that no limit is exceeded.
 
-    Returns the ids, and those among them whose start is told.
+    Returns the ids, and those among them whose start is published.
     """
     taken: list[str] = []
     telling: list[str] = []
@@ -99,7 +103,10 @@ def claim_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[s
 
 
 def write_start_messages(ids: Sequence[str], now: int) -> tuple[int, ...]:
-    """Write, beside their first claim, a message to the run of each attempt whose start is told; the messages' ids."""
+    """Write a message to the run of each attempt whose start is published, at its first claim.
+
+    Returns the messages' ids.
+    """
     rows = fetch(
         f"SELECT id, run_id FROM conductor_attempt WHERE id IN ({placeholders(ids)}) AND publishes_start "
         "AND poll_count = 1 ORDER BY id",
@@ -112,7 +119,7 @@ def write_start_messages(ids: Sequence[str], now: int) -> tuple[int, ...]:
 
 
 def _count_starts(found: list[Candidate], chosen: list[str]) -> None:
-    """Starts are counted where a row bears a rate: one that was registered after the run had started is noted there."""
+    """Count starts. An attempt whose rate limit was registered after its run had started gets the limit now."""
     for candidate in found:
         if candidate.id in chosen and candidate.rate_count > 0:
             execute(
@@ -130,7 +137,7 @@ def _lock_candidates(queue: str, worker: str, now: int, count: int, full: list[s
 
 
 def _apply_limits(found: list[Candidate], now: int) -> tuple[list[str], list[str]]:
-    """The ids that may be taken, and the names whose limits are reached by them."""
+    """Return the ids that the limits allow, and the names whose limits are then reached."""
     chosen, full = [], []
     ordered = sorted(found, key=lambda candidate: candidate.name)
     for name, group in groupby(ordered, key=lambda candidate: candidate.name):
@@ -144,7 +151,7 @@ def _apply_limits(found: list[Candidate], now: int) -> tuple[list[str], list[str
 
 
 def _remaining_capacity(limits: Candidate, now: int) -> int | None:
-    """How many more of this name may be handed out now; None is any number."""
+    """Return the number of attempts of this name that can be claimed now; None for any."""
     if not limits.is_limited:
         return None
     serialize(f"limit:{limits.name}")
@@ -152,7 +159,7 @@ def _remaining_capacity(limits: Candidate, now: int) -> int | None:
 
 
 def load_limit_facts(limits: Candidate, now: int) -> GateFacts:
-    """What the gates that count look at, counted now."""
+    """Return the current facts of the gates that count."""
     leased = starts = 0
     if limits.concurrent_limit > 0:
         [(leased,)] = fetch(*usage_query(CONCURRENCY, limits.name))
@@ -170,8 +177,8 @@ def load_limit_facts(limits: Candidate, now: int) -> GateFacts:
 
 
 def mark_claimed(chosen: str, params: Sequence[Any], worker: str, now: int) -> list[str]:
-    """Claim what was chosen; the ids in hand-out order, which RETURNING does not keep."""
-    # Materialized: PostgreSQL may else run the choice once a row and so take more than were asked for.
+    """Claim the chosen attempts. Returns the ids in dispatch order, which RETURNING does not keep."""
+    # MATERIALIZED: otherwise PostgreSQL may evaluate the choice once per row and claim too many attempts.
     claim = (
         f"{CLAIM_ATTEMPTS} WHERE id IN (SELECT id FROM chosen) AND status = 'PENDING' "
         "RETURNING -priority, visible_at, id"
@@ -181,7 +188,7 @@ def mark_claimed(chosen: str, params: Sequence[Any], worker: str, now: int) -> l
 
 
 def next_visible_at(queue: str) -> int | None:
-    """When the next attempt of the queue becomes visible."""
+    """Return the time at which the next attempt of the queue becomes visible."""
     [(moment,)] = fetch(
         "SELECT MIN(visible_at) FROM conductor_attempt WHERE queue = %s AND status = 'PENDING' AND queue <> ''", [queue]
     )

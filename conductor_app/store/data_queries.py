@@ -47,7 +47,7 @@ from .statements import fetch, placeholders
 
 
 def load_requested(run: Run, requests: Iterable[DataRequest], now: int) -> dict[DataRequest, Any]:
-    """The answers to all questions that rows can answer; payloads of one kind in one query."""
+    """Return the data for all requests that rows can answer, with one query per kind of payload."""
     data: dict[DataRequest, Any] = {}
     by_type: dict[type, list[Any]] = {}
     for request in requests:
@@ -73,7 +73,7 @@ class MaskedPayload:
 
 
 def read_payload(text: str, path: str) -> Any:
-    """A payload from its columns."""
+    """Return a payload from its columns."""
     if path:
         return ExternalPayload(path)
     return MaskedPayload(loads_encrypted(text)) if MARK in text else loads(text)
@@ -132,7 +132,7 @@ def _newest_parts(
 
 
 def _iteration_condition(table: str, iteration_path: tuple[int, ...], is_deep: bool = True) -> tuple[str, list[str]]:
-    """The condition that a task's turn is this one, or begins like it, and its parameters."""
+    """Return the condition, with its parameters, that a task's iteration path equals this one or starts with it."""
     if not iteration_path:
         return "", []
     if not is_deep:
@@ -175,7 +175,7 @@ def _load_joined_outcomes(run: Run, request: JoinedOutcomes) -> list[TaskOutcome
 
 
 def _count_existing(run: Run, known: frozenset[Key]) -> int:
-    """How many of the known tasks have rows: those created by this very decision have none yet."""
+    """Return how many of the known tasks have rows. Tasks that this decision creates have none yet."""
     return sum(1 for key in known if key in run.tasks)
 
 
@@ -216,7 +216,7 @@ def _is_open_inside(run: Run, request: OpenTaskInside) -> bool:
 
 
 def _list_items(run: Run, requests: list[ListItem], now: int) -> dict[DataRequest, Any]:
-    """Items of lists; a list that this process does not know yet is read as the payload that it is."""
+    """Return items of lists. A list that is not cached is loaded as the payload that contains it."""
     unknown = sorted({request.attempt_id for request in requests} - item_lists.keys())
     found = _attempt_payloads(run, [AttemptPayload(id, "input") for id in unknown], now) if unknown else {}
     data: dict[DataRequest, Any] = {}
@@ -232,7 +232,10 @@ def _list_items(run: Run, requests: list[ListItem], now: int) -> dict[DataReques
 
 
 def _is_any_open(run: Run, where: str, params: list[str], known: frozenset[Key]) -> bool:
-    """Whether a task is open that the snapshot does not hold: one more row than the known ones is looked at."""
+    """Return True if a task is open that the snapshot does not contain.
+
+    The query reads one row more than the known ones.
+    """
     rows = fetch(
         "SELECT t.ref, t.iteration_path FROM conductor_task t "
         f"WHERE t.run_id = %s AND {where} AND t.status = 'ACTIVE' LIMIT %s",

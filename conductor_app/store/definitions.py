@@ -13,24 +13,24 @@ from .statements import fetch
 
 
 def definitions_revision() -> int:
-    """A number that every change of a definition raises."""
+    """Return a number that every change of a definition increases."""
     rows = fetch("SELECT revision FROM conductor_definitionrevision WHERE id = 1")
     return rows[0][0] if rows else 0
 
 
 @lru_cache(maxsize=1000)
 def load_definition(hash: str) -> Definition:
-    """The definition that a run follows."""
+    """Return the definition that a run follows."""
     return parse_document(ResolvedDefinition.objects.get(pk=hash).document, hash)
 
 
 def parse_document(document: dict[str, Any], hash: str = "") -> Definition:
-    """A definition from its complete document."""
+    """Return the definition of a resolved document."""
     return read_definition(document, hash=hash, publishes_task_events=bool(conf.task_status_listener_url))
 
 
 def save_definition(document: dict[str, Any], now: int) -> Definition:
-    """The definition of a complete document, kept so that runs can follow it."""
+    """Store a resolved document, so that runs can follow it, and return its definition."""
     hash = hashlib.sha256((dumps(document) or "").encode()).hexdigest()
     definition = parse_document(document, hash)
     ResolvedDefinition.objects.bulk_create(

@@ -1,4 +1,4 @@
-"""What stand-alone tasks wait for, and who waits for them."""
+"""Dependencies between standalone tasks."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -17,14 +17,14 @@ class RequiredTask(NamedTuple):
     expires_at: int
 
     def satisfies(self, accepts_failure: bool) -> bool:
-        """Whether who waits for it need not wait: any end will do, or a good one only."""
+        """Return True if the dependency is satisfied: the task is completed, or resolved if failures are accepted."""
         return self.status in TASK.final if accepts_failure else self.status == COMPLETED
 
 
 def lock_tasks(task_ids: Sequence[str]) -> dict[str, RequiredTask]:
-    """Those of the tasks that exist.
+    """Lock those of the tasks that exist, and return them.
 
-    They stay as they are until the transaction ends: what is not resolved yet will find who waits for it by then.
+    They stay unchanged until the end of the transaction: the resolution of an open one will find its new dependents.
     """
     ids, found = sorted(task_ids), {}
     for some in _chunks(ids):
@@ -33,7 +33,7 @@ def lock_tasks(task_ids: Sequence[str]) -> dict[str, RequiredTask]:
             f"SELECT s.task_id, s.expires_at FROM conductor_standalonetask s WHERE {where}{share_lock_clause('s')}",
             some,
         )
-        # Asked for by itself: whoever had to wait for the locks sees what was resolved meanwhile.
+        # A separate query: after waiting for the locks, it sees tasks that were resolved in the meantime.
         statuses = dict(fetch(f"SELECT id, status FROM conductor_task WHERE id IN ({placeholders(some)})", some))
         for id, expires_at in locked:
             found[id] = RequiredTask(statuses[id], expires_at)
@@ -41,7 +41,7 @@ def lock_tasks(task_ids: Sequence[str]) -> dict[str, RequiredTask]:
 
 
 def dependents_of(required_id: str, completed: bool, limit: int) -> list[str]:
-    """Tasks that the end of this one brings nearer to their turn, in the order of their ids."""
+    """Return tasks that depend on this one, in the order of their ids."""
     accepts = "" if completed else " AND s.accepts_failure"
     rows = fetch(
         "SELECT d.task_id FROM conductor_dependency d JOIN conductor_standalonetask s ON s.task_id = d.task_id "
@@ -53,7 +53,7 @@ def dependents_of(required_id: str, completed: bool, limit: int) -> list[str]:
 
 
 def insert_resolved_message(task_id: str, facts: dict[str, Any], now: int) -> int:
-    """Leave the message that a task is resolved; its id."""
+    """Insert the message that a task is resolved, and return its id."""
     [(id,)] = fetch(
         'INSERT INTO conductor_message ("to", subject, facts, sent_at, due_at, tries, error) '
         "VALUES (%s, 'resolved', %s, %s, %s, 0, '') RETURNING id",

@@ -1,4 +1,4 @@
-"""What is due: each a query over a partial index."""
+"""Due rows, each found by a query over a partial index."""
 
 from itertools import groupby
 from typing import NamedTuple
@@ -16,7 +16,7 @@ IS_INTERNAL_MESSAGE = "NOT (subject = 'publish')"
 
 
 class DueAttempts(NamedTuple):
-    """Attempts of one run, or of one stand-alone task, with a clock that has run out."""
+    """Attempts of one run, or of one standalone task, with an expired timer."""
 
     run_id: str
     task_id: str
@@ -36,7 +36,7 @@ def due_attempts(now: int, limit: int) -> list[DueAttempts]:
 
 
 def due_standalone_tasks(now: int, limit: int) -> list[str]:
-    """Stand-alone tasks that are to be ended, because their deadline has passed."""
+    """Return standalone tasks whose deadline has passed."""
     rows = fetch(
         "SELECT task_id FROM conductor_standalonetask "
         f"WHERE wake_at <= %s AND {HAS_WAKE_TIME} ORDER BY wake_at LIMIT %s",
@@ -46,7 +46,7 @@ def due_standalone_tasks(now: int, limit: int) -> list[str]:
 
 
 def due_runs(now: int, limit: int) -> list[str]:
-    """Open runs whose own time is over, or that asked to be woken."""
+    """Return open runs with a due timer."""
     rows = fetch(
         f"SELECT id FROM conductor_run WHERE {OPEN_RUN} AND wake_at <= %s ORDER BY wake_at LIMIT %s", [now, limit]
     )
@@ -54,7 +54,7 @@ def due_runs(now: int, limit: int) -> list[str]:
 
 
 def due_messages(now: int, limit: int) -> list[int]:
-    """Messages that were not delivered right after their commit."""
+    """Return messages that were not delivered right after their commit."""
     return [
         id
         for (id,) in fetch(
@@ -77,7 +77,7 @@ SLOT_CAN_START = f"""e.state = 'POLLED'
 
 
 def due_schedules(now: int, limit: int) -> list[int]:
-    """Schedules that have come to their next slot, the longest overdue first."""
+    """Return schedules whose next slot is due, the longest overdue first."""
     rows = fetch(
         "SELECT id FROM conductor_schedule "
         f"WHERE next_run_at <= %s AND {SCHEDULER_IS_RUNNING} ORDER BY next_run_at LIMIT %s",
@@ -87,7 +87,7 @@ def due_schedules(now: int, limit: int) -> list[int]:
 
 
 def startable_slots(now: int, limit: int) -> list[str]:
-    """Slots that have waited for their turn, the earliest first."""
+    """Return slots that have waited for their turn, earliest first."""
     rows = fetch(
         f"SELECT e.id FROM conductor_scheduleexecution e WHERE e.executed_at <= %s AND {SLOT_CAN_START} "
         "ORDER BY e.slot_at, e.id LIMIT %s",
@@ -107,22 +107,22 @@ EARLIEST_DUE = {
     "deliver_messages": f"SELECT MIN(due_at) FROM conductor_message WHERE {IS_INTERNAL_MESSAGE}",
     "group_failures": "SELECT MIN(at) FROM conductor_failure WHERE group_id IS NULL",
 }
-"""The earliest moment at which each sweep has something to do."""
+"""Queries for the earliest due time of each sweep."""
 
 
 def earliest_due(sweep: str) -> int | None:
-    """When the sweep has something to do next; None where it has nothing."""
+    """Return the time at which the sweep is due next; None if it has no rows."""
     return fetch(EARLIEST_DUE[sweep])[0][0] if sweep in EARLIEST_DUE else None
 
 
 def next_due_moment() -> int | None:
-    """The earliest moment at which anything is due."""
+    """Return the earliest due time of all sweeps."""
     [row] = fetch(f"SELECT ({'), ('.join(EARLIEST_DUE.values())})")
     return min((moment for moment in row if moment is not None), default=None)
 
 
 def expired_slots(before: int, limit: int) -> list[str]:
-    """Slots that were handled before a moment, the oldest first; those that still wait are kept."""
+    """Return slots that were handled before a time, oldest first. Waiting slots are kept."""
     rows = fetch(
         "SELECT id FROM conductor_scheduleexecution WHERE executed_at < %s AND state <> 'POLLED' "
         "ORDER BY executed_at LIMIT %s",
@@ -132,7 +132,7 @@ def expired_slots(before: int, limit: int) -> list[str]:
 
 
 def postpone_attempts(attempt_ids: list[str], moment: int, now: int) -> None:
-    """Look at these attempts at another moment, unless their clocks were moved meanwhile."""
+    """Move the timers of these attempts, unless they have changed."""
     where = f"id IN ({placeholders(attempt_ids)}) AND due_at <= %s"
     execute(f"UPDATE conductor_attempt SET due_at = %s WHERE {where}", [moment, *attempt_ids, now])
 

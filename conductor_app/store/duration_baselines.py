@@ -1,10 +1,10 @@
-"""How long runs and their steps have taken, measured by the database from the newest that ended well."""
+"""Typical durations of runs and steps, measured by the database from the newest completed runs."""
 
 from ..models import DurationBaseline
 from .statements import fetch
 
 MOST_RUNS, MOST_ATTEMPTS = 200, 20_000
-"""What is measured of one definition version: enough to know what is usual, few enough to be read in passing."""
+"""The sample sizes per version: enough for typical values, and fast to read."""
 MOST_ENDED = 5_000
 
 MEASURE_STEPS = f"""
@@ -23,11 +23,11 @@ SELECT ref, n, MAX(CASE WHEN place = (n + 1) / 2 THEN took END),
     MAX(CASE WHEN place = (n * 95 + 99) / 100 THEN took END)
 FROM ranked GROUP BY ref, n
 """
-"""For each step, and with an empty name for the run: how many, the median, and the 95th percentile (nearest rank)."""
+"""Count, median and 95th percentile (nearest rank) of each step, and with an empty name of the run."""
 
 
 def versions_ended_since(moment: int, limit: int) -> list[tuple[str, int]]:
-    """Definition versions of which a run ended well since then."""
+    """Return the definition versions of which a run has completed since then."""
     newest = (
         f"SELECT name, version, status FROM conductor_run WHERE ended_at > %s ORDER BY ended_at DESC LIMIT {MOST_ENDED}"
     )
@@ -36,7 +36,7 @@ def versions_ended_since(moment: int, limit: int) -> list[tuple[str, int]]:
 
 
 def measure_version(name: str, version: int, now: int) -> int:
-    """Measure one definition version and keep it; returns of how many steps."""
+    """Measure one definition version and store the result. Returns the number of measured steps."""
     rows = [
         DurationBaseline(name=name, version=version, ref=ref, count=count, p50_ms=p50, p95_ms=p95, measured_at=now)
         for ref, count, p50, p95 in fetch(MEASURE_STEPS, [name, version])

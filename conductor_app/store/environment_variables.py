@@ -9,11 +9,11 @@ PREFIX = "CONDUCTOR_ENV_"
 BARE_NAMES = ("NETFLIX_ENV", "NETFLIX_STACK")
 """Names that expressions may use bare (execution §9.2); any other variable of the process stays unseen (§11 row 29)."""
 CACHE_MS = 2_000
-"""How long what was read of the table counts as its state."""
+"""The period in which cached variables are valid."""
 
 
 class VariableCache:
-    """The variables that are kept in the table, as this process has read them last."""
+    """Cache of the variables in the table."""
 
     def __init__(self) -> None:
         self.loaded_at, self.values = -CACHE_MS, {}
@@ -30,16 +30,16 @@ _remembered = VariableCache()
 
 
 def clear_cache() -> None:
-    """Read the table anew when it is asked for next."""
+    """Discard the cache."""
     _remembered.loaded_at = -CACHE_MS
 
 
 def process_variables() -> dict[str, str]:
-    """The values that the process was started with by name; those with the prefix without it."""
+    """Return the variables of the process environment; names with the prefix lose it."""
     prefixed = {name.removeprefix(PREFIX): value for name, value in os.environ.items() if name.startswith(PREFIX)}
     return prefixed | {name: os.environ[name] for name in BARE_NAMES if name in os.environ}
 
 
 def all_variables() -> dict[str, str]:
-    """The values by name. What the process was started with comes before what is kept in the table."""
+    """Return all variables by name. The process environment takes precedence over the table."""
     return _remembered.current() | process_variables()

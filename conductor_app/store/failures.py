@@ -23,7 +23,7 @@ COLUMNS = (
 def write_failures(
     writes: StatementBatch, before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run, now: int
 ) -> None:
-    """Have written what has failed by this decision, to be grouped soon."""
+    """Write the failures of this decision, to be grouped soon."""
     seen = {task.attempt.id: task.attempt for task in before.tasks.values()}
     failed = [
         _attempt_failure(attempt, task, after, now)
@@ -42,7 +42,7 @@ def _is_new_failure(attempt: Attempt, seen: Attempt | None) -> bool:
 
 
 def _is_consequence(attempt: Attempt, task: Task) -> bool:
-    """Whether something else has failed before it, and is noted itself."""
+    """Return True if the attempt failed because of an earlier failure, which is recorded itself."""
     return step_type_of(task.step.type).forwards_failures or bool(attempt.child_id)
 
 
@@ -51,7 +51,7 @@ def _attempt_failure(attempt: Attempt, task: Task, after: Run, now: int) -> list
 
 
 def _run_failure(before: Run, after: Run, now: int) -> Iterator[list[Any]]:
-    """A run that ended badly, and not by one of its tasks: its own time was over, or a TERMINATE said so."""
+    """Yield the failure of a run that failed without a failed task: by its timeout or by a TERMINATE."""
     ended = before.status in RUN.open and after.status in RUN.final
     blamed = after.task_of_attempt(after.failed_attempt_id)
     is_noted = after.failed_attempt_id and (blamed is None or blamed.attempt.status in FAILED_STATUSES)
@@ -69,7 +69,7 @@ def _failure_row(of: Run, ref: str, attempt_id: str, reason: str, queue: str, wo
 
 
 def write_standalone_failures(writes: StatementBatch, before: StandaloneTask, after: StandaloneTask, now: int) -> None:
-    """The same of a stand-alone task: those of one queue whose names differ by numbers fail alike for one reason."""
+    """Write the failure of a standalone task. Tasks of one queue whose names differ only by numbers are grouped."""
     seen = {attempt.id: attempt for attempt in before.attempts}
     failed = [
         _standalone_failure(attempt, after, now)
@@ -89,18 +89,18 @@ def _standalone_failure(attempt: Attempt, of: StandaloneTask, now: int) -> list[
 
 
 def serialize_grouping() -> None:
-    """Groups are counted and merged by one transaction after another."""
+    """Take the lock under which failure groups are counted and merged."""
     serialize("failures")
 
 
 def ungrouped_failures(limit: int) -> list[Failure]:
-    """Failures that no group holds yet, the earliest first."""
+    """Return failures without a group, earliest first."""
     serialize_grouping()
     return list(Failure.objects.filter(group__isnull=True).order_by("id")[:limit])
 
 
 def add_to_counts(counts: Sequence[tuple[int, int, int, str, int]]) -> None:
-    """Add to the tallies: group, hour, version, build, how many more."""
+    """Add to the counts by group, hour, version and build."""
     for start in range(0, len(counts), CHUNK):
         some = counts[start : start + CHUNK]
         execute(

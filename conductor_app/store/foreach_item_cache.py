@@ -1,4 +1,4 @@
-"""Lists that FOR_EACH steps go through, as this process has read them: else every item would cost its whole list."""
+"""Cache of the lists of FOR_EACH steps: otherwise every item would load the whole list."""
 
 from collections import OrderedDict
 from threading import Lock
@@ -9,19 +9,19 @@ MOST_ITEMS = 500_000
 
 
 class ItemListCache:
-    """Lists by the attempt whose input they are: that is written once, so nothing here grows old."""
+    """Lists by the attempt whose input contains them. Inputs never change, so entries never expire."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._lists: OrderedDict[str, list[Any]] = OrderedDict()
 
     def keys(self) -> set[str]:
-        """The attempts whose lists are known."""
+        """Return the attempts whose lists are cached."""
         with self._lock:
             return set(self._lists)
 
     def keep(self, attempt_id: str, items: list[Any]) -> None:
-        """Remember a list; those that were not asked for the longest are forgotten, never this one."""
+        """Cache a list, and evict the least recently used ones, but never this one."""
         with self._lock:
             self._lists[attempt_id] = items
             self._lists.move_to_end(attempt_id)
@@ -29,7 +29,7 @@ class ItemListCache:
                 self._lists.popitem(last=False)
 
     def item(self, attempt_id: str, index: int) -> Any:
-        """One item of a known list."""
+        """Return one item of a cached list."""
         with self._lock:
             self._lists.move_to_end(attempt_id)
             return self._lists[attempt_id][index]

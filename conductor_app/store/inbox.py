@@ -1,4 +1,4 @@
-"""The inbox of a run: what is oldest, and what has waited too long."""
+"""The inbox of a run: its oldest messages, and expired ones."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -14,11 +14,11 @@ from .statements import execute, fetch
 
 WAITING_TYPE = PullWorkflowMessages.type
 MESSAGE_LIFETIME_MS = 86_400_000
-"""How long a message waits to be taken (execution §10.8)."""
+"""The lifetime of a message in the inbox (execution §10.8)."""
 
 
 def oldest_messages(run: Run, request: InboxMessages, now: int) -> InboxBatch:
-    """The oldest messages that still count, as many as fit into one task's output; and how many are left then."""
+    """Return the oldest valid messages that fit into the output of one task, and the number of messages after them."""
     rows = fetch(
         "SELECT number, id, received_at, payload FROM conductor_inboxmessage WHERE run_id = %s AND number > %s "
         "AND received_at > %s ORDER BY number LIMIT %s",
@@ -49,7 +49,7 @@ def _message_document(run: Run, id: str, received_at: int, payload: str) -> dict
 
 
 def waiting_attempts(run_id: str) -> list[str]:
-    """The attempts of the run that wait for messages."""
+    """Return the attempts of the run that wait for messages."""
     rows = fetch(
         "SELECT attempt_id FROM conductor_task WHERE run_id = %s AND status = 'ACTIVE' AND type = %s ORDER BY seq",
         [run_id, WAITING_TYPE],
@@ -58,7 +58,7 @@ def waiting_attempts(run_id: str) -> list[str]:
 
 
 def delete_expired(run_id: str, now: int) -> int:
-    """Drop the messages that have waited too long; how many are left."""
+    """Delete expired messages. Returns the number of messages left."""
     execute(
         "DELETE FROM conductor_inboxmessage WHERE run_id = %s AND received_at <= %s",
         [run_id, now - MESSAGE_LIFETIME_MS],

@@ -1,4 +1,4 @@
-"""Write the messages by which runs, tasks and the outside are told of changes (the outbox)."""
+"""Writes of outbox messages to runs, tasks and other systems."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Payloads on their way into rows: one that is kept elsewhere leaves its path there, and nothing else."""
+"""Placement of payloads: a small one is stored in its row, a large one in blob storage with its path in the row."""
 
 from collections.abc import Callable, Mapping
 from hashlib import sha256
@@ -12,23 +12,23 @@ from .statements import placeholders
 
 
 class PayloadsTooLarge(Exception):
-    """Payloads are too large for rows: they are to be kept elsewhere, with no lock held, and the change made anew."""
+    """Payloads must be stored in blob storage without holding locks, and the change repeated."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
-        """`texts`: what is to be kept, by the digest of what it says."""
+        """`texts`: the payloads to store, by digest."""
         self.texts = texts
         super().__init__(f"{len(texts)} payloads")
 
 
 class PayloadOverLimit(Exception):
-    """A payload that the engine has put together is larger than any may be; nothing is written (execution §1.6)."""
+    """A payload that the engine has composed exceeds the maximum size; nothing is written (execution §1.6)."""
 
     def __init__(self, what: str, size: int, most: int) -> None:
         super().__init__(f"{what} would take {size} bytes; {most} are allowed.")
 
 
 OVERHEAD_BYTES = 64 * 1024
-"""What the engine may lay around a payload that was measured when it came in, such as the id of a sub-workflow."""
+"""What the engine may add to a payload that was measured at its arrival, such as the id of a sub-workflow."""
 
 
 class PayloadPlacement:
@@ -44,10 +44,12 @@ class PayloadPlacement:
         most_of_task: int = 0,
         most_of_run: int = 0,
     ) -> None:
-        """`task_bytes`, `run_bytes`: the largest payload that stays in a row; `most_of_…`: that there may be. 0 is any.
+        """`task_bytes`, `run_bytes`: the largest payload that stays in a row.
 
-        `kept`: where large ones are that are kept already, by their digest. `named`: where a client says that one is,
-        of any size, by the attempt or run and `input` or `output`. `seal`: how what a definition masks is hidden.
+        `most_of_…`: the maximum size. 0 means any.
+
+        `kept`: the paths of payloads that are in blob storage already, by digest. `named`: the paths that clients
+        uploaded to, by attempt or run and `input` or `output`. `seal`: encrypts masked values.
         """
         self.seal, self.most_of_task, self.most_of_run = seal, most_of_task, most_of_run
         self.task_bytes, self.run_bytes, self.kept, self.named = task_bytes, run_bytes, kept or {}, named or {}
@@ -56,17 +58,25 @@ class PayloadPlacement:
         self.dropped: set[str] = set()
 
     def of_task(self, attempt: Attempt, run: Run, part: str) -> PlacedPayload:
-        """The input or output of an attempt. Raises OverLimit."""
+        """Return the columns for the input or output of an attempt.
+
+        Raises:
+            PayloadOverLimit: when it exceeds the maximum size.
+        """
         placed = self._place_payload(getattr(attempt, part), run, self.task_bytes, (attempt.id, part))
-        # What a client has uploaded was measured as it came.
+        # An uploaded payload was measured at its arrival.
         if _exceeds(placed, self.most_of_task) and (attempt.id, part) not in self.named:
             raise PayloadOverLimit(f"The {part} of {_payload_owner(attempt, run)}", placed.size, self.most_of_task)
         return placed
 
     def of_run(self, run: Run, part: str, extra_masked_names: frozenset[str] = frozenset()) -> PlacedPayload:
-        """The input or output of a run. `extra_masked_names`: names to mask besides those of its definition.
+        """Return the columns for the input or output of a run.
 
-        Raises OverLimit for an output: inputs are measured where they are given.
+        `extra_masked_names`: names to mask besides those of its definition.
+
+        Raises:
+            PayloadOverLimit: when an output exceeds the maximum size
+            inputs are measured at their arrival.
         """
         placed = self._place_payload(getattr(run, part), run, self.run_bytes, (run.id, part), extra_masked_names)
         if part == "output" and _exceeds(placed, self.most_of_run):
@@ -74,11 +84,11 @@ class PayloadPlacement:
         return placed
 
     def variables(self, run: Run) -> str:
-        """The variables of a run, which are never kept elsewhere."""
+        """Return the variables of a run as text. They are always stored in the row."""
         return payload_text(mask_encrypt(run.variables, masked_names(run.definition), self.seal))
 
     def step_state(self, task: Task, run: Run) -> str:
-        """What a task remembers, which is never kept elsewhere."""
+        """Return the step state of a task as text. It is always stored in the row."""
         return payload_text(mask_step_state(task.step_state, masked_names(run.definition), self.seal))
 
     def _place_payload(
@@ -89,10 +99,10 @@ class PayloadPlacement:
         if self.named and (path := self.named.get(owner)):
             if hidden == text:
                 return self._use_stored(text, path, run.id)
-            # What a client has uploaded is not sealed: it is kept anew, and that is let go of.
+            # An uploaded payload is not encrypted: it is stored again, and the upload is released.
             self.dropped.add(path)
         if most and len(text) > most:
-            # What others keep of the same content is not sealed as this is.
+            # The stored copies of other runs are not encrypted with this name.
             name = digest_text(text) if hidden == text else f"sealed {digest_text(text)}"
             if path := self.kept.get(name):
                 return self._use_stored(text, path, run.id)
@@ -104,7 +114,13 @@ class PayloadPlacement:
         return PlacedPayload("{}", len(text), path)
 
     def statements(self) -> list[tuple[str, list[str], int | None]]:
-        """What notes the uses: SQL, parameters, and how many rows must be changed by it."""
+        """Return the statements that record the use of payloads:
+
+        SQL, parameters, and the expected number of changed rows.
+
+        Raises:
+            PayloadsTooLarge: when payloads must be stored first.
+        """
         if self.too_large:
             raise PayloadsTooLarge(self.too_large)
         return [*self._release_statements(), *self._claim_statements()]
@@ -124,7 +140,7 @@ class PayloadPlacement:
         rows = ", ".join(["(%s, %s)"] * len(self.used))
         claim = f"UPDATE conductor_storedpayload SET expires_at = NULL WHERE path IN ({placeholders(paths)})"
         note = f"INSERT INTO conductor_payloadreference (payload_id, run_id) VALUES {rows} ON CONFLICT DO NOTHING"
-        # One that is being forgotten has no size any more.
+        # A payload that is being deleted has no size.
         return [(f"{claim} AND size IS NOT NULL", paths, len(paths)), (note, pairs, None)]
 
 
@@ -137,10 +153,10 @@ def _exceeds(placed: PlacedPayload, most: int) -> bool:
 
 
 def digest_text(text: str) -> str:
-    """What tells payloads apart."""
+    """Return the digest that identifies a payload."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def digest_value(value: Any) -> str:
-    """The same of a value that has not been written yet."""
+    """Return the digest of a value that is not serialized yet."""
     return digest_text(dumps(value) or "")

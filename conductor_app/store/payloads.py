@@ -1,10 +1,10 @@
-"""Which payloads are kept elsewhere, and until when."""
+"""Rows of payloads in blob storage: which exist, and when unused ones expire."""
 
 from .statements import execute, fetch
 
 
 def release_payloads(run_id: str, now: int) -> None:
-    """The run is removed: what no other run uses is nobody's from now on."""
+    """Release the payloads of a removed run that no other run uses."""
     execute(
         "UPDATE conductor_storedpayload SET expires_at = %s WHERE path IN "
         "(SELECT payload_id FROM conductor_payloadreference WHERE run_id = %s) AND NOT EXISTS (SELECT 1 FROM "
@@ -15,18 +15,18 @@ def release_payloads(run_id: str, now: int) -> None:
 
 
 def expired_paths(now: int, limit: int) -> list[str]:
-    """The paths that are nobody's, the oldest first."""
+    """Return the paths of expired unused payloads, oldest first."""
     sql = "SELECT path FROM conductor_storedpayload WHERE expires_at IS NOT NULL AND expires_at <= %s"
     return [path for (path,) in fetch(f"{sql} ORDER BY expires_at LIMIT %s", [now, limit])]
 
 
 def withdraw_payload(path: str, now: int) -> bool:
-    """Let nobody use the payload any more; False where somebody has begun to."""
+    """Withdraw an unused payload before its deletion. Returns False if a run has begun to use it."""
     sql = "UPDATE conductor_storedpayload SET size = NULL WHERE path = %s AND expires_at <= %s"
     return execute(sql, [path, now]) == 1
 
 
 def delete_row(path: str) -> None:
-    """The payload is gone."""
+    """Delete the row of a deleted payload."""
     execute("DELETE FROM conductor_payloadreference WHERE payload_id = %s", [path])
     execute("DELETE FROM conductor_storedpayload WHERE path = %s", [path])

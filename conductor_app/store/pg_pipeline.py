@@ -22,19 +22,27 @@ from . import psycopg_internals
 Statement = tuple[str, Sequence[Any]]
 EncodedStatement = tuple[str, list[bytes | None]]
 OUTDATED_ERRORS = (FeatureNotSupported, InvalidSqlStatementName, DuplicatePreparedStatement)
-"""What a server says of a statement that was prepared before a table changed its columns, or in another session."""
+"""Errors for a statement that was prepared before a table changed its columns, or in another session."""
 MAX_PREPARED_PARAMS = 500
 """Parameters up to which a statement stays prepared: a server keeps 400 bytes for each, and few larger ones repeat."""
 _statement_numbers = count()
 
 
 def execute_together(statements: Sequence[Statement]) -> list[int]:
-    """Run the statements in their order; how many rows each of them changed. Raises what a cursor raises."""
+    """Execute the statements in order. Returns the number of rows that each changed.
+
+    Raises:
+        DatabaseError: as a cursor.
+    """
     return [result.command_tuples or 0 for result in _send_statements(statements)]
 
 
 def fetch(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """All rows of a query. Raises what a cursor raises."""
+    """Return all rows of a query.
+
+    Raises:
+        DatabaseError: as a cursor.
+    """
     [result] = _send_statements([(sql, params)])
     reader = Transformer(connection.connection)
     reader.set_pgresult(result)
@@ -53,7 +61,7 @@ def _send_statements(statements: Sequence[Statement]) -> list[PGresult]:
             psycopg_internals.forget_prepared(own)
             if not is_first:
                 raise
-            # Nothing of this transaction has been done before.
+            # The transaction has not changed anything before.
             own.rollback()
             return _read_results(own, encoded)
 
@@ -67,7 +75,7 @@ def _read_results(own: Connection, statements: Sequence[EncodedStatement]) -> li
         found = exchange.results()
         own.pgconn.exit_pipeline_mode()
     except BaseException:
-        # What is under way cannot be taken back, and nobody knows to what the next answer belongs.
+        # Statements in flight cannot be revoked, and the next result could not be assigned to its statement.
         own.close()
         if not connection.in_atomic_block:
             connection.close()
@@ -80,7 +88,7 @@ def _read_results(own: Connection, statements: Sequence[EncodedStatement]) -> li
 
 
 class _PipelineExchange:
-    """What is said to a server before its answers are read."""
+    """An exchange with the server: all statements are sent before the results are read."""
 
     def __init__(self, own: Connection) -> None:
         self.server: PGconn = own.pgconn
@@ -95,7 +103,7 @@ class _PipelineExchange:
             self._command(psycopg_internals.begin_command(own))
 
     def add_statement(self, sql: str, params: list[bytes | None]) -> None:
-        """A statement, whose result comes at the last of `result_positions`."""
+        """Add a statement. Its result has the last of `result_positions`."""
         if len(params) > MAX_PREPARED_PARAMS:
             self.server.send_query_params(number_parameters(sql), params)
         else:
@@ -104,7 +112,11 @@ class _PipelineExchange:
         self.sent_count += 1
 
     def results(self) -> list[PGresult]:
-        """A result for each that was said. While they are waited for, other threads go on."""
+        """Return the results. Other threads run while this one waits.
+
+        Raises:
+            OperationalError: when the connection is lost.
+        """
         self.server.pipeline_sync()
         ready = select.poll()
         ready.register(self.server.socket, select.POLLIN | select.POLLOUT)
@@ -113,7 +125,7 @@ class _PipelineExchange:
             self.server.consume_input()
         ready.modify(self.server.socket, select.POLLIN)
         found: list[PGresult] = []
-        # The last one says no more than that the pipeline is empty; a commit that fails speaks right before it.
+        # The last result only says that the pipeline is empty; the error of a failed commit comes right before it.
         while not found or found[-1].status != ExecStatus.PIPELINE_SYNC:
             while self.server.is_busy():
                 ready.poll()
@@ -139,12 +151,12 @@ class _PipelineExchange:
         return name
 
     def forget_prepared(self) -> None:
-        """Prepare again what may not have been prepared: something has failed."""
+        """Discard statements that may not be prepared because of an error."""
         for key in self.new:
             self.names.pop(key, None)
 
     def _close(self, name: bytes | None) -> None:
-        """Let the server forget a prepared statement; None is all of them."""
+        """Deallocate a prepared statement on the server; None deallocates all."""
         if name is None or not capabilities.has_send_close_prepared():
             self._command(b"DEALLOCATE " + (name or b"ALL"))
         else:
@@ -158,7 +170,7 @@ class _PipelineExchange:
 
 
 def number_parameters(sql: str) -> bytes:
-    """The statement with its parameters numbered, as a server wants them."""
+    """Return the statement with numbered parameters, as the server expects them."""
     first, *others = sql.split("%s")
     return "".join([first, *(f"${number}{text}" for number, text in enumerate(others, 1))]).encode()
 
@@ -167,7 +179,12 @@ _number_parameters_cached = lru_cache(2000)(number_parameters)
 
 
 def _encode_parameter(value: Any) -> bytes | None:
-    """A parameter as the server reads it, which knows of what type each is."""
+    """Return a parameter as text; the server knows its type.
+
+    Raises:
+        DataError: when PostgreSQL cannot store the text
+        TypeError: when the type is not supported.
+    """
     if value is None:
         return None
     if isinstance(value, str):
@@ -181,4 +198,4 @@ def _encode_parameter(value: Any) -> bytes | None:
         return b"t" if value else b"f"
     if isinstance(value, int | float):
         return repr(value).encode()
-    raise TypeError(f"No statement takes a {type(value).__name__}.")
+    raise TypeError(f"Unsupported parameter type {type(value).__name__}.")

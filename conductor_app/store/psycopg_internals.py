@@ -1,4 +1,4 @@
-"""The parts of psycopg without a public interface that `pg_pipeline` needs. Nothing else uses them.
+"""The parts of psycopg without a public interface that `pg_pipeline` needs. No other module uses them.
 
 A contract test (`tests/store/test_psycopg_internals.py`) pins their behavior. If a version of psycopg lacks them, or
 with SQL_PIPELINE=off, statements go through ordinary cursors.
@@ -15,7 +15,7 @@ PreparedNames = OrderedDict[tuple[bytes, tuple[Any, ...]], bytes]
 
 @cache
 def is_supported() -> bool:
-    """Return True if this version of psycopg has what the functions of this module use."""
+    """Return True if this version of psycopg has the attributes that the functions of this module use."""
     from psycopg._preparing import PrepareManager
 
     manager = PrepareManager()
@@ -36,7 +36,7 @@ def prepared_names(connection: Connection[Any]) -> PreparedNames:
 
 
 def pending_closings(connection: Connection[Any]) -> deque[bytes | None]:
-    """Return the names of prepared statements that the server has yet to forget; None stands for all of them."""
+    """Return the names of prepared statements that the server has yet to deallocate; None stands for all."""
     return connection._prepared._to_flush
 
 

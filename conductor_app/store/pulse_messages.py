@@ -1,4 +1,4 @@
-"""What is told of stand-alone tasks: which of it may go out now."""
+"""Pulse messages of standalone tasks: which can be published now."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from .statements import fetch, lock_clause
 EARLIER_MESSAGE_EXISTS = (
     f"SELECT 1 FROM conductor_pulsemessage e WHERE e.group_id = n.group_id AND e.id < n.id AND e.due_at < {NEVER}"
 )
-"""What was told before of the same group, and has not gone out."""
+"""Unpublished earlier messages about the same group."""
 MAX_MESSAGES = 1000
 """Notices of one task, or about one group, that stay to be read where no exchange takes them."""
 
@@ -30,7 +30,7 @@ class NewPulseMessage(NamedTuple):
 
 
 def delete_oldest(writes: StatementBatch, newest: NewPulseMessage) -> None:
-    """Keep no more of a task, or about a group, than may be kept: repeats have no end of their own."""
+    """Delete the oldest messages beyond the limit per task or group: clients can repeat requests without end."""
     owner = "task_id = %s AND group_id = %s"
     writes.run(
         f"DELETE FROM conductor_pulsemessage WHERE {owner} "
@@ -41,9 +41,9 @@ def delete_oldest(writes: StatementBatch, newest: NewPulseMessage) -> None:
 
 
 def claim_due(now: int, held_until: int, count: int) -> list[int]:
-    """Take notices that are due, those that others are taking skipped.
+    """Claim due messages, skipping those that others are claiming.
 
-    None before an earlier one of its task, and none about a group before what was told of its tasks.
+    A message follows the earlier ones of its task, and one about a group follows those of its tasks.
     """
     chosen = (
         f"SELECT n.id FROM conductor_pulsemessage n WHERE n.due_at <= %s AND n.due_at < {NEVER} "

@@ -1,4 +1,4 @@
-"""Rows ⇄ core values: the columns, and how each reads and writes."""
+"""Conversion between rows and values of the core: the columns, and how each is read and written."""
 
 from typing import Any, NamedTuple
 
@@ -134,26 +134,26 @@ RUN_RARELY_UPDATED = {
 }
 """Columns of a run that are written only where they have changed, as a restart or a rerun does."""
 MAX_REASON_LENGTH = 500
-"""Characters of a reason that are kept (api §3.6)."""
+"""The maximum length of a reason (api §3.6)."""
 
 
 def format_iteration_path(iteration_path: tuple[int, ...]) -> str:
-    """A turn as its column holds it."""
+    """Return an iteration path as stored in its column."""
     return ".".join(map(str, iteration_path))
 
 
 def parse_iteration_path(text: str) -> tuple[int, ...]:
-    """A turn from its column."""
+    """Return the iteration path in a column."""
     return tuple(map(int, text.split("."))) if text else ()
 
 
 def format_branch_head(key: Key | None) -> str:
-    """The head of a dynamic branch as its column holds it."""
+    """Return the head of a dynamic branch as stored in its column."""
     return f"{key.ref}@{format_iteration_path(key.iteration_path)}" if key else ""
 
 
 def parse_branch_head(text: str) -> Key | None:
-    """The head of a dynamic branch from its column."""
+    """Return the head of a dynamic branch in a column."""
     if not text:
         return None
     ref, _, iteration_path = text.rpartition("@")
@@ -161,17 +161,17 @@ def parse_branch_head(text: str) -> Key | None:
 
 
 def strip_nul(text: str) -> str:
-    """Text that every database takes: PostgreSQL knows no NUL."""
+    """Return the text without NUL, which PostgreSQL cannot store."""
     return text.replace("\0", "") if "\0" in text else text
 
 
 def parse_attempt(row: tuple[Any, ...]) -> Attempt:
-    """An attempt from its columns; payloads stay unknown."""
+    """Return an attempt from its columns. Its payloads are not loaded."""
     return Attempt(*row)
 
 
 def parse_task(row: tuple[Any, ...], step: Step, attempt: Attempt, branch_steps: dict[str, Step]) -> Task:
-    """A task from its columns."""
+    """Return a task from its columns."""
     id, ref, iteration_path, status, seq, created_at, iteration, step_state, joined_by, branch_head = row
     remembered = loads_decrypted(step_state)
     return Task(
@@ -191,7 +191,7 @@ def parse_task(row: tuple[Any, ...], step: Step, attempt: Attempt, branch_steps:
 
 
 def task_insert_values(task: Task, run: Run, step_state: str) -> list[Any]:
-    """The values of TASK_INSERTED."""
+    """Return the values of TASK_INSERTED."""
     return [
         task.id,
         task.key.ref,
@@ -213,12 +213,12 @@ def task_insert_values(task: Task, run: Run, step_state: str) -> list[Any]:
 
 
 def task_update_values(task: Task, step_state: str) -> list[Any]:
-    """The values of TASK_UPDATED."""
+    """Return the values of TASK_UPDATED."""
     return [task.status, task.attempt.id, task.iteration, step_state]
 
 
 def has_task_changed(task: Task, seen: Task) -> bool:
-    """Whether any of TASK_UPDATED has changed."""
+    """Return True if a column of TASK_UPDATED has changed."""
     return (task.status, task.attempt.id, task.iteration, dict(task.step_state)) != (
         seen.status,
         seen.attempt.id,
@@ -228,7 +228,10 @@ def has_task_changed(task: Task, seen: Task) -> bool:
 
 
 def step_columns(task: Task) -> list[Any]:
-    """What the plan says of the step: joined_by, loop_ref, is_permissive. Another plan may say otherwise."""
+    """Return the columns that the definition determines: joined_by, loop_ref, is_permissive.
+
+    An upgrade may change them.
+    """
     loop_ref = task.step.loops[-1] if task.step.loops else ""
     return [task.joined_by, loop_ref, task.step.permissive and not task.step.optional]
 
@@ -236,7 +239,7 @@ def step_columns(task: Task) -> list[Any]:
 def attempt_insert_values(
     attempt: Attempt, task: Task, run: Run, input: "PlacedPayload", output: "PlacedPayload"
 ) -> list[Any]:
-    """The values of ATTEMPT_INSERTED."""
+    """Return the values of ATTEMPT_INSERTED."""
     policy = task.step.policy
     own = [getattr(attempt, column) for column in ATTEMPT_COLUMNS[:-4]]
     return [
@@ -262,7 +265,7 @@ def attempt_insert_values(
 
 
 def attempt_update_values(attempt: Attempt) -> list[Any]:
-    """The values of ATTEMPT_UPDATED."""
+    """Return the values of ATTEMPT_UPDATED."""
     values = {column: getattr(attempt, column) for column in ATTEMPT_UPDATED}
     return list(
         (
@@ -272,7 +275,7 @@ def attempt_update_values(attempt: Attempt) -> list[Any]:
 
 
 def run_update_values(run: Run) -> list[Any]:
-    """The values of RUN_UPDATED."""
+    """Return the values of RUN_UPDATED."""
     return [
         run.status,
         strip_nul(run.reason),
@@ -290,12 +293,12 @@ def run_update_values(run: Run) -> list[Any]:
 
 
 def payload_text(value: Any) -> str:
-    """A payload as its column holds it."""
+    """Return a payload as stored in its column."""
     return "{}" if value is UNKNOWN or value is None else dumps(value)
 
 
 class PlacedPayload(NamedTuple):
-    """What a row says of a payload: its text here, or where it is instead; and how large it is."""
+    """The columns of a payload: its text or its path, and its size."""
 
     text: str
     size: int

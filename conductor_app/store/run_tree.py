@@ -1,4 +1,4 @@
-"""Where a run and its descendants wait for somebody: read over the index of open tasks, level by level."""
+"""Open waits of a run and its descendants, read level by level over the index of open tasks."""
 
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
@@ -7,10 +7,10 @@ from ..core.errors import NotFound
 from ..core.snapshot import NEVER
 from .statements import fetch, placeholders
 
-# Spelled as in the index, which else would not be used.
+# Written as in the index, which otherwise would not be used.
 TASK_IS_OPEN = "t.status IN ('ACTIVE', 'BLOCKED')"
 MAX_RUNS = 1000
-"""Descendants that are looked at: beyond them a fan-out of children is looked at when some of them have ended."""
+"""The maximum number of descendants to read. Children beyond them are read when others have ended."""
 CHUNK = 300
 
 
@@ -23,14 +23,18 @@ class OpenWait(NamedTuple):
 
 
 class RunTree(NamedTuple):
-    """A run with its live descendants, nearest first, and the WAITs that are open in them."""
+    """A run with its open descendants, nearest first, and their open WAIT tasks."""
 
     run_ids: list[str]
     waits: list[OpenWait]
 
 
 def status_of(run_id: str) -> str:
-    """The run's status; raises NotFound."""
+    """Return the status of a run.
+
+    Raises:
+        NotFound: when there is no such run.
+    """
     rows = fetch("SELECT status FROM conductor_run WHERE id = %s", [run_id])
     if not rows:
         raise NotFound(f"No such workflow found by id: {run_id}")
@@ -38,7 +42,7 @@ def status_of(run_id: str) -> str:
 
 
 def load_run_tree(run_id: str) -> RunTree:
-    """The run and its live descendants."""
+    """Return the run and its open descendants."""
     found, waits, level = [run_id], [], [run_id]
     while level and len(found) < MAX_RUNS:
         rows = [row for chunk in _chunks(level) for row in _open_waits(chunk)]
@@ -49,7 +53,7 @@ def load_run_tree(run_id: str) -> RunTree:
 
 
 def _open_waits(run_ids: Collection[str]) -> list[tuple[Any, ...]]:
-    """The open WAITs and YIELDs of these runs, and the open tasks that wait for a child."""
+    """Return the open WAIT and YIELD tasks of these runs, and the open tasks that wait for a child."""
     return fetch(
         "SELECT t.run_id, t.type, a.id, a.child_id, a.ends_at FROM conductor_task t "
         "JOIN conductor_attempt a ON a.id = t.attempt_id "
@@ -60,7 +64,7 @@ def _open_waits(run_ids: Collection[str]) -> list[tuple[Any, ...]]:
 
 
 def find_ended_task(run_ids: Collection[str], names: Collection[str]) -> OpenWait | None:
-    """A task of one of these runs that has ended and bears one of the names: a reference, with its turn or without."""
+    """Return an ended task of these runs with one of the names: a reference, with or without its iteration."""
     refs = sorted({ref for name in names for ref in _possible_references(name)})
     for chunk in _chunks(list(run_ids)):
         rows = fetch(
@@ -76,13 +80,13 @@ def find_ended_task(run_ids: Collection[str], names: Collection[str]) -> OpenWai
 
 
 def _possible_references(name: str) -> Iterator[str]:
-    """The references that a name may stand for: `pay__2` is the second turn of `pay`, or a reference of its own."""
+    """Yield the references that a name may mean: `pay__2` is the second iteration of `pay`, or a reference of its own."""
     parts = name.split("__")
     yield from ("__".join(parts[:count]) for count in range(1, len(parts) + 1))
 
 
 def mark_watched(run_ids: Collection[str], name: str, until: int, now: int) -> set[str]:
-    """Mark the runs as watched until then; the names under which their news are announced: older watchers' stay."""
+    """Mark the runs as watched until a time. Returns their notification topics; existing topics stay."""
     names: set[str] = set()
     for chunk in _chunks(list(run_ids)):
         rows = fetch(

@@ -1,4 +1,4 @@
-"""Snapshot and effects → rows: what changed is written in few statements, whatever its number (ARCHITECTURE §12)."""
+"""Writing a decision: snapshot and effects become a few statements, whatever the number of changes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,17 +28,22 @@ EVENT_QUEUE = EventStep.type
 
 @dataclass(frozen=True, slots=True)
 class PendingNotifications:
-    """What others should hear after the commit: queues with something new, and messages to deliver."""
+    """Notifications to send after the commit: queues with new attempts, and messages to deliver."""
 
     queues: frozenset[str]
     messages: tuple[int, ...]
 
 
 def save_run(writes: StatementBatch, before: Run, decision: Decision, revision: RevisionInfo) -> PendingNotifications:
-    """Write down what the effects made of the snapshot, after `writes`; raises Stale where a row was not as seen."""
+    """Write the effects of a decision, after the statements in `writes`.
+
+    Raises:
+        StaleRow: when another process changed a row
+        PayloadsTooLarge: when payloads must be stored in blob storage first.
+    """
     effects, after, now = list(decision.effects), decision.after, revision.at
     attempts = _touched_attempts(before, effects)
-    # First: what is taken back may be made again by the same decision, under the same reference and the same id.
+    # Deletions come first: the same decision may create deleted tasks again, with the same reference and id.
     before = _delete_tasks(writes, before, effects)
     _write_attempts(writes, before, attempts, after)
     _write_tasks(writes, before, after)
@@ -54,17 +59,17 @@ def save_run(writes: StatementBatch, before: Run, decision: Decision, revision: 
     try:
         writes.send()
     except IntegrityError as twice:
-        # Somebody else has written the row that this decision, made on stale sight, would have written.
+        # Another process has written a row that this decision, made on an older state, would have written.
         raise StaleRow from twice
     messages = insert_messages(effects, after, now, writes.placement.seal)
-    # What other systems are told is the built-in workers' business, as their queues are.
+    # Messages to other systems are sent by the built-in workers, like the attempts of their queues.
     others = frozenset({EVENT_QUEUE} if any(each.subject == PUBLISH for each in messages) else ())
     soon = tuple(each.pk for each in messages if each.subject != PUBLISH)
     return PendingNotifications(_affected_queues(before, attempts, after) | others, soon)
 
 
 def _touched_attempts(before: Run, effects: list[Effect]) -> dict[str, tuple[Attempt, Task]]:
-    """The last state of every attempt that an effect touched; a task's earlier attempts are not in the snapshot."""
+    """Return the last state of every attempt that an effect changed. A task's earlier attempts are not in the snapshot."""
     builder, touched = SnapshotBuilder(before), {}
     for effect in effects:
         effect.apply(builder)
@@ -106,7 +111,7 @@ def _write_attempts(
 
 
 def _still_exists(task: Task, after: Run) -> bool:
-    """Whether the task is there after the decision: not forgotten, nor taken back and made again."""
+    """Return True if the task exists after the decision: neither deleted, nor deleted and created again."""
     found = after.tasks.get(task.key)
     return found is not None and found.id == task.id
 
@@ -161,16 +166,16 @@ def _write_tasks(writes: StatementBatch, before: Run, after: Run) -> None:
 
 
 def _task_before(before: Run, task: Task) -> Task | None:
-    """The task as it was before, unless it is another one that has taken its place."""
+    """Return the previous state of the task, or None if another task has replaced it."""
     found = before.tasks.get(task.key)
     return found if found is not None and found.id == task.id else None
 
 
 def _delete_tasks(writes: StatementBatch, before: Run, effects: list[Effect]) -> Run:
-    """Delete the tasks that are taken back; returns the snapshot without them.
+    """Delete the rows of deleted tasks; return the snapshot without them.
 
-    With a task go all its attempts, and what workers logged for them. A task that is entered again under its id loses
-    only the attempt that is written anew and those after it; the lines logged for that attempt stay.
+    All attempts of a task and their logs are deleted too. A task that is entered again under its id loses only the
+    attempt that is rewritten and later ones; the log of that attempt stays.
     """
     gone = {key: before.tasks[key] for effect in effects if isinstance(effect, DeleteTasks) for key in effect.keys}
     if not gone:
@@ -192,7 +197,7 @@ def _delete_tasks(writes: StatementBatch, before: Run, effects: list[Effect]) ->
 
 
 def _delete_rewritten_rows(writes: StatementBatch, task: Task) -> None:
-    """Delete the rows of a task that are written anew under the same ids: itself, this attempt and those after it."""
+    """Delete the rows that are rewritten under the same ids: the task, this attempt and later ones."""
     later = "SELECT id FROM conductor_attempt WHERE task_id = %s AND number > %s"
     writes.run(f"DELETE FROM conductor_tasklog WHERE attempt_id IN ({later})", [task.id, task.attempt.number])
     writes.run("DELETE FROM conductor_attempt WHERE task_id = %s AND number >= %s", [task.id, task.attempt.number])
@@ -216,7 +221,7 @@ def _prune_iterations(writes: StatementBatch, before: Run, effects: list[Effect]
 
 
 def _empty_inbox(writes: StatementBatch, before: Run, after: Run) -> None:
-    """What was taken leaves the inbox, and what nobody took leaves it with the end of the run."""
+    """Delete consumed messages, and all messages at the end of the run."""
     if before.inbox and not after.is_open:
         writes.run("DELETE FROM conductor_inboxmessage WHERE run_id = %s", [before.id])
     elif after.inbox_taken:
@@ -244,7 +249,7 @@ def _write_run(writes: StatementBatch, before: Run, after: Run, now: int) -> Non
         columns += ["variables", "variables_size"]
         values += [text, len(text)]
     if any(after.tasks[key].status == SKIPPED for key in after.touched if key in after.tasks):
-        # What was skipped is read along with every change from now on: control may come to it later.
+        # Skipped tasks are loaded with every change from now on: control may reach them later.
         columns.append("has_skips")
         values.append(True)
     sets = ", ".join(f"{column} = %s" for column in columns)
@@ -272,7 +277,7 @@ MAX_HISTORY_LINES = 200
 
 
 def _affected_queues(before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run) -> frozenset[str]:
-    """The queues in which something became available, or in which a limit may have been freed."""
+    """Return the queues with new attempts, and those whose limit may have a free slot again."""
     seen = {task.attempt.id: task.attempt for task in before.tasks.values()}
     queues = set()
     for id, (attempt, task) in touched.items():

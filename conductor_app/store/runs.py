@@ -46,10 +46,13 @@ TASK_SQL = f"SELECT {TASK_ROWS} WHERE t.run_id = %s"
 
 
 def load_for_update(run_id: str, around: Iterable[str] | None = None, is_locked: bool = True) -> Run:
-    """The run, locked until the transaction ends; raises NotFound.
+    """Return the run, locked until the transaction ends.
 
-    `around`: ids of attempts, or None for the whole run. Read are their tasks, the loops around them, the joins that
-    wait for them, and what was skipped ahead: what lies beyond an open task cannot have been entered yet.
+    `around`: ids of attempts, or None for the whole run. Loaded are their tasks, the enclosing loops, the joins that
+    wait for them, and skipped tasks: steps beyond an open task cannot have been entered yet.
+
+    Raises:
+        NotFound: when there is no such run.
     """
     if around is None:
         return _load_whole(run_id, is_locked)
@@ -57,12 +60,12 @@ def load_for_update(run_id: str, around: Iterable[str] | None = None, is_locked:
 
 
 def set_timer(run_id: str, wake_at: int) -> None:
-    """Wake the locked run at another moment."""
+    """Set the timer of the locked run."""
     execute("UPDATE conductor_run SET wake_at = %s WHERE id = %s", [wake_at, run_id])
 
 
 def load_run(run_id: str) -> Run:
-    """The whole run, not locked."""
+    """Return the whole run, without a lock."""
     return _load_whole(run_id, is_locked=False)
 
 
@@ -89,13 +92,13 @@ def _load_neighborhood(run_id: str, attempt_ids: list[str], is_locked: bool) -> 
     run = fast_replace(_parse_run((*columns, has_skips, input, variables)), is_whole=False)
     found = list({row[0]: row for row in (row[RUN_WIDTH:] for row in rows)}.values())
     wanted = {key for row in found for key in _dependent_keys(run.definition, row)}
-    # Who had to wait for the lock sees the run as it is now, but its tasks as they were before.
+    # A transaction that waited for the lock sees the run as it is now, but its tasks as they were before.
     asked = {_parse_key(row) for row in found} if revision == run.revision else set()
     found = [row for row in found if asked] + (_load_skipped(run.id) if has_skips else [])
     while True:
         found += _load_rows_at(run.id, wanted - asked)
         asked |= wanted
-        # Only a dynamic branch knows, by the document that its head carries, what waits for its tasks.
+        # Only the document in the head of a dynamic branch tells which joins wait for its tasks.
         tasks = _parse_tasks(run, found)
         wanted = {branch_head for row in found if (branch_head := parse_branch_head(row[len(TASK_COLUMNS) - 1]))}
         wanted |= {key for task in tasks.values() for key in _branch_dependent_keys(run, task)}
@@ -108,12 +111,12 @@ def _parse_key(row: tuple[Any, ...]) -> Key:
 
 
 def load_tasks_at(run: Run, keys: Iterable[Key]) -> dict[Key, Task]:
-    """Those of the keys that have tasks."""
+    """Return the existing tasks of the keys."""
     return load_tasks(run, _load_rows_at(run.id, keys))
 
 
 def load_tasks(run: Run, rows: list[tuple[Any, ...]]) -> dict[Key, Task]:
-    """The tasks of these rows; for one of a dynamic branch the head is read too, which carries its document."""
+    """Return the tasks of these rows. For a dynamic branch, its head is loaded too, which has its document."""
     keys = {_parse_key(row) for row in rows}
     heads = {branch_head for row in rows if (branch_head := parse_branch_head(row[len(TASK_COLUMNS) - 1]))} - keys
     tasks = _parse_tasks(run, [*rows, *_load_rows_at(run.id, heads)])
@@ -125,7 +128,7 @@ def _seq_of(row: tuple[Any, ...]) -> int:
 
 
 def _load_skipped(run_id: str) -> list[tuple[Any, ...]]:
-    """The tasks that were skipped, perhaps before control came to them."""
+    """Return the rows of skipped tasks, which control may not have reached yet."""
     return fetch(f"{TASK_SQL} AND t.status = 'SKIPPED'", [run_id])
 
 
@@ -139,7 +142,7 @@ def _load_rows_at(run_id: str, keys: Iterable[Key]) -> list[tuple[Any, ...]]:
 
 
 def _dependent_keys(definition: Definition, row: tuple[Any, ...]) -> Iterable[Key]:
-    """The keys of a task and of what may wait for it, as far as its row and the definition tell."""
+    """Return the keys of a task and of the tasks that may wait for it, by its row and the definition."""
     key, (joined_by, branch_head) = _parse_key(row), row[len(TASK_COLUMNS) - 2 : len(TASK_COLUMNS)]
     yield key
     if head := parse_branch_head(branch_head):
@@ -151,7 +154,7 @@ def _dependent_keys(definition: Definition, row: tuple[Any, ...]) -> Iterable[Ke
 
 
 def _branch_dependent_keys(run: Run, task: Task) -> Iterable[Key]:
-    """The keys of what may wait for a task of a dynamic branch; those of others are known from the start."""
+    """Return the keys of tasks that may wait for a task of a dynamic branch."""
     if not task.branch_head:
         return
     if task.joined_by:
@@ -182,12 +185,12 @@ def _parse_run(row: tuple[Any, ...]) -> Run:
 
 
 def _small_payload(text: str | None) -> Any:
-    """A small payload that was read along; one of which something was sealed is asked for when it is needed."""
+    """Return a small payload that was loaded with its row. One with encrypted parts is requested when needed."""
     return UNKNOWN if text is None or MARK in text else loads(text)
 
 
 def _parse_tasks(run: Run, rows: list[tuple[Any, ...]]) -> dict[Key, Task]:
-    """Tasks by key. The steps of a dynamic branch are read from the document that its head carries."""
+    """Return tasks by key. The steps of a dynamic branch come from the document in its head."""
     split = len(TASK_COLUMNS)
     branches = _parse_branches([row[:split] for row in rows])
     tasks = {}
@@ -202,7 +205,7 @@ def _parse_tasks(run: Run, rows: list[tuple[Any, ...]]) -> dict[Key, Task]:
 
 
 def _parse_branches(rows: list[tuple[Any, ...]]) -> dict[str, dict[str, Step]]:
-    """The steps of each dynamic branch by its head, as the `root` column spells it."""
+    """Return the steps of each dynamic branch by its head, in the format of the `branch_head` column."""
     found = {}
     for _id, ref, iteration_path, *_others, step_state, joined_by, branch_head in rows:
         if branch_head and branch_head == f"{ref}@{iteration_path}":
@@ -223,7 +226,7 @@ def set_input(run_id: str, value: Any) -> None:
 
 
 def set_rate_limit(run_id: str, key: str, is_held: bool) -> None:
-    """Set the rate limit key of a run that has not started, and whether the limit holds it."""
+    """Set the rate limit key of a run that has not started, and whether the limit holds the run back."""
     RunRow.objects.filter(pk=run_id, next_seq=1).update(limit_key=key, is_held=is_held)
 
 

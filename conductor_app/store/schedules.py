@@ -1,11 +1,11 @@
-"""What schedules have to know of the runs that they started."""
+"""The runs of schedules."""
 
 from .due_rows import OPEN_RUN
 from .statements import fetch
 
 
 def open_runs_of(schedule: str) -> list[str]:
-    """The open runs of a schedule, the earliest first."""
+    """Return the open runs of a schedule, earliest first."""
     rows = fetch(
         f"SELECT id FROM conductor_run WHERE schedule = %s AND schedule <> '' AND {OPEN_RUN} ORDER BY created_at, id",
         [schedule],
@@ -14,6 +14,6 @@ def open_runs_of(schedule: str) -> list[str]:
 
 
 def count_waiting_slots(schedule: str) -> int:
-    """How many slots of a schedule wait for their turn."""
+    """Return the number of slots of a schedule that wait for their turn."""
     sql = "SELECT COUNT(*) FROM conductor_scheduleexecution WHERE state = 'POLLED' AND schedule_name = %s"
     return fetch(sql, [schedule])[0][0]

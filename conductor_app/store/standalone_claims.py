@@ -1,4 +1,4 @@
-"""Claims of stand-alone tasks: the gates that all claims pass, and the worker's quarantine."""
+"""Claims of standalone tasks: the gates of all claims, and the quarantine of workers."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -25,24 +25,24 @@ SELECT_CLAIMED = (
 
 
 def is_any_waiting(queue: str, group: str, name: str, now: int) -> bool:
-    """Whether the queue has something for this worker; nothing is locked."""
+    """Return True if the queue has an attempt for this worker. Takes no lock."""
     return bool(fetch(f"SELECT 1 {CLAIMABLE_STANDALONE} LIMIT 1", _claim_params(queue, group, name, now)))
 
 
 def claim_attempts(queue: str, group: str, name: str, now: int, count: int) -> list[str]:
-    """Claim attempts for a worker; the ids in the order in which they are handed out."""
+    """Claim attempts for a worker. Returns the ids in dispatch order."""
     chosen = f"SELECT a.id {CLAIMABLE_STANDALONE} {CLAIM_ORDER}{lock_clause('a', skip_locked=True)}"
     return mark_claimed(chosen, [*_claim_params(queue, group, name, now), count], f"{group}/{name}", now)
 
 
 def claim_attempt(attempt_id: str, worker: str, now: int) -> bool:
-    """Claim this attempt, which is asked for by its id; whether it was to be had."""
+    """Claim the attempt with this id. Returns False if it is not claimable."""
     chosen = "SELECT a.id FROM conductor_attempt a WHERE a.id = %s AND a.visible_at <= %s AND a.ends_at > %s"
     return bool(mark_claimed(chosen + lock_clause("a"), [attempt_id, now, now], worker, now))
 
 
 def load_claimed(ids: Sequence[str]) -> list[tuple[StandaloneTask, dict[str, Any]]]:
-    """The tasks of claimed attempts, each its task's newest, in the order of these; with what their authors wrote."""
+    """Return the tasks of claimed attempts, each with its newest attempt, in order and with their definitions."""
     rows = fetch(f"{SELECT_CLAIMED} WHERE c.id IN ({placeholders(ids)}) ORDER BY s.task_id, a.number", list(ids))
     found = {}
     for _, group in groupby(rows, key=lambda row: row[0]):

@@ -1,4 +1,4 @@
-"""Stand-alone tasks: rows → snapshot, and what a decision made of it → rows."""
+"""Standalone tasks: conversion of rows to snapshots, and the writes of decisions."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
@@ -73,13 +73,17 @@ def load_for_update(task_id: str, ignored_dependency: str = "") -> StandaloneTas
 
 
 def lock_row(task_id: str) -> None:
-    """Let nobody change or claim the task until the transaction ends."""
+    """Lock the task against changes and claims until the transaction ends."""
     fetch(f"SELECT s.task_id FROM conductor_standalonetask s WHERE s.task_id = %s{lock_clause('s')}", [task_id])
     fetch(f"SELECT a.id FROM conductor_attempt a WHERE a.task_id = %s{lock_clause('a')}", [task_id])
 
 
 def load_task(task_id: str) -> StandaloneTask:
-    """The task, not locked; raises NotFound. One statement, so that its counters and its attempts agree."""
+    """Return the task, without a lock, from one statement, so that counters and attempts are consistent.
+
+    Raises:
+        NotFound: when there is no such task.
+    """
     rows = fetch(SELECT_WHOLE_TASK, [task_id, "", *[task_id] * 4])
     return parse_standalone_task(rows) if rows else _raise_not_found(task_id)
 
@@ -92,14 +96,14 @@ def _load_rows(task_id: str, locking: str, ignored_dependency: str) -> Standalon
     rows = fetch(f"{SELECT_STANDALONE} WHERE s.task_id = %s{locking}", [task_id])
     if not rows:
         _raise_not_found(task_id)
-    # Asked for by itself: whoever had to wait for the lock sees the attempts as they are now, and who waits for them.
+    # A separate query: after waiting for the lock, it sees the current attempts and dependents.
     [row] = rows
     life = fetch(SELECT_TASK_STATE, [task_id, ignored_dependency, task_id, row[1], task_id, task_id])
     return parse_standalone_task([row + each for each in life])
 
 
 def parse_standalone_task(rows: Sequence[tuple[Any, ...]]) -> StandaloneTask:
-    """A task from its columns, its life's and those of its attempts: a row an attempt."""
+    """Return a task from rows with its columns and those of one attempt each."""
     id, *own = rows[0][: len(COLUMNS) + 1]
     facts = dict(zip(COLUMNS, own, strict=True))
     facts |= {"tags": loads(facts["tags"]), "routes": tuple(loads(facts["routes"]))}
@@ -122,7 +126,7 @@ def _parse_attempt(row: tuple[Any, ...]) -> Attempt:
 def insert_task(
     writes: StatementBatch, standalone: StandaloneTask, definition: dict[str, Any], required: Iterable[tuple[str, bool]]
 ):
-    """Have a new task written, but no attempt at it. `required`: the tasks that it joins, satisfied or not."""
+    """Insert a new task without attempts. `required`: its dependencies, satisfied or not."""
     newest = standalone.attempt.id if standalone.attempt else ""
     task = [
         standalone.id,
@@ -160,9 +164,12 @@ def save_task(
     now: int,
     is_new: bool = False,
 ) -> None:
-    """Write down what the effects made of the task, and what is told of it. Raises Stale where a row has moved.
+    """Write the effects of a decision, and the messages about it.
 
-    `is_new`: the task, but no attempt at it, is among the writes already.
+    `is_new`: the insertion of the task is among the writes already.
+
+    Raises:
+        StaleRow: when another process changed a row.
     """
     _write_attempts(writes, before, after)
     if notices:
@@ -184,7 +191,7 @@ def save_task(
 
 
 def insert_pulse_messages(writes: StatementBatch, notices: Sequence[NewPulseMessage], repeats: bool = False) -> None:
-    """Have notices written, in their order. `repeats`: a client may say so as often as it likes."""
+    """Insert messages in order. `repeats`: clients can cause them any number of times."""
     columns = ("task_id", "group_id", "name", "key", "routes", "payload", "sent_at", "due_at", "tries", "error")
     rows = [
         [n.task_id, n.group_id, n.name, n.key, dumps(n.routes), dumps(n.payload), n.sent_at, n.due_at, 0, ""]
@@ -197,7 +204,7 @@ def insert_pulse_messages(writes: StatementBatch, notices: Sequence[NewPulseMess
 
 
 ROWS_PER_STATEMENT = 5
-"""Notices a statement: with more than fifty parameters PostgreSQL's driver takes it apart anew each time."""
+"""Messages per statement: psycopg parses a statement with more than fifty parameters every time."""
 
 
 def _write_attempts(writes: StatementBatch, before: StandaloneTask, after: StandaloneTask) -> None:
@@ -215,7 +222,7 @@ def _write_attempts(writes: StatementBatch, before: StandaloneTask, after: Stand
 
 
 def _lock_pending_attempts(writes: StatementBatch, before: StandaloneTask, after: StandaloneTask) -> None:
-    """A claim locks attempts, not tasks: of one that is told to wait, nobody may tell meanwhile that it runs."""
+    """Lock pending attempts. A claim locks attempts, not tasks, and must not start an attempt that the decision blocks."""
     attempt = after.attempt
     if attempt is not None and attempt == before.attempt and attempt.status == PENDING:
         sql = "UPDATE conductor_attempt SET status = status WHERE id = %s AND status = %s"
@@ -244,10 +251,14 @@ def _write_task(writes: StatementBatch, before: StandaloneTask, after: Standalon
 
 
 CHANGEABLE_COLUMNS = ("priority", "retries_left", "wake_at", "ever_resolved")
-"""What may change of a task after it was written."""
+"""The columns of a task that can change."""
 
 
 def load_definition(task_id: str) -> dict[str, Any]:
-    """What its author wrote; raises NotFound."""
+    """Return the definition of a task.
+
+    Raises:
+        NotFound: when there is no such task.
+    """
     rows = fetch("SELECT definition FROM conductor_standalonetask WHERE task_id = %s", [task_id])
     return loads(rows[0][0]) if rows else _raise_not_found(task_id)

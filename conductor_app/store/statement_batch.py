@@ -10,7 +10,7 @@ from .statements import execute_together, insert_statements, update_statements
 
 
 class StaleRow(Exception):
-    """Somebody else moved a row between the reading and the writing: decide again."""
+    """Another process changed a row between reading and writing; the decision must be repeated."""
 
 
 COPY_MIN_ROWS = 50
@@ -39,11 +39,16 @@ class StatementBatch:
         self.statements += update_statements(model, columns, rows)
 
     def run(self, sql: str, params: Sequence[Any], expected: int | None = None) -> None:
-        """Any other statement; `expected` rows must be changed by it."""
+        """Add any other statement. `expected`: the number of rows that it must change."""
         self.statements.append((sql, params, expected))
 
     def send(self) -> None:
-        """Write everything; raises Stale where a row was not as seen, and TooLarge before anything is written."""
+        """Execute all statements.
+
+        Raises:
+            StaleRow: when a row was changed by another process
+            PayloadsTooLarge: before any write, when payloads must be stored first.
+        """
         self.statements += self.placement.statements()
         # A decision waits for its server once instead of six times.
         counts = execute_together([(sql, params) for sql, params, _ in self.statements])

@@ -11,11 +11,11 @@ from .. import conf
 CHUNK = 500
 """Rows a statement: bounds its size, not the number of rows."""
 CACHED_SHAPES = 1000
-"""Statements that are kept as text, each for one number of rows: the longest have 100 kB."""
+"""The number of cached statements, each for one number of rows. The longest have 100 kB."""
 
 
 def fetch(sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    """All rows of a query."""
+    """Return all rows of a query."""
     if _bypasses_cursors():
         from . import pg_pipeline
 
@@ -26,13 +26,13 @@ def fetch(sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
 
 
 def execute(sql: str, params: Sequence[Any] = ()) -> int:
-    """How many rows a statement changed."""
+    """Execute a statement. Returns the number of changed rows."""
     [count] = execute_together([(sql, params)])
     return count
 
 
 def execute_together(statements: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
-    """Run the statements in their order; how many rows each of them changed."""
+    """Execute the statements in order. Returns the number of rows that each changed."""
     if _bypasses_cursors():
         from . import pg_pipeline
 
@@ -66,7 +66,7 @@ def _supports_pipeline() -> bool:
 def insert_statements(
     model: type[models.Model], columns: Sequence[str], rows: Sequence[Sequence[Any]]
 ) -> Iterable[tuple[str, list[Any]]]:
-    """The statements that write new rows, many in each."""
+    """Return the statements that insert rows, many rows per statement."""
     for chunk in _chunks(rows):
         yield _insert_sql(model._meta.db_table, tuple(columns), len(chunk)), [value for row in chunk for value in row]
 
@@ -74,7 +74,7 @@ def insert_statements(
 def update_statements(
     model: type[models.Model], columns: Sequence[str], rows: Sequence[tuple[str, str, Sequence[Any]]]
 ) -> Iterable[tuple[str, list[Any], int]]:
-    """The statements that change rows, each named by its id and the status it was seen in; and how many they are."""
+    """Return the statements that update rows, each identified by its id and expected status, with the number of rows."""
     table, columns = model._meta.db_table, tuple(columns)
     if len(rows) == 1:
         [(id, seen, values)] = rows
@@ -87,24 +87,24 @@ def update_statements(
 
 
 def placeholders(values: Sequence[Any]) -> str:
-    """As many parameters as there are values, for IN (…)."""
+    """Return placeholders for the values, for IN (…)."""
     return ", ".join(["%s"] * len(values))
 
 
 def lock_clause(of: str, skip_locked: bool = False) -> str:
-    """The locking clause, where the database locks rows; the other one locks as a whole when a transaction begins."""
+    """Return the locking clause, empty on SQLite, where a transaction locks the database when it begins."""
     if not connection.features.has_select_for_update:
         return ""
     return f" FOR UPDATE OF {of}" + (" SKIP LOCKED" if skip_locked else "")
 
 
 def share_lock_clause(of: str) -> str:
-    """The clause that keeps rows as they are until the transaction ends, where the database locks rows."""
+    """Return the clause that protects rows from changes until the transaction ends, empty on SQLite."""
     return f" FOR SHARE OF {of}" if connection.features.has_select_for_update else ""
 
 
 def serialize(name: str) -> None:
-    """Let no other transaction that names the same thing go on before this one has ended."""
+    """Let one transaction at a time continue after this call with the same name."""
     if connection.vendor == "postgresql":
         execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
 

@@ -11,7 +11,7 @@ def reserve(path: str, now: int, expires_at: int) -> None:
 
 
 def is_reserved(path: str) -> bool:
-    """Return True if there is a row for the path."""
+    """Return True if the path has a row."""
     return StoredPayload.objects.filter(pk=path).exists()
 
 

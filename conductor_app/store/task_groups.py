@@ -1,7 +1,7 @@
-"""Groups of stand-alone tasks: their rows, and when all their tasks have been resolved.
+"""Task groups: their rows, and the check whether all their tasks are resolved.
 
-Two tasks that end at once do not see each other. So each one that leaves others behind leaves a message too, that
-somebody has to look; mostly there are others still, and then all such messages go in one statement.
+Two tasks that end at the same time do not see each other. So a task that ends while others are open writes a message to
+check the group again; usually others are still open, and then one statement deletes all such messages.
 """
 
 from ..models import Message, TaskGroup
@@ -20,38 +20,38 @@ UNRESOLVED = "SELECT 1 FROM conductor_standalonetask o WHERE NOT o.ever_resolved
 
 
 def is_resolved(group_id: str) -> bool:
-    """Whether each task of the group has been resolved at some time."""
+    """Return True if each task of the group has been resolved at some time."""
     return not fetch(f"{UNRESOLVED}%s LIMIT 1", [group_id])
 
 
 def load_group(id: str) -> TaskGroup | None:
-    """The group; None where it is gone."""
+    """Return the group, or None."""
     found = fetch(f"SELECT {', '.join(COLUMNS)} FROM conductor_taskgroup WHERE id = %s", [id])
     return TaskGroup(**dict(zip(COLUMNS, found[0], strict=True))) if found else None
 
 
 def load_group_for(task_id: str, id: str) -> tuple[TaskGroup | None, bool]:
-    """The group, or None, for a task that is to join it; and whether there is such a task already."""
+    """Return the group, or None, for a new task; and True if the task exists already."""
     [(is_there, *found)] = fetch(GROUP_AND_TASK, [task_id, id])
     return None if found[0] is None else TaskGroup(**dict(zip(COLUMNS, found, strict=True))), bool(is_there)
 
 
 def insert_group(group: TaskGroup) -> bool:
-    """Write a new group; False where somebody else has just done so."""
+    """Insert a new group. Returns False if another process has just inserted it."""
     values = f"({', '.join(COLUMNS)}) VALUES ({placeholders(COLUMNS)})"
     sql = f"INSERT INTO conductor_taskgroup {values} ON CONFLICT DO NOTHING"
     return execute(sql, [getattr(group, column) for column in COLUMNS]) == 1
 
 
 def insert_check_message(writes: StatementBatch, group_id: str, now: int) -> None:
-    """Somebody has to look at the group, and at all of which that is said in the same second together."""
+    """Insert a message to check the group. Messages of the same second are handled together."""
     due_at = (now // SECOND_MS + 2) * SECOND_MS
     columns = ('"to"', "subject", "facts", "sent_at", "due_at", "tries", "error")
     writes.insert(Message, columns, [[group_id, ABOUT_GROUP, "{}", now, due_at, 0, ""]])
 
 
 def delete_check_messages(writes: StatementBatch, group_id: str) -> None:
-    """Nobody has to look at the group any more."""
+    """Delete the messages to check the group."""
     writes.run(f"DELETE FROM conductor_message WHERE subject = '{ABOUT_GROUP}' AND \"to\" = %s", [group_id])
 
 

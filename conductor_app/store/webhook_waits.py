@@ -1,4 +1,4 @@
-"""Attempts that wait for webhooks: found by what they wait for, and deleted when they no longer wait."""
+"""Attempts that wait for webhooks, found by their conditions, and deleted when they no longer wait."""
 
 from ..models import WebhookPaths
 from .statements import execute_together, fetch
@@ -23,7 +23,7 @@ def waiting_attempts(workflow: str, version: int, digest: str, most: int) -> lis
 
 
 def delete_ended(before: int, most: int) -> None:
-    """Delete the rows, made before a moment, whose attempts no longer wait."""
+    """Delete rows, older than a time, whose attempts no longer wait."""
     execute_together(
         [
             (

@@ -142,7 +142,7 @@ def replay(delivery_id: int, names: Sequence[str], by: str, reason: str) -> Even
     payload = stored_payloads([delivery_id])[delivery_id]
     handlers = {handler.name: handler for handler in current_handlers(original, payload)}
     if missing := [name for name in names if name not in handlers]:
-        raise Conflict(f"The event handler {missing[0]} does not handle {original.event} any more.")
+        raise Conflict(f"The event handler {missing[0]} no longer handles {original.event}.")
     # Conditions run before the transaction, because scripts can be slow.
     verdicts = [evaluate_condition(handlers[name], payload) for name in dict.fromkeys(names)]
     with transaction.atomic():

@@ -78,5 +78,5 @@ def decline_action(group_id: str, act_id: int, by: str, reason: str = "") -> Non
 def _take_pending(group_id: str, act_id: int) -> PendingApproval:
     held = PendingApproval.objects.select_for_update().filter(pk=act_id, group_id=group_id).first()
     if held is None:
-        raise NotFound("The action is not pending approval any more.")
+        raise NotFound("The action is no longer pending approval.")
     return held

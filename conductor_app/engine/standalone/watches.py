@@ -53,7 +53,7 @@ def unwatch_group(group_id: str, watch_id: str, by: str) -> None:
     number = int(watch_id) if watch_id.isascii() and watch_id.isdecimal() and len(watch_id) < 19 else 0
     with transaction.atomic():
         if not GroupWatch.objects.filter(pk=number, group_id=group_id, notified_at=None).delete()[0]:
-            raise NotFound("The watch does not exist any more.")
+            raise NotFound("The watch no longer exists.")
         record_action("task_group", group_id, "unwatch", by, "", {})
 
 

@@ -275,7 +275,7 @@ def reassign_task(task_id: str, assignees: Sequence[Assignee], by: str, reason: 
         Invalid: when there are no assignments, or too many.
     """
     if not assignees:
-        raise Invalid("Assignments are needed, each with an assignee: {userType, user}.")
+        raise Invalid("Enter at least one assignment, each with an assignee: {userType, user}.")
     if len(assignees) > MOST_ASSIGNMENTS:
         raise Invalid(f"A task can have at most {MOST_ASSIGNMENTS} assignments (got {len(assignees)}).")
     first, *rest = assignees

@@ -145,7 +145,7 @@ def test_what_is_not_is_refused_without_a_word_more_than_needed(api, webhook, fi
     reply = api.post(f"/webhook/{id}", BODY, **headers)
 
     assert reply.status_code == 401
-    assert reply.json()["message"] == "The webhook is not signed as it should be, or too old."
+    assert reply.json()["message"] == "The signature of the webhook is wrong or too old."
     assert heard() == []
 
 
