@@ -11,7 +11,7 @@ from . import conf
 
 
 class ConductorConfig(AppConfig):
-    """Wires what must hear of new work, and the checks."""
+    """Connects signal handlers, triggers and system checks."""
 
     name = "conductor_app"
     label = "conductor"
@@ -30,7 +30,7 @@ class ConductorConfig(AppConfig):
         cleanup_on_delete.connect_cleanup_signals()
         masking.register_decryption()
         message_handlers.connect_handlers()
-        # The last app in the list: by then all tables and all of Django's permissions are there.
+        # The last app in the list, so that all tables and all of Django's permissions exist.
         last = apps.get_app_config("django_celery_beat")
         post_migrate.connect(update_periodic_jobs, sender=last)
         post_migrate.connect(sync_roles, sender=last)
@@ -40,7 +40,7 @@ class ConductorConfig(AppConfig):
 
 
 def update_periodic_jobs(**_: Any) -> None:
-    """Write the table BEATS into beat's rows: beat reads them as it starts, before anything could tell it of more."""
+    """Write the periodic jobs into beat's tables before beat reads them at its start."""
     from .background.periodic_jobs import sync_periodic_jobs
 
     sync_periodic_jobs()
@@ -54,19 +54,19 @@ def sync_roles(**_: Any) -> None:
 
 
 def sync_clients(**_: Any) -> None:
-    """The first client and what everybody may do, on the side of Taskcluster."""
+    """Create the first client of Taskcluster and the role of all callers."""
     from .engine.access.bootstrap import ensure_first_access
 
     ensure_first_access()
 
 
 def check_settings(**_: Any) -> list[Error]:
-    """Each setting of ours exists and has a value of its kind."""
+    """Check that each setting exists and has a valid value."""
     return [Error(complaint, id="conductor.E001") for complaint in conf.setting_errors()]
 
 
 def check_open_access(**_: Any) -> list[Error]:
-    """A server that others can reach asks who they are."""
+    """Check that a server that others can reach requires authentication."""
     if conf.api_access == "token" or settings.ON_LOOPBACK:
         return []
     return [

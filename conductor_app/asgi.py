@@ -1,6 +1,6 @@
-"""The way in for web servers that speak ASGI; the API is synchronous and faster under WSGI.
+"""The ASGI application. The API is synchronous and faster under WSGI.
 
-No connection is shown there: a poll cannot tell that its client has hung up.
+ASGI does not pass the connection, so a poll cannot detect that its client has disconnected.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Where payloads are kept that are too large for rows: Django's storage `payloads`, a folder or S3. Knows no rows."""
+"""Storage of large payloads: Django's storage `payloads`, a folder or S3. It does not know rows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,20 +14,20 @@ CHUNK_BYTES = 64 * 1024
 
 
 class StorageUnavailable(Exception):
-    """The storage cannot do this now, or the payload is not there."""
+    """The storage cannot be reached, or does not have the payload."""
 
 
 class StorageFileMissing(StorageUnavailable):
-    """The storage is there, and the payload is not in it."""
+    """The storage can be reached and does not have the payload."""
 
 
 def is_storage_configured() -> bool:
-    """Whether this server keeps payloads outside its database at all."""
+    """Return True if this server stores payloads outside its database."""
     return bool(conf.payload_storage)
 
 
 def put_payload(path: str, content: bytes | File) -> bool:
-    """Keep the content under this path; False where somebody else was first."""
+    """Store the content under this path. Returns False if the path exists."""
     with _storage_error():
         kept_as = _storage().save(path, ContentFile(content) if isinstance(content, bytes) else content)
         if kept_as != path:
@@ -36,13 +36,13 @@ def put_payload(path: str, content: bytes | File) -> bool:
 
 
 def fetch_payload(path: str) -> bytes:
-    """The content under this path."""
+    """Return the content under this path."""
     with _storage_error(), _storage().open(path, "rb") as content:
         return content.read()
 
 
 def stream_payload(path: str, part: range | None = None) -> Iterator[bytes]:
-    """The same piece by piece, or a part of its bytes; it is opened at once."""
+    """Yield the content in chunks, or a range of it. The file is opened at once."""
     with _storage_error():
         content = _storage().open(path, "rb")
 
@@ -62,21 +62,21 @@ def _read_range(content: File, part: range) -> Iterator[bytes]:
 
 
 def read_payload_range(path: str, begin: int, most: int) -> bytes:
-    """So many of its bytes, from one on."""
+    """Return at most `most` bytes from position `begin`."""
     with _storage_error(), _storage().open(path, "rb") as content:
         content.seek(begin)
         return content.read(most)
 
 
 def delete_payload(path: str) -> None:
-    """Keep it no longer; nothing happens where it is not there."""
+    """Delete the content. A missing one is no error."""
     with _storage_error():
         _storage().delete(path)
 
 
 @contextmanager
 def _storage_error() -> Iterator[None]:
-    """Whatever a storage raises is one thing to us, but that it has not got what is asked for."""
+    """Convert all errors of storages into StorageUnavailable, or StorageFileMissing for a missing file."""
     try:
         yield
     except FileNotFoundError as error:

@@ -19,4 +19,4 @@ for ready in (worker_ready, beat_init):
 
 @setup_logging.connect
 def keep_logging_configuration(**_: Any) -> None:
-    """Keep Django's LOGGING: Celery sets up nothing of its own while somebody listens to this signal."""
+    """Keep Django's LOGGING: Celery does not configure logging while this signal has a receiver."""

@@ -1,4 +1,4 @@
-"""The one place that asks the time: epoch milliseconds, as every moment in our tables is kept."""
+"""The clock: the only module that reads the time, in epoch milliseconds as in all tables."""
 
 import time
 
@@ -7,5 +7,5 @@ _source = time.time_ns
 
 
 def now() -> int:
-    """This moment in epoch milliseconds."""
+    """Return the current time in epoch milliseconds."""
     return _source() // 1_000_000

@@ -6,83 +6,84 @@ from django.conf import settings
 
 MIB = 1024 * 1024
 CHECKS = "conductor_settings"
-"""The tag of those checks that are about how the server is set up; all others are about its code, and pass in CI."""
+"""The tag of checks on the configuration of the server; the others check the code, and pass in CI."""
 
 
 class Defaults:
-    """Every setting of ours: its type, its default, and what it is for."""
+    """All settings of this project: type, default and purpose."""
 
-    # Who may call. "open" asks for no login and is allowed on loopback only; "token" asks for one.
+    # Access to the API: "open" requires no authentication and is allowed only on loopback; "token" requires it.
     api_access: str = "token"
     token_seconds: int = 86_400
     owner_email_mandatory: bool = False
 
-    # Taskcluster's side: a client that may do everything, made at start. Empty: none.
+    # A client of Taskcluster with all scopes that is created at start. Empty: none.
     taskcluster_root_client_id: str = ""
     taskcluster_root_access_token: str = ""
 
-    # Keys that seal secrets, newest first; what SECRET_KEY has sealed stays readable. Without any, it seals.
+    # Keys that encrypt secrets, newest first. SECRET_KEY decrypts older values, and encrypts without other keys.
     secrets_keys: tuple[str, ...] = ()
 
-    # What a monitoring system may send as its bearer token to read the metrics; traces go to this collector.
+    # The bearer token with which a monitoring system may read the metrics, and the collector of traces.
     metrics_tokens: tuple[str, ...] = ()
     traces_endpoint: str = ""
 
-    # Where people reach the pages, for the links in what they are sent: https://conductor.example.org
+    # The public address of the pages, for links in messages, such as https://conductor.example.org.
     public_url: str = ""
 
-    # What the pages call this installation, and the colour of its label: a display group of their status colours.
+    # The name of this installation on the pages, and the color of its label: a group of status colors.
     environment_name: str = ""
     environment_colour: str = "stopped"
 
-    # Attempts. 3600 is what the open-source server gives a task that has no definition.
+    # Attempts. The open-source server gives a task without definition 3600 s.
     lease_seconds: int = 3_600
-    # "doubling" is d·2ⁿ as the open-source server waits; "scaled" is d·scaleⁿ⁺¹ as the other source says.
-    # Polls that may wait at the same time in a web process; others are answered at once, so that a thread stays free.
+    # "doubling" is d·2ⁿ as in the open-source server; "scaled" is d·scaleⁿ⁺¹ as in the other source. The maximum
+    # number of waiting polls in a web process; further polls are answered at once, so that threads stay free.
     most_waiting_polls: int = 192
-    # The longest that a request may wait for a run; a client that asks for more is answered then.
+    # The maximum time in seconds that a request waits for a run.
     most_wait_seconds: int = 120
     # A worker that has polled within this time counts as active.
     active_worker_seconds: int = 10
 
-    # Stand-alone tasks, in seconds: a worker's lease; from a deadline until what is not resolved is ended; and from
-    # the end of its life until a task is deleted.
+    # Standalone tasks, in seconds: the lease of a worker; from the deadline until an unresolved task is ended;
+    # and from its expiry until a task is deleted.
     taskcluster_claim_timeout: int = 1_200
-    # How long a claim waits for work: clients give up after half a minute.
+    # The time that a claim waits for work: clients give up after half a minute.
     taskcluster_longest_wait: float = 20.0
     taskcluster_deadline_delay: int = 60
     taskcluster_expiration_delay: int = 1_800
-    # Whether a task-exception goes out for the end of a task alone, or for every run that is resolved so.
+    # Whether task-exception is published only for the end of a task, or for every run that ends so.
     taskcluster_exception_messages: str = "final"
-    # The broker that is told of what becomes of stand-alone tasks.
+    # The broker to which messages about standalone tasks are published.
     taskcluster_amqp_url: str = ""
 
-    # Operations on so many runs and more wait for a second person's approval, 0: none does; and so do these actions,
-    # on however few.
+    # Bulk operations on at least this many runs require the approval of a second user, 0 for none; so do these
+    # actions, on any number.
     bulk_approval_from: int = 0
     bulk_approval_actions: tuple[str, ...] = ()
 
-    # Days that a finished run is kept; 0 keeps it for ever.
+    # Days that an ended run is kept; 0 keeps it for ever.
     retention_days: int = 0
-    # How large the database may become, in GiB; 0: what the disk of its file holds, if it is one.
+    # The maximum size of the database in GiB; 0 for the size of its disk, if it is a file.
     database_limit_gb: int = 0
-    # Days that an event which came in is kept, with its handlers' verdicts and actions; 0 keeps it for ever.
+    # Days that a received event is kept with its results; 0 keeps it for ever.
     event_retention_days: int = 7
 
-    # Other systems that events go to and come from; an empty one is not there.
+    # Other systems to which events are published and from which they are received; empty ones are not used.
     event_queues_amqp_url: str = ""
     event_queues_redis_url: str = ""
     event_queues_kafka_servers: str = ""
     event_queues_nats_url: str = ""
 
-    # Webhooks that come in: how large one may be, and how old its signature.
+    # Webhooks: the maximum size of a request, and the maximum age of its signature.
     webhook_max_bytes: int = MIB
     webhook_window_seconds: int = 300
 
-    # Where a run's status is posted if its definition wants that and names no sink; and where steps' states go:
-    # "conductor" is this server's own handlers, else a sink such as kafka:changes.
+    # Where the status of a run is published if its definition requires it and names no sink; and where states of
+    # steps are published: "conductor" for the event handlers of this server, otherwise a sink such as
+    # kafka:changes.
     workflow_status_listener_url: str = ""
-    # Where each status that a task comes to is posted, unless its definition says that nobody is told.
+    # Where every status of a task is published, unless its definition disables it.
     task_status_listener_url: str = ""
     state_change_sink: str = "conductor"
 
@@ -103,7 +104,7 @@ class Defaults:
     http_task_total_seconds: float = 60.0
     http_task_max_bytes: int = 10 * MIB
 
-    # SQL tasks (JDBC): the databases that they may name, by name, and what one statement may cost.
+    # SQL tasks (JDBC): the databases that they may use by name, and the limits of one statement.
     sql_task_connections: dict[str, str] = {}
     sql_task_seconds: float = 30.0
     sql_task_max_rows: int = 10_000
@@ -113,22 +114,22 @@ class Defaults:
     isolation_groups: tuple[str, ...] = ()
     isolation_threads: int = 4
 
-    # Whether statements to PostgreSQL are pipelined through libpq, past the cursors of psycopg.
+    # Whether statements to PostgreSQL are pipelined through libpq instead of psycopg's cursors.
     sql_pipeline: bool = True
 
-    # Sizes. The request limit leaves room for a full payload, escaped, and what is around it.
+    # Sizes. The limit of requests leaves room for a payload of maximum size with escapes, and for its envelope.
     task_payload_max_bytes: int = 10 * MIB
     workflow_payload_max_bytes: int = 10 * MIB
     max_request_bytes: int = 20 * MIB
-    # Larger payloads are kept in this storage of Django's instead of in rows; without one, and with 0, all stay there.
+    # Larger payloads are stored in this storage of Django's; without a storage, and with 0, all stay in rows.
     payload_storage: str = ""
     task_payload_soft_bytes: int = 3 * MIB
     workflow_payload_soft_bytes: int = 5 * MIB
 
-    # Files of runs, sent whole or in parts: how large one may be.
+    # Files of runs, uploaded at once or in parts: the maximum size.
     file_max_bytes: int = 1024 * MIB
 
-    # What workers keep of their attempts at stand-alone tasks: how large one file may be.
+    # Artifacts of standalone tasks: the maximum size of a file.
     artifact_max_bytes: int = 5 * 1024 * MIB
 
     # Where hints of new work go: a module of `conductor_app.notifications`.
@@ -159,12 +160,12 @@ def __getattr__(name: str) -> Any:
 
 
 def django_name(name: str) -> str:
-    """What a setting of ours is called in Django's settings."""
+    """Return the name of a setting in Django's settings."""
     return f"CONDUCTOR_{name.upper()}"
 
 
 def setting_errors() -> list[str]:
-    """One sentence for each setting of ours that has a wrong type or value, or that does not exist."""
+    """Return one sentence for each setting that is unknown or has an invalid type or value."""
     return [*_unknown_settings(), *filter(None, map(_setting_error, Defaults.__annotations__))]
 
 

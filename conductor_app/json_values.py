@@ -1,4 +1,4 @@
-"""JSON as it comes from outside: all digits of its integers are kept, and its depth is bounded before it is walked."""
+"""Parsing of JSON requests: integers of any length, and a limit on the depth."""
 
 import json
 import re
@@ -7,22 +7,32 @@ from typing import Any
 import orjson
 
 MAX_DEPTH = 200
-"""How deep JSON may be nested: what is stored is written again inside other documents, up to the writer's own limit."""
+"""The maximum depth: stored documents are embedded in others, up to the limit of the serializer."""
 LONG_NUMBER = re.compile(rb"\d{19}")
 PAIR, HALF = rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..", rb"(\\u[dD][89a-fA-F]..)"
 ESCAPED_SURROGATE = re.compile(PAIR + b"|" + HALF + rb"|\\.", re.DOTALL)
-"""Whatever a backslash begins, so that one behind another begins nothing; its group is half a character."""
+"""An escape sequence, so that an escaped backslash starts none; its group is a lone surrogate."""
 
 
 def loads(body: bytes) -> Any:
-    """The value; raises ValueError and RecursionError."""
+    """Return the JSON value.
+
+    Raises:
+        ValueError: when the text is invalid
+        RecursionError: when it is nested too deeply.
+    """
     value = orjson.loads(body)
-    # Only the slower reader keeps all digits of a long integer; what the other refuses is refused.
+    # Only the slower parser keeps all digits of long integers; both must accept the text.
     return json.loads(body) if LONG_NUMBER.search(body) else value
 
 
 def loads_repaired(body: bytes) -> Any:
-    """The value, with a sign for what is half a character; raises ValueError and RecursionError."""
+    """Return the JSON value with lone surrogates replaced.
+
+    Raises:
+        ValueError: when the text is invalid
+        RecursionError: when it is nested too deeply.
+    """
     try:
         return loads(body)
     except ValueError as error:
@@ -32,17 +42,20 @@ def loads_repaired(body: bytes) -> Any:
 
 
 def replace_lone_surrogates(body: bytes) -> bytes:
-    """The body with a sign for what is half a character: JavaScript cuts texts so, and no database can hold them."""
+    """Return the body with lone surrogates replaced:
+
+    JavaScript produces them by cutting texts, and databases cannot store them.
+    """
     return ESCAPED_SURROGATE.sub(lambda found: b"\\ufffd" if found[1] else found[0], body) if b"\\" in body else body
 
 
 def is_too_deep(value: Any, body: bytes, limit: int) -> bool:
-    """Whether the value of this body is nested deeper: only one with that many openings can be, and is walked."""
+    """Return True if the value is nested deeper than the limit. It is traversed if the body has enough brackets."""
     return body.count(b"[") + body.count(b"{") > limit and is_deeper(value, limit)
 
 
 def is_deeper(value: Any, limit: int) -> bool:
-    """Whether the value is nested deeper than this."""
+    """Return True if the value is nested deeper than the limit."""
     level, depth = [value], 0
     while level:
         depth += 1

@@ -1,11 +1,11 @@
-"""The one place that draws by chance what tells two ids of the same millisecond apart."""
+"""The source of randomness: the only module that draws random digits, which distinguish ids of the same millisecond."""
 
 import secrets
 
-# Tests put a source of their own here, so that what is in order once is in order always.
+# Tests replace this with a source that makes order deterministic.
 _source = secrets.token_hex
 
 
 def random_hex() -> str:
-    """Sixteen hexadecimal digits that nobody has drawn before."""
+    """Return sixteen random hexadecimal digits."""
     return _source(8)

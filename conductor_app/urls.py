@@ -1,4 +1,4 @@
-"""The front door: the APIs under /api, the operators' pages under /admin, and how the server is."""
+"""URL patterns of the server: the APIs under /api, the pages under /admin, and health checks."""
 
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView

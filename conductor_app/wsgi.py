@@ -1,4 +1,4 @@
-"""The way in for web servers that speak WSGI, such as gunicorn."""
+"""The WSGI application, for servers such as gunicorn."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -12,13 +12,13 @@ from .api.conductor.names_with_slashes import mark_slashes
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "conductor_app.settings.embedded")
 
 STREAMED_PREFIX = "/api/artifacts/"
-"""Where bodies may be larger than memory: they are read there piece by piece."""
+"""The prefix of paths with bodies that may be larger than memory; they are streamed."""
 Environ = dict[str, Any]
 Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 
 def with_chunked_bodies(application: Application) -> Application:
-    """Give bodies of unknown length a length: Django reads none without it, and the JavaScript SDK sends its so."""
+    """Set a length for bodies of unknown length, which Django does not read: the JavaScript SDK sends them."""
 
     def answer(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         is_chunked = environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked"
@@ -42,7 +42,7 @@ def read_full_body(environ: Environ) -> None:
 
 
 def with_slashes_in_names(application: Application) -> Application:
-    """Tell a slash inside a name from those around it; only servers that show the target as it was sent can."""
+    """Distinguish slashes inside names from those around them, on servers that pass the original target."""
 
     def answer(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         if path := mark_slashes(environ.get("RAW_URI", "")):

@@ -35,7 +35,7 @@ def artifact_path(task_id: str, number: int, name: str) -> str:
 
 
 def file_address(run_id: str, file_id: str, operation: str, part: str = "") -> tuple[str, int]:
-    """Return the address for the upload (PUT) or download (GET) of a run's file, and its expiry. `part`: of an upload."""
+    """Return the address for the upload (PUT) or download (GET) of a file, and its expiry. `part`: of an upload."""
     valid_ms = UPLOAD_VALID_MS if operation == "PUT" else DOWNLOAD_VALID_MS
     query = sign_link(file_path(run_id, file_id, part), f"{operation} file", valid_ms)
     permission = {"op": operation, "exp": query["expires"], "sig": query["signature"]}

@@ -130,7 +130,7 @@ def signed_request_of(request: HttpRequest) -> HawkRequest:
 
 
 def raw_target(request: HttpRequest) -> str:
-    """Return the request target byte for byte. Servers that do not pass it (Django's own) have decoded `%2F` already."""
+    """Return the request target byte for byte. Servers that do not pass it (Django's own) have decoded it."""
     meta, scope = request.META, getattr(request, "scope", {})
     if "raw_path" in scope:
         query = scope.get("query_string", b"").decode("latin-1")

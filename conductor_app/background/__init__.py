@@ -1,1 +1,1 @@
-"""Who rings the bell: what is called how often, and the Celery jobs that do it."""
+"""Celery jobs, and the schedule on which beat calls them."""

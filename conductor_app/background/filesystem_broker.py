@@ -9,7 +9,7 @@ from typing import Any
 from kombu.transport import filesystem
 from kombu.utils.json import dumps
 
-# A worker that is told to stop notices it after this wait: kombu's two seconds are too long for a Ctrl-C.
+# A worker notices a stop signal after this wait: kombu's default of two seconds is too long for Ctrl-C.
 LONGEST_WAIT_SECONDS = 0.2
 
 
@@ -30,5 +30,9 @@ class Transport(filesystem.Transport):
     Channel = Channel
 
     def drain_events(self, connection: Any, timeout: float | None = None) -> None:
-        """Hand over the messages of the folder, or raise `socket.timeout`."""
+        """Deliver the messages of the folder.
+
+        Raises:
+            socket.timeout: when there is none within the timeout.
+        """
         super().drain_events(connection, timeout=min(timeout or LONGEST_WAIT_SECONDS, LONGEST_WAIT_SECONDS))

@@ -1,4 +1,4 @@
-"""New work for a built-in worker is told to Celery at once; beat would find it within a second."""
+"""Triggers that pass new work for built-in workers to Celery at once; beat would find it within a second."""
 
 import logging
 from collections import deque
@@ -10,18 +10,18 @@ from conductor_app import notifications
 
 log = logging.getLogger(__name__)
 
-# Each message brings one thread to the queues, and it drains them: more than these few at once would find nothing.
+# Each message brings one thread, which drains the queues: more than these few at once would find none.
 MESSAGES, SPAN_SECONDS = 4, 0.05
 MIN_INTERVAL_SECONDS = 5.0
 
 
 def connect_triggers() -> None:
-    """Hear every announcement of this process."""
+    """Connect the triggers to the announcements of this process."""
     notifications.on_announce(trigger_built_in_workers)
 
 
 def trigger_built_in_workers(queues: Collection[str]) -> None:
-    """Ask Celery to work: one message for each piece of work that is a built-in worker's."""
+    """Send Celery one message for each attempt of a built-in worker."""
     from conductor_app.workers import WORKERS
 
     for queue in queues:

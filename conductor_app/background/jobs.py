@@ -1,4 +1,4 @@
-"""What Celery runs. Every job may be called at any time and any number of times: the truth is in the database."""
+"""Celery jobs. A job may run at any time and any number of times, because the state is in the database."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,11 +15,11 @@ from conductor_app.telemetry import log_context, pool_metrics
 
 THREADS_RESERVED_FOR_SWEEPS = 3
 MAX_PRUNE_PASSES = 100
-"""Passes that one call makes while there is still something to remove."""
+"""The maximum number of passes of one call."""
 MAX_BULK_MS = 5_000
-"""How long one call goes on with operations on many runs: beat rings in between, but the one at work hears no bell."""
+"""The maximum duration of one call on bulk operations, in milliseconds. Beat calls again in the meantime."""
 FINISHING_SECONDS = 2.0
-"""How long a worker process that is told to stop goes on with its tasks: `serve` ends it after four."""
+"""The time that a stopped worker process has for its tasks: `serve` kills it after four seconds."""
 
 _sweeping = BoundedSemaphore(1)
 _working = BoundedSemaphore(max(1, settings.CELERY_WORKER_CONCURRENCY - THREADS_RESERVED_FOR_SWEEPS))
@@ -30,11 +30,11 @@ _stopping = Event()
 
 @app.task(name="conductor_app.background.jobs.sweep")
 def sweep() -> None:
-    """Handle what is due, and what becomes due until the next call; one at a time in a process."""
+    """Handle due rows, and those that become due until the next call; one call at a time per process."""
     from conductor_app.engine.sweeps import sweep_until
 
     tick = conf.sweep_tick_seconds
-    # The next call comes while this one still watches; it waits at the door, so that no moment goes unwatched.
+    # The next call starts while this one still waits for due rows; it waits for the lock, so that no moment is missed.
     with _acquire(_sweeping, seconds=tick) as is_mine:
         if is_mine:
             sweep_until(clock.now() + round(tick * 1000))
@@ -42,9 +42,9 @@ def sweep() -> None:
 
 @app.task(name="conductor_app.background.jobs.work")
 def work() -> None:
-    """Serve the queues of the built-in workers until they are empty, and tell other systems what waits for them.
+    """Execute the tasks of built-in workers until their queues are empty, and publish outbox messages.
 
-    Some threads stay free for sweeps, and a system that is slow to hear holds no more than one.
+    Some threads stay free for sweeps, and a slow system blocks at most one.
     """
     from conductor_app.workers.event_publisher import publish_due_events
     from conductor_app.workers.pulse_publisher import publish_due_messages
@@ -61,7 +61,7 @@ def work() -> None:
 
 @app.task(name="conductor_app.background.jobs.bulk")
 def bulk() -> None:
-    """Go on with operations on many runs; beside the sweeps, so that no lease waits for them."""
+    """Continue bulk operations, separately from sweeps, so that no lease waits for them."""
     from conductor_app.engine.bulk import run_operations_until
     from conductor_app.engine.sweeps import run_and_record_sweep
 
@@ -76,7 +76,7 @@ def bulk() -> None:
 
 @app.task(name="conductor_app.background.jobs.measure")
 def measure() -> None:
-    """Measure what is usual, of what has changed."""
+    """Measure typical durations of definitions that have new runs."""
     from conductor_app.engine.definitions.duration_baselines import update_duration_baselines
     from conductor_app.engine.sweeps import run_and_record_sweep
 
@@ -85,7 +85,7 @@ def measure() -> None:
 
 @app.task(name="conductor_app.background.jobs.alerts")
 def alerts() -> None:
-    """Look at the alerts that are due, and at the groups that somebody watches."""
+    """Check due alerts and watched task groups."""
     from conductor_app.engine.failures.alerts import check_due_alerts
     from conductor_app.engine.standalone.watches import check_watched_groups
     from conductor_app.engine.sweeps import run_and_record_sweep
@@ -96,7 +96,7 @@ def alerts() -> None:
 
 @app.task(name="conductor_app.background.jobs.prune")
 def prune() -> None:
-    """Remove what is older than its retention."""
+    """Remove runs and records older than their retention period."""
     from conductor_app.engine.sweeps import expire_tasks, prune_events, prune_finished, run_and_record_sweep
 
     for _ in range(MAX_PRUNE_PASSES):
@@ -115,19 +115,19 @@ def bind_job_name(task_id: str, task: Any, **_: Any) -> None:
 
 @task_postrun.connect
 def unbind_job_name(**_: Any) -> None:
-    """The thread goes on to other jobs."""
+    """Unbind the name of the job, because the thread executes other jobs next."""
     log_context.reset()
 
 
 @worker_ready.connect
 def start_pool_metrics(**_: Any) -> None:
-    """Note how this process uses its pool of connections."""
+    """Start to measure how this process uses its connection pool."""
     pool_metrics.start_recording()
 
 
 @worker_shutting_down.connect
 def stop_built_in_workers(**_: Any) -> None:
-    """Let the built-in workers take nothing more, and give up what they cannot finish in time."""
+    """Stop built-in workers from claiming, and release what they cannot finish in time."""
     _stopping.set()
     # In a thread, because this is called by the handler of a signal.
     Thread(target=_hand_back_before_exit, name="handing back", daemon=True).start()
@@ -142,7 +142,7 @@ def _hand_back_before_exit() -> None:
 
 @contextmanager
 def _acquire(door: BoundedSemaphore, seconds: float = 0) -> Iterator[bool]:
-    """Whether there was room within so many seconds; it is held while the block runs."""
+    """Try to acquire a semaphore within the given seconds, for the duration of the block. Yields True on success."""
     is_mine = door.acquire(timeout=seconds) if seconds else door.acquire(blocking=False)
     try:
         yield is_mine

@@ -1,4 +1,4 @@
-"""The table BEATS: what is called, and how often."""
+"""The periodic jobs and their intervals."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -16,7 +16,7 @@ class PeriodicJob:
 
     @property
     def expire_seconds(self) -> int:
-        """The age at which a message is dropped: a pile of old ones says nothing that the newest does not."""
+        """Return the age at which a message is dropped: an old one is superseded by the newest."""
         return max(1, ceil(self.every_seconds * 2))
 
 
@@ -33,7 +33,7 @@ PERIODIC_JOBS = {
 
 
 def sync_periodic_jobs() -> None:
-    """Make django-celery-beat's rows say what the table says; whether an operator has switched one off is kept."""
+    """Write the periodic jobs to django-celery-beat's tables. Jobs that an operator has disabled stay disabled."""
     from django_celery_beat.models import PeriodicTask
 
     for name, beat in PERIODIC_JOBS.items():

@@ -1,4 +1,4 @@
-"""An outdoor shop fulfils its orders: a client of the server, on the official Python SDK and nothing of ours.
+"""A shop for outdoor equipment processes its orders: a client of the server on the official Python SDK.
 
-Read `workers.py` to learn how a worker is written, `workflows.py` for what calls it, `orders.py` for what is ordered.
+`workers.py` shows how to write workers, `workflows.py` the workflows that call them, `orders.py` the orders.
 """

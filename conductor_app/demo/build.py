@@ -1,7 +1,7 @@
-"""The demo's second part: a build as Taskcluster's tasks. Sources, then twenty tests side by side, then a release.
+"""The second part of the demo: a build as tasks of Taskcluster. Sources, then twenty parallel tests, then a release.
 
-The workers are scriptworker, as it comes from its makers: it claims a task, runs a program (`build_step.py`) that reads
-what is to be done, sends what the program has left behind, and reports.
+The workers are the official scriptworker: it claims a task, runs a program (`build_step.py`) that reads the task,
+uploads the artifacts of the program, and reports.
 """
 
 import json
@@ -23,7 +23,7 @@ PROGRAM = Path(__file__).with_name("build_step.py")
 PROVISIONER, TYPE = "demo", "linux"
 TESTS, WORKERS = 20, 4
 FLAKY = 7
-"""The number of the test that fails at its first try, for a reason that is none of its own."""
+"""The number of the test that fails at its first attempt for an unrelated reason."""
 LIMIT_SECONDS = 120
 LOOK_EVERY_SECONDS = 0.3
 STOP_SECONDS = 10
@@ -39,7 +39,7 @@ class Build:
 
 
 def run_build(url: str, say: Callable[[str], object], tests: int = TESTS, workers: int = WORKERS) -> list[str]:
-    """Build a release on the server at this address; returns what came out otherwise than expected."""
+    """Build a release on the server at this address. Returns the unexpected results."""
     queue = taskcluster.Queue(client_options(url))
     build = create_build(queue, tests)
     say(f"\n{workers} scriptworkers build a release: the sources, {tests} tests side by side, and then the release.\n")
@@ -49,19 +49,19 @@ def run_build(url: str, say: Callable[[str], object], tests: int = TESTS, worker
 
 
 def client_options(url: str) -> dict[str, Any]:
-    """How a client reaches the server: with the credentials of the environment, if there are any."""
+    """Return the options of a client: the address of the server, and the credentials in the environment, if any."""
     return {"rootUrl": url, "credentials": taskcluster_credentials()} if taskcluster_credentials() else {"rootUrl": url}
 
 
 def taskcluster_credentials() -> dict[str, str]:
-    """TASKCLUSTER_CLIENT_ID and TASKCLUSTER_ACCESS_TOKEN, as Taskcluster's tools take them."""
+    """Return TASKCLUSTER_CLIENT_ID and TASKCLUSTER_ACCESS_TOKEN, as Taskcluster's tools expect them."""
     names = {"clientId": "TASKCLUSTER_CLIENT_ID", "accessToken": "TASKCLUSTER_ACCESS_TOKEN"}
     found = {word: os.environ.get(name, "") for word, name in names.items()}
     return found if all(found.values()) else {}
 
 
 def create_build(queue: taskcluster.Queue, tests: int) -> Build:
-    """Create the tasks: the server knows from now on what waits for what."""
+    """Create the tasks with their dependencies."""
     build = Build()
     create_task(queue, build, "sources", [])
     numbered = [f"test {number}" for number in range(1, tests + 1)]
@@ -94,7 +94,7 @@ def create_task(
 
 @contextmanager
 def run_scriptworkers(url: str, count: int) -> Iterator[None]:
-    """So many of them, while the block runs."""
+    """Run a number of scriptworkers during the block."""
     with TemporaryDirectory(prefix="demo-build-") as folder:
         running = [start_worker(url, Path(folder) / f"worker-{number}") for number in range(1, count + 1)]
         try:
@@ -107,7 +107,7 @@ def run_scriptworkers(url: str, count: int) -> Iterator[None]:
 
 
 def start_worker(url: str, folder: Path) -> subprocess.Popen:
-    """One scriptworker, with folders of its own."""
+    """Start a scriptworker with its own folders."""
     folder.mkdir()
     config = folder / "config.json"
     config.write_text(json.dumps(write_configuration(url, folder)))
@@ -126,7 +126,7 @@ def stop_worker(process: subprocess.Popen) -> None:
 
 
 def write_configuration(url: str, folder: Path) -> dict[str, Any]:
-    """What a scriptworker wants to know."""
+    """Write the configuration of a scriptworker."""
     artifacts = folder / "artifacts"
     nobody = {"clientId": "demo", "accessToken": "not required on loopback", "certificate": ""}
     return {
@@ -151,7 +151,7 @@ def write_configuration(url: str, folder: Path) -> dict[str, Any]:
 
 
 def watch_build(queue: taskcluster.Queue, build: Build, say: Callable[[str], object]) -> dict[str, dict]:
-    """The tasks' statuses by name, once all are resolved or time is up; each end is told as it comes."""
+    """Return the statuses of the tasks by name, once all are resolved or time is up. Each end is printed."""
     began, told = time.monotonic(), set[tuple[str, int]]()
     names = {id: name for name, id in build.tasks.items()}
     while True:
@@ -168,14 +168,14 @@ def watch_build(queue: taskcluster.Queue, build: Build, say: Callable[[str], obj
 
 
 def describe_end(name: str, run: dict[str, Any]) -> str:
-    """How a run ended."""
+    """Return a description of the end of a run."""
     attempt = f" at run {run['runId']}" if run["runId"] else ""
     reason = f" ({run['reasonResolved']})" if run["state"] == "exception" else ""
     return f"{name} {run['state']}{reason}{attempt} by {run.get('workerId', 'nobody')}"
 
 
 def find_problems(build: Build, statuses: dict[str, dict]) -> list[str]:
-    """What came out otherwise than expected."""
+    """Return the unexpected results."""
     found = [f"{name} is {status['state']}." for name, status in statuses.items() if status["state"] != "completed"]
     flaky = statuses.get(f"test {FLAKY}")
     if flaky is not None and len(flaky["runs"]) != 2:

@@ -1,6 +1,6 @@
-"""The program that scriptworker runs for each task of the demo's build: what the task asks for, in a folder of its own.
+"""The program that scriptworker runs for each task of the demo's build, in a folder of its own.
 
-It leaves what it has made in `artifacts/public`; its exit code says how the task ends.
+It writes its results to `artifacts/public`; its exit code determines the result of the task.
 """
 
 import gzip
@@ -16,7 +16,7 @@ SOURCES = "".join(f"line {number} of the sources\n" for number in range(1, 101))
 
 
 def main(folder: Path) -> int:
-    """Do the step; the exit code."""
+    """Execute the step. Returns the exit code."""
     task = json.loads((folder / "work" / "task.json").read_text())
     made = folder / "artifacts" / "public"
     made.mkdir(parents=True, exist_ok=True)
@@ -29,7 +29,7 @@ def main(folder: Path) -> int:
 
 
 def perform_step(name: str, after: list[str]) -> tuple[str, str]:
-    """What a step makes of what the tasks before it have made: the name of a file, and its content."""
+    """Return the file name and the content that a step produces from the results of earlier tasks."""
     if name == "sources":
         return "sources.txt", SOURCES
     lines = fetch_artifact(after[0], "sources.txt").count("\n")
@@ -40,11 +40,11 @@ def perform_step(name: str, after: list[str]) -> tuple[str, str]:
 
 
 def fetch_artifact(task_id: str, name: str) -> str:
-    """What another task has left in its latest run."""
+    """Return an artifact of another task's latest run."""
     root = os.environ["TASKCLUSTER_ROOT_URL"]
     with urlopen(f"{root}/api/queue/v1/task/{task_id}/artifacts/public/{name}", timeout=20) as reply:
         body = reply.read()
-        # Text is sent in a small form, and handed out as it was sent.
+        # Text is uploaded compressed, and downloaded as it was uploaded.
         return (gzip.decompress(body) if reply.headers["Content-Encoding"] == "gzip" else body).decode()
 
 

@@ -1,4 +1,4 @@
-"""Six orders of different kinds, and how each of them should come out."""
+"""Six different orders with their expected results."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ LAMP = {"sku": "LAMP-LED", "name": "Head lamp", "price": 45.5}
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What somebody ordered, and what is expected of its run: its status, and the attempts that a courier took."""
+    """An order with the expected results of its run: its status, and the number of attempts of the courier."""
 
     number: str
     kind: str
@@ -30,7 +30,7 @@ class Order:
     card: str = GOOD_CARD
 
     def to_input(self, server: str) -> dict[str, Any]:
-        """The input of the order's workflow; the server's own address plays the warehouse's."""
+        """Return the input of the order's workflow. The server's own address stands for the warehouse's."""
         return {
             "order_id": self.number,
             "customer": self.customer,
@@ -44,12 +44,12 @@ class Order:
 
 
 def order_line(quantity: int, item: dict[str, Any]) -> dict[str, Any]:
-    """So many of an item."""
+    """Return an order line with a quantity of an item."""
     return {**item, "quantity": quantity}
 
 
 def customer(name: str, email: str, known_since: int | None = None) -> dict[str, Any]:
-    """Somebody who orders."""
+    """Return a customer."""
     return {"name": name, "email": email, "known_since": known_since}
 
 

@@ -1,4 +1,4 @@
-"""Task definitions: how long an attempt at each task may take, and what happens when it fails."""
+"""Task definitions: timeouts, retries and limits of each task."""
 
 from conductor.client.http.models.task_def import TaskDef
 
@@ -6,7 +6,7 @@ OWNER = "warehouse@example.com"
 
 
 def task_definitions() -> list[TaskDef]:
-    """What the server must know of each worker's task; registering it again replaces it."""
+    """Return the definitions of all tasks of workers. Registering them again replaces them."""
     return [
         task_definition("screen_for_fraud", "Ask the fraud service how likely the order is honest."),
         task_definition("pick_item", "Fetch one line of an order from its shelf.", limit=8),
@@ -24,7 +24,7 @@ def task_definitions() -> list[TaskDef]:
 def task_definition(
     name: str, purpose: str, *, seconds: int = 60, retries: int = 3, delays: str = "equal", limit: int | None = None
 ) -> TaskDef:
-    """A task that is tried again after 1 s, or after 1, 2, 4 … s, and whose worker must answer within 10 s."""
+    """Return a task that is retried after 1 s, or after 1, 2, 4 … s, with a response timeout of 10 s."""
     return TaskDef(
         name=name,
         description=purpose,

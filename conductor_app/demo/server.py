@@ -14,9 +14,10 @@ class ServerUnavailable(Exception):
 
 
 def configuration_for(url: str) -> Configuration:
-    """How the SDK reaches the server; it takes CONDUCTOR_AUTH_KEY and CONDUCTOR_AUTH_SECRET from the environment.
+    """Return the configuration of the SDK, which reads CONDUCTOR_AUTH_KEY and CONDUCTOR_AUTH_SECRET from the
+    environment.
 
-    Workers that fail are part of the show, so that their stack traces are not printed: the run's page has them.
+    Failing workers are part of the demo, so their stack traces are not printed; the page of the run has them.
     """
     configuration = Configuration(server_api_url=f"{url}/api", log_level="CRITICAL")
     configuration.apply_logging_config()
@@ -24,12 +25,16 @@ def configuration_for(url: str) -> Configuration:
 
 
 def base_address(url: str) -> str:
-    """The server's address without a slash or the API's path at its end."""
+    """Return the server's address without a trailing slash or path of the API."""
     return url.rstrip("/").removesuffix("/api").rstrip("/")
 
 
 def require_server(url: str) -> None:
-    """Raise NotThere unless a healthy server answers."""
+    """Check that a healthy server responds.
+
+    Raises:
+        ServerUnavailable: when none does.
+    """
     try:
         with urlopen(f"{url}/health", timeout=HEALTH_SECONDS):
             return
@@ -42,12 +47,12 @@ def require_server(url: str) -> None:
 
 
 def admin_page(url: str, run_id: str) -> str:
-    """Where operators look at a run."""
+    """Return the address of the page of a run."""
     return f"{url}/admin/conductor/run/{run_id}/change/"
 
 
 def explain_refusal(error: ApiException, url: str) -> str:
-    """Why the server did not do as we asked, and what helps."""
+    """Return why the server refused a request, and what helps."""
     if error.status in (401, 403):
         return (
             f"The server at {url} asks for a key: set CONDUCTOR_AUTH_KEY and CONDUCTOR_AUTH_SECRET. "

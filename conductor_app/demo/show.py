@@ -1,4 +1,4 @@
-"""What the demo prints: progress while it runs, and a table at the end."""
+"""Output of the demo: progress while it runs, and a table at the end."""
 
 import shutil
 from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +19,7 @@ UP_AND_CLEAR = "\x1b[{}F\x1b[J"
 
 
 class Progress(Protocol):
-    """Shows how far the orders are, after each look."""
+    """Output of the progress of all orders after each refresh."""
 
     def show(self, orders: Sequence[WatchedOrder], seconds: float) -> None: ...
 
@@ -38,14 +38,14 @@ class LineProgress:
                 self._say(f"{seconds:5.1f} s  {watched.order.number}  {describe_task(task)}")
 
     def _is_worth_showing(self, task: Task) -> bool:
-        """Whether a reader wants to hear of it: work that ended, and a person who is waited for."""
+        """Return True for tasks that ended, and for human tasks."""
         if task.task_id in self._shown_tasks:
             return False
         return task.task_type == "HUMAN" or (task.status not in OPEN and task.task_type not in CONTROL_FLOW)
 
 
 class BoardProgress:
-    """A table that is drawn anew in its place: a row for each order."""
+    """A table with one row per order that is redrawn in place."""
 
     def __init__(self, say: PrintLine) -> None:
         self._say = say
@@ -60,14 +60,14 @@ class BoardProgress:
 
 
 def board_row(watched: WatchedOrder) -> str:
-    """An order on the board."""
+    """Return the row of an order."""
     ended = sum(task.status not in OPEN for task in watched.tasks)
     now = watched.describe_progress if watched.is_settled else ", ".join(watched.open_steps)
     return f"{watched.order.number}  {watched.status:<10} {ended:>3} tasks done  {now}"
 
 
 def describe_task(task: Task) -> str:
-    """What came of an attempt."""
+    """Return the result of an attempt."""
     attempt = f" at attempt {task.retry_count + 1}" if task.retry_count else ""
     reason = f": {task.reason_for_incompletion}" if task.reason_for_incompletion else ""
     verb = "waits for a person" if task.status in OPEN else task.status.lower().replace("_", " ")
@@ -75,14 +75,14 @@ def describe_task(task: Task) -> str:
 
 
 def summary_table(orders: Sequence[WatchedOrder], url: str) -> str:
-    """Every run: order, run, status, what happened, and its page in the admin."""
+    """Return a table of all runs: order, run, status, events, and the address of its page."""
     rows = [HEADINGS] + [row for watched in orders for row in summary_rows(watched, url)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     return "\n\n".join(format_row(row, widths) for row in rows)
 
 
 def summary_rows(watched: WatchedOrder, url: str) -> Iterable[tuple[str, ...]]:
-    """The run of an order, and the run that undid it."""
+    """Yield the rows of an order's run and of the run that compensated it."""
     number = watched.order.number
     yield number, watched.run_id, watched.status, watched.describe_progress, admin_page(url, watched.run_id)
     if run := watched.compensation:
@@ -90,21 +90,21 @@ def summary_rows(watched: WatchedOrder, url: str) -> Iterable[tuple[str, ...]]:
 
 
 def describe_compensation(run: Workflow) -> str:
-    """What the failure workflow of an order did."""
+    """Return what the failure workflow of an order did."""
     if run.status != "COMPLETED":
         return f"Its failure workflow: {run.reason_for_incompletion or 'is not done yet'}"
     return f"Its failure workflow: {run.output.get('put_back')} items restored, customer notified."
 
 
 def format_row(row: Sequence[str], widths: Sequence[int]) -> str:
-    """Two lines a run, for an address is too long to stand beside the rest."""
+    """Return two lines per run, because an address is too long for one."""
     *short, sentence, address = row
     start = "  ".join(text.ljust(width) for text, width in zip(short, widths, strict=True))
     return f"{start}  {sentence}\n{' ' * (widths[0] + 2)}{address}"
 
 
 def approval_command(watched: WatchedOrder, url: str, has_token: bool) -> str:
-    """The call with which a person lets a waiting order go on."""
+    """Return the command with which a user approves a waiting order."""
     token = ' -H "X-Authorization: $TOKEN"' if has_token else ""
     return (
         f"Order {watched.order.number} waits for you. Approve it (or send false) with\n\n"

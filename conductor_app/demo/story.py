@@ -1,4 +1,4 @@
-"""The demo from beginning to end: register, start workers, start orders, watch them, tell what came of them."""
+"""The demo: register definitions, start workers and orders, watch them, and print the results."""
 
 import time
 from collections.abc import Callable
@@ -23,7 +23,11 @@ LOOK_EVERY_SECONDS = 0.3
 
 
 def run_demo(url: str, progress: show.Progress, say: Callable[[str], object]) -> list[str]:
-    """Fulfil the six orders on the server at this address; returns what came out otherwise than expected."""
+    """Process the six orders on the server at this address. Returns the unexpected results.
+
+    Raises:
+        ServerUnavailable: when the server refuses a request.
+    """
     require_server(url)
     configuration = configuration_for(url)
     try:
@@ -39,7 +43,7 @@ def run_demo(url: str, progress: show.Progress, say: Callable[[str], object]) ->
 
 
 def register_definitions(clients: OrkesClients) -> None:
-    """Tell the server of the tasks and workflows; what it knows already is replaced."""
+    """Register the tasks and workflows. Existing ones are replaced."""
     for task in task_definitions():
         clients.get_metadata_client().register_task_def(task)
     for workflow in workflow_definitions(clients.get_workflow_executor()):
@@ -49,7 +53,7 @@ def register_definitions(clients: OrkesClients) -> None:
 def fulfill_orders(
     configuration: Configuration, url: str, progress: show.Progress, say: Callable[[str], object]
 ) -> list[WatchedOrder]:
-    """Start the workers, then the orders, and watch until nothing more happens by itself."""
+    """Start the workers and the orders, and watch them until nothing changes any more."""
     client = OrkesClients(configuration).get_workflow_client()
     with TaskHandler(configuration=configuration, import_modules=[WORKERS]) as workers:
         workers.start_processes()
@@ -69,7 +73,7 @@ def start_order(client: WorkflowClient, order: Order, url: str) -> WatchedOrder:
 
 
 def watch_orders(client: WorkflowClient, orders: list[WatchedOrder], progress: show.Progress) -> None:
-    """Look at the orders until all are settled, or time is up."""
+    """Refresh the orders until all are settled or time is up."""
     began = time.monotonic()
     while (seconds := time.monotonic() - began) < LIMIT_SECONDS:
         for watched in orders:

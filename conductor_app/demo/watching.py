@@ -1,4 +1,4 @@
-"""What has become of an order: its run, the run of its parcel, and the run that undid it."""
+"""The state of an order: its run, the run of its parcel, and the run that compensated it."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ FAILURE_WORKFLOW = "conductor.failure_workflow"
 
 
 class WatchedOrder:
-    """An order and its runs, as they were at the last look."""
+    """An order and its runs as of the last refresh."""
 
     def __init__(self, order: Order, run_id: str) -> None:
         self.order = order
@@ -24,7 +24,7 @@ class WatchedOrder:
         self.compensation: Workflow | None = None
 
     def refresh(self, client: WorkflowClient) -> None:
-        """See how far the order is; nothing more happens to an order that is settled."""
+        """Refresh the order, unless it is settled."""
         if self.is_settled:
             return
         self.run = client.get_workflow(self.run_id)
@@ -40,7 +40,7 @@ class WatchedOrder:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing more will happen by itself."""
+        """Return True if the order needs an action of a user, or has ended."""
         if self.compensation and self.compensation.status not in ENDED:
             return False
         return self.status in ENDED or self.is_waiting_for_person
@@ -51,18 +51,18 @@ class WatchedOrder:
 
     @property
     def tasks(self) -> Iterator[Task]:
-        """The tasks of all its runs, those of the parcel after those of the order."""
+        """Yield the tasks of all its runs, those of the order first."""
         for run in (self.run, self.parcel, self.compensation):
             yield from run.tasks if run else ()
 
     @property
     def open_steps(self) -> list[str]:
-        """Where it is now."""
+        """Return the current steps."""
         return [task.reference_task_name for task in self.tasks if task.status in ("SCHEDULED", "IN_PROGRESS")]
 
     @property
     def describe_progress(self) -> str:
-        """One sentence about an order."""
+        """Return one sentence about the progress of the order."""
         total = (self.run.variables or {}).get("total", 0) if self.run else 0
         count = len(self.order.lines)
         bought = f"{count} {'line' if count == 1 else 'lines'}, {total:.2f} EUR"
@@ -86,7 +86,7 @@ class WatchedOrder:
 
     @property
     def problem(self) -> str | None:
-        """What came out otherwise than expected, as a sentence."""
+        """Return the unexpected result as a sentence, or None."""
         order = self.order
         if not self.is_settled:
             return f"Order {order.number} has not ended in time: it is at {', '.join(self.open_steps) or 'its start'}."

@@ -1,7 +1,7 @@
-"""The shop's workers. A worker is a function: its parameters are the task's input, what it returns is the output.
+"""The workers of the shop. A worker is a function: its parameters are the input of the task, its result is the output.
 
-It need not know who calls it, nor how often. Raising an exception fails the attempt, and the task's policy
-(`policies.py`) says whether and when it is tried again; NonRetryableException fails it for good.
+It does not know its caller. An exception fails the attempt, and the policy of the task (`policies.py`) determines
+whether and when it is retried; NonRetryableException fails it for good.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ SHELF_SECONDS, PAYMENT_SECONDS, ROAD_SECONDS = 0.4, 0.3, 0.3
 
 @worker_task(task_definition_name="screen_for_fraud", thread_count=10)
 async def screen_for_fraud(customer: dict, total: float) -> dict:
-    """An `async def` worker: ten of them wait for other people's servers in one process."""
+    """An `async def` worker: ten of them wait for other servers in one process."""
     await asyncio.sleep(0.2)
     return {"score": 0.02 if customer.get("known_since") else 0.31, "amount": total}
 
 
 @worker_task(task_definition_name="pick_item", thread_count=4)
 def pick_item(sku: str, quantity: int) -> dict:
-    """Fetch one line of an order from its shelf; four lines are fetched side by side."""
+    """Pick one line of an order; four lines are picked in parallel."""
     time.sleep(SHELF_SECONDS)
     get_task_context().add_log(f"Took {quantity} x {sku}")
     return {"sku": sku, "picked": quantity}
@@ -32,7 +32,7 @@ def pick_item(sku: str, quantity: int) -> dict:
 
 @worker_task(task_definition_name="pack_parcel")
 def pack_parcel(items: dict) -> dict | TaskInProgress:
-    """Work that takes long holds no thread: it says how far it is, and when it wants to be called again."""
+    """Long work without a blocked thread: report the progress and the time of the next call."""
     if get_task_context().get_poll_count() < 2:
         return TaskInProgress(callback_after_seconds=1, output={"progress": "wrapped"})
     return {"progress": "sealed", "weight_kg": round(0.4 * len(items), 1)}
@@ -40,7 +40,7 @@ def pack_parcel(items: dict) -> dict | TaskInProgress:
 
 @worker_task(task_definition_name="charge_card")
 def charge_card(order_id: str, card: str, amount: float) -> dict:
-    """What cannot succeed at a second try must not be tried again."""
+    """An error that a retry cannot resolve must not be retried."""
     time.sleep(PAYMENT_SECONDS)
     if card == REFUSED_CARD:
         raise NonRetryableException(f"The bank refused {amount:.2f} EUR on the card ending in {card[-4:]}")
@@ -49,7 +49,7 @@ def charge_card(order_id: str, card: str, amount: float) -> dict:
 
 @worker_task(task_definition_name="book_courier")
 def book_courier(order_id: str, courier: str) -> dict:
-    """Another company's server that is down now and then: fail, and leave the waiting to the task's policy."""
+    """A call to another company's server that is down from time to time: fail, and let the policy retry."""
     attempt = get_task_context().get_retry_count() + 1
     if courier == "Fjell Express" and attempt < 3:
         raise ConnectionError(f"{courier} answers 503 Service Unavailable")
@@ -58,7 +58,7 @@ def book_courier(order_id: str, courier: str) -> dict:
 
 @worker_task(task_definition_name="track_parcel")
 def track_parcel(booking: str, look: int) -> dict:
-    """Where the parcel is at this look; the workflow looks again until it is delivered."""
+    """Return the position of the parcel; the workflow repeats the task until the parcel is delivered."""
     time.sleep(ROAD_SECONDS)
     places = ["sorting centre", "on the van", "delivered"]
     return {"booking": booking, "place": places[min(look, len(places)) - 1]}
@@ -66,7 +66,7 @@ def track_parcel(booking: str, look: int) -> dict:
 
 @worker_task(task_definition_name="put_back_stock")
 def put_back_stock(order_id: str, lines: list[dict]) -> dict:
-    """Undo what was picked for an order that will not be sent. Doing it twice does no harm."""
+    """Undo the picking for an order that is not sent. It is idempotent."""
     return {"order_id": order_id, "put_back": sum(line["quantity"] for line in lines)}
 
 

@@ -1,4 +1,4 @@
-"""Workflow definitions: how an order is fulfilled, how a parcel travels, and what is done when an order fails."""
+"""Workflow definitions: process an order, deliver a parcel, compensate a failed order."""
 
 from conductor.client.workflow.conductor_workflow import ConductorWorkflow
 from conductor.client.workflow.executor.workflow_executor import WorkflowExecutor
@@ -33,12 +33,12 @@ IS_UNDERWAY = "$.track_parcel.place !== 'delivered'"
 
 
 def workflow_definitions(executor: WorkflowExecutor) -> list[ConductorWorkflow]:
-    """The three definitions; a definition comes after those that it calls."""
+    """Return the three definitions; a definition follows those that it calls."""
     return [parcel_delivery(executor), order_compensation(executor), order_fulfilment(executor)]
 
 
 def order_fulfilment(executor: WorkflowExecutor) -> ConductorWorkflow:
-    """An order from the basket to the customer's door."""
+    """Return the workflow of an order from the basket to the delivery."""
     order = new_workflow(executor, ORDER, "Fulfils one order of the shop, from its price to the customer's door.")
     order.input_parameters(["order_id", "customer", "lines", "card", "delivery", "courier", "limit", "server"])
     order.failure_workflow(COMPENSATION)
@@ -54,19 +54,19 @@ def order_fulfilment(executor: WorkflowExecutor) -> ConductorWorkflow:
 
 
 def price_order() -> JavascriptTask:
-    """INLINE: a few lines of JavaScript that the server computes itself."""
+    """INLINE: a few lines of JavaScript that the server evaluates."""
     return JavascriptTask(
         "price_order", PRICE, {"lines": "${workflow.input.lines}", "limit": "${workflow.input.limit}"}
     )
 
 
 def remember_price() -> SetVariableTask:
-    """SET_VARIABLE: what the whole workflow should know, at hand as ${workflow.variables.…}."""
+    """SET_VARIABLE: a value for the whole workflow, available as ${workflow.variables.…}."""
     return with_inputs(SetVariableTask("remember_price"), total="${price_order.output.result.total}")
 
 
 def approval_if_needed() -> SwitchTask:
-    """SWITCH and HUMAN: dear orders wait for a person, who completes the task over the API or in the admin."""
+    """SWITCH and HUMAN: expensive orders wait for a user, who completes the task through the API or on its page."""
     question = with_inputs(
         HumanTask(APPROVAL, display_name="Approve a large order"),
         customer="${workflow.input.customer.name}",
@@ -78,7 +78,7 @@ def approval_if_needed() -> SwitchTask:
 
 
 def parallel_checks() -> ForkTask:
-    """FORK_JOIN and JOIN: two branches at once, of which one is an HTTP call that the server makes itself."""
+    """FORK_JOIN and JOIN: two parallel branches, one of which is an HTTP call of the server."""
     fraud = simple_task(
         "screen_for_fraud",
         "screen_for_fraud",
@@ -89,13 +89,13 @@ def parallel_checks() -> ForkTask:
 
 
 def picking_fork() -> DynamicForkTask:
-    """FORK_JOIN_DYNAMIC: one branch for each line of the order."""
+    """FORK_JOIN_DYNAMIC: one branch per line of the order."""
     fork = DynamicForkTask("pick_lines", None, None, join_task=JoinTask("all_picked"))
     return with_inputs(fork, forkTaskName="pick_item", forkTaskInputs="${workflow.input.lines}")
 
 
 def charge_card_task() -> SimpleTask:
-    """SIMPLE: a task for a worker, here one that may fail for good."""
+    """SIMPLE: a task for a worker, which may fail for good."""
     return simple_task(
         "charge_card",
         "charge_card",
@@ -108,7 +108,7 @@ def charge_card_task() -> SimpleTask:
 
 
 def handover_switch() -> SwitchTask:
-    """SWITCH and SUB_WORKFLOW: a parcel has a workflow of its own, unless the customer fetches the order."""
+    """SWITCH and SUB_WORKFLOW: a parcel has a workflow of its own, unless the customer collects the order."""
     parcel = with_inputs(
         SubWorkflowTask("deliver", PARCEL, version=1),
         order_id="${workflow.input.order_id}",
@@ -124,7 +124,7 @@ def customer_notification() -> SimpleTask:
 
 
 def parcel_delivery(executor: WorkflowExecutor) -> ConductorWorkflow:
-    """A parcel from the packing table to the door: a flaky courier, a WAIT of 2 s, and a DO_WHILE."""
+    """The delivery of a parcel: an unreliable courier, a WAIT of 2 s, and a DO_WHILE."""
     parcel = new_workflow(executor, PARCEL, "Packs a parcel and follows it until it is delivered.")
     parcel.input_parameters(["order_id", "courier", "items"])
     pack = simple_task("pack_parcel", "pack_parcel", {"items": "${workflow.input.items}"})
@@ -146,7 +146,7 @@ def parcel_delivery(executor: WorkflowExecutor) -> ConductorWorkflow:
 
 
 def order_compensation(executor: WorkflowExecutor) -> ConductorWorkflow:
-    """What is done when an order fails: the server starts it with the order's input and the reason."""
+    """The compensation of a failed order, started by the server with the order's input and the reason."""
     compensation = new_workflow(
         executor, COMPENSATION, "Restores the stock of a failed order and notifies the customer."
     )
@@ -163,18 +163,18 @@ def order_compensation(executor: WorkflowExecutor) -> ConductorWorkflow:
 
 
 def new_workflow(executor: WorkflowExecutor, name: str, purpose: str) -> ConductorWorkflow:
-    """A workflow without steps, which may take a week: somebody may have to approve it."""
+    """Return a workflow without steps with a timeout of one week, because it may wait for an approval."""
     workflow = ConductorWorkflow(executor, name, version=1, description=purpose)
     return workflow.owner_email(OWNER).timeout_policy(TimeoutPolicy.TIME_OUT_WORKFLOW).timeout_seconds(WEEK_SECONDS)
 
 
 def notification_task(ref: str, subject: str) -> SimpleTask:
-    """A letter to the customer."""
+    """Return a task that notifies the customer."""
     return simple_task("notify_customer", ref, {"email": "${workflow.input.customer.email}", "subject": subject})
 
 
 def with_inputs(task, **inputs):
-    """The task with these inputs beside those that it has."""
+    """Return the task with additional inputs."""
     for name, value in inputs.items():
         task.input_parameter(name, value)
     return task

@@ -1,1 +1,1 @@
-"""What operators run by hand, and what keeps one machine's processes alive."""
+"""Management commands, and the supervisor of the processes on one machine."""

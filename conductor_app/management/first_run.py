@@ -1,4 +1,4 @@
-"""What a fresh checkout needs before it can serve: tables, beats and an administrator."""
+"""Setup of a new checkout: tables, periodic jobs and an administrator."""
 
 import os
 import secrets
@@ -15,7 +15,7 @@ from conductor_app.engine.access.bootstrap import ensure_first_access
 
 @dataclass(frozen=True)
 class Administrator:
-    """Who was created; the password only if it was made up here, to be shown once."""
+    """The created administrator; the password is set only if it was generated, to display it once."""
 
     username: str
     generated_password: str | None

@@ -35,7 +35,7 @@ class ManagedProcess:
             start_new_session=True,
             pass_fds=self.inherits,
             stdin=subprocess.DEVNULL,
-            # What is worth reading is logged, to standard error; the rest is banners.
+            # Useful output is logged to standard error; the rest is banners.
             stdout=subprocess.DEVNULL,
             preexec_fn=_die_with_parent(os.getpid()),
         )
@@ -45,7 +45,7 @@ class ManagedProcess:
         return self.process is not None and self.process.poll() is None
 
     def restart_if_ended(self, report: Callable[[str], None]) -> None:
-        """Start again what has ended, after a pause that doubles."""
+        """Restart an ended process after a delay that doubles."""
         if self.is_running:
             return
         if not self.restart_at:
@@ -55,12 +55,12 @@ class ManagedProcess:
             self.start()
 
     def signal(self, number: int) -> None:
-        """Send the whole session a signal, or nothing when it is over."""
+        """Send the whole session a signal, unless it has ended."""
         if self.is_running and self.process:
             self.process.send_signal(number)
 
     def kill(self) -> None:
-        """End what did not end by itself, and what it started."""
+        """Kill the process and its children."""
         if self.process:
             try:
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -78,7 +78,7 @@ class ManagedProcess:
 
 
 def _die_with_parent(parent: int) -> Callable[[], None]:
-    """Ask the kernel to end the child when the parent dies, however it dies."""
+    """Return a function that asks the kernel to end the child when the parent dies in any way."""
     if sys.platform != "linux":
         return lambda: None
     prctl = ctypes.CDLL(None, use_errno=True).prctl

@@ -1,4 +1,4 @@
-"""Where the server listens, and what is said when it is ready."""
+"""The address of the server, and the banner that is printed when it is ready."""
 
 import errno
 import http.client
@@ -14,7 +14,11 @@ ANSWER_SECONDS = 0.5
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """The socket that web processes inherit: no request is refused while one of them is started again."""
+    """Return the socket that web processes inherit, so that requests are accepted while one of them restarts.
+
+    Raises:
+        CommandError: when the address cannot be used.
+    """
     listener = None
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -31,7 +35,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 def _bind_error(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"Port {port} on {host} is in use. Stop the process that uses it, or choose another port, such as PORT={port + 1}"
+        return f"Port {port} on {host} is in use. Stop the process that uses it, or choose another, such as PORT={port + 1}"
     return f"Cannot listen on HOST={host} PORT={port}: {error.strerror}."
 
 
@@ -45,7 +49,7 @@ class StartupBanner:
         self._is_printed = False
 
     def print_when_ready(self) -> None:
-        """Say where everything is, if the server answers and this was not said before."""
+        """Print the addresses of the server once it responds."""
         if not self._is_printed and self._is_server_up():
             self._is_printed = True
             self._say("\n".join(self._lines()))

@@ -1,4 +1,4 @@
-"""Keeps a handful of children alive until somebody says stop; then all are gone within five seconds."""
+"""Supervision of child processes until a stop signal; then all end within five seconds."""
 
 import signal
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ GRACE_SECONDS = 4.0
 
 
 class Supervisor:
-    """The children, and whether they shall go on."""
+    """The child processes and the stop flag."""
 
     def __init__(self, children: Sequence[ManagedProcess], report: Callable[[str], None]) -> None:
         self.children = children

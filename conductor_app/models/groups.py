@@ -31,7 +31,7 @@ class TaskGroup(models.Model):
 
 
 class PendingApproval(models.Model):
-    """An action on tasks of a group that requires the approval of a second user. The row is deleted after the decision."""
+    """An action on tasks of a group that requires the approval of a second user. The decision deletes the row."""
 
     group_id = IdField()
     verb = models.CharField(max_length=16)

@@ -7,7 +7,7 @@ from .fields import IdField, MomentField
 
 
 class StoredPayload(models.Model):
-    """A payload in blob storage. `size` is null until the upload is complete; an unused one is deleted at `expires_at`."""
+    """A payload in blob storage. `size` is null during the upload; an unused payload is deleted at `expires_at`."""
 
     path = models.CharField(max_length=255, primary_key=True)
     size = models.BigIntegerField(null=True)

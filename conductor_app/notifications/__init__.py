@@ -1,4 +1,4 @@
-"""Hints that work may have arrived. Any of them may be lost: who waits looks again by itself within a second."""
+"""Notifications about new work. Each may be lost: waiting polls read their queue again within a second."""
 
 from .channel import announce, count_waiting, is_closing, on_announce, prepare_backend, subscribe, wake_all_and_close
 from .waiters import broadcast_topic

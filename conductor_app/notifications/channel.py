@@ -1,4 +1,4 @@
-"""The front of the wake-ups: tell of queues after a commit, listen to one while waiting."""
+"""Notifications: announce queues after a commit, and subscribe to one while waiting."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable
@@ -17,21 +17,21 @@ _announcement_listeners: list[AnnouncementListener] = []
 
 
 class Backend(Protocol):
-    """How a hint reaches the other processes."""
+    """Transport of notifications to other processes."""
 
     def publish(self, queues: Collection[str]) -> None:
-        """Pass the hint on; what cannot be told is dropped."""
+        """Send the notification; it is dropped if that is impossible."""
 
     def start_listening(self) -> None:
-        """See to it that hints of others reach the ears of this process."""
+        """Start to receive the notifications of other processes."""
 
 
 def announce(queues: Iterable[str]) -> None:
-    """Say that these queues have new work, once for each piece of it. Never raises: the work is committed already."""
+    """Announce new work in these queues, one mention per attempt. Never raises: the work is committed already."""
     announced = list(queues)
     if not announced:
         return
-    # A waiter of this process takes what it was woken for: the others need not hear of that.
+    # A waiter of this process claims the work; the others need no notification.
     not_woken = WAITERS.wake(announced)
     for tell, queues in (
         (_backend(conf.wakeups).publish, not_woken),
@@ -45,28 +45,28 @@ def announce(queues: Iterable[str]) -> None:
 
 
 def subscribe(*queues: str) -> AbstractContextManager[Waiter]:
-    """An ear at the queues. Listen first, look then: what arrives between the two ends the wait that follows."""
+    """Subscribe to queues. Subscribe before reading: a notification in between ends the next wait."""
     _backend(conf.wakeups).start_listening()
     return WAITERS.subscribe(*queues)
 
 
 def prepare_backend() -> None:
-    """Load what hints travel by, which takes the first of all requests half a second else."""
+    """Load the transport in advance; otherwise the first request takes half a second longer."""
     _backend(conf.wakeups)
 
 
 def count_waiting() -> int:
-    """How many waiters this process has."""
+    """Return the number of waiters in this process."""
     return WAITERS.count
 
 
 def is_closing() -> bool:
-    """Whether this process is about to end: who waits for work should answer with what there is."""
+    """Return True if this process is about to stop: polls should return at once."""
     return WAITERS.is_closing
 
 
 def wake_all_and_close() -> None:
-    """End every wait of this process, and let none begin: it is about to end."""
+    """End every wait of this process, and refuse new ones, because it is about to stop."""
     WAITERS.close()
 
 

@@ -22,17 +22,17 @@ from .waiters import WAITERS
 log = logging.getLogger(__name__)
 
 CHANNEL = "conductor:wakeups"
-# How long nothing is sent after Redis could not be reached: a request must not wait for it again and again.
+# The time without attempts to send after Redis could not be reached: requests must not wait for it repeatedly.
 RETRY_SECONDS = 2.0
 MAX_RETRY_SECONDS = 5.0
 MAX_BATCH = 1000
-# The first hint goes out at once, those of the next moment together: each message is read by every process.
+# The first notification is sent at once, later ones are collected: every process reads each message.
 PACE_SECONDS = 0.02
 PROCESS_ID = secrets.token_hex(8)
 
 
 def publish(queues: Collection[str]) -> None:
-    """Have the hint published, by a thread that sends all that has gathered meanwhile as one message."""
+    """Send the notification from a thread, which collects further ones into one message."""
     _publisher().enqueue(queues)
 
 
@@ -50,7 +50,7 @@ class RedisPublisher:
         self._paused_until = 0.0
         self._waiting: SimpleQueue[Collection[str]] = SimpleQueue()
         Thread(target=self._send_forever, name="wakeups-out", daemon=True).start()
-        # A process that announces and ends at once has still told it.
+        # A process that announces and ends at once has sent the announcement.
         atexit.register(self._send_waiting)
 
     def enqueue(self, queues: Collection[str]) -> None:
@@ -66,7 +66,7 @@ class RedisPublisher:
             self._publish(left)
 
     def _take_waiting(self) -> list[str]:
-        """What was said and not yet sent; every mention counts, for each wakes one waiter."""
+        """Return the collected mentions. Repeated ones count, because each wakes one waiter."""
         found: list[str] = []
         with suppress(Empty):
             while len(found) < MAX_BATCH:
@@ -87,7 +87,7 @@ class RedisPublisher:
 
 
 class RedisListener:
-    """One thread a process that hears what the others publish."""
+    """Thread that receives the notifications of other processes."""
 
     def __init__(self) -> None:
         self.is_started = False
@@ -117,7 +117,7 @@ class RedisListener:
             channel.subscribe(CHANNEL)
             for message in channel.listen():
                 if message["type"] == "subscribe":
-                    # What was said before this moment was not heard.
+                    # Notifications before this point were missed.
                     WAITERS.wake_all()
                     self.is_connected.set()
                 elif message["type"] == "message":
@@ -139,7 +139,7 @@ def _publisher() -> RedisPublisher:
 
 
 def _client(*, blocks_on_read: bool = False) -> redis.Redis:
-    """A client that tries once: who calls decides what a failure means."""
+    """Return a client that does not retry, because the caller decides how to handle an error."""
     return redis.Redis.from_url(
         conf.redis_url,
         socket_connect_timeout=1,

@@ -1,7 +1,7 @@
-"""Hints between the processes of one machine that share a SQLite file: a datagram names the queues.
+"""Notifications between processes that share a SQLite file: a datagram names the queues.
 
-SQLite itself could only say that something was written (`PRAGMA data_version`): every waiter would look again after
-every commit, and somebody would have to ask two hundred times a second. A datagram costs nothing while all is quiet.
+SQLite can only report that the file has changed (`PRAGMA data_version`): every waiter would read again after every
+commit, and a process would have to poll two hundred times a second. A datagram costs nothing while the server is idle.
 """
 
 import atexit
@@ -47,7 +47,7 @@ def start_listening() -> None:
 
 
 class HintInbox:
-    """Where this process hears of the others: a socket, and a thread that sleeps on it."""
+    """The socket of this process, and the thread that reads it."""
 
     def __init__(self) -> None:
         self.path: Path | None = None
@@ -87,7 +87,7 @@ def _send_hint(hint: bytes, inbox: Path) -> None:
 
 @cache
 def _socket_folder() -> Path:
-    """Where the users of this database meet: beside it, if that path is short enough for a socket's 108 bytes."""
+    """Return the folder of the sockets: beside the database if the path fits into a socket's 108 bytes."""
     database = Path(connection.settings_dict["NAME"])
     beside = database.parent / "wakeups"
     if database.is_absolute() and len(os.fsencode(beside)) <= MAX_SOCKET_PATH:

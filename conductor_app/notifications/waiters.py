@@ -1,4 +1,4 @@
-"""Who waits in this process, and for which queue."""
+"""The waiters of this process by queue."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from threading import Event, Lock
 
 TOPIC_PREFIX = "\0"
-"""What the names of news begin with, and the name of no queue does."""
+"""Prefix of broadcast topics, which no name of a queue has."""
 
 
 def broadcast_topic(name: str) -> str:
-    """What is announced where something has changed for all who wait under this name, not work for one of them."""
+    """Return the topic that notifies all waiters under this name, instead of one of them."""
     return f"{TOPIC_PREFIX}{name}"
 
 
@@ -22,11 +22,11 @@ class Waiter:
 
     @property
     def was_notified(self) -> bool:
-        """Whether there is a hint that no wait has used."""
+        """Return True if there is an unused notification."""
         return self._notified.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Sleep until there is a hint, or for so long; True when there was one. It is used up by this."""
+        """Wait for a notification, at most `seconds`. Returns True if there was one, which is used up."""
         woken = self._notified.wait(seconds)
         self._notified.clear()
         return woken
@@ -36,7 +36,7 @@ class Waiter:
 
 
 class WaiterRegistry:
-    """All waiters of a process. A hint of work wakes one of them, the one that has waited longest; news wakes all."""
+    """All waiters of a process. New work wakes one waiter, the longest waiting; a broadcast wakes all."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -46,12 +46,12 @@ class WaiterRegistry:
 
     @property
     def count(self) -> int:
-        """How many wait, or are about to."""
+        """Return the number of waiters."""
         return self._count
 
     @contextmanager
     def subscribe(self, *queues: str) -> Iterator[Waiter]:
-        """An ear at the queues while the block runs."""
+        """Subscribe to queues during the block."""
         waiter = Waiter()
         with self._lock:
             for queue in queues:
@@ -66,22 +66,22 @@ class WaiterRegistry:
                     self._leave(queue, waiter)
 
     def wake(self, queues: Iterable[str]) -> list[str]:
-        """Wake one waiter for each mention of its queue; returns those of which other processes should hear too.
+        """Wake one waiter for each mention of its queue. Returns the mentions that other processes must receive.
 
-        These are the queues at which nobody here was left to wake, and all news.
+        These are the queues without a waiter in this process, and all broadcasts.
         """
         with self._lock:
             return [queue for queue in queues if not self._wake(queue)]
 
     def wake_all(self) -> None:
-        """Wake every waiter: hints may have been missed."""
+        """Wake every waiter, because notifications may have been missed."""
         with self._lock:
             for queue_waiters in self._queues.values():
                 for waiter in queue_waiters:
                     waiter.notify()
 
     def close(self) -> None:
-        """Wake every waiter for the last time: this process is about to end."""
+        """Wake every waiter and refuse new ones, because this process is about to stop."""
         self.is_closing = True
         self.wake_all()
 
@@ -104,7 +104,7 @@ class WaiterRegistry:
         queue_waiters.remove(waiter)
         if not queue_waiters:
             del self._queues[queue]
-        # A hint that came when the wait was already over belongs to whoever waits next.
+        # A notification that arrived after the end of the wait belongs to the next waiter.
         elif waiter.was_notified:
             self._wake_one(queue)
 

@@ -1,8 +1,8 @@
-"""What runs in a helper process: reads a program and its inputs, evaluates, writes the answer, again and again.
+"""The main loop of a helper process: read a program and its inputs, evaluate, write the result.
 
-Started as `python -I helper.py ENGINE` with an empty environment, so it can import nothing of ours but the engine.
-Each question is two frames on stdin, the order and the inputs, both JSON after four bytes of length; each answer is one
-frame on stdout.
+Started as `python -I helper.py ENGINE` with an empty environment, so that it can import only the engine. Each request
+is two frames on stdin, the order and the inputs, both JSON after four bytes of length; each response is one frame on
+stdout.
 """
 
 import json
@@ -14,7 +14,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-# Last, so that no name of ours hides a module of others.
+# Last, so that no module of this project hides one of a library.
 sys.path.append(str(Path(__file__).with_name("engines")))
 answers = import_module("answers")
 
@@ -23,9 +23,9 @@ ADDRESS_SPACE = 600 << 20
 
 
 def evaluate(engine, order, inputs):
-    """One answer, as bytes no longer than a result may be."""
+    """Return one result, as bytes within the size limit."""
     try:
-        # The kernel's own alarm ends what no engine can interrupt, should nobody be left to kill this process.
+        # The kernel's alarm ends code that no engine can interrupt if the parent is gone.
         signal.setitimer(signal.ITIMER_REAL, order["limit"] + 1)
         answer = engine.LANGUAGES[order["language"]](order, inputs.decode("ascii")).encode()
         return (
@@ -40,21 +40,23 @@ def evaluate(engine, order, inputs):
 
 
 def lock_down(descriptors):
-    """From here on: bounded memory, no core files, few or no new descriptors, default signals, shallow results."""
+    """Restrict this process: bounded memory, no core files, few or no new descriptors, default signals, shallow
+    results.
+    """
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    # Python adds LC_CTYPE to an empty environment, and jq shows the environment to whoever asks.
+    # Python adds LC_CTYPE to an empty environment, and jq programs can read the environment.
     os.environ.clear()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    # json.dumps counts its depth against this limit; the rest pays for our own few frames.
+    # json.dumps counts its depth against this limit; the remainder is for the frames of this module.
     sys.setrecursionlimit(answers.DEEPEST_RESULT + 30)
 
 
 def read_frame():
-    """The next frame; the other end's silence ends the process."""
+    """Return the next frame. The process ends at the end of the input."""
     head = sys.stdin.buffer.read(LENGTH.size)
     if len(head) < LENGTH.size:
         sys.exit()

@@ -1,4 +1,4 @@
-"""Where programs of users are evaluated: a few helper processes per process of ours, started when first needed."""
+"""Evaluation of users' programs: a few helper processes per server process, started when needed."""
 
 import atexit
 import json
@@ -13,7 +13,7 @@ from typing import Any
 from conductor_app.scripts.process import Helper, HelperDied, HelperTimedOut
 
 ENGINES = {"javascript": "javascript_jq", "jq": "javascript_jq", "python": "monty"}
-"""The engine of each language; a helper process runs one, and none is started before it is needed."""
+"""The engine of each language. A helper process runs one engine, and starts when it is needed."""
 LARGEST_INPUT = 16 << 20
 GRACE_SECONDS = 0.5
 QUEUE_SECONDS = 30.0
@@ -25,7 +25,7 @@ class ScriptsUnavailable(Exception):
 
 @dataclass(frozen=True)
 class EvaluationResult:
-    """What became of one evaluation: a value, or the sentence that says why there is none."""
+    """The result of an evaluation: a value, or an error message."""
 
     value: Any = None
     error: str | None = None
@@ -40,12 +40,12 @@ def evaluate(language, source, inputs, limit_seconds=4.0, *, pool_size=2):
 
 @cache
 def shared_pool(size):
-    """The pool of this process; it holds no helper before the first evaluation."""
+    """Return the pool of this process. It starts no helper before the first evaluation."""
     return Pool(size)
 
 
 class Pool:
-    """At most `size` helpers at work, and as many of each engine at rest; callers beyond that wait for their turn."""
+    """At most `size` busy helpers, and as many idle ones of each engine. Further callers wait."""
 
     def __init__(self, size=2, queue_seconds=QUEUE_SECONDS):
         self._size, self._queue_seconds = size, queue_seconds
@@ -53,7 +53,11 @@ class Pool:
         POOLS.add(self)
 
     def evaluate(self, language, source, inputs, limit_seconds=4.0):
-        """The answer to `source` with `inputs`; what a script can do wrong is part of the answer, never raised."""
+        """Evaluate `source` with `inputs`. Errors of the script are part of the result and not raised.
+
+        Raises:
+            ValueError: when the language is unknown.
+        """
         if language not in ENGINES:
             raise ValueError(f"unknown script language {language!r}")
         if not isinstance(source, str):
@@ -71,7 +75,7 @@ class Pool:
         return self._ask(language, (order, text), limit_seconds)
 
     def idle_pids(self):
-        """The process ids of the helpers that wait for work."""
+        """Return the process ids of the idle helpers."""
         return [helper.pid for helpers in self._idle.values() for helper in helpers]
 
     def close(self):
@@ -81,7 +85,7 @@ class Pool:
                 helpers.pop().kill()
 
     def drop_helpers(self):
-        """Begin anew, without the helpers: after a fork they belong to the parent."""
+        """Discard the helpers: after a fork they belong to the parent."""
         self._idle = {engine: [] for engine in ENGINES.values()}
         self._permits = BoundedSemaphore(self._size)
 
@@ -120,7 +124,11 @@ class Pool:
 
 
 def start_helper(engine):
-    """A new helper with this engine that is ready to be asked."""
+    """Start a helper with this engine, and wait until it is ready.
+
+    Raises:
+        ScriptsUnavailable: when it does not start.
+    """
     try:
         helper = Helper(engine)
     except OSError as error:
@@ -136,12 +144,15 @@ def start_helper(engine):
 
 
 def input_names(inputs):
-    """The names of inputs; anything but an object has none."""
+    """Return the names of the inputs; only an object has any."""
     return [name for name in inputs if isinstance(name, str)] if isinstance(inputs, dict) else []
 
 
 def parse_answer(answer, limit, is_exact=False):
-    """The helper's JSON as an Answer. `is_exact`: the language itself tells 1 from 1.0 and has integers of any size."""
+    """Return the helper's JSON as an EvaluationResult.
+
+    `is_exact`: the language distinguishes 1 from 1.0 and has integers of any size.
+    """
     try:
         told = json.loads(answer) if is_exact else json.loads(answer, parse_int=parse_integer, parse_float=parse_float)
     except RecursionError:
@@ -152,18 +163,18 @@ def parse_answer(answer, limit, is_exact=False):
 
 
 def timeout_message(limit):
-    """The sentence for a script that did not end in time."""
+    """Return the message for a script that exceeded its time limit."""
     return f"The script ran longer than {limit:g} s and was stopped."
 
 
 def parse_integer(text):
-    """An integer within 64 bits; a larger one is only a number, as it was in the script."""
+    """Return an integer within 64 bits; a larger one becomes a float, as in the script."""
     value = int(text)
     return value if -(2**63) <= value < 2**63 else float(text)
 
 
 def parse_float(text):
-    """A float, or the integer that it is."""
+    """Return a float, or the integer that it equals."""
     value = float(text)
     return int(value) if value.is_integer() and -(2.0**63) <= value < 2.0**63 else value
 
@@ -172,7 +183,7 @@ POOLS: "weakref.WeakSet[Pool]" = weakref.WeakSet()
 
 
 def for_each_pool(action: Callable[[Pool], None]):
-    """A function that does something to every pool of this process."""
+    """Return a function that applies an action to every pool of this process."""
     return lambda: [action(pool) for pool in tuple(POOLS)]
 
 

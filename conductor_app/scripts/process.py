@@ -38,7 +38,7 @@ class Helper:
             bufsize=0,
             env={},
             cwd="/",
-            # A Ctrl-C at the terminal is for us; what runs here ends when its stdin does.
+            # Ctrl-C at the terminal is for the parent; this process ends when its stdin does.
             start_new_session=True,
         )
         for pipe in (self._process.stdin, self._process.stdout):
@@ -46,12 +46,12 @@ class Helper:
 
     @property
     def is_alive(self):
-        """Whether the process is still there to be asked."""
+        """Return True if the process runs."""
         return self._process.poll() is None
 
     @property
     def pid(self):
-        """The process id, for those who watch."""
+        """Return the process id."""
         return self._process.pid
 
     def await_ready(self):
@@ -99,7 +99,7 @@ class Helper:
         return bytes(received)
 
     def _exit_cause(self):
-        # The pipe closes a moment before the process can be reaped; one that only closed its pipe is ended here.
+        # The pipe closes before the process can be reaped. One that only closed its pipe is killed here.
         try:
             code = self._process.wait(timeout=1)
         except subprocess.TimeoutExpired:
@@ -108,7 +108,11 @@ class Helper:
 
 
 def wait_until_ready(descriptor, event, deadline):
-    """Return when the pipe is ready; Overran when it is not so before the deadline."""
+    """Wait until the pipe is ready.
+
+    Raises:
+        HelperTimedOut: when it is not ready before the deadline.
+    """
     poller = select.poll()
     poller.register(descriptor, event)
     left = deadline - time.monotonic()

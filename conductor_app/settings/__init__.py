@@ -1,1 +1,1 @@
-"""Settings: `base` is what all profiles share; each profile is the whole difference between them."""
+"""Settings: `base` is common to all profiles; each profile contains all differences."""

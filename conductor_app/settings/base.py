@@ -1,4 +1,4 @@
-"""All that the profiles share. A profile says where the data lives, who listens, and who rings the bell."""
+"""Settings of all profiles. A profile defines the databases, the broker and the server."""
 
 from pathlib import Path
 
@@ -73,7 +73,7 @@ DEFAULT_FROM_EMAIL = environment.text("EMAIL_FROM", "conductor@localhost")
 
 USE_TZ = True
 TIME_ZONE = "UTC"
-# The pages speak these; what the API answers and what is kept in rows stays English.
+# The languages of the pages. Responses of the API and stored texts are in English.
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
 LOCALE_PATHS = [BASE_DIR / "conductor_app" / "locale"]
@@ -83,7 +83,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Workers call the exact addresses of the API; a redirect would lose their body.
 APPEND_SLASH = False
 
-# Files are found at start in the packages that bring them: nothing is collected or copied beforehand.
+# Static files are found at start in their packages; no collection step is needed.
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
@@ -93,7 +93,7 @@ WHITENOISE_AUTOREFRESH = False
 CONDUCTOR_MAX_REQUEST_BYTES = 20 * 1024 * 1024
 DATA_UPLOAD_MAX_MEMORY_SIZE = CONDUCTOR_MAX_REQUEST_BYTES + 64 * 1024
 
-# Over HTTPS, cookies stay there. Plain HTTP is for loopback and for a private network behind a proxy that says so.
+# With HTTPS, cookies require it. Plain HTTP is for loopback, and for private networks behind a proxy.
 HTTPS = environment.boolean("HTTPS", False)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
@@ -111,7 +111,7 @@ AUTH_PASSWORD_VALIDATORS = [
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
 
-# What is too large for rows goes there: s3://bucket/prefix?endpoint_url=…, or a folder that all processes share.
+# Large payloads are stored there: s3://bucket/prefix?endpoint_url=…, or a folder that all processes share.
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
@@ -188,5 +188,5 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
-# After so many jobs beat writes down when each ran last: about every ten seconds, so that pages can show it.
+# After this many jobs beat writes when each ran last: about every ten seconds, so that pages can display it.
 CELERY_BEAT_SYNC_EVERY = 30

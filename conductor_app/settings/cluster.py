@@ -11,7 +11,7 @@ DATABASES = {
     "default": services.postgresql(
         "DATABASE_URL",
         environment.require_value("DATABASE_URL", "postgresql://conductor:secret@db.example.org:5432/conductor"),
-        # Times the number of processes, this must stay below what the database server accepts.
+        # Multiplied by the number of processes, this must stay below the limit of the database server.
         pool=environment.number("DATABASE_POOL", 8, least=2),
     )
 }
@@ -29,7 +29,7 @@ CONDUCTOR_WAKEUPS = "conductor_app.notifications.redis"
 
 CELERY_BROKER_URL = CONDUCTOR_REDIS_URL
 CELERY_BROKER_TRANSPORT_OPTIONS = {
-    # A message of a lost worker comes back after this many seconds: longer than any job of ours takes.
+    # The message of a lost worker is redelivered after this many seconds, which is longer than any job.
     "visibility_timeout": 900,
     "unacked_restore_interval": 10,
     "unacked_restore_throttle": 1,

@@ -1,4 +1,4 @@
-"""One machine and nothing beside it: SQLite, and a folder for Celery's messages."""
+"""One machine without other services: SQLite, and a folder for Celery's messages."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Typed readers of environment variables: a missing or wrong one is refused at start, by name, with what to do."""
+"""Typed readers of environment variables. An invalid variable stops the start with a message that names it."""
 
 import ipaddress
 import json
@@ -13,26 +13,34 @@ from django.core.exceptions import ImproperlyConfigured
 
 TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 SQL_SCHEMES = ("postgresql://", "postgres://", "sqlite:///")
-"""What the addresses of databases begin with that SQL tasks can reach."""
+"""Schemes of the databases that SQL tasks support."""
 
 WEB_THREADS = 256
 """Threads of a web process where WEB_THREADS does not say otherwise."""
 
 
 def text(name: str, default: str) -> str:
-    """The variable's value; an empty one counts as not set."""
+    """Return the variable's value. An empty one counts as not set."""
     return os.environ.get(name, "").strip() or default
 
 
 def require_value(name: str, example: str) -> str:
-    """The variable's value, or a refusal that shows how a value looks."""
+    """Return the variable's value.
+
+    Raises:
+        ImproperlyConfigured: when it is not set, with an example.
+    """
     if value := text(name, ""):
         return value
     raise ImproperlyConfigured(f"{name} is not set. Set it in the environment, for example {name}={example}")
 
 
 def number(name: str, default: int, *, least: int = 0, most: int | None = None) -> int:
-    """A whole number within its bounds."""
+    """Return an integer within its bounds.
+
+    Raises:
+        ImproperlyConfigured: when the value is invalid.
+    """
     raw_value = text(name, str(default))
     if (
         not raw_value.isascii()
@@ -46,7 +54,11 @@ def number(name: str, default: int, *, least: int = 0, most: int | None = None) 
 
 
 def boolean(name: str, default: bool) -> bool:
-    """Yes or no, in the usual spellings."""
+    """Return a boolean in one of the usual spellings.
+
+    Raises:
+        ImproperlyConfigured: when the value is invalid.
+    """
     raw_value = text(name, str(default)).lower()
     if raw_value not in TRUTHS:
         raise ImproperlyConfigured(f"{name}={raw_value!r} is refused: it must be one of: {', '.join(TRUTHS)}.")
@@ -54,7 +66,11 @@ def boolean(name: str, default: bool) -> bool:
 
 
 def choice(name: str, choices: tuple[str, ...], default: str) -> str:
-    """One of a few words."""
+    """Return one of the choices.
+
+    Raises:
+        ImproperlyConfigured: when the value is none of them.
+    """
     raw_value = text(name, default)
     if raw_value not in choices:
         raise ImproperlyConfigured(f"{name}={raw_value!r} is refused: it must be one of: {', '.join(choices)}.")
@@ -62,7 +78,11 @@ def choice(name: str, choices: tuple[str, ...], default: str) -> str:
 
 
 def choices(name: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
-    """The variable's words, separated by commas, if all of them are allowed; none where it is not set."""
+    """Return the comma-separated values, which must be allowed; empty if the variable is not set.
+
+    Raises:
+        ImproperlyConfigured: when a value is not allowed.
+    """
     found = tuple(split_words(text(name, "")))
     if unknown := sorted(set(found) - set(allowed)):
         raise ImproperlyConfigured(f"{name} is refused: {', '.join(unknown)[:100]} is none of {', '.join(allowed)}.")
@@ -70,12 +90,16 @@ def choices(name: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def split_words(raw_value: str) -> list[str]:
-    """The entries of a comma-separated list."""
+    """Return the entries of a comma-separated list."""
     return [word.strip() for word in raw_value.split(",") if word.strip()]
 
 
 def groups(name: str) -> tuple[str, ...]:
-    """Isolation groups as they stand in queues' names: `blue`, `@east`, `@east-blue`."""
+    """Return isolation groups as in the names of queues: `blue`, `@east`, `@east-blue`.
+
+    Raises:
+        ImproperlyConfigured: when one is invalid.
+    """
     raw_value = split_words(text(name, ""))
     if any(len(word) > 257 or not word.strip("@-") for word in raw_value):
         raise ImproperlyConfigured(f"{name} is refused: it must be isolation groups such as blue,green or @east-blue")
@@ -83,7 +107,11 @@ def groups(name: str) -> tuple[str, ...]:
 
 
 def secret_words(name: str, *, least: int) -> tuple[str, ...]:
-    """The entries of a comma-separated list, each too long to be guessed. They are never repeated in a refusal."""
+    """Return the entries of a comma-separated list of long secrets. Errors do not contain them.
+
+    Raises:
+        ImproperlyConfigured: when one is too short.
+    """
     raw_value = split_words(text(name, ""))
     if any(len(word) < least for word in raw_value):
         raise ImproperlyConfigured(f"{name} is refused: each of its keys must have at least {least} characters.")
@@ -91,7 +119,11 @@ def secret_words(name: str, *, least: int) -> tuple[str, ...]:
 
 
 def taskcluster_client(name_of_id: str, name_of_token: str) -> tuple[str, str]:
-    """A client's id and its access token, or neither. The token is never repeated in a refusal."""
+    """Return a client's id and access token, or neither. Errors do not contain the token.
+
+    Raises:
+        ImproperlyConfigured: when only one is set, or one is invalid.
+    """
     id, token = text(name_of_id, ""), text(name_of_token, "")
     if bool(id) != bool(token):
         raise ImproperlyConfigured(f"{name_of_id} and {name_of_token} must be set together, or neither.")
@@ -103,7 +135,11 @@ def taskcluster_client(name_of_id: str, name_of_token: str) -> tuple[str, str]:
 
 
 def networks(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Addresses with their prefix lengths, such as 10.0.0.0/8."""
+    """Return networks, such as 10.0.0.0/8.
+
+    Raises:
+        ImproperlyConfigured: when one is invalid.
+    """
     raw_value = split_words(text(name, ",".join(default)))
     try:
         return tuple(str(ipaddress.ip_network(network)) for network in raw_value)
@@ -114,12 +150,18 @@ def networks(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 
 def connections(name: str) -> dict[str, str]:
-    """Databases by name, as a JSON object of addresses; a refusal shows none of them, since they hold passwords."""
+    """Return databases by name from a JSON object of addresses.
+
+    Errors do not contain addresses, which include passwords.
+
+    Raises:
+        ImproperlyConfigured: when the value is invalid.
+    """
     shape = f'{name} is refused: it must be a JSON object such as {{"billing": "postgresql://user:password@host/db"}}'
     try:
         raw_value = json.loads(text(name, "{}"))
     except ValueError:
-        # The reader's own complaint would show what was given.
+        # The parser's own error would contain the value.
         raw_value = None
     if not isinstance(raw_value, dict):
         raise ImproperlyConfigured(f"{shape}.")
@@ -130,7 +172,11 @@ def connections(name: str) -> dict[str, str]:
 
 
 def address(name: str, *schemes: str) -> str:
-    """An address with one of these schemes, or nothing. A refusal never repeats it, because it may hold a password."""
+    """Return an address with one of these schemes, or "". Errors do not contain it, because it may include a password.
+
+    Raises:
+        ImproperlyConfigured: when it is invalid.
+    """
     raw_value = text(name, "")
     try:
         parts = urlsplit(raw_value)
@@ -143,7 +189,11 @@ def address(name: str, *schemes: str) -> str:
 
 
 def servers(name: str) -> str:
-    """Hosts with their ports, such as one:9092,two:9092, or nothing."""
+    """Return hosts with ports, such as one:9092,two:9092, or "".
+
+    Raises:
+        ImproperlyConfigured: when the value is invalid.
+    """
     raw_value = split_words(text(name, ""))
     for server in raw_value:
         host, _, port = server.rpartition(":")
@@ -153,7 +203,7 @@ def servers(name: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server that listens there."""
+    """Return True if only this machine can reach a server that listens there."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -161,7 +211,7 @@ def is_loopback(host: str) -> bool:
 
 
 def load_or_create_secret(path: Path) -> str:
-    """The secret in this file, which is made up when the file does not exist; only its owner may read it."""
+    """Return the secret in this file. A missing file is created with a random secret, readable only by its owner."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # Written aside and linked into place, so that two processes that start together read the same whole secret.
     draft = path.with_name(f"{path.name}.{os.getpid()}")

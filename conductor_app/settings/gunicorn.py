@@ -23,9 +23,9 @@ worker_class = (
 workers = environment.number("WEB_WORKERS", 1, least=1)
 # Each long poll that waits holds one thread and no connection; 256 sleeping threads cost about 15 MB.
 threads = environment.number("WEB_THREADS", environment.WEB_THREADS, least=4)
-# All must have stopped within 5 s: waiting polls answer at once, and what still runs after this time is cut off.
+# All must stop within 5 s: waiting polls return at once, and requests that still run after this time are cut off.
 graceful_timeout = 3
-# Workers poll without pause: a kept connection saves them the handshake.
+# Workers poll continuously: a kept connection saves the handshake.
 keepalive = 75
 limit_request_line = 8190
 # A signature carries the certificate along, and that the scopes of a task: a hundred of them still fit.
@@ -35,12 +35,12 @@ control_socket_disable = True
 
 
 def on_starting(server: Any) -> None:
-    """Before the web processes start: what each of them counts is added up by whichever is asked."""
+    """Prepare the metrics before the web processes start: any process can return the sums of all."""
     folder.empty_folder()
 
 
 def on_exit(server: Any) -> None:
-    """When all of them have ended."""
+    """Remove the metrics after all web processes have ended."""
     folder.remove_folder()
 
 
@@ -56,7 +56,7 @@ def post_worker_init(worker: Any) -> None:
 
 
 def end_polls_on_stop() -> None:
-    """When this process is told to stop, its polls answer at once, instead of being cut off."""
+    """End waiting polls when this process is told to stop, so that they return at once instead of being cut off."""
     from conductor_app import notifications
 
     stop = signal.getsignal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""How a log line looks: for a terminal, or JSON for a collector."""
+"""Format of log lines: for a terminal, or JSON for a collector."""
 
 import logging
 import sys
@@ -30,7 +30,7 @@ class RepeatedFailureFilter(logging.Filter):
         self._told_at: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the same has not failed in the same way just now."""
+        """Return False if the same failure was logged shortly before."""
         facts = record.__dict__.pop("data", {})
         failure = f"{facts.get('name')}: {facts.get('exc')}" if facts else record.getMessage()
         if record.created - self._told_at.get(failure, 0.0) < self.SECONDS:
@@ -41,7 +41,7 @@ class RepeatedFailureFilter(logging.Filter):
 
 
 def logging_config(level: str, style: str) -> dict[str, Any]:
-    """Django's LOGGING: everything goes to standard error, other people's libraries speak up only to warn."""
+    """Return Django's LOGGING: everything goes to standard error, libraries only log warnings."""
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,

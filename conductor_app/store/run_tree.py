@@ -80,7 +80,7 @@ def find_ended_task(run_ids: Collection[str], names: Collection[str]) -> OpenWai
 
 
 def _possible_references(name: str) -> Iterator[str]:
-    """Yield the references that a name may mean: `pay__2` is the second iteration of `pay`, or a reference of its own."""
+    """Yield the references that a name may mean: `pay__2` is the second iteration of `pay`, or a reference itself."""
     parts = name.split("__")
     yield from ("__".join(parts[:count]) for count in range(1, len(parts) + 1))
 

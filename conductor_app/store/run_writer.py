@@ -69,7 +69,7 @@ def save_run(writes: StatementBatch, before: Run, decision: Decision, revision: 
 
 
 def _touched_attempts(before: Run, effects: list[Effect]) -> dict[str, tuple[Attempt, Task]]:
-    """Return the last state of every attempt that an effect changed. A task's earlier attempts are not in the snapshot."""
+    """Return the last state of every attempt that an effect changed. Earlier attempts are not in the snapshot."""
     builder, touched = SnapshotBuilder(before), {}
     for effect in effects:
         effect.apply(builder)

@@ -222,7 +222,7 @@ def _write_attempts(writes: StatementBatch, before: StandaloneTask, after: Stand
 
 
 def _lock_pending_attempts(writes: StatementBatch, before: StandaloneTask, after: StandaloneTask) -> None:
-    """Lock pending attempts. A claim locks attempts, not tasks, and must not start an attempt that the decision blocks."""
+    """Lock pending attempts. A claim locks attempts, not tasks, and must not start one that the decision blocks."""
     attempt = after.attempt
     if attempt is not None and attempt == before.attempt and attempt.status == PENDING:
         sql = "UPDATE conductor_attempt SET status = status WHERE id = %s AND status = %s"

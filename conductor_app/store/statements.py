@@ -74,7 +74,7 @@ def insert_statements(
 def update_statements(
     model: type[models.Model], columns: Sequence[str], rows: Sequence[tuple[str, str, Sequence[Any]]]
 ) -> Iterable[tuple[str, list[Any], int]]:
-    """Return the statements that update rows, each identified by its id and expected status, with the number of rows."""
+    """Return the statements that update rows, each identified by its id and expected status, with their number."""
     table, columns = model._meta.db_table, tuple(columns)
     if len(rows) == 1:
         [(id, seen, values)] = rows

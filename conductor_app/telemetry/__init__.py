@@ -1,1 +1,1 @@
-"""What the server tells those who watch it: counts and times, what a log line is about, traces."""
+"""Telemetry: metrics, the context of log lines, and traces."""

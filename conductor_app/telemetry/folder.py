@@ -14,13 +14,17 @@ _temporary_folder: list[str] = []
 
 
 def folder_path() -> Path | None:
-    """The folder, or None where this process counts for itself."""
+    """Return the folder of shared metrics, or None if this process counts alone."""
     given = os.environ.get(VARIABLE, "").strip()
     return Path(given) if given else None
 
 
 def create_folder() -> None:
-    """See to it that a folder that is asked for exists."""
+    """Create the configured folder if it does not exist.
+
+    Raises:
+        ImproperlyConfigured: when it cannot be created.
+    """
     if folder := folder_path():
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -29,9 +33,9 @@ def create_folder() -> None:
 
 
 def empty_folder() -> None:
-    """Before any process counts: the folder exists, and holds nothing of processes that are gone.
+    """Prepare the folder before any process counts: create it, and delete the files of ended processes.
 
-    One that is made up here is told to the children by the environment, and removed in the end.
+    A temporary folder is passed to the children in the environment, and removed at the end.
     """
     if (folder := folder_path()) is None:
         os.environ[VARIABLE] = mkdtemp(prefix="conductor-metrics-")
@@ -42,13 +46,13 @@ def empty_folder() -> None:
 
 
 def remove_folder() -> None:
-    """After the last process has ended: what was made up here goes."""
+    """Remove a temporary folder after the last process has ended."""
     while _temporary_folder:
         rmtree(_temporary_folder.pop(), ignore_errors=True)
 
 
 def remove_stale_files(folder: Path, pattern: str = "*.db") -> None:
-    """Forget what processes of this machine have counted that no longer run."""
+    """Delete the counts of processes of this machine that no longer run."""
     for file in folder.glob(pattern):
         if not _is_process_alive(file.stem.rpartition("_")[2]):
             file.unlink(missing_ok=True)

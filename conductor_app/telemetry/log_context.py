@@ -1,4 +1,4 @@
-"""What is being done: lines that are logged meanwhile say so, and a span where traces are collected."""
+"""The context of the current operation: log lines have its facts, and traces a span."""
 
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from typing import Any
 from . import spans
 
 MAX_FACT_LENGTH = 200
-"""Ids are shorter; what a client has made up is cut."""
+"""The maximum length of a fact. Ids are shorter; texts of clients are truncated."""
 RUN_FACT_NAMES = ("run_id", "task_id", "attempt_id")
 
 _context: ContextVar[dict[str, str | int]] = ContextVar("about", default={})  # noqa: B039, it is replaced, never changed
@@ -16,7 +16,7 @@ _context: ContextVar[dict[str, str | int]] = ContextVar("about", default={})  # 
 
 @contextmanager
 def log_context(what: str, **facts: str | int) -> Iterator[None]:
-    """Let lines say what they are about while the block runs, and make a span of it."""
+    """Add facts to the log lines of the block, and trace it as a span."""
     found = _format_facts(facts)
     before = _context.get()
     if found.get("run_id", before.get("run_id")) != before.get("run_id"):
@@ -30,17 +30,17 @@ def log_context(what: str, **facts: str | int) -> Iterator[None]:
 
 
 def reset(**facts: str | int) -> None:
-    """A thread turns to something else: lines say these facts, and nothing of what it did before."""
+    """Replace the facts of this thread when it starts another operation."""
     _context.set(_format_facts(facts))
 
 
 def bind(**facts: str | int) -> None:
-    """More is known of what is being done."""
+    """Add facts to the current operation."""
     _context.set({**_context.get(), **_format_facts(facts)})
 
 
 def merge_context(logger: Any, method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A log line with what it is about; what it says itself goes first."""
+    """Return a log line with the facts of its context. Its own facts take precedence."""
     for name, fact in _context.get().items():
         line.setdefault(name, fact)
     return line
@@ -51,5 +51,5 @@ def _format_facts(facts: dict[str, str | int]) -> dict[str, str | int]:
 
 
 def request_id() -> str:
-    """The id of the request that is being answered; empty where none is."""
+    """Return the id of the current HTTP request, or ""."""
     return str(_context.get().get("request_id", ""))

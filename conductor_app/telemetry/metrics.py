@@ -1,4 +1,4 @@
-"""What is counted and timed, for Prometheus. A count costs a microsecond or two, and no statement."""
+"""Metrics for Prometheus. Counting costs one or two microseconds, and no statement."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ P = ParamSpec("P")
 Result = TypeVar("Result")
 
 MAX_NAMES = 200
-"""Definitions, queues and the like that are told apart; all others are counted together."""
+"""The number of names (definitions, queues) with a label of their own; all others share one."""
 OTHER_NAMES = "(others)"
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 REGISTRY = CollectorRegistry()
@@ -26,7 +26,7 @@ folder.create_folder()
 
 
 class LabeledCounter:
-    """A counter with labels, the first of which is a name that users choose; its children are kept at hand."""
+    """A counter with labels, the first of which is a name from users. Its children are cached."""
 
     def __init__(self, name: str, help_text: str, *labels: str) -> None:
         self._counter = Counter(name, help_text, labels, registry=REGISTRY)
@@ -34,7 +34,7 @@ class LabeledCounter:
         self._children: dict[tuple[str, ...], Counter] = {}
 
     def count(self, *values: str) -> None:
-        """One more of it."""
+        """Increase the counter."""
         child = self._children.get(values)
         if child is None:
             child = self._child(*values)
@@ -49,14 +49,14 @@ class LabeledCounter:
 
 
 class FunctionTimer:
-    """A histogram of the seconds that a function takes; its label says whether something came of it."""
+    """A histogram of the duration of a function in seconds. Its label tells whether the function had a result."""
 
     def __init__(self, name: str, help_text: str, label: str) -> None:
         histogram = Histogram(name, help_text, (label,), registry=REGISTRY, buckets=BUCKETS)
         self._with_result, self._without_result = histogram.labels("yes"), histogram.labels("no")
 
     def of(self, function: Callable[P, Result]) -> Callable[P, Result]:
-        """The function, timed; an error counts as nothing that came of it."""
+        """Return the function with its duration measured. An error counts as no result."""
 
         @wraps(function)
         def timed(*args: P.args, **kwargs: P.kwargs) -> Result:
@@ -92,7 +92,7 @@ POOL_GAUGES = {
 
 @contextmanager
 def gauge_waiting() -> Iterator[None]:
-    """A poll waits while the block runs."""
+    """Count a waiting poll during the block."""
     WAITING_POLLS.inc()
     try:
         yield
@@ -101,10 +101,10 @@ def gauge_waiting() -> Iterator[None]:
 
 
 def render_metrics(accepted: str, *collectors: Collector) -> tuple[bytes, str]:
-    """Everything that is counted on this machine and what the collectors find now; and the type of that text."""
+    """Return all metrics of this machine and those of the collectors, and their content type."""
     found = CollectorRegistry()
     if (shared := folder.folder_path()) and shared.is_dir():
-        # What a process that was killed has held, it holds no more; what it has counted stays counted.
+        # The gauges of a killed process are dropped; its counters are kept.
         folder.remove_stale_files(shared, "gauge_live*.db")
         MultiProcessCollector(found, str(shared))
     else:

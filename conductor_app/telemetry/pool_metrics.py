@@ -1,4 +1,4 @@
-"""How the database's pool of this process is used: looked at now and then, because each process has its own."""
+"""Metrics of the connection pool. Each process has its own, so each measures periodically."""
 
 from threading import Thread
 from time import sleep
@@ -12,7 +12,7 @@ POOL_STAT_KEYS = {"size": "pool_size", "available": "pool_available", "waiting":
 
 
 def record_pool_usage() -> None:
-    """Note how the pool of this process is used, if it has one."""
+    """Record the usage of this process's pool, if it has one."""
     pool = getattr(connection, "pool", None)
     if pool is None:
         return
@@ -22,7 +22,7 @@ def record_pool_usage() -> None:
 
 
 def start_recording() -> None:
-    """Look for as long as the process lives; nothing is begun where there is no pool."""
+    """Record the usage periodically for the life of the process. Without a pool, no thread is started."""
     if getattr(connection, "pool", None) is not None:
         Thread(target=_record_forever, name="pool-watch", daemon=True).start()
 

@@ -15,12 +15,12 @@ log = logging.getLogger(__name__)
 
 REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 ID_PARAMETERS = {"workflow_id": "run_id", "workflow": "run_id", "task_id": "attempt_id"}
-"""What addresses call the ids that lines and spans carry; some have a workflow's name in the same place."""
+"""Path parameters as ids of log lines and spans. In some paths, a workflow's name is in the same place."""
 ID_PATTERN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class RequestContextMiddleware:
-    """Around everything else."""
+    """The outermost middleware."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -42,18 +42,18 @@ class RequestContextMiddleware:
             log_context.reset()
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: dict[str, Any]) -> None:
-        """The address is known now, and with it what it is about."""
+        """Add the ids in the path, which is resolved now, to the context."""
         log_context.bind(**ids_in_address(kwargs))
 
 
 def ids_in_address(kwargs: Mapping[str, Any]) -> dict[str, str]:
-    """The ids that an address names, as lines and spans call them."""
+    """Return the ids in path parameters by their names in log lines and spans."""
     found = {name: str(kwargs.get(word, "")) for word, name in ID_PARAMETERS.items()}
     return {name: id for name, id in found.items() if ID_PATTERN.fullmatch(id)}
 
 
 def request_id_of(request: HttpRequest) -> str:
-    """The id that the client, or a proxy before us, has given; a new one where that could be anything."""
+    """Return the request id that the client or a proxy has sent, or a new one if it is invalid."""
     given = request.META.get("HTTP_X_REQUEST_ID", "")
     return given if REQUEST_ID_PATTERN.fullmatch(given) else secrets.token_hex(16)
 
@@ -64,7 +64,7 @@ def _trace_headers(meta: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _record_response(span: Any, request: HttpRequest, response: HttpResponse) -> None:
-    """What is known of a request only when it has been answered."""
+    """Record the facts that are known only with the response."""
     found = request.resolver_match
     if found is not None:
         span.update_name(f"{request.method} /{found.route}")

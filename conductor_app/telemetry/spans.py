@@ -1,4 +1,4 @@
-"""Spans for OpenTelemetry, where an endpoint is set; elsewhere nothing is imported and nothing costs."""
+"""Spans for OpenTelemetry if an endpoint is configured; otherwise nothing is imported."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -14,7 +14,11 @@ _no_span = nullcontext()
 
 
 def start_tracing(endpoint: str) -> None:
-    """Send spans to the collector at this endpoint, if there is one; its variables are read by the library itself."""
+    """Send spans to the collector at this endpoint, if there is one. The library reads its other variables.
+
+    Raises:
+        ImproperlyConfigured: when the libraries of OpenTelemetry are not installed.
+    """
     if not endpoint:
         return
     try:
@@ -28,7 +32,7 @@ def start_tracing(endpoint: str) -> None:
 
 
 def stop_tracing() -> None:
-    """Send what has not been sent yet, and collect no more."""
+    """Send the remaining spans and stop."""
     global _tracer, _provider
     if _provider is not None:
         _provider.shutdown()
@@ -36,7 +40,7 @@ def stop_tracing() -> None:
 
 
 def add_span_processor(processor: Any) -> None:
-    """Hand every span to this processor."""
+    """Add a processor for all spans."""
     global _tracer, _provider
     from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
     from opentelemetry.sdk.trace import TracerProvider
@@ -48,7 +52,7 @@ def add_span_processor(processor: Any) -> None:
 
 
 def span(what: str, facts: Mapping[str, Any], caller: Mapping[str, str] | None = None) -> AbstractContextManager[Any]:
-    """A span around a block. `caller`: headers that may name the span of whoever asks."""
+    """Return a span around a block. `caller`: headers that may contain the span of the caller."""
     return _no_span if _tracer is None else _start_span(what, facts, caller)
 
 
@@ -60,7 +64,7 @@ def _start_span(what: str, facts: Mapping[str, Any], caller: Mapping[str, str] |
     context = TraceContextTextMapPropagator().extract(caller) if caller else None
     kind = SpanKind.INTERNAL if caller is None else SpanKind.SERVER
     attributes = {f"conductor.{name}": fact for name, fact in facts.items()}
-    # An exception's words may repeat what somebody has sent: its name is all that leaves the house.
+    # The message of an exception may contain data of users, so only its type is sent.
     with _tracer.start_as_current_span(
         what, context, kind, attributes, record_exception=False, set_status_on_exception=False
     ) as current:

@@ -1,4 +1,4 @@
-"""EVENT tasks that go to other systems: the event is published, and what was told is the task's output."""
+"""EVENT tasks for other systems: the event is published, and its payload becomes the output of the task."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ class EventWorker(BuiltInWorker):
     type = EventStep.type
 
     def inputs_of(self, attempt: Attempt) -> dict[str, Any]:
-        """The event. What is told becomes the task's output, so it holds no secrets."""
+        """Return the event. Its payload becomes the task's output, so secrets are not resolved."""
         run = attempt.run
         event = event_name(str(attempt.input.get("sink")), run.name, attempt.task.ref)
         about = {
@@ -28,7 +28,7 @@ class EventWorker(BuiltInWorker):
         return {"id": attempt.id, "event": event, "payload": {**attempt.input, **about, "event_produced": event}}
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
-        """Publish; with asyncComplete the task stays open until somebody completes it."""
+        """Publish the event. With asyncComplete the task stays open until a client completes it."""
         payload = inputs["payload"]
         try:
             publish(inputs["event"], inputs["id"], payload)

@@ -26,7 +26,7 @@ REPORT_EVERY_MS = 15_000
 
 
 class QueueListener:
-    """Hears one event until it is told to stop."""
+    """Thread that consumes one event queue until it is stopped."""
 
     def __init__(self, event: str, provider: Provider, queue: str) -> None:
         self.event, self._provider, self._queue = event, provider, queue
@@ -37,20 +37,20 @@ class QueueListener:
         self._thread.start()
 
     def stop(self) -> None:
-        """Take nothing more; what is being heard is heard to its end."""
+        """Stop consuming. The current message is processed completely."""
         self._stop.set()
 
     def join(self, seconds: float) -> None:
         self._thread.join(max(seconds, 0))
 
     def needs_report(self, now: int) -> bool:
-        """Whether something has changed since it was said, or was said long ago."""
+        """Return True if the state has changed since the last report, or that was long ago."""
         said, facts = self._reported, self.facts
         self._reported = (facts.connected_at, facts.failed_at)
         return said != self._reported or now - facts.seen_at >= REPORT_EVERY_MS
 
     def _is_stopping(self) -> bool:
-        """Asked by who listens: the line stands by then."""
+        """Return True if the consumer must stop. A call proves that the connection is established."""
         if self.facts.connected_at is None:
             self.facts.connected_at, self.facts.error = clock.now(), ""
         return self._stop.is_set()
@@ -76,7 +76,7 @@ class QueueListener:
         connections.close_all()
 
     def _handle_message(self, message_id: str, payload: object) -> None:
-        """Hear a message. What breaks is tried again here for a while, so that no broker has to bring it anew."""
+        """Process a message. Failures are retried here for some time, so that the broker need not redeliver it."""
         pause, ends_at = FIRST_PAUSE, monotonic() + RETRY_SECONDS
         while True:
             try:
@@ -95,7 +95,7 @@ class QueueListener:
 
 
 def configured_queues() -> dict[str, tuple[Provider, str]]:
-    """The events of other systems that active handlers wait for, those of systems that are configured."""
+    """Return the events of configured systems that active event handlers wait for."""
     names = EventHandler.objects.filter(is_active=True).values_list("event", flat=True).distinct()
     found = {}
     for name in names:
@@ -106,7 +106,7 @@ def configured_queues() -> dict[str, tuple[Provider, str]]:
 
 
 def consume_events(stopping: Event, check_seconds: float = CHECK_SECONDS) -> None:
-    """Listen to what is wanted, as handlers come and go, until it is time to stop; then all have stopped."""
+    """Consume the events of all active handlers until `stopping`, and return when all threads have stopped."""
     listeners: dict[str, QueueListener] = {}
     try:
         while not stopping.is_set():
@@ -123,7 +123,7 @@ def consume_events(stopping: Event, check_seconds: float = CHECK_SECONDS) -> Non
 
 
 def process_name() -> str:
-    """The name of this process."""
+    """Return the name of this process."""
     return f"{socket.gethostname()[:100]}:{os.getpid()}"
 
 
@@ -131,7 +131,7 @@ def _reconcile_listeners(listeners: dict[str, QueueListener]) -> dict[str, Queue
     try:
         now = configured_queues()
     except Exception as error:
-        # The database is away: who listens goes on, and is told by its own failures.
+        # The database is unreachable: consumers continue, and meet their own failures.
         log.warning("handlers_not_read", extra={"why": type(error).__name__})
         return listeners
     finally:
@@ -143,7 +143,7 @@ def _reconcile_listeners(listeners: dict[str, QueueListener]) -> dict[str, Queue
 
 
 def _report_listeners(listeners: dict[str, QueueListener], gone: Collection[str]) -> None:
-    """Write down how it goes, for the pages: whoever listens goes on whether that can be written or not."""
+    """Write the states of the listeners for the pages. A failure does not stop them."""
     now = clock.now()
     rows = [listener.facts for listener in listeners.values() if listener.needs_report(now)]
     try:
@@ -159,5 +159,5 @@ def _report_listeners(listeners: dict[str, QueueListener], gone: Collection[str]
 
 
 def has_configured_system() -> bool:
-    """Whether there is any other system to listen to."""
+    """Return True if any other system is configured."""
     return any(provider.is_configured for name, provider in PROVIDERS.items() if name != INTERNAL)

@@ -1,4 +1,4 @@
-"""Tells other systems what waits for them in the outbox: at least once, one failure of a sink at a time."""
+"""Publication of outbox messages to other systems: at least once, with separate retries per sink."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -19,13 +19,13 @@ log = logging.getLogger(__name__)
 BATCH_SIZE = 20
 LISTENER_TIMEOUT_SECONDS = 5
 SUBJECT_PAGES = {"alert": "admin:alert", "taskGroupId": "admin:conductor_taskgroup_change"}
-"""Where the pages show what an alert is about, by what its payload names."""
+"""The pages of the objects of alerts, by the member of the payload that names them."""
 SUBJECT_HANDLERS = {LISTENER: "workflow_status_listener_url", TASK_LISTENER: "task_status_listener_url"}
-"""The setting that says where a listener is."""
+"""The settings with the addresses of listeners."""
 
 
 def publish_due_events(is_stopping: Callable[[], bool] = lambda: False) -> int:
-    """Tell everything that is due; returns how much was heard."""
+    """Publish all due messages. Returns how many were delivered."""
     heard = 0
     while not is_stopping() and (messages := outbox.take_due(BATCH_SIZE)):
         heard += _publish_all(messages, is_stopping)
@@ -67,7 +67,7 @@ def _publish_one(message: Message) -> None:
 
 
 def notify_alert(facts: dict) -> None:
-    """Tell who is to hear of an alert, with the way to what it is about."""
+    """Notify the recipients of an alert, with a link to its object."""
     payload = facts["payload"]
     link = _page_link(payload)
     if facts["channel"] == "webhook":
@@ -79,13 +79,17 @@ def notify_alert(facts: dict) -> None:
 
 
 def _page_link(payload: dict) -> str:
-    """The page of what is told of; empty where it is not known under which address people reach the pages."""
+    """Return the address of the object's page, or "" if the public address of the pages is not configured."""
     named = next(((page, payload[name]) for name, page in SUBJECT_PAGES.items() if name in payload), None)
     return f"{conf.public_url}{reverse(named[0], args=[named[1]])}" if named and conf.public_url else ""
 
 
 def _post(url: str, facts: dict) -> None:
-    """As an HTTP task would do it: past the same guard, within the same limits."""
+    """Send a POST request like an HTTP task, with the same network guard and limits.
+
+    Raises:
+        SinkFailed: when it fails.
+    """
     wait = LISTENER_TIMEOUT_SECONDS * 1000
     outcome = WORKERS[HttpStep.type].perform(
         {

@@ -16,7 +16,7 @@ class Http(BuiltInWorker):
         self._transport = HttpTransport(limits)
 
     def perform(self, inputs) -> WorkResult:
-        """The answer as `response`; every failure is an outcome that a person can read."""
+        """Return the reply as `response`. Every failure is a result with a readable message."""
         try:
             return self._transport.reply_to(inputs).outcome
         except RequestFailed as failure:

@@ -24,7 +24,7 @@ TIMEOUT_TEXT = "the exchange took longer than {:g} s"
 
 @dataclass(frozen=True)
 class HttpLimits:
-    """What the operator allows to HTTP tasks."""
+    """Limits of HTTP tasks, set by the operator."""
 
     allowed_networks: tuple[str, ...] = ()
     total_seconds: float = 60
@@ -32,14 +32,14 @@ class HttpLimits:
 
 
 def configured_limits():
-    """The limits in this server's settings."""
+    """Return the limits in this server's settings."""
     return HttpLimits(conf.http_task_allowed_networks, conf.http_task_total_seconds, conf.http_task_max_bytes)
 
 
 class RequestFailed(Exception):
-    """There is no reply; the outcome says why in words that a person can read.
+    """The request has no reply. The result has a readable message.
 
-    `is_retryable`: the same request may be answered another time.
+    `is_retryable`: a retry may succeed.
     """
 
     def __init__(self, outcome: WorkResult, is_retryable: bool = False) -> None:
@@ -48,14 +48,18 @@ class RequestFailed(Exception):
 
 
 class HttpTransport:
-    """The connections of the HTTP workers: kept by thread, and never to an address that the guard refuses."""
+    """The connections of the HTTP workers: kept per thread, and only to addresses that the guard permits."""
 
     def __init__(self, limits=configured_limits):
         self._limits, self._thread = limits, threading.local()
         self._guard = Guard(lambda: limits().allowed_networks)
 
     def reply_to(self, inputs):
-        """The reply to the request that a task's input describes; raises Unanswered."""
+        """Return the reply to the request in a task's input.
+
+        Raises:
+            RequestFailed: when there is no reply.
+        """
         try:
             request = parse_request(inputs)
         except InvalidHttpRequest as error:
@@ -97,19 +101,19 @@ class HttpTransport:
         )
 
     def _session(self):
-        # A forked process may not speak over its parent's connections.
+        # A forked process must not use the connections of its parent.
         if getattr(self._thread, "pid", None) != os.getpid():
             self._thread.pid, self._thread.session = os.getpid(), GuardedSession(self._guard)
         return self._thread.session
 
 
 def failure_result(text):
-    """The outcome of a request that got no answer."""
+    """Return the result of a request without a reply."""
     return WorkResult("FAILED", {"response": text}, f"{FAILURE} {text}")
 
 
 def refusal_result(request, refusal):
-    """The outcome of a request that may not be made; trying again would not help."""
+    """Return the result of a forbidden request, which a retry does not help."""
     rule = "is not a public address, and no network in HTTP_TASK_ALLOWED_NETWORKS contains it"
     text = f"{refusal.address} {rule} ({request})"
     return WorkResult("FAILED_WITH_TERMINAL_ERROR", {"response": text}, f"{FAILURE} {text}")
@@ -139,7 +143,7 @@ CONNECTION_ERRORS = (
 
 
 def describe_failure(error):
-    """Why there is no answer, without the addresses that libraries put into their messages: they hold secrets."""
+    """Return why there is no reply, without the addresses in the messages of libraries, which may contain secrets."""
     chain = []
     while error is not None and error not in chain:
         chain.append(error)

@@ -15,13 +15,13 @@ STRATEGIES = {
     "LINEAR_BACKOFF": lambda polls: polls,
     "EXPONENTIAL_BACKOFF": lambda polls: 2 ** min(polls - 1, 32),
 }
-"""By how much the interval has grown after so many polls."""
+"""The growth of the interval after a number of polls."""
 DEFAULT_INTERVAL = 60
 MAX_INTERVAL = 86_400
 
 
 class InvalidPollInput(Exception):
-    """The task's input does not say how to poll."""
+    """The input of the task does not describe a poll."""
 
 
 class HttpPoll(BuiltInWorker):
@@ -33,11 +33,11 @@ class HttpPoll(BuiltInWorker):
         self._transport = HttpTransport(limits)
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
-        """Ask for the first time."""
+        """Poll for the first time."""
         return self.perform_again(inputs, 1)
 
     def perform_again(self, inputs: dict[str, Any], polls: int) -> WorkResult:
-        """Ask once. An answer as wanted ends the task; any other, a refusal too, is its output until the next."""
+        """Poll once. A reply that meets the condition completes the task; any other is its current output."""
         try:
             plan = parse_policy(inputs)
             outcome = self._transport.reply_to(inputs).outcome
@@ -54,7 +54,7 @@ class HttpPoll(BuiltInWorker):
 
 @dataclass(frozen=True)
 class PollPolicy:
-    """How to poll. `most` 0: as often as it takes."""
+    """The policy of a poll. `most`: the maximum number of polls, 0 for any."""
 
     condition: str
     interval: float
@@ -62,12 +62,16 @@ class PollPolicy:
     most: int
 
     def seconds(self, polls: int) -> int:
-        """How long to wait after so many polls."""
+        """Return the seconds to wait after a number of polls."""
         return math.ceil(min(self.interval * STRATEGIES[self.strategy](polls), MAX_INTERVAL))
 
 
 def parse_policy(inputs: dict[str, Any]) -> PollPolicy:
-    """How to poll, as the input says: beside `http_request`, or in it."""
+    """Return the policy in the input, beside or in `http_request`.
+
+    Raises:
+        InvalidPollInput: when it is invalid.
+    """
     request = inputs.get("http_request")
     given = {**(request if isinstance(request, dict) else {}), **inputs}
     condition, strategy = given.get("terminationCondition"), given.get("pollingStrategy") or "FIXED"
@@ -82,7 +86,11 @@ def parse_policy(inputs: dict[str, Any]) -> PollPolicy:
 
 
 def parse_number(given: dict[str, Any], name: str, default: float) -> float:
-    """The number under this name, not below zero."""
+    """Return a member that is a number of at least zero.
+
+    Raises:
+        InvalidPollInput: when it is not.
+    """
     value = given.get(name)
     try:
         number = default if value in (None, "") else float(value)
@@ -94,14 +102,17 @@ def parse_number(given: dict[str, Any], name: str, default: float) -> float:
 
 
 def schedule_next_poll(plan: PollPolicy, inputs: dict[str, Any], answer: WorkResult) -> WorkResult:
-    """What an answer comes to: done, ask again later, or given up. A refusal is none without a condition for it."""
+    """Return the result of a reply: completed, poll again later, or failed.
+
+    Error replies only count with a condition for them.
+    """
     output, polls, is_refusal = answer.output, answer.output["polls"], answer.status == "FAILED"
     try:
         wanted, error = (
             is_condition_met(plan.condition, inputs, output) if plan.condition or not is_refusal else (False, "")
         )
     except ScriptsUnavailable:
-        # No helper was free to evaluate the condition: the next poll will tell.
+        # No helper was available to evaluate the condition: the next poll will.
         wanted, error = False, ""
     if error and not is_refusal:
         reason = f"The terminationCondition failed: {error}"
@@ -115,7 +126,7 @@ def schedule_next_poll(plan: PollPolicy, inputs: dict[str, Any], answer: WorkRes
 
 
 def is_condition_met(condition: str, inputs: dict[str, Any], output: dict[str, Any]) -> tuple[bool, str]:
-    """Whether the condition holds of the answer, or why that cannot be said. Without one, any answer is wanted."""
+    """Return True if the reply meets the condition, or an error message. Without a condition, every reply does."""
     if not condition:
         return True, ""
     answer = evaluate(
@@ -128,10 +139,12 @@ def is_condition_met(condition: str, inputs: dict[str, Any], output: dict[str, A
 
 
 def condition_scope(inputs: dict[str, Any], output: dict[str, Any]) -> dict[str, Any]:
-    """What the condition calls `$`: `output` as it is stored, the answer's parts in it, and the task's inputs.
+    """Return the scope of the condition as `$`:
 
-    The parts of the answer, and the fields of its body, can also be named without going through `output.response`. Of
-    a refusal, the response is text.
+    `output` as stored, the parts of the reply in it, and the inputs of the task.
+
+    The parts of the reply and the fields of its body are also available without `output.response`. In an error reply,
+    the response is text.
     """
     response = output["response"]
     parts = response if isinstance(response, dict) else {"statusCode": output.get("statusCode"), "body": response}

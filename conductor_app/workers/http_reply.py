@@ -1,4 +1,4 @@
-"""What became of a request: the answer, its body read, as the outcome of a task."""
+"""Replies to HTTP requests as results of tasks."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from conductor_app.workers.worker import WorkResult
 CHUNK = 1 << 16
 MAX_EXCERPT_LENGTH = 1000
 FAILURE = "Failed to invoke HTTP task due to:"
-# Codecs that Python calls encodings and that take quadratic time or make strings nobody can write down again.
+# Codecs that Python lists as encodings, but that take quadratic time or produce strings that cannot be encoded.
 IGNORED_CODECS = frozenset(("idna", "punycode", "raw_unicode_escape", "unicode_escape", "utf_7"))
 
 
@@ -31,7 +31,7 @@ class Reply:
 
     @property
     def outcome(self):
-        """Success for 2xx; a failure's `response` is text, as Conductor's clients expect it."""
+        """Return the result: success for 2xx; the `response` of a failure is text, as Conductor's clients expect it."""
         status, text = (
             self.response.status_code,
             decode_body(self.content, self.response.headers.get("content-type", "")),
@@ -56,7 +56,11 @@ class Reply:
 
 
 def read_body(response, most):
-    """The body, decompressed, if it is no longer than it may be."""
+    """Return the decompressed body.
+
+    Raises:
+        NoReply: when it exceeds the limit.
+    """
     content = bytearray()
     while chunk := response.raw.read1(CHUNK, decode_content=True):
         content += chunk
@@ -66,7 +70,7 @@ def read_body(response, most):
 
 
 def decode_body(content, content_type):
-    """The body as text, in the charset that it names or in UTF-8."""
+    """Return the body as text, in its charset or in UTF-8."""
     header = Message()
     header["content-type"] = content_type
     charset = header.get_content_charset("utf-8").replace("-", "_")
@@ -78,7 +82,7 @@ def decode_body(content, content_type):
 
 
 def parse_json_body(text):
-    """JSON's lists, objects and numbers as values; everything else as text, and nothing as null."""
+    """Return lists, objects and numbers in JSON as values, everything else as text, and an empty body as null."""
     try:
         value = json.loads(text, parse_constant=parse_finite_float, parse_float=parse_finite_float)
     except (ValueError, RecursionError):
@@ -94,7 +98,11 @@ def parse_json_body(text):
 
 
 def parse_finite_float(text):
-    """A number that can be written again."""
+    """Return a finite number.
+
+    Raises:
+        ValueError: when JSON cannot represent it.
+    """
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(text)

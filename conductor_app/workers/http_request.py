@@ -10,7 +10,7 @@ from requests.structures import CaseInsensitiveDict
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 DEFAULT_TIMEOUT = 3000
-# What the transport says of itself. Said by a task, it could hide a second request behind the first.
+# Headers of the transport. Set by a task, they could smuggle a second request behind the first.
 TRANSPORT_HEADERS = frozenset(
     {"connection", "content-length", "expect", "host", "keep-alive", "proxy-connection"}
     | {"te", "trailer", "transfer-encoding", "upgrade"}
@@ -39,7 +39,11 @@ class Request:
         return f"{self.method} {redact_uri(self.uri)}"
 
     def redirect_to(self, status, location):
-        """The request that follows a redirect: another origin learns no credentials."""
+        """Return the request that follows a redirect. Another origin gets no credentials.
+
+        Raises:
+            InvalidHttpRequest: when the target is no http address.
+        """
         uri, headers = urljoin(self.uri, location), self.headers.copy()
         if not is_http_uri(uri):
             raise InvalidHttpRequest("the server redirected to something that is not http")
@@ -52,7 +56,11 @@ class Request:
 
 
 def parse_request(inputs):
-    """The request in a task's input: under `http_request`, or the input itself."""
+    """Return the request in a task's input: under `http_request`, or the input itself.
+
+    Raises:
+        InvalidHttpRequest: when it is invalid.
+    """
     given = inputs.get("http_request")
     given = inputs if given is None else given
     if not isinstance(given, dict):
@@ -69,7 +77,11 @@ def parse_request(inputs):
 
 
 def parse_method(given):
-    """The method, which has no default."""
+    """Return the method, which has no default.
+
+    Raises:
+        InvalidHttpRequest: when it is missing or unknown.
+    """
     method = given.get("method")
     if not method:
         raise InvalidHttpRequest("the input has no method")
@@ -79,7 +91,11 @@ def parse_method(given):
 
 
 def parse_uri(given):
-    """The address, which must be a whole one."""
+    """Return the absolute address.
+
+    Raises:
+        InvalidHttpRequest: when it is missing or invalid.
+    """
     uri = given.get("uri")
     if not uri:
         raise InvalidHttpRequest("the input has no uri")
@@ -89,7 +105,11 @@ def parse_uri(given):
 
 
 def parse_headers(given):
-    """All headers to send; those that the task names win over `accept` and `contentType`."""
+    """Return all headers. Those of the task take precedence over `accept` and `contentType`.
+
+    Raises:
+        InvalidHttpRequest: when they are no object.
+    """
     named = given.get("headers") or {}
     if not isinstance(named, dict):
         raise InvalidHttpRequest("headers must be an object")
@@ -106,14 +126,22 @@ def parse_headers(given):
 
 
 def validate_header_name(name):
-    """A header's name, if it is one."""
+    """Return the name of a header.
+
+    Raises:
+        InvalidHttpRequest: when it is invalid.
+    """
     if not HEADER_NAME.fullmatch(name):
         raise InvalidHttpRequest(f"{name[:100]!r} is not a header's name")
     return name
 
 
 def validate_header_value(name, value):
-    """A header's value as text. Line ends would begin another header, so they are refused."""
+    """Return the value of a header as text. Line breaks would start another header and are refused.
+
+    Raises:
+        InvalidHttpRequest: when it is invalid.
+    """
     text = ", ".join(header_texts(value))
     if not HEADER_VALUE.fullmatch(text):
         raise InvalidHttpRequest(
@@ -123,13 +151,17 @@ def validate_header_value(name, value):
 
 
 def header_texts(value):
-    """A value, or each value of a list, as text that another system reads: true, not True."""
+    """Yield a value, or each value of a list, as text for other systems: true, not True."""
     values = value if isinstance(value, list) else [value]
     return [value if isinstance(value, str) else json.dumps(value) for value in values]
 
 
 def encode_body(given, content_type):
-    """The body's bytes: text as it stands, a form if the content type says so, JSON otherwise."""
+    """Return the body as bytes: text as it is, a form if the content type requires it, JSON otherwise.
+
+    Raises:
+        InvalidHttpRequest: when it cannot be encoded.
+    """
     body = given.get("body")
     if body is None:
         return None
@@ -143,7 +175,11 @@ def encode_body(given, content_type):
 
 
 def parse_timeout(given, name):
-    """A timeout, given in milliseconds; 0 leaves the total limit alone."""
+    """Return a timeout in milliseconds; 0 means only the total limit.
+
+    Raises:
+        InvalidHttpRequest: when it is no number.
+    """
     value = given.get(name)
     try:
         milliseconds = DEFAULT_TIMEOUT if value is None else float(value)
@@ -155,7 +191,7 @@ def parse_timeout(given, name):
 
 
 def redact_uri(uri):
-    """An address without what may be secret in it: user, password, query and fragment."""
+    """Return an address without its confidential parts: user, password, query and fragment."""
     try:
         parts = urlsplit(uri)
     except ValueError:
@@ -164,7 +200,7 @@ def redact_uri(uri):
 
 
 def is_http_uri(uri):
-    """Whether this is an absolute http address."""
+    """Return True for an absolute http address."""
     try:
         parts = urlsplit(uri)
         return parts.scheme in ("http", "https") and bool(parts.hostname)
@@ -173,11 +209,11 @@ def is_http_uri(uri):
 
 
 def origin_of(uri):
-    """Whom an address speaks to."""
+    """Return the origin of an address."""
     parts = urlsplit(uri)
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}[parts.scheme]
 
 
 def drop_headers(headers, names):
-    """The headers whose names are not among these."""
+    """Return the headers whose names are not among these."""
     return CaseInsensitiveDict({name: value for name, value in headers.items() if str(name).lower() not in names})

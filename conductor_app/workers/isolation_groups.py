@@ -15,14 +15,14 @@ from . import runner
 log = logging.getLogger(__name__)
 
 WAIT_MS = 20_000
-"""How long one look at a queue waits for work."""
+"""The time in milliseconds that one claim waits for work."""
 RETRY_SECONDS = 1.0
 FINISHING_SECONDS = 2.0
-"""How long a process that is told to stop goes on with its tasks."""
+"""The time in seconds that a stopped process has for its tasks."""
 
 
 def queues_of_groups(groups: Iterable[str]) -> list[str]:
-    """The queues of these groups; one is written as it stands in a queue's name: `group`, `@space`, `@space-group`."""
+    """Return the queues of these groups, in the format of queue names: `group`, `@space`, `@space-group`."""
     endings = [group if group.startswith("@") else f"-{group}" for group in groups]
     return [f"{task_type}{ending}" for ending in endings for task_type in sorted(types_where("is_isolated"))]
 
@@ -44,7 +44,7 @@ class QueueServer:
                 for attempt in claimed:
                     runner.run_attempt(attempt)
             except Exception as error:
-                # The database is away: who serves goes on, and looks again.
+                # The database is unreachable: the threads continue and try again.
                 log.warning("queue_not_served", extra={"queue": self.queue, "why": type(error).__name__})
                 self._stopping.wait(RETRY_SECONDS)
             release_connection()
@@ -52,7 +52,7 @@ class QueueServer:
 
 
 def serve_groups(stopping: Event) -> None:
-    """Serve the groups that the settings name until it is time to stop; what is not finished then is handed back."""
+    """Execute the tasks of the configured groups until `stopping`; then release unfinished tasks."""
     for queue in queues_of_groups(conf.isolation_groups):
         QueueServer(queue, stopping, conf.isolation_threads)
     stopping.wait()

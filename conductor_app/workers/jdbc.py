@@ -20,22 +20,23 @@ DATABASES = {
 
 @dataclass(frozen=True)
 class JdbcSettings:
-    """What the operator has set: the databases by name, and the limits."""
+    """Databases by name and limits, set by the operator."""
 
     connections: Mapping[str, str] = field(default_factory=dict)
     limits: SqlLimits = field(default_factory=SqlLimits)
 
 
 def configured_connections() -> JdbcSettings:
-    """What this server's settings say."""
+    """Return this server's settings."""
     limits = SqlLimits(conf.sql_task_seconds, conf.sql_task_max_rows, conf.sql_task_max_bytes)
     return JdbcSettings(conf.sql_task_connections, limits)
 
 
 class Jdbc(BuiltInWorker):
-    """Reads in a read-only transaction, or changes rows in one that is taken back if their number is not as expected.
+    """Executes a SELECT in a read-only transaction, or an UPDATE that is rolled back if its row count is not as
+    expected.
 
-    Each task has a connection of its own: nothing that a statement sets outlives it.
+    Each task has a connection of its own, so that no session state outlives it.
     """
 
     type = JdbcStep.type
@@ -44,7 +45,10 @@ class Jdbc(BuiltInWorker):
         self._settings = site
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
-        """The rows as `result`, or their number as `update_count`; no reason holds the address of the database."""
+        """Return the rows as `result`, or their number as `update_count`.
+
+        Error messages do not contain the database's address.
+        """
         site = self._settings()
         try:
             statement = parse_statement(inputs)
@@ -63,7 +67,11 @@ class Jdbc(BuiltInWorker):
 
 
 def database_address(inputs: dict[str, Any], connections: Mapping[str, str]) -> str:
-    """The address of the database that the input names; raises BadStatement."""
+    """Return the address of the database that the input names.
+
+    Raises:
+        InvalidStatement: when it names none, or an unknown one.
+    """
     name = inputs.get("connectionId") or inputs.get("integrationName")
     if not isinstance(name, str) or not name:
         raise InvalidStatement("the input names no connection: write one in 'connectionId'")

@@ -27,7 +27,7 @@ class KafkaPublish(BuiltInWorker):
         self._guard = Guard(lambda: conf.http_task_allowed_networks)
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
-        """Publish; every failure is an outcome that a person can read."""
+        """Publish the message. Every failure is a result with a readable message."""
         try:
             request = inputs.get("kafka_request")
             if not isinstance(request, dict):
@@ -61,7 +61,11 @@ class KafkaPublish(BuiltInWorker):
         )
 
     def _servers(self, given: Any) -> str:
-        """The cluster: the operator's own if none is named; any other only in networks that tasks may reach."""
+        """Return the cluster: the operator's if none is named; others only in networks that tasks may reach.
+
+        Raises:
+            InvalidKafkaRequest: when it is missing, invalid or not permitted.
+        """
         own = conf.event_queues_kafka_servers
         if given in (None, "", own) and own:
             return own
@@ -81,13 +85,17 @@ class KafkaPublish(BuiltInWorker):
 
 
 def encode_value(value: Any) -> bytes:
-    """A value as Kafka takes it: text as it is, everything else as JSON."""
+    """Return a value for Kafka: text as it is, everything else as JSON."""
     text = value if isinstance(value, str) else json.dumps(value)
     return text.encode("utf-8", "replace")
 
 
 def _wait_ms(request: dict[str, Any]) -> int:
-    """How long the cluster may take. The defaults of clients are shorter than a first connection takes."""
+    """Return the timeout. The defaults of clients are shorter than a first connection takes.
+
+    Raises:
+        InvalidKafkaRequest: when a timeout is no number.
+    """
     try:
         asked = int(request.get("requestTimeoutMs") or 0) + int(request.get("maxBlockMs") or 0)
     except (TypeError, ValueError, OverflowError):

@@ -1,7 +1,7 @@
-"""Which addresses a task may connect to.
+"""Guard of the network addresses that tasks may connect to.
 
-The check stands where the socket is made, so redirects, names that resolve to something else the second time and
-odd spellings of an address all meet it.
+It checks where the socket is created, so that redirects, names that resolve differently the second time, and unusual
+spellings of addresses are covered.
 """
 
 import socket
@@ -19,7 +19,7 @@ from conductor_app.workers.socket_deadline import watch_socket
 
 # The last 32 bits of such an address are an IPv4 address that a translator on the way would connect to.
 IPV6_TRANSLATION = IPv6Network("64:ff9b::/96")
-# All that has ever been given out; the rest includes what earlier standards meant for one site.
+# All allocated unicast addresses; the rest includes ranges that earlier standards reserved for one site.
 IPV6_UNICAST = IPv6Network("2000::/3")
 # Each may take a whole connection timeout, and a name server can list hundreds.
 MAX_ADDRESSES = 4
@@ -37,18 +37,22 @@ class Guard:
     """Lets connections pass to public addresses, and to the networks that the operator has allowed."""
 
     def __init__(self, allowed_networks):
-        """`allowed_networks` is a function, asked at each connection, that returns networks such as "10.0.0.0/8"."""
+        """`allowed_networks`: a function that returns networks such as "10.0.0.0/8", called for each connection."""
         self._allowed_networks = allowed_networks
 
     def permits(self, address):
-        """Whether a task may talk to this numeric address."""
+        """Return True if a task may connect to this numeric address."""
         address = embedded_ipv4(ip_address(address))
         return is_public(address) or any(
             address in network for network in parse_networks(tuple(self._allowed_networks()))
         )
 
     def permitted_addresses(self, host, port):
-        """The addresses of a host that a task may connect to, in the resolver's order; AddressRefused if none."""
+        """Return the permitted addresses of a host in the resolver's order.
+
+        Raises:
+            AddressRefused: when there is none.
+        """
         found = [info[4][0] for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
         permitted = [address for address in dict.fromkeys(found) if self.permits(address)]
         if not permitted:
@@ -56,7 +60,12 @@ class Guard:
         return permitted
 
     def require_permitted_peer(self, sock):
-        """The connected socket, or AddressRefused with the socket closed before a byte was sent."""
+        """Check the address of a connected socket.
+
+        Raises:
+            AddressRefused: when it is not permitted
+            the socket is closed before a byte was sent.
+        """
         peer = sock.getpeername()[0]
         if self.permits(peer):
             return sock
@@ -65,7 +74,7 @@ class Guard:
 
 
 def embedded_ipv4(address):
-    """The IPv4 address that an IPv6 address carries, if it carries one."""
+    """Return the IPv4 address inside an IPv6 address, or None."""
     if not isinstance(address, IPv6Address):
         return address
     if address in IPV6_TRANSLATION:
@@ -74,7 +83,7 @@ def embedded_ipv4(address):
 
 
 def is_public(address):
-    """Whether the address is a single, ordinary place on the internet."""
+    """Return True for a public unicast address."""
     if isinstance(address, IPv6Address):
         return address.is_global and address in IPV6_UNICAST
     return address.is_global and not address.is_multicast and not address.is_reserved
@@ -82,7 +91,7 @@ def is_public(address):
 
 @lru_cache(maxsize=16)
 def parse_networks(networks):
-    """The settings' text as networks."""
+    """Return the networks in the settings."""
     return tuple(ip_network(network, strict=False) for network in networks)
 
 
@@ -97,7 +106,7 @@ class GuardedSession(requests.Session):
             self.mount(scheme, GuardedAdapter(guard))
 
     def get_redirect_target(self, resp):
-        """Nothing: requests would read the whole body of a redirect, however long, even when told not to follow."""
+        """Return None: requests would read the whole body of a redirect, even when told not to follow it."""
 
 
 class GuardedAdapter(HTTPAdapter):
@@ -113,7 +122,7 @@ class GuardedAdapter(HTTPAdapter):
 
 
 class GuardedConnection:
-    """What every connection of a task does before it opens, whatever its scheme."""
+    """Checks of every connection of a task before it opens, for all schemes."""
 
     guard: Guard
 
@@ -138,14 +147,14 @@ class GuardedConnection:
         raise failure
 
     def request(self, *args, **options):
-        """Send a request; a connection that was kept from an earlier one needs this exchange's deadline."""
+        """Send a request. A kept connection gets the deadline of this exchange."""
         if self.sock is not None:
             watch_socket(self.sock)
         return super().request(*args, **options)
 
 
 def guarded_pools(guard):
-    """urllib3's pool classes, by scheme, with connections that ask this guard."""
+    """Return urllib3's pool classes by scheme, with connections that this guard checks."""
     return {
         "http": guard_pool(HTTPConnectionPool, HTTPConnection, guard),
         "https": guard_pool(HTTPSConnectionPool, HTTPSConnection, guard),
@@ -153,7 +162,7 @@ def guarded_pools(guard):
 
 
 def guard_pool(pool, connection, guard):
-    """A pool class whose connections ask this guard."""
+    """Return a pool class with connections that this guard checks."""
     guarded_connection = type(
         "GuardedConnection" + connection.__name__, (GuardedConnection, connection), {"guard": guard}
     )

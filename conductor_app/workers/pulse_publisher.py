@@ -1,4 +1,4 @@
-"""Tells a broker what becomes of stand-alone tasks: topic exchanges, as Taskcluster's listeners know them."""
+"""Publication of Pulse messages about standalone tasks to topic exchanges, as Taskcluster's listeners expect them."""
 
 import json
 import logging
@@ -20,7 +20,7 @@ ANSWER_SECONDS = 15
 
 
 def publish_due_messages(is_stopping: Callable[[], bool] = lambda: False) -> int:
-    """Tell everything that is due; returns how much the broker has taken."""
+    """Publish all due messages. Returns how many the broker has confirmed."""
     count = 0
     while conf.taskcluster_amqp_url and not is_stopping() and (notices := outbox.take_due(BATCH_SIZE)):
         told = _publish_all(notices)
@@ -31,7 +31,7 @@ def publish_due_messages(is_stopping: Callable[[], bool] = lambda: False) -> int
 
 
 def _publish_all(notices: Sequence[PulseMessage]) -> int:
-    """How many of them the broker has taken, in their order; the rest is tried again later."""
+    """Publish messages in order. Returns how many the broker has confirmed; the others are retried later."""
     told = 0
     try:
         with _connect() as connection:

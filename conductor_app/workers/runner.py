@@ -16,14 +16,14 @@ log = logging.getLogger(__name__)
 
 WORKER_ID = f"built-in@{gethostname()}"
 _running_attempts: dict[str, Attempt] = {}
-"""What the threads of this process are working on."""
+"""The attempts that the threads of this process execute."""
 REPORT_STATUSES = {"FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD"}
 
 
 def run_built_in_workers(
     is_stopping: Callable[[], bool] = lambda: False, queues: Iterable[str] = tuple(WORKERS)
 ) -> int:
-    """Do the built-in workers' tasks until none is left in these queues; returns how many were done."""
+    """Execute tasks of built-in workers until these queues are empty. Returns how many were executed."""
     done = 0
     for queue in queues:
         while not is_stopping() and (claimed := claim_one(queue)):
@@ -39,7 +39,7 @@ def claim_one(queue: str, wait_ms: int = 0) -> list[Attempt]:
 
 
 def run_attempt(attempt: Attempt) -> bool:
-    """Do one task and report it; False where it was over already."""
+    """Execute an attempt and report it. Returns False if it was resolved already."""
     with log_context(attempt.task.type, run_id=attempt.run_id, task_id=attempt.task_id, attempt_id=attempt.id):
         _running_attempts[attempt.id] = attempt
         try:
@@ -49,9 +49,10 @@ def run_attempt(attempt: Attempt) -> bool:
 
 
 def release_unfinished() -> int:
-    """The process is about to end: what its threads have not finished goes to other workers; returns how much.
+    """Release the unfinished attempts of this process before it ends. Returns how many.
 
-    A thread that completes its work after all is still heard, as long as nobody else was first; no other outcome is.
+    If a thread still completes its attempt, its report is accepted unless another worker was first; other outcomes are
+    not.
     """
     handed_back = 0
     for attempt in list(_running_attempts.values()):
@@ -70,9 +71,9 @@ def _run_and_report(attempt: Attempt) -> bool:
     named = attempt.task.step_state.get("secrets", ())
     outcome = _perform(attempt)
     if attempt.id not in _running_attempts and outcome.status != "COMPLETED":
-        # It was handed back meanwhile: that it was cut off says nothing of the work.
+        # The attempt was released in the meantime: the interruption says nothing about the work.
         return False
-    # What a definition masks is hidden by name in outputs; what tells of a failure has no names.
+    # Masked values are hidden by name in outputs; error messages have no names.
     masked = getattr(attempt, "masked", ()) if outcome.status.startswith("FAILED") else ()
     report = Report(
         REPORT_STATUSES.get(outcome.status, outcome.status),
@@ -89,10 +90,10 @@ def _run_and_report(attempt: Attempt) -> bool:
 def _perform(attempt: Attempt) -> WorkResult:
     kind = attempt.task.step_state.get("type", attempt.task.type)
     try:
-        # A DYNAMIC step comes to the type that it names.
+        # A DYNAMIC step executes the type that it names.
         worker = WORKERS[kind]
         return worker.perform_again(worker.inputs_of(attempt), attempt.poll_count)
     except Exception as error:
-        # A fault of ours must not leave the task to wait for its lease: it fails, and its policy decides.
+        # An internal error must not block the attempt until its lease expires: it fails, and its policy applies.
         log.exception("built_in_worker_failed", extra={"attempt_id": attempt.id})
         return WorkResult("FAILED", {}, f"The built-in {kind} worker failed: {type(error).__name__}.")

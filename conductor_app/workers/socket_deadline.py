@@ -1,4 +1,4 @@
-"""How long a task may hold its connections, whatever it does with them."""
+"""The deadline of an exchange: the maximum time that a task holds its connections."""
 
 import contextlib
 import os
@@ -29,7 +29,7 @@ class Deadline:
                 self._sockets.pop().close()
 
     def watch(self, sock):
-        """Hold a second descriptor of the connection: TLS and the response take the first one over."""
+        """Keep a second descriptor of the connection: TLS and the response take over the first."""
         with self._lock:
             self._sockets.append(socket.socket(fileno=os.dup(sock.fileno())))
             if self.has_passed:
@@ -46,7 +46,7 @@ CURRENT = threading.local()
 
 
 def watch_socket(sock):
-    """The socket, known to the deadline of the exchange that this thread is in."""
+    """Register the socket with the deadline of this thread's exchange, and return it."""
     deadline = getattr(CURRENT, "deadline", None)
     if deadline:
         deadline.watch(sock)
@@ -54,6 +54,6 @@ def watch_socket(sock):
 
 
 def shut_down_socket(sock):
-    """Wake whoever reads from the connection or writes to it."""
+    """Shut down the socket, which wakes threads that read from or write to it."""
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)

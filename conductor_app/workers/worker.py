@@ -1,4 +1,4 @@
-"""The shape of a built-in worker: it is given an attempt's input and says what became of the work."""
+"""The interface of built-in workers: they get the input of an attempt and return its result."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,12 +11,14 @@ Status = Literal["COMPLETED", "FAILED", "FAILED_WITH_TERMINAL_ERROR", "IN_PROGRE
 
 @dataclass(frozen=True)
 class WorkResult:
-    """What a built-in worker reports of its attempt, in the words that a worker across the network uses."""
+    """The result of an attempt, as a remote worker would report it."""
 
     status: Status
     output: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
-    callback_seconds: int = 0  # in progress: hand it out again after so long; 0: somebody else will report on it
+    callback_seconds: int = (
+        0  # in progress: seconds until the attempt can be claimed again; 0: a client will report on it
+    )
 
 
 class BuiltInWorker:
@@ -25,13 +27,13 @@ class BuiltInWorker:
     type: str
 
     def inputs_of(self, attempt: Attempt) -> dict[str, Any]:
-        """What it is told of an attempt: the input, with the secrets put in that the step's author names."""
+        """Return the input of an attempt, with the secrets resolved that the author of the step names."""
         return substitute_secrets(attempt.input, attempt.task.step_state.get("secrets", ()))
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
-        """Do the work and say how it went; a bad input is an outcome, not an exception."""
+        """Execute the work and return its result. An invalid input is a result, not an exception."""
         raise NotImplementedError
 
     def perform_again(self, inputs: dict[str, Any], polls: int) -> WorkResult:
-        """Do the work of an attempt that is handed out for the `polls`th time, counted from one."""
+        """Execute the work of an attempt at its `polls`th claim, counted from one."""
         return self.perform(inputs)

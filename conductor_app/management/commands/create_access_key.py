@@ -1,4 +1,4 @@
-"""Makes a key with which an application's clients ask for tokens."""
+"""Create an access key with which clients of an application request tokens."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -1,4 +1,4 @@
-"""Prints the three lives as the README shows them, from the tables that the engine follows."""
+"""Print the three state machines as tables for the README."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ class Command(BaseCommand):
 
 
 def draw_tables() -> str:
-    """One table a life: a line a status, with the events that lead away from it."""
+    """Return one table per state machine: a line per status, with the events that leave it."""
     return "\n".join(_table(name, machine) for name, machine in STATE_MACHINES.items())
 
 
@@ -33,7 +33,7 @@ def _table(name: str, machine: StateMachine) -> str:
 
 
 def _order_statuses(machine: StateMachine) -> list[str]:
-    """The statuses in the order in which the table names them."""
+    """Return the statuses in the order of the table."""
     return list(dict.fromkeys([status for status, _ in machine.moves] + list(machine.moves.values())))
 
 

@@ -1,4 +1,4 @@
-"""Deletes the stand-alone tasks, artifacts, groups, queues and workers that have expired, now."""
+"""Delete expired standalone tasks, artifacts, groups, queues and workers now."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from conductor_app.engine.standalone.expiry import delete_expired_tasks
 
 
 class Command(BaseCommand):
-    """`manage.py expire`: what beat does once an hour."""
+    """`manage.py expire`: the job that beat runs once per hour."""
 
     help = "Delete expired standalone tasks, artifacts, task groups, queues and workers."
 

@@ -1,4 +1,4 @@
-"""Hears the events of other systems: one process of a server whose operator has named brokers."""
+"""Receive events from other systems, in one process if brokers are configured."""
 
 import signal
 from threading import Event

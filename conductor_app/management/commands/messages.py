@@ -1,4 +1,4 @@
-"""Prints what was told of a stand-alone task, or of all tasks of a group, as JSON."""
+"""Print the Pulse messages of a standalone task, or of all tasks of a group, as JSON."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from conductor_app.models import PulseMessage
 
 
 class Command(BaseCommand):
-    """`manage.py messages TASK_OR_GROUP_ID`: exchanges and payloads, in the order in which they were told."""
+    """`manage.py messages TASK_OR_GROUP_ID`: exchanges and payloads, in order."""
 
     help = "Print the Pulse messages of a task or a group. With a broker, print those that are not yet delivered."
 
@@ -22,7 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("id", metavar="TASK_OR_GROUP_ID")
 
     def run_from_argv(self, argv: list[str]) -> None:
-        """An id may begin with a dash, and is no option then."""
+        """Accept ids that begin with a dash, which would be options otherwise."""
         words, ids = (
             [word for word in argv if bool(re.match(SLUGID_PATTERN, word)) is is_id] for is_id in (False, True)
         )
@@ -31,7 +31,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, id: str, **options: Any) -> None:
         notices = PulseMessage.objects.filter(Q(task_id=id) | Q(group_id=id)).order_by("id")
         separator = "["
-        # Of a large group there are tens of thousands: none is held longer than it takes to print it.
+        # A large group has tens of thousands: each is released after it is printed.
         for notice in notices.iterator():
             [whole] = to_wire([notice])
             self.stdout.write(f"{separator}\n{indent(json.dumps(whole, indent=2), '  ')}", ending="")

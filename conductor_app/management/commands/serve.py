@@ -21,7 +21,7 @@ GUNICORN = (*PYTHON, "gunicorn", "-c", "python:conductor_app.settings.gunicorn")
 LISTEN = (*PYTHON, "django", "listen_events")
 GROUPS = (*PYTHON, "django", "serve_groups")
 CELERY = (*PYTHON, "celery", "--quiet", "--skip-checks", "-A", "conductor_app")
-"""What the checks say of the settings, this command has heard; for all others each process would load all pages."""
+"""This command has run the system checks; repeating them would load all pages in each process."""
 
 
 class Command(BaseCommand):
@@ -49,9 +49,9 @@ class Command(BaseCommand):
 
 
 def managed_processes(listener: socket.socket) -> list[ManagedProcess]:
-    """Web, worker and beat, and who listens to brokers or serves isolation groups if any is named.
+    """Return web, worker and beat processes, and optional ones for brokers and isolation groups.
 
-    Beat has a process of its own: inside the worker it outlives a worker that is killed.
+    Beat has its own process: inside the worker it would survive when the worker is killed.
     """
     door = listener.fileno()
     listens = [ManagedProcess("events", [*LISTEN])] if has_configured_system() else []

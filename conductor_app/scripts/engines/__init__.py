@@ -1,1 +1,1 @@
-"""The engines that a helper process can run; each is imported there by its bare name, as nothing else of ours is."""
+"""The script engines of helper processes, where each is imported by its bare name without the rest of this project."""

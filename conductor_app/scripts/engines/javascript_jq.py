@@ -29,7 +29,7 @@ def start():
 
 
 def run_javascript(order, inputs):
-    """The completion value of a script, in a context of its own whose `$` is the inputs."""
+    """Return the completion value of a script in a context of its own, in which `$` is the inputs."""
     context = quickjs.Context()
     context.set_memory_limit(SCRIPT_MEMORY)
     context.set_max_stack_size(SCRIPT_STACK)
@@ -42,7 +42,7 @@ def run_javascript(order, inputs):
 
 
 def exhausted_result(error, run):
-    """The answer when not even the sandbox could catch the error: time or memory is used up."""
+    """Return the result if even the sandbox could not catch the error: time or memory is exhausted."""
     try:
         logs = json.loads(run())["logs"]
     except (quickjs.JSException, MemoryError):
@@ -57,12 +57,12 @@ def exhausted_result(error, run):
 
 @lru_cache(maxsize=1000)
 def compile_jq(source):
-    """A jq program ready to run; compiling costs a hundred times what running does."""
+    """Return a compiled jq program. Compilation costs a hundred times as much as execution."""
     return jq.compile(source)
 
 
 def run_jq(order, inputs):
-    """All values that a jq program makes of its input."""
+    """Return all values that a jq program produces from its input."""
     values, size = [], 0
     try:
         for value in compile_jq(order["source"]).input_text(inputs):
@@ -78,7 +78,7 @@ def run_jq(order, inputs):
 
 
 def error_line(error):
-    """What jq says before it draws pictures."""
+    """Return the message of a jq error without its drawing."""
     return re.sub(r"^jq: error: ", "", str(error).strip().partition("\n")[0])[:2000]
 
 

@@ -1,8 +1,8 @@
-"""Python, run by Monty: an interpreter without files, network, environment and modules but a few of its own.
+"""Python executed by Monty: an interpreter without files, network, environment, and with few modules.
 
-Monty keeps its interpreter in a worker process, which this process owns, watches and replaces. Inputs and result cross
-as JSON text: the interpreter reads and writes it faster than values are converted one by one, and refuses what is not
-JSON where the conversion would send a description of it.
+Monty runs its interpreter in a worker process, which this process owns, monitors and replaces. Inputs and result are
+passed as JSON text: the interpreter reads and writes it faster than values are converted one by one, and refuses values
+that are not JSON where the conversion would send a description.
 """
 
 import ast
@@ -39,13 +39,13 @@ pool = pydantic_monty.Monty(
 
 
 class OutputLines:
-    """What a script prints, as far as it is kept."""
+    """The printed output of a script, up to a limit."""
 
     def __init__(self):
         self._text = ""
 
     def __call__(self, _stream, text):
-        """Take what has been printed."""
+        """Add printed text."""
         self._text += text[: LOG_LINES * (LOG_LINE_LENGTH + 1) - len(self._text)]
 
     def text_to_keep(self):
@@ -59,7 +59,7 @@ def start():
 
 
 def run_python(order, inputs):
-    """Run a script in an interpreter session of its own and answer with what it returns."""
+    """Execute a script in an interpreter session of its own, and return the result."""
     limit = order["limit"]
     limits = {"max_feed_duration_secs": limit, "max_total_sleep_secs": limit, "max_memory": SCRIPT_MEMORY}
     source = order["source"].replace("\r\n", "\n").replace("\r", "\n")
@@ -79,7 +79,7 @@ def run_python(order, inputs):
 
 
 def is_variable_name(name):
-    """Whether an input of this name can be a variable; any other is not visible to the script."""
+    """Return True if an input of this name can be a variable. Other inputs are not visible to the script."""
     return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("__")
 
 
@@ -106,7 +106,7 @@ def wrap_in_function(source, names):
 
 
 def string_continuation_lines(source):
-    """The numbers of the lines that begin inside a literal text, which indentation would change."""
+    """Return the numbers of the lines that begin inside a string literal, which indentation would change."""
     if '"""' not in source and "'''" not in source and "\\\n" not in source:
         return frozenset()
     try:
@@ -118,19 +118,19 @@ def string_continuation_lines(source):
 
 
 def is_string_literal(node):
-    """Whether the node is a literal str or bytes."""
+    """Return True if the node is a literal str or bytes."""
     return isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
 
 
 def replace_lone_surrogates(text):
-    """The JSON text with a sign for each half of a surrogate pair, which the interpreter refuses."""
+    """Return the JSON text with lone surrogates replaced, which the interpreter refuses."""
     if "\\ud" not in text:
         return text
     return LONE_SURROGATE.sub(lambda found: "\\ufffd" if found[1] else found[0], text)
 
 
 def limit_worker_descriptors(pid):
-    """Let the worker process, which may be a new one, open no descriptor: it has loaded what it needs."""
+    """Prevent the worker process, which may be a new one, from opening descriptors: it has loaded what it needs."""
     # One that has died is noticed when the script is sent.
     with contextlib.suppress(ProcessLookupError):
         if resource.prlimit(pid, resource.RLIMIT_NOFILE) != NONE:
@@ -138,7 +138,7 @@ def limit_worker_descriptors(pid):
 
 
 def success_result(text, logs):
-    """The answer with the value that the script has returned; numbers that JSON lacks are texts, as in Conductor."""
+    """Return the result with the value of the script. Numbers that JSON lacks are texts, as in Conductor."""
     try:
         value = json.loads(text, parse_constant=str)
         is_flat = text.count("[") + text.count("{") <= DEEPEST_RESULT
@@ -154,27 +154,29 @@ def success_result(text, logs):
 
 
 def is_too_deep(value):
-    """Whether a result is nested deeper than it may be."""
+    """Return True if a result is nested too deeply."""
     level, depth = [value], 0
     while level and depth <= DEEPEST_RESULT:
         depth += 1
         inner = (each for each in level if isinstance(each, dict | list))
         level = [each for one in inner for each in (one.values() if isinstance(one, dict) else one)]
-    # What is left lies inside of so many containers.
+    # The rest is inside of this many containers.
     return bool(level)
 
 
 def crash_result(error, logs):
-    """The answer when the worker process has ended; the next script gets a new one."""
+    """Return the result if the worker process has ended; the next script gets a new one."""
     if error.timed_out:
         return answer_document(timed_out=True, logs=logs)
     return answer_document(error="The script brought its interpreter down and was stopped.", logs=logs)
 
 
 def failure_result(error, source, last_line, logs):
-    """The answer to an error of the script, its syntax or its limits. The script is called in the line before the last.
+    """Return the result for an error of the script, its syntax or its limits.
 
-    In the last line the result is written, in those before the call the inputs are read.
+    The script is called in the line before the last.
+
+    The last line writes the result; the lines before the call read the inputs.
     """
     raised, frames = error.exception(), error.traceback()
     if isinstance(raised, TimeoutError) and not frames:
@@ -198,10 +200,10 @@ def failure_result(error, source, last_line, logs):
 
 
 def line_of(frames, lines):
-    """The line of the script, which has that many, where the error arose; 0 if it arose in none of them."""
+    """Return the line of the script in which the error occurred, or 0."""
     if not frames:
         return 0
-    # Syntax errors belong to no function. What is still open at the script's end is noticed behind it.
+    # Syntax errors belong to no function. Unclosed constructs are detected after the end of the script.
     if frames[-1].function_name is None:
         return min(max(frames[-1].line - LINES_BEFORE, 1), lines)
     script = frames[0].filename
@@ -210,21 +212,21 @@ def line_of(frames, lines):
 
 
 def unserializable_result_message(raised):
-    """The sentence for a result that could not be written."""
+    """Return the message for a result that cannot be serialized."""
     if isinstance(raised, RecursionError):
         return TOO_DEEP
     return f"{str(raised)[:LONGEST_MESSAGE]}: return text, numbers, True, False, None, and lists and dicts of them."
 
 
 def unreadable_input_message(raised):
-    """The sentence for inputs that could not be read."""
+    """Return the message for inputs that cannot be read."""
     if "recursion limit" in str(raised):
         return f"The script's inputs are nested deeper than {DEEPEST_RESULT} levels."
     return f"The script's inputs cannot be read: {str(raised)[:LONGEST_MESSAGE]}."
 
 
 def advice_for(raised):
-    """What the author can do about an error whose text does not say it."""
+    """Return advice for an error whose text has none."""
     if isinstance(raised, ModuleNotFoundError):
         return f": scripts can import {IMPORTABLE}."
     if isinstance(raised, PermissionError):

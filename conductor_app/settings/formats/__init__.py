@@ -1,1 +1,1 @@
-"""How languages write numbers and dates, where we differ from Django."""
+"""Formats of numbers and dates that differ from Django's."""

@@ -16,7 +16,11 @@ __all__ = ["PROVIDERS", "Provider", "SinkFailed", "publish"]
 
 
 def publish(sink: str, message_id: str, payload: dict[str, Any]) -> None:
-    """Tell a sink, `provider:queue`; raises SinkFailed with a sentence for whoever reads the task."""
+    """Publish to a sink, `provider:queue`.
+
+    Raises:
+        SinkFailed: when the sink is unknown or cannot be reached, with a readable message.
+    """
     name, _, queue = sink.partition(":")
     provider = PROVIDERS.get(name)
     if provider is None:

@@ -8,7 +8,7 @@ from .provider import Provider
 
 
 class Internal(Provider):
-    """Tells an event to the handlers of this server."""
+    """Sink for the event handlers of this server."""
 
     name = INTERNAL
 

@@ -15,7 +15,7 @@ LOOK_SECONDS = 0.5
 GROUP = "conductor"
 ID_HEADER = "message-id"
 KAFKA_LOGGER = logging.getLogger("kafka")
-"""librdkafka would else write to standard error itself."""
+"""Without it, librdkafka would write to standard error."""
 
 
 class Kafka(Provider):
@@ -42,7 +42,7 @@ class Kafka(Provider):
                 "group.id": GROUP,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
-                # What a process that died had taken is another's after so long.
+                # Messages of a crashed process go to another one after this time.
                 "session.timeout.ms": 10_000,
                 "logger": KAFKA_LOGGER,
             }
@@ -63,12 +63,12 @@ class Kafka(Provider):
                 raise SinkFailed(f"kafka: {message.error().str()}")
             return
         handle_message(_message_id(message), parse_payload(message.value() or b""))
-        # After it was heard: a message whose process died in between comes again.
+        # After processing: a message whose process crashes in between is delivered again.
         consumer.commit(message, asynchronous=False)
 
 
 def _message_id(message: Any) -> str:
-    """The id that its sender gave, or its place, which is the same whenever it comes."""
+    """Return the id of the sender, or the message's position, which is the same in every delivery."""
     for name, value in message.headers() or ():
         if name == ID_HEADER and value:
             return value.decode("utf-8", "replace")
@@ -105,7 +105,7 @@ def send_message(
 
 
 def _producer(kafka: Any, servers: str) -> Any:
-    """The producer of this process for a cluster; a forked process may not use its parent's."""
+    """Return the producer of this process for a cluster. A forked process must not use its parent's."""
     with _lock:
         place = (os.getpid(), servers)
         if place not in _producers:

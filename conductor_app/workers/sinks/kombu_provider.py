@@ -27,15 +27,14 @@ class KombuProvider(Provider):
         return bool(self.address())
 
     def route(self, queue: str) -> tuple[Exchange, str, Queue]:
-        """Where an event is put, under which key, and the queue that it is taken from."""
+        """Return exchange and routing key to publish to, and the queue to consume."""
         name, options = parse_queue(queue)
         taken = Queue(name, durable=options.get("durable", "true") != "false")
         return Exchange(""), name, taken
 
     def open_connection(self) -> Connection:
         self.require_configured()
-        # With confirmation: a publish returns when the broker has the message, not when it was sent.
-        # And a broker that has stopped in the middle of a word holds nobody up.
+        # Publisher confirms: a publish returns when the broker has the message. The timeout covers a broker that hangs.
         amqp = {"confirm_publish": True, "read_timeout": ANSWER_SECONDS, "write_timeout": ANSWER_SECONDS}
         options = amqp if "amqp" in self.name else {"visibility_timeout": 60}
         return Connection(self.address(), connect_timeout=CONNECT_SECONDS, transport_options=options)
@@ -67,7 +66,7 @@ class KombuProvider(Provider):
         )
 
     def entities_to_declare(self, exchange: Exchange, taken: Queue) -> list[Any]:
-        """What must be there before a message is put."""
+        """Return the entities to declare before a message is published."""
         return [taken]
 
     def consume(self, queue: str, handle_message: MessageHandler, is_stopping: Callable[[], bool]) -> None:
@@ -80,7 +79,7 @@ class KombuProvider(Provider):
 
         with self.open_connection() as connection:
             connection.ensure_connection(max_retries=1, timeout=CONNECT_SECONDS)
-            # What was not acknowledged when the connection ends comes again: by the broker, or by its time.
+            # Unacknowledged messages are redelivered after the connection ends, by the broker or after a timeout.
             with Consumer(connection, [taken], on_message=heard, prefetch_count=PREFETCHED):
                 while not is_stopping():
                     try:
@@ -112,7 +111,7 @@ class AmqpExchange(AmqpQueue):
         return exchange, options.get("routingKey", ""), bound
 
     def entities_to_declare(self, exchange: Exchange, taken: Queue) -> list[Any]:
-        """The exchange alone: whoever wants its messages binds a queue."""
+        """Return only the exchange; consumers bind their own queues."""
         return [exchange]
 
 
@@ -126,6 +125,6 @@ class Redis(KombuProvider):
 
 
 def parse_queue(queue: str) -> tuple[str, dict[str, str]]:
-    """A queue's name, and the options behind its question mark."""
+    """Return the name of a queue, and the options after its question mark."""
     name, _, options = queue.partition("?")
     return name, dict(parse_qsl(options))

@@ -1,4 +1,4 @@
-"""NATS: a subject is a sink. Its messages are not kept: who does not listen when one is told never hears it."""
+"""NATS: a subject is a sink. Messages are not stored: only current subscribers receive them."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ class Nats(Provider):
 
 
 async def _connect(nats: Any) -> Any:
-    # Whoever calls tries again in his own time; the library's own log lines would show the address.
+    # The caller retries; the library's own log lines would contain the address.
     async def quiet(error: Exception) -> None:
         return
 

@@ -6,40 +6,55 @@ from collections.abc import Callable
 from typing import Any
 
 MessageHandler = Callable[[str, Any], None]
-"""Hears one event: an id that stays the same when the message comes again, and the payload. Raises if it could not."""
+"""Processes an event: an id that stays the same in repeated deliveries, and the payload. Raises if it fails."""
 
 
 class SinkFailed(Exception):
-    """The event could not be told; the text says why, with no address that may hold a password."""
+    """The event could not be published. The message has the reason, without addresses, which may include a password."""
 
 
 class Provider:
-    """A system that events are told to, and come from."""
+    """A system to which events are published, and from which they are received."""
 
     name: str
-    setting = ""  # the environment variable that says where it is
+    setting = ""  # the environment variable with its address
 
     @property
     def is_configured(self) -> bool:
-        """Whether the operator has said where it is."""
+        """Return True if the operator has configured the address."""
         return True
 
     def publish(self, queue: str, message_id: str, payload: dict[str, Any]) -> None:
-        """Tell an event; returns when the other system has it. Raises SinkFailed."""
+        """Publish an event; return when the other system has it.
+
+        Raises:
+            SinkFailed: when it cannot be published.
+        """
         raise NotImplementedError
 
     def consume(self, queue: str, handle_message: MessageHandler, is_stopping: Callable[[], bool]) -> None:
-        """Hear events until it is time to stop; each is acknowledged once it was heard. Raises when the line breaks."""
+        """Consume events until `is_stopping`, acknowledging each after its processing.
+
+        Exceptions of the connection propagate.
+        """
         raise NotImplementedError
 
     def require_configured(self) -> None:
-        """Raises SinkFailed where nobody has said where the system is."""
+        """Check that the address is configured.
+
+        Raises:
+            SinkFailed: when it is not.
+        """
         if not self.is_configured:
             raise SinkFailed(f"Events to {self.name} are not configured: the server needs {self.setting}.")
 
 
 def import_library(provider: Provider, module: str, extra: str = "events") -> Any:
-    """A library that only this provider needs; raises SinkFailed where it is not installed."""
+    """Import a library that only this provider needs.
+
+    Raises:
+        SinkFailed: when it is not installed.
+    """
     import importlib
 
     try:
@@ -51,7 +66,7 @@ def import_library(provider: Provider, module: str, extra: str = "events") -> An
 
 
 def parse_payload(body: bytes | str) -> Any:
-    """What a message holds: JSON, or else text."""
+    """Return the content of a message: JSON, otherwise text."""
     text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
     try:
         return json.loads(text)
@@ -60,5 +75,5 @@ def parse_payload(body: bytes | str) -> Any:
 
 
 def message_id_of(message_id: Any) -> str:
-    """The sender's id of a message; one of our own where there is none, since then no two are known to be the same."""
+    """Return the sender's id of a message, or a new one, because messages without ids cannot be deduplicated."""
     return str(message_id) if message_id not in (None, "", b"") else str(uuid.uuid4())

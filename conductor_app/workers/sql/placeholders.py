@@ -1,12 +1,12 @@
-"""Where the parameters of a statement go: `?`, as JDBC writes them, becomes what a database's driver wants."""
+"""Parameters of statements: `?`, as in JDBC, becomes the placeholder of a database's driver."""
 
 import re
 from collections.abc import Callable
 
 from conductor_app.workers.sql.statement import InvalidStatement
 
-# In the order in which they are tried: what is quoted or a comment holds no parameters. `??` is a question mark.
-# What is not closed reaches to the end, so that no text is looked through more than once.
+# In order of matching: quoted text and comments have no parameters. `??` is a question mark. Unclosed parts reach to
+# the end, so that no text is searched twice.
 TOKENS = re.compile(
     r"""
     [eE]'(?:[^'\\]|\\.|'')*(?:'|\Z)
@@ -23,7 +23,11 @@ TOKENS = re.compile(
 
 
 def replace_placeholders(text: str, count: int, format_placeholder: Callable[[int], str]) -> str:
-    """The statement with each `?` spelled by its number, from one on; raises BadStatement if there are not `count`."""
+    """Return the statement with each `?` replaced by its number, starting with one.
+
+    Raises:
+        InvalidStatement: when there are not `count` parameters.
+    """
     found = 0
 
     def spelled(token: re.Match[str]) -> str:

@@ -15,15 +15,20 @@ from conductor_app.workers.sql.statement import InvalidStatement, SqlLimits, Sta
 from conductor_app.workers.sql.values import collect_rows
 
 GRACE_SECONDS = 2.0
-"""How long the server may take to break a statement off before the connection is shut."""
+"""The time that the server has to cancel a statement before the connection is closed."""
 MAX_CONNECT_SECONDS = 10
 
 
 def execute_statement(url: str, statement: Statement, limits: SqlLimits) -> list[dict[str, Any]] | int:
-    """The rows of a SELECT, or the number of rows that an UPDATE changed; raises StatementFailed and BadStatement."""
+    """Return the rows of a SELECT, or the number of rows that an UPDATE changed.
+
+    Raises:
+        InvalidStatement: when the statement is invalid
+        StatementFailed: when the database refuses it.
+    """
     written = replace_placeholders(statement.text, len(statement.parameters), lambda number: f"${number}")
     with Deadline(limits.seconds + GRACE_SECONDS) as deadline, closing(_connect(url, limits)) as connection:
-        # The server keeps the time of a statement; a server that says nothing any more cannot.
+        # The server limits the time of a statement, but a server that no longer responds cannot.
         deadline.watch(connection)
         try:
             return _execute(connection, written, statement, limits)
@@ -41,7 +46,7 @@ def _connect(url: str, limits: SqlLimits) -> psycopg.Connection:
     try:
         connection = psycopg.connect(url, connect_timeout=seconds, application_name="conductor SQL task")
     except (psycopg.Error, ValueError) as error:
-        # What libpq says of a failure to connect names hosts and users.
+        # Connection errors of libpq contain hosts and users.
         raise StatementFailed("The database cannot be reached, or does not let us in.") from error
     return connection
 
@@ -65,7 +70,7 @@ def _execute(connection: psycopg.Connection, written: str, statement: Statement,
 def _fetch_rows(
     cursor: psycopg.RawCursor, written: str, parameters: list[Any], limits: SqlLimits
 ) -> list[dict[str, Any]]:
-    """Row by row, so that no more is read than may be kept; streaming sends one statement and no second one."""
+    """Read row by row, up to the limit; streaming sends a single statement only."""
     with closing(cursor.stream(written, parameters)) as rows:
         first = next(rows, None)
         if first is None:

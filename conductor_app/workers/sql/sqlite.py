@@ -13,12 +13,17 @@ from conductor_app.workers.sql.statement import InvalidStatement, SqlLimits, Sta
 from conductor_app.workers.sql.values import collect_rows
 
 STEPS_BETWEEN_CHECKS = 1000
-# A statement stays within its file, and changes nothing of how the file is kept.
+# A statement cannot leave its file, nor change the settings of the file.
 FORBIDDEN_ACTIONS = (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA)
 
 
 def execute_statement(url: str, statement: Statement, limits: SqlLimits) -> list[dict[str, Any]] | int:
-    """The rows of a SELECT, or the number of rows that an UPDATE changed; raises StatementFailed and BadStatement."""
+    """Return the rows of a SELECT, or the number of rows that an UPDATE changed.
+
+    Raises:
+        InvalidStatement: when the statement is invalid
+        StatementFailed: when the database refuses it.
+    """
     written = replace_placeholders(statement.text, len(statement.parameters), lambda number: "?")
     ends_at = monotonic() + limits.seconds
     try:

@@ -12,7 +12,7 @@ class InvalidStatement(Exception):
 
 
 class StatementFailed(Exception):
-    """The database would not do it; the text says why, and holds nothing of the connection's address."""
+    """The database refused the statement. The message has the reason, without parts of the address."""
 
 
 class ResultTooLarge(StatementFailed):
@@ -21,7 +21,7 @@ class ResultTooLarge(StatementFailed):
 
 @dataclass(frozen=True)
 class SqlLimits:
-    """What the operator allows to SQL tasks."""
+    """Limits of SQL tasks, set by the operator."""
 
     seconds: float = 30
     most_rows: int = 10_000
@@ -39,7 +39,11 @@ class Statement:
 
 
 def parse_statement(inputs: dict[str, Any]) -> Statement:
-    """The statement in a task's input; raises BadStatement."""
+    """Return the statement in a task's input.
+
+    Raises:
+        InvalidStatement: when it is invalid.
+    """
     kind = str(inputs.get("type") or SELECT).upper()
     if kind not in (SELECT, UPDATE):
         raise InvalidStatement(f"type must be {SELECT} or {UPDATE}")

@@ -1,4 +1,4 @@
-"""What a database gives, as JSON: rows of named values, within the limits of a task."""
+"""Results of databases as JSON: rows of named values, within the limits of a task."""
 
 import json
 import math
@@ -16,7 +16,11 @@ EXACT_DIGITS = 15
 
 
 def collect_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], limits: SqlLimits) -> list[dict[str, Any]]:
-    """The rows as objects; raises TooMuch as soon as they are more than a task may have."""
+    """Return the rows as objects.
+
+    Raises:
+        ResultTooLarge: as soon as they exceed a limit.
+    """
     keys, result, size = distinct_names(names), [], 0
     for row in rows:
         result.append(dict(zip(keys, map(to_json_value, row), strict=True)))
@@ -31,7 +35,7 @@ def collect_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], limits: Sq
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:
-    """The columns' names; a second one of the same name is told apart by a number."""
+    """Return the names of the columns; repeated names get a number."""
     seen: Counter[str] = Counter()
     keys = []
     for name in names:
@@ -41,7 +45,7 @@ def distinct_names(names: Sequence[str]) -> list[str]:
 
 
 def to_json_value(value: Any) -> Any:
-    """A value as JSON knows it: moments in ISO 8601, bytes in base64, numbers as numbers where none is lost."""
+    """Return a value as JSON: times in ISO 8601, bytes in base64, numbers as numbers if they are exact."""
     if value is None or isinstance(value, bool | str):
         return value.replace("\0", "") if isinstance(value, str) else value
     if isinstance(value, int):
@@ -60,7 +64,7 @@ def to_json_value(value: Any) -> Any:
 
 
 def to_json_number(value: float | Decimal) -> Any:
-    """A number; as text where JSON has none like it."""
+    """Return a number, as text if JSON cannot represent it."""
     if not math.isfinite(value):
         return str(value)
     if isinstance(value, float):

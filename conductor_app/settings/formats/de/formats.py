@@ -1,7 +1,7 @@
-"""German, with the numbers of machines.
+"""German, with numbers in machine format.
 
-A number in a template may be the geometry of a drawing, a data attribute or what a field holds: it must not turn into
-1,5. What people read goes through the filters of `admin/tags.py`, which write it as the language does.
+A number in a template may be the geometry of a drawing, a data attribute or the value of a field, and must not become
+1,5. Visible numbers go through the filters of `admin/tags.py`, which localize them.
 """
 
 DECIMAL_SEPARATOR = "."
