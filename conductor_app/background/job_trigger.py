@@ -47,7 +47,7 @@ class JobTrigger:
             work.apply_async(retry=False, expires=2)
         except Exception as error:
             # Whatever a broker's client raises: the work is committed, and beat will find it.
-            log.warning("The broker cannot be reached: built-in workers start up to a second later (%s)", error)
+            log.warning("The broker cannot be reached, so built-in workers start up to one second later (%s).", error)
             self._paused_until = monotonic() + MIN_INTERVAL_SECONDS
 
     def _may_fire(self, now: float) -> bool:

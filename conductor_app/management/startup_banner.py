@@ -35,7 +35,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 def _bind_error(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"Port {port} on {host} is in use. Stop the process that uses it, or choose another, such as PORT={port + 1}"
+        return f"Port {port} on {host} is in use. Stop the process that uses it, or choose another: PORT={port + 1}"
     return f"Cannot listen on HOST={host} PORT={port}: {error.strerror}."
 
 

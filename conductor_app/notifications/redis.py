@@ -80,7 +80,10 @@ class RedisPublisher:
             self._client.publish(CHANNEL, orjson.dumps([PROCESS_ID, *queues]))
         except redis.RedisError as error:
             if not self._paused_until:
-                log.warning("Redis cannot be reached, wake-ups are off: workers wait up to a second longer (%s)", error)
+                log.warning(
+                    "Redis cannot be reached. Notifications are disabled, so polls may wait up to one second longer (%s).",
+                    error,
+                )
             self._paused_until = monotonic() + RETRY_SECONDS
         else:
             self._paused_until = 0.0

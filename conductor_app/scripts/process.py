@@ -85,7 +85,7 @@ class Helper:
     def _receive_frame(self, deadline):
         (size,) = LENGTH.unpack(self._receive(LENGTH.size, deadline))
         if size > LARGEST_ANSWER:
-            raise HelperDied("it sent more than it may")
+            raise HelperDied("its result exceeds the size limit")
         return self._receive(size, deadline)
 
     def _receive(self, size, deadline):

@@ -85,7 +85,9 @@ def choices(name: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
     """
     found = tuple(split_words(text(name, "")))
     if unknown := sorted(set(found) - set(allowed)):
-        raise ImproperlyConfigured(f"{name} is refused: {', '.join(unknown)[:100]} is none of {', '.join(allowed)}.")
+        raise ImproperlyConfigured(
+            f"{name} is refused: {', '.join(unknown)[:100]} must be one of {', '.join(allowed)}."
+        )
     return found
 
 

@@ -62,7 +62,7 @@ def _publish_one(message: Message) -> None:
         publish(facts["sink"], facts["id"], facts["payload"])
         return
     if not (url := getattr(conf, setting)):
-        raise SinkFailed(f"{setting.upper()} is not set any more.")
+        raise SinkFailed(f"{setting.upper()} is no longer set.")
     _post(url, facts)
 
 

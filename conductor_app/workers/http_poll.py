@@ -97,7 +97,7 @@ def parse_number(given: dict[str, Any], name: str, default: float) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not 0 <= number < math.inf:
-        raise InvalidPollInput(f"{name} must be a number that is not below zero; it is {value!r:.100}")
+        raise InvalidPollInput(f"{name} must be a number of at least 0, not {value!r:.100}")
     return number
 
 

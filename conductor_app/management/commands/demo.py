@@ -39,7 +39,7 @@ class Command(BaseCommand):
         except server.ServerUnavailable as reason:
             raise CommandError(str(reason)) from reason
         except KeyboardInterrupt:
-            raise CommandError("Stopped; the orders wait for the next workers.", returncode=130) from None
+            raise CommandError("Stopped. The orders wait for new workers.", returncode=130) from None
         self._refuse(problems)
         self._say("\nEvery order came out as expected, and so did the build.")
 

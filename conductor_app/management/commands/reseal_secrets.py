@@ -18,5 +18,5 @@ class Command(BaseCommand):
         try:
             count = reencrypt_secrets("manage.py") + reseal_tokens()
         except DecryptionFailed as unreadable:
-            raise CommandError(f"No key of this server opens the secret {unreadable}.") from None
+            raise CommandError(f"No key of this server decrypts the secret {unreadable}.") from None
         self.stdout.write(f"{count} secrets encrypted with the current key.")

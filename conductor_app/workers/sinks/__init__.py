@@ -24,7 +24,7 @@ def publish(sink: str, message_id: str, payload: dict[str, Any]) -> None:
     name, _, queue = sink.partition(":")
     provider = PROVIDERS.get(name)
     if provider is None:
-        raise SinkFailed(f"The sink '{sink[:200]}' has no provider that is known: {', '.join(PROVIDERS)}.")
+        raise SinkFailed(f"The sink '{sink[:200]}' has an unknown provider. Use one of: {', '.join(PROVIDERS)}.")
     if not queue:
-        raise SinkFailed(f"The sink '{sink[:200]}' names no queue: it must be like {name}:orders.")
+        raise SinkFailed(f"The sink '{sink[:200]}' has no queue. Use the form {name}:orders.")
     provider.publish(queue, message_id, payload)

@@ -97,11 +97,11 @@ def send_message(
         producer.produce(topic, value, key, headers=headers, on_delivery=lambda error, _: outcome.append(error))
         left = producer.flush(most_ms / 1000)
     except (kafka.KafkaException, BufferError, ValueError, TypeError) as error:
-        raise SinkFailed(f"kafka did not take the message: {type(error).__name__}.") from error
+        raise SinkFailed(f"kafka did not accept the message: {type(error).__name__}.") from error
     if not outcome and left:
         raise SinkFailed(f"kafka did not answer within {most_ms / 1000:g} s.")
     if outcome and outcome[0] is not None:
-        raise SinkFailed(f"kafka did not take the message: {outcome[0].str()}.")
+        raise SinkFailed(f"kafka did not accept the message: {outcome[0].str()}.")
 
 
 def _producer(kafka: Any, servers: str) -> Any:

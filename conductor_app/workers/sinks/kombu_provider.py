@@ -48,7 +48,7 @@ class KombuProvider(Provider):
                 try:
                     self._put(connection, exchange, key, taken, message_id, payload)
                 except errors as error:
-                    raise SinkFailed(f"{self.name} did not take the event: {type(error).__name__}.") from error
+                    raise SinkFailed(f"{self.name} did not accept the event: {type(error).__name__}.") from error
         except (KombuError, OSError, ValueError) as error:
             raise SinkFailed(f"{self.name} cannot be reached: {type(error).__name__}.") from error
 

@@ -29,7 +29,7 @@ class Nats(Provider):
         try:
             asyncio.run(_publish(nats, queue, message_id, json.dumps(payload).encode()))
         except (nats.errors.Error, OSError, TimeoutError, ValueError) as error:
-            raise SinkFailed(f"nats did not take the event: {type(error).__name__}.") from error
+            raise SinkFailed(f"nats did not accept the event: {type(error).__name__}.") from error
 
     def consume(self, queue: str, handle_message: MessageHandler, is_stopping: Callable[[], bool]) -> None:
         self.require_configured()

@@ -41,5 +41,5 @@ def replace_placeholders(text: str, count: int, format_placeholder: Callable[[in
 
     written = TOKENS.sub(spelled, text)
     if found != count:
-        raise InvalidStatement(f"the statement has {found} parameters (?), and {count} are given")
+        raise InvalidStatement(f"the statement has {found} parameters (?), but {count} values are given")
     return written

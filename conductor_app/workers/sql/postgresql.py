@@ -47,7 +47,7 @@ def _connect(url: str, limits: SqlLimits) -> psycopg.Connection:
         connection = psycopg.connect(url, connect_timeout=seconds, application_name="conductor SQL task")
     except (psycopg.Error, ValueError) as error:
         # Connection errors of libpq contain hosts and users.
-        raise StatementFailed("The database cannot be reached, or does not let us in.") from error
+        raise StatementFailed("The database cannot be reached, or refuses the login.") from error
     return connection
 
 

@@ -57,7 +57,7 @@ def _execute(connection: sqlite3.Connection, written: str, statement: Statement,
     cursor = connection.execute(written, [_adapt_parameter(value) for value in statement.parameters])
     if statement.is_query:
         if cursor.description is None:
-            raise InvalidStatement("the statement gives no rows; its type is SELECT")
+            raise InvalidStatement("the statement has the type SELECT and returns no rows")
         return collect_rows([column[0] for column in cursor.description], cursor, limits)
     count = max(cursor.rowcount, 0)
     if statement.expected in (None, count):

@@ -26,11 +26,9 @@ def collect_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], limits: Sq
         result.append(dict(zip(keys, map(to_json_value, row), strict=True)))
         size += len(json.dumps(result[-1], ensure_ascii=False))
         if len(result) > limits.most_rows:
-            raise ResultTooLarge(f"The result has more than {limits.most_rows} rows: let the statement ask for fewer.")
+            raise ResultTooLarge(f"The result has more than {limits.most_rows} rows. Select fewer rows.")
         if size > limits.most_bytes:
-            raise ResultTooLarge(
-                f"The result is longer than {limits.most_bytes} bytes: let the statement ask for less."
-            )
+            raise ResultTooLarge(f"The result is longer than {limits.most_bytes} bytes. Select less data.")
     return result
 
 
