@@ -62,7 +62,7 @@ def sync_clients(**_: Any) -> None:
 
 def check_settings(**_: Any) -> list[Error]:
     """Check that each setting exists and has a valid value."""
-    return [Error(complaint, id="conductor.E001") for complaint in conf.setting_errors()]
+    return [Error(each, id="conductor.E001") for each in conf.setting_errors()]
 
 
 def check_open_access(**_: Any) -> list[Error]:

@@ -36,7 +36,7 @@ def register_definitions(*documents: Document, tasks: Iterable[Document] = ()) -
     if policies := list(tasks):
         definition_commands.save_tasks(policies, ACTOR)
     for document in documents:
-        assert not (complaints := definition_commands.validate_workflow(document)), complaints
+        assert not (validation_errors := definition_commands.validate_workflow(document)), validation_errors
         definition_commands.save_workflow(document, ACTOR, overwrite=True)
 
 

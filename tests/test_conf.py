@@ -26,17 +26,17 @@ def test_the_suites_own_settings_are_in_order():
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "complaint"),
+    ("name", "value", "validation_error"),
     [
         ("CONDUCTOR_SWEEP_BATCH", "500", "CONDUCTOR_SWEEP_BATCH is '500', but must be of type int."),
         ("CONDUCTOR_API_ACCESS", "none", "CONDUCTOR_API_ACCESS is 'none', but must be one of: open, token."),
         ("CONDUCTOR_SWEEP_BACH", 500, "CONDUCTOR_SWEEP_BACH is not a setting of this server."),
     ],
 )
-def test_a_wrong_setting_is_refused_by_name(settings, name, value, complaint):
+def test_a_wrong_setting_is_refused_by_name(settings, name, value, validation_error):
     setattr(settings, name, value)
 
-    assert [error.msg for error in check_settings()] == [complaint]
+    assert [error.msg for error in check_settings()] == [validation_error]
 
 
 def test_open_access_is_refused_where_others_can_reach_the_server(settings):

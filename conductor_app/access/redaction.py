@@ -10,15 +10,15 @@ from urllib.parse import quote, quote_plus
 
 from ..core.expressions import resolve_secrets
 from ..core.expressions.json_walk import replace_texts
+from ..core.masking import REDACTED
 from ..models import Variable
 from .secret_cache import cached_secrets
 
 SECRET_PREFIX, VARIABLE_PREFIX = "CONDUCTOR_SECRET_", "CONDUCTOR_ENV_"
-REDACTED = "***"
 MIN_VERBATIM_LENGTH = 8
 """The minimum length of secrets that are searched in reports of workers. Shorter ones may occur by coincidence."""
 MIN_REDACTED_LENGTH = 4
-"""Characters below which a text is no secret, and would make everything unreadable if it were hidden."""
+"""The minimum length of redacted texts. Redacting shorter ones would make everything unreadable."""
 
 
 def is_environment_secret(name: str) -> bool:

@@ -112,10 +112,10 @@ def _require_active(client: clients.ClientKey) -> None:
         raise Unauthenticated(f"The client {client.id} has expired.")
 
 
-def _require_subset(names: NamePatterns, required: Iterable[str], complaint: str) -> None:
+def _require_subset(names: NamePatterns, required: Iterable[str], validation_error: str) -> None:
     lacking = [scope for scope in required if scope not in names]
     if lacking:
-        raise Unauthenticated(f"{complaint} scopes {', '.join(lacking)[:1000]}.")
+        raise Unauthenticated(f"{validation_error} scopes {', '.join(lacking)[:1000]}.")
 
 
 def _build_caller(client_id: str, scopes: Sequence[str], *rest: Any) -> Caller:

@@ -4,7 +4,7 @@ from functools import cached_property
 
 from django.core.paginator import Paginator
 
-MOST_COUNTED = 10_000
+MAX_COUNTED = 10_000
 
 
 class CappedPaginator(Paginator):
@@ -12,12 +12,12 @@ class CappedPaginator(Paginator):
 
     @cached_property
     def count(self) -> int:
-        return min(self._bounded_count, MOST_COUNTED)
+        return min(self._bounded_count, MAX_COUNTED)
 
     @property
     def is_capped(self) -> bool:
-        return self._bounded_count > MOST_COUNTED
+        return self._bounded_count > MAX_COUNTED
 
     @cached_property
     def _bounded_count(self) -> int:
-        return self.object_list.order_by()[: MOST_COUNTED + 1].count()
+        return self.object_list.order_by()[: MAX_COUNTED + 1].count()

@@ -10,7 +10,7 @@ from kombu.transport import filesystem
 from kombu.utils.json import dumps
 
 # A worker notices a stop signal after this wait: kombu's default of two seconds is too long for Ctrl-C.
-LONGEST_WAIT_SECONDS = 0.2
+MAX_WAIT_SECONDS = 0.2
 
 
 class Channel(filesystem.Channel):
@@ -35,4 +35,4 @@ class Transport(filesystem.Transport):
         Raises:
             socket.timeout: when there is none within the timeout.
         """
-        super().drain_events(connection, timeout=min(timeout or LONGEST_WAIT_SECONDS, LONGEST_WAIT_SECONDS))
+        super().drain_events(connection, timeout=min(timeout or MAX_WAIT_SECONDS, MAX_WAIT_SECONDS))

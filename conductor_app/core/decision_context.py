@@ -27,7 +27,7 @@ from .step_structure import STEP_STRUCTURES, structure_of
 from .task_index import TaskIndex
 
 DataCache = Mapping[DataRequest, Any]
-LONGEST_DOMAIN = 128
+MAX_DOMAIN_LENGTH = 128
 RUN_PAYLOADS = ("input", "output", "variables")
 
 
@@ -123,7 +123,7 @@ class DecisionContext:
     def domain(self, task_type: str) -> str:
         """Return the domain in which a task of this type is queued (api §5.8)."""
         wanted = str(self.run.domains.get(task_type, self.run.domains.get("*", ""))).replace("\0", "")
-        names = [name.strip()[:LONGEST_DOMAIN] for name in wanted.split(",") if name.strip()]
+        names = [name.strip()[:MAX_DOMAIN_LENGTH] for name in wanted.split(",") if name.strip()]
         if not names:
             return ""
         real = [name for name in names if name.upper() != "NO_DOMAIN"]

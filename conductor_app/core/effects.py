@@ -260,10 +260,10 @@ class DeleteTasks(Effect):
 
     def to_history(self) -> dict[str, Any]:
         line = {"effect": "DeleteTasks", "count": len(self.keys)}
-        return line | {"tasks": [str(key) for key in self.keys[:MOST_KEYS]]}
+        return line | {"tasks": [str(key) for key in self.keys[:MAX_KEYS]]}
 
 
-MOST_KEYS = 50
+MAX_KEYS = 50
 """Maximum number of tasks that a line of history names."""
 
 

@@ -29,9 +29,9 @@ class PayloadTooLarge(Invalid):
 class ValidationFailed(Invalid):
     """Validation failed, check below errors for detail."""
 
-    def __init__(self, complaints: "list[ValidationError]") -> None:
+    def __init__(self, validation_errors: "list[ValidationError]") -> None:
         super().__init__("Validation failed, check below errors for detail.")
-        self.complaints = complaints
+        self.validation_errors = validation_errors
 
 
 class InputInvalid(ValidationFailed):
@@ -41,8 +41,8 @@ class InputInvalid(ValidationFailed):
 class OutputInvalid(ValidationFailed):
     """The output for a task does not match its schema; the paths of the errors begin with `output`."""
 
-    def __init__(self, message: str, complaints: "list[ValidationError]") -> None:
-        super().__init__(complaints)
+    def __init__(self, message: str, validation_errors: "list[ValidationError]") -> None:
+        super().__init__(validation_errors)
         self.message = message
 
 

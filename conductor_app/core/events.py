@@ -12,8 +12,8 @@ INTERNAL = "conductor"
 """The provider of events that stay in this server."""
 NAMED = re.compile(r"\$(?:\.[A-Za-z_$][\w$]*(?![\w$]|\s*\()|\[\d+\]|\['[^']*'\]|\[\"[^\"]*\"\])+")
 STEP = re.compile(r"\.([A-Za-z_$][\w$]*)|\[(\d+)\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
-MOST_SEEN = 50
-LONGEST_SEEN = 500
+MAX_SEEN = 50
+MAX_VALUE_LENGTH = 500
 
 
 def event_name(sink: str, workflow: str, ref: str) -> str:
@@ -72,9 +72,9 @@ def observed_values(condition: str, payload: Any, language: str = "javascript") 
     """Return the payload values that a condition names, by their path; long values are truncated."""
     if language == "python":
         read = [name for name in script_names(condition) if name in payload] if isinstance(payload, dict) else []
-        return {name: _shorten(payload[name]) for name in read[:MOST_SEEN]}
+        return {name: _shorten(payload[name]) for name in read[:MAX_SEEN]}
     named = dict.fromkeys(match[0] for match in NAMED.finditer(condition))
-    return {place: _shorten(_value_at(place, payload)) for place in list(named)[:MOST_SEEN]}
+    return {place: _shorten(_value_at(place, payload)) for place in list(named)[:MAX_SEEN]}
 
 
 def _value_at(place: str, value: Any) -> Any:
@@ -91,8 +91,8 @@ def _value_at(place: str, value: Any) -> Any:
 def _shorten(value: Any) -> Any:
     if isinstance(value, dict | list):
         text = json.dumps(value, default=str)
-        return value if len(text) <= LONGEST_SEEN else f"{text[:LONGEST_SEEN]}…"
-    return f"{value[:LONGEST_SEEN]}…" if isinstance(value, str) and len(value) > LONGEST_SEEN else value
+        return value if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
+    return f"{value[:MAX_VALUE_LENGTH]}…" if isinstance(value, str) and len(value) > MAX_VALUE_LENGTH else value
 
 
 def resolve_event_template(template: Any, payload: Any) -> Any:

@@ -3,7 +3,7 @@
 import re
 from hashlib import blake2b
 
-LONGEST = 1000
+MAX_LENGTH = 1000
 """Maximum number of characters of a message that are compared."""
 
 _BUILD = re.compile(r"^(?P<name>.+)@(?P<build>v?\d[\w.+-]*|[0-9a-f]{7,40})$")
@@ -46,11 +46,11 @@ def _placeholder(code: str) -> str:
 
 def telling_line(message: str) -> str:
     """Return the line that names the error: the first one, or the last of a Python traceback."""
-    lines = [line.strip() for line in _PLACEHOLDER.sub("", message[: 8 * LONGEST]).splitlines() if line.strip()]
+    lines = [line.strip() for line in _PLACEHOLDER.sub("", message[: 8 * MAX_LENGTH]).splitlines() if line.strip()]
     if not lines:
         return ""
     is_traceback = lines[0].startswith("Traceback (most recent call last)")
-    return (lines[-1] if is_traceback else lines[0])[:LONGEST]
+    return (lines[-1] if is_traceback else lines[0])[:MAX_LENGTH]
 
 
 def fingerprint(definition: str, ref: str, message: str) -> str:

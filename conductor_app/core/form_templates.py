@@ -7,8 +7,8 @@ from .document.checks.document_fields import FieldSpec, FieldTable, read_documen
 from .document.checks.values import DocumentPosition, IntegerOf, read_any, read_mapping, read_text
 from .errors import ValidationError
 
-LONGEST_NAME = 255
-MOST_ELEMENTS = 2_000
+MAX_NAME_LENGTH = 255
+MAX_ELEMENTS = 2_000
 CONTROL = "Control"
 FORM_TEMPLATE: FieldTable = (
     FieldSpec("name", read_text),
@@ -31,17 +31,17 @@ def read_form_template(document: Mapping[str, Any]) -> tuple[dict[str, Any], lis
     name = read.get("name") or ""
     if not name.strip():
         place.at("name").add_missing("Template name cannot be null or empty", document.get("name"))
-    elif len(name) > LONGEST_NAME:
-        place.at("name").add_error(f"must have at most {LONGEST_NAME} characters", name)
+    elif len(name) > MAX_NAME_LENGTH:
+        place.at("name").add_error(f"must have at most {MAX_NAME_LENGTH} characters", name)
     if read.get("version", 0) < 0:
         place.at("version").add_error("must be greater than or equal to 1", read["version"])
     for part in ("jsonSchema", "templateUI"):
         if read.get(part) is None:
             place.at(part).add_missing(f"Template {part} cannot be null: provide a JSON object")
-    complaints = list(place.complaints)
+    validation_errors = list(place.validation_errors)
     if isinstance(read.get("jsonSchema"), dict) and isinstance(read.get("templateUI"), dict):
-        complaints += layout_errors(read["templateUI"], read["jsonSchema"])
-    return read, complaints
+        validation_errors += layout_errors(read["templateUI"], read["jsonSchema"])
+    return read, validation_errors
 
 
 def layout_errors(layout: Mapping[str, Any], schema: Mapping[str, Any]) -> list[ValidationError]:
@@ -51,11 +51,11 @@ def layout_errors(layout: Mapping[str, Any], schema: Mapping[str, Any]) -> list[
 
 def _layout_errors(layout: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[ValidationError]:
     left: list[tuple[str, Any]] = [("templateUI", layout)]
-    for seen in range(MOST_ELEMENTS + 1):
+    for seen in range(MAX_ELEMENTS + 1):
         if not left:
             return
-        if seen == MOST_ELEMENTS:
-            yield ValidationError("templateUI", f"must have at most {MOST_ELEMENTS:,} elements")
+        if seen == MAX_ELEMENTS:
+            yield ValidationError("templateUI", f"must have at most {MAX_ELEMENTS:,} elements")
             return
         path, element = left.pop()
         if not isinstance(element, Mapping):

@@ -18,8 +18,8 @@ from typing import Any
 ANSWER_SCHEMA_KEY = "__humanTaskDefinition"
 TEMPLATES = ("userFormTemplate", "fullTemplate")
 MINUTE_MS = 60_000
-LONGEST = 255
-MOST_MINUTES = 60 * 24 * 366 * 10
+MAX_LENGTH = 255
+MAX_MINUTES = 60 * 24 * 366 * 10
 TERMINATE = "TERMINATE"
 USER_TYPES = ("EXTERNAL_USER", "EXTERNAL_GROUP", "CONDUCTOR_USER", "CONDUCTOR_GROUP")
 """Types of assignees. Only the calling application knows external users and groups."""
@@ -148,10 +148,10 @@ def _parse_assignee(assignment: Any) -> Assignee | None:
     if not isinstance(to, Mapping) or not (who := _text(to.get("user"))):
         return None
     minutes = assignment.get("slaMinutes")
-    is_valid = isinstance(minutes, int) and not isinstance(minutes, bool) and 0 < minutes < MOST_MINUTES
+    is_valid = isinstance(minutes, int) and not isinstance(minutes, bool) and 0 < minutes < MAX_MINUTES
     kind = _text(to.get("userType"))
     return Assignee(who, kind.endswith("GROUP"), minutes if is_valid else 0, kind.startswith("EXTERNAL"))
 
 
 def _text(value: Any) -> str:
-    return value.strip()[:LONGEST] if isinstance(value, str) else ""
+    return value.strip()[:MAX_LENGTH] if isinstance(value, str) else ""

@@ -11,7 +11,7 @@ from .expressions.json_walk import replace_texts
 
 MARK = "sealed-by-conductor:"
 """Prefix of an encrypted value. Readers without the key see `***` in its place."""
-HIDDEN = "***"
+REDACTED = "***"
 DATA, DOCUMENT = ("given", "input"), "document"
 """Keys in a task's step state: inputs set by an operator, and the document of the branch that the task heads."""
 SEALED_TEXT = re.compile(rf'"{re.escape(MARK)}[^"]*(?:"|$)')
@@ -54,7 +54,7 @@ def restore_masked(value: Any, before: Any) -> Any:
     if isinstance(value, list):
         old_items = before if isinstance(before, list) else []
         return [restore_masked(item, old) for item, old in zip_longest(value, old_items[: len(value)])]
-    return before if value == HIDDEN and isinstance(before, str) and before.startswith(MARK) else value
+    return before if value == REDACTED and isinstance(before, str) and before.startswith(MARK) else value
 
 
 def restore_named(value: Any, before: Any, names: frozenset[str]) -> Any:
@@ -65,7 +65,7 @@ def restore_named(value: Any, before: Any, names: frozenset[str]) -> Any:
         old = before if isinstance(before, dict) else {}
         return {
             key: old[key]
-            if item == HIDDEN and key in names and key in old
+            if item == REDACTED and key in names and key in old
             else restore_named(item, old.get(key), names)
             for key, item in value.items()
         }
@@ -92,7 +92,7 @@ def mask_like_before(value: Any, before: Any, names: frozenset[str], seal: Calla
 
 
 def _restore_or_encrypt(value: Any, before: Any, seal: Callable[[str], str]) -> str:
-    if value == HIDDEN and isinstance(before, str) and before.startswith(MARK):
+    if value == REDACTED and isinstance(before, str) and before.startswith(MARK):
         return before
     return MARK + seal(json.dumps(value, default=str))
 
@@ -126,7 +126,7 @@ def _mask_step_inputs(document: Any, names: frozenset[str], seal: Callable[[str]
 
 def redact_text(text: str) -> str:
     """Return JSON text, possibly truncated, with encrypted values replaced by `***`."""
-    return SEALED_TEXT.sub(f'"{HIDDEN}"', text) if MARK in text else text
+    return SEALED_TEXT.sub(f'"{REDACTED}"', text) if MARK in text else text
 
 
 def redact_for_listeners(value: Any, definition: Definition) -> Any:
@@ -146,9 +146,9 @@ def _decrypt_text(text: str, open_: Callable[[str], str]) -> Any:
     try:
         return json.loads(open_(text.removeprefix(MARK)))
     except ValueError:
-        return HIDDEN
+        return REDACTED
 
 
 def redact_masked(value: Any) -> Any:
     """Return a copy of the value with encrypted values replaced by `***`."""
-    return replace_texts(value, lambda text: HIDDEN if text.startswith(MARK) else text, holding=MARK)
+    return replace_texts(value, lambda text: REDACTED if text.startswith(MARK) else text, holding=MARK)

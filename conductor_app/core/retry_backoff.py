@@ -2,7 +2,7 @@
 
 from .definition import EXPONENTIAL, LINEAR, Policy
 
-LONGEST_SECONDS = 2**31 - 1
+MAX_SECONDS = 2**31 - 1
 
 
 def delay_seconds(policy: Policy, failed_number: int) -> int:
@@ -10,7 +10,7 @@ def delay_seconds(policy: Policy, failed_number: int) -> int:
     delay = _exponential_delay(policy, failed_number)
     if policy.max_delay_seconds > 0:
         delay = min(delay, policy.max_delay_seconds)
-    return min(delay, LONGEST_SECONDS)
+    return min(delay, MAX_SECONDS)
 
 
 def _exponential_delay(policy: Policy, number: int) -> int:

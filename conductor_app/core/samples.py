@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-DEEPEST = 8
+MAX_DEPTH = 8
 DEFAULTS_BY_TYPE = {
     "string": "text",
     "number": 1.0,
@@ -18,7 +18,7 @@ FORMATS = {"date": "2027-01-31", "date-time": "2027-01-31T12:00:00Z", "email": "
 
 def sample_from_schema(schema: Any, depth: int = 0) -> Any:
     """Return an example value; None for a part without a type."""
-    if not isinstance(schema, Mapping) or depth > DEEPEST:
+    if not isinstance(schema, Mapping) or depth > MAX_DEPTH:
         return None
     for keyword in ("default", "const"):
         if keyword in schema:

@@ -8,7 +8,7 @@ from .data_requests import SchemaCheck
 from .decision_context import DecisionContext
 from .definition import Schema
 
-LONGEST = 4_000
+MAX_LENGTH = 4_000
 """Maximum number of characters of such a sentence."""
 
 
@@ -32,5 +32,5 @@ def schema_violation(schema: Schema | None, value: Any, what: str, ctx: Decision
 
 def violation_sentence(found: Iterable[tuple[str, str]], schema: Schema, what: str) -> str:
     """Return all violations as one sentence."""
-    complaints = "; ".join(f"{what}{place}: {message}" for place, message in found)
-    return f"{what} does not match the schema {schema.name or 'of its definition'}: {complaints}"[:LONGEST]
+    validation_errors = "; ".join(f"{what}{place}: {message}" for place, message in found)
+    return f"{what} does not match the schema {schema.name or 'of its definition'}: {validation_errors}"[:MAX_LENGTH]

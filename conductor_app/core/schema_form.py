@@ -12,8 +12,8 @@ from typing import Any
 TEXT, NUMBER, WHOLE, YES_NO, CHOICE, DATE, MOMENT, LONG, JSON, GROUP = (
     "text", "number", "whole", "yes_no", "choice", "date", "moment", "long", "json", "group",
 )  # fmt: skip
-DEEPEST = 3
-MOST_FIELDS = 80
+MAX_DEPTH = 3
+MAX_FIELDS = 80
 LONG_FROM = 200
 FORMATS = {"date": DATE, "date-time": MOMENT}
 INPUT_TYPES = {TEXT: "text", NUMBER: "number", WHOLE: "number", DATE: "date", MOMENT: "text"}
@@ -46,7 +46,7 @@ class UnreadableInput(Exception):
 def build_form(schema: Any, name: str = "input", depth: int = 0) -> tuple[SchemaField, ...]:
     """Return the fields for the schema of an object; none if the schema lists no properties."""
     inner = schema.get("properties") if isinstance(schema, Mapping) else None
-    if not isinstance(inner, Mapping) or not inner or len(inner) > MOST_FIELDS:
+    if not isinstance(inner, Mapping) or not inner or len(inner) > MAX_FIELDS:
         return ()
     required = schema.get("required")
     names = set(required) if isinstance(required, list) and all(isinstance(each, str) for each in required) else set()
@@ -84,7 +84,7 @@ def _field_kind(part: Mapping[str, Any], name: str, depth: int) -> tuple[str, tu
             return WHOLE, ()
         case "boolean":
             return YES_NO, ()
-        case "object" if depth < DEEPEST and (fields := build_form(part, name, depth + 1)):
+        case "object" if depth < MAX_DEPTH and (fields := build_form(part, name, depth + 1)):
             return GROUP, fields
     return JSON, ()
 

@@ -12,7 +12,7 @@ from .step_types import step_type_of
 
 AGAIN, REUSED, CANCELLED, NEW, GOES_ON, DROPPED = "again", "reused", "cancelled", "new", "goes on", "dropped"
 RESUMED = "resumed"
-FATES = {
+IMPACTS = {
     AGAIN: "will run again",
     RESUMED: "will resume its sub-workflow",
     REUSED: "result reused",

@@ -9,8 +9,8 @@ from typing import Any
 from .cron import Cron, parse_cron, parse_zone
 from .errors import Invalid
 
-MOST_ENTRIES = 100
-MOST_JITTER_SECONDS = 86_400
+MAX_ENTRIES = 100
+MAX_JITTER_SECONDS = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,8 @@ def parse_timetable(document: Mapping[str, Any]) -> Timetable:
     """
     single = {"cronExpression": document.get("cronExpression"), "zoneId": document.get("zoneId")}
     written = document.get("cronSchedules") or [single]
-    if len(written) > MOST_ENTRIES:
-        raise Invalid(f"A schedule must have at most {MOST_ENTRIES} cron expressions.")
+    if len(written) > MAX_ENTRIES:
+        raise Invalid(f"A schedule must have at most {MAX_ENTRIES} cron expressions.")
     window = document.get("catchupWindowSeconds")
     return Timetable(
         tuple(_parse_entry(each) for each in written),
@@ -106,7 +106,7 @@ def parse_timetable(document: Mapping[str, Any]) -> Timetable:
         document.get("scheduleEndTime") or None,
         bool(document.get("runCatchupScheduleInstances")),
         None if window is None else window * 1000,
-        min(document.get("jitterSeconds") or 0, MOST_JITTER_SECONDS) * 1000,
+        min(document.get("jitterSeconds") or 0, MAX_JITTER_SECONDS) * 1000,
     )
 
 

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 AT_ONCE = 50
 """Messages that the sending process delivers itself; the sweep takes the rest, so no caller waits for thousands."""
-SLOWEST_RETRY_MS = 60_000
+MAX_RETRY_DELAY_MS = 60_000
 
 _own = local()
 
@@ -88,7 +88,7 @@ def _handle_and_delete(message: Message) -> bool:
 
 def _schedule_redelivery(message: Message, error: Exception) -> None:
     log.exception("message_not_delivered", extra={"message_id": message.pk, "subject": message.subject})
-    wait = min(1000 * 2 ** min(message.tries, 10), SLOWEST_RETRY_MS)
+    wait = min(1000 * 2 ** min(message.tries, 10), MAX_RETRY_DELAY_MS)
     failure = error.message if isinstance(error, RequestRefused) else type(error).__name__
     outbox_messages.update_messages([message.pk], tries=message.tries + 1, due_at=clock.now() + wait, error=failure)
 

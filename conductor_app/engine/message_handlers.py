@@ -161,7 +161,7 @@ HANDLERS: dict[str, Handler] = {
     "act": event_actions.run_action,
     "inbox": _wake_inbox_step,
     "resolved": dependency_resolved.handle_dependency_resolved,
-    bulk_actions.ASKED: bulk_actions.handle_bulk_action,
+    bulk_actions.BULK_ACTION_SUBJECT: bulk_actions.handle_bulk_action,
     ABOUT_GROUP: resolution.handle_group_check,
 }
 

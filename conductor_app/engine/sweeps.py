@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 CLOCK = "clock"
 DAY_MS = 86_400_000
-POLLERS_KEPT_MS = 7 * DAY_MS
+POLLER_RETENTION_MS = 7 * DAY_MS
 POSTPONED_MS = 60_000
 """Delay of an attempt that was due but caused no effect."""
 NOTED_EVERY_MS = 10_000
@@ -60,7 +60,7 @@ def wake_runs(limit: int) -> int:
 
 
 def _wake(run_id: str) -> None:
-    workflow_rate_limits.admit_late(run_id)
+    workflow_rate_limits.admit_delayed_start(run_id)
     change_run(RunCommand(run_id, no_command, CLOCK))
 
 
@@ -77,7 +77,7 @@ def prune_finished(limit: int) -> int:
     files.delete_unfinished(limit)
     throughput.prune_counts()
     removal.delete_expired_results(now)
-    Poller.objects.filter(polled_at__lt=now - POLLERS_KEPT_MS).delete()
+    Poller.objects.filter(polled_at__lt=now - POLLER_RETENTION_MS).delete()
     workflow_tests.delete_old_tests(now)
     webhook_waits.delete_ended(now - DAY_MS, limit)
     if conf.retention_days > 0:

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 SIZE = 50
-MOST_COUNTED = 10_000
+MAX_COUNTED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +89,10 @@ def keyset_page(
 
 
 def count_rows(rows: QuerySet, listed: KeysetPage | None = None) -> tuple[int, bool]:
-    """Count rows up to MOST_COUNTED, and return whether there are more. `listed`: a page that may have all rows."""
+    """Count rows up to MAX_COUNTED, and return whether there are more. `listed`: a page that may have all rows."""
     is_known = listed is not None and listed.is_complete
-    found = len(listed.rows) if is_known else rows.order_by().values("pk")[: MOST_COUNTED + 1].count()
-    return min(found, MOST_COUNTED), found > MOST_COUNTED
+    found = len(listed.rows) if is_known else rows.order_by().values("pk")[: MAX_COUNTED + 1].count()
+    return min(found, MAX_COUNTED), found > MAX_COUNTED
 
 
 def iterate_pages(rows: QuerySet, sort: SortColumn, size: int = 1_000) -> Iterator[list[Any]]:

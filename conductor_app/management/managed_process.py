@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+FIRST_PAUSE, MAX_PAUSE = 0.5, 30.0
 # A child that has run so long is healthy: the next fault starts with a short pause again.
 HEALTHY_SECONDS = 60.0
 PR_SET_PDEATHSIG = 1
@@ -74,7 +74,7 @@ class ManagedProcess:
         code = self.process.returncode if self.process else None
         report(f"{self.name} ended with code {code}; it starts again in {self.pause:g} s")
         self.restart_at = monotonic() + self.pause
-        self.pause = min(self.pause * 2, LONGEST_PAUSE)
+        self.pause = min(self.pause * 2, MAX_PAUSE)
 
 
 def _die_with_parent(parent: int) -> Callable[[], None]:

@@ -8,14 +8,14 @@ IN_PROGRESS, COMPLETED, FAILED = "IN_PROGRESS", "COMPLETED", "FAILED"
 """The life of one action of a handler."""
 MATCHED, NOT_MATCHED = "MATCHED", "NOT_MATCHED"
 """The result of a handler's condition; FAILED if it could not be evaluated."""
-LONGEST_NAME = 255
+MAX_NAME_LENGTH = 255
 
 
 class EventHandler(Authored):
     """An event handler as its author wrote it. The fields that every event is matched with are columns too."""
 
-    name = models.CharField(max_length=LONGEST_NAME, unique=True)
-    event = models.CharField(max_length=LONGEST_NAME)
+    name = models.CharField(max_length=MAX_NAME_LENGTH, unique=True)
+    event = models.CharField(max_length=MAX_NAME_LENGTH)
     is_active = models.BooleanField(default=False)
     document = DocumentField(default=dict)
     revision = models.IntegerField(default=1)
@@ -31,8 +31,8 @@ class EventHandler(Authored):
 class EventDelivery(models.Model):
     """A received event. A repeated message is counted and not processed."""
 
-    event = models.CharField(max_length=LONGEST_NAME)
-    message_id = models.CharField(max_length=LONGEST_NAME)
+    event = models.CharField(max_length=MAX_NAME_LENGTH)
+    message_id = models.CharField(max_length=MAX_NAME_LENGTH)
     source = models.CharField(max_length=64, default="", blank=True)
     received_at = MomentField()
     payload = DocumentField(null=True)
@@ -56,7 +56,7 @@ class HandlerEvaluation(models.Model):
     """The evaluation of a handler for an event: its condition, the values in it, and the result."""
 
     delivery = models.ForeignKey(EventDelivery, on_delete=models.CASCADE, related_name="verdicts")
-    handler = models.CharField(max_length=LONGEST_NAME)
+    handler = models.CharField(max_length=MAX_NAME_LENGTH)
     at = MomentField()
     outcome = models.CharField(max_length=16)
     condition = models.TextField(default="", blank=True)
@@ -78,7 +78,7 @@ class EventAction(models.Model):
     """One action of a handler for one event; `document` is the action as it was when the event came."""
 
     delivery = models.ForeignKey(EventDelivery, on_delete=models.CASCADE, related_name="actions", db_index=False)
-    handler = models.CharField(max_length=LONGEST_NAME)
+    handler = models.CharField(max_length=MAX_NAME_LENGTH)
     position = models.IntegerField()
     action = models.CharField(max_length=64)
     document = DocumentField(default=dict)
@@ -110,7 +110,7 @@ class EventListener(models.Model):
     It updates its row regularly.
     """
 
-    event = models.CharField(max_length=LONGEST_NAME)
+    event = models.CharField(max_length=MAX_NAME_LENGTH)
     process = models.CharField(max_length=128)
     seen_at = MomentField()
     connected_at = MomentField(null=True)

@@ -7,7 +7,7 @@ from django.db.models import Aggregate, OuterRef, QuerySet, Subquery
 
 from .runs import Run
 
-LONGEST_LABEL = 64
+MAX_LABEL_LENGTH = 64
 
 
 class JoinedTexts(Aggregate):
@@ -25,7 +25,7 @@ class RunLabel(models.Model):
     """One label of one run."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="labels", db_index=False)
-    name = models.CharField(max_length=LONGEST_LABEL)
+    name = models.CharField(max_length=MAX_LABEL_LENGTH)
 
     class Meta:
         constraints = [models.UniqueConstraint(name="one_label_of_a_name_per_run", fields=["run", "name"])]

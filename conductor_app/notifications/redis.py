@@ -81,7 +81,7 @@ class RedisPublisher:
         except redis.RedisError as error:
             if not self._paused_until:
                 log.warning(
-                    "Redis cannot be reached. Notifications are disabled, so polls may wait up to one second longer (%s).",
+                    "Redis cannot be reached. Notifications are disabled; polls may wait one second longer (%s).",
                     error,
                 )
             self._paused_until = monotonic() + RETRY_SECONDS

@@ -30,7 +30,7 @@ def evaluate(engine, order, inputs):
         answer = engine.LANGUAGES[order["language"]](order, inputs.decode("ascii")).encode()
         return (
             answer
-            if len(answer) <= answers.LARGEST_RESULT
+            if len(answer) <= answers.MAX_RESULT_SIZE
             else answers.answer_document(error=answers.TOO_LARGE).encode()
         )
     except MemoryError:
@@ -52,7 +52,7 @@ def lock_down(descriptors):
     os.environ.clear()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     # json.dumps counts its depth against this limit; the remainder is for the frames of this module.
-    sys.setrecursionlimit(answers.DEEPEST_RESULT + 30)
+    sys.setrecursionlimit(answers.MAX_RESULT_DEPTH + 30)
 
 
 def read_frame():
@@ -71,7 +71,7 @@ def write_frame(data):
 
 if __name__ == "__main__":
     engine = import_module(sys.argv[1])
-    lock_down(engine.MOST_DESCRIPTORS)
+    lock_down(engine.MAX_DESCRIPTORS)
     engine.start()
     write_frame(b"ready")
     while True:

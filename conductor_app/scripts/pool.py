@@ -14,7 +14,7 @@ from conductor_app.scripts.process import Helper, HelperDied, HelperTimedOut
 
 ENGINES = {"javascript": "javascript_jq", "jq": "javascript_jq", "python": "monty"}
 """The engine of each language. A helper process runs one engine, and starts when it is needed."""
-LARGEST_INPUT = 16 << 20
+MAX_INPUT_SIZE = 16 << 20
 GRACE_SECONDS = 0.5
 QUEUE_SECONDS = 30.0
 
@@ -70,7 +70,7 @@ class Pool:
             text = json.dumps(inputs, allow_nan=False).encode("ascii")
         except (TypeError, ValueError, RecursionError) as error:
             return EvaluationResult(error=f"The script's inputs cannot be written as JSON: {error}.")
-        if len(text) + len(order) > LARGEST_INPUT:
+        if len(text) + len(order) > MAX_INPUT_SIZE:
             return EvaluationResult(error="The script and its inputs are larger than 16 MB.")
         return self._ask(language, (order, text), limit_seconds)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 PROGRAM = Path(__file__).with_name("helper.py")
 LENGTH = struct.Struct(">I")
-LARGEST_ANSWER = 11 << 20
+MAX_RESPONSE_SIZE = 11 << 20
 START_SECONDS = 10
 CHUNK = 1 << 20
 
@@ -84,7 +84,7 @@ class Helper:
 
     def _receive_frame(self, deadline):
         (size,) = LENGTH.unpack(self._receive(LENGTH.size, deadline))
-        if size > LARGEST_ANSWER:
+        if size > MAX_RESPONSE_SIZE:
             raise HelperDied("its result exceeds the size limit")
         return self._receive(size, deadline)
 

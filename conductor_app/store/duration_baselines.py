@@ -3,18 +3,18 @@
 from ..models import DurationBaseline
 from .statements import fetch
 
-MOST_RUNS, MOST_ATTEMPTS = 200, 20_000
+MAX_RUNS, MAX_ATTEMPTS = 200, 20_000
 """The sample sizes per version: enough for typical values, and fast to read."""
-MOST_ENDED = 5_000
+MAX_ENDED = 5_000
 
 MEASURE_STEPS = f"""
 WITH sample AS (
     SELECT id, ended_at - created_at AS took FROM conductor_run
-    WHERE name = %s AND version = %s AND status = 'COMPLETED' ORDER BY created_at DESC LIMIT {MOST_RUNS}),
+    WHERE name = %s AND version = %s AND status = 'COMPLETED' ORDER BY created_at DESC LIMIT {MAX_RUNS}),
 worked AS (
     SELECT t.ref AS ref, a.ended_at - a.started_at AS took
     FROM sample s JOIN conductor_attempt a ON a.run_id = s.id JOIN conductor_task t ON t.id = a.task_id
-    WHERE a.status = 'COMPLETED' AND a.started_at IS NOT NULL LIMIT {MOST_ATTEMPTS}),
+    WHERE a.status = 'COMPLETED' AND a.started_at IS NOT NULL LIMIT {MAX_ATTEMPTS}),
 spans AS (SELECT '' AS ref, took FROM sample UNION ALL SELECT ref, took FROM worked),
 ranked AS (
     SELECT ref, took, ROW_NUMBER() OVER (PARTITION BY ref ORDER BY took) AS place, COUNT(*) OVER (PARTITION BY ref) AS n
@@ -29,7 +29,7 @@ FROM ranked GROUP BY ref, n
 def versions_ended_since(moment: int, limit: int) -> list[tuple[str, int]]:
     """Return the definition versions of which a run has completed since then."""
     newest = (
-        f"SELECT name, version, status FROM conductor_run WHERE ended_at > %s ORDER BY ended_at DESC LIMIT {MOST_ENDED}"
+        f"SELECT name, version, status FROM conductor_run WHERE ended_at > %s ORDER BY ended_at DESC LIMIT {MAX_ENDED}"
     )
     rows = fetch(f"SELECT DISTINCT name, version FROM ({newest}) n WHERE status = 'COMPLETED' LIMIT {limit}", [moment])
     return [(name, version) for name, version in rows]

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from threading import Lock
 from typing import Any
 
-MOST_ITEMS = 500_000
+MAX_ITEMS = 500_000
 """Items that a process remembers, of all lists together."""
 
 
@@ -25,7 +25,7 @@ class ItemListCache:
         with self._lock:
             self._lists[attempt_id] = items
             self._lists.move_to_end(attempt_id)
-            while len(self._lists) > 1 and sum(map(len, self._lists.values())) > MOST_ITEMS:
+            while len(self._lists) > 1 and sum(map(len, self._lists.values())) > MAX_ITEMS:
                 self._lists.popitem(last=False)
 
     def item(self, attempt_id: str, index: int) -> Any:

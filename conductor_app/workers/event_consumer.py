@@ -18,7 +18,7 @@ from .sinks import PROVIDERS, Provider, SinkFailed
 log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 2.0
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+FIRST_PAUSE, MAX_PAUSE = 0.5, 30.0
 HEALTHY_SECONDS = 60.0
 RETRY_SECONDS = 60.0
 STOP_SECONDS = 4.0
@@ -72,7 +72,7 @@ class QueueListener:
                 log.warning("listening_failed", extra={"event_name": self.event, "why": self._record_failure(error)})
             pause = FIRST_PAUSE if monotonic() - began > HEALTHY_SECONDS else pause
             self._stop.wait(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
+            pause = min(pause * 2, MAX_PAUSE)
         connections.close_all()
 
     def _handle_message(self, message_id: str, payload: object) -> None:
@@ -88,7 +88,7 @@ class QueueListener:
                 connections.close_all()
                 if self._stop.wait(pause) or monotonic() > ends_at:
                     raise
-                pause = min(pause * 2, LONGEST_PAUSE)
+                pause = min(pause * 2, MAX_PAUSE)
         if connection.vendor != "sqlite":
             # A queue may be silent for days, and the pool's connections are few.
             connection.close()

@@ -36,11 +36,11 @@ def _publish_all(messages: Sequence[Message], is_stopping: Callable[[], bool]) -
     heard, deaf = 0, dict[str, int]()
     for place, message in enumerate(messages):
         if is_stopping():
-            outbox.hand_back(messages[place:], clock.now())
+            outbox.release(messages[place:], clock.now())
             break
         if message.to in deaf:
             # A sink that has just failed costs its timeout once a round, not once a message.
-            outbox.hand_back([message], deaf[message.to])
+            outbox.release([message], deaf[message.to])
             continue
         try:
             _publish_one(message)

@@ -11,7 +11,7 @@ from .sinks import PROVIDERS, SinkFailed
 from .sinks.kafka import send_message
 from .worker import BuiltInWorker, WorkResult
 
-SHORTEST_MS, LONGEST_MS = 5_000, 60_000
+SHORTEST_MS, MAX_MS = 5_000, 60_000
 
 
 class InvalidKafkaRequest(Exception):
@@ -100,4 +100,4 @@ def _wait_ms(request: dict[str, Any]) -> int:
         asked = int(request.get("requestTimeoutMs") or 0) + int(request.get("maxBlockMs") or 0)
     except (TypeError, ValueError, OverflowError):
         raise InvalidKafkaRequest("requestTimeoutMs and maxBlockMs must be numbers of milliseconds") from None
-    return min(max(asked, SHORTEST_MS), LONGEST_MS)
+    return min(max(asked, SHORTEST_MS), MAX_MS)

@@ -206,7 +206,7 @@ def request(**meta):
 
 
 RAW = "/api/queue/v1/task-queues/a%2Fb?x=%41"
-ASKED = {
+BULK_ACTION_SUBJECT = {
     "gunicorn": ({"RAW_URI": RAW}, (RAW, "80")),
     "waitress": ({"REQUEST_URI": RAW}, (RAW, "80")),
     "a host with a port": ({"RAW_URI": RAW, "HTTP_HOST": "tc.example.org:8080"}, (RAW, "8080")),
@@ -217,9 +217,9 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("case", ASKED)
+@pytest.mark.parametrize("case", BULK_ACTION_SUBJECT)
 def test_what_was_asked_is_read_behind(case):
-    meta, (resource, port) = ASKED[case]
+    meta, (resource, port) = BULK_ACTION_SUBJECT[case]
 
     assert signed_request_of(request(**meta)) == HawkRequest("GET", resource, "tc.example.org", port)
 

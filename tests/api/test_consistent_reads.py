@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 SECONDS = 0.4
 WRITERS, READERS = 2, 3
-RETRIES, MOST_RUNS = 4, 40
+RETRIES, MAX_RUNS = 4, 40
 OPEN = ("SCHEDULED", "IN_PROGRESS")
 Act = Callable[[], Iterable[str]]
 """What a thread does again and again; what it finds wrong in the reply."""
@@ -115,7 +115,7 @@ def found_by(acts: Iterable[Act]) -> list[str]:
     """What is found wrong by threads that act side by side for a while."""
     acts = list(acts)
     # Each once by itself: what a process loads with its first request takes longer than that.
-    find_standalone = [complaint for act in acts for complaint in act()]
+    find_standalone = [each for act in acts for each in act()]
     assert find_standalone == []
     ends_at = monotonic() + SECONDS
 
@@ -125,7 +125,7 @@ def found_by(acts: Iterable[Act]) -> list[str]:
             found += acts[number]()
         return found
 
-    return [complaint for found in at_once(live, len(acts)) for complaint in found]
+    return [each for found in at_once(live, len(acts)) for each in found]
 
 
 # Runs: tried, tried again, completed and rerun.
@@ -268,7 +268,7 @@ class Jobs:
                 yield from torn_task(api.post(f"{run}/reclaim", {})["status"])
                 ended = api.post(f"{run}/exception", {"reason": "intermittent-task"})["status"]
                 yield from torn_task(ended)
-                if ended["state"] == "exception" and len(ended["runs"]) <= MOST_RUNS:
+                if ended["state"] == "exception" and len(ended["runs"]) <= MAX_RUNS:
                     yield from torn_task(api.post(f"{task}/rerun", {})["status"])
                 elif ended["state"] == "exception":
                     self.ids[number] = self.new(number)

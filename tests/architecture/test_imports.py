@@ -80,8 +80,8 @@ def own_room(path: Path) -> str:
     return room_of(".".join(("conductor_app", *parts))) or ""
 
 
-def said(path: Path, line: int, complaint: str) -> str:
-    return f"{path.relative_to(APP.parent)}:{line} {complaint}"
+def said(path: Path, line: int, validation_error: str) -> str:
+    return f"{path.relative_to(APP.parent)}:{line} {validation_error}"
 
 
 def test_every_room_is_in_the_table():

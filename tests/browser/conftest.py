@@ -52,7 +52,7 @@ class Pages:
 
     def __init__(self, browser, url: str) -> None:
         self.browser, self.url = browser, url
-        self.contexts, self.complaints = [], []
+        self.contexts, self.validation_errors = [], []
 
     def open(self, user: User, *, size=WIDE, scheme: str = "light"):
         """A new page of a new session."""
@@ -67,12 +67,12 @@ class Pages:
         page = context.new_page()
         page.set_default_timeout(15_000)
         page.on("console", self._hear)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("pageerror", lambda error: self.validation_errors.append(str(error)))
         return page
 
     def _hear(self, message) -> None:
         if message.type in ("error", "warning") and not any(each in message.text for each in HARMLESS):
-            self.complaints.append(f"{message.type}: {message.text}")
+            self.validation_errors.append(f"{message.type}: {message.text}")
 
     def close(self) -> None:
         for context in self.contexts:
@@ -85,7 +85,7 @@ def pages(browser, live) -> Iterator[Pages]:
     opened = Pages(browser, live)
     yield opened
     opened.close()
-    assert opened.complaints == []
+    assert opened.validation_errors == []
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 STATIC = Path(__file__).parents[2] / "static" / "ops"
 BUILT = ("editor.js", "editor.LICENSES.txt")
-MOST_KILOBYTES = 200
+MAX_KILOBYTES = 200
 
 
 def run(folder: Path, *command: str, **environment: str) -> subprocess.CompletedProcess:
@@ -45,7 +45,7 @@ def test_the_editor_keeps_its_budget():
     pages = ("editor.js", "ops.css", "design.css", "diagram.css", "page.js", "live.js")
     size = sum(len(gzip.compress((STATIC / name).read_bytes())) for name in pages)
 
-    assert size < MOST_KILOBYTES * 1000
+    assert size < MAX_KILOBYTES * 1000
 
 
 def test_every_package_in_the_script_comes_with_its_licence():

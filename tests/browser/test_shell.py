@@ -61,7 +61,7 @@ def test_a_narrow_page_opens_its_side(pages, olga, orders):
     assert page.goto("/admin/nowhere/").status == 404
     assert has_no_horizontal_scroll(page)
     expect(page.get_by_role("link", name="To the overview")).to_be_in_viewport()
-    pages.complaints.clear()  # the browser says on its console that there is no such page
+    pages.validation_errors.clear()  # the browser says on its console that there is no such page
 
 
 def test_moments_are_shown_in_the_chosen_zone(page, orders):
@@ -96,7 +96,7 @@ def test_a_fragment_says_what_the_server_refuses_and_the_page_that_it_does_not_a
     page.clock.fast_forward(3000)
     expect(alert).to_have_count(0)
     expect(page.locator("#strip b")).to_be_visible()
-    pages.complaints.clear()  # the browser says on its console that the server failed
+    pages.validation_errors.clear()  # the browser says on its console that the server failed
 
 
 def test_the_pages_speak_german_and_english_again(page, orders):
@@ -124,4 +124,4 @@ def test_whoever_may_not_learns_what_is_missing(pages, orders):
 
     assert response.status == 403
     expect(page.locator("main")).to_contain_text("conductor.view_attempt")
-    pages.complaints.clear()  # the browser says on its console that a page was refused
+    pages.validation_errors.clear()  # the browser says on its console that a page was refused

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).with_name("java")
-MOST_SECONDS = 600
+MAX_SECONDS = 600
 NEWEST = 21
 """The Java that the newest SDK needs; with an older one, from 17 on, the last SDK for that is tested."""
 
@@ -58,7 +58,7 @@ def compile_programs() -> tuple[Path, int]:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=MOST_SECONDS,
+            timeout=MAX_SECONDS,
         )
         assert done.returncode == 0, f"Maven failed:\n{done.stdout[-6000:]}{done.stderr[-2000:]}"
         mark.write_text(state, encoding="utf-8")
@@ -74,7 +74,7 @@ def run_program(java: Path, program: str, **environment: str) -> dict[str, str]:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=MOST_SECONDS,
+        timeout=MAX_SECONDS,
     )
     found = re.search(r"^RESULTS (.*)$", done.stdout, re.MULTILINE)
     assert found, f"{done.stdout[-6000:]}{done.stderr[-6000:]}"

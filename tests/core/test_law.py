@@ -14,7 +14,7 @@ from tests.core.life import RunInMemory
 from tests.random_definitions import random_definition
 from tests.tries import property_settings
 
-MOST_STEPS = 400
+MAX_STEPS = 400
 OUTCOMES = ["COMPLETED"] * 8 + ["FAILED", "FAILED", "TIMED_OUT", "FAILED_FOR_GOOD", "CANCELED"]
 
 
@@ -62,7 +62,7 @@ def answer(life: RunInMemory, random: Random, key: str, stale: list[str]) -> Non
 
 def finish(life: RunInMemory) -> None:
     """Workers who always do well bring it to its end."""
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         if not life.run.is_open:
             return
         open_tasks = [task for task in life.run.open_tasks if task.attempt.is_open]

@@ -69,7 +69,7 @@ def test_nothing_typed_is_nothing_given():
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "complaint"),
+    ("name", "text", "validation_error"),
     [
         ("amount", "many", "Enter a number."),
         ("amount", "true", "Enter a number."),
@@ -80,8 +80,8 @@ def test_nothing_typed_is_nothing_given():
         ("lines", "[" * 100_000, "This is not valid JSON."),
     ],
 )
-def test_what_is_no_value_of_its_kind_is_told_at_its_field(name, text, complaint):
-    assert read(**{name: text}) == ({}, {f"input.{name}": complaint})
+def test_what_is_no_value_of_its_kind_is_told_at_its_field(name, text, validation_error):
+    assert read(**{name: text}) == ({}, {f"input.{name}": validation_error})
 
 
 def test_a_document_fills_the_form_and_comes_back_as_it_was():

@@ -20,7 +20,7 @@ from tests.story import ACTOR, Story, run_commit_hooks
 
 OUTCOMES = ["COMPLETED"] * 7 + ["FAILED", "FAILED", "FAILED_FOR_GOOD", "CANCELED", "TIMED_OUT"]
 HELD_BY_ENGINE = ("JOIN", "DO_WHILE", "FOR_EACH", "FOR_EACH_ITEM", "TRY_CATCH", "EXCLUSIVE_JOIN", "SUB_WORKFLOW")
-MOST_ROUNDS = 300
+MAX_ROUNDS = 300
 
 
 class RandomWorkers:
@@ -164,7 +164,7 @@ class RandomWorkers:
 
     def finish(self) -> None:
         """Workers who always do well bring it to its end."""
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             before = self.story.status
             if self.story.row.ended_at:
                 return

@@ -280,7 +280,7 @@ def test_a_group_of_failures_is_retried_as_one(clock):
 def test_a_process_that_died_leaves_its_operation_to_the_next(clock):
     failed(clock, 1)
     id = begun()
-    BulkOperation.objects.filter(pk=id).update(held_until=clock.now() + executor.HELD_MS)
+    BulkOperation.objects.filter(pk=id).update(held_until=clock.now() + executor.CLAIM_MS)
     passes(clock, 2)
     assert row(id).total == 0
 
@@ -385,7 +385,7 @@ def test_what_waits_can_be_declined(clock, settings):
 def test_labels_are_put_on_many_runs_and_taken_off_again(clock):
     failed(clock, 3)
     first = Run.objects.order_by("pk").first()
-    labels.add_labels(first.pk, [f"old {number}" for number in range(labels.MOST_LABELS)], ACTOR)
+    labels.add_labels(first.pk, [f"old {number}" for number in range(labels.MAX_LABELS)], ACTOR)
 
     put_on = begun(action="label", labels=["gateway", "may"], reason="the outage")
     passes(clock, 2)
@@ -412,7 +412,7 @@ def test_what_is_no_label_is_refused_before_anything_begins(clock, names):
 def test_labels_that_were_refused_are_tried_again_as_they_were(clock):
     failed(clock, 1)
     run = Run.objects.get()
-    labels.add_labels(run.pk, [f"old {number}" for number in range(labels.MOST_LABELS)], ACTOR)
+    labels.add_labels(run.pk, [f"old {number}" for number in range(labels.MAX_LABELS)], ACTOR)
     id = begun(action="label", labels=["late"])
     passes(clock, 2)
     labels.remove_labels(run.pk, ["old 0"], ACTOR)

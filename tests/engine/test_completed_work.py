@@ -22,7 +22,7 @@ WORKER = "pay"
 CONTAINERS = ["fork", "fork", "loop", "loop", "dynamic", "each", "try"]
 DEPTH = 4
 """Levels of runs in a tree, the root among them: the last step of each level starts the next one."""
-MOST_REPORTS = 25
+MAX_REPORTS = 25
 OPERATIONS = 5
 Path = tuple[str, ...]
 """Where a task stands in the tree: the references of the tasks above it, then its own."""
@@ -139,7 +139,7 @@ class Tree:
         found, dropped = set(), set()
         for run in planned.runs:
             if Run.objects.filter(pk=run.run_id).exists():
-                places = {self.path_of(run.run_id, str(fate.key)): fate.name for fate in run.fates}
+                places = {self.path_of(run.run_id, str(fate.key)): fate.name for fate in run.impacts}
                 found |= {path for path, name in places.items() if name in touched}
                 dropped |= {path for path, name in places.items() if name == task_impact.DROPPED}
         # With the task that stood for a child goes all that the child has done.
@@ -149,7 +149,7 @@ class Tree:
 @pytest.mark.parametrize("seed", seeds(0, 20))
 def test_only_what_the_plan_names_is_done_again(clock, seed):
     tree = Tree(clock, seed)
-    tree.work(tree.random.randint(1, MOST_REPORTS), fails=0.1)
+    tree.work(tree.random.randint(1, MAX_REPORTS), fails=0.1)
     if tree.story.row.ended_at is None:
         tree.story.terminate()
     for _ in range(OPERATIONS):
@@ -172,8 +172,8 @@ def test_only_what_the_plan_names_is_done_again(clock, seed):
 
         after = tree.completed()
         assert {path: after.get(path) for path in kept} == kept, (operation, run_id)
-        given = tree.work(tree.random.randint(1, MOST_REPORTS), fails=0.1)
+        given = tree.work(tree.random.randint(1, MAX_REPORTS), fails=0.1)
         assert set(given) & kept.keys() == set(), (operation, run_id)
-        assert [complaint for run in tree.runs() for complaint in row_violations(run.pk)] == []
+        assert [each for run in tree.runs() for each in row_violations(run.pk)] == []
         if tree.story.row.ended_at is None:
             tree.story.terminate()

@@ -42,7 +42,7 @@ def create(clock, **fields) -> str:
     return task_commands.create_task(new_task(clock, **fields)).id
 
 
-def complaints(task_id: str) -> list[str]:
+def validation_errors(task_id: str) -> list[str]:
     """Everything about a task's rows that must never be so; empty where all is well."""
     row, attempts = (
         StandaloneTask.objects.select_related("task").get(pk=task_id),
@@ -57,7 +57,7 @@ def complaints(task_id: str) -> list[str]:
         "its state is not its last run's": (task.status == "ACTIVE") != bool(runs and runs[-1].ended_at is None),
         "retries are not counted": not is_rerun and row.retries - retries != row.retries_left,
     }
-    found = [complaint for complaint, is_so in wrong.items() if is_so]
+    found = [validation_error for validation_error, is_so in wrong.items() if is_so]
     for last, following in pairwise(runs):
         if following.cause not in ("rerun", ATTEMPT_RESOLUTIONS[last.reason].retried_as):
             found.append(f"{following.cause} after {last.reason}")
@@ -171,14 +171,14 @@ def test_what_must_hold_holds_whatever_many_do_at_once(clock, seed, monkeypatch)
     while sweeps.sweep_once():
         pass
 
-    assert {id: found for id in ids if (found := complaints(id))} == {}
+    assert {id: found for id in ids if (found := validation_errors(id))} == {}
     assert not Attempt.objects.filter(status="LEASED").exists()
     clock.advance(seconds=3600)
     while sweeps.sweep_once():
         pass
     expiry.delete_expired_tasks(10)
     assert not Task.objects.open().exists()
-    assert {id: found for id in ids if (found := complaints(id))} == {}
+    assert {id: found for id in ids if (found := validation_errors(id))} == {}
     assert PulseMessage.objects.filter(task_id="", group_id=group, name="task-group-resolved").exists()
     assert not Message.objects.exists()
     for left in (Task.objects.filter(pk__in=expired), *(kind.objects.filter(task_id__in=expired) for kind in ROWS)):
@@ -204,7 +204,7 @@ def test_a_group_is_canceled_while_others_work_in_it(clock):
 
     assert len(canceled) == len(set(canceled))
     assert set(canceled) == set(Attempt.objects.filter(reason="canceled").values_list("task_id", flat=True))
-    assert {id: found for id in ids if (found := complaints(id))} == {}
+    assert {id: found for id in ids if (found := validation_errors(id))} == {}
 
 
 def test_that_a_group_is_resolved_is_told_though_its_last_tasks_end_at_once(clock):

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 def told(planned: OperationPlan, run_id: str = "") -> dict[str, str]:
     """The fate of each task of one run, by its name."""
     [run] = [run for run in planned.runs if run.run_id == (run_id or planned.target)]
-    return {str(fate.key): fate.name + (", later" if fate.is_later else "") for fate in run.fates}
+    return {str(fate.key): fate.name + (", later" if fate.is_later else "") for fate in run.impacts}
 
 
 def do(run_id: str, operation: Operation, **more) -> None:
@@ -257,7 +257,10 @@ def test_what_was_planned_is_what_becomes_of_every_task(clock, seed):
 
         after, runs = rows(affected), Run.objects.in_bulk(affected)
         said = {
-            (run.run_id, str(fate.key)): fate.name for run in planned.runs if not run.is_replaced for fate in run.fates
+            (run.run_id, str(fate.key)): fate.name
+            for run in planned.runs
+            if not run.is_replaced
+            for fate in run.impacts
         }
         assert said.keys() == before.keys() | after.keys()
         for place, fate in said.items():

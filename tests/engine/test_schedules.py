@@ -57,10 +57,10 @@ def test_a_pass_that_finds_nothing_takes_one_statement(clock):
 def test_a_slot_that_somebody_else_has_handled_is_left_alone(hour, monkeypatch):
     began = run_commands.start
 
-    def slowly(request, by, also):
+    def slowly(request, by, within_transaction):
         monkeypatch.setattr(run_commands, "start", began)
         schedules.fire_schedule(Schedule.objects.get().pk)
-        return began(request, by, also)
+        return began(request, by, within_transaction)
 
     monkeypatch.setattr(run_commands, "start", slowly)
     schedules.fire_schedule(Schedule.objects.get().pk)
@@ -72,9 +72,9 @@ def test_a_slot_that_somebody_else_has_handled_is_left_alone(hour, monkeypatch):
 def test_a_schedule_that_is_changed_meanwhile_does_not_start_the_old_slot(hour, monkeypatch):
     began = run_commands.start
 
-    def after_a_change(request, by, also):
+    def after_a_change(request, by, within_transaction):
         create_schedule(cron="0 30 * * * *")
-        return began(request, by, also)
+        return began(request, by, within_transaction)
 
     monkeypatch.setattr(run_commands, "start", after_a_change)
     schedules.fire_schedule(Schedule.objects.get().pk)

@@ -25,8 +25,8 @@ def decide_command(run_id: str, near: list[str] | None, command: Command) -> tup
             data.clear()
             continue
         scripts = {question for question in decision.data_requests if isinstance(question, ScriptEvaluation)}
-        data.learn_from_scripts(scripts)
-        data.learn_from_rows(run, decision.data_requests - scripts - {WholeRun()}, clock.now())
+        data.evaluate_scripts(scripts)
+        data.load_from_rows(run, decision.data_requests - scripts - {WholeRun()}, clock.now())
 
 
 def normalized_decision(decision: Decision) -> dict[str, Any]:

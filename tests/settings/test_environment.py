@@ -9,7 +9,7 @@ from conductor_app.settings import environment, services
 
 
 @pytest.mark.parametrize(
-    ("given", "complaint"),
+    ("given", "validation_error"),
     [
         ("eighty", "PORT='eighty' is refused: it must be a whole number from 1 to 65535."),
         ("0", "PORT='0' is refused: it must be a whole number from 1 to 65535."),
@@ -17,13 +17,13 @@ from conductor_app.settings import environment, services
         ("-1", "PORT='-1' is refused: it must be a whole number from 1 to 65535."),
     ],
 )
-def test_a_number_out_of_bounds_is_refused_by_name(monkeypatch, given, complaint):
+def test_a_number_out_of_bounds_is_refused_by_name(monkeypatch, given, validation_error):
     monkeypatch.setenv("PORT", given)
 
     with pytest.raises(ImproperlyConfigured) as refusal:
         environment.number("PORT", 8000, least=1, most=65_535)
 
-    assert str(refusal.value) == complaint
+    assert str(refusal.value) == validation_error
 
 
 def test_an_empty_variable_counts_as_not_set(monkeypatch):

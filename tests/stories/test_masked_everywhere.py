@@ -8,7 +8,7 @@ from django.db import connection
 
 from conductor_app import blob_storage
 from conductor_app.core import commands
-from conductor_app.core.masking import HIDDEN
+from conductor_app.core.masking import REDACTED
 from conductor_app.core.reports import Report
 from conductor_app.engine import schedules
 from conductor_app.engine.events import event_handlers, event_replays
@@ -64,13 +64,13 @@ def test_what_an_event_tells_is_sealed_until_a_handler_acts_on_it(clock):
 
     assert story.status == "COMPLETED"
     assert clear_places() == set()
-    assert EventDelivery.objects.get().payload["card"] == {"number": HIDDEN, "holder": "Ada"}
+    assert EventDelivery.objects.get().payload["card"] == {"number": REDACTED, "holder": "Ada"}
     verdict = HandlerEvaluation.objects.get()
     assert (verdict.outcome, verdict.value) == ("MATCHED", True)
     assert NUMBER not in str(verdict.seen)
     assert verdict.seen["$.card.holder"] == "Ada"
     [started] = task_commands.claim_tasks("pay", wait_ms=0)
-    assert Run.objects.get(pk=started.run_id).input["number"] == HIDDEN
+    assert Run.objects.get(pk=started.run_id).input["number"] == REDACTED
 
 
 def test_an_event_that_is_heard_again_is_heard_as_it_was(clock):
@@ -93,7 +93,7 @@ def test_an_event_that_is_heard_again_is_heard_as_it_was(clock):
     with run_commit_hooks():
         event_replays.replay(original.pk, ["h"], ACTOR, "it was not heard")
 
-    assert (foreseen.verdict.outcome, foreseen.acts[0].params["input"]) == ("MATCHED", {"number": HIDDEN})
+    assert (foreseen.verdict.outcome, foreseen.acts[0].params["input"]) == ("MATCHED", {"number": REDACTED})
     [started] = task_commands.claim_tasks("pay", wait_ms=0)
     assert started.input == {"number": NUMBER}
     # What an author writes in a condition is shown as it was written.
@@ -122,7 +122,7 @@ def test_a_message_to_a_run_is_sealed_until_a_step_takes_it(clock):
 
     story.worker("first").completes()
 
-    assert story.task("pull").output["messages"][0]["payload"] == {"number": HIDDEN, "open": 1}
+    assert story.task("pull").output["messages"][0]["payload"] == {"number": REDACTED, "open": 1}
     assert story.task("after").input == {"n": NUMBER}
 
 
@@ -136,7 +136,7 @@ def test_an_input_that_was_uploaded_is_kept_sealed_in_its_place(clock):
     assert clear_places() == set()
     assert StoredPayload.objects.get(pk=path).expires_at == 0
     row = Run.objects.get(pk=id)
-    assert (row.input, row.input_path) == ({"card": {"number": HIDDEN, "holder": "Ada"}}, "")
+    assert (row.input, row.input_path) == ({"card": {"number": REDACTED, "holder": "Ada"}}, "")
     given = [attempt.input for attempt in task_commands.claim_tasks("pay", count=5, wait_ms=0)]
     assert given == [{"number": NUMBER}, {"number": NUMBER}]
 
@@ -167,7 +167,7 @@ def test_an_output_that_was_uploaded_is_kept_sealed_in_its_place(clock):
         )
 
     assert clear_places() == set()
-    assert (story.task("pay").output, story.task("pay").output_path) == ({"number": HIDDEN}, "")
+    assert (story.task("pay").output, story.task("pay").output_path) == ({"number": REDACTED}, "")
     assert [attempt.input for attempt in task_commands.claim_tasks("after", wait_ms=0)] == [{"number": NUMBER}]
 
 
@@ -225,7 +225,7 @@ def test_what_was_shown_as_masked_and_is_sent_back_stays_what_it_was(clock):
     story.rerun("pay", task_input={**story.task("pay").input, "n": 7})
     [second] = task_commands.claim_tasks("pay", wait_ms=0)
 
-    assert (story.row.input["card"]["number"], story.row.input["more"]) == (HIDDEN, 2)
+    assert (story.row.input["card"]["number"], story.row.input["more"]) == (REDACTED, 2)
     assert (first.input["number"], second.input) == (NUMBER, {"number": NUMBER, "n": 7})
 
 
@@ -247,7 +247,7 @@ def test_a_failure_workflow_is_given_the_whole_input_as_it_was_masked(clock):
     story.worker("pay").fails()
 
     started = Run.objects.get(pk=story.row.output["conductor.failure_workflow"])
-    assert started.input["card"] == {"number": HIDDEN, "holder": "Ada"}
+    assert started.input["card"] == {"number": REDACTED, "holder": "Ada"}
     assert clear_places() == set()
 
 
@@ -261,7 +261,7 @@ def test_a_schedule_hands_nothing_that_is_sealed_to_another_workflow(clock):
     with run_commit_hooks():
         id = schedules.run_now("nightly", ACTOR)
 
-    assert payload_storage.decrypt_masked(payload_storage.load_stored_input(id))["card"]["number"] == HIDDEN
+    assert payload_storage.decrypt_masked(payload_storage.load_stored_input(id))["card"]["number"] == REDACTED
 
 
 def test_a_schedule_keeps_its_input_sealed_and_starts_with_it(clock):
@@ -270,7 +270,7 @@ def test_a_schedule_keeps_its_input_sealed_and_starts_with_it(clock):
     document = {"name": "nightly", "cronExpression": "0 0 3 * * *", "startWorkflowRequest": request}
 
     saved = schedules.save_schedule(document, ACTOR)
-    assert saved.document["startWorkflowRequest"]["input"]["card"] == {"number": HIDDEN, "holder": "Ada"}
+    assert saved.document["startWorkflowRequest"]["input"]["card"] == {"number": REDACTED, "holder": "Ada"}
     # Whoever changes something else sends back what was shown.
     changed = {**Schedule.objects.get().document["startWorkflowRequest"]["input"], "more": {"number": 3}}
     schedules.save_schedule({**document, "startWorkflowRequest": {**request, "input": changed}}, ACTOR)
@@ -296,7 +296,7 @@ def test_a_built_in_worker_does_not_repeat_it_in_its_reason(clock):
     with run_commit_hooks():
         run_built_in_workers()
 
-    assert f"(GET {HIDDEN})" in story.task("get").reason
+    assert f"(GET {REDACTED})" in story.task("get").reason
     assert clear_places() == set()
 
 

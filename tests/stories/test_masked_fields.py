@@ -5,7 +5,7 @@ from django.db import connection
 
 from conductor_app import blob_storage
 from conductor_app.core.effects import PublishEvent
-from conductor_app.core.masking import HIDDEN, MARK
+from conductor_app.core.masking import MARK, REDACTED
 from tests.builders import definition, each, fork, loop, plan, set_variable, step, sub_workflow, switch
 from tests.core.life import RunInMemory
 from tests.engine.views import row_violations
@@ -40,10 +40,10 @@ def test_masked_values_are_sealed_in_every_row(clock, tables):
     story.worker("after").completes(number=NUMBER)
 
     assert (story.status, NUMBER in tables(), "Ada" in tables()) == ("COMPLETED", False, True)
-    assert story.row.input == {"card": {"number": HIDDEN, "holder": "Ada"}}
-    assert story.task("pay").input == {"number": HIDDEN, "holder": "Ada"}
-    assert story.task("pay").output == {"token": HIDDEN, "deep": [{"number": HIDDEN}], "sum": 3}
-    assert (story.output, story.row.variables) == ({"number": HIDDEN}, {"token": HIDDEN})
+    assert story.row.input == {"card": {"number": REDACTED, "holder": "Ada"}}
+    assert story.task("pay").input == {"number": REDACTED, "holder": "Ada"}
+    assert story.task("pay").output == {"token": REDACTED, "deep": [{"number": REDACTED}], "sum": 3}
+    assert (story.output, story.row.variables) == ({"number": REDACTED}, {"token": REDACTED})
 
 
 def test_decisions_are_made_by_what_was_sealed(clock):
@@ -70,7 +70,7 @@ def test_items_turns_and_branches_are_read_opened(clock):
         story.worker(name).completes(number=NUMBER)
 
     assert story.task("last").input["x"] == NUMBER
-    assert story.task("last").input["all"][0] == {"a": {"number": HIDDEN}}
+    assert story.task("last").input["all"][0] == {"a": {"number": REDACTED}}
     assert row_violations(story.id) == []
 
 
@@ -80,7 +80,7 @@ def test_a_child_hands_its_result_to_its_parent(clock, tables):
 
     story.worker("pay").completes(number=NUMBER)
 
-    assert story.task("s").output["number"] == HIDDEN
+    assert story.task("s").output["number"] == REDACTED
     assert story.task("after").input == {"n": NUMBER}
 
 
@@ -104,7 +104,7 @@ def test_what_no_key_opens_any_more_stays_hidden(clock, settings):
     story.terminate()
     story.rerun("after")
 
-    assert story.task("after").input == {"n": HIDDEN}
+    assert story.task("after").input == {"n": REDACTED}
 
 
 def test_listeners_are_not_told_of_them():
@@ -113,8 +113,8 @@ def test_listeners_are_not_told_of_them():
 
     told = [effect.payload for effect in life.effects if isinstance(effect, PublishEvent)]
 
-    assert {payload["input"]["card"]["number"] for payload in told} == {HIDDEN}
-    assert told[-1]["output"] == {"number": HIDDEN}
+    assert {payload["input"]["card"]["number"] for payload in told} == {REDACTED}
+    assert told[-1]["output"] == {"number": REDACTED}
 
 
 @pytest.mark.parametrize("masked", [[], None])

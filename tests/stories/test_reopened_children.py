@@ -49,7 +49,7 @@ def done(story: Story, *task_types: str) -> None:
 
 
 def all_is_well(*runs: RunView) -> None:
-    assert [complaint for run in runs for complaint in row_violations(run.id)] == []
+    assert [each for run in runs for each in row_violations(run.id)] == []
 
 
 def test_a_retry_that_resumes_goes_down_to_what_failed_first(clock):

@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from ...core.task_impact import AGAIN, CANCELLED, DROPPED, FATES, GOES_ON, NEW, RESUMED, REUSED, TaskImpact
+from ...core.task_impact import AGAIN, CANCELLED, DROPPED, GOES_ON, IMPACTS, NEW, RESUMED, REUSED, TaskImpact
 from ...engine.runs.planning import OperationPlan, PlannedRun
 from ...insight.definitions.diagram import Diagram, StepMark, StepMarks, diagram
 from ...insight.definitions.parsed_definitions import parsed_definition as definition_of
@@ -99,13 +99,13 @@ def _count_in_words(name: str, count: int) -> str:
 
 
 def _render_run_part(run: PlannedRun) -> PlannedRunPart:
-    counts = Counter(impact.name for impact in run.fates)
-    ordered = sorted(run.fates, key=lambda impact: IMPACT_RANK[impact.name])
+    counts = Counter(impact.name for impact in run.impacts)
+    ordered = sorted(run.impacts, key=lambda impact: IMPACT_RANK[impact.name])
     return PlannedRunPart(
         run,
         render_badge(run.status),
         render_badge(run.then),
-        [_count_chip(name, counts[name]) for name in FATES if counts[name]],
+        [_count_chip(name, counts[name]) for name in IMPACTS if counts[name]],
         [_render_task_row(impact) for impact in ordered[:MAX_ROWS]],
         max(len(ordered) - MAX_ROWS, 0),
     )
@@ -131,9 +131,9 @@ def _draw_plan(plan: OperationPlan, run: Run) -> Diagram | None:
     own = next((part for part in plan.runs if part.run_id == run.pk), None)
     if definition is None or own is None:
         return None
-    impacts = _impacts_by_step(own.fates)
+    impacts = _impacts_by_step(own.impacts)
     marks = {ref: _step_mark(impact, count) for ref, (impact, count) in impacts.items()}
-    seen = StepMarks(marks, _branch_marks(own.fates))
+    seen = StepMarks(marks, _branch_marks(own.impacts))
     picture = diagram(definition.document, seen, link=lambda ref, path: f"#task-{ref}")
     for node in picture.nodes:
         impact = impacts[node.ref][0].name if node.ref in impacts else node.status

@@ -109,8 +109,8 @@ def _check_workflow(document: dict[str, Any], text: str) -> CheckResult:
 
 
 def _check_task(document: dict[str, Any], text: str) -> CheckResult:
-    complaints = definition_commands.validate_task(document)
-    errors = [LintFinding(ERROR, "refused", each.path, each.message) for each in complaints]
+    validation_errors = definition_commands.validate_task(document)
+    errors = [LintFinding(ERROR, "refused", each.path, each.message) for each in validation_errors]
     findings = [*errors, *definition_commands.lint_task(document)]
     return CheckResult(document, place_findings(findings, text), completion.complete_task())
 

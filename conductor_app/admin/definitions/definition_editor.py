@@ -125,7 +125,7 @@ class EditorPages:
     def _keep_draft(self, request: HttpRequest, row: Any) -> None:
         """Save the submitted text as a draft, whether it is valid JSON or not."""
         text, by = request.POST.get("document", ""), request.user.get_username()
-        if text and len(text) <= drafts.LONGEST_DRAFT:
+        if text and len(text) <= drafts.MAX_DRAFT_LENGTH:
             drafts.save_draft(self.kind, row.name if row else "", text, request.POST.get("base", ""), by)
 
     def try_to_save(self, request: HttpRequest, form: DefinitionForm, row: Model | None) -> bool:
@@ -133,7 +133,7 @@ class EditorPages:
         try:
             self.save_document(form, row, request.user.get_username())
         except ValidationFailed as failed:
-            form.show_errors(failed.complaints)
+            form.show_errors(failed.validation_errors)
         except RequestRefused as refused:
             form.add_error("document", refused.message)
         else:

@@ -27,11 +27,11 @@ class DefinitionForm(forms.Form):
     base = forms.CharField(widget=forms.HiddenInput, required=False, max_length=64)
     checked: CheckResult | None = None
 
-    def show_errors(self, complaints: list[ValidationError]) -> None:
+    def show_errors(self, validation_errors: list[ValidationError]) -> None:
         """Show the errors of the engine at their lines."""
-        findings = [LintFinding(ERROR, "refused", each.path, each.message) for each in complaints]
+        findings = [LintFinding(ERROR, "refused", each.path, each.message) for each in validation_errors]
         self.checked = CheckResult(None, place_findings(findings, self.data.get("document", "")))
-        count = len(complaints)
+        count = len(validation_errors)
         message = ngettext("%(count)s error in this definition.", "%(count)s errors in this definition.", count)
         self.add_error("document", message % {"count": count})
 

@@ -53,7 +53,7 @@ class VersionPages:
         try:
             version = definition_commands.restore_workflow(row.name, row.version, by, reason)
         except ValidationFailed as failed:
-            reasons = "; ".join(complaint.message for complaint in failed.complaints[:3])
+            reasons = "; ".join(each.message for each in failed.validation_errors[:3])
             messages.error(
                 request,
                 _("Version %(version)s is no longer valid: %(reasons)s") % {"version": row.version, "reasons": reasons},

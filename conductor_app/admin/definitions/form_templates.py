@@ -107,7 +107,7 @@ class _TemplateEditorPage(ObjectPage):
                 [document], by, new_version=is_new, reason=form.cleaned_data["reason"]
             )[0]
         except ValidationFailed as failed:
-            for each in failed.complaints:
+            for each in failed.validation_errors:
                 form.add_error("document", f"{each.path}: {each.message}")
         except RequestRefused as refused:
             form.add_error(None, refused.message)

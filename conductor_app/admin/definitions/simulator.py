@@ -75,7 +75,7 @@ class SimulatorPages:
         try:
             return simulation_cases.simulate_with_children(trial.document, trial.parsed_input, trial.outcomes), ""
         except ValidationFailed as failed:
-            return None, "; ".join(f"{each.path} {each.message}".strip() for each in failed.complaints[:5])
+            return None, "; ".join(f"{each.path} {each.message}".strip() for each in failed.validation_errors[:5])
         except RequestRefused as refused:
             return None, refused.message
 

@@ -9,7 +9,7 @@ from django.utils.timezone import get_current_timezone_name
 from django.utils.translation import gettext as _
 
 from ...core.errors import InputInvalid, RequestRefused, ValidationFailed
-from ...core.masking import HIDDEN
+from ...core.masking import REDACTED
 from ...engine.runs.manual_start import start_by_hand
 from ...insight.runs.last_inputs import recent_starts, start_to_repeat
 from ...models import WorkflowDefinition
@@ -48,11 +48,11 @@ class StartPages:
         try:
             run_id, is_new = start_by_hand(start.request(), by, reason)
         except InputInvalid as refused:
-            for complaint in refused.complaints:
-                start.add_error(complaint.path, complaint.message)
+            for each in refused.validation_errors:
+                start.add_error(each.path, each.message)
         except ValidationFailed as refused:
-            for complaint in refused.complaints:
-                start.add_error("", complaint.message)
+            for each in refused.validation_errors:
+                start.add_error("", each.message)
         except RequestRefused as refused:
             start.add_error("", refused.message)
         else:
@@ -102,6 +102,6 @@ def _initial_values(request: HttpRequest, row: WorkflowDefinition) -> tuple[dict
     initial["labels"] = ", ".join(run.labels.order_by("name").values_list("name", flat=True))
     if not found.has_input:
         return initial, [_("The input of that run is too large for a form. Copy it from the run's page.")]
-    is_masked = f'"{HIDDEN}"' in (dumps(found.input) or "")
+    is_masked = f'"{REDACTED}"' in (dumps(found.input) or "")
     notes = [_("Masked values were not copied. Replace each *** with a value.")] if is_masked else []
     return initial | {"input": found.input}, notes

@@ -94,8 +94,10 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
 
     @staticmethod
     def _lint(row: WorkflowDefinition) -> tuple[list[LintFinding], str]:
-        complaints = definition_commands.validate_workflow(row.document)
-        findings = definition_commands.lint_workflow(row.document, definition_context([row.document]), complaints)
+        errors = definition_commands.validate_workflow(row.document)
+        findings = definition_commands.lint_workflow(
+            row.document, definition_context([row.document]), errors
+        )
         return findings, format_json(row.document)
 
     def get_drawings(self, result: Any) -> dict[str, Any]:
@@ -104,7 +106,7 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
     def get_impact(self, row: WorkflowDefinition | None, document: dict[str, Any]) -> dict[str, Any]:
         if row is None:
             return {}
-        cases = SimulationCase.objects.filter(workflow=row.name).order_by("name")[: simulation_cases.MOST_AT_ONCE]
+        cases = SimulationCase.objects.filter(workflow=row.name).order_by("name")[: simulation_cases.MAX_AT_ONCE]
         verdicts = simulation_cases.run_cases({**document, "name": row.name}, cases)
         holds = SaveRequirement.objects.filter(workflow=row.name, holds=True).exists()
         is_held = holds and any(verdict.differs for verdict in verdicts)

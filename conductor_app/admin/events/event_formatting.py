@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ...core.events import INTERNAL
-from ...insight.events.event_search import ACTION_FAILED, DUPLICATE, UNHEARD, DeliveredEvent
+from ...insight.events.event_search import ACTION_FAILED, DUPLICATE, UNHANDLED, DeliveredEvent
 from ...insight.tasks.attempt_waits import first_line
 from ...models import EventAction, HandlerEvaluation
 from ...models.events import COMPLETED, FAILED, MATCHED, NOT_MATCHED
@@ -29,7 +29,7 @@ OUTCOME_LABELS = {
     NOT_MATCHED: gettext_lazy("A condition was false"),
     FAILED: gettext_lazy("A condition failed"),
     ACTION_FAILED: gettext_lazy("An action failed"),
-    UNHEARD: gettext_lazy("No handler"),
+    UNHANDLED: gettext_lazy("No handler"),
     DUPLICATE: gettext_lazy("Received more than once"),
 }
 REPLAY, WEBHOOK, API = "replay", "webhook", "api"

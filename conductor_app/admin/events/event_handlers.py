@@ -93,9 +93,9 @@ class EventHandlerAdmin(DefinitionAdmin):
             ValidationFailed: when the document is invalid.
         """
         document, reason = form.cleaned_data["document"], form.cleaned_data["reason"]
-        read, complaints = read_handler(document)
-        if complaints:
-            raise ValidationFailed(complaints)
+        read, validation_errors = read_handler(document)
+        if validation_errors:
+            raise ValidationFailed(validation_errors)
         if row is None:
             event_handlers.create_handlers([read], by, reason)
         else:

@@ -49,7 +49,7 @@ class EventsPage(Page):
             ]
         }
         context |= {
-            "searched_count": event_search.LOOKED_AT,
+            "searched_count": event_search.SEARCHED_ROWS,
             "newest": address_without(query) if query.get("after") else "",
         }
         context |= {"older": address_without(query, after=found.after) if found.after else ""}
@@ -76,7 +76,7 @@ class EventsPage(Page):
                 count = event_search.count_new_events(parse_filter(request.GET), int(since))
             except Invalid:
                 count = 0
-        context = {"news": count, "most": event_search.MOST_NEWS, "query": address_without(request.GET)[1:]}
+        context = {"news": count, "most": event_search.MAX_NEW_EVENTS, "query": address_without(request.GET)[1:]}
         return fragment_response(request, "ops/runs/news.html", context)
 
 

@@ -71,7 +71,7 @@ class _WebhookFormPage(ObjectPage):
                 return webhooks.create_webhook(form.document({}), by, reason)
             return webhooks.update_webhook(row.pk, form.document(row.document), by, reason)
         except ValidationFailed as failed:
-            for each in failed.complaints:
+            for each in failed.validation_errors:
                 form.add_error(FORM_FIELDS.get(each.path), each.message)
         except RequestRefused as refused:
             form.add_error(None, refused.message)

@@ -14,7 +14,7 @@ from ...insight.tasks.attempt_waits import first_line
 from ...insight.tasks.waiting_for_people import count_overdue, waiting_attempts
 from ...models import BulkOperation, FailureGroup, QueueHold, Run, WorkflowDefinition
 from ..badges import format_lower_bound, relative_time, render_badge
-from ..paginator import MOST_COUNTED
+from ..paginator import MAX_COUNTED
 from ..queues.queue_list import queue_address
 from ..runs.run_page import run_address
 from ..tiles import build_tile
@@ -142,5 +142,5 @@ def _status_counts() -> list[dict[str, Any]]:
 
 
 def _count_runs(status: str) -> dict[str, Any]:
-    count = Run.objects.filter(status=status).order_by()[: MOST_COUNTED + 1].count()
-    return {"count": min(count, MOST_COUNTED), "is_capped": count > MOST_COUNTED}
+    count = Run.objects.filter(status=status).order_by()[: MAX_COUNTED + 1].count()
+    return {"count": min(count, MAX_COUNTED), "is_capped": count > MAX_COUNTED}

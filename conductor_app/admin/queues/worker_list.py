@@ -29,7 +29,7 @@ STATE_PILLS = {
 ACTION_MESSAGES = {
     queue_commands.drain_worker: gettext_lazy("Draining. The worker finishes its tasks and receives no new ones."),
     queue_commands.undrain_worker: gettext_lazy("Resumed. The worker receives tasks again."),
-    queue_commands.forget_worker: gettext_lazy("Removed from the list."),
+    queue_commands.remove_worker: gettext_lazy("Removed from the list."),
 }
 MAX_QUEUES = 6
 
@@ -68,7 +68,7 @@ class WorkersPage(Page):
         acts = {
             "drain": queue_commands.drain_worker,
             "undrain": queue_commands.undrain_worker,
-            "forget": queue_commands.forget_worker,
+            "forget": queue_commands.remove_worker,
         }
         try:
             do = request.POST.get("do", "")

@@ -21,7 +21,7 @@ def label_context(run: Run) -> dict[str, Any]:
     """Return the labels of the run with links to the list of runs. The run was loaded with its labels."""
     runs = reverse("admin:conductor_run_changelist")
     names = sorted(run.label_names.split(",")) if run.label_names else []
-    return {"labels": [(name, f"{runs}?{urlencode({'label': name})}") for name in names], "most": labels.MOST_LABELS}
+    return {"labels": [(name, f"{runs}?{urlencode({'label': name})}") for name in names], "most": labels.MAX_LABELS}
 
 
 def change_labels(request: HttpRequest, run_id: str) -> HttpResponse:

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 LOG_PARAMETERS = ("find", "log", "line")
 """Parameters of the log of one attempt. Selecting another task or attempt removes them."""
 RUN_PARAMETERS = ("tab", "task", "attempt", "only", "status", "from", "to", "children", "critical", "revision")
-KEPT_PARAMETERS = RUN_PARAMETERS + LOG_PARAMETERS
+VIEW_PARAMETERS = RUN_PARAMETERS + LOG_PARAMETERS
 """Parameters that links to other views keep."""
 
 
@@ -27,7 +27,7 @@ class RunPageQuery:
 
     def current_choices(self, *but: str) -> dict[str, str]:
         """Return the current parameters without some."""
-        return {name: self[name] for name in KEPT_PARAMETERS if self[name] and name not in but}
+        return {name: self[name] for name in VIEW_PARAMETERS if self[name] and name not in but}
 
     def address(self, **other: str | int | None) -> str:
         """Return the address of the page with other parameters. Parameters that are None are removed."""

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from ...core.cron import parse_cron, parse_zone
 from ...core.errors import Invalid
-from ...core.timetable import MOST_JITTER_SECONDS
+from ...core.timetable import MAX_JITTER_SECONDS
 from ...models import Schedule, WorkflowDefinition
 from ..json_editor import JsonDocumentField, format_json
 
@@ -54,7 +54,7 @@ class ScheduleForm(forms.Form):
     jitter = forms.IntegerField(
         required=False,
         min_value=0,
-        max_value=MOST_JITTER_SECONDS,
+        max_value=MAX_JITTER_SECONDS,
         label=gettext_lazy("Jitter"),
         help_text=gettext_lazy("Maximum random delay of each start, in seconds."),
     )

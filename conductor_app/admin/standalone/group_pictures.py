@@ -6,7 +6,7 @@ from django.utils.translation import ngettext
 
 from ...insight.durations import format_duration
 from ...insight.runs.timeline import zoom_scale
-from ...insight.standalone.task_groups.bars import MOST_ROWS, TimelineRow, group_span, order_members, timeline_rows
+from ...insight.standalone.task_groups.bars import MAX_ROWS, TimelineRow, group_span, order_members, timeline_rows
 from ...insight.standalone.task_groups.graph import build_graph
 from ...insight.standalone.task_groups.members import URGENCY
 from ...insight.standalone.task_groups.picture import GroupBox, draw_group
@@ -56,11 +56,11 @@ def timeline_tab(view_model: GroupViewModel) -> dict[str, Any]:
 
 def _page_of_members(view_model: GroupViewModel) -> tuple[int, int, list[Any]]:
     """Return one page of similar tasks if the address requests them, otherwise all tasks."""
-    if not view_model.query["only"] or len(view_model.visible_members) <= MOST_ROWS:
+    if not view_model.query["only"] or len(view_model.visible_members) <= MAX_ROWS:
         return 1, 1, view_model.visible_members
-    pages = -(-len(view_model.visible_members) // MOST_ROWS)
+    pages = -(-len(view_model.visible_members) // MAX_ROWS)
     page = min(max(view_model.query.number("page") or 1, 1), pages)
-    return page, pages, order_members(view_model.visible_members)[(page - 1) * MOST_ROWS : page * MOST_ROWS]
+    return page, pages, order_members(view_model.visible_members)[(page - 1) * MAX_ROWS : page * MAX_ROWS]
 
 
 def _timeline_line(row: TimelineRow, view_model: GroupViewModel) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from ...models import GroupWatch, PulseMessage, TaskGroup
 from ..badges import ACTIVE, FAILED, SUCCEEDED, WAITING, format_count, mark_names, render_badge
 from .group_progress import progress_bar
 
-KEPT_PARAMETERS = ("tab", "state", "q", "only", "chain", "part", "from", "to")
+VIEW_PARAMETERS = ("tab", "state", "q", "only", "chain", "part", "from", "to")
 """Query parameters of a group's page. The address is a permalink: it shows the same view to every user."""
 MAX_SEARCH_LENGTH = 200
 POLL_INTERVAL_MS = 5_000
@@ -49,7 +49,7 @@ class GroupPageQuery:
 
     @property
     def current_choices(self) -> dict[str, str]:
-        return {name: self[name] for name in KEPT_PARAMETERS if self[name]}
+        return {name: self[name] for name in VIEW_PARAMETERS if self[name]}
 
     @property
     def state(self) -> str:

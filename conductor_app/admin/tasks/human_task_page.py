@@ -133,8 +133,8 @@ def _handle_answer(request: HttpRequest, attempt: Attempt) -> HttpResponse | dic
     try:
         _resolve_task(request, attempt, answer)
     except OutputInvalid as refused:
-        for complaint in refused.complaints:
-            answer.add_error(complaint.path, complaint.message)
+        for each in refused.validation_errors:
+            answer.add_error(each.path, each.message)
         messages.error(request, _("Not saved: the output does not match its schema."))
     except RequestRefused as refused:
         show_refusal(request, refused, (_("Open run"), run_address(attempt.run_id)))

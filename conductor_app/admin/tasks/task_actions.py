@@ -84,7 +84,7 @@ TASK_ACTIONS: dict[str, TaskAction] = {
             gettext_lazy("Retry now"),
             gettext_lazy("Skips the retry delay. The next polling worker can take the task, in queue order."),
             gettext_lazy("Retry delay skipped."),
-            lambda attempt, form_data, by, reason: queue_commands.hand_out_now(attempt.pk, by, reason),
+            lambda attempt, form_data, by, reason: queue_commands.skip_delay(attempt.pk, by, reason),
             _is_delayed,
             "do-retry",
         ),

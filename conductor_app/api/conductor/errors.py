@@ -59,7 +59,7 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespo
         return _internal_error(error, context)
     body = {"status": status, "message": _message_of(error), "retryable": isinstance(error, Busy | QueueFull)}
     if isinstance(error, ValidationFailed):
-        body["validationErrors"] = [_validation_error_document(complaint) for complaint in error.complaints]
+        body["validationErrors"] = [_validation_error_document(each) for each in error.validation_errors]
     else:
         body["instance"] = HOST_NAME
     if isinstance(error, RequestRefused) and "code" in error.facts:
@@ -80,9 +80,9 @@ def _message_of(error: Exception) -> str:
     return str(getattr(error, "detail", "")) or "The request is refused."
 
 
-def _validation_error_document(complaint: ValidationError) -> dict[str, str]:
-    found = {"path": complaint.path.rstrip("."), "message": complaint.message}
-    value = complaint.value
+def _validation_error_document(validation_error: ValidationError) -> dict[str, str]:
+    found = {"path": validation_error.path.rstrip("."), "message": validation_error.message}
+    value = validation_error.value
     if isinstance(value, str | int | float):
         found["invalidValue"] = str(value).lower() if isinstance(value, bool) else str(value)[:500]
     return found

@@ -1,4 +1,4 @@
-"""Reading a request's document by its table of fields: coerced as clients expect, or all complaints at once."""
+"""Reading a request's document by its table of fields: coerced as clients expect, or all validation_errors at once."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,8 +21,8 @@ def read_request(
     position = DocumentPosition(path)
     fields = read_document(document, table, position)
     check(fields, position)
-    if position.complaints:
-        raise ValidationFailed(position.complaints)
+    if position.validation_errors:
+        raise ValidationFailed(position.validation_errors)
     return fields
 
 
@@ -39,7 +39,7 @@ def errors_under(path: str) -> Iterator[None]:
         raise
     except ValidationFailed as failed:
         raise ValidationFailed([ValidationError(_join_paths(path, each.path), each.message, each.value)
-                                for each in failed.complaints]) from None  # fmt: skip
+                                for each in failed.validation_errors]) from None  # fmt: skip
 
 
 def _join_paths(path: str, rest: str) -> str:

@@ -10,7 +10,7 @@ from ..errors import Invalid, NotAllowedInState
 from ..masking import masked_names, restore_named
 from ..reports import Report, apply_report
 from ..snapshot import Run
-from ..step_types.set_variable import MOST_BYTES
+from ..step_types.set_variable import MAX_BYTES
 
 
 def set_variables(given: Mapping[str, Any], appends: bool = False):
@@ -34,8 +34,8 @@ def set_variables(given: Mapping[str, Any], appends: bool = False):
         )
         variables = {**known, **fresh}
         size = len(json.dumps(variables, default=str))
-        if size > MOST_BYTES:
-            raise Invalid(f"The variables of the workflow have {size} bytes. The limit is {MOST_BYTES} bytes.")
+        if size > MAX_BYTES:
+            raise Invalid(f"The variables of the workflow have {size} bytes. The limit is {MAX_BYTES} bytes.")
         yield SetVariables(variables)
 
     return command

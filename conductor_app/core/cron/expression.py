@@ -18,7 +18,7 @@ MACROS = {
     "@midnight": "0 0 0 * * *",
     "@hourly": "0 0 * * * *",
 }
-LONGEST = 500
+MAX_LENGTH = 500
 """Characters of an expression."""
 YEARS = 41
 """The number of years to search: 29 February has the same weekday again after at most 40 years."""
@@ -136,8 +136,8 @@ def parse_cron(text: str) -> Cron:
     Raises:
         CronRefused: when the text is invalid, with the reason.
     """
-    if len(text) > LONGEST:
-        raise CronRefused(f"A cron expression may have at most {LONGEST} characters.")
+    if len(text) > MAX_LENGTH:
+        raise CronRefused(f"A cron expression may have at most {MAX_LENGTH} characters.")
     parts = MACROS.get(text.strip().lower(), text).split()
     try:
         return _parse_fields(parts)

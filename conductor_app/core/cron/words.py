@@ -3,7 +3,7 @@
 from .expression import Cron, parse_cron
 
 WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
-MOST_TIMES = 4
+MAX_TIMES = 4
 PLAIN = {"@daily": "", "@midnight": "", "@hourly": ""}
 
 
@@ -27,7 +27,7 @@ def _describe_times(read: Cron) -> str:
         return f"every {step} minutes" if step > 1 else "every minute" if step == 1 and len(read.hours) == 24 else ""
     if len(read.hours) == 24:
         return f"every hour, {read.minutes[0]} minutes past" if read.minutes[0] else "every hour, on the hour"
-    if len(read.hours) > MOST_TIMES:
+    if len(read.hours) > MAX_TIMES:
         step = _even_step(read.hours, 24)
         return f"every {step} hours, at :{read.minutes[0]:02}" if step else ""
     times = [f"{hour:02}:{read.minutes[0]:02}" for hour in read.hours]

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from ..errors import Invalid
 
 OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?([0-5]\d))?", re.ASCII)
-MOST_HOURS = 18
+MAX_HOURS = 18
 
 
 @lru_cache(maxsize=1000)
@@ -30,6 +30,6 @@ def parse_zone(name: str) -> tzinfo:
 
 def _offset(name: str, sign: str, hours: str, minutes: str | None) -> tzinfo:
     ahead = timedelta(hours=int(hours), minutes=int(minutes or 0))
-    if ahead > timedelta(hours=MOST_HOURS):
-        raise Invalid(f"The offset of time zone '{name}' is more than {MOST_HOURS} hours from UTC.")
+    if ahead > timedelta(hours=MAX_HOURS):
+        raise Invalid(f"The offset of time zone '{name}' is more than {MAX_HOURS} hours from UTC.")
     return timezone(ahead if sign == "+" else -ahead)

@@ -9,7 +9,7 @@ from .schemas import enforced_schemas
 
 BUILT_IN_LEASE_SECONDS = 120
 """The lease of built-in workers in seconds, longer than the maximum duration of their tasks."""
-LARGEST = 2**31 - 1
+MAX_VALUE = 2**31 - 1
 """No span, count or limit is larger: in seconds it is 68 years."""
 AD_HOC = {"retryCount": 3, "retryDelaySeconds": 60, "responseTimeoutSeconds": 3600}
 """The policy of a SIMPLE task without a task definition (execution §3)."""
@@ -60,9 +60,9 @@ def read_stripped_text(document: Mapping[str, Any], name: str) -> str:
 
 
 def read_whole_number(document: Mapping[str, Any], name: str, default: int) -> int:
-    """Return an integer member from 0 to LARGEST, or the default."""
+    """Return an integer member from 0 to MAX_VALUE, or the default."""
     value = document.get(name)
     try:
-        return default if value is None or value == "" else min(max(int(value), 0), LARGEST)
+        return default if value is None or value == "" else min(max(int(value), 0), MAX_VALUE)
     except (TypeError, ValueError, OverflowError):
         return default

@@ -14,7 +14,7 @@ QUIET = frozenset(("createTime", "updateTime", "createdBy", "updatedBy", "versio
 HOLDS_STEPS = frozenset(
     ("tasks", "forkTasks", "decisionCases", "defaultCase", "loopOver", "tryTasks", "catchCases", "catchDefault")
 ) | {"finallyTasks"}
-LONGEST = 80
+MAX_LENGTH = 80
 
 WORDS = {
     "retryCount": "retries",
@@ -197,4 +197,4 @@ def _is_empty(value: Any) -> bool:
 def _format_value(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     text = f"`{text}`" if isinstance(value, str) else text
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…{'`' if text.startswith('`') else ''}"
+    return text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 1]}…{'`' if text.startswith('`') else ''}"

@@ -7,8 +7,8 @@ from typing import Any
 
 from .references import Reference, Scope, parse_reference
 
-LONGEST_REMEMBERED = 4_096
-DEEPEST_NESTING = 16
+MAX_CACHED_LENGTH = 4_096
+MAX_NESTING_DEPTH = 16
 
 _BRACE = re.compile(r"[{}]")
 _OPENING = re.compile(r"(?<!\$)\$\{")
@@ -74,7 +74,7 @@ class Template:
 
 def parse_template(text: str) -> Template:
     """Return the parsed template."""
-    return _remembered(text) if len(text) <= LONGEST_REMEMBERED else _parse(text)
+    return _remembered(text) if len(text) <= MAX_CACHED_LENGTH else _parse(text)
 
 
 def _parse(text: str, depth: int = 0) -> Template:
@@ -99,7 +99,7 @@ _remembered = lru_cache(maxsize=4_096)(_parse)
 
 def _expression(source, depth) -> Expression:
     path = source[2:-1]
-    if "${" not in path or depth == DEEPEST_NESTING:
+    if "${" not in path or depth == MAX_NESTING_DEPTH:
         return Expression(source, parse_reference(path))
     inner = _parse(path, depth + 1)
     if any(isinstance(part, Expression) for part in inner.parts):

@@ -10,10 +10,10 @@ from time import monotonic
 import re2
 import regex
 
-LONGEST_PATTERN = 1_000
+MAX_PATTERN_LENGTH = 1_000
 SECONDS_TO_BACKTRACK = 0.2
 # The backtracking engine writes `((a{100}){100}){100}` out: a million nodes, and no timeout while it compiles.
-MOST_REPETITIONS = 10_000
+MAX_REPETITIONS = 10_000
 
 _REPETITION = re.compile(r"\{\s*(\d+)")
 _QUIET = re2.Options()
@@ -78,8 +78,8 @@ def compile_pattern(source: str, flags: str = "") -> LinearPattern | Backtrackin
     Raises:
         BadPattern: when it is invalid or too long.
     """
-    if len(source) > LONGEST_PATTERN:
-        raise BadPattern(f"a regular expression may have {LONGEST_PATTERN} characters at most")
+    if len(source) > MAX_PATTERN_LENGTH:
+        raise BadPattern(f"a regular expression may have {MAX_PATTERN_LENGTH} characters at most")
     known = "".join(letter for letter in "imsx" if letter in flags)
     written = f"(?{known}){source}" if known else source
     try:
@@ -94,7 +94,7 @@ def full_match(source: str, text: str, flags: str = "") -> bool:
 
 
 def _backtracking(source: str) -> BacktrackingPattern:
-    if prod(max(int(count), 1) for count in _REPETITION.findall(source)) > MOST_REPETITIONS:
+    if prod(max(int(count), 1) for count in _REPETITION.findall(source)) > MAX_REPETITIONS:
         raise BadPattern("the regular expression repeats too often")
     try:
         return BacktrackingPattern(source)

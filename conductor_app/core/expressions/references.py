@@ -21,7 +21,7 @@ MISSING: Any = MissingReference()
 Scope = Callable[[str, str], Any]
 
 _SECRETS = ("workflow", "secrets")
-_LONGEST_REMEMBERED = 1_000
+_MAX_CACHED_LENGTH = 1_000
 
 
 class Reference:
@@ -116,7 +116,7 @@ class UnreadableReference(Reference):
 
 def parse_reference(text: str) -> Reference:
     """Return the reference of the text between the braces. Long texts are parsed every time, to save memory."""
-    return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _parse_reference(text)
+    return _remembered(text) if len(text) <= _MAX_CACHED_LENGTH else _parse_reference(text)
 
 
 def _parse_reference(text) -> Reference:

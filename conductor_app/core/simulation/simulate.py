@@ -26,7 +26,7 @@ from ..step_types import step_type_of
 from ..timers import next_timer
 from .simulated_run import SimulatedRun, SimulationCue, SimulationScript, TaskMock, next_times, timer_times
 
-MOST_EFFECTS = 20_000
+MAX_EFFECTS = 20_000
 """Maximum number of effects of one simulation, which bounds its duration."""
 
 
@@ -103,7 +103,7 @@ class Simulation:
         self._answers |= self._answer(requests)
 
     def _refuse_endless(self) -> None:
-        if self._effects > MOST_EFFECTS or self._is_over():
+        if self._effects > MAX_EFFECTS or self._is_over():
             raise Invalid(
                 "The test was stopped because it takes too long. Reduce the number of iterations of its loops."
             )

@@ -13,7 +13,7 @@ from .effects import (
     UpdateStandaloneAttempt,
     UpdateStandaloneTask,
 )
-from .resolutions import CANCELED, MOST_ATTEMPTS, RERUN, SCHEDULED
+from .resolutions import CANCELED, MAX_ATTEMPTS, RERUN, SCHEDULED
 from .rules import end_task, next_attempt
 from .snapshot import StandaloneTask
 
@@ -48,9 +48,9 @@ def rerun_task(standalone: StandaloneTask, now: int) -> Iterator[Effect]:
         yield from _reopen_effects(standalone)
         return
     count = len(standalone.attempts)
-    if count >= MOST_ATTEMPTS:
+    if count >= MAX_ATTEMPTS:
         raise Conflict(f"Task {standalone.id} has reached the limit of {count} runs.")
-    yield UpdateStandaloneTask({"retries_left": min(standalone.retries, MOST_ATTEMPTS - count - 1)})
+    yield UpdateStandaloneTask({"retries_left": min(standalone.retries, MAX_ATTEMPTS - count - 1)})
     yield TransitionTask("release" if standalone.status == BLOCKED else "reopen")
     yield from next_attempt(standalone, RERUN, now)
 

@@ -38,4 +38,4 @@ SCHEDULED, RERUN, PLACEHOLDER = "scheduled", "rerun", "exception"
 A placeholder ends when it starts: it records how a task ended that never became pending.
 """
 
-MOST_ATTEMPTS = 50
+MAX_ATTEMPTS = 50

@@ -13,7 +13,7 @@ from ..step_structure import structure_of
 from .base import StepType, resolve_inputs
 from .queued import QueuedWork, async_marker, queued_task
 
-LONGEST_NAME = 255
+MAX_NAME_LENGTH = 255
 
 
 class Dynamic(StepType):
@@ -31,8 +31,8 @@ class Dynamic(StepType):
         name = inputs.get(parameter)
         if not isinstance(name, str) or not name.strip():
             raise StepRefused(f"The input '{parameter}' of {step.ref} must be the name of a task, not {name!r}.")
-        if len(name) > LONGEST_NAME or "\0" in name:
-            raise StepRefused(f"The name of the task must have at most {LONGEST_NAME} characters, none of them NUL.")
+        if len(name) > MAX_NAME_LENGTH or "\0" in name:
+            raise StepRefused(f"The name of the task must have at most {MAX_NAME_LENGTH} characters, none of them NUL.")
         if not structure_of(name).is_built_in:
             yield queued_task(step, key, ctx, now, QueuedWork(name, inputs, ctx.domain(name)))
             return

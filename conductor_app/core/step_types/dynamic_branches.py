@@ -12,8 +12,8 @@ from ..snapshot import Run
 from ..step_structure import DEFAULT_TYPE, structure_of
 from .sub_workflow import SubWorkflow
 
-LONGEST_NAME = 255
-LONGEST_EXCERPT = 500
+MAX_NAME_LENGTH = 255
+MAX_EXCERPT_LENGTH = 500
 
 
 def branch_documents(
@@ -86,9 +86,11 @@ def _from_task_list(step: Step, inputs: dict[str, Any], definition: Definition) 
         )
     typed = []
     for index, task in enumerate(tasks):
-        document, complaints = coerce_step(task)
-        if complaints:
-            raise RunCannotContinue(f"{_invalid_task_list(name, tasks, definition)}: [{index}].{complaints[0].message}")
+        document, errors = coerce_step(task)
+        if errors:
+            raise RunCannotContinue(
+                f"{_invalid_task_list(name, tasks, definition)}: [{index}].{errors[0].message}"
+            )
         typed.append(document)
     return [_add_input(task, given.get(task.get("taskReferenceName"))) for task in typed]
 
@@ -107,7 +109,7 @@ def _excerpt(name: str, value: Any, definition: Definition) -> str:
     """Return an input as JSON, truncated, without values that the definition masks."""
     redacted = redact_for_listeners({name: value}, definition)[name]
     text = redacted if isinstance(redacted, str) else json.dumps(redacted, default=str)
-    return text if len(text) <= LONGEST_EXCERPT else f"{text[:LONGEST_EXCERPT]}…"
+    return text if len(text) <= MAX_EXCERPT_LENGTH else f"{text[:MAX_EXCERPT_LENGTH]}…"
 
 
 def _add_input(task: dict[str, Any], given: Any) -> dict[str, Any]:
@@ -142,9 +144,11 @@ def _from_legacy_parameter(step: Step, inputs: dict[str, Any], definition: Defin
 
 def _coerce_task(task: Any, step: Step) -> dict[str, Any]:
     """Return a task with every field as its type."""
-    document, complaints = coerce_step(task)
-    if complaints or not isinstance(document, dict):
-        problem = f"{complaints[0].path}: {complaints[0].message}" if complaints else "it is not a task"
+    document, errors = coerce_step(task)
+    if errors or not isinstance(document, dict):
+        problem = (
+            f"{errors[0].path}: {errors[0].message}" if errors else "it is not a task"
+        )
         raise StepRefused(f"Invalid task in the dynamic fork {step.ref}: {problem}.")
     return document
 
@@ -157,9 +161,9 @@ def _check_branch_document(document: dict[str, Any], step: Step) -> dict[str, An
     if not document.get("name"):
         document = {**document, "name": document["taskReferenceName"]}
     for field in ("taskReferenceName", "name", "type"):
-        if len(document.get(field) or "") > LONGEST_NAME:
+        if len(document.get(field) or "") > MAX_NAME_LENGTH:
             raise StepRefused(
-                f"The {field} of a task in the dynamic fork {step.ref} must have at most {LONGEST_NAME} characters."
+                f"The {field} of a task in the dynamic fork {step.ref} must have at most {MAX_NAME_LENGTH} characters."
             )
     return document
 

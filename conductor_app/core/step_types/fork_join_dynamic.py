@@ -138,7 +138,7 @@ def layout_branch_steps(document: dict[str, Any], fork: Step) -> dict[str, Step]
     try:
         return layout_steps([document], loops=fork.loops, is_ad_hoc=False)
     except ValidationFailed as invalid:
-        raise StepRefused("; ".join(complaint.message for complaint in invalid.complaints)) from invalid
+        raise StepRefused("; ".join(each.message for each in invalid.validation_errors)) from invalid
     except (TypeError, ValueError, AttributeError, KeyError) as error:
         raise StepRefused(f"The forked task '{document['taskReferenceName']}' is invalid: {error}.") from error
 

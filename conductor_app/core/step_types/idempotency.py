@@ -11,7 +11,7 @@ from ..errors import StepRefused
 from ..states import COMPLETED, RUN
 
 FAIL, RETURN_EXISTING, FAIL_ON_RUNNING = STRATEGIES = ("FAIL", "RETURN_EXISTING", "FAIL_ON_RUNNING")
-LONGEST = 255
+MAX_LENGTH = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ def claim_key(param: Mapping[str, Any], definition: Definition, ctx: DecisionCon
     key = "" if given is None else str(given).replace("\0", "")
     if not key:
         return KeyClaim()
-    if len(key) > LONGEST:
-        raise StepRefused(f"The idempotency key must have at most {LONGEST} characters.")
+    if len(key) > MAX_LENGTH:
+        raise StepRefused(f"The idempotency key must have at most {MAX_LENGTH} characters.")
     if strategy not in STRATEGIES:
         raise StepRefused(f"idempotencyStrategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}.")
     holder = ctx.require(IdempotencyLookup(definition.name, key))

@@ -11,7 +11,7 @@ from ..snapshot import Task
 from ..step_state import TaskState
 from .base import StepType, complete_task, engine_held_task, resolve_inputs
 
-MOST_AT_ONCE = 100
+MAX_AT_ONCE = 100
 
 
 class PullState(TaskState, total=False):
@@ -56,6 +56,6 @@ class PullWorkflowMessages(StepType):
 def batch_size(value: Any) -> int:
     """Return the maximum number of messages to consume; one if the input does not set it."""
     try:
-        return min(max(int(value), 1), MOST_AT_ONCE)
+        return min(max(int(value), 1), MAX_AT_ONCE)
     except (TypeError, ValueError, OverflowError):
         return 1

@@ -9,7 +9,7 @@ from ..effects import Effect, SetVariables
 from ..errors import StepRefused
 from .base import StepType, completed_task, resolve_inputs
 
-MOST_BYTES = 256 * 1024
+MAX_BYTES = 256 * 1024
 """Maximum size of all variables of a run in bytes (execution §1.6)."""
 
 
@@ -23,7 +23,7 @@ class SetVariable(StepType):
         inputs = resolve_inputs(step, ctx, key, ctx.run, now)
         variables = {**ctx.variables(), **inputs}
         size = len(json.dumps(variables, default=str))
-        if size > MOST_BYTES:
-            raise StepRefused(f"The variables of the workflow have {size} bytes. The limit is {MOST_BYTES} bytes.")
+        if size > MAX_BYTES:
+            raise StepRefused(f"The variables of the workflow have {size} bytes. The limit is {MAX_BYTES} bytes.")
         yield SetVariables(variables)
         yield completed_task(step, key, ctx.run, now, input=inputs, output={})

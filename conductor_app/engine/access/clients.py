@@ -17,7 +17,7 @@ from .access_audit import record_access_change
 KIND = "client"
 SAME_REQUEST_MS = 15 * 60 * 1000
 """The period in which a repeated creation request returns the first response, which may have been lost."""
-LONGEST_ID, LONGEST_DESCRIPTION = 255, 10_240
+MAX_ID_LENGTH, MAX_DESCRIPTION_LENGTH = 255, 10_240
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +152,10 @@ def check_client(id: str, wanted: ClientSettings) -> None:
     Raises:
         Invalid: when one of them is invalid.
     """
-    if not CLIENT_ID_PATTERN.fullmatch(id) or len(id) > LONGEST_ID or id == known_clients.ISSUER_CLIENT_ID:
-        raise Invalid(f"A client id must have 1 to {LONGEST_ID} letters, digits or !@/:.+|_- (got {id[:300]!r}).")
-    if len(wanted.description) > LONGEST_DESCRIPTION or "\0" in wanted.description:
-        raise Invalid(f"A description must have at most {LONGEST_DESCRIPTION} characters and no NUL.")
+    if not CLIENT_ID_PATTERN.fullmatch(id) or len(id) > MAX_ID_LENGTH or id == known_clients.ISSUER_CLIENT_ID:
+        raise Invalid(f"A client id must have 1 to {MAX_ID_LENGTH} letters, digits or !@/:.+|_- (got {id[:300]!r}).")
+    if len(wanted.description) > MAX_DESCRIPTION_LENGTH or "\0" in wanted.description:
+        raise Invalid(f"A description must have at most {MAX_DESCRIPTION_LENGTH} characters and no NUL.")
     check_scopes(wanted.scopes)
 
 

@@ -12,7 +12,7 @@ from ...models import GroupProfile
 from .access_audit import record_access_change
 
 KIND = "role"
-LONGEST_NAME = 100
+MAX_NAME_LENGTH = 100
 
 
 def create_role(name: str, permissions: Sequence[str], by: str) -> None:
@@ -22,8 +22,8 @@ def create_role(name: str, permissions: Sequence[str], by: str) -> None:
         Invalid: when the name is invalid, or one of the permissions does not exist.
         Conflict: when the role exists.
     """
-    if not name or len(name) > LONGEST_NAME:
-        raise Invalid(f"The name of a role must have 1 to {LONGEST_NAME} characters.")
+    if not name or len(name) > MAX_NAME_LENGTH:
+        raise Invalid(f"The name of a role must have 1 to {MAX_NAME_LENGTH} characters.")
     wanted = _find_permissions(permissions)
     if name in SYSTEM_ROLES:
         raise Conflict(f"The role {name} already exists.")

@@ -11,7 +11,7 @@ from ...access.scopes import ALL_SCOPES, SCOPE_PATTERN
 from ...core.errors import Conflict, Invalid, NotFound
 from ...models import ScopeRole
 from .access_audit import record_access_change
-from .clients import LONGEST_DESCRIPTION, check_scopes
+from .clients import MAX_DESCRIPTION_LENGTH, check_scopes
 
 KIND = "scope_role"
 
@@ -86,8 +86,8 @@ def check_role(id: str, scopes: Sequence[str], description: str) -> None:
     """
     if not id or not SCOPE_PATTERN.match(id) or len(id) > MAX_ID_LENGTH:
         raise Invalid(f"A role id must have 1 to {MAX_ID_LENGTH} printable ASCII characters (got {id[:300]!r}).")
-    if len(description) > LONGEST_DESCRIPTION or "\0" in description:
-        raise Invalid(f"A description must have at most {LONGEST_DESCRIPTION} characters and no NUL.")
+    if len(description) > MAX_DESCRIPTION_LENGTH or "\0" in description:
+        raise Invalid(f"A description must have at most {MAX_DESCRIPTION_LENGTH} characters and no NUL.")
     check_scopes(scopes)
     roles = dict(ScopeRole.objects.values_list("id", "scopes")) | {id: list(scopes)}
     if assumes_itself(id, roles):

@@ -17,7 +17,7 @@ from .. import audit
 from ..definitions.tags import mirror_tags
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,255}")
-MOST_BYTES = 65_535
+MAX_BYTES = 65_535
 Tags = list[dict[str, Any]]
 TARGETS = {Secret: SECRET, Variable: VARIABLE}
 
@@ -53,8 +53,8 @@ def _check_name_and_value(name: str, value: str) -> None:
         raise Invalid("The name must have 1 to 255 letters, digits, _ or -.")
     if not value:
         raise Invalid("The value must not be empty.")
-    if len(value.encode("utf-8", "surrogatepass")) > MOST_BYTES:
-        raise Invalid(f"The value must have at most {MOST_BYTES} bytes.")
+    if len(value.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        raise Invalid(f"The value must have at most {MAX_BYTES} bytes.")
 
 
 def _save(model: type[Secret | Variable], name: str, by: str, reason: str, **value: str) -> None:

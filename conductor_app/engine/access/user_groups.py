@@ -13,7 +13,7 @@ from .access_audit import record_access_change
 from .subjects import find_group, find_user, list_groups
 
 KIND = "group"
-LONGEST_ID = 150
+MAX_ID_LENGTH = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ def upsert_group(id: str, settings: GroupSettings, by: str) -> Group:
         NotFound: when one of the roles does not exist.
         Conflict: when a role has the same name.
     """
-    if not id or len(id) > LONGEST_ID:
-        raise Invalid(f"The id of a group must have 1 to {LONGEST_ID} characters.")
+    if not id or len(id) > MAX_ID_LENGTH:
+        raise Invalid(f"The id of a group must have 1 to {MAX_ID_LENGTH} characters.")
     with transaction.atomic():
         group = list_groups().filter(name=id).first()
         is_new = group is None

@@ -15,7 +15,7 @@ from .access_audit import record_access_change
 from .subjects import find_group
 
 KIND = "user"
-LONGEST_ID = 150
+MAX_ID_LENGTH = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ def upsert_user(id: str, facts: UserSettings, by: str) -> User:
         NotFound: when one of the roles or groups does not exist.
         Conflict: when a concurrent request creates the same user.
     """
-    if not id or len(id) > LONGEST_ID or id.startswith(APPLICATION_USER_PREFIX):
+    if not id or len(id) > MAX_ID_LENGTH or id.startswith(APPLICATION_USER_PREFIX):
         raise Invalid(
-            f"The id of a user must have 1 to {LONGEST_ID} characters and not begin with '{APPLICATION_USER_PREFIX}'."
+            f"A user id must have 1 to {MAX_ID_LENGTH} characters and not begin with '{APPLICATION_USER_PREFIX}'."
         )
     with transaction.atomic():
         user = get_user_model().objects.select_for_update().filter(username=id).first()

@@ -20,8 +20,8 @@ from .item_actions import LABELLING, OPTIONS
 
 ACTIONS = ("retry", "rerun", "restart", "pause", "resume", "terminate", "upgrade", *LABELLING)
 """The actions of bulk operations: the operations of `engine/runs/operations.py` that need no task, and labels."""
-FASTEST = 1000.0
-GOING_ON = {GATHERING: "gather", CANARY: "try", WATCHING: "watch", WORKING: "work"}
+MAX_RATE = 1000.0
+RESUME_EVENTS = {GATHERING: "gather", CANARY: "try", WATCHING: "watch", WORKING: "work"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def start(request: BulkRequest, by: str) -> str:
     )
     row.needs_approval = needs_approval(request.action, request.selection)
     if row.needs_approval:
-        hold(row)
+        pause_row(row)
     with transaction.atomic():
         row.save(force_insert=True)
         facts = {"action": row.action, "selection": row.selection, "rate": row.rate, "canary": row.canary_size}
@@ -116,13 +116,13 @@ def approve(operation_id: str, by: str, reason: str = "") -> None:
 def _check(request: BulkRequest) -> None:
     if request.action not in ACTIONS:
         raise Invalid(f"Unknown bulk action {request.action[:64]!r}. Use one of: {', '.join(ACTIONS)}.")
-    if not 0 < request.rate <= FASTEST:
-        raise Invalid(f"The rate must be more than 0 and at most {FASTEST:.0f} runs per second (got {request.rate:g}).")
+    if not 0 < request.rate <= MAX_RATE:
+        raise Invalid(f"The rate must be above 0 and at most {MAX_RATE:.0f} runs per second (got {request.rate:g}).")
     if request.canary_size < 0 or not 0 <= request.canary_share <= 100:
         raise Invalid("The size of the canary must be 0 or more, and its required share 0 to 100 percent.")
     excluded = list(request.excluded)
-    if len(excluded) > selections.MOST_IDS:
-        raise Invalid(f"At most {selections.MOST_IDS} runs can be excluded (got {len(excluded)}).")
+    if len(excluded) > selections.MAX_IDS:
+        raise Invalid(f"At most {selections.MAX_IDS} runs can be excluded (got {len(excluded)}).")
     # Evaluated once, so that an invalid selection is refused here and not later in the executor.
     selections.selected_runs(request.selection).order_by()[:1].exists()
 
@@ -136,12 +136,12 @@ def pause(operation_id: str, by: str, reason: str = "") -> None:
     """
     with transaction.atomic():
         row = lock_operation(operation_id)
-        hold(row)
+        pause_row(row)
         row.save()
         record_bulk_change(row, by, "pause", reason)
 
 
-def hold(row: BulkOperation, resume_state: str = "") -> None:
+def pause_row(row: BulkOperation, resume_state: str = "") -> None:
     """Pause an operation in memory. `resume_state`: the state after a resume; by default the current one."""
     was, row.state = row.state, BULK.after(row.state, "pause")
     row.resume_state, row.due_at, row.updated_at = resume_state or was, NEVER, clock.now()
@@ -158,7 +158,7 @@ def resume(operation_id: str, by: str, reason: str = "") -> None:
         row = lock_operation(operation_id)
         if row.is_waiting_for_approval:
             raise Conflict(f"Operation {operation_id} waits for the approval of a person other than {row.by}.")
-        if row.resume_state not in GOING_ON:
+        if row.resume_state not in RESUME_EVENTS:
             raise Conflict(f"Operation {operation_id} is {row.state}: only a paused operation can be resumed.")
         _resume_operation(row)
         record_bulk_change(row, by, "resume", reason)
@@ -166,7 +166,7 @@ def resume(operation_id: str, by: str, reason: str = "") -> None:
 
 def _resume_operation(row: BulkOperation) -> None:
     now = clock.now()
-    row.state = BULK.after(row.state, GOING_ON[row.resume_state])
+    row.state = BULK.after(row.state, RESUME_EVENTS[row.resume_state])
     row.resume_state, row.due_at, row.paced_at, row.updated_at = "", now, now, now
     row.save()
 
@@ -197,7 +197,7 @@ def withdraw(operation_id: str, run_ids: Iterable[str], by: str, reason: str = "
     now = clock.now()
     with transaction.atomic():
         row = lock_operation(operation_id)
-        waiting = row.items.filter(run_id__in=list(run_ids)[: selections.MOST_IDS], outcome=BulkItem.WAITING)
+        waiting = row.items.filter(run_id__in=list(run_ids)[: selections.MAX_IDS], outcome=BulkItem.WAITING)
         count = waiting.update(outcome=BulkItem.WITHDRAWN, answer=f"Withdrawn by {by}.", at=now)
         row.withdrawn += count
         row.save(update_fields=["withdrawn"])

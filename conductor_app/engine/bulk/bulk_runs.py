@@ -8,7 +8,7 @@ from ...core.errors import RequestRefused
 
 log = logging.getLogger(__name__)
 
-MOST = 1000
+MAX_IDS = 1000
 """The maximum number of runs in one request (api §1.3)."""
 
 

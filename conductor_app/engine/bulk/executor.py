@@ -17,26 +17,26 @@ from ...insight.bulk import selections
 from ...models import BulkItem, BulkOperation, Run
 from ...store import bulk_items as store
 from ..sweeps import handle_each
-from .bulk_commands import hold, lock_operation
-from .item_actions import Deed, bulk_action_of
+from .bulk_commands import lock_operation, pause_row
+from .item_actions import ItemAction, bulk_action_of
 
 log = logging.getLogger(__name__)
 
 BATCH = 1_000
 BATCHES_A_PASS = 10
-MOST_A_PASS = 200
+MAX_PER_PASS = 200
 """The maximum number of runs in one pass. With PASS_MS, it lets other operations proceed."""
 PASS_MS = 1_000
 STRIDE_MS = 100
 """The minimum interval between two passes of an operation: a pass per run would cost as much as the run."""
-HELD_MS = 60_000
+CLAIM_MS = 60_000
 """The period in which an operation belongs to its process: longer than one pass. After it another process continues."""
 WATCHED_MS = 60_000
 """The period in which the runs of a canary are watched. Runs that are still open at its end count as successful."""
-LOOKED_EVERY_MS = 1_000
+CHECK_INTERVAL_MS = 1_000
 PUT_OFF_MS = 10_000
 """Delay of an operation after an unexpected exception."""
-OPENING = ("retry", "rerun", "restart")
+REOPENING_ACTIONS = ("retry", "rerun", "restart")
 """Actions whose success is known only when the run ends."""
 BAD = ("FAILED", "TIMED_OUT")
 
@@ -76,7 +76,7 @@ def _unclaimed_operations(now: int):
 def _advance_operation(operation_id: str) -> None:
     now = clock.now()
     mine = BulkOperation.objects.filter(pk=operation_id, held_until__lte=now, state__in=STEPS)
-    if not mine.update(held_until=now + HELD_MS):
+    if not mine.update(held_until=now + CLAIM_MS):
         return
     row = BulkOperation.objects.get(pk=operation_id)
     try:
@@ -142,7 +142,7 @@ def _run_within_rate(row: BulkOperation, most: int, then: str) -> None:
     paced_at = max(row.paced_at, began - 2000)
     allowed = int((began - paced_at) * row.rate / 1000)
     apply, handled = bulk_action_of(row), 0
-    for item_id, run_id in list(_pending_items(row)[: max(min(allowed, most, MOST_A_PASS), 0)]):
+    for item_id, run_id in list(_pending_items(row)[: max(min(allowed, most, MAX_PER_PASS), 0)]):
         if clock.now() - began >= PASS_MS:
             break
         if not _process_item(row, item_id, run_id, apply):
@@ -174,7 +174,7 @@ def _record_rate_use(seen: BulkOperation, paced_at: int, event: str) -> None:
         row.save()
 
 
-def _process_item(row: BulkOperation, item_id: int, run_id: str, apply: Deed) -> bool:
+def _process_item(row: BulkOperation, item_id: int, run_id: str, apply: ItemAction) -> bool:
     """Apply the action to one run and record the result. Returns False if the operation was paused or stopped."""
     try:
         _apply_and_record(row, item_id, run_id, apply)
@@ -183,7 +183,7 @@ def _process_item(row: BulkOperation, item_id: int, run_id: str, apply: Deed) ->
     return True
 
 
-def _apply_and_record(row: BulkOperation, item_id: int, run_id: str, apply: Deed) -> None:
+def _apply_and_record(row: BulkOperation, item_id: int, run_id: str, apply: ItemAction) -> None:
     try:
         apply(run_id, partial(_record_item, row, item_id, BulkItem.DONE))
     except RequestRefused as refused:
@@ -218,7 +218,7 @@ def _check_canary(row: BulkOperation) -> None:
         if is_over:
             _decide_after_canary(row, good + going_on, bad)
         else:
-            row.due_at = now + LOOKED_EVERY_MS
+            row.due_at = now + CHECK_INTERVAL_MS
         row.save()
 
 
@@ -227,7 +227,7 @@ def _count_canary_outcomes(row: BulkOperation) -> tuple[int, int, int]:
     tried = row.items.exclude(outcome__in=(BulkItem.WAITING, BulkItem.WITHDRAWN)).order_by("number")
     outcomes = list(tried.values_list("run_id", "outcome")[: row.canary_size])
     done = [run_id for run_id, outcome in outcomes if outcome == BulkItem.DONE]
-    if row.action not in OPENING:
+    if row.action not in REOPENING_ACTIONS:
         return len(done), len(outcomes) - len(done), 0
     statuses = dict(Run.objects.filter(pk__in=done).values_list("pk", "status"))
     bad = sum(statuses.get(id) in BAD for id in done)
@@ -240,7 +240,7 @@ def _decide_after_canary(row: BulkOperation, good: int, bad: int) -> None:
     row.verdict = f"{good} of {good + bad} runs of the canary succeeded: {share} %; {row.canary_share} % are required."
     row.updated_at = clock.now()
     if share < row.canary_share:
-        hold(row, resume_state=WORKING)
+        pause_row(row, resume_state=WORKING)
     else:
         row.state, row.due_at = BULK.after(row.state, "work"), row.updated_at
         row.paced_at = row.updated_at

@@ -10,13 +10,13 @@ from ...models import BulkOperation
 from ..runs import labels
 from ..runs.operations import Operation, apply_operation
 
-Deed = Callable[[str, Callable[[], None]], None]
+ItemAction = Callable[[str, Callable[[], None]], None]
 """Applies the action to a run id, and calls the second argument in the same transaction."""
 OPTIONS = ("latest", "resume_children", "with_failure")
 LABELLING: dict[str, Callable[..., Any]] = {"label": labels.add_labels, "unlabel": labels.remove_labels}
 
 
-def bulk_action_of(row: BulkOperation) -> Deed:
+def bulk_action_of(row: BulkOperation) -> ItemAction:
     """Return the function that applies the action of an operation to one run."""
     reason = f"{row.reason} (bulk operation {row.pk})".strip()
     if row.action in LABELLING:
@@ -26,7 +26,7 @@ def bulk_action_of(row: BulkOperation) -> Deed:
 
 
 def _apply_operation(operation: Operation, by: str, run_id: str, note: Callable[[], None]) -> None:
-    apply_operation(run_id, operation, by, also=lambda now: note())
+    apply_operation(run_id, operation, by, within_transaction=lambda now: note())
 
 
 def _change_labels(

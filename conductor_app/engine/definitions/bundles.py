@@ -13,7 +13,7 @@ from ...models import FormTemplate, TaskDefinition, WorkflowDefinition
 from . import definition_commands, form_templates
 
 FORMAT = "conductor-app definitions"
-MOST_ITEMS = 2_000
+MAX_ITEMS = 2_000
 WORKFLOW, TASK, TEMPLATE = "workflow", "task", "form template"
 NEW, SAME, CHANGED, REFUSED = "new", "same", "changed", "refused"
 AS_NEW_VERSIONS, AS_GIVEN = "new", "given"
@@ -29,7 +29,7 @@ class BundleItem:
     verdict: str
     version: int | None = None
     changes: tuple[SemanticChange, ...] = ()
-    complaints: tuple[ValidationError, ...] = field(default=())
+    validation_errors: tuple[ValidationError, ...] = field(default=())
 
 
 def export_bundle(names: Iterable[str], *, with_templates: bool = True) -> dict[str, Any]:
@@ -87,8 +87,8 @@ def parse_bundle(given: Any) -> list[tuple[str, dict[str, Any]]]:
     items = [(kind, each) for kind, part in PARTS for each in _parse_section(given, part)]
     if not items:
         raise Invalid("The bundle contains no definitions.")
-    if len(items) > MOST_ITEMS:
-        raise Invalid(f"A bundle can contain at most {MOST_ITEMS:,} definitions (got {len(items):,}).")
+    if len(items) > MAX_ITEMS:
+        raise Invalid(f"A bundle can contain at most {MAX_ITEMS:,} definitions (got {len(items):,}).")
     return items
 
 
@@ -120,8 +120,8 @@ def plan_import(given: Any) -> list[BundleItem]:
 def _plan_template(document: dict[str, Any]) -> BundleItem:
     """Plan the import of a form template. Its document sets the version."""
     name, version = str(document.get("name") or ""), document_version(document)
-    if complaints := form_templates.validate_template(document):
-        return BundleItem(TEMPLATE, name, document, REFUSED, version, complaints=tuple(complaints))
+    if validation_errors := form_templates.validate_template(document):
+        return BundleItem(TEMPLATE, name, document, REFUSED, version, validation_errors=tuple(validation_errors))
     row = FormTemplate.objects.filter(name=name.replace("\0", ""), version=version).first()
     if row is None:
         return BundleItem(TEMPLATE, name, document, NEW, version)
@@ -133,8 +133,8 @@ def _plan_item(kind: str, document: dict[str, Any], row: Any) -> BundleItem:
     name = str(document.get("name") or "")
     judge = definition_commands.validate_workflow if kind == WORKFLOW else definition_commands.validate_task
     version = None if kind == TASK else (row.version + 1 if row else int(document_version(document)))
-    if complaints := judge(document):
-        return BundleItem(kind, name, document, REFUSED, version, complaints=tuple(complaints))
+    if validation_errors := judge(document):
+        return BundleItem(kind, name, document, REFUSED, version, validation_errors=tuple(validation_errors))
     if row is None:
         return BundleItem(kind, name, document, NEW, version)
     found = tuple(semantic_changes(row.document, document))

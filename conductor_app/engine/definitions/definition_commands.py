@@ -59,13 +59,11 @@ def save_workflows(documents: Sequence[Document], by: str) -> dict[str, Any]:
     Raises:
         ValidationFailed: when one of the documents is invalid. Nothing is saved then.
     """
-    complaints = [
-        complaint
-        for number, document in enumerate(documents)
-        for complaint in validate_workflow(document, f"[{number}].")
+    validation_errors = [
+        each for number, document in enumerate(documents) for each in validate_workflow(document, f"[{number}].")
     ]
-    if complaints:
-        raise ValidationFailed(complaints)
+    if validation_errors:
+        raise ValidationFailed(validation_errors)
     saved, errors = [], {}
     for document in documents:
         try:
@@ -81,14 +79,14 @@ def validate_workflow(document: Document, prefix: str = "") -> list[ValidationEr
     found = workflow_errors(
         document, owner_email_mandatory=conf.owner_email_mandatory, input_templates=_input_templates(document)
     )
-    return [ValidationError(f"{prefix}{complaint.path}", complaint.message, complaint.value) for complaint in found]
+    return [ValidationError(f"{prefix}{each.path}", each.message, each.value) for each in found]
 
 
 def lint_workflow(
-    document: Document, known: LintContext | None = None, complaints: Iterable[ValidationError] = ()
+    document: Document, known: LintContext | None = None, validation_errors: Iterable[ValidationError] = ()
 ) -> list[LintFinding]:
     """Return the lint findings and validation errors of a workflow definition, most severe first."""
-    return sort_by_severity([*lint_definition(document, known, complaints), *schemas.schema_findings(document)])
+    return sort_by_severity([*lint_definition(document, known, validation_errors), *schemas.schema_findings(document)])
 
 
 def _input_templates(document: Any) -> dict[str, Any]:
@@ -100,8 +98,8 @@ def _input_templates(document: Any) -> dict[str, Any]:
 
 
 def _check_workflow(document: Document) -> None:
-    if complaints := validate_workflow(document):
-        raise ValidationFailed(complaints)
+    if validation_errors := validate_workflow(document):
+        raise ValidationFailed(validation_errors)
     read_definition(document)
 
 
@@ -202,13 +200,13 @@ def save_tasks(
         NotFound: when `must_exist` is set and one of the definitions does not exist.
         Conflict: when one of the definitions exists and `overwrite` is False.
     """
-    complaints = [
-        ValidationError(prefix.format(number=number) + complaint.path, complaint.message, complaint.value)
+    validation_errors = [
+        ValidationError(prefix.format(number=number) + each.path, each.message, each.value)
         for number, document in enumerate(documents)
-        for complaint in validate_task(document)
+        for each in validate_task(document)
     ]
-    if complaints:
-        raise ValidationFailed(complaints)
+    if validation_errors:
+        raise ValidationFailed(validation_errors)
     with transaction.atomic():
         for document in documents:
             _save_task_row(document, by, must_exist, overwrite, reason)

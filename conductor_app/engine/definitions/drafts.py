@@ -10,8 +10,8 @@ from ...models import DefinitionDraft, SaveRequirement, SimulationCase
 from ...store.rows import strip_nul
 from .. import audit
 
-LONGEST_DRAFT = 5_000_000
-MOST_CASES = 100
+MAX_DRAFT_LENGTH = 5_000_000
+MAX_CASES = 100
 
 
 def save_draft(kind: str, name: str, text: str, base: str, by: str) -> None:
@@ -20,8 +20,8 @@ def save_draft(kind: str, name: str, text: str, base: str, by: str) -> None:
     Raises:
         Invalid: when the draft is too long.
     """
-    if len(text) > LONGEST_DRAFT:
-        raise Invalid(f"A draft can have at most {LONGEST_DRAFT:,} characters (got {len(text):,}).")
+    if len(text) > MAX_DRAFT_LENGTH:
+        raise Invalid(f"A draft can have at most {MAX_DRAFT_LENGTH:,} characters (got {len(text):,}).")
     values = {"text": strip_nul(text), "base": base[:64], "updated_at": clock.now()}
     DefinitionDraft.objects.update_or_create(kind=kind, name=name[:255], author=by[:255], defaults=values)
 
@@ -42,8 +42,8 @@ def save_case(workflow: str, name: str, case: dict[str, Any], by: str) -> None:
         raise Invalid("Enter a name for the case.")
     with transaction.atomic():
         others = SimulationCase.objects.filter(workflow=workflow).exclude(name=name)
-        if others.count() >= MOST_CASES:
-            raise Invalid(f"{workflow} already has {MOST_CASES} cases. Delete one first.")
+        if others.count() >= MAX_CASES:
+            raise Invalid(f"{workflow} already has {MAX_CASES} cases. Delete one first.")
         now = clock.now()
         values = {**case, "created_at": now, "created_by": by[:255]}
         SimulationCase.objects.update_or_create(workflow=workflow, name=name, defaults=values)

@@ -16,7 +16,7 @@ from .definition_audit import record_definition_change
 
 Document = dict[str, Any]
 KIND = "form_template"
-MOST_AT_ONCE = 500
+MAX_AT_ONCE = 500
 
 
 def save_templates(
@@ -31,19 +31,19 @@ def save_templates(
         ValidationFailed: when one of the documents is invalid; with the errors of all.
         Conflict: when a concurrent request saves the same version.
     """
-    if len(documents) > MOST_AT_ONCE:
+    if len(documents) > MAX_AT_ONCE:
         raise ValidationFailed(
-            [ValidationError("", f"At most {MOST_AT_ONCE} templates can be saved at once (got {len(documents)}).")]
+            [ValidationError("", f"At most {MAX_AT_ONCE} templates can be saved at once (got {len(documents)}).")]
         )
     read = [(read_form_template(document), number) for number, document in enumerate(documents)]
     is_list = len(documents) > 1
-    complaints = [
+    validation_errors = [
         ValidationError(f"[{number}].{each.path}" if is_list else each.path, each.message, each.value)
         for (document, found), number in read
         for each in (*found, *template_schema_errors(document))
     ]
-    if complaints:
-        raise ValidationFailed(complaints)
+    if validation_errors:
+        raise ValidationFailed(validation_errors)
     with transaction.atomic():
         return [_save_one(document, by, new_version, reason) for (document, _), _ in read]
 

@@ -9,17 +9,17 @@ import jsonschema_rs
 
 from ...core.data_requests import SchemaCheck
 
-MOST_COMPLAINTS = 50
-LONGEST = 300
+MAX_ERRORS = 50
+MAX_LENGTH = 300
 
 
 def check_against_schema(request: SchemaCheck) -> tuple[tuple[str, str], ...]:
     """Return the violations of a schema as pairs of path and message."""
     try:
-        errors = list(islice(_validator(request.schema).iter_errors(json.loads(request.value)), MOST_COMPLAINTS))
+        errors = list(islice(_validator(request.schema).iter_errors(json.loads(request.value)), MAX_ERRORS))
     except ValueError as fault:
         return (("", f"the schema cannot be used: {_first_error_line(fault)}"),)
-    return tuple((_format_path(error.instance_path), error.message[:LONGEST]) for error in errors)
+    return tuple((_format_path(error.instance_path), error.message[:MAX_LENGTH]) for error in errors)
 
 
 def schema_error(schema: dict[str, Any]) -> str:
@@ -47,8 +47,8 @@ def _refuse_remote_reference(address: str) -> Any:
 
 
 def _format_path(path: list[str | int]) -> str:
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)[:LONGEST]
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)[:MAX_LENGTH]
 
 
 def _first_error_line(fault: ValueError) -> str:
-    return str(fault).partition("\n")[0][:LONGEST]
+    return str(fault).partition("\n")[0][:MAX_LENGTH]

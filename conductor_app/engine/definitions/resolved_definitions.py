@@ -75,8 +75,8 @@ def resolve_document(document: dict[str, Any], now: int | None = None) -> Defini
     Raises:
         ValidationFailed: when the document is invalid.
     """
-    if complaints := workflow_errors(document):
-        raise ValidationFailed(complaints)
+    if validation_errors := workflow_errors(document):
+        raise ValidationFailed(validation_errors)
     whole = fill_in_references(document)
     return definitions.parse_document(whole) if now is None else definitions.save_definition(whole, now)
 
@@ -86,7 +86,7 @@ def resolve_inline(text: str, now: int | None = None) -> Definition | str:
     try:
         return resolve_document(json.loads(text), now)
     except ValidationFailed as refused:
-        return "; ".join(complaint.message for complaint in refused.complaints)
+        return "; ".join(each.message for each in refused.validation_errors)
     except RequestRefused as refused:
         return refused.message
 

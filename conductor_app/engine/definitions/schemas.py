@@ -30,16 +30,16 @@ def save_schemas(documents: Sequence[Document], by: str, *, new_version: bool = 
         Conflict: when a concurrent request saves the same version.
     """
     read = [_check_schema(document, number) for number, document in enumerate(documents)]
-    if complaints := [complaint for _, found in read for complaint in found]:
-        raise ValidationFailed(complaints)
+    if validation_errors := [each for _, found in read for each in found]:
+        raise ValidationFailed(validation_errors)
     with transaction.atomic():
         for document, _ in read:
             _save_schema(document, by, new_version)
 
 
 def _check_schema(document: Document, number: int) -> tuple[Document, list[ValidationError]]:
-    read, complaints = read_schema(document)
-    return read, [ValidationError(f"[{number}].{each.path}", each.message, each.value) for each in complaints]
+    read, validation_errors = read_schema(document)
+    return read, [ValidationError(f"[{number}].{each.path}", each.message, each.value) for each in validation_errors]
 
 
 def schema_findings(definition: Any) -> list[LintFinding]:

@@ -31,7 +31,7 @@ from .json_schema import check_against_schema
 
 log = logging.getLogger(__name__)
 
-MOST_SECONDS = 20.0
+MAX_SECONDS = 20.0
 """The time limit of a simulation in seconds."""
 
 
@@ -46,7 +46,7 @@ def simulate_workflow(request: StartRequest, script: Written) -> tuple[dict[str,
         Invalid: when the simulation takes too long, or the engine cannot decide it.
     """
     request = with_input(request)
-    now, ends_at = clock.now(), monotonic() + MOST_SECONDS
+    now, ends_at = clock.now(), monotonic() + MAX_SECONDS
     run = new_run(
         request,
         resolved_definitions.resolve_requested(request.name, request.version, request.document),

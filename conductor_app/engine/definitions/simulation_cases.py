@@ -11,7 +11,7 @@ from ...models.fields import dumps, loads
 from ..runs.run_commands import StartRequest
 from .simulation import simulate_workflow
 
-MOST_AT_ONCE = 20
+MAX_AT_ONCE = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def require_passing_cases(document: dict[str, Any]) -> None:
     name = str(document.get("name") or "")
     if not SaveRequirement.objects.filter(workflow=name, holds=True).exists():
         return
-    cases = SimulationCase.objects.filter(workflow=name).order_by("name")[:MOST_AT_ONCE]
+    cases = SimulationCase.objects.filter(workflow=name).order_by("name")[:MAX_AT_ONCE]
     differing = [verdict for verdict in run_cases(document, cases) if verdict.differs]
     if differing:
         first = differing[0]

@@ -14,8 +14,8 @@ from . import definition_commands
 
 Document = dict[str, Any]
 METADATA, RATE_LIMIT = "METADATA", "RATE_LIMIT"
-LONGEST = 128
-KEPT = {
+MAX_LENGTH = 128
+TAGGED_MODELS = {
     WORKFLOW_DEF: (WorkflowDefinition, "name", "workflow_definition"),
     TASK_DEF: (TaskDefinition, "name", "task_definition"),
     EVENT_HANDLER: (EventHandler, "name", "event_handler"),
@@ -120,7 +120,7 @@ def mirror_tags(target: str, name: str, tags: Iterable[Document]) -> None:
         [
             Tag(object_type=target, object_name=name, key=tag["key"], value=tag["value"])
             for tag in tags
-            if len(tag["key"]) <= LONGEST and len(tag["value"]) <= LONGEST
+            if len(tag["key"]) <= MAX_LENGTH and len(tag["value"]) <= MAX_LENGTH
         ],
         ignore_conflicts=True,
     )
@@ -169,20 +169,20 @@ def _parse_whole_number(value: str) -> int:
 
 
 def _refuse_too_long(tag: Document) -> None:
-    if max(len(tag["key"]), len(tag["value"])) > LONGEST:
-        raise Invalid(f"The key and the value of a tag must have at most {LONGEST} characters.")
+    if max(len(tag["key"]), len(tag["value"])) > MAX_LENGTH:
+        raise Invalid(f"The key and the value of a tag must have at most {MAX_LENGTH} characters.")
 
 
 def _refuse_unknown(target: str, name: str) -> None:
-    if target not in KEPT:
+    if target not in TAGGED_MODELS:
         return
-    model, column, kind = KEPT[target]
+    model, column, kind = TAGGED_MODELS[target]
     if not model.objects.filter(**{column: name}).exists():
         raise NotFound(f"There is no {kind.replace('_', ' ')} named {name}.")
 
 
 def _record_change(target: str, name: str, action: str, by: str) -> None:
-    kind = KEPT[target][2] if target in KEPT else target.lower()
+    kind = TAGGED_MODELS[target][2] if target in TAGGED_MODELS else target.lower()
     record_access_change(
         kind, name, action, by, tags=[f"{tag['key']}:{tag['value']}" for tag in metadata_tags(target, name)]
     )

@@ -9,7 +9,7 @@ from ...models import WorkflowTest
 from ..runs.run_commands import StartRequest
 from .simulation import simulate_workflow
 
-KEPT_MS = 86_400_000
+RETENTION_MS = 86_400_000
 
 
 def test_workflow(request: StartRequest, script: SimulationScript, by: str) -> dict[str, Any]:
@@ -46,5 +46,5 @@ def find_test(id: str) -> dict[str, Any]:
 
 
 def delete_old_tests(now: int) -> None:
-    """Delete the tests that are older than KEPT_MS."""
-    WorkflowTest.objects.filter(created_at__lt=now - KEPT_MS).delete()
+    """Delete the tests that are older than RETENTION_MS."""
+    WorkflowTest.objects.filter(created_at__lt=now - RETENTION_MS).delete()

@@ -24,9 +24,9 @@ from .event_intake import stored_payloads
 
 log = logging.getLogger(__name__)
 
-MOST_TRIES = 20
+MAX_TRIES = 20
 """Tries of an action that fails with an unexpected exception. With the outbox's delays they take about 20 minutes."""
-MOST_COMPLAINTS = 20
+MAX_ERRORS = 20
 
 Params = dict[str, Any]
 
@@ -74,7 +74,7 @@ def run_action(message: Message) -> None:
     """Execute one action. A refused action is marked as failed.
 
     Raises:
-        Exception: when the action raised an unexpected exception or Busy. The outbox retries up to MOST_TRIES times.
+        Exception: when the action raised an unexpected exception or Busy. The outbox retries up to MAX_TRIES times.
     """
     rows = EventAction.objects.select_related("delivery").defer("delivery__payload")
     row = rows.filter(pk=message.facts["action"]).first()
@@ -91,16 +91,16 @@ def run_action(message: Message) -> None:
             order.failed(*_describe_validation(error))
         elif isinstance(error, RequestRefused) and not isinstance(error, Busy):
             order.failed(error.message)
-        elif message.tries + 1 >= MOST_TRIES:
+        elif message.tries + 1 >= MAX_TRIES:
             log.exception("event_action_given_up", extra={"action_id": row.pk})
-            order.failed(f"Stopped after {MOST_TRIES} tries: {type(error).__name__}.")
+            order.failed(f"Stopped after {MAX_TRIES} tries: {type(error).__name__}.")
         else:
             raise
 
 
 def _describe_validation(failed: ValidationFailed) -> tuple[str, dict[str, Any]]:
     """Return the validation errors as one text and as an output."""
-    refused = [{"path": each.path, "message": each.message} for each in failed.complaints[:MOST_COMPLAINTS]]
+    refused = [{"path": each.path, "message": each.message} for each in failed.validation_errors[:MAX_ERRORS]]
     return "; ".join(f"{each['path']}: {each['message']}" for each in refused), {"refused": refused}
 
 
@@ -136,7 +136,7 @@ def _start_workflow(order: ActionRequest, params: Params) -> None:
         domains=_domains(params, order.payload),
         event=delivery.event,
     )
-    run_commands.start(request, order.by, also=lambda id: order.done(id, {"workflowId": id})(clock.now()))
+    run_commands.start(request, order.by, within_transaction=lambda id: order.done(id, {"workflowId": id})(clock.now()))
 
 
 def _domains(params: Params, payload: Any) -> dict[str, str]:

@@ -18,7 +18,7 @@ from ...core.data_requests import ScriptResult
 from ...core.expressions import ScriptLanguage, evaluator
 from ...core.masking import redact_masked
 from ...models import EventAction, EventDelivery, EventHandler, HandlerEvaluation, Message
-from ...models.events import FAILED, LONGEST_NAME, MATCHED, NOT_MATCHED
+from ...models.events import FAILED, MATCHED, MAX_NAME_LENGTH, NOT_MATCHED
 from ...models.fields import dumps, loads_encrypted
 from ...store import outbox_messages
 from ...store.rows import strip_nul
@@ -50,21 +50,23 @@ def receive_event(
     source: str,
     *,
     message: int | None = None,
-    also: Sequence[EventHandler] = (),
+    extra_handlers: Sequence[EventHandler] = (),
 ) -> bool:
     """Receive an event. Returns False if the event with this message id was received before.
 
-    `message`: id of the outbox message that carried the event; it is deleted in the same transaction. `also`: handlers
-    in addition to the stored ones.
+    `message`: id of the outbox message that carried the event; it is deleted in the same transaction. `extra_handlers`:
+    handlers in addition to the stored ones.
 
     Raises:
         Busy: when no helper process can evaluate a condition.
     """
-    event, message_id = strip_nul(event)[:LONGEST_NAME], _bounded_message_id(strip_nul(message_id))
+    event, message_id = strip_nul(event)[:MAX_NAME_LENGTH], _bounded_message_id(strip_nul(message_id))
     known = EventDelivery.objects.filter(event=event, message_id=message_id)
     # Conditions run before the transaction, because scripts can be slow, and not at all for a known event.
     verdicts = (
-        [] if known.exists() else [evaluate_condition(handler, payload) for handler in (*handlers_for(event), *also)]
+        []
+        if known.exists()
+        else [evaluate_condition(handler, payload) for handler in (*handlers_for(event), *extra_handlers)]
     )
     with transaction.atomic():
         if message is not None and not outbox_messages.consume(message):
@@ -82,7 +84,7 @@ def receive_event(
 
 def _bounded_message_id(message_id: str) -> str:
     """Return the id, or its digest if it is longer than its column."""
-    return message_id if len(message_id) <= LONGEST_NAME else hashlib.sha256(message_id.encode()).hexdigest()
+    return message_id if len(message_id) <= MAX_NAME_LENGTH else hashlib.sha256(message_id.encode()).hexdigest()
 
 
 def handlers_for(event: str) -> Sequence[EventHandler]:

@@ -23,7 +23,7 @@ from .webhooks import built_in_handlers
 SOURCE = "replay"
 TRIED = 100
 """Number of newest events on which a handler is tried."""
-LARGEST_TRIED = 262_144
+MAX_TESTED_SIZE = 262_144
 SECONDS = 8.0
 
 
@@ -91,7 +91,7 @@ def try_on_past_events(document: dict[str, Any]) -> HandlerTrial:
     rows = EventDelivery.objects.filter(event=str(document.get("event") or ""))
     newest = rows.order_by("-received_at", "-pk")[:TRIED]
     sizes = list(newest.values_list("pk", "payload_size"))
-    small = [pk for pk, size in sizes if size <= LARGEST_TRIED]
+    small = [pk for pk, size in sizes if size <= MAX_TESTED_SIZE]
     trial, workflows, ends_at = (
         HandlerTrial(large=len(sizes) - len(small)),
         startable_workflow_names(),

@@ -9,18 +9,18 @@ from ...core.snapshot import NEVER
 from ...models import AlertFiring, Message
 from ...store import due_rows, outbox_messages
 
-HELD_MS = 120_000
+CLAIM_MS = 120_000
 """The period in which a claimed message belongs to its worker. It exceeds the longest exchange with a sink."""
-SLOWEST_RETRY_MS = 300_000
-MOST_TRIES = 600
+MAX_RETRY_DELAY_MS = 300_000
+MAX_TRIES = 600
 """Tries of a message, about two days. After the last one it stays in the table for operators to see."""
 
 
 def take_due(count: int) -> Sequence[Message]:
-    """Claim up to `count` due messages for HELD_MS. Returns them, earliest first."""
+    """Claim up to `count` due messages for CLAIM_MS. Returns them, earliest first."""
     now = clock.now()
     with transaction.atomic():
-        ids = due_rows.claim_to_publish(now, now + HELD_MS, count)
+        ids = due_rows.claim_to_publish(now, now + CLAIM_MS, count)
     return list(Message.objects.filter(pk__in=ids).order_by("id"))
 
 
@@ -36,8 +36,8 @@ def mark_failed(message: Message, why: str) -> int:
     All due messages for the same sink are delayed too, because they would fail in the same way.
     """
     now, tries = clock.now(), message.tries + 1
-    again_at = now + min(1000 * 2 ** min(message.tries, 20), SLOWEST_RETRY_MS)
-    due_at = NEVER if tries >= MOST_TRIES else again_at
+    again_at = now + min(1000 * 2 ** min(message.tries, 20), MAX_RETRY_DELAY_MS)
+    due_at = NEVER if tries >= MAX_TRIES else again_at
     outbox_messages.update_messages([message.pk], tries=tries, due_at=due_at, error=why[:2000])
     _log_alert_delivery(message, tries=tries, error=why[:2000])
     outbox_messages.delay_sink(message.to, now, again_at)
@@ -50,7 +50,7 @@ def _log_alert_delivery(message: Message, **facts: object) -> None:
         AlertFiring.objects.filter(pk=firing).update(**facts)
 
 
-def hand_back(messages: Sequence[Message], due_at: int) -> None:
+def release(messages: Sequence[Message], due_at: int) -> None:
     """Return claimed messages to the outbox without a try. They become due at `due_at`."""
     outbox_messages.update_messages((each.pk for each in messages), due_at=due_at)
 

@@ -22,7 +22,7 @@ from .. import audit
 from . import event_intake
 
 Document = dict[str, Any]
-MOST_COMPLETED = 10_000
+MAX_COMPLETED = 10_000
 
 
 def create_webhook(document: Document, by: str, reason: str = "") -> Webhook:
@@ -32,9 +32,9 @@ def create_webhook(document: Document, by: str, reason: str = "") -> Webhook:
         ValidationFailed: when the document is invalid.
         Conflict: when the name is taken.
     """
-    read, complaints = read_webhook(document)
-    if complaints:
-        raise ValidationFailed(complaints)
+    read, validation_errors = read_webhook(document)
+    if validation_errors:
+        raise ValidationFailed(validation_errors)
     now = clock.now()
     row = Webhook(id=derived_id(now, randomness.random_hex()), created_at=now, created_by=by)
     return _save_webhook(row, read, by, "create", reason)
@@ -49,9 +49,9 @@ def update_webhook(id: str, document: Document, by: str, reason: str = "") -> We
         Conflict: when the name is taken.
     """
     row = find_webhook(id)
-    read, complaints = read_webhook(document, has_secret=_has_secret(row, document.get("verifier")))
-    if complaints:
-        raise ValidationFailed(complaints)
+    read, validation_errors = read_webhook(document, has_secret=_has_secret(row, document.get("verifier")))
+    if validation_errors:
+        raise ValidationFailed(validation_errors)
     row.updated_at, row.updated_by = clock.now(), by
     return _save_webhook(row, read, by, "overwrite", reason)
 
@@ -166,8 +166,10 @@ def receive_webhook(id: str, headers: Mapping[str, str], body: bytes) -> str:
     payload = _parse_body(body)
     if row.document["verifier"] == "SLACK_BASED" and payload.get("type") == "url_verification":
         return str(payload.get("challenge") or "")
-    also = built_in_handlers(row, payload)
-    event_intake.receive_event(f"webhook:{row.name}", message_id or str(uuid.uuid4()), payload, "webhook", also=also)
+    built_in = built_in_handlers(row, payload)
+    event_intake.receive_event(
+        f"webhook:{row.name}", message_id or str(uuid.uuid4()), payload, "webhook", extra_handlers=built_in
+    )
     return ""
 
 
@@ -227,13 +229,13 @@ def built_in_handlers(row: Webhook, payload: Document) -> list[EventHandler]:
 def matching_tasks(row: Webhook, payload: Document) -> list[str]:
     """Return the WAIT_FOR_WEBHOOK attempts of the receiving workflows whose conditions the payload meets.
 
-    An event completes at most MOST_COMPLETED tasks: those that have waited longest.
+    An event completes at most MAX_COMPLETED tasks: those that have waited longest.
     """
     found: list[str] = []
     for workflow, version in receiving_workflows(row).items():
         for paths in webhook_waits.condition_paths(workflow):
             if (digest := payload_digest(payload, paths)) is not None:
-                found += webhook_waits.waiting_attempts(workflow, version, digest, MOST_COMPLETED - len(found))
+                found += webhook_waits.waiting_attempts(workflow, version, digest, MAX_COMPLETED - len(found))
     return found
 
 

@@ -19,9 +19,9 @@ from ...store import outbox_messages
 from .. import audit
 from ..sweep_items import handle_each
 
-MOST_VIEWS = 200
-LONGEST_MINUTES = 7 * 24 * 60
-KEPT_MS = 90 * 86_400_000
+MAX_VIEWS = 200
+MAX_MINUTES = 7 * 24 * 60
+RETENTION_MS = 90 * 86_400_000
 
 
 def save_view(
@@ -39,8 +39,8 @@ def save_view(
     known = selections.clean_selection(selection)
     selections.selected_runs(known).order_by()[:1].exists()
     with transaction.atomic():
-        if SavedView.objects.filter(owner=by).exclude(name=name).count() >= MOST_VIEWS:
-            raise Conflict(f"{by} already has {MOST_VIEWS} views. Delete one first.")
+        if SavedView.objects.filter(owner=by).exclude(name=name).count() >= MAX_VIEWS:
+            raise Conflict(f"{by} already has {MAX_VIEWS} views. Delete one first.")
         values = {"selection": known, "is_shared": is_shared, "is_tile": is_tile, "created_at": clock.now()}
         view, _ = SavedView.objects.update_or_create(owner=by[:255], name=name, defaults=values)
         _record_change("view", view.pk, by, "save", {"name": name, "selection": known})
@@ -80,8 +80,8 @@ def save_alert(
         raise Invalid(f"Unknown kind of alert {kind!r}. Use one of: {', '.join(ALERT_KINDS)}.")
     if not 1 <= threshold <= (most := 100 if kind == SHARE else 10**6):
         raise Invalid(f"The threshold must be 1 to {most:,} (got {threshold}).")
-    if not (1 <= window <= LONGEST_MINUTES and 1 <= repeat <= LONGEST_MINUTES):
-        raise Invalid(f"The window and the pause must be 1 to {LONGEST_MINUTES} minutes (got {window} and {repeat}).")
+    if not (1 <= window <= MAX_MINUTES and 1 <= repeat <= MAX_MINUTES):
+        raise Invalid(f"The window and the pause must be 1 to {MAX_MINUTES} minutes (got {window} and {repeat}).")
     if quiet is not None and not (0 <= quiet.begins < DAY_MINUTES and 0 <= quiet.ends < DAY_MINUTES):
         raise Invalid("Quiet hours must be two times of day, such as 22:00 and 07:30.")
     _check_addresses(webhook, mail)
@@ -123,7 +123,7 @@ def remove_alert(alert_id: int, by: str) -> None:
 def check_due_alerts(limit: int) -> int:
     """Check up to `limit` due alerts and return their number."""
     now = clock.now()
-    AlertFiring.objects.filter(at__lt=now - KEPT_MS).delete()
+    AlertFiring.objects.filter(at__lt=now - RETENTION_MS).delete()
     due = Alert.objects.filter(next_at__lte=now).order_by("next_at").values_list("pk", flat=True)
     return handle_each(list(due[:limit]), _check_alert)
 

@@ -13,7 +13,7 @@ from ...store import failures as store
 from .. import audit
 
 HOUR_MS = 3_600_000
-MOST_BUILDS = 200
+MAX_BUILDS = 200
 """The maximum number of builds that a resolved group stores as older than its fix."""
 
 
@@ -187,7 +187,7 @@ def _lock_group(group_id: int) -> FailureGroup:
 
 def _builds(group: FailureGroup) -> list[str]:
     builds: Iterable[str] = HourlyFailureCount.objects.filter(group=group).values_list("build", flat=True).distinct()
-    return sorted(builds)[:MOST_BUILDS]
+    return sorted(builds)[:MAX_BUILDS]
 
 
 def _record_change(

@@ -10,7 +10,7 @@ from ...store import stored_payloads
 from .payload_storage import storage_errors
 
 
-def keep_content(kind: str, content: "File[bytes]", expires_at: int) -> str:
+def save_content(kind: str, content: "File[bytes]", expires_at: int) -> str:
     """Store a file and return its path. A sweep deletes the file after `expires_at`, unless that was reset before.
 
     Raises:

@@ -13,11 +13,11 @@ from ... import blob_storage, clock, conf
 from ...core.errors import Invalid, NotFound, PayloadTooLarge
 from ...models import FileHandle
 from ...models.files import UPLOADED
-from .content_files import keep_content, release_content
+from .content_files import release_content, save_content
 from .file_handles import find_handle, find_unfinished, finish_locked, lock_unfinished
 from .payload_storage import DAY_MS, storage_errors
 
-MOST_PARTS = 10_000
+MAX_PARTS = 10_000
 
 
 def store_content(run_id: str, file_id: str, content: "File[bytes]", digest: str) -> None:
@@ -30,7 +30,7 @@ def store_content(run_id: str, file_id: str, content: "File[bytes]", digest: str
         Busy: when the storage cannot be reached.
     """
     find_unfinished(run_id, file_id)
-    path = keep_content("files", content, clock.now() + DAY_MS)
+    path = save_content("files", content, clock.now() + DAY_MS)
     with _release_on_failure(path), transaction.atomic():
         row = lock_unfinished(file_id)
         before = row.path
@@ -109,8 +109,8 @@ def find_part(run_id: str, file_id: str, upload_id: str, number: int) -> FileHan
         Conflict: when the file is uploaded.
         Invalid: when the number is out of range.
     """
-    if not 1 <= number <= MOST_PARTS:
-        raise Invalid(f"The number of a part must be 1 to {MOST_PARTS} (got {number}).")
+    if not 1 <= number <= MAX_PARTS:
+        raise Invalid(f"The number of a part must be 1 to {MAX_PARTS} (got {number}).")
     return _require_multipart(find_unfinished(run_id, file_id), upload_id)
 
 
@@ -123,7 +123,7 @@ def store_part(run_id: str, file_id: str, upload_id: str, number: int, content: 
         Busy: when the storage cannot be reached.
     """
     find_part(run_id, file_id, upload_id, number)
-    path = keep_content("files", content, clock.now() + DAY_MS)
+    path = save_content("files", content, clock.now() + DAY_MS)
     with _release_on_failure(path), transaction.atomic():
         row = _require_multipart(lock_unfinished(file_id), upload_id)
         if before := row.parts.get(str(number)):
@@ -149,7 +149,7 @@ def complete_multipart(run_id: str, file_id: str, upload_id: str, digests: Seque
     if not parts or [part["digest"] for part in parts] != list(digests):
         raise Invalid(f"The tags do not match the {len(parts)} uploaded parts.")
     with _concatenate_parts(part["path"] for part in parts) as (whole, digest):
-        path = keep_content("files", whole, clock.now() + DAY_MS)
+        path = save_content("files", whole, clock.now() + DAY_MS)
     with _release_on_failure(path), transaction.atomic():
         row = _require_multipart(lock_unfinished(file_id), upload_id)
         release_content(row.path)

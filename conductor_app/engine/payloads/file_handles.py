@@ -12,8 +12,8 @@ from ...store import stored_payloads
 from .content_files import release_content
 from .payload_storage import DAY_MS
 
-MOST_A_RUN = 1_000
-DEEPEST_FAMILY = 100
+MAX_FILES_PER_RUN = 1_000
+MAX_FAMILY_DEPTH = 100
 
 
 def create_handle(run_id: str, attempt_id: str, name: str, content_type: str) -> FileHandle:
@@ -29,8 +29,8 @@ def create_handle(run_id: str, attempt_id: str, name: str, content_type: str) ->
         raise NotFound(f"No such workflow found by id: {run_id}")
     if attempt_id and not Attempt.objects.filter(pk=attempt_id, run_id=run_id).exists():
         raise NotFound(f"Task not found for taskId: {attempt_id}")
-    if FileHandle.objects.filter(run_id=run_id).count() >= MOST_A_RUN:
-        raise Invalid(f"A workflow can have at most {MOST_A_RUN} files.")
+    if FileHandle.objects.filter(run_id=run_id).count() >= MAX_FILES_PER_RUN:
+        raise Invalid(f"A workflow can have at most {MAX_FILES_PER_RUN} files.")
     now = clock.now()
     facts = {"name": name, "content_type": content_type, "created_at": now, "updated_at": now}
     return FileHandle.objects.create(id=str(uuid4()), run_id=run_id, attempt_id=attempt_id, **facts)
@@ -94,7 +94,7 @@ def _run_exists(run_id: str) -> bool:
 
 def _root_run_id(run_id: str) -> str:
     """Return the topmost ancestor of a run."""
-    for _ in range(DEEPEST_FAMILY):
+    for _ in range(MAX_FAMILY_DEPTH):
         parent = Run.objects.filter(pk=run_id).values_list("parent_id", flat=True).first()
         if not parent:
             break

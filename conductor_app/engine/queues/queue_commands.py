@@ -17,7 +17,7 @@ from .. import audit
 from ..runs.change import Audit, RunCommand, change_run
 from ..tasks.task_commands import report_task
 
-MOST_RELEASED = 500
+MAX_RELEASED = 500
 HIGHEST = 99
 """The highest priority that clients can set."""
 
@@ -94,16 +94,16 @@ def undrain_worker(worker: str, by: str, reason: str = "") -> None:
 
 
 def release_worker_tasks(worker: str, by: str, reason: str = "") -> int:
-    """Return up to MOST_RELEASED attempts of a worker to their queues, as if it had released them. Returns how many."""
+    """Return up to MAX_RELEASED attempts of a worker to their queues, as if it had released them. Returns how many."""
     held = Attempt.objects.of_runs().filter(status="LEASED", worker=worker).exclude(queue="").order_by("seq")
     release = Report("IN_PROGRESS", worker=worker, merges=True, is_kept=False)
-    found = list(held.values_list("run_id", "id")[:MOST_RELEASED]) if worker else []
+    found = list(held.values_list("run_id", "id")[:MAX_RELEASED]) if worker else []
     count = sum(report_task(run_id, id, release, by) for run_id, id in found)
     _record_change(worker, by, "release", reason, {"count": count}, kind="worker")
     return count
 
 
-def forget_worker(worker: str, by: str, reason: str = "") -> None:
+def remove_worker(worker: str, by: str, reason: str = "") -> None:
     """Remove a stopped worker from the list. It is listed again when it polls.
 
     Raises:
@@ -144,7 +144,7 @@ def move_to_front(attempt_id: str, by: str, reason: str = "") -> None:
     _change_position(attempt, "move to front", by, reason, priority=highest, visible_at=visible_at)
 
 
-def hand_out_now(attempt_id: str, by: str, reason: str = "") -> None:
+def skip_delay(attempt_id: str, by: str, reason: str = "") -> None:
     """Skip the delay of a pending attempt. Workers claim it in queue order.
 
     Raises:

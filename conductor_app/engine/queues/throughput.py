@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 MINUTE_MS = 60_000
 WRITTEN_EVERY_MS = 5_000
-KEPT_MS = 2 * 86_400_000
+RETENTION_MS = 2 * 86_400_000
 FIELDS = ("scheduled", "started", "done", "failed", "busy_ms")
 ENDS = {"complete": "done", "fail": "failed", "fail_for_good": "failed", "expire": "failed"}
 """The events that end a worker's attempt, and the fields that count them."""
@@ -126,4 +126,4 @@ def write_if_due() -> None:
 
 def prune_counts() -> None:
     """Delete the counts that are older than the pages show."""
-    MinuteCount.objects.filter(at__lt=clock.now() - KEPT_MS).delete()
+    MinuteCount.objects.filter(at__lt=clock.now() - RETENTION_MS).delete()

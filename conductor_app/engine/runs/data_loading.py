@@ -58,7 +58,7 @@ class LoadedData(dict[DataRequest, Any]):
         for request in [request for request in self if not request.is_lasting]:
             del self[request]
 
-    def learn_from_rows(self, run: Run, requests: Iterable[DataRequest], now: int) -> None:
+    def load_from_rows(self, run: Run, requests: Iterable[DataRequest], now: int) -> None:
         """Load the data that the database holds.
 
         Raises:
@@ -108,7 +108,7 @@ class LoadedData(dict[DataRequest, Any]):
         """Return the resolved definition for an inline document, or the error message for it."""
         return resolved_definitions.resolve_inline(request.document, now)
 
-    def learn_from_scripts(self, requests: Iterable[DataRequest]) -> None:
+    def evaluate_scripts(self, requests: Iterable[DataRequest]) -> None:
         """Run the requested scripts and read the requested payloads. Called without locks, because both can be slow."""
         for request in requests:
             if isinstance(request, ScriptEvaluation):

@@ -43,7 +43,7 @@ def decide_from_rows(
         if not here or len(here) < len(decision.data_requests):
             return decision
         try:
-            data.learn_from_rows(before, here, now)
+            data.load_from_rows(before, here, now)
         except PayloadsNotLoaded as missing:
             return Decision((), before, frozenset(map(StoredPayloadContent, missing.paths)))
 

@@ -17,7 +17,7 @@ from ...store import inbox, outbox_messages
 from ...store.definitions import load_definition
 from ..delivery import deliver_after_commit
 
-MOST_MESSAGES = 1000
+MAX_MESSAGES = 1000
 """The maximum number of messages in the inbox of a run (execution §10.8)."""
 
 
@@ -58,7 +58,7 @@ def _require_accepting_run(run_id: str, row: Run | None, now: int) -> None:
         raise NotFound(f"No such workflow found by id: {run_id}")
     if row.status != RUNNING:
         raise NotAllowedInState(f"Workflow {run_id} is {row.status}; only a RUNNING workflow can receive messages.")
-    if row.inbox >= MOST_MESSAGES:
+    if row.inbox >= MAX_MESSAGES:
         row.inbox = inbox.delete_expired(run_id, now)
-    if row.inbox >= MOST_MESSAGES:
-        raise QueueFull(f"The inbox of workflow {run_id} is full ({MOST_MESSAGES} messages). Try again later.")
+    if row.inbox >= MAX_MESSAGES:
+        raise QueueFull(f"The inbox of workflow {run_id} is full ({MAX_MESSAGES} messages). Try again later.")

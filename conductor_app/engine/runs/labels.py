@@ -6,11 +6,11 @@ from django.db import transaction
 
 from ...core.errors import Invalid, NotFound
 from ...models import Run, RunLabel
-from ...models.labels import LONGEST_LABEL
+from ...models.labels import MAX_LABEL_LENGTH
 from ...store.rows import strip_nul
 from .. import audit
 
-MOST_LABELS = 20
+MAX_LABELS = 20
 
 
 def clean_labels(labels: Iterable[str]) -> list[str]:
@@ -21,8 +21,10 @@ def clean_labels(labels: Iterable[str]) -> list[str]:
     """
     found = list(dict.fromkeys(strip_nul(label).strip() for label in labels))
     for label in found:
-        if not label or len(label) > LONGEST_LABEL or "," in label or not label.isprintable():
-            raise Invalid(f"A label has 1 to {LONGEST_LABEL} printable characters and no comma (got {label[:80]!r}).")
+        if not label or len(label) > MAX_LABEL_LENGTH or "," in label or not label.isprintable():
+            raise Invalid(
+                f"A label must have 1 to {MAX_LABEL_LENGTH} printable characters, no comma (got {label[:80]!r})."
+            )
     _refuse_too_many(len(found))
     return found
 
@@ -71,8 +73,8 @@ def _lock_labels(run_id: str) -> set[str]:
 
 
 def _refuse_too_many(count: int) -> None:
-    if count > MOST_LABELS:
-        raise Invalid(f"A run can have at most {MOST_LABELS} labels.")
+    if count > MAX_LABELS:
+        raise Invalid(f"A run can have at most {MAX_LABELS} labels.")
 
 
 def _record_change(run_id: str, action: str, by: str, reason: str, labels: list[str]) -> None:

@@ -12,5 +12,5 @@ def start_by_hand(request: StartRequest, by: str, reason: str = "") -> tuple[str
         audit.record("run", run_id, "start", by, reason=reason)
         created.append(run_id)
 
-    run_id = start(request, by, also=note)
+    run_id = start(request, by, within_transaction=note)
     return run_id, run_id in created

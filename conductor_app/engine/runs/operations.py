@@ -102,9 +102,9 @@ def apply_operation(
     by: str,
     *,
     revision: int | None = None,
-    also: Callable[[int], None] | None = None,
+    within_transaction: Callable[[int], None] | None = None,
 ) -> None:
-    """Apply an operation to a run. `also` writes in the same transaction.
+    """Apply an operation to a run. `within_transaction` writes in the same transaction.
 
     Raises:
         RevisionChanged: when the run is not in this revision any more.
@@ -121,7 +121,7 @@ def apply_operation(
                 by,
                 operation.reason,
                 audit=Audit(operation.name),
-                within_transaction=also,
+                within_transaction=within_transaction,
                 expected_revision=revision,
             )
         )

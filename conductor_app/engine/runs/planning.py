@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from ...core.errors import NotFound
-from ...core.task_impact import AGAIN, FATES, TaskImpact, task_impacts
+from ...core.task_impact import AGAIN, IMPACTS, TaskImpact, task_impacts
 from ...store import runs as store
 from .operations import Operation, operation_command
 from .preview import Preview, RunPreview, preview
 
-MOST_REPLACED = 50
+MAX_REPLACED = 50
 """The maximum number of replaced child runs that a plan reads."""
 
 
@@ -23,7 +23,7 @@ class PlannedRun:
     version: int
     status: str
     then: str
-    fates: tuple[TaskImpact, ...]
+    impacts: tuple[TaskImpact, ...]
     is_new: bool = False
     is_replaced: bool = False
 
@@ -47,7 +47,7 @@ class OperationPlan:
     @property
     def external(self) -> list[tuple[PlannedRun, TaskImpact]]:
         """Tasks whose external effects the operation would repeat, with their runs."""
-        return [(run, fate) for run in self.runs for fate in run.fates if fate.repeats_effects]
+        return [(run, fate) for run in self.runs for fate in run.impacts if fate.repeats_effects]
 
 
 def plan_operation(run_id: str, operation: Operation) -> OperationPlan:
@@ -61,8 +61,8 @@ def plan_operation(run_id: str, operation: Operation) -> OperationPlan:
     affected = [(foreseen, _plan_run(foreseen)) for foreseen in _in_order(seen)]
     replaced, is_cut = _superseded_children(child for pair in affected for child in _replaced_children_of(*pair))
     runs = [run for _, run in affected]
-    counted = Counter(fate.name for run in runs for fate in run.fates)
-    counts = {name: counted[name] for name in FATES if counted[name]}
+    counted = Counter(fate.name for run in runs for fate in run.impacts)
+    counts = {name: counted[name] for name in IMPACTS if counted[name]}
     return OperationPlan(run_id, target, seen.revision, operation, (*runs, *replaced), seen.is_cut or is_cut, counts)
 
 
@@ -83,7 +83,7 @@ def _plan_run(foreseen: RunPreview) -> PlannedRun:
 
 def _replaced_children_of(foreseen: RunPreview, planned: PlannedRun) -> Iterator[str]:
     """Yield the child runs that new child runs replace."""
-    for fate in planned.fates:
+    for fate in planned.impacts:
         task = foreseen.after.tasks.get(fate.key)
         if fate.name == AGAIN and fate.child_id and (task is None or task.attempt.child_id != fate.child_id):
             yield fate.child_id
@@ -92,7 +92,7 @@ def _replaced_children_of(foreseen: RunPreview, planned: PlannedRun) -> Iterator
 def _superseded_children(children: Iterable[str]) -> tuple[list[PlannedRun], bool]:
     """Return the plans of replaced child runs and their descendants, and True if there are more."""
     left, found = deque(children), []
-    while left and len(found) < MOST_REPLACED:
+    while left and len(found) < MAX_REPLACED:
         try:
             child = store.load_run(left.popleft())
         except NotFound:

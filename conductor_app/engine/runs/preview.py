@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import clock
 from ...core import commands, reports
+from ...core.child_run import new_child_run
 from ...core.data_requests import DataRequest, DefinitionByName, InlineDefinition
 from ...core.decide import Command, Decision, no_command
 from ...core.decision_loop import DecisionLoop
@@ -16,14 +17,13 @@ from ...core.errors import Busy, Conflict, Invalid, NotFound
 from ...core.frozen import fast_replace
 from ...core.snapshot import UNKNOWN, Run
 from ...models import Attempt
-from ...store import child_runs_and_messages
 from ...store import runs as store
 from ..definitions import resolved_definitions
 from ..payloads import payload_storage
 from .data_loading import LoadedData
 from .decision import DecisionFailed, decide_from_rows
 
-MOST_MESSAGES = 200
+MAX_MESSAGES = 200
 """The maximum number of messages between runs that a preview follows."""
 
 
@@ -100,7 +100,7 @@ class PreviewLoop(DecisionLoop):
         return self.decision
 
     def load(self, requests: Iterable[DataRequest]) -> None:
-        self.data.learn_from_scripts(requests)
+        self.data.evaluate_scripts(requests)
 
     def on_exhausted(self) -> tuple[Effect, ...]:
         raise Busy(run=self.before.id)
@@ -126,13 +126,13 @@ class PreviewWorld:
             self._note(effect, after)
 
     def follow(self) -> bool:
-        """Handle the enqueued messages one after another. Returns True if there are more than MOST_MESSAGES."""
-        for _ in range(MOST_MESSAGES):
+        """Handle the enqueued messages one after another. Returns True if there are more than MAX_MESSAGES."""
+        for _ in range(MAX_MESSAGES):
             if not self._messages:
                 return False
             to, subject, facts = self._messages.popleft()
             try:
-                if handle := HEARERS.get(subject):
+                if handle := PREVIEW_HANDLERS.get(subject):
                     handle(self, to, facts)
             except (NotFound, Conflict):
                 # The receiver has ended or was deleted: the message has no effect.
@@ -145,7 +145,7 @@ class PreviewWorld:
 
     def _note(self, effect: Effect, by: Run) -> None:
         if isinstance(effect, StartRun):
-            child = child_runs_and_messages.new_child_run(effect, by, self.now)
+            child = new_child_run(effect, by, self.now)
             self.runs[child.id] = RunPreview(child, child)
             self._messages.append((child.id, "begin", {}))
         elif isinstance(effect, SendMessage):
@@ -201,7 +201,7 @@ def _handle_child_ended(ahead: PreviewWorld, to: str, facts: dict[str, Any]) -> 
     ahead.decide(ahead.run(to), reports.child_ended(facts["attempt"], result))
 
 
-HEARERS: dict[str, Callable[[PreviewWorld, str, dict[str, Any]], None]] = {
+PREVIEW_HANDLERS: dict[str, Callable[[PreviewWorld, str, dict[str, Any]], None]] = {
     "begin": _handle_begin,
     "terminate": _handle_terminate,
     "child_reopened": _handle_child_reopened,

@@ -13,9 +13,9 @@ from ...insight.runs.retention import removable_runs, retention_policies
 from ...models import DailyStorage, RetentionPolicy
 from .. import audit
 
-LONGEST_DAYS = 36_500
+MAX_DAYS = 36_500
 DAY_MS, NOTED_MS = 86_400_000, 400 * 86_400_000
-MOST_KEPT = 10_000
+MAX_KEPT = 10_000
 
 
 def runs_to_remove(limit: int) -> Iterator[str]:
@@ -50,8 +50,8 @@ def save_policy(definition: str, days: int, failed_days: int, keep_last: int, by
     definition = definition.strip()
     if len(definition) > 255 or "\0" in definition:
         raise Invalid(f"There is no definition {definition[:80]!r}.")
-    if not (0 <= days <= LONGEST_DAYS and 0 <= failed_days <= LONGEST_DAYS and 0 <= keep_last <= MOST_KEPT):
-        raise Invalid(f"Days must be 0 (keep forever) to {LONGEST_DAYS}, and the number of kept runs 0 to {MOST_KEPT}.")
+    if not (0 <= days <= MAX_DAYS and 0 <= failed_days <= MAX_DAYS and 0 <= keep_last <= MAX_KEPT):
+        raise Invalid(f"Days must be 0 (keep forever) to {MAX_DAYS}, and the number of kept runs 0 to {MAX_KEPT}.")
     facts = {"days": days, "failed_days": failed_days, "keep_last": keep_last}
     with transaction.atomic():
         was = RetentionPolicy.objects.filter(definition=definition).values(*facts).first()

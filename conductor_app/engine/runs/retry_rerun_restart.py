@@ -9,7 +9,7 @@ from ...core import commands
 from ...core.decide import Command
 from ...core.definition import Definition, Key
 from ...core.errors import Conflict, Invalid, NotFound
-from ...core.masking import HIDDEN, restore_masked
+from ...core.masking import REDACTED, restore_masked
 from ...core.states import RUN
 from ...core.step_types.sub_workflow import SubWorkflow
 from ...models import Attempt, Run, Task
@@ -64,12 +64,12 @@ def restart_command(
         NotFound: when there is no such run or definition.
     """
     if not latest and version is None:
-        return run_id, workflow_rate_limits.waiting_its_turn(commands.restart_run(None))
+        return run_id, workflow_rate_limits.with_rate_limit(commands.restart_run(None))
     name = _find_run(run_id).name
     definition = find(name, version)
     if definition is None:
         raise NotFound(f"No such workflow definition: {name}" + (f", version {version}" if version else ""))
-    return run_id, workflow_rate_limits.waiting_its_turn(commands.restart_run(definition))
+    return run_id, workflow_rate_limits.with_rate_limit(commands.restart_run(definition))
 
 
 def move_to_version_command(
@@ -159,7 +159,7 @@ def _restore_masked_input(
     given: dict[str, Any] | None, id: str, load_stored: Callable[[str], Any]
 ) -> dict[str, Any] | None:
     """Return a new input in which each `***` of a masked value is replaced by the stored value."""
-    if given is None or not id or f'"{HIDDEN}"' not in (dumps(given) or ""):
+    if given is None or not id or f'"{REDACTED}"' not in (dumps(given) or ""):
         return given
     return decrypt_masked(restore_masked(given, load_stored(id)))
 

@@ -82,10 +82,10 @@ class StartRequest:
     starts_at: int = 0
 
 
-def start(request: StartRequest, by: str, also: Callable[[str], None] | None = None) -> str:
+def start(request: StartRequest, by: str, within_transaction: Callable[[str], None] | None = None) -> str:
     """Start a run, take its first steps, and return its id.
 
-    `also`: writes in the transaction that creates the run. An exception that it raises rolls the start back.
+    `within_transaction`: writes in the transaction that creates the run. Its exceptions roll the start back.
 
     Raises:
         NotFound: when there is no such definition.
@@ -106,7 +106,7 @@ def start(request: StartRequest, by: str, also: Callable[[str], None] | None = N
     is_as_given = request.input_path and run.input == request.input
     data = LoadedData({(run.id, "input"): request.input_path} if is_as_given else None)
     with log_context("start", run_id=run.id):
-        return _start_or_find_earlier(StartLoop(run, request, by, also, data))
+        return _start_or_find_earlier(StartLoop(run, request, by, within_transaction, data))
 
 
 def _start_or_find_earlier(loop: "StartLoop") -> str:
@@ -129,10 +129,15 @@ class StartLoop(TransactionLoop):
     """The decision loop of a run that is created with its first steps."""
 
     def __init__(
-        self, run: Run, request: StartRequest, actor: str, also: Callable[[str], None] | None, data: LoadedData
+        self,
+        run: Run,
+        request: StartRequest,
+        actor: str,
+        within_transaction: Callable[[str], None] | None,
+        data: LoadedData,
     ) -> None:
         super().__init__(data)
-        self.new_run, self.request, self.actor, self.within_transaction = run, request, actor, also
+        self.new_run, self.request, self.actor, self.within_transaction = run, request, actor, within_transaction
 
     def run_transaction(self, saves_partially: bool) -> Decision:
         run = self.new_run

@@ -10,9 +10,9 @@ from ... import clock, conf, notifications
 from ...core.reports import Report
 from ...core.states import RUN
 from ...store import run_tree
-from ..tasks.task_commands import LONGEST_NAP, release_connection, report_task
+from ..tasks.task_commands import MAX_POLL_INTERVAL, release_connection, report_task
 
-TRIES = 5
+MAX_TRIES = 5
 """Tries of a signal to find an open task when another request resolves the found one first."""
 
 
@@ -51,7 +51,7 @@ def wait_for_run(run_id: str, seconds: float, until_refs: Collection[str] = ()) 
             if left <= 0 or notifications.is_closing():
                 return WaitOutcome(run_id, timed_out=True)
             release_connection()
-            waiter.wait(min(left, LONGEST_NAP))
+            waiter.wait(min(left, MAX_POLL_INTERVAL))
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def signal_run(run_id: str, report: Report, by: str) -> str | None:
         NotFound: when there is no such run.
     """
     run_tree.status_of(run_id)
-    for _ in range(TRIES):
+    for _ in range(MAX_TRIES):
         found = next(iter(run_tree.load_run_tree(run_id).waits), None)
         if found is None:
             break

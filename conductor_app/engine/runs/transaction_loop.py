@@ -44,4 +44,4 @@ class TransactionLoop(DecisionLoop):
 
     def load(self, requests: Iterable[DataRequest]) -> None:
         self.data.forget_transient()
-        self.data.learn_from_scripts(requests)
+        self.data.evaluate_scripts(requests)

@@ -89,7 +89,7 @@ def admit(run_id: str) -> None:
         store.set_rate_limit(run_id, key, is_held)
 
 
-def waiting_its_turn(command: Command) -> Command:
+def with_rate_limit(command: Command) -> Command:
     """Return a restart command that holds the run if its limit is reached, as for any start."""
 
     def limited(run: snapshot.Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -106,7 +106,7 @@ def _is_held(begun: TransitionRun, run: snapshot.Run, ctx: DecisionContext) -> T
     return replace(begun, facts={**begun.facts, "limit_key": key, "is_held": is_held})
 
 
-def admit_late(run_id: str) -> None:
+def admit_delayed_start(run_id: str) -> None:
     """Hold a run whose delayed start is due, if the limit of its definition is reached."""
     if Run.objects.filter(pk=run_id, next_seq=1, limit_key="", parent_id="").exists():
         admit(run_id)

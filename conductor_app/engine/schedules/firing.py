@@ -22,9 +22,9 @@ log = logging.getLogger(__name__)
 BY = "scheduler"
 EXCLUSIVE = ("SKIP", "QUEUE")
 """Overlap policies that start a run only when no other run of the schedule is open."""
-MOST_WAITING = 100
+MAX_WAITING = 100
 """The maximum number of waiting slots of one schedule. Further slots are skipped."""
-PATIENCE_MS = 60_000
+START_TIMEOUT_MS = 60_000
 """The period in which a start that failed with Busy is retried."""
 RETRY_MS = 1_000
 
@@ -150,19 +150,19 @@ def _terminate_others(schedule: str) -> None:
 
 def _postpone_or_skip(schedule: Schedule, execution: ScheduleExecution, claim: Claim) -> None:
     """Let the slot wait for the end of an earlier run, or skip it."""
-    if schedule.overlap == "QUEUE" and store.count_waiting_slots(schedule.name) < MOST_WAITING:
+    if schedule.overlap == "QUEUE" and store.count_waiting_slots(schedule.name) < MAX_WAITING:
         execution.waits_for_others = True
         _record_outcome(claim, execution, WAITING, reason="Waiting for the end of an earlier run.")
         return
     because = (
-        "an earlier run is still open" if schedule.overlap == "SKIP" else f"{MOST_WAITING} slots are already waiting"
+        "an earlier run is still open" if schedule.overlap == "SKIP" else f"{MAX_WAITING} slots are already waiting"
     )
     _record_outcome(claim, execution, FAILED, reason=f"Skipped: {because}.")
 
 
 def _retry_later(execution: ScheduleExecution, claim: Claim, busy: Busy) -> None:
-    """Retry the start after a delay, until PATIENCE_MS is over."""
-    if clock.now() - execution.created_at > PATIENCE_MS:
+    """Retry the start after a delay, until START_TIMEOUT_MS is over."""
+    if clock.now() - execution.created_at > START_TIMEOUT_MS:
         _record_failure(execution, claim, busy)
         return
     execution.executed_at = clock.now() + RETRY_MS

@@ -14,7 +14,7 @@ from ..runs import run_commands
 from .requests import execution_record, new_execution, start_request
 from .schedule_rows import lock_schedule, next_slot, record_schedule_change, timetable_of
 
-MOST_BACKFILLED = 5_000
+MAX_BACKFILLED = 5_000
 """The maximum number of slots in one backfill."""
 
 
@@ -71,9 +71,9 @@ def _check_span(schedule: Schedule, first: int, last: int, now: int) -> int:
 
 
 def _slots_between(schedule: Schedule, first: int, last: int) -> list[ScheduleSlot]:
-    slots = list(islice(timetable_of(schedule).between(first, last), MOST_BACKFILLED + 1))
-    if len(slots) > MOST_BACKFILLED:
-        raise Invalid(f"The period has more than {MOST_BACKFILLED} slots. Choose a shorter one.")
+    slots = list(islice(timetable_of(schedule).between(first, last), MAX_BACKFILLED + 1))
+    if len(slots) > MAX_BACKFILLED:
+        raise Invalid(f"The period has more than {MAX_BACKFILLED} slots. Choose a shorter one.")
     return slots
 
 

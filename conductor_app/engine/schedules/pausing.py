@@ -7,7 +7,7 @@ from ...core.errors import NotFound
 from ...models import Schedule, Scheduler
 from .schedule_rows import lock_schedule, record_schedule_change, set_next_from_now, set_next_slot, timetable_of
 
-MOST_SAMPLES = 10
+MAX_SAMPLES = 10
 ALL = "*"
 
 
@@ -70,14 +70,14 @@ def _set_all_paused(is_paused: bool, by: str) -> None:
 
 
 def repair_schedules(by: str) -> tuple[int, list[str]]:
-    """Set the next slot of every schedule that lost it. Returns their number, and up to MOST_SAMPLES names."""
+    """Set the next slot of every schedule that lost it. Returns their number, and up to MAX_SAMPLES names."""
     now = clock.now()
     stranded = Schedule.objects.filter(is_paused=False, next_run_at=None)
     names = [row.name for row in stranded.iterator(chunk_size=500) if timetable_of(row).after(now) is not None]
     repaired = [name for name in names if _repair_schedule(name)]
     with transaction.atomic():
         record_schedule_change(ALL, "requeue", by, now, mended=len(repaired))
-    return len(repaired), repaired[:MOST_SAMPLES]
+    return len(repaired), repaired[:MAX_SAMPLES]
 
 
 def _repair_schedule(name: str) -> bool:

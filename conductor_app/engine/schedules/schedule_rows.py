@@ -6,7 +6,7 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from ...core.errors import NotFound
-from ...core.masking import HIDDEN
+from ...core.masking import REDACTED
 from ...core.timetable import ScheduleSlot, Timetable, parse_timetable
 from ...models import Schedule
 from ...models.fields import dumps, loads_encrypted
@@ -27,7 +27,7 @@ def lock_schedule(name: str) -> Schedule:
 
 def stored_document(schedule: Schedule) -> dict[str, Any]:
     """Return the document of a schedule as stored, with the masked values of its input encrypted."""
-    if HIDDEN not in (dumps(schedule.document) or ""):
+    if REDACTED not in (dumps(schedule.document) or ""):
         # The document has no redacted values.
         return schedule.document
     texts = Schedule.objects.filter(pk=schedule.pk).annotate(text=Cast("document", TextField()))

@@ -14,7 +14,7 @@ from ..bulk import approval_policy
 from .bulk_actions import enqueue_bulk_action
 from .task_actions import record_action
 
-MOST = 20
+LIMIT = 20
 """The maximum number of pending approvals of one group."""
 
 
@@ -32,8 +32,8 @@ def request_approval(
         Conflict: when the group has too many pending approvals.
     """
     with transaction.atomic():
-        if PendingApproval.objects.filter(group_id=group_id).count() >= MOST:
-            raise Conflict(f"{MOST} actions on this group already wait for approval.")
+        if PendingApproval.objects.filter(group_id=group_id).count() >= LIMIT:
+            raise Conflict(f"{LIMIT} actions on this group already wait for approval.")
         PendingApproval.objects.create(
             group_id=group_id,
             verb=verb,

@@ -8,7 +8,7 @@ from django.db import transaction
 from ... import blob_storage
 from ...core.errors import NotFound
 from ...models import Artifact
-from ..payloads.content_files import keep_content, release_content
+from ..payloads.content_files import release_content, save_content
 from ..payloads.payload_storage import storage_errors
 from .artifacts import content_deleted_at, find
 
@@ -21,7 +21,7 @@ def store_content(task_id: str, number: int, name: str, content: "File[bytes]", 
         Busy: when the storage cannot be reached.
     """
     row = find(task_id, number, name)
-    path = keep_content("artifacts", content, content_deleted_at(row))
+    path = save_content("artifacts", content, content_deleted_at(row))
     with transaction.atomic():
         row = Artifact.objects.select_for_update().filter(pk=row.pk).first()
         if row is None:

@@ -12,9 +12,9 @@ from ..payloads.payload_storage import storage_errors
 from .artifacts import find
 
 PAGE = 64 * 1024
-MOST_UNPACKED = 32 * 1024 * 1024
+MAX_UNPACKED = 32 * 1024 * 1024
 """The limit up to which compressed logs are decompressed. Users must download the others to see their ends."""
-MOST_LINKS = 5
+MAX_LINKS = 5
 GZIP = 31
 """The `wbits` of zlib for the gzip format."""
 
@@ -36,7 +36,7 @@ def resolve_link(task_id: str, number: int, name: str) -> Artifact:
     Raises:
         NotFound: when there is no such artifact, or there are too many links.
     """
-    for _ in range(MOST_LINKS):
+    for _ in range(MAX_LINKS):
         row = find(task_id, number, name)
         if row.kind != LINK:
             return row
@@ -69,7 +69,7 @@ def _read_plain_page(row: Artifact, until: int | None) -> TextPage:
 def _read_compressed_page(row: Artifact, until: int | None) -> TextPage:
     """Decompress the content from its start, keeping only one page in memory."""
     tail, total = bytearray(), 0
-    stop = MOST_UNPACKED if until is None else min(until, MOST_UNPACKED)
+    stop = MAX_UNPACKED if until is None else min(until, MAX_UNPACKED)
     try:
         for some in _decompress(blob_storage.stream_payload(row.path)):
             some = some[: stop - total]
@@ -80,7 +80,7 @@ def _read_compressed_page(row: Artifact, until: int | None) -> TextPage:
                 break
     except zlib.error as broken:
         raise Invalid(f"Artifact {row.name} is not valid gzip data.") from broken
-    is_cut = until is None and total >= MOST_UNPACKED
+    is_cut = until is None and total >= MAX_UNPACKED
     return _text_page(bytes(tail), total, total, is_cut)
 
 

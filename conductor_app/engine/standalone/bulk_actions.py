@@ -20,9 +20,9 @@ from ...store import outbox_messages, standalone_tasks
 from ..delivery import deliver_after_commit
 from .task_actions import apply_action, parse_command, record_action
 
-ASKED = "asked"
+BULK_ACTION_SUBJECT = "asked"
 """The subject of the messages that apply an action to a task."""
-MOST_NAMED = 5
+MAX_NAMED = 5
 AT_ONCE, EVERY_MS = 50, 10
 """The first AT_ONCE tasks are handled at once, the others one per EVERY_MS, so that other messages are not delayed."""
 
@@ -57,7 +57,7 @@ def preview_bulk_action(members: Iterable[GroupMember], verb: str, priority: int
                 still += 1
         except Conflict as refused:
             refusals.append(refused.message)
-    return BulkPreview(moved, still, len(refusals), refusals[:MOST_NAMED])
+    return BulkPreview(moved, still, len(refusals), refusals[:MAX_NAMED])
 
 
 def _has_effect(command: Command, standalone: StandaloneTask, now: int) -> bool:
@@ -102,7 +102,13 @@ def enqueue_bulk_action(
     """Enqueue an action for tasks, in this order. The first AT_ONCE are handled after the commit."""
     now, facts = clock.now(), {"verb": verb, "by": by, "reason": reason, "priority": priority}
     messages = [
-        Message(to=id, subject=ASKED, facts=facts, sent_at=now, due_at=now + max(place - AT_ONCE, 0) * EVERY_MS)
+        Message(
+            to=id,
+            subject=BULK_ACTION_SUBJECT,
+            facts=facts,
+            sent_at=now,
+            due_at=now + max(place - AT_ONCE, 0) * EVERY_MS,
+        )
         for place, id in enumerate(task_ids)
     ]
     with transaction.atomic():

@@ -16,7 +16,7 @@ from ...core.states import LEASED, PENDING
 from ...store import standalone_claims, standalone_tasks
 from ...store.statement_batch import StatementBatch
 from ...telemetry import metrics
-from ..queues.pollers import note_poll
+from ..queues.pollers import record_poll
 from ..queues.throughput import record_claims
 from ..tasks.task_commands import HasLeft, always_connected, long_poll
 from .pulse_messages import PUBLISHERS, pulse_message
@@ -35,7 +35,7 @@ def claim_tasks(
     queue: str, group: str, name: str, count: int, has_left: HasLeft = always_connected
 ) -> list[ClaimedTask]:
     """Claim up to `count` attempts for a worker, with a long poll. A quarantined worker receives none."""
-    note_poll(queue, "", f"{group}/{name}")
+    record_poll(queue, "", f"{group}/{name}")
     record_worker(queue, group, name, clock.now())
     wait_ms = round(conf.taskcluster_longest_wait * 1000)
     return long_poll(queue, wait_ms, lambda: _claim_now(queue, group, name, count), has_left)

@@ -88,5 +88,5 @@ def _try_apply(task_id: str, command: Command, verb: str, by: str) -> bool:
 def _already_requested(group_id: str, verb: str, priority: int) -> set[str]:
     """Return the tasks that have an undelivered message with the same action."""
     own = StandaloneTask.objects.filter(group_id=group_id).values("pk")
-    found = Message.objects.filter(subject=bulk_actions.ASKED, to__in=own).values_list("to", "facts")
+    found = Message.objects.filter(subject=bulk_actions.BULK_ACTION_SUBJECT, to__in=own).values_list("to", "facts")
     return {id for id, facts in found if (facts["verb"], facts["priority"]) == (verb, priority)}

@@ -8,16 +8,16 @@ from ... import clock
 from ...models import PulseMessage
 from ...store import pulse_messages
 
-HELD_MS = 60_000
+CLAIM_MS = 60_000
 """The period in which a claimed message belongs to its publisher. After it another one can claim the message."""
-SLOWEST_RETRY_MS = 60_000
+MAX_RETRY_DELAY_MS = 60_000
 
 
 def take_due(count: int) -> list[PulseMessage]:
-    """Claim up to `count` due messages for HELD_MS, of each task only the first. Returns them in order."""
+    """Claim up to `count` due messages for CLAIM_MS, of each task only the first. Returns them in order."""
     now = clock.now()
     with transaction.atomic():
-        ids = pulse_messages.claim_due(now, now + HELD_MS, count)
+        ids = pulse_messages.claim_due(now, now + CLAIM_MS, count)
     return list(PulseMessage.objects.filter(pk__in=ids).order_by("id"))
 
 
@@ -29,5 +29,5 @@ def mark_delivered(messages: Sequence[PulseMessage]) -> None:
 def mark_failed(messages: Sequence[PulseMessage], why: str) -> None:
     """Schedule the next try of messages with exponential backoff. Later messages of the same tasks wait for them."""
     for message in messages:
-        due_at = clock.now() + min(1000 * 2 ** min(message.tries, 10), SLOWEST_RETRY_MS)
+        due_at = clock.now() + min(1000 * 2 ** min(message.tries, 10), MAX_RETRY_DELAY_MS)
         pulse_messages.schedule_retry(message.pk, message.tries + 1, due_at, why[:2000])

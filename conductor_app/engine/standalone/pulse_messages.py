@@ -22,7 +22,7 @@ from ...store.pulse_messages import NewPulseMessage
 
 PUBLISHERS = EventStep.type
 """The queue of the built-in worker that publishes messages."""
-NOBODY = "_"
+EMPTY_WORD = "_"
 ARTIFACT_CREATED = "artifact-created"
 
 
@@ -78,16 +78,16 @@ def _routing_key(standalone: StandaloneTask, attempt: Attempt | None) -> str:
     worker = worker_facts(attempt.worker if attempt is not None else "")
     queue = queue_facts(standalone.queue)
     words = (
-        "primary", standalone.id, NOBODY if attempt is None else attempt.number,
-        worker.get("workerGroup", NOBODY), worker.get("workerId", NOBODY),
-        queue["provisionerId"], queue["workerType"], standalone.scheduler_id, standalone.group_id, NOBODY,
+        "primary", standalone.id, EMPTY_WORD if attempt is None else attempt.number,
+        worker.get("workerGroup", EMPTY_WORD), worker.get("workerId", EMPTY_WORD),
+        queue["provisionerId"], queue["workerType"], standalone.scheduler_id, standalone.group_id, EMPTY_WORD,
     )  # fmt: skip
     return ".".join(map(str, words))
 
 
 def group_message(group: TaskGroup, name: str, now: int, **facts: Any) -> NewPulseMessage:
     """Return a Pulse message about a group."""
-    key = f"primary.{group.id}.{group.scheduler_id}.{NOBODY}"
+    key = f"primary.{group.id}.{group.scheduler_id}.{EMPTY_WORD}"
     payload = {"version": 1, **(facts or group_document(group))}
     return NewPulseMessage("", group.id, name, key, (), payload, sent_at=now, due_at=publish_due_at(now))
 

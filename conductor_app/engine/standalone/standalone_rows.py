@@ -15,12 +15,12 @@ LAST_MS = 253_402_300_799_999
 """The last time with a four-digit year, which clients require."""
 NOTED_EVERY_MS = 1_800_000
 """The minimum interval between two records of the activity of a queue or worker."""
-LOOKED_EVERY_MS = 60_000
+CHECK_INTERVAL_MS = 60_000
 """The minimum interval between two reads of such a row: a worker may poll several times per second."""
-MOST_REMEMBERED = 10_000
+MAX_REMEMBERED = 10_000
 TEN_YEARS_MS = 3_652 * DAY_MS
 """Age of the quarantine end that is stored for a worker that was never quarantined."""
-MOST_LOGGED = 100
+MAX_LOGGED = 100
 """The maximum number of entries in the quarantine log of a worker."""
 
 
@@ -99,9 +99,9 @@ _read_at: dict[tuple[str, ...], int] = {}
 
 
 def _is_stale(now: int, *who: str) -> bool:
-    if len(_read_at) > MOST_REMEMBERED:
+    if len(_read_at) > MAX_REMEMBERED:
         _read_at.clear()
-    return abs(now - _read_at.get(who, -LOOKED_EVERY_MS)) >= LOOKED_EVERY_MS
+    return abs(now - _read_at.get(who, -CHECK_INTERVAL_MS)) >= CHECK_INTERVAL_MS
 
 
 def is_quarantined(queue: str, group: str, name: str, now: int) -> bool:
@@ -134,7 +134,7 @@ def quarantine(queue: str, group: str, name: str, until: int, why: str, by: str)
     def change(worker: Worker) -> None:
         line = {"by": by, "at": now, "until": until, "why": why}
         worker.quarantine_until, worker.expires_at = until, max(worker.expires_at, now + DAY_MS)
-        worker.quarantine_log = [*worker.quarantine_log, line][-MOST_LOGGED:]
+        worker.quarantine_log = [*worker.quarantine_log, line][-MAX_LOGGED:]
 
     _update_worker(queue, group, name, change)
 

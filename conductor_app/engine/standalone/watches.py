@@ -15,7 +15,7 @@ from ..sweep_items import handle_each
 from .standalone_rows import find_group
 from .task_actions import record_action
 
-MOST = 20
+LIMIT = 20
 """The maximum number of open watches of a group."""
 ENDED_BADLY = ("FAILED", "TIMED_OUT", "CANCELED")
 
@@ -37,8 +37,8 @@ def watch_group(group_id: str, event: str, mail: str, by: str) -> None:
         raise Invalid(f"{mail[:80]!r} is not a valid email address.") from wrong
     if _event_sentence(group_id, event):
         raise Conflict("The event has happened already.")
-    if GroupWatch.objects.filter(group_id=group_id, notified_at=None).count() >= MOST:
-        raise Conflict(f"The group already has {MOST} watches.")
+    if GroupWatch.objects.filter(group_id=group_id, notified_at=None).count() >= LIMIT:
+        raise Conflict(f"The group already has {LIMIT} watches.")
     with transaction.atomic():
         GroupWatch.objects.create(group_id=group_id, event=event, mail=mail, by=by[:255], created_at=clock.now())
         record_action("task_group", group_id, "watch", by, "", {"event": event})

@@ -37,8 +37,8 @@ from .task_commands import enforce_output_limit, find_open_task
 
 OUTCOMES = {"COMPLETED": "complete_task", "FAILED": "fail_task"}
 """The audit action of each outcome that a person can give."""
-LONGEST_COMMENT = 2_000
-MOST_ASSIGNMENTS = 100
+MAX_COMMENT_LENGTH = 2_000
+MAX_ASSIGNMENTS = 100
 
 
 def resolve_task(
@@ -152,8 +152,8 @@ def _require_valid_output(attempt_id: str, output: dict[str, Any], merges: bool)
     _refuse_large(output)
     for schema in _output_schemas(attempt) if attempt else ():
         if found := check_against_schema(schema_question(schema, output)):
-            complaints = [ValidationError(f"output{place}", message) for place, message in found]
-            raise OutputInvalid(violation_sentence(found, schema, "output"), complaints)
+            validation_errors = [ValidationError(f"output{place}", message) for place, message in found]
+            raise OutputInvalid(violation_sentence(found, schema, "output"), validation_errors)
 
 
 def _output_schemas(attempt: Attempt) -> Iterator[Schema]:
@@ -276,8 +276,8 @@ def reassign_task(task_id: str, assignees: Sequence[Assignee], by: str, reason: 
     """
     if not assignees:
         raise Invalid("Enter at least one assignment, each with an assignee: {userType, user}.")
-    if len(assignees) > MOST_ASSIGNMENTS:
-        raise Invalid(f"A task can have at most {MOST_ASSIGNMENTS} assignments (got {len(assignees)}).")
+    if len(assignees) > MAX_ASSIGNMENTS:
+        raise Invalid(f"A task can have at most {MAX_ASSIGNMENTS} assignments (got {len(assignees)}).")
     first, *rest = assignees
     facts = {"to": first.who, "is_group": first.is_group, "assignments": format_assignees(assignees)}
     _write_assignment(task_id, first, None, rest, by, "hand_task_on", reason, facts)
@@ -371,7 +371,7 @@ def add_comment(task_id: str, text: str, by: str) -> None:
         NotFound: when the task is not an open HUMAN task.
         Invalid: when the comment is empty.
     """
-    text = strip_nul(text.strip())[:LONGEST_COMMENT]
+    text = strip_nul(text.strip())[:MAX_COMMENT_LENGTH]
     if not text:
         raise Invalid("The comment is empty.")
     with transaction.atomic():

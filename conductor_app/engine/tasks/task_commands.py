@@ -29,14 +29,14 @@ from ...telemetry import metrics
 from ..delivery import deliver_after_commit
 from ..payloads import payload_storage
 from ..queues import throughput
-from ..queues.pollers import note_poll
+from ..queues.pollers import record_poll
 from ..runs.change import RunCommand, change_run
 
 log = logging.getLogger(__name__)
 
 STORAGE_SECONDS = 30
 """Delay of an attempt whose input is in a storage that cannot be reached."""
-LONGEST_NAP = 1.0
+MAX_POLL_INTERVAL = 1.0
 """Seconds after which a long poll reads its queue again: the longest delay by a lost notification."""
 Taken = TypeVar("Taken")
 HasLeft = Callable[[], bool]
@@ -62,7 +62,7 @@ def claim_tasks(
     """Claim up to `count` attempts of a type for a worker, waiting up to `wait_ms` milliseconds for the first."""
     queue = f"{domain}:{task_type}" if domain else task_type
     worker = strip_nul(worker)[:255]
-    note_poll(task_type, domain, worker)
+    record_poll(task_type, domain, worker)
     return long_poll(queue, wait_ms, lambda: claim_now(queue, worker, count), has_left)
 
 
@@ -83,7 +83,7 @@ def long_poll(
             left = ends_at - monotonic()
             if taken or left <= 0 or notifications.is_closing():
                 return taken
-            nap = min(left, LONGEST_NAP, _seconds_until_next(queue) if wait_ms > 200 else LONGEST_NAP)
+            nap = min(left, MAX_POLL_INTERVAL, _seconds_until_next(queue) if wait_ms > 200 else MAX_POLL_INTERVAL)
             release_connection()
             with metrics.gauge_waiting():
                 is_woken = waiter.wait(nap)
@@ -152,10 +152,10 @@ def _claim_with_limits(queue: str, worker: str, count: int, now: int) -> list[st
 
 
 def _seconds_until_next(queue: str) -> float:
-    """Return the seconds until the next attempt of the queue becomes visible, or LONGEST_NAP if that is unknown."""
+    """Return the seconds until the next attempt of the queue becomes visible, or MAX_POLL_INTERVAL if unknown."""
     moment = claims.next_visible_at(queue)
     now = clock.now()
-    return LONGEST_NAP if moment is None or moment <= now else (moment - now) / 1000
+    return MAX_POLL_INTERVAL if moment is None or moment <= now else (moment - now) / 1000
 
 
 def release_connection() -> None:

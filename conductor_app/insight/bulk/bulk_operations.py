@@ -10,13 +10,13 @@ from django.db.models import Count
 from ...models import BulkItem, BulkOperation
 from . import selections
 
-MOST_COUNTED = 10_000
-MOST_REASONS = 10
+MAX_COUNTED = 10_000
+MAX_REASONS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class SelectionCount:
-    """Number of runs in a selection, in all, by definition and version, and by status. Counts at most MOST_COUNTED."""
+    """Number of runs in a selection, in all, by definition and version, and by status. Counts at most MAX_COUNTED."""
 
     total: int
     by_definition: list[tuple[str, int]]
@@ -24,15 +24,15 @@ class SelectionCount:
 
     @property
     def is_capped(self) -> bool:
-        return self.total >= MOST_COUNTED
+        return self.total >= MAX_COUNTED
 
 
 def count_selection(selection: Mapping[str, Any]) -> SelectionCount:
-    """Count the newest runs of a selection, up to MOST_COUNTED, in one query."""
+    """Count the newest runs of a selection, up to MAX_COUNTED, in one query."""
     rows = (
         selections.selected_runs(selection)
         .order_by("-created_at")
-        .values_list("name", "version", "status")[:MOST_COUNTED]
+        .values_list("name", "version", "status")[:MAX_COUNTED]
     )
     definitions: Counter[str] = Counter()
     statuses: Counter[str] = Counter()
@@ -49,7 +49,7 @@ def frequent_answers(operation: BulkOperation) -> list[tuple[str, str, int]]:
     for outcome, answer, count in answered.values_list("outcome", "answer").annotate(Count("pk")).order_by()[:2_000]:
         # Most answers contain the id of their run. Without it, equal answers can be counted together.
         counted[outcome, _strip_ids(answer)] += count
-    return [(outcome, answer, count) for (outcome, answer), count in counted.most_common(MOST_REASONS)]
+    return [(outcome, answer, count) for (outcome, answer), count in counted.most_common(MAX_REASONS)]
 
 
 def _strip_ids(answer: str) -> str:

@@ -16,7 +16,7 @@ from ...core.step_types import STEP_TYPES
 from ...models import WorkflowDefinition
 
 MAX_DEPTH = 5
-MOST_NAMES = 500
+MAX_NAMES = 500
 TABLES: dict[str, FieldTable] = {
     "workflow": WORKFLOW_DEFINITION,
     "step": STEP_FIELDS,
@@ -72,7 +72,7 @@ def complete_task() -> dict[str, Any]:
 def complete_handler() -> dict[str, Any]:
     """Return all completions for an event handler."""
     names = WorkflowDefinition.objects.order_by("name").values_list("name", flat=True).distinct()
-    choices = {**CHOICES, "name": list(names[:MOST_NAMES])}
+    choices = {**CHOICES, "name": list(names[:MAX_NAMES])}
     return {**complete_task(), "fields": {"workflow": FIELDS["eventHandler"]}, "choices": choices}
 
 

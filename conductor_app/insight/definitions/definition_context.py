@@ -10,9 +10,9 @@ from ...core.step_tree import walk
 from ...core.step_types.wait_for_webhook import WaitForWebhook
 from ...models import Attempt, Poller, Run, TaskDefinition, Webhook, WorkflowDefinition
 
-LARGEST_EXAMPLE = 64_000
-RUNS_LOOKED_AT = 5
-MOST_WORKFLOWS = 500
+MAX_EXAMPLE_SIZE = 64_000
+SEARCHED_RUNS = 5
+MAX_WORKFLOWS = 500
 
 
 def definition_context(documents: Iterable[Mapping[str, Any]], *, with_examples: bool = True) -> LintContext:
@@ -66,7 +66,7 @@ def _example_shapes(documents: Iterable[Mapping[str, Any]]) -> dict[str, Payload
     names = [name for document in documents if isinstance(name := document.get("name"), str)][:1]
     runs = [run for name in names for run in newest_run_ids(name)]
     attempts = (
-        Attempt.objects.filter(run__in=runs, status="COMPLETED", output_size__lte=LARGEST_EXAMPLE, output_path="")
+        Attempt.objects.filter(run__in=runs, status="COMPLETED", output_size__lte=MAX_EXAMPLE_SIZE, output_path="")
         .exclude(output={})
         .order_by("seq")
     )
@@ -80,4 +80,4 @@ def _example_shapes(documents: Iterable[Mapping[str, Any]]) -> dict[str, Payload
 def newest_run_ids(name: str) -> list[str]:
     """Return the ids of the newest runs of a definition."""
     runs = Run.objects.of_definition(name).order_by("-created_at")
-    return list(runs.values_list("pk", flat=True)[:RUNS_LOOKED_AT])
+    return list(runs.values_list("pk", flat=True)[:SEARCHED_RUNS])

@@ -5,7 +5,7 @@ from django.db.models import OuterRef, Subquery
 from ...core.step_tree import walk
 from ...models import WorkflowDefinition
 
-MOST = 50
+LIMIT = 50
 
 
 def newest_definitions():
@@ -17,5 +17,5 @@ def newest_definitions():
 def workflows_using_task(name: str) -> list[WorkflowDefinition]:
     """Return the workflows whose steps name this task."""
     # The text search narrows the rows. Only the steps decide: a name may occur elsewhere in a document.
-    rows = newest_definitions().filter(document__contains=name).order_by("name")[: 4 * MOST]
-    return [row for row in rows if any(spot.name == name for spot in walk(row.document.get("tasks")))][:MOST]
+    rows = newest_definitions().filter(document__contains=name).order_by("name")[: 4 * LIMIT]
+    return [row for row in rows if any(spot.name == name for spot in walk(row.document.get("tasks")))][:LIMIT]

@@ -3,14 +3,14 @@
 from typing import Any
 
 from ...models import Attempt
-from .definition_context import LARGEST_EXAMPLE, newest_run_ids
+from .definition_context import MAX_EXAMPLE_SIZE, newest_run_ids
 
-MOST = 400
+LIMIT = 400
 
 
 def recorded_outputs(name: str) -> dict[str, Any]:
     """Return the newest output of each step, from the newest runs."""
     attempts = Attempt.objects.filter(
-        run__in=newest_run_ids(name), status="COMPLETED", output_size__lte=LARGEST_EXAMPLE, output_path=""
+        run__in=newest_run_ids(name), status="COMPLETED", output_size__lte=MAX_EXAMPLE_SIZE, output_path=""
     ).order_by("run__created_at", "seq")
-    return dict(attempts.values_list("task__ref", "output")[:MOST])
+    return dict(attempts.values_list("task__ref", "output")[:LIMIT])

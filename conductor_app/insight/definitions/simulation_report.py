@@ -19,8 +19,8 @@ STATUS_WORDS = {
 }
 CONTAINER_TYPES = types_where("waits_for_tasks") | {SubWorkflow.type}
 """Step types that are open only because other tasks are."""
-MOST_SHOWN = 300
-MOST_NAMED = 10
+MAX_SHOWN = 300
+MAX_NAMED = 10
 MAX_DEPTH = 4
 
 
@@ -86,7 +86,7 @@ def simulation_report(
     return SimulationReport(
         status=execution["status"],
         reason=execution.get("reasonForIncompletion") or "",
-        open_tasks=[task["referenceTaskName"] for task in tasks if _is_waiting(task)][:MOST_NAMED],
+        open_tasks=[task["referenceTaskName"] for task in tasks if _is_waiting(task)][:MAX_NAMED],
         output=execution.get("output"),
         attempts=_simulated_attempts(tasks, started_at, children or {}),
         count=len(tasks),
@@ -159,7 +159,7 @@ def _simulated_attempts(
     tasks: Sequence[dict[str, Any]], started_at: int, children: Mapping[str, Any], depth: int = 0
 ) -> list[SimulatedAttempt]:
     found = []
-    for number, task in enumerate(tasks[:MOST_SHOWN], 1):
+    for number, task in enumerate(tasks[:MAX_SHOWN], 1):
         child = children.get(task.get("subWorkflowId") or "") if depth < MAX_DEPTH else None
         inner = _simulated_attempts(child["tasks"], started_at, children, depth + 1) if child else []
         found.append(_simulated_attempt(number, task, started_at, inner))

@@ -9,8 +9,8 @@ from ...models import DurationBaseline, Run
 from ..durations import HOUR
 from .duration_baselines import ENOUGH, TypicalDuration
 
-MOST_RUNS = 2_000
-MOST_SHOWN = 6
+MAX_RUNS = 2_000
+MAX_SHOWN = 6
 FIELDS = ("name", "version", "status", "created_at", "ended_at")
 
 
@@ -41,7 +41,7 @@ def slowest_definitions(now: int) -> list[SlowDefinition]:
     # The query does not filter by status: SQLite would read every completed run and sort all of them by their end.
     newest = Run.objects.filter(ended_at__gt=now - HOUR).order_by("-ended_at")
     took: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for name, version, status, began, ended in newest.values_list(*FIELDS)[:MOST_RUNS]:
+    for name, version, status, began, ended in newest.values_list(*FIELDS)[:MAX_RUNS]:
         if status == COMPLETED:
             took[name, version].append(ended - began)
     rows = DurationBaseline.objects.filter(ref="", count__gte=ENOUGH, name__in={name for name, _ in took})
@@ -52,4 +52,4 @@ def slowest_definitions(now: int) -> list[SlowDefinition]:
         for row in rows
         if (spent := took.get((row.name, row.version)))
     ]
-    return sorted(found, key=lambda each: -each.factor)[:MOST_SHOWN]
+    return sorted(found, key=lambda each: -each.factor)[:MAX_SHOWN]

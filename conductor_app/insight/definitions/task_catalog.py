@@ -11,7 +11,7 @@ from ...models import Poller, TaskDefinition
 from .definition_usage import newest_definitions
 from .task_policy import policy_of, time_limits
 
-MOST_WORKFLOWS = 500
+MAX_WORKFLOWS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ def catalog_tasks(rows: Sequence[TaskDefinition]) -> dict[int, CatalogTask]:
 def _count_users(names: set[str]) -> tuple[dict[str, int], bool]:
     """Count the workflows whose newest version uses each task. Return True if not all workflows were read."""
     counts = dict.fromkeys(names, 0)
-    documents = list(newest_definitions().order_by("name").values_list("document", flat=True)[: MOST_WORKFLOWS + 1])
-    for document in documents[:MOST_WORKFLOWS]:
+    documents = list(newest_definitions().order_by("name").values_list("document", flat=True)[: MAX_WORKFLOWS + 1])
+    for document in documents[:MAX_WORKFLOWS]:
         for name in {spot.name for spot in walk(document.get("tasks"))} & names:
             counts[name] += 1
-    return counts, len(documents) > MOST_WORKFLOWS
+    return counts, len(documents) > MAX_WORKFLOWS
 
 
 def _find_flags(row: TaskDefinition, users: int, is_worked: bool, is_cut: bool) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from ...core.retry_backoff import delay_seconds
 from ...core.step_structure import DEFAULT_TYPE
 from ..durations import SECOND, format_duration
 
-MOST_DRAWN = 9
+MAX_DRAWN = 9
 TASK_TIMES_OUT = (
     gettext_lazy("the task times out if no worker claims it in time"),
     gettext_lazy("the task times out if it is not completed in time"),
@@ -77,7 +77,7 @@ def policy_of(document: Mapping[str, Any]) -> Policy:
 def retry_schedule(policy: Policy) -> RetrySchedule:
     """Return when each attempt starts after the first, if every attempt fails immediately."""
     begins = [0]
-    for number in range(min(policy.retries, MOST_DRAWN - 1)):
+    for number in range(min(policy.retries, MAX_DRAWN - 1)):
         begins.append(begins[-1] + delay_seconds(policy, number))
     places = [4 + 90 * begin / (begins[-1] or 1) for begin in begins]
     if begins[-1] == 0:

@@ -10,8 +10,8 @@ from ...models import AuditEntry, Run, WorkflowDefinition
 
 SAMPLE = 1_000
 """Newest runs of a workflow that the health of its versions is computed from."""
-MOST_OPEN = 10_000
-MOST_VERSIONS = 100
+MAX_OPEN = 10_000
+MAX_VERSIONS = 100
 BAD_ENDS = ("FAILED", "TIMED_OUT")
 
 
@@ -44,7 +44,7 @@ class VersionEntry:
 
 def version_history(name: str) -> list[VersionEntry]:
     """Return all versions of a workflow, newest first. Runs four queries."""
-    rows = list(WorkflowDefinition.objects.filter(name=name).order_by("-version")[:MOST_VERSIONS])
+    rows = list(WorkflowDefinition.objects.filter(name=name).order_by("-version")[:MAX_VERSIONS])
     notes, open_counts, health = _change_notes(name), open_runs(name), health_by_version(name)
     return [_build_version_entry(row, notes, open_counts, health, place == 0) for place, row in enumerate(rows)]
 
@@ -67,7 +67,7 @@ def _change_notes(name: str) -> dict[str, tuple[str, str]]:
 
 def open_runs(name: str) -> dict[int, int]:
     """Return the number of open runs of each version."""
-    found = Run.objects.open().of_definition(name).order_by().values("version")[:MOST_OPEN]
+    found = Run.objects.open().of_definition(name).order_by().values("version")[:MAX_OPEN]
     counts = Run.objects.filter(pk__in=found.values("pk")).values_list("version").annotate(Count("pk"))
     return dict(counts)
 

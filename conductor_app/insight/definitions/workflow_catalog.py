@@ -17,8 +17,8 @@ from .definition_context import definition_context, named_workflows
 from .definition_usage import newest_definitions
 from .version_history import VersionHealth, health_of_runs
 
-MOST_RUNS = 5_000
-MOST_USERS = 500
+MAX_RUNS = 5_000
+MAX_USERS = 500
 UNUSED_AFTER_MS = 30 * DAY
 
 
@@ -54,11 +54,11 @@ def catalog_workflows(rows: Sequence[WorkflowDefinition], now: int) -> dict[int,
 def _health_by_name(names: Iterable[str], now: int) -> tuple[dict[str, VersionHealth], bool]:
     """Return the health of each name from the newest runs of the last day, and True if not all runs were read."""
     found = Run.objects.filter(name__in=list(names), created_at__gte=now - DAY).order_by("-created_at")
-    rows = list(found.values_list("name", "status", "created_at", "ended_at")[: MOST_RUNS + 1])
+    rows = list(found.values_list("name", "status", "created_at", "ended_at")[: MAX_RUNS + 1])
     by_name: dict[str, list[tuple[str, int | None]]] = {}
-    for name, status, started_at, ended in rows[:MOST_RUNS]:
+    for name, status, started_at, ended in rows[:MAX_RUNS]:
         by_name.setdefault(name, []).append((status, None if ended is None else ended - started_at))
-    return {name: health_of_runs(runs) for name, runs in by_name.items()}, len(rows) > MOST_RUNS
+    return {name: health_of_runs(runs) for name, runs in by_name.items()}, len(rows) > MAX_RUNS
 
 
 def _count_callers(names: set[str]) -> dict[str, int]:
@@ -67,7 +67,7 @@ def _count_callers(names: set[str]) -> dict[str, int]:
     callers = newest_definitions().filter(document__contains=SubWorkflow.type) | newest_definitions().filter(
         document__contains=StartWorkflow.type
     )
-    for caller in callers[:MOST_USERS]:
+    for caller in callers[:MAX_USERS]:
         called = {name for spot in walk(caller.document.get("tasks")) for name in named_workflows(spot.step)}
         for name in called & names - {caller.name}:
             counts[name] += 1

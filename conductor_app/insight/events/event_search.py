@@ -12,13 +12,13 @@ from ...models.events import FAILED, MATCHED, NOT_MATCHED
 from .. import keyset_pages
 from ..keyset_pages import SortColumn
 
-ACTION_FAILED, UNHEARD, DUPLICATE = "ACTION_FAILED", "UNHEARD", "DUPLICATE"
-OUTCOMES = (MATCHED, NOT_MATCHED, FAILED, ACTION_FAILED, UNHEARD, DUPLICATE)
+ACTION_FAILED, UNHANDLED, DUPLICATE = "ACTION_FAILED", "UNHEARD", "DUPLICATE"
+OUTCOMES = (MATCHED, NOT_MATCHED, FAILED, ACTION_FAILED, UNHANDLED, DUPLICATE)
 """Outcomes to filter by: the verdict of a handler, a failed action, no handler, and an event received repeatedly."""
-LOOKED_AT = 3_000
+SEARCHED_ROWS = 3_000
 """Events that one page scans if no index covers the whole filter."""
 PLACE = re.compile(r"\d{1,15}\.\d{1,18}")
-MOST_NEWS = 100
+MAX_NEW_EVENTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +85,11 @@ def event_page(event_filter: EventFilter, after: str = "", before: str = "") -> 
 
 
 def count_new_events(event_filter: EventFilter, since: int) -> int:
-    """Count the matching events received after a time, up to MOST_NEWS."""
+    """Count the matching events received after a time, up to MAX_NEW_EVENTS."""
     candidates = _matching_rows(event_filter)
     rows = candidates.rows.filter(**{f"{candidates.sort.column}__gt": since}).order_by(f"-{candidates.sort.column}")
-    newest = candidates.rows.filter(pk__in=rows.values("pk")[:LOOKED_AT])
-    return newest.filter(candidates.remaining).order_by()[:MOST_NEWS].count()
+    newest = candidates.rows.filter(pk__in=rows.values("pk")[:SEARCHED_ROWS])
+    return newest.filter(candidates.remaining).order_by()[:MAX_NEW_EVENTS].count()
 
 
 def _matching_rows(event_filter: EventFilter) -> _CandidateRows:
@@ -130,7 +130,7 @@ def _filter_by_event(candidates: _CandidateRows, event_filter: EventFilter) -> _
     if event_filter.outcome == DUPLICATE:
         again = Q(**{f"{candidates.event_prefix}duplicates__gt": 0})
         return replace(candidates, remaining=candidates.remaining & again)
-    if event_filter.outcome == UNHEARD:
+    if event_filter.outcome == UNHANDLED:
         unheard = Q(~Exists(HandlerEvaluation.objects.filter(delivery=OuterRef(f"{candidates.event_prefix}pk"))))
         return replace(candidates, remaining=candidates.remaining & unheard)
     return candidates
@@ -146,12 +146,14 @@ def _filter_by_time(candidates: _CandidateRows, event_filter: EventFilter) -> _C
 
 
 def _scan_bounded(candidates: _CandidateRows, place: str, *, backwards: bool) -> tuple[QuerySet, str]:
-    """Return the matches among the next LOOKED_AT rows, and the position of the last row if there are more."""
+    """Return the matches among the next SEARCHED_ROWS rows, and the position of the last row if there are more."""
     rows = candidates.rows.filter(candidates.sort.beyond_position(place, backwards)) if place else candidates.rows
     rows = rows.order_by(*candidates.sort.order(backwards))
-    last = rows.only("pk", candidates.sort.column)[LOOKED_AT - 1 : LOOKED_AT]
+    last = rows.only("pk", candidates.sort.column)[SEARCHED_ROWS - 1 : SEARCHED_ROWS]
     edge = next((f"{getattr(row, candidates.sort.column)}.{row.pk}" for row in last), "")
-    return candidates.rows.model.objects.filter(pk__in=rows.values("pk")[:LOOKED_AT]).filter(candidates.remaining), edge
+    return candidates.rows.model.objects.filter(pk__in=rows.values("pk")[:SEARCHED_ROWS]).filter(
+        candidates.remaining
+    ), edge
 
 
 def load_events(ids: Sequence[int] | dict[int, Any]) -> list[DeliveredEvent]:

@@ -12,7 +12,7 @@ from ...models import EventDelivery, EventHandler, EventListener
 WEBHOOK = "webhook"
 SILENT_MS = 60_000
 """A listener that has not reported for this long counts as gone."""
-MOST = 500
+LIMIT = 500
 SETTINGS = {
     "amqp_queue": "event_queues_amqp_url",
     "amqp_exchange": "event_queues_amqp_url",
@@ -68,10 +68,10 @@ def event_sources(now: int) -> list[EventSource]:
     rows = rows.annotate(last_at=Subquery(newest.values("received_at")[:1])).values_list("event", "last_at")
     counts: dict[str, int] = {}
     last: dict[str, int | None] = {}
-    for event, at in rows[:MOST]:
+    for event, at in rows[:LIMIT]:
         counts[event], last[event] = counts.get(event, 0) + 1, at
     listeners: dict[str, list[EventListener]] = {}
-    for each in EventListener.objects.filter(seen_at__gte=now - SILENT_MS).order_by("event", "process")[:MOST]:
+    for each in EventListener.objects.filter(seen_at__gte=now - SILENT_MS).order_by("event", "process")[:LIMIT]:
         listeners.setdefault(each.event, []).append(each)
     return [
         EventSource(

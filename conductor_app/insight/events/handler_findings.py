@@ -26,8 +26,8 @@ GRAVITY = {ERROR: 0, WARNING: 1, HINT: 2}
 
 def lint_handler(document: Mapping[str, Any]) -> list[LintFinding]:
     """Return all findings on a handler, most severe first."""
-    read, complaints = read_handler(dict(document))
-    refused = [LintFinding(ERROR, "refused", each.path, each.message) for each in complaints]
+    read, validation_errors = read_handler(dict(document))
+    refused = [LintFinding(ERROR, "refused", each.path, each.message) for each in validation_errors]
     findings = [*refused, *_event_findings(read), *_action_findings(read)]
     return sorted(findings, key=lambda each: GRAVITY[each.severity])
 

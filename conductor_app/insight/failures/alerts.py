@@ -9,7 +9,7 @@ from ..bulk import selections
 from ..durations import DAY, MINUTE
 
 BACK_MS = 7 * DAY
-MOST_MOMENTS = 50_000
+MAX_CHECKS = 50_000
 
 
 def rule_of(alert: Alert) -> AlertRule:
@@ -26,13 +26,13 @@ def counted_moment(selection: dict) -> str:
 
 
 def measure_alert(alert: Alert, now: int) -> tuple[int, int]:
-    """Return how many runs of the view and how many runs in all fall into the window, each up to MOST_MOMENTS.
+    """Return how many runs of the view and how many runs in all fall into the window, each up to MAX_CHECKS.
 
     For an alert about the age of open runs, the total is 0.
     """
     if alert.kind == AGE:
         old = selections.selected_runs(alert.view.selection).filter(created_at__lte=now - rule_of(alert).age_ms)
-        return old.filter(status__in=sorted(RUN.open)).order_by()[:MOST_MOMENTS].count(), 0
+        return old.filter(status__in=sorted(RUN.open)).order_by()[:MAX_CHECKS].count(), 0
     after = now - alert.window_minutes * MINUTE
     hits, total = _selected_and_all(alert)
     return _count_runs(hits, after, now), _count_runs(total, after, now) if total is not None else 0
@@ -54,7 +54,7 @@ def _overage_times(alert: Alert, since: int, now: int) -> tuple[list[int], list[
     age = rule_of(alert).age_ms
     rest = {name: value for name, value in alert.view.selection.items() if name != "status"}
     runs = selections.selected_runs(rest).filter(created_at__gt=since - age - BACK_MS, created_at__lte=now - age)
-    spans = list(runs.order_by("-created_at").values_list("created_at", "ended_at")[:MOST_MOMENTS])
+    spans = list(runs.order_by("-created_at").values_list("created_at", "ended_at")[:MAX_CHECKS])
     too_old = [(at + age, end) for at, end in spans if end is None or end > at + age]
     return sorted(at for at, _ in too_old), sorted(end for _, end in too_old if end is not None)
 
@@ -74,10 +74,10 @@ def _selected_and_all(alert: Alert) -> tuple[Counted, Counted | None]:
 
 def _count_runs(runs: Counted, after: int, until: int) -> int:
     rows, column = runs
-    return rows.filter(**{f"{column}__gt": after, f"{column}__lte": until}).order_by()[:MOST_MOMENTS].count()
+    return rows.filter(**{f"{column}__gt": after, f"{column}__lte": until}).order_by()[:MAX_CHECKS].count()
 
 
 def _run_times(runs: Counted, after: int, until: int) -> list[int]:
     rows, column = runs
     within = rows.filter(**{f"{column}__gt": after, f"{column}__lte": until}).order_by(f"-{column}")
-    return sorted(within.values_list(column, flat=True)[:MOST_MOMENTS])
+    return sorted(within.values_list(column, flat=True)[:MAX_CHECKS])

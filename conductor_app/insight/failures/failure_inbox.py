@@ -13,14 +13,14 @@ from ...core.states import FAILURE, IGNORED, REGRESSED, RESOLVED
 from ...models import Attempt, Failure, FailureGroup, HourlyFailureCount, Run, RunLabel
 from ..durations import DAY, HOUR
 
-MOST_GROUPS = 100
+MAX_GROUPS = 100
 FAILED_ENDS = ("FAILED", "FAILED_FOR_GOOD", "EXPIRED")
-LOOKED_AT = 2_000
+SEARCHED_ROWS = 2_000
 """Failures of a group that are read to find what they have in common, newest first."""
-MOST_COUNTED = 5_000
-MOST_PARTS = 8
+MAX_COUNTED = 5_000
+MAX_PARTS = 8
 SAMPLES = 10
-INPUTS_READ, LARGEST_INPUT = 500, 16_000
+INPUTS_READ, MAX_INPUT_SIZE = 500, 16_000
 """Limits of counting an input value: number of runs, newest first, and size of an input in bytes."""
 
 VIEWS: dict[str, tuple[Any, Q]] = {
@@ -66,9 +66,9 @@ def failure_inbox(view: str, user: str, now: int, *, definition: str = "", text:
         found = found.filter(definition=definition)
     if text:
         found = found.filter(Q(message__icontains=text) | Q(ref__icontains=text))
-    groups = list(found[: MOST_GROUPS + 1])
+    groups = list(found[: MAX_GROUPS + 1])
     newest = None if groups else own.order_by("-last_at").first()
-    return FailureInbox(_add_hours(groups[:MOST_GROUPS], now), counts, newest, len(groups) > MOST_GROUPS)
+    return FailureInbox(_add_hours(groups[:MAX_GROUPS], now), counts, newest, len(groups) > MAX_GROUPS)
 
 
 def _groups_of_view(view: str, user: str, now: int) -> Q:
@@ -122,7 +122,7 @@ def shared_group_of(attempt: Attempt) -> FailureGroup | None:
 class FailureDetail:
     """Common attributes of the failures of one group.
 
-    `examined_count`: failures that were read; `runs`: affected runs or tasks, up to MOST_COUNTED.
+    `examined_count`: failures that were read; `runs`: affected runs or tasks, up to MAX_COUNTED.
     """
 
     listed_group: ListedFailureGroup
@@ -140,11 +140,11 @@ class FailureDetail:
     @property
     def is_cut(self) -> bool:
         """True if the group has more failures than were read."""
-        return self.examined_count == LOOKED_AT and self.listed_group.group.count > LOOKED_AT
+        return self.examined_count == SEARCHED_ROWS and self.listed_group.group.count > SEARCHED_ROWS
 
     @property
     def is_capped(self) -> bool:
-        return self.runs >= MOST_COUNTED
+        return self.runs >= MAX_COUNTED
 
 
 def failure_detail(group: FailureGroup, now: int, place: str = "") -> FailureDetail:
@@ -157,23 +157,23 @@ def failure_detail(group: FailureGroup, now: int, place: str = "") -> FailureDet
         name: [(str(value) or _("unknown"), count) for value, count in _most_frequent(hourly_counts, name)]
         for name in ("version", "build")
     }
-    newest = list(failures_of(group).order_by("-at", "-pk")[:LOOKED_AT])
+    newest = list(failures_of(group).order_by("-at", "-pk")[:SEARCHED_ROWS])
     for name in ("worker", "queue"):
         counted = Counter(getattr(failure, name) for failure in newest)
-        by[name] = [(value or _("none"), count) for value, count in counted.most_common(MOST_PARTS)]
+        by[name] = [(value or _("none"), count) for value, count in counted.most_common(MAX_PARTS)]
     affected = list(dict.fromkeys(failure.run_id for failure in newest if failure.run_id))
     labels = RunLabel.objects.filter(run__in=affected).order_by().values_list("name")
-    by["label"] = list(labels.annotate(count=Count("pk")).order_by("-count", "name")[:MOST_PARTS])
-    runs = failures_of(group).order_by().values("run_id", "task_id").distinct()[:MOST_COUNTED].count()
+    by["label"] = list(labels.annotate(count=Count("pk")).order_by("-count", "name")[:MAX_PARTS])
+    runs = failures_of(group).order_by().values("run_id", "task_id").distinct()[:MAX_COUNTED].count()
     values = _count_values(affected[:INPUTS_READ], place) if place else []
     return FailureDetail(_add_hours([group], now)[0], by, values, newest[:SAMPLES], len(newest), runs)
 
 
 def _count_values(run_ids: Sequence[str], place: str) -> list[tuple[str, int]]:
     """Count the values at a path of the inputs, such as `order.country`."""
-    inputs = Run.objects.filter(pk__in=run_ids, input_size__lte=LARGEST_INPUT).values_list("input", flat=True)
+    inputs = Run.objects.filter(pk__in=run_ids, input_size__lte=MAX_INPUT_SIZE).values_list("input", flat=True)
     counted = Counter(_filter_value(_value_at(input, place.split("."))) for input in inputs)
-    return sorted(counted.items(), key=lambda pair: (-pair[1], not pair[0], pair[0]))[:MOST_PARTS]
+    return sorted(counted.items(), key=lambda pair: (-pair[1], not pair[0], pair[0]))[:MAX_PARTS]
 
 
 def _value_at(value: Any, names: Iterable[str]) -> Any:
@@ -190,4 +190,4 @@ def _filter_value(value: Any) -> str:
 
 
 def _most_frequent(hourly_counts: QuerySet[HourlyFailureCount], name: str) -> list[tuple[object, int]]:
-    return list(hourly_counts.values_list(name).annotate(total=Sum("count")).order_by("-total", name)[:MOST_PARTS])
+    return list(hourly_counts.values_list(name).annotate(total=Sum("count")).order_by("-total", name)[:MAX_PARTS])

@@ -12,8 +12,8 @@ from django.db.migrations.executor import MigrationExecutor
 
 from ... import clock, conf
 
-MOST_STATEMENTS = 10
-LARGEST = 10
+MAX_STATEMENTS = 10
+MAX_VALUE = 10
 GIB = 1024**3
 
 
@@ -69,7 +69,7 @@ def _postgresql_status(missing: list[str]) -> DatabaseStatus:
         "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigint"
     )
     tables = _fetch(
-        "SELECT relname, pg_total_relation_size(relid) FROM pg_stat_user_tables ORDER BY 2 DESC LIMIT %s", [LARGEST]
+        "SELECT relname, pg_total_relation_size(relid) FROM pg_stat_user_tables ORDER BY 2 DESC LIMIT %s", [MAX_VALUE]
     )
     running = _fetch(
         "SELECT (EXTRACT(EPOCH FROM clock_timestamp() - query_start) * 1000)::bigint, "
@@ -77,7 +77,7 @@ def _postgresql_status(missing: list[str]) -> DatabaseStatus:
         "FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid() "
         "AND (query_start < clock_timestamp() - interval '5 seconds' OR wait_event_type = 'Lock') "
         "ORDER BY query_start LIMIT %s",
-        [MOST_STATEMENTS],
+        [MAX_STATEMENTS],
     )
     name = f"PostgreSQL {version.split()[0]}"
     return DatabaseStatus(name, size, now - clock.now(), missing, tables, [SlowStatement(*row) for row in running])

@@ -13,7 +13,7 @@ from ..durations import HOUR
 from .hourly_activity import HourlyActivity
 
 WORDS = {"started": gettext_lazy("started"), "completed": gettext_lazy("completed"), "failed": gettext_lazy("failed")}
-MOST_DEFINITIONS, MOST_RUNS = 40, 8
+MAX_DEFINITIONS, MAX_RUNS = 40, 8
 FEW = 10
 """Below this count, the overview shows the number of last week instead of a percentage."""
 
@@ -60,7 +60,7 @@ def overview_metrics(found: HourlyActivity, now: int) -> list[OverviewMetric]:
 
 def overdue_runs(now: int) -> list[tuple[Run, TypicalDuration]]:
     """Return open runs that take much longer than typical, oldest first. Runs two queries."""
-    rows = DurationBaseline.objects.filter(ref="", count__gte=ENOUGH).order_by("-measured_at")[:MOST_DEFINITIONS]
+    rows = DurationBaseline.objects.filter(ref="", count__gte=ENOUGH).order_by("-measured_at")[:MAX_DEFINITIONS]
     usual = {(row.name, row.version): TypicalDuration(row.count, row.p50_ms, row.p95_ms) for row in rows}
     if not usual:
         return []
@@ -71,6 +71,6 @@ def overdue_runs(now: int) -> list[tuple[Run, TypicalDuration]]:
         Run.objects.defer_payloads()
         .defer("domains")
         .filter(overdue, status="RUNNING")
-        .order_by("created_at")[:MOST_RUNS]
+        .order_by("created_at")[:MAX_RUNS]
     )
     return [(run, usual[run.name, run.version]) for run in found]

@@ -18,7 +18,7 @@ from .health import LEVELS, has_sweep_failed, is_sweep_late
 
 PRIVATE = ("key", "keys", "token", "tokens", "secret", "secrets", "url", "urls", "connections", "password")
 """Settings whose name ends in one of these words may contain credentials: their values are not shown."""
-MOST_SKEW_MS = 5_000
+MAX_SKEW_MS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def _database_advice(database: DatabaseStatus) -> Iterator[OperatorAdvice]:
             len(database.missing),
         )
         yield OperatorAdvice("failed", sentence % {"n": len(database.missing)})
-    if abs(database.skew_ms) > MOST_SKEW_MS:
+    if abs(database.skew_ms) > MAX_SKEW_MS:
         sentence = _("The database clock is off by %(span)s. Synchronize both servers with the same time server.")
         yield OperatorAdvice("waiting", sentence % {"span": format_duration(abs(database.skew_ms))})
     if any(statement.waits_for for statement in database.statements):

@@ -4,7 +4,7 @@ from ...models import Attempt, TaskLog
 from ..durations import SECOND
 from ..tasks.task_log import logged_at
 
-LOOKED_AT = 500
+SEARCHED_ROWS = 500
 TOLERATED_MS = 5 * SECOND
 FIELDS = ("pk", "worker", "claimed_at", "ended_at")
 
@@ -14,7 +14,7 @@ def clock_skews(now: int) -> dict[str, int]:
 
     Reads the newest log lines, in two queries.
     """
-    lines = list(TaskLog.objects.order_by("-pk").values_list("attempt_id", "at")[:LOOKED_AT])
+    lines = list(TaskLog.objects.order_by("-pk").values_list("attempt_id", "at")[:SEARCHED_ROWS])
     rows = Attempt.objects.filter(pk__in={attempt_id for attempt_id, _ in lines}).exclude(worker="")
     leased = {id: (worker, claimed, ended) for id, worker, claimed, ended in rows.values_list(*FIELDS)}
     found: dict[str, int] = {}

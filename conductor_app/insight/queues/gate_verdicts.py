@@ -16,7 +16,7 @@ from ..durations import format_duration
 from ..runs.last_transition import last_transition
 from .queue_states import QUIET_AFTER_MS, polls_of
 
-MOST_HOLDERS = 20
+MAX_HOLDERS = 20
 """Maximum number of holders that a verdict lists."""
 
 
@@ -75,11 +75,11 @@ def limit_holders(gate: str, attempt: Attempt) -> tuple[LimitHolder, ...]:
         found = (
             Attempt.objects.filter(name=attempt.name, status="LEASED").exclude(queue="").order_by("claimed_at", "id")
         )
-        rows = found.values_list("run_id", "id", "worker", "claimed_at")[:MOST_HOLDERS]
+        rows = found.values_list("run_id", "id", "worker", "claimed_at")[:MAX_HOLDERS]
         return tuple(LimitHolder(run_id, id, worker, since or 0) for run_id, id, worker, since in rows)
     if gate == "run_slot" and (run := attempt.run) is not None:
         found = Run.objects.open().filter(name=run.name, limit_key=run.limit_key, is_held=False)
-        rows = found.exclude(limit_key="").order_by("created_at", "id").values_list("id", "created_at")[:MOST_HOLDERS]
+        rows = found.exclude(limit_key="").order_by("created_at", "id").values_list("id", "created_at")[:MAX_HOLDERS]
         return tuple(LimitHolder(run_id, since=since) for run_id, since in rows)
     return ()
 

@@ -11,7 +11,7 @@ from .queue_position import queue_rate
 from .queue_states import QUIET_AFTER_MS, list_pollers
 from .throughput import HourOfMinutes, last_hour
 
-MOST_WAITING, MOST_RUNNING, MOST_POLLERS = 50, 50, 50
+MAX_WAITING, MAX_RUNNING, MAX_POLLERS = 50, 50, 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ def queue_detail(name: str, now: int) -> QueueDetail:
         ready=Count("pk", filter=Q(visible_at__lte=now)), delayed=Count("pk", filter=Q(visible_at__gt=now))
     )
     ready = _without_payloads(pending).filter(visible_at__lte=now)
-    waiting = list(ready.order_by("-priority", "visible_at", "id")[:MOST_WAITING])
-    running = list(_without_payloads(leased).order_by("claimed_at", "id")[:MOST_RUNNING])
+    waiting = list(ready.order_by("-priority", "visible_at", "id")[:MAX_WAITING])
+    running = list(_without_payloads(leased).order_by("claimed_at", "id")[:MAX_RUNNING])
     hold = QueueHold.objects.filter(pk=name, until_at__gt=now).first()
     sample = waiting[0] if waiting else running[0] if running else None
     definition = TaskDefinition.objects.filter(name=sample.name if sample else name).first()
@@ -77,8 +77,8 @@ def queue_detail(name: str, now: int) -> QueueDetail:
         counted["delayed"],
         [WaitingAttempt(each, place, _eta(place, speed, hold)) for place, each in enumerate(waiting, 1)],
         running,
-        leased.count() if len(running) == MOST_RUNNING else len(running),
-        list_pollers(name)[:MOST_POLLERS],
+        leased.count() if len(running) == MAX_RUNNING else len(running),
+        list_pollers(name)[:MAX_POLLERS],
         _limits(sample, now) if sample is not None else [],
         definition,
     )

@@ -8,15 +8,15 @@ from django.utils.translation import gettext as _
 from ...models import Attempt, MinuteCount
 from ..durations import MINUTE, format_decimal, format_duration
 
-LOOKED_BACK_MS = 5 * MINUTE
-MOST_COUNTED = 10_000
+WINDOW_MS = 5 * MINUTE
+MAX_COUNTED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
     """Position of an attempt among those that can be claimed now.
 
-    `ahead`: attempts before it, counted up to MOST_COUNTED; `rate`: claims per second, None without recent claims.
+    `ahead`: attempts before it, counted up to MAX_COUNTED; `rate`: claims per second, None without recent claims.
     """
 
     ahead: int
@@ -24,11 +24,11 @@ class QueuePosition:
 
     @property
     def is_capped(self) -> bool:
-        return self.ahead >= MOST_COUNTED
+        return self.ahead >= MAX_COUNTED
 
     @property
     def place(self) -> str:
-        return f"{MOST_COUNTED:,}+" if self.is_capped else f"{self.ahead + 1:,}"
+        return f"{MAX_COUNTED:,}+" if self.is_capped else f"{self.ahead + 1:,}"
 
     @property
     def eta_ms(self) -> int | None:
@@ -50,7 +50,7 @@ def queue_position(attempt: Attempt, now: int) -> QueuePosition | None:
     """Return the position of a pending attempt, or None if it is not in a queue."""
     if attempt.status != "PENDING" or not attempt.queue:
         return None
-    return QueuePosition(attempts_ahead(attempt, now).order_by()[:MOST_COUNTED].count(), queue_rate(attempt.queue, now))
+    return QueuePosition(attempts_ahead(attempt, now).order_by()[:MAX_COUNTED].count(), queue_rate(attempt.queue, now))
 
 
 def attempts_ahead(attempt: Attempt, now: int) -> QuerySet[Attempt]:
@@ -74,7 +74,7 @@ def queue_rates(queues: list[str], now: int, field: str = "started") -> dict[str
     `field`: the counter to measure. The rate covers the time since the first count, at least one minute: an empty
     queue before that does not reduce the rate.
     """
-    since = now - LOOKED_BACK_MS
+    since = now - WINDOW_MS
     since -= since % MINUTE
     rows = MinuteCount.objects.filter(kind=MinuteCount.QUEUE, name__in=queues, at__gte=since, **{f"{field}__gt": 0})
     counted = rows.order_by().values_list("name").annotate(Sum(field), Min("at"))

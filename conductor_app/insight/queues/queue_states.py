@@ -10,7 +10,7 @@ from django.db.models import Count, Exists, Max, OuterRef, Q
 from ...core.step_types.queued import queue_name
 from ...models import Attempt, Poller, TaskDefinition, WorkerHold
 
-MOST_COUNTED = 10_000
+MAX_COUNTED = 10_000
 """Attempts of a queue that are counted and searched for the oldest, in claim order."""
 _PENDING_SQL = "FROM conductor_attempt a WHERE a.status = 'PENDING' AND NOT (a.queue = '')"
 WAITING_SQL = f"""
@@ -46,11 +46,11 @@ class QueueState:
     @property
     def has_more(self) -> bool:
         """True if more attempts are pending than were counted."""
-        return self.pending > MOST_COUNTED
+        return self.pending > MAX_COUNTED
 
     @property
     def counted(self) -> int:
-        return min(self.pending, MOST_COUNTED)
+        return min(self.pending, MAX_COUNTED)
 
     def is_polled(self, now: int) -> bool:
         return self.polled_at is not None and now - self.polled_at < QUIET_AFTER_MS
@@ -121,9 +121,9 @@ def _possible_polls(queue: str) -> Q:
 
 
 def _pending_by_queue() -> dict[str, tuple[int, int]]:
-    """Return the number of pending attempts of each queue, up to MOST_COUNTED + 1, and since when the oldest waits."""
+    """Return the number of pending attempts of each queue, up to MAX_COUNTED + 1, and since when the oldest waits."""
     with connection.cursor() as cursor:
-        cursor.execute(WAITING_SQL, [MOST_COUNTED + 1, MOST_COUNTED + 1])
+        cursor.execute(WAITING_SQL, [MAX_COUNTED + 1, MAX_COUNTED + 1])
         return {queue: (count, at) for queue, count, at in cursor.fetchall()}
 
 

@@ -13,8 +13,8 @@ from ..durations import MINUTE
 from .queue_states import QUIET_AFTER_MS
 from .throughput import totals
 
-MOST_SHOWN, MOST_KNOWN = 100, 1_000
-MOST_QUEUES = 1_000
+MAX_SHOWN, MAX_WORKERS = 100, 1_000
+MAX_QUEUES = 1_000
 GONE_AFTER_MS = 10 * MINUTE
 IDLE = (0, 0, 0)
 
@@ -68,7 +68,7 @@ class BuildSummary:
 class Workforce:
     """Workers by their last poll, most recent first, and the builds of all known workers.
 
-    `known`: number of known workers, counted up to MOST_KNOWN; `is_capped`: True if there are more.
+    `known`: number of known workers, counted up to MAX_WORKERS; `is_capped`: True if there are more.
     """
 
     workers: list[WorkerSummary] = field(default_factory=list)
@@ -84,9 +84,9 @@ class Workforce:
 
 def workforce(now: int, text: str = "") -> Workforce:
     """Return the workers whose name or polled task type contains a text. Runs five queries."""
-    latest = list(_latest_polls(text)[: MOST_KNOWN + 1])
-    known = [name for name, _ in latest[:MOST_KNOWN]]
-    worked, names = totals(MinuteCount.WORKER, known, now), known[:MOST_SHOWN]
+    latest = list(_latest_polls(text)[: MAX_WORKERS + 1])
+    known = [name for name, _ in latest[:MAX_WORKERS]]
+    worked, names = totals(MinuteCount.WORKER, known, now), known[:MAX_SHOWN]
     queues, held, holds = _queues_by_worker(names), _leased_by_worker(names), WorkerHold.objects.in_bulk(names)
     workers = [
         WorkerSummary(
@@ -97,9 +97,9 @@ def workforce(now: int, text: str = "") -> Workforce:
             *worked.get(name, IDLE),
             holds.get(name),
         )
-        for name, at in latest[:MOST_SHOWN]
+        for name, at in latest[:MAX_SHOWN]
     ]
-    return Workforce(workers, _summarize_builds(known, worked), len(known), len(latest) > MOST_KNOWN)
+    return Workforce(workers, _summarize_builds(known, worked), len(known), len(latest) > MAX_WORKERS)
 
 
 def _latest_polls(text: str) -> QuerySet:
@@ -114,7 +114,7 @@ def _latest_polls(text: str) -> QuerySet:
 def _queues_by_worker(names: list[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     rows = Poller.objects.filter(worker__in=names).order_by("task_type", "domain")
-    for worker, task_type, domain in rows.values_list("worker", "task_type", "domain")[:MOST_QUEUES]:
+    for worker, task_type, domain in rows.values_list("worker", "task_type", "domain")[:MAX_QUEUES]:
         found[worker].append(queue_name(task_type, domain))
     return found
 

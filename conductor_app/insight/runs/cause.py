@@ -19,7 +19,7 @@ MAX_DEPTH = 3
 """Levels of sub-workflows that are searched for the first failure."""
 NO_REASON = "no reason given"
 """Text of lists and exports. Sentences use its translation."""
-MOST_READ = 200
+MAX_READ = 200
 """Open attempts that are read to choose the one that the sentence names."""
 
 
@@ -75,7 +75,7 @@ def _running_cause(run: Run, now: int) -> Cause:
 
 def _open_attempts(run: Run) -> list[Attempt]:
     found = (
-        Attempt.objects.defer_payloads().open().filter(run_id=run.pk).select_related("task").order_by("seq")[:MOST_READ]
+        Attempt.objects.defer_payloads().open().filter(run_id=run.pk).select_related("task").order_by("seq")[:MAX_READ]
     )
     for attempt in found:
         attempt.run = run

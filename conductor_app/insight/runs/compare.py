@@ -8,8 +8,8 @@ from ...core.fingerprints import build_of
 from ...models import Attempt, Run, Task
 from ..differences import Difference, find_differences
 
-MOST_TASKS = 2_000
-MOST_ROWS = 500
+MAX_TASKS = 2_000
+MAX_ROWS = 500
 LARGE_DOCUMENT_BYTES = 64_000
 DOCUMENTS = ("input", "output", "variables")
 SUCCESS_STATUSES, FAILURE_STATUSES = ("COMPLETED",), ("FAILED", "TIMED_OUT", "TERMINATED")
@@ -85,14 +85,14 @@ def compare_runs(one: Run, other: Run) -> RunComparison:
     """Compare two runs that were loaded with the sizes of their payloads."""
     first, second = _load_tasks(one), _load_tasks(other)
     rows = (ComparedRow(key, first.get(key), second.get(key)) for key in dict.fromkeys([*first, *second]))
-    found = list(islice(rows, MOST_ROWS))
+    found = list(islice(rows, MAX_ROWS))
     documents = {name: _document_differences(one, other, name) for name in DOCUMENTS}
-    return RunComparison(one, other, found, documents, len(first | second) > MOST_ROWS)
+    return RunComparison(one, other, found, documents, len(first | second) > MAX_ROWS)
 
 
 def _load_tasks(run: Run) -> dict[str, ComparedTask]:
-    tasks = list(Task.objects.filter(run_id=run.pk).order_by("seq").defer("step_state")[:MOST_TASKS])
-    attempts = Attempt.objects.defer_payloads().filter(run_id=run.pk).order_by("seq")[: 2 * MOST_TASKS]
+    tasks = list(Task.objects.filter(run_id=run.pk).order_by("seq").defer("step_state")[:MAX_TASKS])
+    attempts = Attempt.objects.defer_payloads().filter(run_id=run.pk).order_by("seq")[: 2 * MAX_TASKS]
     by_task: dict[str, list[Attempt]] = {}
     for attempt in attempts:
         by_task.setdefault(attempt.task_id, []).append(attempt)

@@ -13,7 +13,7 @@ from ...models import Attempt, Run, Task
 from ..definitions.parsed_definitions import parsed_definition
 from ..tasks.attempt_waits import CONTAINER_STEP_TYPES
 
-MOST_TASKS = 10_000
+MAX_TASKS = 10_000
 """Tasks of a run above which no critical path is computed."""
 Branch = tuple[str, int, int]
 """Reference of a fork, number of loops around the fork, number of the branch."""
@@ -126,7 +126,7 @@ class _SpanIndex:
 
 
 def critical_path_of(run: Run, now: int) -> list[TaskSpan] | None:
-    """Return the critical path of a run, or None if it has more than MOST_TASKS tasks. Runs one query."""
+    """Return the critical path of a run, or None if it has more than MAX_TASKS tasks. Runs one query."""
     ended = Attempt.objects.filter(pk=OuterRef("attempt_id")).values("ended_at")[:1]
     columns = (
         "run_id",
@@ -141,8 +141,8 @@ def critical_path_of(run: Run, now: int) -> list[TaskSpan] | None:
         "name",
     )
     rows = Task.objects.filter(run_id=run.pk).order_by().annotate(end=Subquery(ended)).only(*columns)
-    tasks = list(rows[: MOST_TASKS + 1])
-    if len(tasks) > MOST_TASKS:
+    tasks = list(rows[: MAX_TASKS + 1])
+    if len(tasks) > MAX_TASKS:
         return None
     definition = parsed_definition(run.resolved_definition_id)
     branches_by_ref = enclosing_branches(definition.document.get("tasks") or ()) if definition else {}

@@ -8,7 +8,7 @@ from ...core.effects import effect_name
 from ...core.states import ATTEMPT, RUN, TASK, StateMachine
 from ...models import HistoryEntry
 
-MOST_ENTRIES = 5_000
+MAX_ENTRIES = 5_000
 """Revisions that a replay reads. Later revisions cannot be shown."""
 INITIAL_STATUS, PENDING, ACTIVE = "RUNNING", "PENDING", "ACTIVE"
 
@@ -132,7 +132,7 @@ def replay_history(entries: Iterable[tuple[int, Any]]) -> RunAtRevision:
 
 
 def run_at_revision(run_id: str, revision: int) -> RunAtRevision | None:
-    """Return a run at a revision, or None if it has no history or more than MOST_ENTRIES revisions up to there."""
+    """Return a run at a revision, or None if it has no history or more than MAX_ENTRIES revisions up to there."""
     entries = HistoryEntry.objects.filter(run_id=run_id, revision__lte=revision).order_by("revision", "id")
-    lines = list(entries.values_list("revision", "effects")[: MOST_ENTRIES + 1])
-    return replay_history(lines) if lines and len(lines) <= MOST_ENTRIES else None
+    lines = list(entries.values_list("revision", "effects")[: MAX_ENTRIES + 1])
+    return replay_history(lines) if lines and len(lines) <= MAX_ENTRIES else None

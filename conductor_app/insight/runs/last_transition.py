@@ -3,13 +3,13 @@
 from ...core.effects import effect_name
 from ...models import HistoryEntry
 
-LOOKED_AT = 20
+SEARCHED_ROWS = 20
 """Decisions that are searched, newest first."""
 
 
 def last_transition(run_id: str, event: str) -> HistoryEntry | None:
     """Return the newest decision that applied this event to the run, or None."""
-    entries = HistoryEntry.objects.filter(run_id=run_id).order_by("-revision")[:LOOKED_AT]
+    entries = HistoryEntry.objects.filter(run_id=run_id).order_by("-revision")[:SEARCHED_ROWS]
     return next((entry for entry in entries if _has_transition(entry, event)), None)
 
 

@@ -10,9 +10,9 @@ from ...models import DailyStorage, RetentionPolicy, Run
 from ..durations import DAY
 from ..monitoring.database import size_limit_in_bytes
 
-MOST_COUNTED = 10_000
+MAX_COUNTED = 10_000
 SAMPLED = 10_000
-SHOWN_DAYS = 30
+DISPLAYED_DAYS = 30
 WELL, BADLY = "COMPLETED", ("FAILED", "TIMED_OUT", "TERMINATED")
 
 
@@ -49,7 +49,7 @@ def removable_runs(policy: RetentionPolicy, all_policies: Sequence[RetentionPoli
 
 @dataclass(frozen=True, slots=True)
 class NextRemoval:
-    """Runs that the next sweep removes by a policy, counted up to MOST_COUNTED."""
+    """Runs that the next sweep removes by a policy, counted up to MAX_COUNTED."""
 
     policy: RetentionPolicy
     count: int
@@ -57,12 +57,12 @@ class NextRemoval:
 
     @property
     def is_capped(self) -> bool:
-        return self.count >= MOST_COUNTED
+        return self.count >= MAX_COUNTED
 
 
 def preview_removal(policy: RetentionPolicy, all_policies: Sequence[RetentionPolicy], now: int) -> NextRemoval:
     """Return what the next sweep removes by a policy. Runs one query."""
-    some = removable_runs(policy, all_policies, now).values("ended_at")[:MOST_COUNTED]
+    some = removable_runs(policy, all_policies, now).values("ended_at")[:MAX_COUNTED]
     found = list(some.values_list("ended_at", flat=True))
     return NextRemoval(policy, len(found), found[0] if found else None)
 
@@ -115,6 +115,6 @@ class DatabaseGrowth:
 
 def database_growth() -> DatabaseGrowth:
     """Return the growth from the recorded days."""
-    days = list(DailyStorage.objects.order_by("-day_at")[:SHOWN_DAYS])
+    days = list(DailyStorage.objects.order_by("-day_at")[:DISPLAYED_DAYS])
     span = (days[0].day_at - days[-1].day_at) / DAY if days else 0
     return DatabaseGrowth(days, (days[0].bytes - days[-1].bytes) / span if span else 0.0, size_limit_in_bytes())

@@ -14,7 +14,7 @@ from ...models import Attempt, HistoryEntry, Run
 from .execution import run_document
 
 KIND, FORMAT = "run", 1
-MOST_ATTEMPTS, MOST_HISTORY = 20_000, 5_000
+MAX_ATTEMPTS, MAX_HISTORY = 20_000, 5_000
 LAST_MOMENT = 253_402_300_799_000
 """The end of the year 9999, the latest date that can be represented."""
 REPEATED_FIELDS = ("workflowTask", "taskDefinition")
@@ -28,15 +28,15 @@ def export_run(run: Run, now: int, by: str, server: str) -> dict[str, Any]:
     """Return the bundle of a run.
 
     Raises:
-        Conflict: when the run has more than MOST_ATTEMPTS attempts.
+        Conflict: when the run has more than MAX_ATTEMPTS attempts.
     """
-    if Attempt.objects.filter(run_id=run.pk).values("pk")[: MOST_ATTEMPTS + 1].count() > MOST_ATTEMPTS:
-        raise Conflict(f"Run {run.pk} has more than {MOST_ATTEMPTS} attempts, the maximum for a bundle.")
+    if Attempt.objects.filter(run_id=run.pk).values("pk")[: MAX_ATTEMPTS + 1].count() > MAX_ATTEMPTS:
+        raise Conflict(f"Run {run.pk} has more than {MAX_ATTEMPTS} attempts, the maximum for a bundle.")
     document = run_document(run)
     for task in document["tasks"]:
         for name in REPEATED_FIELDS:
             task.pop(name, None)
-    entries = HistoryEntry.objects.filter(run_id=run.pk).order_by("-revision")[:MOST_HISTORY]
+    entries = HistoryEntry.objects.filter(run_id=run.pk).order_by("-revision")[:MAX_HISTORY]
     fields = ("revision", "at", "by", "reason", "effects")
     return {
         "bundle": KIND,
@@ -143,7 +143,7 @@ def parse_bundle(document: Any) -> RunBundle:
 
 
 def _parse_attempts(run: Mapping[str, Any]) -> Iterator[BundledAttempt]:
-    for task in filter(None, map(_as_mapping, _as_list(run.get("tasks"))[:MOST_ATTEMPTS])):
+    for task in filter(None, map(_as_mapping, _as_list(run.get("tasks"))[:MAX_ATTEMPTS])):
         status = _as_text(task.get("status"))[:40]
         yield BundledAttempt(
             task=_as_text(task.get("referenceTaskName")),
@@ -164,7 +164,7 @@ def _parse_attempts(run: Mapping[str, Any]) -> Iterator[BundledAttempt]:
 
 
 def _parse_history(bundle: Mapping[str, Any]) -> Iterator[BundledHistoryEntry]:
-    for entry in filter(None, map(_as_mapping, _as_list(bundle.get("history"))[:MOST_HISTORY])):
+    for entry in filter(None, map(_as_mapping, _as_list(bundle.get("history"))[:MAX_HISTORY])):
         effects = [each for each in _as_list(entry.get("effects")) if isinstance(each, dict)]
         texts = (_as_text(entry.get("by")), _as_text(entry.get("reason")))
         yield BundledHistoryEntry(_as_number(entry.get("revision")), _as_time(entry.get("at")), *texts, effects)

@@ -12,12 +12,12 @@ from ...models import Schedule, ScheduleExecution
 from ...models.schedules import EXECUTED, FAILED, WAITING
 
 DAYS = 7
-MOST_SCHEDULES = 100
-MOST_SLOTS = 700
+MAX_SCHEDULES = 100
+MAX_SLOTS = 700
 """Upcoming slots that one calendar computes, over all schedules."""
-FEWEST_SLOTS = DAYS
-MOST_PAST = 3_000
-MOST_A_DAY = 60
+MIN_SLOTS = DAYS
+MAX_PAST = 3_000
+MAX_PER_DAY = 60
 COMING = "COMING"
 
 
@@ -55,9 +55,9 @@ class CalendarWeek:
 def calendar_week(first: date, clocks: tzinfo, now: int, part: str = "") -> CalendarWeek:
     """Return the week that starts on a day, for the schedules whose name contains `part`."""
     starts = [_day_start(first + timedelta(days=number), clocks) for number in range(DAYS + 1)]
-    rows = list(Schedule.objects.filter(name__icontains=part).order_by("name")[: MOST_SCHEDULES + 1])
-    found = CalendarWeek(is_cut=len(rows) > MOST_SCHEDULES)
-    rows = rows[:MOST_SCHEDULES]
+    rows = list(Schedule.objects.filter(name__icontains=part).order_by("name")[: MAX_SCHEDULES + 1])
+    found = CalendarWeek(is_cut=len(rows) > MAX_SCHEDULES)
+    rows = rows[:MAX_SCHEDULES]
     entries = [
         *_past_entries(rows, starts[0], min(starts[-1] - 1, now), part),
         *_upcoming_entries(rows, now, starts, found),
@@ -67,7 +67,7 @@ def calendar_week(first: date, clocks: tzinfo, now: int, part: str = "") -> Cale
         merged = sorted(_merge_entries(of_day), key=lambda each: (each.at, each.name))
         hours = (starts[number + 1] - starts[number]) / 3_600_000
         found.days.append(
-            CalendarDay(first + timedelta(days=number), hours, merged[:MOST_A_DAY], max(len(merged) - MOST_A_DAY, 0))
+            CalendarDay(first + timedelta(days=number), hours, merged[:MAX_PER_DAY], max(len(merged) - MAX_PER_DAY, 0))
         )
     return found
 
@@ -83,7 +83,7 @@ def _past_entries(rows: Sequence[Schedule], begin: int, end: int, part: str) -> 
     if part:
         slots = slots.filter(schedule_name__in=list(numbers))
     values = slots.order_by("-slot_at").values_list("slot_at", "schedule_name", "state")
-    for at, name, state in values[:MOST_PAST]:
+    for at, name, state in values[:MAX_PAST]:
         yield CalendarEntry(at, name, numbers.get(name), state)
 
 
@@ -92,7 +92,7 @@ def _upcoming_entries(
 ) -> Iterator[CalendarEntry]:
     """Yield the upcoming slots. A frequent schedule gets one line per day."""
     firing = [row for row in rows if not row.is_paused]
-    most = max(MOST_SLOTS // max(len(firing), 1), FEWEST_SLOTS)
+    most = max(MAX_SLOTS // max(len(firing), 1), MIN_SLOTS)
     for row in firing:
         # An overdue slot is still upcoming.
         begin = max(min(row.next_slot_at or row.next_run_at or now + 1, now + 1), starts[0])

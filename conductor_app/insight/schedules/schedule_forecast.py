@@ -13,8 +13,8 @@ from ...models import Run, Schedule, ScheduleExecution, Scheduler
 from ...models.schedules import FAILED
 from ..durations import format_duration
 
-MOST = 10
-MOST_SLOTS = 20
+LIMIT = 10
+MAX_SLOTS = 20
 LATE_MS = 60_000
 """A run that starts this long after its slot is late."""
 
@@ -29,7 +29,7 @@ class UpcomingSlot:
     note: str
 
 
-def upcoming_slots(document: Mapping[str, Any], now: int, most: int = MOST) -> list[UpcomingSlot]:
+def upcoming_slots(document: Mapping[str, Any], now: int, most: int = LIMIT) -> list[UpcomingSlot]:
     """Return the next slots of a schedule.
 
     Raises:
@@ -120,6 +120,6 @@ def handled_slots(name: str, slots: Sequence[int]) -> frozenset[int]:
 
 def past_slots(name: str) -> list[PastSlot]:
     """Return the last slots of a schedule, newest first."""
-    rows = list(ScheduleExecution.objects.filter(schedule_name=name).order_by("-slot_at")[:MOST_SLOTS])
+    rows = list(ScheduleExecution.objects.filter(schedule_name=name).order_by("-slot_at")[:MAX_SLOTS])
     runs = Run.objects.defer_payloads().in_bulk([row.run_id for row in rows if row.run_id])
     return [PastSlot(row, runs.get(row.run_id)) for row in rows]

@@ -10,7 +10,7 @@ from ...core.errors import NotFound
 from ...models import Attempt, PulseMessage, Queue, StandaloneTask, Worker
 from ...models.snapshots import read_snapshot
 
-MOST_SHOWN = 200
+MAX_SHOWN = 200
 """Pulse messages that a page shows."""
 RECENT = 20
 """Attempts that a worker page shows."""
@@ -109,7 +109,7 @@ def group_rows(group_id: str) -> QuerySet[StandaloneTask]:
 
 def messages_of(task_id: str) -> list[PulseMessage]:
     """Return the Pulse messages about a task, oldest first."""
-    return list(PulseMessage.objects.filter(task_id=task_id).order_by("id").only("name", "sent_at", "key")[:MOST_SHOWN])
+    return list(PulseMessage.objects.filter(task_id=task_id).order_by("id").only("name", "sent_at", "key")[:MAX_SHOWN])
 
 
 def _not_found(message: str):

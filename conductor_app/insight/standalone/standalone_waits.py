@@ -10,7 +10,7 @@ from ...models import Attempt, Dependency, StandaloneTask, Worker
 from ..queues.gate_verdicts import closed_gates, verdicts_on
 from ..queues.queue_position import queue_position
 
-MOST_NAMED = 200
+MAX_NAMED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class RequiredTaskView:
 def requirements_of(standalone: StandaloneTask) -> list[RequiredTaskView]:
     """Return the dependencies of a task, unsatisfied ones first, without the task itself."""
     edges = Dependency.objects.filter(task_id=standalone.pk).exclude(required_id=standalone.pk)
-    rows = list(edges.order_by("is_satisfied", "required_id").values_list("required_id", "is_satisfied")[:MOST_NAMED])
+    rows = list(edges.order_by("is_satisfied", "required_id").values_list("required_id", "is_satisfied")[:MAX_NAMED])
     there = StandaloneTask.objects.filter(pk__in=[id for id, _met in rows])
     facts = {id: (name, status) for id, name, status in there.values_list("pk", "task__name", "task__status")}
     found = []
@@ -44,7 +44,7 @@ def dependents_of(task_id: str) -> list[RequiredTaskView]:
         Dependency.objects.filter(required_id=task_id)
         .exclude(task_id=task_id)
         .order_by("task_id")
-        .values_list("task_id", "is_satisfied")[:MOST_NAMED]
+        .values_list("task_id", "is_satisfied")[:MAX_NAMED]
     )
     rows = StandaloneTask.objects.filter(pk__in=edges).order_by("pk").values_list("pk", "task__name", "task__status")
     return [RequiredTaskView(id, name or id, status, edges[id]) for id, name, status in rows]

@@ -1,8 +1,8 @@
 """Human tasks as the Human Tasks API defines them: their states, and the search for them.
 
-A search is bounded: it scans the newest LOOKED_AT tasks of each status, by index. A filter by assignee or display name,
-and one that separates PENDING from ASSIGNED, reads at most MOST_READ of the tasks that match the other filters, newest
-first. A page shows whether there may be more tasks.
+A search is bounded: it scans the newest SEARCHED_ROWS tasks of each status, by index. A filter by assignee or display
+name, and one that separates PENDING from ASSIGNED, reads at most MAX_READ of the tasks that match the other filters,
+newest first. A page shows whether there may be more tasks.
 """
 
 import re
@@ -19,7 +19,7 @@ from ...core.step_types.human import Human
 from ...models import Attempt, HumanTask, Task
 from ..runs.search.document_conditions import STEP, DocumentCondition, parse_document_path
 from ..runs.search.search_sql import contains_words
-from .waiting_for_people import LARGEST_READ, HumanTaskView, human_task_view
+from .waiting_for_people import MAX_READ_SIZE, HumanTaskView, human_task_view
 
 PENDING, ASSIGNED, IN_PROGRESS = "PENDING", "ASSIGNED", "IN_PROGRESS"
 COMPLETED, TIMED_OUT, DELETED = "COMPLETED", "TIMED_OUT", "DELETED"
@@ -33,11 +33,11 @@ STATUSES = {
 }
 """Task statuses of each final state."""
 OF_ATTEMPTS = {"COMPLETED": COMPLETED, "EXPIRED": TIMED_OUT}
-LOOKED_AT = 20_000
-MOST_READ = 2_000
-MOST_VALUES = 500
+SEARCHED_ROWS = 20_000
+MAX_READ = 2_000
+MAX_VALUES = 500
 """Maximum number of values in one filter."""
-MOST_SHOWN = 100
+MAX_SHOWN = 100
 """Tasks on one page with their inputs and outputs. Larger pages are cut to this size."""
 CLAUSE = re.compile(r"^\s*(?P<path>[\w$@-]+(?:\.[\w$@-]+|\[\d+\])*)\s*(?P<sign>=|>=|<=|>|<)\s*(?P<value>.+?)\s*$")
 
@@ -138,13 +138,13 @@ def search_human_tasks(
     if not _needs_payloads(task_filter):
         page = _add_payloads(_entries(found[start : start + size], now))
         return HumanTaskPage(page, found.count(), since is None, since)
-    read = _entries(found[: MOST_READ + 1], now)
-    hits = [each for each in read[:MOST_READ] if _matches(each, task_filter)]
-    is_exact = since is None and len(read) <= MOST_READ
-    if len(read) > MOST_READ:
-        since = max(since or 0, read[MOST_READ - 1].task_view.attempt.scheduled_at)
+    read = _entries(found[: MAX_READ + 1], now)
+    hits = [each for each in read[:MAX_READ] if _matches(each, task_filter)]
+    is_exact = since is None and len(read) <= MAX_READ
+    if len(read) > MAX_READ:
+        since = max(since or 0, read[MAX_READ - 1].task_view.attempt.scheduled_at)
     page = hits[start : start + size]
-    return HumanTaskPage(_add_payloads(page) if size <= MOST_SHOWN else page, len(hits), is_exact, since)
+    return HumanTaskPage(_add_payloads(page) if size <= MAX_SHOWN else page, len(hits), is_exact, since)
 
 
 def _add_payloads(entries: list[HumanTaskEntry]) -> list[HumanTaskEntry]:
@@ -158,7 +158,7 @@ def _add_payloads(entries: list[HumanTaskEntry]) -> list[HumanTaskEntry]:
 def display_names(rows: QuerySet[Attempt], task_filter: HumanTaskFilter, now: int) -> list[str]:
     """Return the display names of the open tasks that the caller may see, sorted."""
     task_filter = replace(task_filter, states=tuple(sorted(OPEN_STATES)))
-    found = search_human_tasks(rows, replace(task_filter, display_names=("*",)), 0, MOST_READ, now)
+    found = search_human_tasks(rows, replace(task_filter, display_names=("*",)), 0, MAX_READ, now)
     return sorted({each.task_view.title for each in found.entries})
 
 
@@ -171,12 +171,12 @@ def _newest_window(task_filter: HumanTaskFilter) -> tuple[QuerySet[Task], int | 
     if task_filter.claimants and all(each.name for each in task_filter.claimants):
         taken = HumanTask.objects.filter(claimed_by__in=[each.name for each in task_filter.claimants])
         newest = taken.order_by("-claimed_at")
-        cut = newest.values_list("claimed_at", flat=True)[LOOKED_AT : LOOKED_AT + 1].first()
-        return tasks.filter(pk__in=newest.values("pk")[:LOOKED_AT], status__in=statuses), cut
+        cut = newest.values_list("claimed_at", flat=True)[SEARCHED_ROWS : SEARCHED_ROWS + 1].first()
+        return tasks.filter(pk__in=newest.values("pk")[:SEARCHED_ROWS], status__in=statuses), cut
     cuts = []
     for status in statuses:
         created = tasks.filter(status=status).order_by("-created_at").values_list("created_at", flat=True)
-        cuts += created[LOOKED_AT : LOOKED_AT + 1]
+        cuts += created[SEARCHED_ROWS : SEARCHED_ROWS + 1]
     since = max(cuts, default=None)
     found = tasks.filter(status__in=statuses)
     return (found if since is None else found.filter(created_at__gt=since)), since
@@ -249,7 +249,7 @@ def document_condition(column: str, text: str) -> Q:
     clauses = [CLAUSE.match(part) for part in re.split(r"\s+AND\s+", text)]
     if not all(clauses):
         return _contains_words(column, text)
-    found = Q(**{f"{column}_size__lte": LARGEST_READ})
+    found = Q(**{f"{column}_size__lte": MAX_READ_SIZE})
     for clause in clauses:
         assert clause is not None
         place = f".{clause['path']}"
@@ -270,7 +270,7 @@ def document_condition(column: str, text: str) -> Q:
 def _small_document_condition(column: str, condition: Any) -> Case:
     """Restrict a condition to documents that are small enough to be read for a list."""
     return Case(
-        When(**{f"{column}_size__lte": LARGEST_READ}, then=condition),
+        When(**{f"{column}_size__lte": MAX_READ_SIZE}, then=condition),
         default=Value(False),
         output_field=BooleanField(),
     )
@@ -305,13 +305,13 @@ def _needs_payloads(task_filter: HumanTaskFilter) -> bool:
 def _entries(rows: Iterable[Attempt], now: int) -> list[HumanTaskEntry]:
     """Build the entries of these attempts, with the saved assignments and the inputs that are small enough."""
     attempts = list(rows)
-    small = [each.pk for each in attempts if each.input_size <= LARGEST_READ]
+    small = [each.pk for each in attempts if each.input_size <= MAX_READ_SIZE]
     inputs: dict[str, Any] = {}
     saved: dict[str, HumanTask] = {}
-    for at in range(0, len(attempts), MOST_VALUES):
-        part = attempts[at : at + MOST_VALUES]
+    for at in range(0, len(attempts), MAX_VALUES):
+        part = attempts[at : at + MAX_VALUES]
         saved |= HumanTask.objects.in_bulk([each.task_id for each in part])
-        inputs |= dict(Attempt.objects.filter(pk__in=small[at : at + MOST_VALUES]).values_list("pk", "input"))
+        inputs |= dict(Attempt.objects.filter(pk__in=small[at : at + MAX_VALUES]).values_list("pk", "input"))
     return [human_task_entry(each, _as_mapping(inputs.get(each.pk)), saved.get(each.task_id), now) for each in attempts]
 
 

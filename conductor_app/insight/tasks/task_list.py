@@ -11,7 +11,7 @@ from ...models import Attempt, Run, Task
 
 WINDOW_TASKS = 300
 """Tasks on one page."""
-MOST_ATTEMPTS = 1500
+MAX_ATTEMPTS = 1500
 """Attempts that are read for one page."""
 FEW = 60
 """Runs with at most this many tasks are visible without grouping."""
@@ -150,7 +150,7 @@ def attempts_of(tasks: Iterable[Task]) -> list[Attempt]:
     if not ids:
         return []
     found = Attempt.objects.defer_payloads().filter(task_id__in=ids)
-    return list(found.order_by("task_id", "number")[:MOST_ATTEMPTS])
+    return list(found.order_by("task_id", "number")[:MAX_ATTEMPTS])
 
 
 def _tasks_of(run: Run) -> QuerySet[Task]:

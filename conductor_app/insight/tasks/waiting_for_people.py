@@ -25,9 +25,9 @@ from ..definitions.form_templates import template_of
 from ..definitions.parsed_definitions import parsed_definition
 
 OPEN_HUMAN_TASKS = Task.objects.filter(type=Human.type, status="ACTIVE")
-MOST = 500
+LIMIT = 500
 """Open human tasks that are read, oldest first."""
-LARGEST_READ = 32 * 1024
+MAX_READ_SIZE = 32 * 1024
 """Size of an input in bytes above which lists do not read the question."""
 COMMENT_ACTIONS = ("comment_task", "take_task", "put_task_back", "hand_task_on", "skip_assignment")
 
@@ -89,8 +89,8 @@ class HumanTaskInbox:
 
 def human_task_inbox(now: int) -> HumanTaskInbox:
     """Return the open human tasks. Runs four queries."""
-    found = list(waiting_attempts()[: MOST + 1])
-    attempts = found[:MOST]
+    found = list(waiting_attempts()[: LIMIT + 1])
+    attempts = found[:LIMIT]
     inputs, saved = _load_inputs(attempts), HumanTask.objects.in_bulk([attempt.task_id for attempt in attempts])
     task_views = [human_task_view(each, inputs.get(each.pk, {}), saved.get(each.task_id), now) for each in attempts]
     task_views.sort(
@@ -99,7 +99,7 @@ def human_task_inbox(now: int) -> HumanTaskInbox:
             task_view.assignment.due_at or task_view.attempt.scheduled_at,
         )
     )
-    return HumanTaskInbox(task_views, len(found) > MOST)
+    return HumanTaskInbox(task_views, len(found) > LIMIT)
 
 
 def human_task_view(attempt: Attempt, input: Mapping, saved: HumanTask | None, now: int) -> HumanTaskView:
@@ -126,11 +126,11 @@ def count_overdue(now: int) -> int:
 def task_comments(attempt: Attempt) -> list[AuditEntry]:
     """Return the comments on a task and the changes of its assignment, oldest first."""
     rows = AuditEntry.objects.filter(object_type="run", object_id=attempt.run_id, action__in=COMMENT_ACTIONS)
-    return [row for row in rows.order_by("at", "id")[:MOST] if row.facts.get("task") == str(attempt.task)]
+    return [row for row in rows.order_by("at", "id")[:LIMIT] if row.facts.get("task") == str(attempt.task)]
 
 
 def _load_inputs(attempts: Collection[Attempt]) -> dict[str, Mapping]:
-    small = [each.pk for each in attempts if each.input_size <= LARGEST_READ]
+    small = [each.pk for each in attempts if each.input_size <= MAX_READ_SIZE]
     rows = Attempt.objects.filter(pk__in=small).values_list("pk", "input")
     return {pk: input for pk, input in rows if isinstance(input, Mapping)}
 

@@ -3,12 +3,12 @@
 import json
 
 SCRIPT_MEMORY = 64 << 20
-LARGEST_RESULT = 10 << 20
-DEEPEST_RESULT = 200
+MAX_RESULT_SIZE = 10 << 20
+MAX_RESULT_DEPTH = 200
 LOG_LINES, LOG_LINE_LENGTH = 100, 1000
 OUT_OF_MEMORY = "The script used more than 64 MB of memory and was stopped."
 TOO_LARGE = "The script's result is larger than 10 MB."
-TOO_DEEP = f"The result is nested deeper than {DEEPEST_RESULT} levels."
+TOO_DEEP = f"The result is nested deeper than {MAX_RESULT_DEPTH} levels."
 
 
 def answer_document(value=None, error=None, timed_out=False, logs=()):

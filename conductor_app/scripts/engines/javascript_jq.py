@@ -8,10 +8,10 @@ from pathlib import Path
 import jq
 import quickjs
 from answers import (
-    DEEPEST_RESULT,
-    LARGEST_RESULT,
     LOG_LINE_LENGTH,
     LOG_LINES,
+    MAX_RESULT_DEPTH,
+    MAX_RESULT_SIZE,
     OUT_OF_MEMORY,
     SCRIPT_MEMORY,
     TOO_DEEP,
@@ -19,7 +19,7 @@ from answers import (
     answer_document,
 )
 
-MOST_DESCRIPTORS = 0
+MAX_DESCRIPTORS = 0
 SCRIPT_STACK = 512 << 10
 SANDBOX = Path(__file__).with_name("sandbox.js").read_text(encoding="utf-8")
 
@@ -33,7 +33,7 @@ def run_javascript(order, inputs):
     context = quickjs.Context()
     context.set_memory_limit(SCRIPT_MEMORY)
     context.set_max_stack_size(SCRIPT_STACK)
-    run = context.eval(SANDBOX)(DEEPEST_RESULT, LOG_LINES, LOG_LINE_LENGTH, OUT_OF_MEMORY)
+    run = context.eval(SANDBOX)(MAX_RESULT_DEPTH, LOG_LINES, LOG_LINE_LENGTH, OUT_OF_MEMORY)
     context.set_time_limit(order["limit"])
     try:
         return run(json.dumps(order["source"]), inputs)
@@ -68,7 +68,7 @@ def run_jq(order, inputs):
         for value in compile_jq(order["source"]).input_text(inputs):
             values.append(json.dumps(value))
             size += len(values[-1])
-            if size > LARGEST_RESULT:
+            if size > MAX_RESULT_SIZE:
                 return answer_document(error=TOO_LARGE)
     except RecursionError:
         return answer_document(error=TOO_DEEP)

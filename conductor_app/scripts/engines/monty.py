@@ -13,12 +13,20 @@ import re
 import resource
 
 import pydantic_monty
-from answers import DEEPEST_RESULT, LOG_LINE_LENGTH, LOG_LINES, OUT_OF_MEMORY, SCRIPT_MEMORY, TOO_DEEP, answer_document
+from answers import (
+    LOG_LINE_LENGTH,
+    LOG_LINES,
+    MAX_RESULT_DEPTH,
+    OUT_OF_MEMORY,
+    SCRIPT_MEMORY,
+    TOO_DEEP,
+    answer_document,
+)
 
-MOST_DESCRIPTORS = 64
+MAX_DESCRIPTORS = 64
 GRACE_SECONDS = 0.3
 SECONDS_TO_START = 5
-LONGEST_MESSAGE = 2000
+MAX_MESSAGE_LENGTH = 2000
 LINES_BEFORE = 2
 NONE = (0, 0)
 # Without a cap on each sleep, the error names the time that the script wanted.
@@ -141,7 +149,7 @@ def success_result(text, logs):
     """Return the result with the value of the script. Numbers that JSON lacks are texts, as in Conductor."""
     try:
         value = json.loads(text, parse_constant=str)
-        is_flat = text.count("[") + text.count("{") <= DEEPEST_RESULT
+        is_flat = text.count("[") + text.count("{") <= MAX_RESULT_DEPTH
         return (
             answer_document(value, logs=logs)
             if is_flat or not is_too_deep(value)
@@ -156,7 +164,7 @@ def success_result(text, logs):
 def is_too_deep(value):
     """Return True if a result is nested too deeply."""
     level, depth = [value], 0
-    while level and depth <= DEEPEST_RESULT:
+    while level and depth <= MAX_RESULT_DEPTH:
         depth += 1
         inner = (each for each in level if isinstance(each, dict | list))
         level = [each for one in inner for each in (one.values() if isinstance(one, dict) else one)]
@@ -196,7 +204,7 @@ def failure_result(error, source, last_line, logs):
         text = "SyntaxError: the script ends in the middle of a statement, a bracket or a text"
     if unsupported := UNSUPPORTED.fullmatch(str(raised)):
         text = f"SyntaxError: {unsupported[1]} cannot be used in scripts"
-    return answer_document(error=text[:LONGEST_MESSAGE] + place + advice_for(raised), logs=logs)
+    return answer_document(error=text[:MAX_MESSAGE_LENGTH] + place + advice_for(raised), logs=logs)
 
 
 def line_of(frames, lines):
@@ -215,14 +223,14 @@ def unserializable_result_message(raised):
     """Return the message for a result that cannot be serialized."""
     if isinstance(raised, RecursionError):
         return TOO_DEEP
-    return f"{str(raised)[:LONGEST_MESSAGE]}: return text, numbers, True, False, None, and lists and dicts of them."
+    return f"{str(raised)[:MAX_MESSAGE_LENGTH]}: return text, numbers, True, False, None, and lists and dicts of them."
 
 
 def unreadable_input_message(raised):
     """Return the message for inputs that cannot be read."""
     if "recursion limit" in str(raised):
-        return f"The script's inputs are nested deeper than {DEEPEST_RESULT} levels."
-    return f"The script's inputs cannot be read: {str(raised)[:LONGEST_MESSAGE]}."
+        return f"The script's inputs are nested deeper than {MAX_RESULT_DEPTH} levels."
+    return f"The script's inputs cannot be read: {str(raised)[:MAX_MESSAGE_LENGTH]}."
 
 
 def advice_for(raised):

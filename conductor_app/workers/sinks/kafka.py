@@ -10,7 +10,7 @@ from typing import Any
 from ... import conf
 from .provider import MessageHandler, Provider, SinkFailed, import_library, parse_payload
 
-LONGEST_MS = 10_000
+MAX_MS = 10_000
 LOOK_SECONDS = 0.5
 GROUP = "conductor"
 ID_HEADER = "message-id"
@@ -87,7 +87,7 @@ def send_message(
     key: bytes | None,
     headers: list[tuple[str, bytes]],
     provider: Provider,
-    most_ms: int = LONGEST_MS,
+    most_ms: int = MAX_MS,
 ) -> None:
     """Put a message into a topic; returns when the cluster has it. Raises SinkFailed."""
     kafka = import_library(provider, "confluent_kafka")
@@ -114,7 +114,7 @@ def _producer(kafka: Any, servers: str) -> Any:
             _producers[place] = kafka.Producer(
                 {
                     "bootstrap.servers": servers,
-                    "message.timeout.ms": LONGEST_MS,
+                    "message.timeout.ms": MAX_MS,
                     "enable.idempotence": True,
                     "linger.ms": 0,
                     "logger": KAFKA_LOGGER,

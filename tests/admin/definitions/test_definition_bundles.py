@@ -107,7 +107,7 @@ def test_a_file_is_read(operator, clock):
 
 
 @pytest.mark.parametrize(
-    ("given", "complaint"),
+    ("given", "validation_error"),
     [
         ("", "Choose a file, or paste a bundle."),
         ("{", "Invalid JSON"),
@@ -119,8 +119,8 @@ def test_a_file_is_read(operator, clock):
         (json.dumps([{}] * 2001), "at most 2,000 definitions"),
     ],
 )
-def test_what_is_no_bundle_is_refused_with_the_reason(operator, clock, given, complaint):
-    assert complaint in page_text(look(operator, given))
+def test_what_is_no_bundle_is_refused_with_the_reason(operator, clock, given, validation_error):
+    assert validation_error in page_text(look(operator, given))
 
 
 def test_who_may_not_change_definitions_may_give_out_and_not_take_in(viewer, shop):

@@ -126,7 +126,7 @@ def test_what_is_no_json_is_refused_with_line_and_column_and_kept_as_typed(opera
 
 
 @pytest.mark.parametrize(
-    ("typed", "complaint"),
+    ("typed", "validation_error"),
     [
         ("[1, 2]", "A definition must be a JSON object"),
         ('{"a": NaN}', "NaN is not a JSON value"),
@@ -135,8 +135,8 @@ def test_what_is_no_json_is_refused_with_line_and_column_and_kept_as_typed(opera
     ],
     ids=["list", "nan", "deep", "empty"],
 )
-def test_other_texts_that_are_no_definition_are_refused_by_name(operator, order, typed, complaint):
-    assert complaint in page_text(edit(operator, order, typed))
+def test_other_texts_that_are_no_definition_are_refused_by_name(operator, order, typed, validation_error):
+    assert validation_error in page_text(edit(operator, order, typed))
 
 
 def test_every_complaint_is_shown_with_its_path_and_line(operator, order):

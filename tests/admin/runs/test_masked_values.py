@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.masking import HIDDEN, MARK
+from conductor_app.core.masking import MARK, REDACTED
 from tests.api.conftest import Api
 from tests.builders import human, policy, step
 from tests.story import Story, clear_process_caches
@@ -57,7 +57,7 @@ def test_no_page_or_file_shows_it(operator, story):
         shown[address] = content.decode()
 
     assert [address for address, page in shown.items() if NUMBER in page or MARK in page] == []
-    assert sum(HIDDEN in page for page in shown.values()) > 3
+    assert sum(REDACTED in page for page in shown.values()) > 3
 
 
 @pytest.mark.django_db
@@ -75,4 +75,4 @@ def test_no_reply_shows_it(story):
     replies = {address: api.get(address).content.decode() for address in addresses}
 
     assert [address for address, reply in replies.items() if NUMBER in reply or MARK in reply] == []
-    assert all(HIDDEN in reply for reply in replies.values())
+    assert all(REDACTED in reply for reply in replies.values())

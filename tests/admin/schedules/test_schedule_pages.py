@@ -55,7 +55,7 @@ def test_several_clocks_are_a_line_each(operator, hourly):
 
 
 @pytest.mark.parametrize(
-    ("changes", "complaint"),
+    ("changes", "validation_error"),
     [
         ({"clocks": "0 0 8 * * *\nnever @ UTC"}, "Line 2"),
         ({"clocks": "0 0 8 * * * @ Mars/Base"}, "Line 1"),
@@ -66,8 +66,8 @@ def test_several_clocks_are_a_line_each(operator, hourly):
     ],
     ids=str,
 )
-def test_what_cannot_be_read_is_said_at_its_field(operator, hourly, changes, complaint):
-    assert complaint in page_text(operator.post(f"{SCHEDULES}add/", typed(**changes)))
+def test_what_cannot_be_read_is_said_at_its_field(operator, hourly, changes, validation_error):
+    assert validation_error in page_text(operator.post(f"{SCHEDULES}add/", typed(**changes)))
     assert Schedule.objects.count() == 1
 
 

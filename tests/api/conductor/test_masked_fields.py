@@ -2,7 +2,7 @@
 
 import pytest
 
-from conductor_app.core.masking import HIDDEN, MARK
+from conductor_app.core.masking import MARK, REDACTED
 from tests.builders import step
 
 NUMBER = "4711-0815"
@@ -20,11 +20,11 @@ def test_workers_get_what_clients_do_not_see(api):
 
     assert ship["inputData"] == {"number": NUMBER}
     shown = api.get(f"/workflow/{id}").json()
-    assert shown["input"]["card"] == {"number": HIDDEN, "holder": "Ada"}
-    assert [task["inputData"] for task in shown["tasks"]] == [{}, {"number": HIDDEN}]
-    assert shown["tasks"][0]["outputData"] == {"number": HIDDEN}
+    assert shown["input"]["card"] == {"number": REDACTED, "holder": "Ada"}
+    assert [task["inputData"] for task in shown["tasks"]] == [{}, {"number": REDACTED}]
+    assert shown["tasks"][0]["outputData"] == {"number": REDACTED}
     task = api.get(f"/tasks/{ship['taskId']}").json()
-    assert (task["inputData"], MARK in str(shown), NUMBER in str(shown)) == ({"number": HIDDEN}, False, False)
+    assert (task["inputData"], MARK in str(shown), NUMBER in str(shown)) == ({"number": REDACTED}, False, False)
 
 
 @pytest.mark.parametrize(("address", "field"), [("variables", None), ("state", "variables")])
@@ -37,13 +37,13 @@ def test_variables_that_are_sent_back_as_they_are_shown_stay_what_they_are(api, 
     id = api.start()
     shown = api.workflow(id)["variables"]
     shown["cards"][0]["holder"] = "Grace"
-    sent = {**shown, "number": HIDDEN, "note": HIDDEN}
+    sent = {**shown, "number": REDACTED, "note": REDACTED}
 
     reply = api.post(f"/workflow/{id}/{address}", {field: sent} if field else sent)
 
     assert reply.status_code == 200
     after = api.workflow(id)["variables"]
-    assert after == {"cards": [{"number": HIDDEN, "holder": "Grace"}], "number": HIDDEN, "note": HIDDEN}
+    assert after == {"cards": [{"number": REDACTED, "holder": "Grace"}], "number": REDACTED, "note": REDACTED}
     api.report(api.poll("pay")[0])
     assert api.poll("ship")[0]["inputData"] == {"number": NUMBER}
 
@@ -58,6 +58,6 @@ def test_an_input_that_an_upgrade_is_given_as_it_is_shown_stays_what_it_is(api):
     reply = api.post(f"/workflow/{id}/upgrade", {"name": "order", "version": 2, "workflowInput": sent})
 
     assert reply.status_code == 200, reply.content
-    assert api.workflow(id)["input"] == {"number": HIDDEN, "holder": "Grace"}
+    assert api.workflow(id)["input"] == {"number": REDACTED, "holder": "Grace"}
     api.report(api.poll("pay")[0])
     assert api.poll("ship")[0]["inputData"] == {"number": NUMBER}

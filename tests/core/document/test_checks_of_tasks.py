@@ -55,9 +55,9 @@ CASES = {
 def test_a_faulty_task_definition_is_complained_of(case):
     document, path, message = CASES[case]
 
-    [complaint] = task_errors(document)
+    [validation_error] = task_errors(document)
 
-    assert (complaint.path, complaint.message) == (path, message)
+    assert (validation_error.path, validation_error.message) == (path, message)
 
 
 def test_equal_times_to_respond_and_to_work_are_accepted():
@@ -67,14 +67,14 @@ def test_equal_times_to_respond_and_to_work_are_accepted():
 def test_the_owner_is_asked_for_where_it_is_mandatory():
     assert task_errors({"name": "pay"}) == []
 
-    [complaint] = task_errors({"name": "pay"}, owner_email_mandatory=True)
+    [validation_error] = task_errors({"name": "pay"}, owner_email_mandatory=True)
 
-    assert (complaint.path, complaint.message) == ("ownerEmail", "ownerEmail cannot be empty")
+    assert (validation_error.path, validation_error.message) == ("ownerEmail", "ownerEmail cannot be empty")
 
 
 @pytest.mark.parametrize("document", [None, 3, "pay", [], [{}], True])
 def test_what_is_no_object_is_complained_of(document):
-    assert [complaint.message for complaint in task_errors(document)] == ["The document must be an object"]
+    assert [each.message for each in task_errors(document)] == ["The document must be an object"]
 
 
 def test_defaults_are_filled_in_and_unknown_fields_survive():

@@ -72,9 +72,9 @@ WHOLE = {
 def test_a_faulty_workflow_definition_is_complained_of(case):
     document, path, message = WHOLE[case]
 
-    [complaint] = workflow_errors(document)
+    [validation_error] = workflow_errors(document)
 
-    assert (complaint.path, complaint.message) == (path, message)
+    assert (validation_error.path, validation_error.message) == (path, message)
 
 
 REQUIRED = {
@@ -98,7 +98,7 @@ REQUIRED = {
 def test_each_type_of_task_asks_for_its_own_fields(kind):
     task, fields = REQUIRED[kind]
 
-    found = [complaint.message for complaint in workflow_errors(workflow(task, JOIN))]
+    found = [each.message for each in workflow_errors(workflow(task, JOIN))]
 
     assert found == [f"{field} field is required for taskType: {kind} taskName: a" for field in fields]
 
@@ -120,9 +120,9 @@ FAULTY_TRIES = {
 
 @pytest.mark.parametrize(("task", "said"), FAULTY_TRIES.values(), ids=FAULTY_TRIES)
 def test_what_a_try_cannot_catch_is_said_beforehand(task, said):
-    [complaint] = workflow_errors(workflow(task))
+    [validation_error] = workflow_errors(workflow(task))
 
-    assert said in complaint.message
+    assert said in validation_error.message
 
 
 def test_all_complaints_of_a_try_come_at_once_those_of_the_tasks_inside_too():
@@ -152,9 +152,9 @@ FAULTY_LISTS = {
 
 @pytest.mark.parametrize(("task", "said"), FAULTY_LISTS.values(), ids=FAULTY_LISTS)
 def test_what_a_list_cannot_be_gone_through_with_is_said_beforehand(task, said):
-    [complaint] = workflow_errors(workflow(task))
+    [validation_error] = workflow_errors(workflow(task))
 
-    assert said in complaint.message
+    assert said in validation_error.message
 
 
 ACCEPTED = {
@@ -225,13 +225,13 @@ REFUSED = {
 def test_what_could_never_run_is_refused(case):
     task, message = REFUSED[case]
 
-    assert [complaint.message for complaint in workflow_errors(workflow(task, JOIN))] == [message]
+    assert [each.message for each in workflow_errors(workflow(task, JOIN))] == [message]
 
 
 def test_all_complaints_come_at_once():
     found = workflow_errors({"version": "x", "schemaVersion": 3, "tasks": [None, {}, step("a", retryCount=[])]})
 
-    assert [complaint.path for complaint in found] == [
+    assert [each.path for each in found] == [
         "version",
         "tasks[0]",
         "tasks[2].retryCount",
@@ -292,4 +292,4 @@ def test_no_list_of_tasks_whatsoever_breaks_the_checks(tasks):
 def test_typing_a_document_neither_breaks_nor_hides_what_is_wrong(document):
     before, after = workflow_errors(document), workflow_errors(coerce_workflow(document))
 
-    assert [complaint.path for complaint in after] == [complaint.path for complaint in before]
+    assert [each.path for each in after] == [each.path for each in before]

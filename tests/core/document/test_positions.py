@@ -1,4 +1,4 @@
-"""Where in a JSON text the path of a complaint stands."""
+"""Where in a JSON text the path of a validation_error stands."""
 
 import json
 

@@ -4,23 +4,23 @@ from conductor_app.core.expressions import check_template, expression_roots
 
 
 def test_a_path_that_cannot_be_read_is_complained_about_with_its_place():
-    (complaint,) = check_template({"good": "${pay.output.x}", "lines": ["a ${pay.output.list[} b"]})
+    (validation_error,) = check_template({"good": "${pay.output.x}", "lines": ["a ${pay.output.list[} b"]})
 
-    assert complaint.parameter == "lines[0]"
-    assert complaint.expression == "${pay.output.list[}"
-    assert "expected ['name']" in complaint.problem
+    assert validation_error.parameter == "lines[0]"
+    assert validation_error.expression == "${pay.output.list[}"
+    assert "expected ['name']" in validation_error.problem
 
 
 def test_a_path_that_is_put_together_later_is_not_judged_but_its_parts_are():
-    complaints = check_template("${pay.output[${workflow.input.n}]} ${pay.output.${a b}}")
+    validation_errors = check_template("${pay.output[${workflow.input.n}]} ${pay.output.${a b}}")
 
-    assert [complaint.expression for complaint in complaints] == ["${a b}"]
+    assert [each.expression for each in validation_errors] == ["${a b}"]
 
 
 def test_an_expression_must_begin_with_a_name():
-    (complaint,) = check_template("${$..n}")
+    (validation_error,) = check_template("${$..n}")
 
-    assert "begins with a name" in complaint.problem
+    assert "begins with a name" in validation_error.problem
 
 
 def test_blank_escaped_and_unbalanced_expressions_are_fine():

@@ -6,7 +6,7 @@ from conductor_app.core.frozen import fast_replace
 from conductor_app.core.snapshot import NEVER
 from conductor_app.core.standalone import commands
 from conductor_app.core.standalone.decide import Command, apply_command, no_command
-from conductor_app.core.standalone.resolutions import ATTEMPT_RESOLUTIONS, MOST_ATTEMPTS
+from conductor_app.core.standalone.resolutions import ATTEMPT_RESOLUTIONS, MAX_ATTEMPTS
 from conductor_app.core.standalone.snapshot import StandaloneTask
 from conductor_app.core.states import BLOCKED, LEASED, TASK
 
@@ -71,7 +71,7 @@ def law_violations(before: StandaloneTask, after: StandaloneTask, now: int) -> l
     found += ["an earlier attempt is open"] if any(a.is_open for a in attempts[:-1]) else []
     ended = [a for a in before.attempts if not a.is_open]
     found += ["an ended attempt has changed"] if list(attempts[: len(ended)]) != ended else []
-    found += ["more attempts than there may be"] if len(attempts) > MOST_ATTEMPTS else []
+    found += ["more attempts than there may be"] if len(attempts) > MAX_ATTEMPTS else []
     found += ["retries out of their bounds"] if not 0 <= after.retries_left <= after.retries else []
     is_blocked, is_active = not attempts, bool(attempts) and attempts[-1].is_open
     found += ["not blocked as its attempts are"] if (after.status == BLOCKED) != is_blocked else []

@@ -5,9 +5,8 @@ from typing import Any
 import orjson
 
 from ....core.errors import Invalid
+from ....core.masking import REDACTED
 from ....models import Secret
-
-REDACTED = "***"
 
 
 def wire_secret(row: Secret) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from functools import partial
 from django.http import HttpResponse
 
 from ....core.document.checks.values import texts
-from ....engine.bulk.bulk_runs import MOST, apply_to_each
+from ....engine.bulk.bulk_runs import MAX_IDS, apply_to_each
 from ....engine.runs import removals, run_commands
 from ....insight.runs.execution import find_run, wire_runs
 from ....models import Run
@@ -22,7 +22,7 @@ from ..view import ConductorRequest, ConductorView
 
 def bulk_response(request: ConductorRequest, path: str, command: Callable[[str], object]) -> HttpResponse:
     """Run a command on each workflow that the body names, and return the results."""
-    results = apply_to_each(parse_bulk_ids(request_body.read_json(request), path, MOST), command)
+    results = apply_to_each(parse_bulk_ids(request_body.read_json(request), path, MAX_IDS), command)
     return Json({"bulkErrorResults": results.errors, "bulkSuccessfulResults": results.done})
 
 
@@ -178,7 +178,7 @@ class BulkSearch(ConductorView):
     }
 
     def post(self, request: ConductorRequest) -> HttpResponse:
-        ids = parse_bulk_ids(request_body.read_json(request), "searchWorkflow.workflowIds", MOST)
+        ids = parse_bulk_ids(request_body.read_json(request), "searchWorkflow.workflowIds", MAX_IDS)
         found = wire_runs(Run.objects.filter(pk__in=set(ids)), request.query.flag("includeTasks", True))
         by_id = {run["workflowId"]: run | {"updatedTime": run["updateTime"]} for run in found}
         results = apply_to_each((id for id in ids if id not in by_id), find_run)

@@ -41,8 +41,8 @@ def read_tags(request: HttpRequest) -> list[dict[str, Any]]:
     """
     value, position = request_body.read_json(request), DocumentPosition("tags")
     parsed = parse_tags([value] if isinstance(value, dict) else value, position)
-    if position.complaints:
-        raise ValidationFailed(position.complaints)
+    if position.validation_errors:
+        raise ValidationFailed(position.validation_errors)
     return parsed
 
 

@@ -89,8 +89,8 @@ class WorkflowDefinitionCheck(ConductorView):
 
     def post(self, request: ConductorRequest) -> HttpResponse:
         document = request_body.read_object(request)
-        if complaints := definition_commands.validate_workflow(document, "validateWorkflowDef.workflowDef."):
-            raise ValidationFailed(complaints)
+        if validation_errors := definition_commands.validate_workflow(document, "validateWorkflowDef.workflowDef."):
+            raise ValidationFailed(validation_errors)
         # The definition is checked alone, because definitions of other teams must not be revealed.
         found = definition_commands.lint_workflow(document)
         # Without findings the reply is empty, as the original's is: some clients cannot read a JSON one.

@@ -36,10 +36,10 @@ def parse_changed_handler(document: Document) -> Document:
 
 
 def _parse_handler(document: Document, path: str) -> Document:
-    parsed, complaints = read_handler(document)
-    if complaints:
+    parsed, validation_errors = read_handler(document)
+    if validation_errors:
         raise ValidationFailed(
-            [ValidationError(f"{path}.{each.path}", each.message, each.value) for each in complaints]
+            [ValidationError(f"{path}.{each.path}", each.message, each.value) for each in validation_errors]
         )
     return parsed
 

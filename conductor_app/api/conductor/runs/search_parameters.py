@@ -72,8 +72,8 @@ def parse_search(
 ) -> SearchRequest:
     start, size = max(query.integer("start", 0), 0), max(query.integer("size", 100), 0)
     if size > MAX_PAGE_SIZE:
-        complaint = f"Cannot return more than {MAX_PAGE_SIZE} workflows. Please use pagination."
-        raise ValidationFailed([ValidationError("searchWorkflows.size", complaint, size)])
+        validation_error = f"Cannot return more than {MAX_PAGE_SIZE} workflows. Please use pagination."
+        raise ValidationFailed([ValidationError("searchWorkflows.size", validation_error, size)])
     question = SearchQuery(language, query.text("query"), query.text("freeText"), extra_clauses)
     identity = [actor.name, language.plural_name, *(query.values.get(name) for name in QUERY_IDENTITY_PARAMETERS)]
     page_ends = PageEnds(identity, kind, query.text("queryId"), query.flag("skipCache", False))

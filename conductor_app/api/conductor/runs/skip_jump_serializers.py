@@ -142,6 +142,6 @@ def parse_bulk_ids(body: Any, path: str, max_ids: int) -> list[str]:
         position.add_error(f"Cannot process more than {max_ids} workflows in one request; it names {len(body)}")
     elif not all(isinstance(each, str) for each in body):
         position.add_error("WorkflowIds must be texts")
-    if position.complaints:
-        raise ValidationFailed(position.complaints)
+    if position.validation_errors:
+        raise ValidationFailed(position.validation_errors)
     return [each.replace("\0", "") for each in body]

@@ -121,8 +121,8 @@ def parse_start_by_name(
     """
     priority, position = query.integer("priority", 0), DocumentPosition("startWorkflow")
     check_priority(priority, position.at("priority"))
-    if position.complaints:
-        raise ValidationFailed(position.complaints)
+    if position.validation_errors:
+        raise ValidationFailed(position.validation_errors)
     version = query.integer("version", 0) if query.text("version") else None
     key, strategy = parse_idempotency(headers or {})
     return StartRequest(
@@ -147,6 +147,6 @@ def parse_idempotency(headers: Mapping[str, str]) -> tuple[str | None, str]:
     strategy = read_at(
         position.at(STRATEGY_HEADER), ChoiceOf(*IDEMPOTENCY_STRATEGIES), headers.get(STRATEGY_HEADER) or None
     )
-    if position.complaints:
-        raise ValidationFailed(position.complaints)
+    if position.validation_errors:
+        raise ValidationFailed(position.validation_errors)
     return key, strategy or "FAIL"

@@ -16,7 +16,7 @@ from ....core.document.checks.values import (
     read_text,
     seconds,
 )
-from ....core.timetable import MOST_JITTER_SECONDS
+from ....core.timetable import MAX_JITTER_SECONDS
 from ....models import Schedule, ScheduleExecution
 from ..definitions.tag_serializers import parse_tags
 from ..request_fields import errors_under, read_request
@@ -68,8 +68,8 @@ def _check_schedule(fields: dict[str, Any], position: DocumentPosition) -> None:
         position.at("cronSchedules").add_missing("cronSchedules must be a list of objects")
     if fields.get("catchupWindowSeconds", 0) < 0:
         position.at("catchupWindowSeconds").add_error("catchupWindowSeconds must not be negative")
-    if not 0 <= fields.get("jitterSeconds", 0) <= MOST_JITTER_SECONDS:
-        position.at("jitterSeconds").add_error(f"jitterSeconds must be between 0 and {MOST_JITTER_SECONDS}")
+    if not 0 <= fields.get("jitterSeconds", 0) <= MAX_JITTER_SECONDS:
+        position.at("jitterSeconds").add_error(f"jitterSeconds must be between 0 and {MAX_JITTER_SECONDS}")
     start, end = fields.get("scheduleStartTime"), fields.get("scheduleEndTime")
     if start and end and start > end:
         position.at("scheduleEndTime").add_error("scheduleEndTime must not be before scheduleStartTime", end)

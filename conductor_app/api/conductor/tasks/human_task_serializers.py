@@ -8,9 +8,9 @@ from ....core.document.checks.values import ChoiceOf, DocumentPosition, IntegerO
 from ....core.errors import ValidationError, ValidationFailed
 from ....core.human_task import USER_TYPES, Assignee, format_assignees, human_task_definition
 from ....insight.tasks.human_tasks import (
-    LOOKED_AT,
-    MOST_SHOWN,
-    MOST_VALUES,
+    MAX_SHOWN,
+    MAX_VALUES,
+    SEARCHED_ROWS,
     STATES,
     HumanTaskEntry,
     HumanTaskFilter,
@@ -73,18 +73,18 @@ def parse_search(document: Mapping[str, Any], inbox: InboxFilter) -> tuple[Human
         updated_to=fields["updateEndTime"],
         inbox=inbox if fields["searchType"] == INBOX else None,
     )
-    return filters, fields["start"], min(fields["size"], MOST_SHOWN)
+    return filters, fields["start"], min(fields["size"], MAX_SHOWN)
 
 
 def _check_search(fields: dict[str, Any], position: DocumentPosition) -> None:
     for name in LIST_FILTERS:
-        if len(fields.get(name) or ()) > MOST_VALUES:
-            position.at(name).add_error(f"must have at most {MOST_VALUES} values")
+        if len(fields.get(name) or ()) > MAX_VALUES:
+            position.at(name).add_error(f"must have at most {MAX_VALUES} values")
     for name in ("assignees", "claimants"):
         for number, each in enumerate(fields.get(name) or ()):
             if each and each["userType"] not in ("", *USER_TYPES):
                 position.at(f"{name}[{number}].userType").add_error(f"must be one of {', '.join(USER_TYPES)}")
-    if not 0 <= fields.get("start", 0) <= LOOKED_AT * len(STATES):
+    if not 0 <= fields.get("start", 0) <= SEARCHED_ROWS * len(STATES):
         position.at("start").add_error("must not be negative or beyond the searchable range", fields["start"])
     if fields.get("size", 0) < 0:
         position.at("size").add_error("must not be negative", fields["size"])
@@ -106,7 +106,7 @@ def parse_assignments(documents: Iterable[Mapping[str, Any]]) -> list[Assignee]:
     Raises:
         ValidationFailed: where an assignment is malformed or names no user or group.
     """
-    found, complaints = [], []
+    found, errors = [], []
     for number, document in enumerate(documents):
         path = f"reassignTask.assignments[{number}]"
         fields = read_request(dict(document), ASSIGNMENT, path, lambda fields, position: None)
@@ -114,15 +114,19 @@ def parse_assignments(documents: Iterable[Mapping[str, Any]]) -> list[Assignee]:
         kind, who = to.get("userType", ""), to.get("user", "").strip()
         if kind not in USER_TYPES:
             message = f"must be one of {', '.join(USER_TYPES)}"
-            complaints.append(ValidationError(f"{path}.assignee.userType", message, kind))
+            errors.append(ValidationError(f"{path}.assignee.userType", message, kind))
         if not who or len(who) > 255:
-            complaints.append(ValidationError(f"{path}.assignee.user", "must have from 1 to 255 characters", who))
+            errors.append(
+                ValidationError(f"{path}.assignee.user", "must have from 1 to 255 characters", who)
+            )
         if fields["slaMinutes"] < 0:
-            complaints.append(ValidationError(f"{path}.slaMinutes", "must not be negative", fields["slaMinutes"]))
+            errors.append(
+                ValidationError(f"{path}.slaMinutes", "must not be negative", fields["slaMinutes"])
+            )
         is_group, is_external = kind.endswith("GROUP"), kind.startswith("EXTERNAL")
         found.append(Assignee(who, is_group, fields["slaMinutes"], is_external))
-    if complaints:
-        raise ValidationFailed(complaints)
+    if errors:
+        raise ValidationFailed(errors)
     return found
 
 
@@ -167,7 +171,7 @@ def search_result_document(found: HumanTaskPage, results: list[dict[str, Any]], 
         "results": results,
         "start": start,
         "hits": len(results),
-        "pageSizeLimit": MOST_SHOWN,
+        "pageSizeLimit": MAX_SHOWN,
     }
     if not found.is_exact:
         document["totalHitsIsLowerBound"] = True

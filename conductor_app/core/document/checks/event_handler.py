@@ -72,7 +72,7 @@ def read_handler(document: dict[str, Any]) -> tuple[dict[str, Any], list[Validat
         place.at("actions").add_missing("No actions specified. Please specify at-least one action")
     for number, action in enumerate(read["actions"]):
         _check_action(action or {}, place.at(f"actions[{number}]"))
-    return read, place.complaints
+    return read, place.validation_errors
 
 
 def _check_action(action: dict[str, Any], place: DocumentPosition) -> None:

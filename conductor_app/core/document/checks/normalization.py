@@ -31,7 +31,7 @@ def coerce_task(document: Any) -> Any:
 def coerce_step(document: Any) -> tuple[Any, list[ValidationError]]:
     """Return a dynamically created step with known fields converted, and its validation errors."""
     place = DocumentPosition(fills=False)
-    return read_at(place, read_step, document), place.complaints
+    return read_at(place, read_step, document), place.validation_errors
 
 
 def normalize_step(document: Any) -> dict[str, Any]:

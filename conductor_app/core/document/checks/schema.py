@@ -7,7 +7,7 @@ from .document_fields import read_document
 from .field_specs import SCHEMA
 from .values import DocumentPosition
 
-LONGEST_NAME = 255
+MAX_NAME_LENGTH = 255
 
 
 def read_schema(document: dict[str, Any]) -> tuple[dict[str, Any], list[ValidationError]]:
@@ -17,12 +17,12 @@ def read_schema(document: dict[str, Any]) -> tuple[dict[str, Any], list[Validati
     name = read.get("name") or ""
     if not name.strip():
         place.at("name").add_missing("Schema name cannot be null or empty", document.get("name"))
-    elif len(name) > LONGEST_NAME:
-        place.at("name").add_error(f"must have at most {LONGEST_NAME} characters", name)
+    elif len(name) > MAX_NAME_LENGTH:
+        place.at("name").add_error(f"must have at most {MAX_NAME_LENGTH} characters", name)
     if not read.get("type"):
         place.at("type").add_missing("Schema type cannot be null: JSON, AVRO or PROTOBUF")
     check_version(read, place)
-    return read, place.complaints
+    return read, place.validation_errors
 
 
 def check_version(read: dict[str, Any], place: DocumentPosition) -> None:

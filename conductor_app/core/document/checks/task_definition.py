@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from ...errors import ValidationError
 from .normalization import normalize_task
-from .values import DocumentPosition, ValidationError
+from .values import DocumentPosition
 
-LEAST = {
+MINIMUMS = {
     "retryCount": (0, "TaskDef retryCount: 0 must be >= 0"),
     "responseTimeoutSeconds": (1, "TaskDef responseTimeoutSeconds: {value} should be minimum 1 second"),
     "pollTimeoutSeconds": (0, "must be greater than or equal to 0"),
@@ -22,18 +23,18 @@ def task_errors(document: Any, *, owner_email_mandatory: bool = False) -> list[V
     place = DocumentPosition()
     read = normalize_task(document, place)
     if not isinstance(document, dict):
-        return place.complaints
+        return place.validation_errors
     if not read.get("name"):
         place.at("name").add_missing("TaskDef name cannot be null or empty", document.get("name"))
     if owner_email_mandatory and not read.get("ownerEmail"):
         place.at("ownerEmail").add_error("ownerEmail cannot be empty")
     check_policy(read, place)
-    return place.complaints
+    return place.validation_errors
 
 
 def check_policy(read: dict[str, Any], place: DocumentPosition) -> None:
     """Check the numbers of a policy, each alone and in pairs."""
-    for name, (least, message) in LEAST.items():
+    for name, (least, message) in MINIMUMS.items():
         value = read.get(name)
         if value is not None and value < least:
             place.at(name).add_error(message.format(value=value), value)

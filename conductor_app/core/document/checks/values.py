@@ -8,7 +8,7 @@ from typing import Any
 from ...errors import ValidationError
 
 WHOLE_NUMBER = re.compile(r"\s*[+-]?\d{1,20}\s*")
-MOST_SECONDS = 10**12
+MAX_SECONDS = 10**12
 """The maximum of durations in seconds: any of them can be added to a time without exceeding 64 bits."""
 
 
@@ -19,7 +19,7 @@ class ValueRefused(Exception):
 class DocumentPosition:
     """The position in a document, and the validation errors so far."""
 
-    __slots__ = ("complaints", "depth", "fills", "path", "refused")
+    __slots__ = ("depth", "fills", "path", "refused", "validation_errors")
 
     def __init__(
         self, path: str = "", *, depth: int = 0, fills: bool = True, like: "DocumentPosition | None" = None
@@ -27,7 +27,7 @@ class DocumentPosition:
         """`fills`: defaults are filled in and invalid values omitted; otherwise both stay as they are."""
         self.path, self.depth = path, depth
         self.fills: bool = like.fills if like else fills
-        self.complaints: list[ValidationError] = like.complaints if like else []
+        self.validation_errors: list[ValidationError] = like.validation_errors if like else []
         self.refused: set[str] = like.refused if like else set()
 
     def at(self, step: str) -> "DocumentPosition":
@@ -40,7 +40,7 @@ class DocumentPosition:
         return DocumentPosition(self.path, depth=self.depth + 1, like=self)
 
     def add_error(self, message: str, value: Any = None) -> None:
-        self.complaints.append(ValidationError(self.path, message, value))
+        self.validation_errors.append(ValidationError(self.path, message, value))
 
     def add_missing(self, message: str, value: Any = None) -> None:
         """Report a missing value, unless the existing one was reported already."""
@@ -184,5 +184,5 @@ def _refuse(place: DocumentPosition, problem: str, value: Any) -> None:
     place.refused.add(place.path)
 
 
-seconds = IntegerOf(64, MOST_SECONDS)
+seconds = IntegerOf(64, MAX_SECONDS)
 texts = ListOf(read_text)

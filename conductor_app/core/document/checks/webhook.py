@@ -21,7 +21,7 @@ WEBHOOK: FieldTable = (
     FieldSpec("urlVerified", read_boolean, False),
     FieldSpec("createdBy", read_text),
 )
-LONGEST_NAME = 200
+MAX_NAME_LENGTH = 200
 SECRET_VERIFIERS = ("BASIC", "HMAC_BASED", "SIGNATURE_BASED", "SLACK_BASED", "STRIPE")
 
 
@@ -34,8 +34,8 @@ def read_webhook(document: dict[str, Any], *, has_secret: bool = False) -> tuple
     read = read_document(document, WEBHOOK, place)
     if not (read.get("name") or "").strip():
         place.at("name").add_missing("Missing webhook name", document.get("name"))
-    elif len(read["name"]) > LONGEST_NAME:
-        place.at("name").add_error(f"name must have at most {LONGEST_NAME} characters", read["name"])
+    elif len(read["name"]) > MAX_NAME_LENGTH:
+        place.at("name").add_error(f"name must have at most {MAX_NAME_LENGTH} characters", read["name"])
     verifier = read.get("verifier")
     if not verifier:
         place.at("verifier").add_missing("Missing verifier: it says how the sender proves who it is")
@@ -45,4 +45,4 @@ def read_webhook(document: dict[str, Any], *, has_secret: bool = False) -> tuple
         place.at("headers").add_missing("Missing headers: at least one must have a value that only the sender knows")
     if verifier in ("HMAC_BASED", "SIGNATURE_BASED") and not read.get("headerKey"):
         place.at("headerKey").add_missing("Missing headerKey: the name of the header with the signature")
-    return read, place.complaints
+    return read, place.validation_errors

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ...errors import ValidationError
 from ...step_structure import structure_of_step
 from ...step_tree import bodies_of
 from ..layout import item_reference
@@ -11,7 +12,7 @@ from .expressions import check_expressions
 from .normalization import normalize_workflow
 from .step_types import check_step_type
 from .task_definition import check_policy
-from .values import DocumentPosition, ValidationError
+from .values import DocumentPosition
 
 Document = dict[str, Any]
 
@@ -31,13 +32,13 @@ def workflow_errors(
     place = DocumentPosition()
     read = normalize_workflow(document, place)
     if not isinstance(document, dict):
-        return place.complaints
+        return place.validation_errors
     _check_workflow_fields(read, document, place, owner_email_mandatory)
     _check_steps(read["tasks"], place.at("tasks"), input_templates or {})
     _check_references(read, place)
-    if not place.complaints:
+    if not place.validation_errors:
         check_expressions(read, set(document_references(read["tasks"])) | set(environment_names), place)
-    return place.complaints
+    return place.validation_errors
 
 
 def _check_workflow_fields(

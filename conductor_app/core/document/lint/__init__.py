@@ -47,11 +47,11 @@ SEVERITY_ORDER = {ERROR: 0, WARNING: 1, HINT: 2}
 
 
 def lint_definition(
-    document: Any, known: LintContext | None = None, complaints: Iterable[ValidationError] = ()
+    document: Any, known: LintContext | None = None, validation_errors: Iterable[ValidationError] = ()
 ) -> list[LintFinding]:
     """Return all findings, most severe first.
 
-    `complaints`: validation errors of the document; one without a position is omitted if a finding reports the same
+    `validation_errors`: those of the document; one without a position is omitted if a finding reports the same
     with its position.
     """
     if not isinstance(document, dict):
@@ -67,7 +67,7 @@ def lint_definition(
     ]
     has_place = any(finding.severity == ERROR for finding in said)
     refused = [
-        LintFinding(ERROR, REFUSED, each.path, each.message) for each in complaints if each.path or not has_place
+        LintFinding(ERROR, REFUSED, each.path, each.message) for each in validation_errors if each.path or not has_place
     ]
     return sort_by_severity([*refused, *said])
 

@@ -9,7 +9,7 @@ from ...step_types.sub_workflow import SubWorkflow
 from ..inline_definitions import DEFINITION, PARAM
 from .findings import ANYTHING, LintContext, PayloadShape
 
-DEEPEST = 12
+MAX_DEPTH = 12
 
 
 def members_shape(names: Iterable[str], source: str) -> PayloadShape:
@@ -19,7 +19,7 @@ def members_shape(names: Iterable[str], source: str) -> PayloadShape:
 
 def schema_shape(schema: Any, source: str, depth: int = 0) -> PayloadShape:
     """Return the shape that a JSON schema guarantees. Members are unknown if it allows additional ones."""
-    if not isinstance(schema, Mapping) or depth > DEEPEST or set(schema) & {"$ref", "anyOf", "oneOf", "allOf"}:
+    if not isinstance(schema, Mapping) or depth > MAX_DEPTH or set(schema) & {"$ref", "anyOf", "oneOf", "allOf"}:
         return ANYTHING
     inner = schema.get("properties")
     is_open = schema.get("additionalProperties") not in (None, False) or "patternProperties" in schema
@@ -30,7 +30,7 @@ def schema_shape(schema: Any, source: str, depth: int = 0) -> PayloadShape:
 
 def value_shape(value: Any, source: str, depth: int = 0) -> PayloadShape:
     """Return the shape of an example value. An empty map has an unknown shape."""
-    if not isinstance(value, Mapping) or not value or depth > DEEPEST:
+    if not isinstance(value, Mapping) or not value or depth > MAX_DEPTH:
         return ANYTHING
     return PayloadShape({str(name): value_shape(inner, source, depth + 1) for name, inner in value.items()}, source)
 

@@ -7,7 +7,7 @@ from ..java_text import java_text
 from .reading import ABSENT
 
 _NUMERAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
-_LONGEST_NUMERAL = 400
+_MAX_NUMERAL_LENGTH = 400
 
 
 def is_number(value: Any) -> bool:
@@ -17,7 +17,7 @@ def is_number(value: Any) -> bool:
 
 def number_in(text: str) -> int | float | None:
     """Return the number that the text represents, or None."""
-    if len(text) > _LONGEST_NUMERAL or not _NUMERAL.fullmatch(text):
+    if len(text) > _MAX_NUMERAL_LENGTH or not _NUMERAL.fullmatch(text):
         return None
     return int(text) if text.lstrip("+-").isdigit() else float(text)
 

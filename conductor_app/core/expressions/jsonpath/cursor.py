@@ -6,7 +6,7 @@ from typing import Any
 
 from .jsonpath_errors import BadPath
 
-DEEPEST = 24
+MAX_DEPTH = 24
 
 _BLANKS = re.compile(r"\s*")
 _STRING = {quote: re.compile(rf"{quote}((?:[^{quote}\\]|\\.)*){quote}", re.DOTALL) for quote in "'\""}
@@ -72,8 +72,8 @@ class Cursor:
             BadPath: when there are too many.
         """
         self._depth += 1
-        if self._depth > DEEPEST:
-            self.refuse(f"more than {DEEPEST} levels of brackets")
+        if self._depth > MAX_DEPTH:
+            self.refuse(f"more than {MAX_DEPTH} levels of brackets")
         yield
         self._depth -= 1
 

@@ -12,7 +12,7 @@ from .jsonpath_errors import BadPath
 from .path import Path
 from .segments import Filter, Index, Property, Slice, Wildcard
 
-LONGEST_PATH = 10_000
+MAX_PATH_LENGTH = 10_000
 
 _OUTER_NAME = re.compile(r"[^ .\[(]+")
 # Inside a filter, a name also ends at the next part of the condition.
@@ -32,8 +32,8 @@ def compile_path(text: str) -> Path:
     Raises:
         BadPath: when the text is invalid, with the reason.
     """
-    if len(text) > LONGEST_PATH:
-        raise BadPath(f"a path may have {LONGEST_PATH:,} characters at most")
+    if len(text) > MAX_PATH_LENGTH:
+        raise BadPath(f"a path may have {MAX_PATH_LENGTH:,} characters at most")
     written = text.strip()
     if not written:
         raise BadPath("the path is empty")

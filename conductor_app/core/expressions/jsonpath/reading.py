@@ -6,7 +6,7 @@ from ..patterns import MatchTimeBudget
 from .jsonpath_errors import BadPath
 
 # Without a limit, `..*..*..*` over a deep document would visit an enormous number of values.
-MOST_VISITS = 1_000_000
+MAX_VISITS = 1_000_000
 
 
 class Absent:
@@ -31,7 +31,7 @@ class Reading:
     def __init__(self, absolute):
         self._absolute = absolute
         self._seen: dict[Any, Any] = {}
-        self._visits = MOST_VISITS
+        self._visits = MAX_VISITS
         self.budget = MatchTimeBudget()
 
     def absolute(self, path):
@@ -48,4 +48,4 @@ class Reading:
         """
         self._visits -= count
         if self._visits < 0:
-            raise BadPath(f"the path visits more than {MOST_VISITS:,} values")
+            raise BadPath(f"the path visits more than {MAX_VISITS:,} values")

@@ -15,15 +15,15 @@ from django.db.models import QuerySet
 from ....core.errors import Invalid
 from ....models import Run
 from .descriptions import DESCRIPTIONS, describe
-from .indexed import INDEXED_FILTERS, LAST, MOST_IDS, START_ORDER_FILTERS, ended_between, search_runs
-from .scanning import LOOKED_AT, SCANNING_FILTERS, ScannedRuns
+from .indexed import INDEXED_FILTERS, LAST, MAX_IDS, START_ORDER_FILTERS, ended_between, search_runs
+from .scanning import SCANNING_FILTERS, SEARCHED_ROWS, ScannedRuns
 
 __all__ = [
     "DESCRIPTIONS",
     "FILTERS",
     "LAST",
+    "MAX_IDS",
     "MOMENTS",
-    "MOST_IDS",
     "TYPES",
     "Selection",
     "clean_selection",
@@ -97,7 +97,7 @@ def _is_by_start(cleaned: Selection, by_start: bool) -> bool:
     """Return True if so many runs ended in the span that reading them in start order is faster than sorting them."""
     if not (by_start or cleaned.keys() & SCANNING_FILTERS.keys()) or not cleaned.keys() & START_ORDER_FILTERS.keys():
         return False
-    return ended_between(cleaned).values("ended_at")[: LOOKED_AT + 1].count() > LOOKED_AT
+    return ended_between(cleaned).values("ended_at")[: SEARCHED_ROWS + 1].count() > SEARCHED_ROWS
 
 
 def clean_selection(selection: Selection) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from .scanning import ScannedRuns
 
 LAST = "z" * 8
 """Sorts after every character of an id, in the collations of both databases."""
-MOST_IDS = 1_000
+MAX_IDS = 1_000
 
 
 def search_runs(found: QuerySet[Run], term: str) -> QuerySet[Run] | ScannedRuns:
@@ -42,8 +42,8 @@ def search_runs(found: QuerySet[Run], term: str) -> QuerySet[Run] | ScannedRuns:
 
 
 def _filter_ids(found: QuerySet[Run], ids: list[str]) -> QuerySet[Run]:
-    if len(ids) > MOST_IDS:
-        raise Invalid(f"A selection can list at most {MOST_IDS} runs (got {len(ids)}). Use other filters instead.")
+    if len(ids) > MAX_IDS:
+        raise Invalid(f"A selection can list at most {MAX_IDS} runs (got {len(ids)}). Use other filters instead.")
     return found.filter(pk__in=[str(id) for id in ids])
 
 

@@ -11,7 +11,7 @@ from ....core.states import TASK
 from ....models import Run, Task
 from ...runs.search import RUNS, Clause, QueryValue, Search, SearchQuery
 
-LOOKED_AT, REASONS = 20_000, 10_000
+SEARCHED_ROWS, REASONS = 20_000, 10_000
 """Maximum number of runs that a filter scans: in general, and for the reason."""
 
 
@@ -53,7 +53,7 @@ def _scan_document(rows: QuerySet[Run], condition: str) -> ScannedRuns:
 def _scan_duration(operator: str) -> Callable[[QuerySet[Run], int], ScannedRuns]:
     def found(rows: QuerySet[Run], span: int) -> ScannedRuns:
         # No filter on `ended_at` here: an index must find where the newest runs begin.
-        return _scan_newest(rows, LOOKED_AT, **{f"ended_at__{operator}": F("created_at") + span})
+        return _scan_newest(rows, SEARCHED_ROWS, **{f"ended_at__{operator}": F("created_at") + span})
 
     return found
 
@@ -66,7 +66,7 @@ def _scan_task(rows: QuerySet[Run], ref: str) -> ScannedRuns:
         if status not in TASK.statuses:
             raise Invalid(f"Unknown task status: {status[:40]}. Use: {', '.join(sorted(TASK.statuses))}.")
         tasks = tasks.filter(status=status)
-    return _scan_newest(rows, LOOKED_AT, Exists(tasks))
+    return _scan_newest(rows, SEARCHED_ROWS, Exists(tasks))
 
 
 SCANNING_FILTERS: dict[str, Callable[[QuerySet[Run], Any], ScannedRuns]] = {

@@ -12,8 +12,8 @@ BOX_WIDTH, BOX_HEIGHT = 196, 46
 GAP, ROW_GAP, MARGIN = 26, 28, 14
 DOT = 7
 MAX_TEXT_LENGTH = 23
-MOST_BOXES = 2_000
-READABLE_SCALE, MOST_HUNDREDS = 0.7, 12
+MAX_NODES = 2_000
+READABLE_SCALE, MAX_DIGIT_GROUPS = 0.7, 12
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class Diagram:
     def min_width(self) -> int:
         """Return the minimum readable width, in hundreds of units. 0 means that the diagram is never scaled down."""
         hundreds = round(self.width * READABLE_SCALE / 100)
-        return hundreds if hundreds <= MOST_HUNDREDS else 0
+        return hundreds if hundreds <= MAX_DIGIT_GROUPS else 0
 
 
 class Block(Protocol):
@@ -168,8 +168,8 @@ class Canvas:
     def has_room(self) -> bool:
         """Count one more box. Return True if it may be drawn."""
         self.boxes += 1
-        self.is_cut = self.is_cut or self.boxes > MOST_BOXES
-        return self.boxes <= MOST_BOXES
+        self.is_cut = self.is_cut or self.boxes > MAX_NODES
+        return self.boxes <= MAX_NODES
 
     def is_faint(self, was_taken: bool) -> bool:
         return self.step_marks.is_run and not was_taken

@@ -13,7 +13,7 @@ from statistics import fmean
 BOX_WIDTH, COLUMN_GAP, GAP, MARGIN = 196, 54, 12, 14
 LANE = 6
 SWEEPS = 4
-MOST_LANES = 4_000
+MAX_LANES = 4_000
 """Above this number of lanes, lines run straight behind the boxes."""
 
 Spot = tuple[str, int]
@@ -36,7 +36,7 @@ def draw_layered(
 ) -> LayeredDrawing:
     """Place boxes in their given columns, and draw the lines that lead from one column to a later one."""
     forward = [(a, b) for a, b in edges if columns[a] < columns[b]]
-    has_lanes = sum(columns[b] - columns[a] - 1 for a, b in forward) <= MOST_LANES * 4
+    has_lanes = sum(columns[b] - columns[a] - 1 for a, b in forward) <= MAX_LANES * 4
     routes = {edge: _route_edge(edge, columns, has_lanes) for edge in forward}
     steps = dict.fromkeys(step for route in routes.values() for step in itertools.pairwise(route))
     order = _order_columns(_fill_columns(columns, steps), list(steps))

@@ -14,10 +14,10 @@ from .canvas import BOX_HEIGHT, GAP, ROW_GAP, Block, Canvas, EdgeLabel, shorten
 from .frames import GuardedBlock, LoopBlock
 
 MAX_DEPTH = 60
-MOST_BRANCHES = 16
+MAX_BRANCHES = 16
 """Branches that are drawn, preferably those that need attention. One box counts the others."""
 
-LONGEST_CASE = 26
+MAX_CASE_LENGTH = 26
 HEAD = 40
 FOOT = 22
 
@@ -28,7 +28,7 @@ class SequenceBlock:
     def __init__(self, blocks: list[Block], label: str = "") -> None:
         self.blocks = blocks
         self.left = max((block.left for block in blocks), default=GAP)
-        self.right = max((block.right for block in blocks), default=8 + 6 * min(len(label), LONGEST_CASE))
+        self.right = max((block.right for block in blocks), default=8 + 6 * min(len(label), MAX_CASE_LENGTH))
         self.height = sum(block.height for block in blocks) + ROW_GAP * max(len(blocks) - 1, 0)
         self.was_entered = blocks[0].was_entered if blocks else False
         self.was_exited = blocks[-1].was_exited if blocks else False
@@ -76,7 +76,7 @@ class SplitBlock:
             canvas.draw_line(begin, entered, arrow=bool(branch.blocks))
             if label:
                 canvas.labels.append(
-                    EdgeLabel(own + 6, head - 11, shorten(label, LONGEST_CASE), canvas.is_faint(entered))
+                    EdgeLabel(own + 6, head - 11, shorten(label, MAX_CASE_LENGTH), canvas.is_faint(entered))
                 )
             branch.draw(canvas, own, head)
             if branch.has_exit:
@@ -138,10 +138,10 @@ def _layout_split(step: Mapping[str, Any], path: str, box: StepBox, canvas: Canv
 
 def _visible_parts(parts: list[Body], canvas: Canvas) -> list[Body]:
     """Return the branches to draw, in their order. Branches that need attention take precedence."""
-    if len(parts) <= MOST_BRANCHES:
+    if len(parts) <= MAX_BRANCHES:
         return parts
     ranked = sorted(range(len(parts)), key=lambda place: (not _is_touched(parts[place], canvas), place))
-    return [parts[place] for place in sorted(ranked[:MOST_BRANCHES])]
+    return [parts[place] for place in sorted(ranked[:MAX_BRANCHES])]
 
 
 def _is_touched(part: Body, canvas: Canvas) -> bool:

@@ -8,7 +8,7 @@ import orjson
 from .... import clock
 from ....core.decision_context import conductor_status, conductor_task_type
 from ....core.masking import redact_text
-from ....core.retry_backoff import LONGEST_SECONDS
+from ....core.retry_backoff import MAX_SECONDS
 from ....core.states import COMPLETED, COMPLETED_WITH_ERRORS, SKIPPED
 from ....core.step_structure import FORK
 from ....core.step_types.decision import DecisionStep
@@ -155,7 +155,7 @@ def callback_seconds(row: Row) -> int:
         return row.callback_ms // 1000
     if row.status == COMPLETED and not _ended_by_timer(row):
         return 0
-    return min(max(row.ends_at - (row.started_at or row.scheduled_at), 0) // 1000, LONGEST_SECONDS)
+    return min(max(row.ends_at - (row.started_at or row.scheduled_at), 0) // 1000, MAX_SECONDS)
 
 
 def _ended_by_timer(row: Row) -> bool:

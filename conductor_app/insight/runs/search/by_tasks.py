@@ -2,7 +2,7 @@
 
 from .result_pages import MAX_COUNTED, Search, SearchPage
 
-MOST_HITS = 400_000
+MAX_HITS = 400_000
 
 
 def runs_of_tasks(search: Search, start: int, size: int) -> SearchPage:
@@ -15,6 +15,6 @@ def runs_of_tasks(search: Search, start: int, size: int) -> SearchPage:
         found = search.page(0, hits)
         runs = list(dict.fromkeys(found.ids))
         is_all = len(found.ids) < hits
-        if is_all or hits >= MOST_HITS or (len(runs) > wanted and hits >= MAX_COUNTED):
+        if is_all or hits >= MAX_HITS or (len(runs) > wanted and hits >= MAX_COUNTED):
             return SearchPage(runs[start:wanted], len(runs), is_all and found.is_exact, found.since)
         hits = max(MAX_COUNTED, 4 * hits)

@@ -12,7 +12,7 @@ from django.db.models import Q
 
 from ....core.errors import Invalid
 from .query_parser import Clause, QueryValue
-from .search_sql import LONGEST_PATTERN, MOST_STARS, column_expression, compare_any, compare_column, matches_pattern
+from .search_sql import MAX_PATTERN_LENGTH, MAX_STARS, column_expression, compare_any, compare_column, matches_pattern
 
 EVERYTHING, NOTHING = ~Q(pk__in=[]), Q(pk__in=[])
 COLUMN_SCAN_LIMIT, RARE_SCAN_LIMIT = 200_000, 50_000
@@ -21,8 +21,8 @@ COLUMN_SCAN_LIMIT, RARE_SCAN_LIMIT = 200_000, 50_000
 class InvalidSearchValue(Invalid):
     """A value or a comparison that the field does not support."""
 
-    def __init__(self, position: int, complaint: str) -> None:
-        super().__init__(complaint)
+    def __init__(self, position: int, validation_error: str) -> None:
+        super().__init__(validation_error)
         self.position = position
 
 
@@ -168,8 +168,8 @@ def check_pattern(value: QueryValue, pattern: str) -> str:
     Raises:
         InvalidSearchValue: when the pattern is too long or has too many wildcards.
     """
-    if len(pattern) > LONGEST_PATTERN:
-        raise InvalidSearchValue(value.position, f"a pattern may have at most {LONGEST_PATTERN} characters")
-    if pattern.count("*") > MOST_STARS:
-        raise InvalidSearchValue(value.position, f"a pattern may have at most {MOST_STARS} wildcards (*)")
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        raise InvalidSearchValue(value.position, f"a pattern may have at most {MAX_PATTERN_LENGTH} characters")
+    if pattern.count("*") > MAX_STARS:
+        raise InvalidSearchValue(value.position, f"a pattern may have at most {MAX_STARS} wildcards (*)")
     return pattern

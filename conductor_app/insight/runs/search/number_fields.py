@@ -11,7 +11,7 @@ from .field_types import NOTHING, InvalidSearchValue, SearchField
 from .query_parser import Clause, QueryValue
 from .search_sql import compare_any
 
-LEAST, MOST = -(2**63), 2**63 - 1
+MIN_VALUE, MAX_VALUE = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class IntegerField(SearchField):
         text = value.text.strip()
         if not text.removeprefix("-").isdecimal() or not text.isascii():
             raise InvalidSearchValue(value.position, "expected an integer")
-        return max(LEAST, min(MOST, int(text[:40])))
+        return max(MIN_VALUE, min(MAX_VALUE, int(text[:40])))
 
     def comparison(self, clause: Clause, left: Any) -> Q:
         """Build the comparison of a number.

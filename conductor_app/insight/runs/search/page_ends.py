@@ -14,7 +14,7 @@ import orjson
 
 from .... import clock
 
-MOST_REMEMBERED, REMEMBER_MS = 2_000, 60_000
+MAX_REMEMBERED, REMEMBER_MS = 2_000, 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class PageEnds:
         """Remember the end of a page for the next request."""
         _page_ends.pop((self.digest, page_end.start), None)
         _page_ends[self.digest, page_end.start] = (clock.now() + REMEMBER_MS, page_end)
-        while len(_page_ends) > MOST_REMEMBERED:
+        while len(_page_ends) > MAX_REMEMBERED:
             _page_ends.popitem(last=False)
 
     def query_id(self, page_end: PageEnd) -> str:

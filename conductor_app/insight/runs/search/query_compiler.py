@@ -20,7 +20,7 @@ from .payload_fields import DocumentSearchField
 from .query_parser import CLAUSE_AHEAD, All, Any, Clause, Condition, Not, parse_query, syntax_error
 from .search_sql import contains_words
 
-MOST_WORDS = 10
+MAX_WORDS = 10
 FREE_TEXT_SCAN_LIMIT = 5_000
 """Maximum number of rows whose texts are searched for free text."""
 
@@ -233,6 +233,6 @@ def words_of(free_text: str) -> list[str]:
     for piece in pieces[::2]:
         found += piece.split()
     words = [word for each in found if (word := each.strip("*"))]
-    if len(words) > MOST_WORDS or any(len(word) > 200 for word in words):
-        raise Invalid(f"freeText may have at most {MOST_WORDS} words of at most 200 characters each.")
+    if len(words) > MAX_WORDS or any(len(word) > 200 for word in words):
+        raise Invalid(f"freeText may have at most {MAX_WORDS} words of at most 200 characters each.")
     return words

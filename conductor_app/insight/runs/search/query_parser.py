@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from ....core.errors import Invalid
 
-MAX_QUERY_LENGTH, MOST_CLAUSES, MOST_VALUES, MAX_DEPTH = 100_000, 200, 2_000, 30
+MAX_QUERY_LENGTH, MAX_CLAUSES, MAX_VALUES, MAX_DEPTH = 100_000, 200, 2_000, 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +124,8 @@ class QueryParser:
 
     def clause(self) -> Condition:
         self.clauses += 1
-        if self.clauses > MOST_CLAUSES:
-            self.raise_expected(f"at most {MOST_CLAUSES} comparisons")
+        if self.clauses > MAX_CLAUSES:
+            self.raise_expected(f"at most {MAX_CLAUSES} comparisons")
         position = self.skip_blanks()
         field = self.accept_pattern(FIELD) or self.raise_expected("a field name")
         if operator := self.accept_pattern(OPERATOR):
@@ -180,8 +180,8 @@ class QueryParser:
 
     def value(self, ends: str, is_lower_bound: bool = False) -> QueryValue:
         self.values += 1
-        if self.values > MOST_VALUES:
-            self.raise_expected(f"at most {MOST_VALUES} values")
+        if self.values > MAX_VALUES:
+            self.raise_expected(f"at most {MAX_VALUES} values")
         position = self.skip_blanks()
         quote = self.text[position : position + 1]
         return QueryValue(
@@ -270,8 +270,8 @@ class QueryParser:
         raise syntax_error(self.text, self.skip_blanks(), f"expected {wanted}")
 
 
-def syntax_error(query: str, position: int, complaint: str) -> Invalid:
+def syntax_error(query: str, position: int, validation_error: str) -> Invalid:
     """Return an error that shows the position in the query."""
     rest = query[position : position + 30]
     where = f"near '{rest}{'…' if len(query) > position + 30 else ''}'" if rest else "at the end"
-    return Invalid(f"Invalid query at character {position + 1}, {where}: {complaint}.")
+    return Invalid(f"Invalid query at character {position + 1}, {where}: {validation_error}.")

@@ -18,7 +18,7 @@ MAX_COUNTED = 10_000
 """Maximum number of hits that are counted."""
 MAX_SORTED = 50_000
 """Maximum number of hits that are sorted by a field without an index, newest first."""
-MOST_OLDER = 100
+MAX_OLDER = 100
 """Maximum number of rows outside the scanned range that an exact match of free text adds."""
 DEEP_PAGE_START = 1_000
 """First row from which a page starts at the remembered end of the page before."""
@@ -81,9 +81,9 @@ class Search:
             same = self.rows.filter(**{column: self.query.words[0], f"{self.newest}__lt": self.since})
             # SQLite uses the partial index only if the query repeats its condition.
             same = same.exclude(**{column: ""})
-            found.update(same.values_list("pk", flat=True)[:MOST_OLDER])
+            found.update(same.values_list("pk", flat=True)[:MAX_OLDER])
         rows = self.rows.filter(self.query.condition(), pk__in=found)
-        return self.ids(rows, self.order(Unordered(F(self.newest))), 0, MOST_OLDER) if found else []
+        return self.ids(rows, self.order(Unordered(F(self.newest))), 0, MAX_OLDER) if found else []
 
     def bounded_page(self, start: int, size: int, places: PageEnds | None) -> SearchPage:
         if self.sorts:

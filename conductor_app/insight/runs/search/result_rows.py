@@ -9,7 +9,7 @@ from django.db.models.functions import Cast, Concat, Substr
 
 from ....models import Attempt, Run
 
-LONGEST_SHOWN, MOST_SHOWN = 10_000, 10_000_000
+MAX_SHOWN_LENGTH, MAX_SHOWN = 10_000, 10_000_000
 """Maximum characters of one payload, and of all payloads of a page."""
 
 RUN_COLUMNS = (
@@ -39,7 +39,7 @@ def attempt_lines(ids: Sequence[str]) -> list[AttemptLine]:
 def _load_lines(rows: QuerySet, columns: Sequence[str], kind: Any, ids: Sequence[str]) -> list[Any]:
     if not ids:
         return []
-    most = min(LONGEST_SHOWN, MOST_SHOWN // len(ids))
+    most = min(MAX_SHOWN_LENGTH, MAX_SHOWN // len(ids))
     excerpts = {f"{name}_shown": _payload_excerpt(name, most) for name in ("input", "output")}
     found = rows.filter(pk__in=list(ids)).annotate(**excerpts).values_list(*columns, *excerpts)
     by_id = {values[0]: kind._make(values) for values in found}

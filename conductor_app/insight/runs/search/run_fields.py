@@ -14,7 +14,7 @@ from .query_compiler import SearchLanguage
 from .query_parser import Clause, QueryValue
 from .search_sql import matches_pattern
 
-MOST_NAMES = 1_000
+MAX_NAMES = 1_000
 CHANGES_AFTER_END_MS = 300_000
 """Tolerance in milliseconds for changes to a run after its end."""
 
@@ -38,7 +38,7 @@ class DefinitionNameField(SearchField):
 def definition_names_like(pattern: str) -> list[str]:
     """Return the definition names that match a pattern."""
     found = ResolvedDefinition.objects.filter(matches_pattern(F("name"), pattern)).order_by("name")
-    return list(found.values_list("name", flat=True).distinct()[:MOST_NAMES])
+    return list(found.values_list("name", flat=True).distinct()[:MAX_NAMES])
 
 
 @dataclass(frozen=True)

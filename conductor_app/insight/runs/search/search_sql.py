@@ -9,7 +9,7 @@ from django.db.models import BigIntegerField, BooleanField, Expression, F, Func,
 from django.db.models.lookups import Exact, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
 
 COMPARED = {"=": Exact, ">": GreaterThan, ">=": GreaterThanOrEqual, "<": LessThan, "<=": LessThanOrEqual}
-MOST_STARS, LONGEST_PATTERN = 5, 1_000
+MAX_STARS, MAX_PATTERN_LENGTH = 5, 1_000
 
 
 BULK_JOIN_SETTINGS = ("enable_hashjoin", "enable_mergejoin", "max_parallel_workers_per_gather")

@@ -22,7 +22,7 @@ from .query_compiler import SearchLanguage
 from .query_parser import Clause, QueryValue
 from .search_sql import IsNotNull, column_expression, compare_any, matches_pattern
 
-MOST_RUNS = 1_000
+MAX_RUNS = 1_000
 JOINED_SCAN_LIMIT = 50_000
 """Maximum number of rows that are joined with their task or run."""
 TASK_ONLY_STATUSES = ("COMPLETED_WITH_ERRORS", "SKIPPED")
@@ -156,8 +156,8 @@ class RunField(SearchField):
             return clause
         name = self.column.removeprefix("run__")
         runs = Run.objects.filter(**{f"{name}__in": [value.text for value in clause.values]}).exclude(**{name: ""})
-        ids = list(runs.values_list("pk", flat=True)[: MOST_RUNS + 1])
-        if len(ids) > MOST_RUNS:
+        ids = list(runs.values_list("pk", flat=True)[: MAX_RUNS + 1])
+        if len(ids) > MAX_RUNS:
             return clause
         return Clause("workflowId", "IN", tuple(QueryValue(id, clause.position) for id in ids), clause.position)
 

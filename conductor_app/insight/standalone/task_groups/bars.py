@@ -9,7 +9,7 @@ from ...runs.timeline import GAP, WAIT, WORK, TimelineSegment, TimeScale
 from .members import GroupMember
 from .name_patterns import OTHERS, group_by_pattern
 
-MOST_ROWS = 300
+MAX_ROWS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,13 @@ def group_span(members: Collection[GroupMember], now: int) -> TimeScale:
 def timeline_rows(
     members: Sequence[GroupMember], critical: Collection[str], scale: TimeScale, now: int
 ) -> list[TimelineRow]:
-    """Return the rows in the order in which tasks were first scheduled. More than MOST_ROWS tasks are grouped."""
-    if len(members) <= MOST_ROWS:
+    """Return the rows in the order in which tasks were first scheduled. More than MAX_ROWS tasks are grouped."""
+    if len(members) <= MAX_ROWS:
         return [
             TimelineRow(each.name, (each,), tuple(_member_segments(each, scale, now)), each.id in critical)
             for each in sorted(members, key=_start_order)
         ]
-    patterns = group_by_pattern(members, MOST_ROWS)
+    patterns = group_by_pattern(members, MAX_ROWS)
     ordered = sorted(patterns.items(), key=lambda each: min(map(_start_order, each[1])))
     return [_merged_row(kind, some, critical, scale, now) for kind, some in ordered]
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ....models import StandaloneTask
 
-MOST = 20_000
+LIMIT = 20_000
 """Tasks that are read at once. Larger groups are read in parts, in the order of their ids."""
 URGENCY = ("FAILED", "TIMED_OUT", "CANCELED", "LEASED", "PENDING", "BLOCKED", "COMPLETED")
 """States by urgency, most urgent first."""
@@ -86,10 +86,10 @@ class GroupMember(NamedTuple):
 def load_members(group_id: str, after: str = "") -> tuple[list[GroupMember], bool]:
     """Return tasks of a group in the order of their ids, after an id, and True if there are more."""
     own = StandaloneTask.objects.filter(group_id=group_id, task_id__gt=after).order_by("task_id")
-    rows = list(own.values_list(*COLUMNS)[: MOST + 1])
-    has_more = len(rows) > MOST
-    attempts = _load_attempts(group_id, after, rows[:MOST][-1][0]) if rows else {}
-    return [_build_member(row, tuple(attempts.get(row[0], ()))) for row in rows[:MOST]], has_more
+    rows = list(own.values_list(*COLUMNS)[: LIMIT + 1])
+    has_more = len(rows) > LIMIT
+    attempts = _load_attempts(group_id, after, rows[:LIMIT][-1][0]) if rows else {}
+    return [_build_member(row, tuple(attempts.get(row[0], ()))) for row in rows[:LIMIT]], has_more
 
 
 def _load_attempts(group_id: str, after: str, until: str) -> dict[str, list[MemberAttempt]]:
@@ -110,7 +110,7 @@ def _build_member(row: tuple, attempts: tuple[MemberAttempt, ...]) -> GroupMembe
     return GroupMember(id, name or id, state, *rest, attempts)
 
 
-def most_urgent_first(members: Iterable[GroupMember], after: str = "", count: int = MOST) -> list[GroupMember]:
+def most_urgent_first(members: Iterable[GroupMember], after: str = "", count: int = LIMIT) -> list[GroupMember]:
     """Return `count` members by urgency of their state and by name, after the member with the id `after`."""
     members_by_state: dict[str, list[GroupMember]] = {state: [] for state in URGENCY}
     begins_in, last = "", None

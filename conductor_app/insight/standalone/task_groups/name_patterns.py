@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 from .members import NUMBERS, GroupMember
 
-LONGEST = 80
+MAX_LENGTH = 80
 WORDS_END = re.compile(r"[^\w]+")
 OTHERS = "…"
 """Key of the remaining tasks if there are still too many patterns."""
@@ -13,7 +13,7 @@ OTHERS = "…"
 
 def name_pattern(member: GroupMember) -> str:
     """Return the name with numbers replaced: `test 3` and `test 17` become `test #`."""
-    return NUMBERS.sub("#", member.name)[:LONGEST]
+    return NUMBERS.sub("#", member.name)[:MAX_LENGTH]
 
 
 def first_word(member: GroupMember) -> str:

@@ -11,12 +11,12 @@ from .graph import DependencyGraph, Edge, build_graph, drop_implied_edges, graph
 from .members import URGENCY, GroupMember, natural_sort_key
 from .name_patterns import OTHERS, group_by_pattern
 
-MOST_BOXES = 300
+MAX_NODES = 300
 HIGH, LOW = 46, 26
 TALL_COLUMN = 14
 """Boxes in a column above which all boxes have the small height."""
-LONGEST_NAME = 21
-READABLE, MOST_HUNDREDS = 0.7, 12
+MAX_NAME_LENGTH = 21
+READABLE, MAX_DIGIT_GROUPS = 0.7, 12
 
 
 @dataclass(slots=True)
@@ -39,11 +39,11 @@ class GroupBox:
 
     @property
     def title(self) -> str:
-        return shorten(self.name, LONGEST_NAME - (3 if self.total > 1 else 0))
+        return shorten(self.name, MAX_NAME_LENGTH - (3 if self.total > 1 else 0))
 
     @property
     def subtitle(self) -> str:
-        return shorten(self.words, LONGEST_NAME + 5)
+        return shorten(self.words, MAX_NAME_LENGTH + 5)
 
     @property
     def total(self) -> int:
@@ -67,12 +67,12 @@ class GroupPicture:
     def min_width(self) -> int:
         """Return the minimum readable width, in hundreds of units. 0 means that the diagram is never scaled down."""
         hundreds = round(self.width * READABLE / 100)
-        return hundreds if hundreds <= MOST_HUNDREDS and self.height < 2 * self.width else 0
+        return hundreds if hundreds <= MAX_DIGIT_GROUPS and self.height < 2 * self.width else 0
 
 
 def draw_group(members: Sequence[GroupMember], graph: DependencyGraph, chain: LongestChain) -> GroupPicture:
-    """Draw the tasks of a group. More than MOST_BOXES tasks are grouped by name pattern."""
-    if len(members) <= MOST_BOXES:
+    """Draw the tasks of a group. More than MAX_NODES tasks are grouped by name pattern."""
+    if len(members) <= MAX_NODES:
         boxes = [GroupBox(each.id, each.name, each.state, {each.state: 1}, each.id in chain.ids) for each in members]
         return _place_boxes(boxes, graph, chain.edges, is_grouped=False)
     return _draw_by_pattern(members, graph, chain)
@@ -80,7 +80,7 @@ def draw_group(members: Sequence[GroupMember], graph: DependencyGraph, chain: Lo
 
 def _draw_by_pattern(members: Sequence[GroupMember], graph: DependencyGraph, chain: LongestChain) -> GroupPicture:
     """Draw one box per name pattern. Patterns may depend on each other in a cycle; their average level orders them."""
-    patterns, levels = group_by_pattern(members, MOST_BOXES), graph_levels(graph)
+    patterns, levels = group_by_pattern(members, MAX_NODES), graph_levels(graph)
     kind_of = {member.id: kind for kind, some in patterns.items() for member in some}
     depth = {kind: sum(levels[each.id] for each in some) / len(some) for kind, some in patterns.items()}
     between = {(kind_of[needed], kind_of[id]) for id in graph.order for needed in graph.before[id]}

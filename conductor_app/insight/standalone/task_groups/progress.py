@@ -8,7 +8,7 @@ from django.db.models import Count, Q
 from ....models import StandaloneTask
 from .members import ENDED_BADLY, URGENCY
 
-MOST_DETAILED = 5_000
+MAX_DETAILED = 5_000
 """Tasks of a list of groups that are counted by state. Larger groups show only their number of resolved tasks."""
 
 
@@ -57,8 +57,8 @@ def groups_progress(group_ids: Iterable[str]) -> dict[str, GroupProgress]:
 
 
 def _small_groups(totals: Mapping[str, int]) -> list[str]:
-    """Return the smallest groups whose tasks together are at most MOST_DETAILED."""
-    chosen, left = [], MOST_DETAILED
+    """Return the smallest groups whose tasks together are at most MAX_DETAILED."""
+    chosen, left = [], MAX_DETAILED
     for id, total in sorted(totals.items(), key=lambda each: each[1]):
         left -= total
         if left < 0:

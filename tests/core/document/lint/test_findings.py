@@ -289,7 +289,7 @@ def test_a_task_that_nobody_has_ever_asked_for_is_a_hint():
 def test_a_refusal_without_a_place_gives_way_to_the_finding_that_has_one():
     document = {"name": "order", "tasks": [takes("a", "${nobody.output}")]}
 
-    [finding] = lint_definition(document, complaints=workflow_errors(document))
+    [finding] = lint_definition(document, validation_errors=workflow_errors(document))
 
     assert finding.path == "tasks[0].inputParameters.x"
 
@@ -299,7 +299,7 @@ def test_every_refusal_without_a_place_has_such_a_finding():
     unreadable = {"name": "order", "tasks": [takes("a", "${payment..}")]}
 
     for document in (twice, unreadable):
-        assert [complaint.path for complaint in workflow_errors(document)] == [""]
+        assert [each.path for each in workflow_errors(document)] == [""]
         assert [finding.severity for finding in lint_definition(document)] == [ERROR]
 
 
