@@ -42,9 +42,9 @@ def loads_repaired(body: bytes) -> Any:
 
 
 def replace_lone_surrogates(body: bytes) -> bytes:
-    """Return the body with lone surrogates replaced:
+    """Return the body with lone surrogates replaced, which databases cannot store.
 
-    JavaScript produces them by cutting texts, and databases cannot store them.
+    JavaScript produces them by cutting texts.
     """
     return ESCAPED_SURROGATE.sub(lambda found: b"\\ufffd" if found[1] else found[0], body) if b"\\" in body else body
 

@@ -51,7 +51,12 @@ def authenticate_token(token: str) -> Actor:
 
 
 def _authenticate_session(request: HttpRequest) -> Actor:
-    """Return the user of a browser session, with CSRF protection."""
+    """Return the user of a browser session, with CSRF protection.
+
+    Raises:
+        Unauthenticated: when no user is signed in
+        Forbidden: when the CSRF check fails.
+    """
     user = getattr(request, "user", None)
     if user is None or not (user.is_active and user.is_staff):
         raise Unauthenticated("The header X-Authorization with a token is required.", code="INVALID_TOKEN")

@@ -1,6 +1,4 @@
-"""Protection of servers without authentication from web pages: requests that a browser sends for other sites are
-refused.
-"""
+"""Protection of servers without authentication: requests that a browser sends for other sites are refused."""
 
 from urllib.parse import urlsplit
 

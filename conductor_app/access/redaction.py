@@ -36,9 +36,7 @@ def environment_secret_names() -> list[str]:
 
 
 def load_secrets(names: Collection[str]) -> dict[str, str]:
-    """Return the secrets with these names, as far as they exist: from the server's environment, otherwise from the
-    table.
-    """
+    """Return the secrets with these names, from the server's environment or from the table, as far as they exist."""
     from_environment = {name: os.environ[SECRET_PREFIX + name] for name in names if is_environment_secret(name)}
     remaining = set(names) - from_environment.keys()
     return from_environment | (cached_secrets(remaining) if remaining else {})

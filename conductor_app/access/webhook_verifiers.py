@@ -88,10 +88,7 @@ def _verify_slack(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
 
 
 def _verify_stripe(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
-    """Verify Stripe's signature:
-
-    `t=<time>,v1=<HMAC of "<time>.<body>">`, with several values while a secret is rotated.
-    """
+    """Verify Stripe's signature, `t=<time>,v1=<HMAC>`. The HMAC is of `<time>.<body>`; a rotation sends several."""
     pairs = [part.strip().partition("=") for part in webhook.headers.get("stripe-signature", "").split(",")]
     timestamp = next((value for name, _, value in pairs if name == "t"), "")
     _require_recent(timestamp, webhook)

@@ -16,9 +16,7 @@ from ..telemetry.metrics import MAX_NAMES, OTHER_NAMES, render_metrics
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
-    """GET /metrics, GET /actuator/prometheus: return the metrics of all processes of this machine and those of the
-    database.
-    """
+    """GET /metrics, GET /actuator/prometheus: return the metrics of this machine's processes and of the database."""
     try:
         require_metrics_access(request)
     except Unauthenticated as refusal:
@@ -39,9 +37,7 @@ def _refusal_response(
 
 
 def _try_measure_load() -> EngineLoad | None:
-    """Return the load that the rows show, or None if the database does not respond, so that other metrics stay
-    available.
-    """
+    """Return the load that the rows show, or None if the database does not respond."""
     try:
         return measure_load(MAX_NAMES, OTHER_NAMES)
     except DatabaseError:

@@ -14,8 +14,7 @@ class ServerUnavailable(Exception):
 
 
 def configuration_for(url: str) -> Configuration:
-    """Return the configuration of the SDK, which reads CONDUCTOR_AUTH_KEY and CONDUCTOR_AUTH_SECRET from the
-    environment.
+    """Return the configuration of the SDK. It reads CONDUCTOR_AUTH_KEY and CONDUCTOR_AUTH_SECRET itself.
 
     Failing workers are part of the demo, so their stack traces are not printed; the page of the run has them.
     """

@@ -49,7 +49,11 @@ def _child_ended(message: Message) -> None:
 
 
 def _end_waiting_task(message: Message, child: Run, run_id: str, attempt: str) -> None:
-    """Resolve the task that waits for this child with the child's result."""
+    """Resolve the task that waits for this child with the child's result.
+
+    Raises:
+        NotFound: when the child was removed.
+    """
     if not Attempt.objects.filter(pk=attempt).exists():
         raise NotFound
     if child.status in RUN.open:

@@ -40,9 +40,7 @@ def evaluate(engine, order, inputs):
 
 
 def lock_down(descriptors):
-    """Restrict this process: bounded memory, no core files, few or no new descriptors, default signals, shallow
-    results.
-    """
+    """Restrict this process: bounded memory, few or no new descriptors, default signals, shallow results."""
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))

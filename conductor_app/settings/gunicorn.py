@@ -1,6 +1,6 @@
-"""Gunicorn's settings, for `serve` and for a cluster:
+"""Gunicorn's settings, for `serve` and for a cluster.
 
-gunicorn -c python:conductor_app.settings.gunicorn conductor_app.wsgi
+`gunicorn -c python:conductor_app.settings.gunicorn conductor_app.wsgi`
 """
 
 import signal

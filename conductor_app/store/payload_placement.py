@@ -114,9 +114,9 @@ class PayloadPlacement:
         return PlacedPayload("{}", len(text), path)
 
     def statements(self) -> list[tuple[str, list[str], int | None]]:
-        """Return the statements that record the use of payloads:
+        """Return the statements that record the use of payloads.
 
-        SQL, parameters, and the expected number of changed rows.
+        Each has SQL, parameters, and the expected number of changed rows.
 
         Raises:
             PayloadsTooLarge: when payloads must be stored first.

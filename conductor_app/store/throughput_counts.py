@@ -10,9 +10,7 @@ ADD_COLUMNS = ", ".join(f"{column} = conductor_minutecount.{column} + excluded.{
 
 
 def add_counts(counts: Sequence[Count]) -> None:
-    """Add counts: kind, name and minute, and the numbers of scheduled, started, completed and failed attempts, and
-    their time.
-    """
+    """Add counts by kind, name and minute: scheduled, started, completed and failed attempts, and their time."""
     ordered = sorted(counts)  # two processes that write the same rows take them in the same order
     for start in range(0, len(ordered), CHUNK):
         some = ordered[start : start + CHUNK]

@@ -139,12 +139,10 @@ def is_condition_met(condition: str, inputs: dict[str, Any], output: dict[str, A
 
 
 def condition_scope(inputs: dict[str, Any], output: dict[str, Any]) -> dict[str, Any]:
-    """Return the scope of the condition as `$`:
+    """Return the scope of the condition as `$`.
 
-    `output` as stored, the parts of the reply in it, and the inputs of the task.
-
-    The parts of the reply and the fields of its body are also available without `output.response`. In an error reply,
-    the response is text.
+    It has `output` as stored, the parts of the reply in it, and the inputs of the task. The parts of the reply and the
+    fields of its body are also available without `output.response`. In an error reply, the response is text.
     """
     response = output["response"]
     parts = response if isinstance(response, dict) else {"statusCode": output.get("statusCode"), "body": response}

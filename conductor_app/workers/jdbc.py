@@ -33,8 +33,7 @@ def configured_connections() -> JdbcSettings:
 
 
 class Jdbc(BuiltInWorker):
-    """Executes a SELECT in a read-only transaction, or an UPDATE that is rolled back if its row count is not as
-    expected.
+    """Executes a SELECT in a read-only transaction, or an UPDATE that requires its expected row count.
 
     Each task has a connection of its own, so that no session state outlives it.
     """

@@ -7,8 +7,10 @@ import threading
 
 
 class Deadline:
-    """Shuts every connection of one exchange when its time is over, whatever it is doing: a timeout on each read
-    is not enough against a server that sends a byte now and then."""
+    """Shuts down every connection of one exchange when its time has passed.
+
+    A timeout of each read is not sufficient against a server that sends single bytes.
+    """
 
     def __init__(self, seconds):
         self.seconds, self.has_passed = seconds, False

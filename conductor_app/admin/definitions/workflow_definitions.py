@@ -95,9 +95,7 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
     @staticmethod
     def _lint(row: WorkflowDefinition) -> tuple[list[LintFinding], str]:
         errors = definition_commands.validate_workflow(row.document)
-        findings = definition_commands.lint_workflow(
-            row.document, definition_context([row.document]), errors
-        )
+        findings = definition_commands.lint_workflow(row.document, definition_context([row.document]), errors)
         return findings, format_json(row.document)
 
     def get_drawings(self, result: Any) -> dict[str, Any]:

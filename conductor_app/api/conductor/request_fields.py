@@ -31,7 +31,8 @@ def errors_under(path: str) -> Iterator[None]:
     """Prefix the paths of validation errors that are raised inside (api §3.15).
 
     Raises:
-        ValidationFailed: with the prefixed paths.
+        ValidationFailed: with the prefixed paths
+        InputInvalid: with the prefixed paths.
     """
     try:
         yield

@@ -1,6 +1,4 @@
-"""Error responses in Taskcluster's format: a code, a status, and a message that ends with the request (taskcluster
-§1.1).
-"""
+"""Error responses in Taskcluster's format: a code, a status, and a message with the request (taskcluster §1.1)."""
 
 import logging
 import secrets

@@ -21,7 +21,8 @@ def read_json(request: HttpRequest, method: str) -> Any:
     """Return the body as a JSON value, or None for a method without a body.
 
     Raises:
-        MalformedPayload, Invalid: when it is not JSON in UTF-8
+        MalformedPayload: when it is not JSON
+        Invalid: when its charset is not UTF-8
         InputTooLarge: when it is too long.
     """
     if method not in SCHEMAS:

@@ -14,7 +14,8 @@ def parse_timestamp(text: str, field: str) -> int:
     """Return the time in epoch milliseconds.
 
     Raises:
-        InputValidationError: when the text is no timestamp.
+        InputValidationError: when the text is no timestamp
+        ValueError: never, it is converted.
     """
     found = TIMESTAMP_PATTERN.fullmatch(text)
     try:

@@ -106,9 +106,7 @@ def _offset_at(moment: datetime, zone: tzinfo) -> timedelta:
 
 
 def _first_offset_change(start: datetime, end: datetime, zone: tzinfo) -> datetime | None:
-    """Return the first second after `start`, up to `end`, at which the offset of the zone changes; None if there is
-    none.
-    """
+    """Return the first second after `start`, up to `end`, with another offset of the zone; None if there is none."""
     if zone is UTC:
         return None
     offset, known = _offset_at(start, zone), start

@@ -1,6 +1,4 @@
-"""Regular expressions of users: re2 with linear time, and a backtracking engine with a time limit for patterns that re2
-refuses.
-"""
+"""Regular expressions of users: re2 with linear time, and a backtracking engine with a time limit for others."""
 
 import re
 from functools import lru_cache

@@ -14,8 +14,9 @@ _SECRET_CANDIDATE = re.compile(r"(?<!\$)\$\{([^{}]*)\}")
 
 
 def resolve_secrets(value: Any, secret: Callable[[str], str | None]) -> Any:
-    """Return the value with every `${workflow.secrets.NAME[.path]}` replaced; a missing one becomes null, or "" in a
-    text.
+    """Return the value with every `${workflow.secrets.NAME[.path]}` replaced.
+
+    A missing secret becomes null, or "" within a text.
     """
     return replace_texts(value, lambda text: _replace_secrets(text, secret))
 

@@ -88,9 +88,7 @@ def _from_task_list(step: Step, inputs: dict[str, Any], definition: Definition) 
     for index, task in enumerate(tasks):
         document, errors = coerce_step(task)
         if errors:
-            raise RunCannotContinue(
-                f"{_invalid_task_list(name, tasks, definition)}: [{index}].{errors[0].message}"
-            )
+            raise RunCannotContinue(f"{_invalid_task_list(name, tasks, definition)}: [{index}].{errors[0].message}")
         typed.append(document)
     return [_add_input(task, given.get(task.get("taskReferenceName"))) for task in typed]
 
@@ -146,9 +144,7 @@ def _coerce_task(task: Any, step: Step) -> dict[str, Any]:
     """Return a task with every field as its type."""
     document, errors = coerce_step(task)
     if errors or not isinstance(document, dict):
-        problem = (
-            f"{errors[0].path}: {errors[0].message}" if errors else "it is not a task"
-        )
+        problem = f"{errors[0].path}: {errors[0].message}" if errors else "it is not a task"
         raise StepRefused(f"Invalid task in the dynamic fork {step.ref}: {problem}.")
     return document
 

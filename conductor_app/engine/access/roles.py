@@ -72,7 +72,11 @@ def _find_custom_role(name: str) -> Group:
 
 
 def _find_permissions(names: Sequence[str]) -> list[Permission]:
-    """Return the Django permissions of these names."""
+    """Return the Django permissions of these names.
+
+    Raises:
+        Invalid: when a name is unknown.
+    """
     if unknown := sorted(set(names) - RIGHT_BY_NAME.keys()):
         raise Invalid(f"Unknown permissions: {', '.join(unknown)[:300]}. Use one of: {', '.join(RIGHT_BY_NAME)}.")
     wanted = Q(pk__in=())

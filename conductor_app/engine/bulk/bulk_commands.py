@@ -78,7 +78,11 @@ def start(request: BulkRequest, by: str) -> str:
 
 
 def _options(request: BulkRequest) -> dict[str, Any]:
-    """Return the options of the action."""
+    """Return the options of the action.
+
+    Raises:
+        Invalid: when an option is missing.
+    """
     if request.action not in LABELLING:
         return {name: True for name in OPTIONS if request.options.get(name)}
     if not (names := labels.clean_labels(request.labels)):

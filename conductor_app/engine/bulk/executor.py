@@ -201,7 +201,11 @@ def _record_refusal(row: BulkOperation, item_id: int, answer: str) -> None:
 
 
 def _record_item(row: BulkOperation, item_id: int, outcome: str, answer: str = "") -> None:
-    """Record the result of an item in the transaction of its action. Raising rolls the action back."""
+    """Record the result of an item in the transaction of its action. Raising rolls the action back.
+
+    Raises:
+        ItemNoLongerWaiting: when the item was processed or withdrawn.
+    """
     if not store.record_item(row.pk, row.state, item_id, outcome, answer[:1000], clock.now()):
         raise ItemNoLongerWaiting
 

@@ -181,7 +181,11 @@ def _report_on_task(order: ActionRequest, params: Params, outcome: str) -> None:
 
 
 def _find_attempt(params: Params) -> Attempt:
-    """Return the attempt with this id, or the current attempt of a step's newest task: in a loop the last iteration."""
+    """Return the attempt with this id, or the current attempt of a step's newest task: in a loop the last iteration.
+
+    Raises:
+        NotFound: when there is none.
+    """
     id, run_id, ref = (_text(params.get(name)) for name in ("taskId", "workflowId", "taskRefName"))
     if id:
         found = Attempt.objects.of_runs().defer_payloads().filter(pk=id).first()

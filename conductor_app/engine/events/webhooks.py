@@ -174,7 +174,11 @@ def receive_webhook(id: str, headers: Mapping[str, str], body: bytes) -> str:
 
 
 def _verify_request(row: Webhook, sent: ReceivedWebhook) -> str:
-    """Verify a request by the secret, or by the former secret while that is valid. Returns the id of the message."""
+    """Verify a request by the secret, or by the former secret while that is valid. Returns the id of the message.
+
+    Raises:
+        Unauthenticated: when neither secret verifies it.
+    """
     known = _decrypt_secrets(row)
     former = known.get("former") or {}
     try:

@@ -93,7 +93,13 @@ def wake_run(run_id: str, actor: str = "engine") -> tuple[Effect, ...]:
 
 
 def _change_or_fail(request: RunCommand) -> tuple[Effect, ...]:
-    """Change the run. Fail it if the engine cannot decide how it continues, or if a payload is too large or missing."""
+    """Change the run. Fail it if the engine cannot decide how it continues, or if a payload is too large or missing.
+
+    Raises:
+        DecisionFailed: when the command of an operator cannot be decided
+        Conflict: when a payload is too large
+        PayloadMissing: when a payload is missing.
+    """
     loop = ChangeLoop(request)
     try:
         return loop.run()
@@ -113,7 +119,11 @@ def _change_or_fail(request: RunCommand) -> tuple[Effect, ...]:
 
 
 def _end_after_payload_error(request: RunCommand, reason: str) -> tuple[Effect, ...]:
-    """Fail the run because of a payload. The worker's report is kept, unless its payload is the cause."""
+    """Fail the run because of a payload. The worker's report is kept, unless its payload is the cause.
+
+    Raises:
+        AlreadyResolved: when the reported attempt was resolved in the meantime.
+    """
     with_report = FailUndecidableRun(reason, with_failure=True, report=request.command)
     try:
         return change_run(replace(request, command=with_report, reason=reason, attempts=None))

@@ -66,7 +66,11 @@ def remove_labels(run_id: str, labels: Iterable[str], by: str, reason: str = "")
 
 
 def _lock_labels(run_id: str) -> set[str]:
-    """Lock a run and return its labels. The lock keeps concurrent requests from exceeding the limit together."""
+    """Lock a run and return its labels. The lock keeps concurrent requests from exceeding the limit together.
+
+    Raises:
+        NotFound: when there is no such run.
+    """
     if Run.objects.select_for_update().filter(pk=run_id).values("pk").first() is None:
         raise NotFound(f"No such workflow found by id: {run_id}")
     return set(RunLabel.objects.filter(run_id=run_id).values_list("name", flat=True))

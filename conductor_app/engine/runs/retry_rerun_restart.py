@@ -150,7 +150,11 @@ def _find_run(run_id: str) -> Run:
 
 
 def _refuse_open(path: list[str]) -> None:
-    """Refuse the rerun if a run on the path to the task is open."""
+    """Refuse the rerun if a run on the path to the task is open.
+
+    Raises:
+        Conflict: when one is open.
+    """
     for id, status in Run.objects.filter(pk__in=path, status__in=RUN.open).values_list("id", "status"):
         raise Conflict(f"Workflow {id} is {status}: only an ended workflow can be rerun.")
 
@@ -171,7 +175,11 @@ def _refuse_too_large(payload: dict[str, Any] | None, most: int) -> None:
 
 
 def _locate_attempt(attempt_id: str) -> tuple[Key, commands.EarlierAttempt]:
-    """Return the key of the task that an attempt belongs to, and the attempt."""
+    """Return the key of the task that an attempt belongs to, and the attempt.
+
+    Raises:
+        Invalid: when the task was deleted.
+    """
     columns = ("task__ref", "task__iteration_path", "number", "seq", "previous_id", "worker", "poll_count")
     row = Attempt.objects.filter(pk=attempt_id).values_list(*columns).first()
     if row is None:
@@ -183,7 +191,11 @@ def _locate_attempt(attempt_id: str) -> tuple[Key, commands.EarlierAttempt]:
 
 
 def _runs_down_to(root: Run, attempt_id: str) -> list[str]:
-    """Return the runs on the path from this one to the one that the attempt belongs to."""
+    """Return the runs on the path from this one to the one that the attempt belongs to.
+
+    Raises:
+        Invalid: when there is no such path.
+    """
     attempt = Attempt.objects.of_runs().filter(pk=attempt_id).values("run_id").first()
     below = list(_awaited_ancestors(attempt["run_id"], root.pk)) if attempt else []
     if not below or below[-1] != root.pk:

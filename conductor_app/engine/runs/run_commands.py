@@ -110,7 +110,12 @@ def start(request: StartRequest, by: str, within_transaction: Callable[[str], No
 
 
 def _start_or_find_earlier(loop: "StartLoop") -> str:
-    """Start the run. Returns the id of the run of a concurrent request with the same key or request id, if any."""
+    """Start the run. Returns the id of the run of a concurrent request with the same key or request id, if any.
+
+    Raises:
+        Busy: when a concurrent request prevents the start
+        Invalid: when the first steps cannot be decided, or a payload is too large.
+    """
     name = loop.new_run.definition.name
     try:
         loop.run()
@@ -190,7 +195,11 @@ def with_input(request: StartRequest) -> StartRequest:
 
 
 def _earlier(request: StartRequest, name: str) -> str | None:
-    """Return the run that the same request or idempotency key has started before (api §3.9)."""
+    """Return the run that the same request or idempotency key has started before (api §3.9).
+
+    Raises:
+        Conflict: when the key was used and the strategy refuses a repetition.
+    """
     if request.request_id and (same := RunRow.objects.filter(name=name, request_id=request.request_id).first()):
         return same.id
     if not request.idempotency_key:
@@ -230,7 +239,11 @@ def new_run(request: StartRequest, definition: Definition, now: int, seed: str) 
 
 
 def _check_input(run: Run) -> None:
-    """Refuse an input that violates the definition's schema."""
+    """Refuse an input that violates the definition's schema.
+
+    Raises:
+        InputInvalid: with all violations.
+    """
     if (schema := run.definition.input_schema) is None:
         return
     if not schema.text:

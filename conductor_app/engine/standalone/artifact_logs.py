@@ -67,7 +67,11 @@ def _read_plain_page(row: Artifact, until: int | None) -> TextPage:
 
 
 def _read_compressed_page(row: Artifact, until: int | None) -> TextPage:
-    """Decompress the content from its start, keeping only one page in memory."""
+    """Decompress the content from its start, keeping only one page in memory.
+
+    Raises:
+        Invalid: when the content is not valid gzip data.
+    """
     tail, total = bytearray(), 0
     stop = MAX_UNPACKED if until is None else min(until, MAX_UNPACKED)
     try:

@@ -108,7 +108,11 @@ def _find_identical(new: NewTask, now: int) -> StandaloneTask:
 
 
 def _resolve_requirements(new: NewTask) -> list[tuple[str, bool]]:
-    """Return the dependencies of a new task, each with True if it is satisfied already."""
+    """Return the dependencies of a new task, each with True if it is satisfied already.
+
+    Raises:
+        Invalid: when a dependency does not exist or expires too early.
+    """
     others = [id for id in new.requires if id != new.id]
     found = dependencies.lock_tasks(others)
     if missing := [id for id in others if id not in found]:

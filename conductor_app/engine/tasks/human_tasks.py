@@ -140,7 +140,11 @@ def load_input(attempt: Attempt) -> Mapping[str, Any]:
 
 
 def _require_valid_output(attempt_id: str, output: dict[str, Any], merges: bool) -> None:
-    """Refuse an output that violates a schema, so that the person can correct it before the task is resolved."""
+    """Refuse an output that violates a schema, so that the person can correct it before the task is resolved.
+
+    Raises:
+        OutputInvalid: with all violations.
+    """
     rows = (
         Attempt.objects.of_runs()
         .select_related("task", "run")
@@ -318,6 +322,9 @@ def _write_assignment(
     """Save new assignments, and move the timeout of a task that terminates with its assignments.
 
     `due_at`: end of the first assignment; None: computed from its minutes.
+
+    Raises:
+        NotFound: when the task no longer waits.
     """
     task = _find_open_task(task_id)
     attempt = _attempt_of(task)

@@ -1,6 +1,4 @@
-"""Six orders of an outdoor shop, fulfilled on a running server by workers of the official Python SDK; then a build, run
-by Taskcluster's scriptworker.
-"""
+"""Run the demo: workers of the official Python SDK process six orders, and scriptworker runs a build."""
 
 import os
 from argparse import ArgumentParser

@@ -56,8 +56,9 @@ class EventHandlers(ConductorView):
 
 
 class EventHandlerOne(ConductorView):
-    """GET, DELETE /api/event/{event}: list the handlers of an event, whose name may contain slashes; or delete a
-    handler by name.
+    """GET, DELETE /api/event/{event}: list the handlers of an event, or delete a handler by name.
+
+    The name of an event may contain slashes.
     """
 
     operations = {

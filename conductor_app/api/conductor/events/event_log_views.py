@@ -41,8 +41,9 @@ class ActiveEventHandlers(ConductorView):
 
 
 class EventHandlerNumbers(ConductorView):
-    """GET /api/event/message?from=: list all handlers with their numbers of events and actions since then (epoch
-    milliseconds).
+    """GET /api/event/message?from=: list all handlers with their numbers of events and actions.
+
+    `from`: start of the counts, in epoch milliseconds.
     """
 
     operations = {
@@ -68,9 +69,7 @@ def _handlers_with_counts(handlers: QuerySet[EventHandler], since: int) -> dict:
 
 
 class EventExecutions(ConductorView):
-    """GET /api/event/execution/{name}?from=: list the recent executions of a handler and the events that it skipped,
-    newest first.
-    """
+    """GET /api/event/execution/{name}?from=: list recent executions and skipped events of a handler, newest first."""
 
     operations = {
         "get": ApiOperation(

@@ -39,9 +39,7 @@ class OpenTasks(ConductorView):
 
 
 class Requeue(ConductorView):
-    """POST /api/tasks/queue/requeue/{taskType}: notify waiting workers of a queue, and return its number of pending
-    tasks.
-    """
+    """POST /api/tasks/queue/requeue/{taskType}: notify waiting workers, and return the number of pending tasks."""
 
     operations = {
         "post": ApiOperation(
@@ -66,8 +64,9 @@ class RequeueWorkflow(ConductorView):
 
 
 class VerifyAndRepair(ConductorView):
-    """POST /api/admin/consistency/verifyAndRepair/{workflowId}: evaluate the workflow, and return whether something
-    changed.
+    """POST /api/admin/consistency/verifyAndRepair/{workflowId}: evaluate the workflow.
+
+    The reply tells whether something changed.
     """
 
     operations = {

@@ -50,8 +50,9 @@ class QueueSizes(ConductorView):
 
 
 class QueueSize(ConductorView):
-    """GET /api/tasks/queue/size: return the number of pending tasks of one type, domain, isolation group and name
-    space.
+    """GET /api/tasks/queue/size: return the number of pending tasks of one queue.
+
+    The query names its type, domain, isolation group and name space.
     """
 
     operations = {

@@ -64,10 +64,10 @@ class Execution(ConductorView):
 
 
 class ExecutionByName(ConductorView):
-    """POST, GET /api/workflow/execute/{name}: execute a workflow like a function: the body is its input, the response
-    its output.
+    """POST, GET /api/workflow/execute/{name}: execute a workflow like a function.
 
-    Headers specify the wait: requestId, waitUntilTaskRef, waitForSeconds.
+    The body is its input, the response its output. Headers specify the wait: requestId, waitUntilTaskRef,
+    waitForSeconds.
     """
 
     operations = {

@@ -89,10 +89,10 @@ class Variables(ConductorView):
 
 
 class State(ConductorView):
-    """POST /api/workflow/{workflowId}/state: set variables and report on a task in one transaction; return the
-    workflow.
+    """POST /api/workflow/{workflowId}/state: set variables and report on a task in one transaction.
 
-    If the query has a duration or task references, the response waits as that of an execution does.
+    Returns the workflow. If the query has a duration or task references, the response waits as that of an execution
+    does.
     """
 
     operations = {

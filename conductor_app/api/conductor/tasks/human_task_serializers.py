@@ -116,13 +116,9 @@ def parse_assignments(documents: Iterable[Mapping[str, Any]]) -> list[Assignee]:
             message = f"must be one of {', '.join(USER_TYPES)}"
             errors.append(ValidationError(f"{path}.assignee.userType", message, kind))
         if not who or len(who) > 255:
-            errors.append(
-                ValidationError(f"{path}.assignee.user", "must have from 1 to 255 characters", who)
-            )
+            errors.append(ValidationError(f"{path}.assignee.user", "must have from 1 to 255 characters", who))
         if fields["slaMinutes"] < 0:
-            errors.append(
-                ValidationError(f"{path}.slaMinutes", "must not be negative", fields["slaMinutes"])
-            )
+            errors.append(ValidationError(f"{path}.slaMinutes", "must not be negative", fields["slaMinutes"]))
         is_group, is_external = kind.endswith("GROUP"), kind.startswith("EXTERNAL")
         found.append(Assignee(who, is_group, fields["slaMinutes"], is_external))
     if errors:

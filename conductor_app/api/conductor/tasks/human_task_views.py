@@ -49,7 +49,11 @@ def inbox_of(actor: Actor) -> InboxFilter:
 
 
 def find_human_task(task_id: str) -> Attempt:
-    """Return the attempt at a HUMAN task, with its task and run. Raises NotFound."""
+    """Return the attempt at a HUMAN task, with its task and run.
+
+    Raises:
+        NotFound: when there is none with this id.
+    """
     rows = Attempt.objects.of_runs().filter(pk=task_id, task__type=Human.type).select_related("task", "run")
     attempt = rows.defer("task__step_state", "run__input", "run__output", "run__variables").first()
     if attempt is None:
@@ -64,7 +68,12 @@ def load_entry(attempt: Attempt) -> tuple[HumanTaskEntry, Any]:
 
 
 def find_open_human_task(task_id: str) -> Attempt:
-    """Return the attempt at a HUMAN task that waits for a person. Raises NotFound, and Conflict where it is over."""
+    """Return the attempt at a HUMAN task that waits for a user.
+
+    Raises:
+        NotFound: when there is none with this id
+        Conflict: when it has ended.
+    """
     attempt = find_human_task(task_id)
     found, _ = load_entry(attempt)
     if found.state not in OPEN_STATES:

@@ -28,6 +28,9 @@ def report_result(result: TaskResult, actor: Actor) -> bool:
     """Report the result of a worker. A late report changes nothing and gets the same response.
 
     Returns True if the task has ended.
+
+    Raises:
+        NotFound: when there is no such workflow or task.
     """
     try:
         return _report_result(result, actor)

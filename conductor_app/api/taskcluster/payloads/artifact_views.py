@@ -36,7 +36,9 @@ class NamedArtifact(TaskclusterView):
 
         Raises:
             Forbidden: when the caller lacks a permission
-            NotFound, Expired, Invalid: when the artifact is unfinished or expired, or the links are circular.
+            NotFound: when the artifact is unfinished
+            Expired: when it has expired
+            Invalid: when the links form a circle.
         """
         run_number, names = self.run_number(request), [request.params["name"]]
         while True:

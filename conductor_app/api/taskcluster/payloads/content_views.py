@@ -69,8 +69,9 @@ class ArtifactBytes(View):
 
 
 def requested_range(request: HttpRequest, row: Artifact) -> range | None:
-    """Return the requested bytes, or None for all: without a range, or if the content has changed since the client
-    began.
+    """Return the requested bytes, or None for all.
+
+    All bytes are sent without a range, and if the content has changed since the client began.
     """
     is_the_same = request.headers.get("If-Range", entity_tag(row)) == entity_tag(row)
     is_read = request.method == "GET" and is_the_same
