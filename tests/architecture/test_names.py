@@ -14,7 +14,7 @@ import pytest
 from tests.architecture.test_imports import APP, modules
 
 BANNED_WORDS = {
-    "tidings", "impacts", "fate", "farewell", "ear", "ears", "rubbish", "shelf", "household", "doorstep", "standstill",
+    "tidings", "fates", "fate", "farewell", "ear", "ears", "rubbish", "shelf", "household", "doorstep", "standstill",
     "warehouse", "deeds", "deed", "solo", "alone", "upkeep", "beats", "bell", "chance", "lingering", "memo", "nobody",
     "somebody", "whoever", "tally", "tallies", "usual", "moments",
 }  # fmt: skip
