@@ -195,7 +195,7 @@ def test_a_signed_address_is_good_for_reading(fleet):
     assert identify_caller(HawkRequest("HEAD", path, "tc.example.org", "8000"), "").client_id == "fleet/1"
     with pytest.raises(Unauthenticated, match="reading"):
         identify_caller(HawkRequest("POST", path, "tc.example.org", "8000"), "")
-    with pytest.raises(Unauthenticated, match="twice"):
+    with pytest.raises(Unauthenticated, match="two signatures"):
         identify_caller(HawkRequest("GET", path, "tc.example.org", "8000"), sign_request(fleet, path=path))
 
 

@@ -213,7 +213,7 @@ def test_one_that_is_refused_does_not_hold_up_the_others_and_can_be_tried_again(
     passes(clock, 2)
     refused = BulkItem.objects.get(operation=id, outcome="REFUSED")
     assert refused.run_id == story.id
-    assert "only one that has ended badly can be retried" in refused.answer
+    assert "Only a failed, timed-out or terminated workflow can be retried" in refused.answer
     assert (row(id).state, row(id).done, row(id).refused) == ("DONE", 2, 1)
 
     story.terminate()

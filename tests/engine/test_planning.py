@@ -156,7 +156,7 @@ def test_what_is_confirmed_after_the_run_has_moved_is_refused(clock):
     story.retry()
     story.worker("a").fails()
 
-    with pytest.raises(RevisionChanged, match="has moved on"):
+    with pytest.raises(RevisionChanged, match="has changed"):
         do(story.id, Operation("retry"), revision=planned.revision)
 
     assert story.status == "FAILED"

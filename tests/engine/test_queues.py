@@ -78,7 +78,7 @@ def test_a_drained_worker_is_handed_nothing_more_and_others_are(clock):
     story.worker("a", "w1").completes()
 
     assert story.worker("b", "w1").polls() == []
-    assert obstacles(story.task("b")) == {"polled": "Only workers that are drained poll queue `b`."}
+    assert obstacles(story.task("b")) == {"polled": "Only draining workers poll queue `b`."}
     assert story.worker("b", "w2").polls() == ["b"]
     do(queue_commands.undrain_worker, "w1")
     assert AuditEntry.objects.filter(object_type="worker").count() == 2
@@ -194,7 +194,7 @@ def test_the_speed_of_a_queue_tells_when_a_turn_comes(clock):
 
     assert found.ahead == 2
     assert found.rate == pytest.approx(12 / 60, rel=0.1)
-    assert "Number 3 in its queue, which hands out" in found.sentence
+    assert "Position 3 · 12.0/min" in found.sentence
     counts = MinuteCount.objects.filter(kind="queue", name="ship")
     assert sum(row.done for row in counts) == 12
     assert sum(row.done for row in MinuteCount.objects.filter(kind="worker", name="worker")) == 12

@@ -27,7 +27,7 @@ LONG = 60.0
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks again by itself: only what is told can end a wait."""
-    monkeypatch.setattr(run_waits, "LONGEST_NAP", LONG)
+    monkeypatch.setattr(run_waits, "MAX_POLL_INTERVAL", LONG)
 
 
 @pytest.fixture

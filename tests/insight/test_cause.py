@@ -37,7 +37,7 @@ def test_a_failure_without_a_reason_says_that_none_was_given(clock):
     run = start_run_of(step("charge"))
     claim_and_report("charge", "FAILED")
 
-    assert said(run) == "Failed at `charge`, attempt 1 of 1: no reason was given"
+    assert said(run) == "Failed at `charge`, attempt 1 of 1: no reason given"
 
 
 @pytest.mark.django_db(transaction=True)
@@ -47,9 +47,7 @@ def test_a_failed_sub_workflow_is_followed_down_to_the_task_that_failed(clock):
     run = start_run_of(step("pay", "SUB_WORKFLOW", subWorkflowParam={"name": "payment", "version": 1}))
     claim_and_report("charge", "FAILED", reason="no funds")
 
-    assert said(run) == (
-        "Failed at `pay`, attempt 1 of 1: its sub-workflow failed at `charge`, attempt 1 of 1: no funds"
-    )
+    assert said(run) == ("Failed at `pay`, attempt 1 of 1: sub-workflow failed at `charge`, attempt 1 of 1: no funds")
 
 
 def test_a_retry_that_is_not_yet_due_says_when_and_after_what(clock):
@@ -58,7 +56,7 @@ def test_a_retry_that_is_not_yet_due_says_when_and_after_what(clock):
     claim_and_report("charge", "FAILED", reason="no funds")
     clock.advance(seconds=0.8)
 
-    assert said(run) == "Waiting: retry of `charge` in 4.2 s (attempt 2 of 4), after: no funds"
+    assert said(run) == "Waiting: retry of `charge` in 4.2 s (attempt 2 of 4); previous error: no funds"
 
 
 def test_a_task_that_nobody_polls_for_is_what_the_run_waits_for(clock):
@@ -66,7 +64,7 @@ def test_a_task_that_nobody_polls_for_is_what_the_run_waits_for(clock):
     clock.advance(seconds=720)
     run = start_run_of(step("ship"))
 
-    assert said(run) == "Waiting: `ship` — nobody has polled queue `ship` for 12 min"
+    assert said(run) == "Waiting: `ship` — no worker has polled queue `ship` for 12 min"
 
 
 def test_a_task_that_is_next_in_a_polled_queue_says_since_when(clock):
@@ -74,7 +72,7 @@ def test_a_task_that_is_next_in_a_polled_queue_says_since_when(clock):
     run = start_run_of(step("ship"))
     clock.advance(seconds=3)
 
-    assert said(run) == "Waiting: `ship` — next in queue `ship` since 3.0 s"
+    assert said(run) == "Waiting: `ship` — queued in `ship` for 3.0 s"
 
 
 def test_a_task_with_a_worker_names_the_worker(clock):
@@ -82,21 +80,21 @@ def test_a_task_with_a_worker_names_the_worker(clock):
     claim_next("ship", worker="w7")
     clock.advance(seconds=4)
 
-    assert said(run).startswith("Running: `ship` is with worker `w7` since 4.0 s")
+    assert said(run).startswith("Running: `ship` on worker `w7` for 4.0 s")
 
 
 def test_a_human_task_waits_for_a_person(clock):
     run = start_run_of(step("approve", "HUMAN"))
     clock.advance(seconds=60)
 
-    assert said(run) == "Waiting: `approve` waits for a person since 1 min"
+    assert said(run) == "Waiting: human task `approve` pending for 1 min"
 
 
 def test_a_wait_says_how_long_it_still_takes(clock):
     run = start_run_of(step("nap", "WAIT", inputParameters={"duration": "1 hour"}))
     clock.advance(seconds=600)
 
-    assert said(run) == "Waiting: `nap` waits another 50 min"
+    assert said(run) == "Waiting: `nap` is waiting, 50 min left"
 
 
 def test_a_fork_names_the_branch_that_is_stuck_and_counts_the_others(clock):
@@ -104,14 +102,14 @@ def test_a_fork_names_the_branch_that_is_stuck_and_counts_the_others(clock):
     run = start_run_of(fork, step("join", "JOIN", joinOn=["pack", "label"]))
     claim_next("pack")
 
-    assert said(run) == "Waiting: `label` — no worker has ever polled queue `label`; 2 more tasks are open"
+    assert said(run) == "Waiting: `label` — no worker has ever polled queue `label` · 2 more active tasks"
 
 
 def test_a_run_that_its_workflows_limit_holds_says_so(clock):
     define_workflow("order", step("ship"), rateLimitConfig={"rateLimitKey": "all", "concurrentExecLimit": 1})
     start_run("order")
 
-    assert "limit of runs at a time" in said(start_run("order"))
+    assert "workflow concurrency limit reached" in said(start_run("order"))
 
 
 def test_a_paused_run_says_who_paused_it_why_and_what_is_still_out(clock):
@@ -120,7 +118,7 @@ def test_a_paused_run_says_who_paused_it_why_and_what_is_still_out(clock):
     run_commands.pause_run(run.pk, "bob", "stock count")
     clock.advance(seconds=180)
 
-    assert said(run) == "Paused by bob 3 min ago: stock count; 1 task is still with workers"
+    assert said(run) == "Paused by bob 3 min ago: stock count · 1 task still in progress"
 
 
 def test_a_terminated_run_says_who_ended_it_and_why(clock):

@@ -23,7 +23,9 @@ def test_what_a_task_gave_lately_is_known():
     start_run_of(step("charge"), step("ship", inputParameters={"x": "${charge.output.reciept.number}"}))
     claim_and_report("charge", output={"receipt": {"number": 7}})
 
-    assert any("Did you mean `receipt`?" in message and "in the last runs" in message for message in said("order"))
+    assert any(
+        "Did you mean `receipt`?" in message and "recent outputs of `charge`" in message for message in said("order")
+    )
 
 
 def test_members_that_only_some_of_the_last_runs_gave_are_known_too():

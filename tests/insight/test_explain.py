@@ -34,7 +34,7 @@ def test_a_queue_without_a_poll_for_a_minute_has_nobody(clock):
     clock.advance(seconds=720)
     run = start_run_of(step("ship"))
 
-    assert obstacles(newest_attempt_of(run, "ship")) == {"polled": "Nobody has polled queue `ship` for 12 min."}
+    assert obstacles(newest_attempt_of(run, "ship")) == {"polled": "No worker has polled queue `ship` for 12 min."}
 
 
 def test_a_retry_says_when_its_delay_is_over(clock):

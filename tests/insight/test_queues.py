@@ -30,7 +30,7 @@ def test_the_queue_whose_work_waits_longest_comes_first(clock):
 
 
 def test_what_waits_is_counted_up_to_a_bound_queue_by_queue(clock, monkeypatch):
-    monkeypatch.setattr("conductor_app.insight.queues.queue_states.MOST_COUNTED", 2)
+    monkeypatch.setattr("conductor_app.insight.queues.queue_states.MAX_COUNTED", 2)
     for name, runs in (("ship", 4), ("pack", 2), ("a:b", 1)):
         define_workflow(name, step(name))
         for _ in range(runs):

@@ -26,8 +26,8 @@ def test_it_is_said_when_the_clocks_have_gone_forward_or_back():
     spring = next_times("0 30 9 * * *", "Europe/Berlin", "2027-03-27T00:00")
     autumn = next_times("0 30 9 * * *", "Europe/Berlin", "2027-10-30T00:00")
 
-    assert [each.note for each in spring] == ["", "clocks have gone forward by 1 h since the one before", ""]
-    assert [each.note for each in autumn] == ["", "clocks have gone back by 1 h since the one before", ""]
+    assert [each.note for each in spring] == ["", "clocks moved forward by 1 h since the previous slot", ""]
+    assert [each.note for each in autumn] == ["", "clocks moved back by 1 h since the previous slot", ""]
 
 
 def test_times_of_several_clocks_come_in_their_order():

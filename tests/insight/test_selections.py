@@ -57,7 +57,7 @@ def test_moments_and_ids_select(runs):
 
 @pytest.mark.parametrize("most", [0, 20_000], ids=["very many ended", "few ended"])
 def test_what_ended_in_a_span_and_took_some_time_is_the_same_however_many_ended(runs, monkeypatch, most):
-    monkeypatch.setattr(selections, "LOOKED_AT", most)
+    monkeypatch.setattr(selections, "SEARCHED_ROWS", most)
     ended = Run.objects.get(pk=runs["second"]).ended_at
 
     assert names(runs, {"ended_since": ended, "least_ms": 0}) == {"second"}
@@ -70,7 +70,8 @@ def test_what_ended_in_a_span_and_took_some_time_is_the_same_however_many_ended(
 def test_every_field_has_words(runs):
     assert selections.FILTERS.keys() == selections.DESCRIPTIONS.keys()
     assert (
-        selections.describe_selection({"definition": "order", "status": ["FAILED"]}) == "runs of order, that are FAILED"
+        selections.describe_selection({"definition": "order", "status": ["FAILED"]})
+        == "runs of order, with status FAILED"
     )
     assert selections.describe_selection({}) == "all runs"
 

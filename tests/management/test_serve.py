@@ -107,7 +107,7 @@ def test_a_port_in_use_is_said_in_one_line(server, start):
     assert second.process.wait(20) == 1
     assert second.words() == (
         f"CommandError: Port {server.port} on 127.0.0.1 is in use."
-        f" Stop what runs there, or choose another: PORT={server.port + 1}\n"
+        f" Stop the process that uses it, or choose another: PORT={server.port + 1}\n"
     )
 
 

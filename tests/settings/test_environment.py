@@ -193,7 +193,7 @@ def test_isolation_groups_are_read_as_they_stand_in_queues_names(monkeypatch):
 def test_words_that_are_no_choices_are_refused_by_name(monkeypatch):
     monkeypatch.setenv("ACTIONS", "retry, explode")
 
-    with pytest.raises(ImproperlyConfigured, match="ACTIONS is refused: explode is none of retry, stop"):
+    with pytest.raises(ImproperlyConfigured, match="ACTIONS is refused: explode must be one of retry, stop"):
         environment.choices("ACTIONS", ("retry", "stop"))
 
     monkeypatch.setenv("ACTIONS", "retry,stop")

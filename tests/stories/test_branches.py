@@ -151,7 +151,7 @@ def test_a_second_dynamic_fork_of_the_same_tasks_fails_with_a_reason(clock):
     works(story, "a")
 
     assert story.status == "FAILED"
-    assert "in use already" in story.reason
+    assert "already in use" in story.reason
 
 
 def test_a_dynamic_fork_in_a_loop_forks_in_each_turn(clock):

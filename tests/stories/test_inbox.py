@@ -127,7 +127,7 @@ def test_what_nobody_has_taken_is_gone_with_the_end_of_the_run(clock):
 
 
 def test_only_so_many_messages_may_wait_and_those_of_yesterday_do_not_count(clock, monkeypatch):
-    monkeypatch.setattr(inbox, "MOST_MESSAGES", 2)
+    monkeypatch.setattr(inbox, "MAX_MESSAGES", 2)
     story = Story(clock, step("a"))
     send(story, 1, 2)
 

@@ -213,7 +213,8 @@ def test_a_definition_that_comes_to_no_object_fails_the_task_instead_of_starting
 
     assert (story.status, Run.objects.count()) == ("FAILED", 1)
     assert (
-        f"must be a workflow definition, a JSON object; ${{workflow.input.plan}} is {kind}." in story.task("s").reason
+        f"must be a workflow definition (a JSON object), but ${{workflow.input.plan}} is {kind}."
+        in story.task("s").reason
     )
 
 

@@ -48,7 +48,7 @@ def test_a_key_that_is_held_is_refused(clock, make, strategy):
 
     story = parent(clock, make(strategy))
 
-    assert (story.status, "'A' of child was used before" in story.reason) == ("FAILED", True)
+    assert (story.status, "'A' of child is already used" in story.reason) == ("FAILED", True)
     assert Run.objects.filter(name="child").count() == 1
 
 

@@ -217,7 +217,7 @@ def test_slots_wait_in_a_queue_for_the_run_before_them(time):
 
 
 def test_a_queue_does_not_grow_without_bound(time, monkeypatch):
-    monkeypatch.setattr(firing, "MOST_WAITING", 3)
+    monkeypatch.setattr(firing, "MAX_WAITING", 3)
     create_schedule(cron="0 * * * * *", overlapPolicy="QUEUE")
 
     time.pass_hours(hours=0.1)

@@ -180,8 +180,12 @@ def test_dynamic_branches_whose_fork_is_gone_are_canceled(clock):
 REFUSED = {
     "it would be in a loop": ([step("a"), step("b")], [loop("l", step("a"), times=2)], "loops"),
     "it would lie in what was not entered": ([step("a")], fork([step("a")], [step("b")]), "not entered"),
-    "it is something else": ([human("a")], [step("a")], "HUMAN here and SIMPLE there"),
-    "what is over would follow": ([step("a"), step("b")], [step("b"), step("a")], "is over, and follows b"),
+    "it is something else": ([human("a")], [step("a")], "changes its type from HUMAN to SIMPLE"),
+    "what is over would follow": (
+        [step("a"), step("b")],
+        [step("b"), step("a")],
+        "has ended, but comes after the open b",
+    ),
     "both are open": (fork([step("a")], [step("b")]), [step("a"), step("b")], "both open"),
 }
 

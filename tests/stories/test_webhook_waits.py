@@ -122,7 +122,8 @@ def test_without_a_condition_any_event_completes_the_task(clock, shop):
 
 
 @pytest.mark.parametrize(
-    ("matches", "reason"), [({"order": 7}, "begins with $"), ({"$[": 7}, "cannot be read"), ([7], "must be an object")]
+    ("matches", "reason"),
+    [({"order": 7}, "must begin with $"), ({"$[": 7}, "Invalid path"), ([7], "must be an object")],
 )
 def test_a_condition_that_cannot_be_read_fails_the_task(clock, shop, matches, reason):
     story = Story(clock, wait_for_webhook("w", matches))

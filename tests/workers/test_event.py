@@ -22,7 +22,7 @@ def test_a_sink_that_nobody_knows_fails_the_task_with_a_reason(clock, sink):
     works()
 
     assert (story.status, story.statuses) == ("FAILED", {"tell": "FAILED"})
-    assert f"The sink '{sink}' has no provider" in story.task("tell").reason
+    assert f"The sink '{sink}' has an unknown provider" in story.task("tell").reason
 
 
 def test_a_failure_is_tried_again_as_the_policy_says(clock):

@@ -201,7 +201,7 @@ def test_a_server_that_drips_its_tls_handshake_does_not_outlive_the_total_limit(
 
 def test_a_silent_server_is_given_up_after_the_read_timeout():
     with raw_server(lambda _, over: over.wait()) as address:
-        assert "sent nothing within readTimeOut" in reason_of(f"http://{address}/", readTimeOut="50")
+        assert "sent no data within readTimeOut" in reason_of(f"http://{address}/", readTimeOut="50")
 
 
 BROKEN_OFF = {

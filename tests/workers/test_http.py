@@ -214,7 +214,7 @@ BAD_INPUTS = {
     "a port that is none": ({"uri": "http://a.example:x/"}, "uri is not valid"),
     "a host with an endless label": ({"uri": f"http://{'a' * 300}.example/"}, "cannot be resolved"),
     "headers that are a list": ({"headers": [1]}, "headers must be"),
-    "a header that begins another": ({"headers": {"X-A": "secret\r\nX-B: 2"}}, "header X-A holds a line end"),
+    "a header that begins another": ({"headers": {"X-A": "secret\r\nX-B: 2"}}, "header X-A contains a line break"),
     "a header name with a line end": ({"headers": {"X-A\r\nX-B": "2"}}, "is not a header's name"),
     "a header beyond Latin-1": ({"headers": {"X-A": "€"}}, "the value of header X-A"),
     "an accept that begins a header": ({"accept": "a\nb"}, "header Accept"),

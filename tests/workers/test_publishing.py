@@ -108,7 +108,7 @@ def test_one_sink_that_fails_keeps_no_other_from_being_told(clock, listener):
 
     assert publish_due_events() == 1
 
-    assert "has no provider" in Message.objects.get().error
+    assert "has an unknown provider" in Message.objects.get().error
 
 
 def test_what_its_taker_never_told_of_is_taken_by_another(clock, listener):
@@ -123,7 +123,7 @@ def test_what_its_taker_never_told_of_is_taken_by_another(clock, listener):
 
 def test_what_no_sink_would_hear_is_kept_for_people_and_then_forgotten(clock, listener, settings, monkeypatch):
     settings.CONDUCTOR_EVENT_RETENTION_DAYS = 7
-    monkeypatch.setattr(outbox, "MOST_TRIES", 2)
+    monkeypatch.setattr(outbox, "MAX_TRIES", 2)
     listener.status = 500
     Story(clock, step("a"), workflowStatusListenerEnabled=True)
 

@@ -39,7 +39,7 @@ def begun(**more) -> str:
 def test_a_plan_counts_what_it_would_touch(operator, story):
     page = page_text(operator.get(PLAN, {"status": "FAILED", "definition": "order"}))
 
-    assert "3 : runs of order, that are FAILED" in page
+    assert "3 : runs of order, with status FAILED" in page
     assert "order v1 3" in page
     assert "Retry 3 runs" in page
 
@@ -55,7 +55,7 @@ def test_an_operation_is_begun_from_its_plan_and_worked_off(operator, story, clo
     assert (row.state, row.done, row.by, row.reason) == ("DONE", 3, "olga", "it is back")
     page = page_text(operator.get(answer["Location"]))
     assert "3 done, 0 refused, 0 left of 3." in page and "it is back" in page
-    assert "Retry runs that are FAILED" in page_text(operator.get(LIST))
+    assert "Retry runs with status FAILED" in page_text(operator.get(LIST))
 
 
 def test_it_is_paused_resumed_and_stopped_on_its_page(operator, story):
@@ -81,7 +81,7 @@ def test_what_was_refused_says_why_and_can_be_tried_again(operator, story, clock
     works(clock)
 
     page = page_text(operator.get(f"{LIST}{id}/", {"outcome": "REFUSED"}))
-    assert "Workflow … is RUNNING: only one that has ended badly can be retried." in page
+    assert "Workflow … is RUNNING. Only a failed, timed-out or terminated workflow can be retried." in page
     assert story.id in page
 
     operator.post(f"{LIST}{id}/", {"do": "retry_refused"})
@@ -190,7 +190,7 @@ def test_chosen_runs_that_need_a_second_person_go_through_a_plan(operator, story
     answer = operator.post("/admin/conductor/run/", {"action": "retry", "_selected_action": ids, "index": "0"})
 
     assert answer.status_code == 302 and answer["Location"].startswith(PLAN)
-    assert "3 : runs chosen one by one (3)" in page_text(operator.get(answer["Location"]))
+    assert "3 : runs selected individually (3)" in page_text(operator.get(answer["Location"]))
 
 
 def test_the_plan_of_a_move_tells_which_runs_can_and_why_others_cannot(operator, clock):
@@ -204,7 +204,7 @@ def test_the_plan_of_a_move_tells_which_runs_can_and_why_others_cannot(operator,
     page = page_text(operator.get("/admin/bulk/plan/", address | {"check": "yes"}))
 
     assert "Of the newest 2 runs under way, 1 can move." in page
-    assert "ship stands in other loops there." in page
+    assert "ship is in other loops in the new version." in page
     assert further.status == "RUNNING" and story.row.version == 1
 
 

@@ -72,7 +72,7 @@ def test_what_moved_meanwhile_is_refused_and_planned_again(operator, failed):
 
     page = page_text(operator.post(address(failed), {"do": "retry", "confirm": "yes", "revision": revision}))
 
-    assert "has moved on since it was looked at" in page
+    assert "has changed since it was read" in page
     assert "1 will rerun" in page
     assert failed.status == "FAILED"
 
@@ -91,7 +91,7 @@ def test_what_is_not_possible_names_the_rule_and_what_is(operator, clock):
 
     page = page_text(operator.get(address(story), {"do": "retry"}))
 
-    assert "only one that has ended badly can be retried" in page
+    assert "Only a failed, timed-out or terminated workflow can be retried" in page
     assert "Possible now: Skip a step" in page
 
 
@@ -184,7 +184,7 @@ def test_a_move_that_cannot_be_says_every_reason(operator, running):
 
     page = page_text(operator.get(address(running), {"do": "upgrade"}))
 
-    assert "The run cannot move to version 2" in page and "pay stands in other loops there." in page
+    assert "The run cannot move to version 2" in page and "pay is in other loops in the new version." in page
     assert "Do it" not in page
 
 

@@ -199,8 +199,11 @@ def test_the_page_of_a_task_draws_its_retries_and_limits(operator, clock):
 
     page = page_text(operator.get(f"{TASKS}{row.pk}/change/"))
 
-    assert "4 attempts: retries after 10.0 s, 20.0 s, 40.0 s; the last one 1 min 10 s after the first failed." in page
-    assert "One attempt 1 h" in page and "order v1" in page
+    assert (
+        "4 attempts, retried after 10.0 s, 20.0 s, 40.0 s. The last one starts 1 min 10 s after the first failure."
+        in page
+    )
+    assert "Timeout per attempt 1 h" in page and "order v1" in page
 
 
 def test_a_check_of_a_task_definition_draws_it(operator, clock):

@@ -47,7 +47,7 @@ def test_what_nothing_starts_is_flagged(operator):
     define_workflow("shop", step("order", "SUB_WORKFLOW", subWorkflowParam={"name": "order"}))
 
     assert "unused" not in catalog_entry(operator).flags and catalog_entry(operator).used_by == 1
-    assert catalog_entry(operator, "shop").flags["unused"] == "Nothing starts it, and it was never run."
+    assert catalog_entry(operator, "shop").flags["unused"] == "No workflow or schedule starts it, and it has never run."
 
 
 def test_a_definition_that_was_run_lately_is_not_unused(operator, clock):

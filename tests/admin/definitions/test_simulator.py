@@ -164,12 +164,12 @@ def test_cases_are_tried_again_before_a_change_is_saved(operator, order):
 
 
 def test_a_loop_without_end_is_stopped(operator, clock, monkeypatch):
-    monkeypatch.setattr("conductor_app.engine.definitions.simulation.MOST_SECONDS", 0.5)
+    monkeypatch.setattr("conductor_app.engine.definitions.simulation.MAX_SECONDS", 0.5)
     endless = step("l", "DO_WHILE", loopCondition="true", loopOver=[step("n", "NOOP")])
     define_workflow("order", endless)
     row = WorkflowDefinition.objects.get(name="order")
 
-    assert "goes on for too long" in page_text(try_out(operator, row))
+    assert "takes too long" in page_text(try_out(operator, row))
 
 
 def test_who_may_neither_edit_nor_start_may_not_try(viewer, order):

@@ -59,7 +59,7 @@ def test_a_start_is_asked_for_ahead_and_its_page_says_until_when_it_waits(operat
     run = Run.objects.get()
 
     assert (run.created_at - clock.now()) == 9_000_000
-    assert "its start is asked for at 2027-03-01 14:30:00 UTC, in 2 h 30 min" in page_text(operator.get(answer.url))
+    assert "scheduled to start at 2027-03-01 14:30:00 UTC, in 2 h 30 min" in page_text(operator.get(answer.url))
     assert "starts at 2027-03-01 14:30:00 UTC" in page_text(operator.get("/admin/conductor/run/"))
     events = page_text(operator.get(f"{answer.url}?tab=events&task=-"))
     assert "olga start requested, begins in 2 h 30 min" in events

@@ -23,14 +23,14 @@ def test_the_form_shows_what_is_saved_and_draws_it(operator, charge):
     page = operator.get(f"{TASKS}{charge.pk}/form/")
 
     assert 'name="retryCount" value="1"' in html(page)
-    assert "2 attempts" in page_text(page) and "Answer 30.0 s" in page_text(page)
+    assert "2 attempts" in page_text(page) and "Response timeout 30.0 s" in page_text(page)
     assert f"{TASKS}{charge.pk}/form/" in html(operator.get(f"{TASKS}{charge.pk}/edit/"))
 
 
 def test_what_is_typed_is_drawn_before_it_is_saved(operator, charge):
     page = operator.post(f"{TASKS}{charge.pk}/form/", {**CHARGE, "step": "draw"})
 
-    assert "3 attempts: retries after 10.0 s, 20.0 s" in page_text(page)
+    assert "3 attempts, retried after 10.0 s, 20.0 s" in page_text(page)
     charge.refresh_from_db()
     assert charge.document["retryCount"] == 1
 

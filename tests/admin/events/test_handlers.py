@@ -82,7 +82,7 @@ def test_what_is_wrong_is_marked_at_its_line(operator):
 
     lines = {finding["line"]: finding["message"] for finding in said["findings"]}
     assert "EVENT_QUEUES_KAFKA_SERVERS" in lines[3]
-    assert lines[5] == "There is no workflow shop."
+    assert lines[5] == "Workflow shop does not exist."
     assert "name" in said["known"]["fields"]["workflow"]
     assert "Missing event handler name" in str(operator.post(f"{LIST}check/", {"document": "{}"}).json()["findings"])
     assert "in this definition." in page_text(saved(operator, {"name": "x"}))
@@ -96,10 +96,10 @@ def test_a_condition_in_python_that_cannot_hold_is_marked(operator):
 
     assert said("return total > 100") == []
     assert said("total > 100") == [
-        "This condition has no return, so it never holds: in Python the value is what is returned."
+        "The condition has no return, so it is never true. In Python, its value is the returned value."
     ]
     assert said("return $.total > 100") == [
-        "In Python what the event carries is in variables: write name instead of $.name."
+        "In Python, the fields of the payload are variables: write name instead of $.name."
     ]
 
 

@@ -145,7 +145,7 @@ def test_pages_go_on_where_the_last_one_ended(viewer, clock):
 
 
 def test_a_question_that_no_index_answers_is_answered_in_steps(viewer, clock, monkeypatch):
-    monkeypatch.setattr("conductor_app.insight.events.event_search.LOOKED_AT", 2)
+    monkeypatch.setattr("conductor_app.insight.events.event_search.SEARCHED_ROWS", 2)
     for number, source in enumerate(("nats", "api", "api", "api", "api")):
         EventDelivery.objects.create(
             event="a:b", message_id=f"n{number}", source=source, received_at=clock.now() + number

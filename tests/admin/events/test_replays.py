@@ -67,7 +67,7 @@ def test_a_replay_needs_a_reason_a_handler_that_listens_and_the_permission(opera
     event = EventDelivery.objects.get()
 
     assert "Enter a reason." in page_text(replayed(operator, event, reason=" "))
-    assert "does not handle" in page_text(replayed(operator, event, handler="none"))
+    assert "no longer handles" in page_text(replayed(operator, event, handler="none"))
     assert replayed(viewer, event).status_code == 403
     assert "Replay" not in page_text(viewer.get(f"/admin/events/{event.pk}/"))
     EventHandler.objects.update(is_active=False)

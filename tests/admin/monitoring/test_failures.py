@@ -159,7 +159,7 @@ def test_pages_of_failures_cost_few_queries(operator, story, django_assert_max_n
 
 
 def test_what_only_the_newest_are_counted_by_says_so(operator, story, monkeypatch):
-    monkeypatch.setattr("conductor_app.insight.failures.failure_inbox.LOOKED_AT", 1)
+    monkeypatch.setattr("conductor_app.insight.failures.failure_inbox.SEARCHED_ROWS", 1)
 
     page = page_text(operator.get(page_of(group())))
 

@@ -20,7 +20,7 @@ def test_the_last_hour_is_shown_beside_the_same_hour_a_week_ago_with_links_to_it
 
     page = operator.get(PULSE)
 
-    assert "4 started 1 a week ago" in page_text(page)
+    assert "4 started vs. 1 last week" in page_text(page)
     assert 'class="worse">4</b> failed' in html(page)
     assert f"?status=FAILED&amp;ended_since={clock.now() + 1 - 3_600_000}" in html(page)
 

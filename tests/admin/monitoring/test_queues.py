@@ -40,7 +40,7 @@ def test_a_queue_shows_who_holds_its_limit_and_what_waits_in_order(operator, lim
     page = page_text(operator.get(queue("ship")))
 
     assert "Throttled by a limit." in page
-    assert "1 of 1 worked on at a time (concurrentExecLimit)" in page
+    assert "1 of 1 in progress (concurrentExecLimit)" in page
     assert "van@7" in page.split("Limits")[1].split("Waiting, in the order")[0]
     assert "2 now" in page
 
@@ -128,7 +128,7 @@ def test_workers_are_listed_with_their_work(operator, limited, clock):
 
 
 def test_of_many_workers_the_last_are_shown_and_any_is_found_by_its_name_or_task_type(operator, limited, monkeypatch):
-    monkeypatch.setattr(workers, "MOST_SHOWN", 1)
+    monkeypatch.setattr(workers, "MAX_SHOWN", 1)
     for type, name in (("pack", "box@7"), ("pack", "box@8")):
         Poller.objects.create(task_type=type, worker=name, polled_at=1)
     page = page_text(operator.get(WORKERS))
@@ -147,7 +147,7 @@ def test_what_is_done_to_a_worker_leads_back_to_those_that_were_looked_for(opera
 
 
 def test_a_queue_tells_how_many_are_with_workers_and_shows_the_first(operator, clock, monkeypatch):
-    monkeypatch.setattr(queue_insight, "MOST_RUNNING", 1)
+    monkeypatch.setattr(queue_insight, "MAX_RUNNING", 1)
     story = Story(clock, step_without_policy("ship"))
     for name in ("van@7", "van@8"):
         story.starts("order")

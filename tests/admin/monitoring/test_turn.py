@@ -30,7 +30,7 @@ def test_it_names_the_gate_and_who_holds_it(operator, waiting):
 
     told = page_text(operator.get(page(attempt)))
 
-    assert "1 of 1 tasks of this name run (concurrentExecLimit). Number 1 in its queue" in told
+    assert "1 of 1 tasks of this name run (concurrentExecLimit). Position 1" in told
     assert f"{story.id} with van@7" in told
     assert "Change the limit in the definition" in told
 

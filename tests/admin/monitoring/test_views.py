@@ -47,7 +47,7 @@ def watched(operator, page: str, **more) -> Alert:
 def test_a_view_is_saved_shown_and_forgotten(operator, viewer, story):
     page = saved(operator)
 
-    assert "Runs of order, that are FAILED" in page_text(operator.get(page))
+    assert "Runs of order, with status FAILED" in page_text(operator.get(page))
     assert "Failed orders" in page_text(operator.get(VIEWS))
     assert "Failed orders" not in page_text(viewer.get(VIEWS))
     assert viewer.get(page).status_code == 404
@@ -62,8 +62,8 @@ def test_a_filtered_list_offers_itself_to_be_saved(operator, story):
     listed = operator.get("/admin/conductor/run/?status=FAILED&least=1").content.decode()
     assert f"{VIEWS}?from_list=yes&amp;" in listed
     page = page_text(operator.get(f"{VIEWS}?from_list=yes&status=FAILED&least=1"))
-    assert "Save a view Runs that are FAILED, that took at least 1.0 s" in page
-    assert "there is no status" in page_text(operator.get(VIEWS, {"status": "ODD"})).lower()
+    assert "Save a view Runs with status FAILED, that took at least 1.0 s" in page
+    assert "unknown status" in page_text(operator.get(VIEWS, {"status": "ODD"})).lower()
 
 
 def test_an_alert_is_tried_on_the_last_seven_days(operator, story, clock):

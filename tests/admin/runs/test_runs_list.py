@@ -80,7 +80,7 @@ def test_the_list_costs_the_same_few_queries_however_long_it_is(operator, orders
 
 
 def test_counting_stops_early(operator, orders, monkeypatch):
-    monkeypatch.setattr(keyset_pages, "MOST_COUNTED", 2)
+    monkeypatch.setattr(keyset_pages, "MAX_COUNTED", 2)
     for _ in range(4):
         start_run("order")
 
@@ -104,7 +104,7 @@ def test_a_search_without_a_hit_offers_to_clear_it(operator, orders):
 def test_an_empty_filter_says_how_many_there_are_without_it(operator, orders, monkeypatch, most, said):
     start_run("order")
     start_run("order")
-    monkeypatch.setattr(paginator, "MOST_COUNTED", most)
+    monkeypatch.setattr(paginator, "MAX_COUNTED", most)
 
     assert f"Without the filter {said}" in page_text(operator.get(LIST, {"status": "TIMED_OUT"}))
 
@@ -167,7 +167,7 @@ def test_a_query_that_cannot_be_understood_says_where(operator, orders):
 
     page = operator.get(LIST, {"q": "status = "})
 
-    assert "at character 9, the end: expected a value" in page_text(page)
+    assert "at character 9, at the end: expected a value" in page_text(page)
     assert run.pk not in html(page)
 
 
@@ -319,14 +319,14 @@ def test_a_run_that_takes_longer_than_usual_is_marked(operator, orders, clock):
     page = html(operator.get(LIST))
 
     assert "60.0×" in page_text(operator.get(LIST)) or "60×" in page
-    assert "usually 1.0 s to 2.0 s" in page
+    assert "typical 1.0 s (p95 2.0 s" in page
 
 
 def test_a_filter_that_has_looked_at_the_newest_only_says_so_and_shows_the_ways_on(
     operator, orders, monkeypatch, clock
 ):
     monkeypatch.setattr(scanning, "REASONS", 1)
-    monkeypatch.setattr(scanning, "LOOKED_AT", 1)
+    monkeypatch.setattr(scanning, "SEARCHED_ROWS", 1)
     found = {}
     for reason in ("no funds", "no card", "no funds"):
         found[reason] = start_run("order")
@@ -350,7 +350,7 @@ def test_a_filter_that_has_looked_at_everything_says_nothing_of_it(operator, ord
 
 
 def test_what_is_looked_at_one_by_one_is_what_the_other_filters_leave(orders, monkeypatch, clock):
-    monkeypatch.setattr(scanning, "LOOKED_AT", 1)
+    monkeypatch.setattr(scanning, "SEARCHED_ROWS", 1)
     define_workflow("other", step("charge"))
     wanted = start_run("other")
     for _ in range(3):
@@ -361,7 +361,7 @@ def test_what_is_looked_at_one_by_one_is_what_the_other_filters_leave(orders, mo
 
 
 def test_where_very_many_have_ended_the_newest_are_found_by_their_starts(operator, orders, monkeypatch, clock):
-    monkeypatch.setattr(selections, "LOOKED_AT", 1)
+    monkeypatch.setattr(selections, "SEARCHED_ROWS", 1)
     ended = []
     for _ in range(3):
         ended.append(start_run("order"))

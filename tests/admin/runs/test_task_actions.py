@@ -68,7 +68,7 @@ def test_a_task_is_taken_from_its_worker_for_another(operator, story):
 
     assert story.queue("pay") == ["pay, attempt 1"]
     assert noted() == ("olga", "take from worker", "w1 hangs", "pay")
-    assert "no worker holds it" in page_text(act(operator, story.task("pay"), "release"))
+    assert "No worker holds it" in page_text(act(operator, story.task("pay"), "release"))
 
 
 def test_a_task_is_answered_in_its_workers_place(operator, story):

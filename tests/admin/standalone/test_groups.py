@@ -94,8 +94,8 @@ def test_the_timeline_and_the_diagram_mark_the_longest_chain(build, viewer):
 
 def test_more_tasks_than_can_be_drawn_are_shown_by_kind(build, viewer, monkeypatch):
     group, ids = build
-    monkeypatch.setattr("conductor_app.insight.standalone.task_groups.bars.MOST_ROWS", 4)
-    monkeypatch.setattr("conductor_app.insight.standalone.task_groups.picture.MOST_BOXES", 4)
+    monkeypatch.setattr("conductor_app.insight.standalone.task_groups.bars.MAX_ROWS", 4)
+    monkeypatch.setattr("conductor_app.insight.standalone.task_groups.picture.MAX_NODES", 4)
 
     for tab in ("timeline", "diagram"):
         shown = html(page(viewer, group, tab=tab))
@@ -130,7 +130,7 @@ def test_pages_go_on_where_the_last_one_ended(build, operator, monkeypatch):
 
 def test_a_group_too_large_to_be_looked_at_whole_is_looked_at_in_parts(build, viewer, monkeypatch):
     group, ids = build
-    monkeypatch.setattr("conductor_app.insight.standalone.task_groups.members.MOST", 3)
+    monkeypatch.setattr("conductor_app.insight.standalone.task_groups.members.LIMIT", 3)
     in_order = sorted(ids, key=ids.__getitem__)
 
     shown = html(page(viewer, group))

@@ -73,11 +73,11 @@ def test_it_says_what_is_at_it_and_shows_definition_and_scopes_as_text(held, vie
 
 def test_a_task_that_waits_says_for_what(held, viewer, clock):
     waiting = create(clock, name="test", requires=(held,))
-    assert "It waits for build." in page_text(page(viewer, waiting))
+    assert "Waiting for build." in page_text(page(viewer, waiting))
     assert standalone_task_address(waiting) in html(page(viewer, held))
 
     task_commands.report_task(held, 0, "failed")
-    assert "It needs build, which did not end well" in page_text(page(viewer, waiting))
+    assert "Dependency build did not succeed" in page_text(page(viewer, waiting))
 
 
 def test_the_failure_of_an_attempt_leads_to_its_group(held, viewer, limited, clock):
@@ -97,7 +97,7 @@ def test_a_task_that_depends_on_itself_says_so(db, viewer, clock):
     StandaloneTask.objects.get(pk=id).task.attempts.all().delete()
     type(StandaloneTask.objects.get(pk=id).task).objects.filter(pk=id).update(status="BLOCKED")
 
-    assert "It depends on itself: it waits until somebody schedules it." in page_text(page(viewer, id))
+    assert "The task depends on itself and must be scheduled manually." in page_text(page(viewer, id))
 
 
 def test_a_task_in_a_queue_says_who_polls_and_who_is_in_quarantine(db, viewer, clock):
@@ -108,7 +108,7 @@ def test_a_task_in_a_queue_says_who_polls_and_who_is_in_quarantine(db, viewer, c
     Worker.objects.create(
         queue=LINUX, group="here", name="w1", first_claim_at=0, expires_at=later, quarantine_until=later
     )
-    assert f"The only worker of queue {LINUX} is in quarantine." in page_text(page(viewer, id))
+    assert f"The only worker of queue {LINUX} is quarantined." in page_text(page(viewer, id))
 
 
 def test_its_attempts_stand_side_by_side_and_one_is_chosen(held, viewer, clock):

@@ -239,7 +239,7 @@ def test_a_server_without_a_place_for_payloads_has_no_files(api, run, settings):
 
 
 def test_a_run_has_no_more_than_so_many_files(api, run, monkeypatch):
-    monkeypatch.setattr("conductor_app.engine.payloads.file_handles.MOST_A_RUN", 1)
+    monkeypatch.setattr("conductor_app.engine.payloads.file_handles.MAX_FILES_PER_RUN", 1)
     begin(api, run)
 
     assert api.post("/files", {"workflowId": run}).status_code == 400

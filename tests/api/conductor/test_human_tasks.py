@@ -381,11 +381,11 @@ def test_a_search_is_read_page_by_page(api, many):
 def test_a_search_looks_at_a_bounded_number_and_says_so(api, many, monkeypatch):
     from conductor_app.insight.tasks import human_tasks
 
-    monkeypatch.setattr(human_tasks, "LOOKED_AT", 2)
+    monkeypatch.setattr(human_tasks, "SEARCHED_ROWS", 2)
     hits = search(api, states=["PENDING", "ASSIGNED", "IN_PROGRESS"])
     assert (hits["totalHits"], hits["totalHitsIsLowerBound"]) == (2, True) and hits["searchedSince"] > 0
     monkeypatch.undo()
-    monkeypatch.setattr(human_tasks, "MOST_READ", 2)
+    monkeypatch.setattr(human_tasks, "MAX_READ", 2)
     hits = search(api, displayNames=["Approve"])
     assert (hits["totalHits"], hits["totalHitsIsLowerBound"]) == (2, True)
 

@@ -21,7 +21,7 @@ def test_a_message_is_answered_with_its_id_as_bare_text(api, clock):
 
 
 def test_a_refusal_says_why(api, clock, monkeypatch):
-    monkeypatch.setattr(inbox, "MOST_MESSAGES", 1)
+    monkeypatch.setattr(inbox, "MAX_MESSAGES", 1)
     api.define(simple("pay"))
     open_id, closed_id = api.start(), api.start()
     api.delete(f"/workflow/{closed_id}")

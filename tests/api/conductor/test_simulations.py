@@ -248,7 +248,7 @@ def test_a_failed_child_is_tried_again(tries):
 
 
 def test_a_loop_without_end_is_stopped(api, clock, monkeypatch):
-    monkeypatch.setattr("conductor_app.engine.definitions.simulation.MOST_SECONDS", 0.5)
+    monkeypatch.setattr("conductor_app.engine.definitions.simulation.MAX_SECONDS", 0.5)
     endless = {"loopCondition": "true", "loopOver": [noop("n")]}
     document = {"name": "order", "tasks": [{"name": "l", "taskReferenceName": "l", "type": "DO_WHILE", **endless}]}
 

@@ -330,6 +330,6 @@ def test_what_a_webhook_step_waits_for_is_checked_by_validate(api):
 
     assert findings(matches={"$['order']": 7}) == []
     assert findings(matches="${workflow.input.matches}") == []
-    assert "names nothing to match" in findings()[0]
+    assert "has no `matches`" in findings()[0]
     assert "`order` cannot be read" in findings(matches={"order": 7})[0]
     assert "must be an object" in findings(matches=[7])[0]

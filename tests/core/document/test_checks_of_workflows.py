@@ -109,12 +109,12 @@ def tried(**fields):
 
 FAULTY_TRIES = {
     "nothing to handle failures with": (tried(), "needs catchCases, catchDefault or finallyTasks"),
-    "a field that means nothing": (tried(catchCases=[{"match": {"reasn": "x"}}]), "did you mean reason?"),
-    "a status that is none": (tried(catchCases=[{"match": {"status": "TIMEDOUT"}}]), "did you mean TIMED_OUT?"),
-    "a task elsewhere": (tried(catchCases=[{"match": {"taskRef": ["chrge"]}}]), "did you mean charge?"),
-    "no regular expression": (tried(catchCases=[{"match": {"reason": "("}}]), "reason '(' cannot be used"),
-    "a reason that is no text": (tried(catchCases=[{"match": {"reason": ["a", "b"]}}]), "reason must be text"),
-    "a type that is no text": (tried(catchCases=[{"match": {"taskType": [7]}}]), "must be text, or a list of texts"),
+    "a field that means nothing": (tried(catchCases=[{"match": {"reasn": "x"}}]), "Did you mean reason?"),
+    "a status that is none": (tried(catchCases=[{"match": {"status": "TIMEDOUT"}}]), "Did you mean TIMED_OUT?"),
+    "a task elsewhere": (tried(catchCases=[{"match": {"taskRef": ["chrge"]}}]), "Did you mean charge?"),
+    "no regular expression": (tried(catchCases=[{"match": {"reason": "("}}]), "reason '(' is not supported"),
+    "a reason that is no text": (tried(catchCases=[{"match": {"reason": ["a", "b"]}}]), "reason must be a text"),
+    "a type that is no text": (tried(catchCases=[{"match": {"taskType": [7]}}]), "must be a text, or a list of texts"),
 }
 
 
@@ -139,9 +139,9 @@ def for_each(**inputs):
 FAULTY_LISTS = {
     "no list": ({**for_each(), "items": None}, "items field is required"),
     "no body": ({**for_each(), "loopOver": []}, "loopOver field is required"),
-    "no items at once": (for_each(parallel=0), "parallel of taskName: e must be a whole number from 1 on"),
-    "a part of a turn": (for_each(keepLastN=1.5), "keepLastN of taskName: e must be a whole number from 0 on"),
-    "an unknown policy": (for_each(onItemFailure="CONTINU"), "did you mean CONTINUE?"),
+    "no items at once": (for_each(parallel=0), "parallel of taskName: e must be a whole number of at least 1"),
+    "a part of a turn": (for_each(keepLastN=1.5), "keepLastN of taskName: e must be a whole number of at least 0"),
+    "an unknown policy": (for_each(onItemFailure="CONTINU"), "Did you mean CONTINUE?"),
     "a task that is named like its items": (
         {**for_each(), "loopOver": [step("e_item")]},
         "taskReferenceName: e_item should be unique",
@@ -207,7 +207,7 @@ REFUSED = {
     ),
     "a wait without sense": (
         step("a", "WAIT", inputParameters={"duration": "soon"}),
-        "The duration 'soon' is not understood: write it like '2 days 3 hours 5 minutes 10 seconds'.",
+        "Invalid duration 'soon'. Use the format '2 days 3 hours 5 minutes 10 seconds'.",
     ),
     "two ways to fork": (
         step("a", "FORK_JOIN_DYNAMIC", dynamicForkJoinTasksParam="x", dynamicForkTasksParam="y"),

@@ -141,4 +141,4 @@ def test_a_join_that_nobody_can_bring_to_its_end_fails_with_a_reason():
     life.completes("d")
 
     assert (life.status, life.statuses["join"]) == ("FAILED", "FAILED_WITH_TERMINAL_ERROR")
-    assert life.task("join").attempt.reason == "join waits for what no open task leads to: a, b."
+    assert life.task("join").attempt.reason == "join cannot complete: no open task leads to a, b."

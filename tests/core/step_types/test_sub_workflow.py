@@ -110,7 +110,7 @@ def test_a_child_that_cannot_be_found_fails_the_task(which):
     waiting = RunInMemory(plan(sub_workflow("s", "${workflow.input.which}")), {"which": which})
 
     assert waiting.status == "FAILED"
-    assert "No such workflow definition" in waiting.run.reason or "names no workflow" in waiting.run.reason
+    assert "No such workflow definition" in waiting.run.reason or "must be the name of a workflow" in waiting.run.reason
 
 
 def test_the_child_is_stopped_with_its_parent():

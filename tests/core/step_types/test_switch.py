@@ -89,4 +89,4 @@ def test_an_unknown_language_is_a_reason_to_fail():
 
     assert life.status == "FAILED"
     assert "cobol" in life.run.reason
-    assert "use javascript, graaljs, python or value-param" in life.run.reason
+    assert "Use javascript, graaljs, python or value-param" in life.run.reason

@@ -95,7 +95,7 @@ def test_what_a_loop_repeats_has_a_frame_and_a_line_back():
     assert frame.y < loop.y and ask.y + ask.height < frame.y + frame.height
     back = next(edge for edge in picture.edges if points(edge)[-1][0] == loop.x + loop.width)
     assert points(back)[0][1] > box(picture, "answer").y
-    assert loop.note == "up to 12 turns"
+    assert loop.note == "max 12 iterations"
 
 
 def test_nothing_leads_on_from_a_step_that_ends_the_run():

@@ -73,7 +73,7 @@ def test_a_loop_says_its_turn_and_a_step_in_it_how_often_it_was_done():
 
     drawn = picture(run)
 
-    assert box(drawn, "count").note == "turn 3 of 3"
+    assert box(drawn, "count").note == "3/3 iterations"
     assert box(drawn, "again").mark.count == 3
     assert box(drawn, "again").status == "ACTIVE", "the newest of them counts"
 

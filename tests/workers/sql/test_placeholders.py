@@ -25,7 +25,7 @@ def test_each_parameter_is_spelled_by_its_number(given, written):
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_as_many_values_as_parameters_are_needed(count):
-    with pytest.raises(InvalidStatement, match=rf"has 1 parameters \(\?\), and {count} are given"):
+    with pytest.raises(InvalidStatement, match=rf"has 1 parameters \(\?\), but {count} values are given"):
         replace_placeholders("a = ?", count, lambda number: "?")
 
 

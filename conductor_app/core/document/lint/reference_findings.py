@@ -141,7 +141,7 @@ def walk_shape(
             near = closest_name(name, shape.members or ())
             known = ", ".join(f"`{each}`" for each in list(shape.members or ())[:8])
             hint = did_you_mean(near) if near else f" Known: {known}."
-            message = f"`{begun}` has no `{name}` by {shape.source}.{hint}"
+            message = f"`{begun}` has no `{name}` according to {shape.source}.{hint}"
             # A near name is a slip; without one the list may just be incomplete.
             severity = WARNING if near or "schema" in shape.source else HINT
             yield LintFinding(severity, kind, path, message, f"{begun}.{name}", near and f"{begun}.{near}")

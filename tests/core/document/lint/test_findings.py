@@ -173,8 +173,8 @@ def test_a_join_that_waits_for_the_wrong_things_is_named():
 
     assert only(fork, step("j", "JOIN", joinOn=["one", "tow"])).meant == "two"
     assert "The branches end with `one`, `two`" in only(fork, step("j", "JOIN", joinOn=[])).message
-    assert "waits for nothing of the fork `f`" in said(PAY, fork, step("j", "JOIN", joinOn=["payment"]))[0][2]
-    assert "behind no fork" in only(PAY, step("j", "JOIN")).message
+    assert "waits for no branch of the fork `f`" in said(PAY, fork, step("j", "JOIN", joinOn=["payment"]))[0][2]
+    assert "follows no fork" in only(PAY, step("j", "JOIN")).message
 
 
 def test_a_fork_that_no_join_follows_is_named():
