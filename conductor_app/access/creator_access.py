@@ -7,7 +7,10 @@ from ..models import TaskDefinition, WorkflowDefinition
 from . import permission_cache
 from .access_types import ACCESSES, TASK_DEF, WORKFLOW_DEF
 
-MODEL_BY_TARGET_TYPE = {WORKFLOW_DEF: WorkflowDefinition, TASK_DEF: TaskDefinition}
+MODEL_BY_TARGET_TYPE: dict[str, type[WorkflowDefinition] | type[TaskDefinition]] = {
+    WORKFLOW_DEF: WorkflowDefinition,
+    TASK_DEF: TaskDefinition,
+}
 
 
 def creator_accesses(target_type: str, name: str) -> tuple[str, list[str]]:
@@ -16,7 +19,9 @@ def creator_accesses(target_type: str, name: str) -> tuple[str, list[str]]:
     Empty where the creator is unknown, such as on a server without authentication.
     """
     model = MODEL_BY_TARGET_TYPE.get(target_type)
-    created_by = model and model.objects.filter(name=name).order_by("pk").values_list("created_by", flat=True).first()
+    if model is None:
+        return "", []
+    created_by = model.objects.filter(name=name).order_by("pk").values_list("created_by", flat=True).first()
     if not created_by:
         return "", []
     users = get_user_model().objects.filter(Q(application__name=created_by) | Q(username=created_by))

@@ -2,6 +2,7 @@
 
 from django.db.models import QuerySet
 
+from ..models import Attempt
 from .access_types import EXECUTE, READ, TASK_DEF, UPDATE, WORKFLOW, WORKFLOW_DEF, Right
 from .conductor_auth import Actor
 from .permissions import Target, filter_allowed, is_allowed, missing_permission_error
@@ -20,7 +21,7 @@ FIELD_BY_TARGET_TYPE = {WORKFLOW_DEF: "run__name", WORKFLOW: "run_id", TASK_DEF:
 """The field of an attempt with the name of each target type."""
 
 
-def visible_human_tasks(actor: Actor, attempts: QuerySet) -> QuerySet:
+def visible_human_tasks(actor: Actor, attempts: QuerySet[Attempt]) -> QuerySet[Attempt]:
     """Return the attempts at HUMAN tasks that the actor may see."""
     return filter_allowed(
         actor, attempts, {right: FIELD_BY_TARGET_TYPE[right[1]] for right in (*VIEW_RIGHTS, *COMPLETION_RIGHTS)}

@@ -1,10 +1,13 @@
 """Middleware that only pages need: a worker's request has no session, and passes all of it by."""
 
+from typing import Any
+
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.middleware.csrf import CsrfViewMiddleware
+from django.utils.deprecation import MiddlewareMixin
 
 
 def is_client_request(request: HttpRequest) -> bool:
@@ -12,11 +15,13 @@ def is_client_request(request: HttpRequest) -> bool:
     return request.path_info.startswith("/api/") and "HTTP_COOKIE" not in request.META
 
 
-class PageOnlyMiddleware:
+class PageOnlyMiddleware(MiddlewareMixin):
     """Stands before a middleware of the framework."""
 
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request) if is_client_request(request) else super().__call__(request)
+    def __call__(self, request: HttpRequest) -> Any:
+        if is_client_request(request):
+            return self.get_response(request)
+        return super().__call__(request)
 
 
 class PageSessionMiddleware(PageOnlyMiddleware, SessionMiddleware):

@@ -4,13 +4,13 @@ So a request needs no statement, and a withdrawn key or grant loses its effect w
 """
 
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, Permission
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from .. import clock
 from ..models import AccessKey, AccessRevision, Grant, Tag
@@ -99,13 +99,13 @@ def read_permission_set(user_id: int) -> PermissionSet:
     return PermissionSet(rights=rights, names={right: name_patterns(ids) for right, ids in names_by_right.items()})
 
 
-def effective_groups(user_id: int):
+def effective_groups(user_id: int) -> "QuerySet[Any, tuple[int, str | None]]":
     """Return the groups and roles of a user: direct ones, and roles of its groups, as (id, role)."""
     found = Group.objects.filter(Q(user=user_id) | Q(given_to__group__user=user_id))
     return found.values_list("id", "facts__role").distinct()
 
 
-def _names_by_right(grants) -> dict[Right, set[str]]:
+def _names_by_right(grants: Iterable[tuple[str, str, str]]) -> dict[Right, set[str]]:
     """Return the names of each right. A grant on a tag stands for the names of the objects that have the tag now."""
     names_by_right: dict[Right, set[str]] = defaultdict(set)
     tagged: dict[str, set[str]] = defaultdict(set)
@@ -120,7 +120,7 @@ def _names_by_right(grants) -> dict[Right, set[str]]:
     return names_by_right
 
 
-def _tagged_names(tags):
+def _tagged_names(tags: Collection[str]) -> Iterable[tuple[str, str, str, str]]:
     """Return the objects that have one of these tags, each written as `key:value`."""
     condition = Q()
     for key, _, value in (tag.partition(":") for tag in tags):

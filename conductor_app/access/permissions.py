@@ -1,8 +1,9 @@
 """Authorization: one check per request, and a filter for lists, which contain only readable objects."""
 
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Model, Q, QuerySet
 from django.db.models.functions import Left
 from django.db.models.lookups import Exact
 
@@ -13,6 +14,8 @@ from .permission_set import NO_PATTERNS, NamePatterns
 
 Target = Mapping[str, str]
 """One thing that is acted on, by the target types that can name it: a run is a WORKFLOW and of a WORKFLOW_DEF."""
+
+RowT = TypeVar("RowT", bound=Model)
 
 
 def task_target(queue: str, domain: str, name: str, run_id: str, definition: str) -> Target:
@@ -55,7 +58,7 @@ def _quote_name(name: str | None) -> str:
     return f"'{name[:200]}'" if name else "(all)"
 
 
-def filter_readable(actor: Actor, rows: QuerySet, target_type: str, field: str = "name") -> QuerySet:
+def filter_readable(actor: Actor, rows: QuerySet[RowT], target_type: str, field: str = "name") -> QuerySet[RowT]:
     """Return the rows that the actor may read, by the name in this field.
 
     If the actor may read all, return the rows unchanged.
@@ -65,7 +68,7 @@ def filter_readable(actor: Actor, rows: QuerySet, target_type: str, field: str =
     return rows.filter(_name_condition(actor.permissions.names.get((READ, target_type), NO_PATTERNS), field))
 
 
-def filter_readable_runs(actor: Actor, rows: QuerySet, prefix: str = "") -> QuerySet:
+def filter_readable_runs(actor: Actor, rows: QuerySet[RowT], prefix: str = "") -> QuerySet[RowT]:
     """Return the runs that the actor may read: of readable definitions, or granted individually.
 
     `prefix`: the path to the run from rows of another table, such as `run__`.
@@ -77,7 +80,7 @@ def filter_readable_runs(actor: Actor, rows: QuerySet, prefix: str = "") -> Quer
     return rows.filter(of_definition | _name_condition(names.get((READ, WORKFLOW), NO_PATTERNS), f"{prefix}id"))
 
 
-def filter_allowed(actor: Actor, rows: QuerySet, fields: Mapping[Right, str]) -> QuerySet:
+def filter_allowed(actor: Actor, rows: QuerySet[RowT], fields: Mapping[Right, str]) -> QuerySet[RowT]:
     """Return the rows on which the actor has one of these rights, each by the name in its field."""
     if actor.permissions.allows_all(*fields):
         return rows

@@ -79,7 +79,8 @@ def format_expression(expression: Expression, indent: str = "") -> str:
 
 def drop_covered(scopes: Iterable[str]) -> list[str]:
     """Return the scopes in order, without those that another one satisfies."""
-    remaining, prefixes = [], []
+    remaining: list[str] = []
+    prefixes: list[str] = []
     # Sorted by length, with stars first: a later scope cannot satisfy an earlier one.
     for scope in sorted(set(scopes), key=lambda scope: (not scope.endswith("*"), len(scope))):
         if not scope.startswith(tuple(prefixes)):

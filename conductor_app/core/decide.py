@@ -1,11 +1,11 @@
 """Decide what must happen next in a run: a function of the snapshot, the loaded data and the time."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from .data_requests import DataRequest, DataRequired, ScriptEvaluation
-from .decision_context import DecisionContext
+from .decision_context import Command, DecisionContext
 from .document.workflow import makes_branches
 from .effects import CreateTask, Effect, apply_effects
 from .fixpoint import run_to_fixpoint
@@ -18,8 +18,6 @@ from .timers import is_due, next_run_timer, run_ends_at
 
 BUDGET = 5_000
 """Effects after which a decision stops and continues in a new transaction, so that an endless loop cannot block it."""
-
-Command = Callable[[Run, DecisionContext, int], Iterable[Effect]]
 
 
 @dataclass(frozen=True, slots=True)

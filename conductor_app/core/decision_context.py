@@ -20,6 +20,7 @@ from .data_requests import (
     TaskPart,
 )
 from .definition import Definition, Key, Step
+from .effects import Effect
 from .expressions import MISSING, needed_references, resolve_template
 from .frozen import fast_replace
 from .snapshot import UNKNOWN, Run, Task
@@ -267,6 +268,10 @@ def conductor_status(attempt_status: str, task_status: str) -> str:
     if task_status in ("COMPLETED_WITH_ERRORS", "SKIPPED"):
         return task_status
     return WIRE_STATUS.get(attempt_status, attempt_status)
+
+
+Command = Callable[[Run, DecisionContext, int], Iterable[Effect]]
+"""A command: a function from a snapshot and the time (epoch milliseconds) to effects."""
 
 
 def conductor_task_type(step_type: str, name: str) -> str:

@@ -6,7 +6,7 @@ Only definitions with `publishes_listener_events` produce them. They are saved t
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .decision_context import DecisionContext, conductor_status, conductor_task_type
+from .decision_context import Command, DecisionContext, conductor_status, conductor_task_type
 from .definition import Key, Step
 from .effects import CreateTask, Effect, OpenAttempt, PublishEvent, SnapshotBuilder, TransitionAttempt, TransitionRun
 from .events import event_name, is_internal, run_event_facts
@@ -66,7 +66,7 @@ def listener_events(before: Run, effects: Iterable[Effect], ctx: DecisionContext
     return events
 
 
-def started_command(attempt_id: str):
+def started_command(attempt_id: str) -> Command:
     """Return the command that publishes the claim of an attempt. Claims themselves need no decision."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:

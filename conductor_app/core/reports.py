@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .caching import cache_task_result
-from .decision_context import DecisionContext
+from .decision_context import Command, DecisionContext
 from .effects import Effect, OpenAttempt, TransitionAttempt
 from .errors import AlreadyResolved
 from .frozen import fast_replace
@@ -43,7 +43,7 @@ class Report:
     lease: int | None = None  # `scheduled_at` of the attempt that the worker holds, if the report has it
 
 
-def apply_report(attempt_id: str, report: Report):
+def apply_report(attempt_id: str, report: Report) -> Command:
     """Return the command that applies a report. The command raises AlreadyResolved if the attempt has ended."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -77,7 +77,7 @@ def _keeps_lease(task: Task, report: Report) -> bool:
     return task.step.async_complete if report.is_kept is None else report.is_kept
 
 
-def renew_lease(attempt_id: str, worker: str = ""):
+def renew_lease(attempt_id: str, worker: str = "") -> Command:
     """Return the command that renews the lease and changes nothing else (execution §4.4)."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -98,7 +98,7 @@ def return_to_queue(task: Task, callback_seconds: int, facts: dict[str, Any], no
     return TransitionAttempt(task.key, "hand_back", now, {**facts, "due_at": next_timer(task.step.policy, after, now)})
 
 
-def child_ended(attempt_id: str, child: dict[str, Any]):
+def child_ended(attempt_id: str, child: dict[str, Any]) -> Command:
     """Return the command for the end of a child run.
 
     `child`: id, name, version, status, reason and output. The command raises AlreadyResolved if the task has ended or
@@ -127,7 +127,7 @@ def child_ended(attempt_id: str, child: dict[str, Any]):
     return command
 
 
-def child_lost(attempt_id: str, child_id: str):
+def child_lost(attempt_id: str, child_id: str) -> Command:
     """Return the command that starts another child for a task whose child was deleted.
 
     Raises:

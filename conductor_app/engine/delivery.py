@@ -68,9 +68,12 @@ def deliver(id: int) -> bool:
 def read_message(id: int) -> Message | None:
     """Load a message with its facts: `written` as stored, `facts` decrypted. Returns None if it is gone."""
     rows = Message.objects.defer("facts").annotate(text=Cast("facts", TextField()))
-    if (message := rows.filter(pk=id).first()) is not None:
-        message.written = loads_encrypted(message.text)
-        message.facts = decrypt_masked(message.written) if MARK in message.text else message.written
+    row = rows.filter(pk=id).first()
+    if row is None:
+        return None
+    message: Message = row
+    message.written = loads_encrypted(row.text)
+    message.facts = decrypt_masked(message.written) if MARK in row.text else message.written
     return message
 
 

@@ -1,6 +1,7 @@
 """Artifacts that workers have stored for their attempts at standalone tasks."""
 
 from collections.abc import Sequence
+from typing import Self
 
 from django.db import models
 
@@ -10,11 +11,11 @@ from .fields import DocumentField, IdField, MomentField
 class ArtifactQuerySet(models.QuerySet):
     """Queries for artifacts."""
 
-    def of(self, task_id: str, number: int):
+    def of(self, task_id: str, number: int) -> Self:
         """Return the artifacts of one attempt."""
         return self.filter(task_id=task_id, number=number)
 
-    def starting_after(self, place: Sequence[str]):
+    def starting_after(self, place: Sequence[str]) -> Self:
         """Return the artifacts after this position in the order of their names."""
         return (self.filter(name__gt=place[0]) if place else self).order_by("name")
 

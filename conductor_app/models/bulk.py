@@ -1,5 +1,7 @@
 """Bulk operations, which the engine executes at a rate, and their results per run."""
 
+from typing import Self
+
 from django.db import models
 from django.db.models import Q
 
@@ -11,7 +13,7 @@ from .fields import DocumentField, IdField, MomentField
 class BulkOperationQuerySet(models.QuerySet):
     """Queries for bulk operations."""
 
-    def waiting_for_approval(self):
+    def waiting_for_approval(self) -> Self:
         """Return the operations that need the approval of a second user, newest first."""
         return self.filter(state__in=sorted(BULK.open), needs_approval=True, approved_at__isnull=True).order_by("-pk")
 

@@ -8,6 +8,9 @@ from .fields import Authored, DocumentField, MomentField
 class Client(Authored):
     """A client by its id. `sealed`: its access token, encrypted; signatures cannot be verified with a hash of it."""
 
+    # Set by queries and commands that load more than the row.
+    token: str
+
     id = models.CharField("client id", max_length=255, primary_key=True)
     sealed = models.TextField()
     scopes = DocumentField(default=list)

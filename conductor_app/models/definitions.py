@@ -1,5 +1,7 @@
 """Definitions as their authors wrote them, and the plans that runs follow."""
 
+from typing import Any
+
 from django.db import models
 
 from .fields import Authored, DocumentField, MomentField
@@ -7,6 +9,9 @@ from .fields import Authored, DocumentField, MomentField
 
 class WorkflowDefinition(Authored):
     """The document that (name, version) points to now; overwriting replaces it, its runs keep their plan."""
+
+    # Set by queries and commands that load more than the row.
+    catalog_entry: Any
 
     name = models.CharField(max_length=255)
     version = models.IntegerField(default=1)
@@ -30,6 +35,9 @@ class WorkflowDefinition(Authored):
 
 class TaskDefinition(Authored):
     """A task definition as it was saved. Its limits are columns too, because every claim reads them."""
+
+    # Set by queries and commands that load more than the row.
+    catalog_entry: Any
 
     name = models.CharField(max_length=255, unique=True)
     document = DocumentField(default=dict)

@@ -14,6 +14,10 @@ MAX_NAME_LENGTH = 255
 class EventHandler(Authored):
     """An event handler as its author wrote it. The fields that every event is matched with are columns too."""
 
+    # Set by queries and commands that load more than the row.
+    last_at: int | None
+    last_outcome: str
+
     name = models.CharField(max_length=MAX_NAME_LENGTH, unique=True)
     event = models.CharField(max_length=MAX_NAME_LENGTH)
     is_active = models.BooleanField(default=False)

@@ -1,5 +1,7 @@
 """Failures, and the groups of those that have one cause."""
 
+from typing import Self
+
 from django.db import models
 from django.db.models import Q
 
@@ -10,7 +12,7 @@ from .fields import DocumentField, IdField, MomentField
 class FailureGroupQuerySet(models.QuerySet):
     """Queries for failure groups."""
 
-    def own(self):
+    def own(self) -> Self:
         """Return the groups that are not merged into another."""
         return self.filter(merged_into__isnull=True)
 

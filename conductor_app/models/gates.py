@@ -57,7 +57,8 @@ class Gate:
 
     def lets_pass(self, facts: GateFacts) -> bool:
         """Return True if the gate is open."""
-        return self.free_slots(facts) is None or self.free_slots(facts) > 0
+        free = self.free_slots(facts)
+        return free is None or free > 0
 
 
 def _unlimited_if(condition: bool) -> int | None:
@@ -89,7 +90,7 @@ def _queue_pause_sentence(f: GateFacts) -> str:
 
 
 def _rate_limit_sentence(f: GateFacts) -> str:
-    facts = {"starts": f.starts, "limit": f.rate_count, "seconds": f.rate_seconds}
+    facts: dict[str, Any] = {"starts": f.starts, "limit": f.rate_count, "seconds": f.rate_seconds}
     if f.rate_reopens_at > f.now:
         facts["span"] = _seconds(f.rate_reopens_at - f.now)
         sentence = _(

@@ -1,6 +1,7 @@
 """Standalone tasks: their columns beside those of tasks, their groups and their dependencies."""
 
 from collections.abc import Sequence
+from typing import Self
 
 from django.db import models
 from django.db.models import Q
@@ -75,20 +76,20 @@ class GroupWatch(models.Model):
 class StandaloneTaskQuerySet(models.QuerySet):
     """Queries for standalone tasks."""
 
-    def defer_payloads(self):
+    def defer_payloads(self) -> Self:
         """Omit the definition, which may be large."""
         return self.defer("definition")
 
-    def with_attempts(self):
+    def with_attempts(self) -> Self:
         """Prefetch the tasks and all their attempts."""
         attempts = models.Prefetch("task__attempts", Attempt.objects.defer_payloads().order_by("number"))
         return self.select_related("task").prefetch_related(attempts)
 
-    def starting_after(self, place: Sequence[str]):
+    def starting_after(self, place: Sequence[str]) -> Self:
         """Return the tasks after this position in the order of their ids."""
         return (self.filter(pk__gt=place[0]) if place else self).order_by("pk")
 
-    def waiting_for(self, task_id: str):
+    def waiting_for(self, task_id: str) -> Self:
         """Return the tasks that depend on this task."""
         edges = Dependency.objects.filter(required_id=task_id, task_id=models.OuterRef("pk"))
         return self.filter(models.Exists(edges))

@@ -1,5 +1,7 @@
 """Outbox messages, deleted in the transaction that handles them."""
 
+from typing import Any
+
 from django.db import models
 
 from ..core.snapshot import NEVER
@@ -21,6 +23,9 @@ ABOUT_GROUP = "group"
 
 class Message(models.Model):
     """A message to a run, a sink or a group (`to`), or about a limit (`to` is empty)."""
+
+    # Set by queries and commands that load more than the row.
+    written: Any
 
     to = IdField(default="", blank=True)
     subject = models.CharField(max_length=32)

@@ -1,5 +1,7 @@
 """Queues and workers: polls, pauses, Taskcluster's queues and workers, and the last passes of sweeps."""
 
+from typing import Any
+
 from django.db import models
 
 from .fields import DocumentField, MomentField
@@ -39,6 +41,9 @@ class Queue(models.Model):
 
 class Worker(models.Model):
     """A worker that claims standalone tasks from a queue. A quarantined worker gets none."""
+
+    # Set by queries and commands that load more than the row.
+    latest: Any
 
     queue = models.CharField(max_length=128)
     group = models.CharField(max_length=38)

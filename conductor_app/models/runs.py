@@ -1,5 +1,7 @@
 """Run, Task and Attempt: one life of a definition, the things to be done in it, and the tries at them."""
 
+from typing import Any, Self
+
 from django.db import models
 from django.db.models import Q
 
@@ -26,19 +28,25 @@ def ended_at_matches_status(machine, name: str) -> models.CheckConstraint:
 class RunQuerySet(models.QuerySet):
     """Queries for runs."""
 
-    def open(self):
+    def open(self) -> Self:
         return self.filter(status_in(RUN.open))
 
-    def of_definition(self, name: str):
+    def of_definition(self, name: str) -> Self:
         return self.filter(name=name)
 
-    def defer_payloads(self):
+    def defer_payloads(self) -> Self:
         """Omit the payloads."""
         return self.defer("input", "output", "variables")
 
 
 class Run(models.Model):
     """One life of a definition."""
+
+    # Set by queries and commands that load more than the row.
+    usual: Any
+    failure: Any
+    definition_pk: Any
+    label_names: str
 
     id = IdField(primary_key=True)
     name = models.CharField("definition", max_length=255)
@@ -138,7 +146,7 @@ class Run(models.Model):
 class TaskQuerySet(models.QuerySet):
     """Queries for tasks."""
 
-    def open(self):
+    def open(self) -> Self:
         return self.filter(status_in(TASK.open))
 
 
@@ -191,33 +199,39 @@ class Task(models.Model):
 class AttemptQuerySet(models.QuerySet):
     """Queries for attempts."""
 
-    def open(self):
+    def open(self) -> Self:
         return self.filter(status_in(ATTEMPT.open))
 
-    def pending(self, queue: str | None = None):
+    def pending(self, queue: str | None = None) -> Self:
         pending = self.filter(status="PENDING").exclude(queue="")
         return pending if queue is None else pending.filter(queue=queue)
 
-    def leased(self, queue: str | None = None):
+    def leased(self, queue: str | None = None) -> Self:
         """Return the claimed attempts, with the condition of the index on them."""
         leased = self.filter(status="LEASED").exclude(queue="")
         return leased if queue is None else leased.filter(queue=queue)
 
-    def retrying(self):
+    def retrying(self) -> Self:
         """Return the open attempts after the first of their task, with the condition of the index on them."""
         return self.filter(ended_at__isnull=True, number__gt=0)
 
-    def of_runs(self):
+    def of_runs(self) -> Self:
         """Return the attempts of runs, without those of standalone tasks."""
         return self.filter(run__isnull=False)
 
-    def defer_payloads(self):
+    def defer_payloads(self) -> Self:
         """Omit the payloads."""
         return self.defer("input", "output")
 
 
 class Attempt(models.Model):
     """One try at a task; owns worker, lease, outcome and reason."""
+
+    # Set by queries and commands that load more than the row.
+    holds_sealed: bool
+    masked: list[str]
+    small_input: Any
+    is_chosen: bool
 
     id = IdField(primary_key=True)
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="attempts", db_index=False, null=True)

@@ -12,6 +12,10 @@ WAITING, EXECUTED, FAILED = "POLLED", "EXECUTED", "FAILED"
 class Schedule(Authored):
     """Starts runs by the clock. The document is as it was given; the columns say when it fires next."""
 
+    # Set by queries and commands that load more than the row.
+    last_state: str
+    last_slot_at: int | None
+
     name = models.CharField(max_length=255, unique=True)
     document = DocumentField(default=dict)
     tags = DocumentField(default=list)

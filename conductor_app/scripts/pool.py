@@ -33,7 +33,9 @@ class EvaluationResult:
     logs: tuple[str, ...] = ()
 
 
-def evaluate(language, source, inputs, limit_seconds=4.0, *, pool_size=2):
+def evaluate(
+    language: str, source: str, inputs: Any, limit_seconds: float = 4.0, *, pool_size: int = 2
+) -> EvaluationResult:
     """Evaluate a program in this process's helpers."""
     return shared_pool(pool_size).evaluate(language, source, inputs, limit_seconds)
 
@@ -52,7 +54,7 @@ class Pool:
         self.drop_helpers()
         POOLS.add(self)
 
-    def evaluate(self, language, source, inputs, limit_seconds=4.0):
+    def evaluate(self, language: str, source: str, inputs: Any, limit_seconds: float = 4.0) -> "EvaluationResult":
         """Evaluate `source` with `inputs`. Errors of the script are part of the result and not raised.
 
         Raises:
@@ -86,7 +88,7 @@ class Pool:
 
     def drop_helpers(self):
         """Discard the helpers: after a fork they belong to the parent."""
-        self._idle = {engine: [] for engine in ENGINES.values()}
+        self._idle: dict[str, list[Helper]] = {engine: [] for engine in ENGINES.values()}
         self._permits = BoundedSemaphore(self._size)
 
     def _ask(self, language, frames, limit):
@@ -182,9 +184,14 @@ def parse_float(text):
 POOLS: "weakref.WeakSet[Pool]" = weakref.WeakSet()
 
 
-def for_each_pool(action: Callable[[Pool], None]):
+def for_each_pool(action: Callable[[Pool], None]) -> Callable[[], None]:
     """Return a function that applies an action to every pool of this process."""
-    return lambda: [action(pool) for pool in tuple(POOLS)]
+
+    def apply() -> None:
+        for pool in tuple(POOLS):
+            action(pool)
+
+    return apply
 
 
 atexit.register(for_each_pool(Pool.close))

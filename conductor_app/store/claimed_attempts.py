@@ -1,6 +1,6 @@
 """Claimed attempts with their tasks and runs as workers receive them, loaded with one statement."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.db import connection, models
@@ -40,13 +40,13 @@ def load_claimed(ids: Sequence[str]) -> list[Attempt]:
 
 
 def _attempt(row: tuple[Any, ...]) -> Attempt:
-    attempt, task, run = _build_attempt(row)
+    attempt, task, run = _build_rows(row)
     attempt.task, attempt.run = task, run
     attempt.holds_sealed = any(isinstance(value, str) and MARK in value for value in row)
     return attempt
 
 
-def _build_attempt(row: tuple[Any, ...]):
+def _build_rows(row: tuple[Any, ...]) -> Iterator[Any]:
     start = 0
     for model, _, fields in SELECTED_MODELS:
         values = row[start : start + len(fields)]
@@ -57,7 +57,7 @@ def _build_attempt(row: tuple[Any, ...]):
         )
 
 
-def _parse_column(field: "models.Field[Any, Any]", value: object) -> object:
+def _parse_column(field: "models.Field[Any, Any]", value: Any) -> Any:
     if not isinstance(field, DocumentField):
         return value
     # Workers see the step as in every response; only the payload is specific to them.

@@ -107,8 +107,8 @@ def _task_parts(run: Run, requests: list[TaskPart], now: int) -> dict[DataReques
     by_place: dict[tuple[Any, ...], list[TaskPart]] = {}
     for request in requests:
         by_place.setdefault((request.within, request.is_deep), []).append(request)
-    for place, together in by_place.items():
-        data |= _newest_parts(run, *place, together, now)
+    for (within, is_deep), together in by_place.items():
+        data |= _newest_parts(run, within, is_deep, together, now)
     return data
 
 

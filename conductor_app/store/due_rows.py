@@ -24,14 +24,15 @@ class DueAttempts(NamedTuple):
 
 
 def due_attempts(now: int, limit: int) -> list[DueAttempts]:
-    """Open attempts with a clock that has run out, the longest overdue of them."""
+    """Return open attempts with a due timer, the longest overdue first."""
     rows = fetch(
         "SELECT COALESCE(run_id, ''), CASE WHEN run_id IS NULL THEN task_id ELSE '' END, id FROM conductor_attempt "
         f"WHERE {OPEN} AND due_at <= %s ORDER BY due_at LIMIT %s",
         [now, limit],
     )
     return [
-        DueAttempts(*owner, [id for *_, id in group]) for owner, group in groupby(sorted(rows), key=lambda row: row[:2])
+        DueAttempts(run_id, task_id, [id for *_, id in group])
+        for (run_id, task_id), group in groupby(sorted(rows), key=lambda row: row[:2])
     ]
 
 

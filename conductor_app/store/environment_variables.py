@@ -16,7 +16,8 @@ class VariableCache:
     """Cache of the variables in the table."""
 
     def __init__(self) -> None:
-        self.loaded_at, self.values = -CACHE_MS, {}
+        self.loaded_at = -CACHE_MS
+        self.values: dict[str, str] = {}
 
     def current(self) -> dict[str, str]:
         now = clock.now()

@@ -32,7 +32,7 @@ def prepared_names(connection: Connection[Any]) -> PreparedNames:
 
     psycopg empties it, here and in the server, when a transaction is rolled back.
     """
-    return connection._prepared._names  # type: ignore[return-value]  # its second item is a tuple of type ids
+    return connection._prepared._names
 
 
 def pending_closings(connection: Connection[Any]) -> deque[bytes | None]:

@@ -1,5 +1,6 @@
 """Conversion between rows and values of the core: the columns, and how each is read and written."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..core.definition import Key, Step
@@ -125,7 +126,7 @@ RUN_UPDATED = (
     "failed_refs",
     "failed_names",
 )
-RUN_RARELY_UPDATED = {
+RUN_RARELY_UPDATED: dict[str, Callable[[Run], Any]] = {
     "resolved_definition_id": lambda run: run.definition.hash,
     "version": lambda run: run.definition.version,
     "created_at": lambda run: run.created_at,
@@ -294,7 +295,7 @@ def run_update_values(run: Run) -> list[Any]:
 
 def payload_text(value: Any) -> str:
     """Return a payload as stored in its column."""
-    return "{}" if value is UNKNOWN or value is None else dumps(value)
+    return "{}" if value is UNKNOWN or value is None else dumps(value) or "{}"
 
 
 class PlacedPayload(NamedTuple):

@@ -57,7 +57,7 @@ def _open_waits(run_ids: Collection[str]) -> list[tuple[Any, ...]]:
     return fetch(
         "SELECT t.run_id, t.type, a.id, a.child_id, a.ends_at FROM conductor_task t "
         "JOIN conductor_attempt a ON a.id = t.attempt_id "
-        f"WHERE t.run_id IN ({placeholders(run_ids)}) AND {TASK_IS_OPEN} "
+        f"WHERE t.run_id IN ({placeholders(list(run_ids))}) AND {TASK_IS_OPEN} "
         "AND (t.type IN ('WAIT', 'YIELD') OR a.child_id <> '') AND a.status = 'LEASED' ORDER BY t.run_id, t.seq",
         list(run_ids),
     )

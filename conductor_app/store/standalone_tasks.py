@@ -120,12 +120,12 @@ FIRST_ATTEMPT_COLUMN = 1 + len(COLUMNS) + 6
 
 
 def _parse_attempt(row: tuple[Any, ...]) -> Attempt:
-    return Attempt(*row[:-1], cause=row[-1])
+    return Attempt(*row[:-1], cause=row[-1])  # type: ignore[misc]  # mypy takes the row to be endless
 
 
 def insert_task(
     writes: StatementBatch, standalone: StandaloneTask, definition: dict[str, Any], required: Iterable[tuple[str, bool]]
-):
+) -> None:
     """Insert a new task without attempts. `required`: its dependencies, satisfied or not."""
     newest = standalone.attempt.id if standalone.attempt else ""
     task = [

@@ -40,7 +40,7 @@ def claim_one(queue: str, wait_ms: int = 0) -> list[Attempt]:
 
 def run_attempt(attempt: Attempt) -> bool:
     """Execute an attempt and report it. Returns False if it was resolved already."""
-    with log_context(attempt.task.type, run_id=attempt.run_id, task_id=attempt.task_id, attempt_id=attempt.id):
+    with log_context(attempt.task.type, run_id=attempt.run_id or "", task_id=attempt.task_id, attempt_id=attempt.id):
         _running_attempts[attempt.id] = attempt
         try:
             return _run_and_report(attempt)
@@ -59,7 +59,7 @@ def release_unfinished() -> int:
         lease = attempt.scheduled_at
         asks_for_time = Report("IN_PROGRESS", worker=WORKER_ID, merges=True, is_kept=False, lease=lease)
         try:
-            handed_back += task_commands.report_task(attempt.run_id, attempt.id, asks_for_time, WORKER_ID)
+            handed_back += task_commands.report_task(attempt.run_id or "", attempt.id, asks_for_time, WORKER_ID)
             _running_attempts.pop(attempt.id, None)
         except Exception:
             # Its lease runs out: that is late, but no reason to keep the others.
@@ -84,7 +84,7 @@ def _run_and_report(attempt: Attempt) -> bool:
         is_kept=not outcome.callback_seconds,
         lease=attempt.scheduled_at,
     )
-    return task_commands.report_task(attempt.run_id, attempt.id, report, WORKER_ID)
+    return task_commands.report_task(attempt.run_id or "", attempt.id, report, WORKER_ID)
 
 
 def _perform(attempt: Attempt) -> WorkResult:

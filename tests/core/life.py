@@ -18,8 +18,8 @@ from conductor_app.core.data_requests import (
     ScriptResult,
     TaskDefinitionByName,
 )
-from conductor_app.core.decide import Command, apply_command, decide, no_command
-from conductor_app.core.decision_context import conductor_status
+from conductor_app.core.decide import apply_command, decide, no_command
+from conductor_app.core.decision_context import Command, conductor_status
 from conductor_app.core.definition import Definition
 from conductor_app.core.document import read_definition
 from conductor_app.core.effects import Effect, SendMessage, StartRun, TransitionAttempt, apply_effects

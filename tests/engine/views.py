@@ -5,7 +5,8 @@ from typing import Any
 
 from conductor_app import clock
 from conductor_app.core.data_requests import ScriptEvaluation, WholeRun
-from conductor_app.core.decide import Command, Decision, apply_command
+from conductor_app.core.decide import Decision, apply_command
+from conductor_app.core.decision_context import Command
 from conductor_app.core.snapshot import UNKNOWN, Run
 from conductor_app.engine.runs.data_loading import LoadedData
 from conductor_app.models import Attempt, Message, Task

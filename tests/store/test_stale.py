@@ -5,7 +5,8 @@ from django.db import transaction
 
 from conductor_app import clock as product_clock
 from conductor_app.core import commands
-from conductor_app.core.decide import Command, RevisionInfo, apply_command
+from conductor_app.core.decide import RevisionInfo, apply_command
+from conductor_app.core.decision_context import Command
 from conductor_app.core.reports import Report, apply_report
 from conductor_app.engine.runs.change import RunCommand, change_run
 from conductor_app.store import run_writer

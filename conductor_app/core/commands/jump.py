@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from ..decision_context import DecisionContext
+from ..decision_context import Command, DecisionContext
 from ..definition import Key, Step
 from ..effects import Effect, ResolveTask, SendMessage, TransitionAttempt, UpdateTask, apply_effects
 from ..errors import Conflict, Invalid, NotFound, StepRefused
@@ -22,7 +22,7 @@ from .step_lookup import is_join, require_running, steps_skipped_together
 REASON = "Skipped by a jump to {}."
 
 
-def jump_to_step(ref: str, input: Mapping[str, Any] | None = None):
+def jump_to_step(ref: str, input: Mapping[str, Any] | None = None) -> Command:
     """Return the command that moves control to a step that it has not reached, with `input` over the step's own inputs.
 
     The steps before the target in its sequence are skipped, or canceled if they are open. The forks, switches and loops

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ..decide import Command
-from ..decision_context import DecisionContext
+from ..decision_context import Command, DecisionContext
 from ..effects import Effect, ResolveTask, TransitionRun, UpdateRun, UpdateTask, apply_effects
 from ..frozen import fast_replace
 from ..rules.finish_run import end_run
@@ -26,7 +25,7 @@ def resume_run(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
     yield TransitionRun("resume", now, {"last_retried_at": now})
 
 
-def terminate_run(reason: str = "", with_failure: bool = False):
+def terminate_run(reason: str = "", with_failure: bool = False) -> Command:
     """Return the command that terminates a run. `with_failure`: also start its failure workflow."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
@@ -41,7 +40,7 @@ def terminate_run(reason: str = "", with_failure: bool = False):
     return command
 
 
-def terminate_if_open(reason: str):
+def terminate_if_open(reason: str) -> Command:
     """Return the command that terminates a run if it is open; an ended one keeps its status."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..decision_context import DecisionContext
+from ..decision_context import Command, DecisionContext
 from ..effects import Effect, RequeueAttempt, TransitionAttempt
 from ..errors import Conflict
 from ..frozen import fast_replace
@@ -13,7 +13,7 @@ from ..states import LEASED, PENDING
 from ..timers import next_timer
 
 
-def requeue_attempt(attempt_id: str, facts: Mapping[str, Any]):
+def requeue_attempt(attempt_id: str, facts: Mapping[str, Any]) -> Command:
     """Return the command that changes these fields of a pending attempt.
 
     If it ends a delay, the poll timeout starts again.
@@ -35,7 +35,7 @@ def requeue_attempt(attempt_id: str, facts: Mapping[str, Any]):
     return command
 
 
-def release_lease(attempt_id: str):
+def release_lease(attempt_id: str) -> Command:
     """Return the command that releases a leased attempt to its queue, as if its worker had done so; its number stays.
 
     Raises:

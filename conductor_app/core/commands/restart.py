@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ..decision_context import DecisionContext
+from ..decision_context import Command, DecisionContext
 from ..definition import Definition
 from ..effects import Effect, SetVariables, TransitionRun
 from ..errors import NotAllowedInState, NotFound
@@ -11,7 +11,7 @@ from ..states import COMPLETED, RUN
 from .reopen import delete_tasks, notify_parent, reopened_run_facts, require_whole_run
 
 
-def restart_run(definition: Definition | None = None):
+def restart_run(definition: Definition | None = None) -> Command:
     """Return the command that deletes all tasks and starts again, with this definition if one is given.
 
     Raises:

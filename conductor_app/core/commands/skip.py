@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..decision_context import DecisionContext
+from ..decision_context import Command, DecisionContext
 from ..definition import Key, Step
 from ..effects import CreateTask, Effect
 from ..errors import Conflict
@@ -15,7 +15,7 @@ from ..step_types.base import new_task
 from .step_lookup import find_step_position, require_running, steps_skipped_together
 
 
-def skip_step(ref: str, input: Mapping[str, Any] | None = None, output: Mapping[str, Any] | None = None):
+def skip_step(ref: str, input: Mapping[str, Any] | None = None, output: Mapping[str, Any] | None = None) -> Command:
     """Return the command that creates the task of a later step as SKIPPED, with this input and output.
 
     Control continues with the next step. A fork is skipped with its branches and its join; a loop, a switch and a

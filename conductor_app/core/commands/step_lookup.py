@@ -1,6 +1,7 @@
 """Resolve a reference name that an operator gives to a step and an iteration."""
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..definition import Key, Step
@@ -59,7 +60,7 @@ def find_step_position(run: Run, name: str) -> StepPosition:
     raise NotFound(f"Task reference name {name} is not in workflow {run.definition.name}.{run.definition.version}.")
 
 
-def _possible_readings(name: str):
+def _possible_readings(name: str) -> Iterator[tuple[str, tuple[int, ...] | None]]:
     yield name, None
     iteration_path: tuple[int, ...] = ()
     while found := ITERATION_SUFFIX.fullmatch(name):

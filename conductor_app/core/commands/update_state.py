@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..decision_context import DecisionContext
+from ..decision_context import Command, DecisionContext
 from ..effects import Effect, SetVariables
 from ..errors import Invalid, NotAllowedInState
 from ..masking import masked_names, restore_named
@@ -13,7 +13,7 @@ from ..snapshot import Run
 from ..step_types.set_variable import MAX_BYTES
 
 
-def set_variables(given: Mapping[str, Any], appends: bool = False):
+def set_variables(given: Mapping[str, Any], appends: bool = False) -> Command:
     """Return the command that merges variables into those of the run, by name.
 
     A masked variable given as `***` keeps its value. `appends`: values are appended to variables that are lists.
@@ -47,7 +47,7 @@ def _append_value(known: Any, value: Any) -> Any:
     return [*known, *(value if isinstance(value, list) else [value])]
 
 
-def update_state(variables: Mapping[str, Any], attempt_id: str, report: Report | None):
+def update_state(variables: Mapping[str, Any], attempt_id: str, report: Report | None) -> Command:
     """Return the command that sets variables and applies a report to an attempt, both or neither."""
 
     def command(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:

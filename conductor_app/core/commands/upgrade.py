@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..decision_context import DecisionContext
+from ..decision_context import Command, DecisionContext
 from ..definition import Definition, Key, Step
 from ..effects import Effect, SwitchDefinition, UpdateRun, UpdateTask, apply_effects
 from ..errors import Conflict, Invalid
@@ -40,7 +40,7 @@ class UpgradePlan:
 
 def upgrade_run(
     definition: Definition, outputs: Mapping[str, Any] | None = None, input: Mapping[str, Any] | None = None
-):
+) -> Command:
     """Return the command that upgrades a run to this definition at its current position.
 
     Raises:

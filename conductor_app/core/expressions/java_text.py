@@ -1,5 +1,6 @@
 """JSON values as the text that a Java server would print: clients compare and parse these texts."""
 
+from collections.abc import Callable, Mapping, Sequence
 from json import encoder
 from typing import Any
 
@@ -37,7 +38,7 @@ def _scientific(value: float) -> str:
     return f"{sign}{significant[0]}.{significant[1:] or '0'}E{point - 1}"
 
 
-def _print(value, colon, comma, text) -> str:
+def _print(value: Any, colon: str, comma: str, text: Callable[[str], str]) -> str:
     """Return the printed value. Printing is not recursive, so deep documents are only long texts."""
     pieces: list[str] = []
     # The stack of values to print, with the punctuation between them wrapped in tuples.
@@ -59,7 +60,7 @@ def _print(value, colon, comma, text) -> str:
     return "".join(pieces)
 
 
-def _members(mapping, colon, comma, text):
+def _members(mapping: Mapping[str, Any], colon: str, comma: str, text: Callable[[str], str]) -> list[Any]:
     printed: list[Any] = []
     for key, value in mapping.items():
         lead = comma if printed else ""
@@ -67,7 +68,7 @@ def _members(mapping, colon, comma, text):
     return printed
 
 
-def _elements(values, comma):
+def _elements(values: Sequence[Any], comma: str) -> list[Any]:
     printed: list[Any] = []
     for value in values:
         if printed:
@@ -76,7 +77,7 @@ def _elements(values, comma):
     return printed
 
 
-def _scalar(value, text) -> str:
+def _scalar(value: Any, text: Callable[[str], str]) -> str:
     if value is None:
         return "null"
     if value is True:

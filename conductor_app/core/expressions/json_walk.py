@@ -1,7 +1,7 @@
 """Traversal of JSON values without recursion, for any depth."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 _PLAIN_NAME = re.compile(r"[^\s.\[\]'\"]+")
@@ -53,11 +53,11 @@ def expression_texts_by_path(value: Any) -> Iterator[tuple[str, str]]:
             pending.extend(reversed([((place, key), inner) for key, inner in _container_items(item)]))
 
 
-def _container_items(container):
+def _container_items(container: Any) -> Iterable[tuple[Any, Any]]:
     return container.items() if isinstance(container, dict) else enumerate(container)
 
 
-def _path_text(place) -> str:
+def _path_text(place: Any) -> str:
     """Return the path as text. It is kept as a chain of keys until it is needed, which is rare."""
     keys = []
     while place is not None:
@@ -66,7 +66,7 @@ def _path_text(place) -> str:
     return "".join(map(_key_text, reversed(keys))).removeprefix(".")
 
 
-def _key_text(key) -> str:
+def _key_text(key: str | int) -> str:
     if isinstance(key, int):
         return f"[{key}]"
     return f".{key}" if _PLAIN_NAME.fullmatch(key) else f"[{key!r}]"

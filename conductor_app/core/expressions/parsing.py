@@ -97,7 +97,7 @@ def _parse(text: str, depth: int = 0) -> Template:
 _remembered = lru_cache(maxsize=4_096)(_parse)
 
 
-def _expression(source, depth) -> Expression:
+def _expression(source: str, depth: int) -> Expression:
     path = source[2:-1]
     if "${" not in path or depth == MAX_NESTING_DEPTH:
         return Expression(source, parse_reference(path))
@@ -107,7 +107,7 @@ def _expression(source, depth) -> Expression:
     return Expression(source, parse_reference(path.replace("$${", "${")))
 
 
-def _closings(text) -> dict[int, int]:
+def _closings(text: str) -> dict[int, int]:
     """Return the closing position of each opening brace, found in one pass. Unbalanced braces are missing."""
     closings: dict[int, int] = {}
     open_at: list[int] = []

@@ -35,7 +35,7 @@ def trace_expressions(value: Any, scope: Scope) -> list[Provenance]:
     ]
 
 
-def _trace_expression(parameter, expression: Expression, scope) -> Provenance:
+def _trace_expression(parameter: str, expression: Expression, scope: Scope) -> Provenance:
     reference = expression.reference_in(scope)
     found = reference.find(scope, expression.source)
     is_found = found is not ABSENT and (reference.path.is_definite or bool(found))

@@ -6,13 +6,14 @@ from typing import Any
 
 from .java_text import java_text, json_text
 from .jsonpath import ABSENT, BadPath, Path, compile_path
+from .jsonpath.reading import Reading
 from .jsonpath.segments import Property
 
 
 class MissingReference:
     """The result of a scope for a missing target."""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "MISSING"
 
 
@@ -119,7 +120,7 @@ def parse_reference(text: str) -> Reference:
     return _remembered(text) if len(text) <= _MAX_CACHED_LENGTH else _parse_reference(text)
 
 
-def _parse_reference(text) -> Reference:
+def _parse_reference(text: str) -> Reference:
     if not text.strip():
         return BlankReference(text)
     try:
@@ -131,7 +132,7 @@ def _parse_reference(text) -> Reference:
 _remembered = lru_cache(maxsize=4_096)(_parse_reference)
 
 
-def _split(text, path) -> Reference:
+def _split(text: str, path: Path) -> Reference:
     root, key, rest = _split_reference(path)
     if not root:
         return UnreadableReference(text, f"an expression begins with a name: {text!r}")
@@ -140,22 +141,22 @@ def _split(text, path) -> Reference:
     return (Reference if path.segments[1:] else NameReference)(text, root, key, rest)
 
 
-def _split_reference(path) -> tuple[str, str, Path]:
+def _split_reference(path: Path) -> tuple[str, str, Path]:
     """Return root, key and remaining path. Without a plain key, the path begins at the root."""
     root, key = (_name_of(segment) for segment in (*path.segments, None, None)[:2])
     return root, key if root else "", path.tail((1 if root else 0) + (1 if root and key else 0))
 
 
-def _name_of(segment) -> str:
+def _name_of(segment: Any) -> str:
     return segment.names[0] if isinstance(segment, Property) and segment.is_single else ""
 
 
-def _split_path(path) -> frozenset[tuple[str, str]]:
+def _split_path(path: Path) -> frozenset[tuple[str, str]]:
     place = _split_reference(path)[:2]
     return frozenset({place} if place[0] and place != _SECRETS else ())
 
 
-def _find_absolute(path, scope, reading):
+def _find_absolute(path: Path, scope: Scope, reading: Reading) -> Any:
     """Resolve a path from `$` inside a filter in the same scope. It cannot reach secrets."""
     root, key, rest = _split_reference(path)
     document = scope(root, key) if root and (root, key) != _SECRETS else MISSING

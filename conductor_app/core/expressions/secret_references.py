@@ -21,16 +21,16 @@ def resolve_secrets(value: Any, secret: Callable[[str], str | None]) -> Any:
     return replace_texts(value, lambda text: _replace_secrets(text, secret))
 
 
-def _replace_secrets(text, secret):
+def _replace_secrets(text: str, secret: Callable[[str], str | None]) -> Any:
     if "secrets" not in text:
         return text
     whole = _SECRET_CANDIDATE.fullmatch(text)
-    if whole and isinstance(parse_reference(whole[1]), SecretReference):
-        return _read_secret(parse_reference(whole[1]), secret)
+    if whole and isinstance(reference := parse_reference(whole[1]), SecretReference):
+        return _read_secret(reference, secret)
     return _SECRET_CANDIDATE.sub(lambda found: _splice(found, secret), text)
 
 
-def _splice(found, secret) -> str:
+def _splice(found: re.Match[str], secret: Callable[[str], str | None]) -> str:
     reference = parse_reference(found[1])
     if not isinstance(reference, SecretReference):
         return found[0]
@@ -38,7 +38,7 @@ def _splice(found, secret) -> str:
     return "" if value is None else java_text(value)
 
 
-def _read_secret(reference: SecretReference, secret):
+def _read_secret(reference: SecretReference, secret: Callable[[str], str | None]) -> Any:
     stored = secret(reference.name) if reference.name else None
     if stored is None or reference.is_whole:
         return stored

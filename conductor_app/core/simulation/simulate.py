@@ -14,7 +14,8 @@ from typing import Any
 from .. import commands, reports
 from ..child_run import new_child_run
 from ..data_requests import DataRequest
-from ..decide import Command, Decision, apply_command, no_command
+from ..decide import Decision, apply_command, no_command
+from ..decision_context import Command
 from ..decision_loop import DecisionLoop
 from ..effects import CreateTask, Effect, SendMessage, SnapshotBuilder, StartRun, TransitionAttempt, apply_effects
 from ..errors import AlreadyResolved, Invalid

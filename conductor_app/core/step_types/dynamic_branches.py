@@ -49,7 +49,9 @@ def _from_element_list(step: Step, inputs: dict[str, Any], has_forked: Callable[
     ]
 
 
-def _element_document(step: Step, inputs: dict[str, Any], element: Any, index: int, kind: str, name: str, ref: str):
+def _element_document(
+    step: Step, inputs: dict[str, Any], element: Any, index: int, kind: str, name: str, ref: str
+) -> dict[str, Any]:
     members = element if isinstance(element, dict) else {"input": element}
     document = {
         "name": name,

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.contrib.auth.models import Group
 from django.db import transaction
+from django.db.models import Q, QuerySet
 
 from ... import clock
 from ...access import change_signals
@@ -79,5 +80,5 @@ def _insert_grants(
     change_signals.record_access_change()
 
 
-def _filter_subject(subject: Subject):
-    return Grant.objects.filter(user_id=subject.user_id, group_id=subject.group_id)
+def _filter_subject(subject: Subject) -> QuerySet[Grant]:
+    return Grant.objects.filter(Q(user_id=subject.user_id), Q(group_id=subject.group_id))

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
+from django.db.models import QuerySet
 
 from ...access.access_keys import APPLICATION_USER_PREFIX
 from ...access.roles import role_group
@@ -36,7 +37,7 @@ def find_subject(kind: str, id: str) -> Subject:
     raise Invalid(f"A subject must be a USER, a GROUP or a ROLE (got '{kind[:100]}').")
 
 
-def find_user(id: str):
+def find_user(id: str) -> User:
     """Return the user with this name, or the user of the application with this id.
 
     Raises:
@@ -61,6 +62,6 @@ def find_group(id: str) -> Group:
     return found
 
 
-def list_groups():
+def list_groups() -> QuerySet[Group]:
     """Return all groups that are not roles, including those created in Django's admin."""
     return Group.objects.filter(facts__role=None)

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, User
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
 from ...access.access_keys import APPLICATION_USER_PREFIX
 from ...access.roles import role_group
@@ -49,7 +51,7 @@ def upsert_user(id: str, facts: UserSettings, by: str) -> User:
         user.save()
         _assign_memberships(user, facts)
         UserProfile.objects.update_or_create(user=user, defaults={"contact": facts.contact})
-        audited = {"name": facts.name, "roles": facts.roles, "groups": facts.groups}
+        audited: dict[str, Any] = {"name": facts.name, "roles": facts.roles, "groups": facts.groups}
         record_access_change(
             KIND, id, "create" if is_new else "change", by, **{key: value for key, value in audited.items() if value}
         )
@@ -77,7 +79,7 @@ def _assign_memberships(user: User, facts: UserSettings) -> None:
         )
 
 
-def _replace_memberships(user: User, among, wanted: list[Group]) -> None:
+def _replace_memberships(user: User, among: QuerySet[Group], wanted: list[Group]) -> None:
     leaves = among.filter(user=user).exclude(pk__in=[group.pk for group in wanted])
     user.groups.remove(*leaves)
     user.groups.add(*wanted)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from django.db import transaction
-from django.db.models import Min
+from django.db.models import Min, QuerySet
 
 from ... import clock
 from ...core.errors import RequestRefused
@@ -16,7 +16,7 @@ from ...core.states import BULK, CANARY, GATHERING, RUN, WATCHING, WORKING
 from ...insight.bulk import selections
 from ...models import BulkItem, BulkOperation, Run
 from ...store import bulk_items as store
-from ..sweeps import handle_each
+from ..sweep_items import handle_each
 from .bulk_commands import lock_operation, pause_row
 from .item_actions import ItemAction, bulk_action_of
 
@@ -68,7 +68,7 @@ def run_operations_until(end_ms: int, wait_ms: int, is_stopping: Callable[[], bo
     return handled
 
 
-def _unclaimed_operations(now: int):
+def _unclaimed_operations(now: int) -> QuerySet[BulkOperation]:
     """Return the open operations that no process holds."""
     return BulkOperation.objects.filter(state__in=sorted(BULK.open), held_until__lte=now)
 
@@ -152,7 +152,7 @@ def _run_within_rate(row: BulkOperation, most: int, then: str) -> None:
     _record_rate_use(row, paced_at + round(handled * 1000 / row.rate), then if is_over else "")
 
 
-def _pending_items(row: BulkOperation):
+def _pending_items(row: BulkOperation) -> "QuerySet[BulkItem, tuple[int, str]]":
     """Return the unhandled items in order."""
     return row.items.filter(outcome=BulkItem.WAITING).order_by("number").values_list("pk", "run_id")
 

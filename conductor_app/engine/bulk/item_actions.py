@@ -21,7 +21,7 @@ def bulk_action_of(row: BulkOperation) -> ItemAction:
     reason = f"{row.reason} (bulk operation {row.pk})".strip()
     if row.action in LABELLING:
         return partial(_change_labels, LABELLING[row.action], row.options.get("labels", ()), row.by, reason)
-    ticked = {name: True for name in OPTIONS if row.options.get(name)}
+    ticked: dict[str, Any] = {name: True for name in OPTIONS if row.options.get(name)}
     return partial(_apply_operation, Operation(row.action, reason=reason, **ticked), row.by)
 
 

@@ -75,8 +75,9 @@ def _unusable_schemas(definition: Document, path: str) -> list[LintFinding]:
 def _schema_error(schema: Mapping[str, Any]) -> str:
     """Return why a JSON schema cannot be used. Schemas of other types are not checked."""
     data = schema.get("data")
-    is_json = isinstance(data, dict) and schema.get("type") in (None, "JSON")
-    return json_schema.schema_error(data) if is_json else ""
+    if isinstance(data, dict) and schema.get("type") in (None, "JSON"):
+        return json_schema.schema_error(data)
+    return ""
 
 
 def _save_schema(document: Document, by: str, new_version: bool) -> None:

@@ -177,7 +177,7 @@ def _refuse_unknown(target: str, name: str) -> None:
     if target not in TAGGED_MODELS:
         return
     model, column, kind = TAGGED_MODELS[target]
-    if not model.objects.filter(**{column: name}).exists():
+    if not model._default_manager.filter(**{column: name}).exists():
         raise NotFound(f"There is no {kind.replace('_', ' ')} named {name}.")
 
 

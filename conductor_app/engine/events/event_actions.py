@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from ... import clock
 from ...access.masking import decrypt_masked
@@ -66,7 +67,7 @@ class ActionRequest:
             if outbox_messages.consume(self.message.pk):
                 self._rows().update(status=FAILED, ended_at=clock.now(), **facts)
 
-    def _rows(self):
+    def _rows(self) -> QuerySet[EventAction]:
         return EventAction.objects.filter(pk=self.row.pk, status=IN_PROGRESS)
 
 
@@ -170,12 +171,12 @@ def _report_on_task(order: ActionRequest, params: Params, outcome: str) -> None:
     report = task_commands.enforce_output_limit(Report(outcome, output, reason))
     change_run(
         RunCommand(
-            attempt.run_id,
+            attempt.run_id or "",
             reports.apply_report(attempt.id, report),
             order.by,
             order.reason,
             attempts=[attempt.id],
-            within_transaction=order.done(attempt.run_id, {"taskId": attempt.id}),
+            within_transaction=order.done(attempt.run_id or "", {"taskId": attempt.id}),
         )
     )
 

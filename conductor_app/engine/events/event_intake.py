@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, TextField
+from django.db.models import F, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from ... import clock
@@ -87,7 +87,7 @@ def _bounded_message_id(message_id: str) -> str:
     return message_id if len(message_id) <= MAX_NAME_LENGTH else hashlib.sha256(message_id.encode()).hexdigest()
 
 
-def handlers_for(event: str) -> Sequence[EventHandler]:
+def handlers_for(event: str) -> QuerySet[EventHandler]:
     """Return the active handlers of an event."""
     return EventHandler.objects.filter(event=event, is_active=True).order_by("name")
 

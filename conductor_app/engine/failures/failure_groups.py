@@ -147,7 +147,8 @@ def merge_groups(group_id: int, into_id: int, by: str, reason: str = "") -> None
         part.merged_into = whole
         whole.count, whole.first_at = whole.count + part.count, min(whole.first_at, part.first_at)
         whole.last_at = max(whole.last_at, part.last_at)
-        part.save(), whole.save()
+        part.save()
+        whole.save()
         _record_change(whole, by, "merge", reason, {"part": part.pk})
 
 
@@ -166,7 +167,8 @@ def split_group(group_id: int, by: str, reason: str = "") -> None:
         whole = _lock_group(part.merged_into_id)
         whole.count = max(whole.count - part.count, 0)
         part.merged_into = None
-        part.save(), whole.save()
+        part.save()
+        whole.save()
         _record_change(whole, by, "split", reason, {"part": part.pk})
 
 

@@ -168,7 +168,9 @@ def take_from_worker(attempt_id: str, by: str, reason: str = "") -> None:
     facts = {"task": str(attempt.task), "worker": attempt.worker}
     command = commands.release_lease(attempt_id)
     change_run(
-        RunCommand(attempt.run_id, command, by, reason, audit=Audit("take from worker", facts), attempts=[attempt_id])
+        RunCommand(
+            attempt.run_id or "", command, by, reason, audit=Audit("take from worker", facts), attempts=[attempt_id]
+        )
     )
 
 
@@ -211,14 +213,16 @@ def cancel_attempt(attempt_id: str, by: str, reason: str = "") -> None:
     )
     command, facts = reports.apply_report(attempt_id, report), {"task": str(attempt.task)}
     change_run(
-        RunCommand(attempt.run_id, command, by, reason, audit=Audit("cancel task", facts), attempts=[attempt_id])
+        RunCommand(attempt.run_id or "", command, by, reason, audit=Audit("cancel task", facts), attempts=[attempt_id])
     )
 
 
 def _change_position(attempt: Attempt, action: str, by: str, reason: str, **facts: Any) -> None:
     audited = {"task": str(attempt.task), **facts}
     command = commands.requeue_attempt(attempt.pk, facts)
-    change_run(RunCommand(attempt.run_id, command, by, reason, audit=Audit(action, audited), attempts=[attempt.pk]))
+    change_run(
+        RunCommand(attempt.run_id or "", command, by, reason, audit=Audit(action, audited), attempts=[attempt.pk])
+    )
 
 
 def _find_attempt(attempt_id: str) -> Attempt:
@@ -244,5 +248,5 @@ def _check_queue_name(queue: str) -> str:
 
 def _record_change(
     name: str, by: str, action: str, reason: str, facts: dict[str, Any] | None = None, kind: str = "queue"
-):
+) -> None:
     audit.record(kind, name, action, by, reason=reason, facts=facts)

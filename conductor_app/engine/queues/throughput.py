@@ -7,6 +7,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable
 from threading import Lock
+from typing import Any
 
 from django.db import DatabaseError
 
@@ -119,7 +120,8 @@ def write_if_due() -> None:
     """Write the counts if they are due. A database error is logged and ignored."""
     if counts := book.due(clock.now()):
         try:
-            store.add_counts([(*place, *(row.get(field, 0) for field in FIELDS)) for place, row in counts.items()])
+            rows: list[Any] = [(*place, *(row.get(field, 0) for field in FIELDS)) for place, row in counts.items()]
+            store.add_counts(rows)
         except DatabaseError:
             log.exception("throughput_not_written")
 

@@ -12,7 +12,8 @@ from django.db import transaction
 from ... import clock
 from ...core.commands import FailUndecidableRun
 from ...core.data_requests import DataRequest, WholeRun
-from ...core.decide import Command, Decision, RevisionInfo, no_command
+from ...core.decide import Decision, RevisionInfo, no_command
+from ...core.decision_context import Command
 from ...core.effects import Effect
 from ...core.errors import AlreadyResolved, Busy, Conflict, PayloadMissing, RevisionChanged
 from ...core.snapshot import Run

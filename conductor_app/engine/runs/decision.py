@@ -8,7 +8,8 @@ from django.db import transaction
 from ... import notifications
 from ...core.commands import FailUndecidableRun
 from ...core.data_requests import ScriptEvaluation, StoredPayloadContent, WholeRun
-from ...core.decide import Command, Decision, RevisionInfo, apply_command
+from ...core.decide import Decision, RevisionInfo, apply_command
+from ...core.decision_context import Command
 from ...core.errors import RequestRefused
 from ...core.snapshot import Run
 from ...store import run_writer

@@ -43,7 +43,7 @@ def send_inbox_message(run_id: str, payload: dict[str, Any]) -> str:
             .only("id", "status", "inbox", "resolved_definition_id")
             .first()
         )
-        _require_accepting_run(run_id, row, now)
+        row = _require_accepting_run(run_id, row, now)
         id = str(uuid.uuid4())
         hidden = mask_encrypt(payload, masked_names(load_definition(row.resolved_definition_id)), encrypt_masked)
         inbox.add_message(run_id, id, hidden, now, row.inbox + 1)
@@ -53,7 +53,7 @@ def send_inbox_message(run_id: str, payload: dict[str, Any]) -> str:
     return id
 
 
-def _require_accepting_run(run_id: str, row: Run | None, now: int) -> None:
+def _require_accepting_run(run_id: str, row: Run | None, now: int) -> Run:
     if row is None:
         raise NotFound(f"No such workflow found by id: {run_id}")
     if row.status != RUNNING:
@@ -62,3 +62,4 @@ def _require_accepting_run(run_id: str, row: Run | None, now: int) -> None:
         row.inbox = inbox.delete_expired(run_id, now)
     if row.inbox >= MAX_MESSAGES:
         raise QueueFull(f"The inbox of workflow {run_id} is full ({MAX_MESSAGES} messages). Try again later.")
+    return row

@@ -91,7 +91,8 @@ def _replaced_children_of(foreseen: RunPreview, planned: PlannedRun) -> Iterator
 
 def _superseded_children(children: Iterable[str]) -> tuple[list[PlannedRun], bool]:
     """Return the plans of replaced child runs and their descendants, and True if there are more."""
-    left, found = deque(children), []
+    left = deque(children)
+    found: list[PlannedRun] = []
     while left and len(found) < MAX_REPLACED:
         try:
             child = store.load_run(left.popleft())

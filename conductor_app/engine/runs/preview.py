@@ -9,7 +9,8 @@ from ... import clock
 from ...core import commands, reports
 from ...core.child_run import new_child_run
 from ...core.data_requests import DataRequest, DefinitionByName, InlineDefinition
-from ...core.decide import Command, Decision, no_command
+from ...core.decide import Decision, no_command
+from ...core.decision_context import Command
 from ...core.decision_loop import DecisionLoop
 from ...core.definition import Definition
 from ...core.effects import Effect, SendMessage, StartRun

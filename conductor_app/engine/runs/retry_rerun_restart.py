@@ -6,7 +6,7 @@ from typing import Any
 from ... import clock, conf
 from ...access.masking import decrypt_masked
 from ...core import commands
-from ...core.decide import Command
+from ...core.decision_context import Command
 from ...core.definition import Definition, Key
 from ...core.errors import Conflict, Invalid, NotFound
 from ...core.masking import REDACTED, restore_masked
@@ -136,10 +136,10 @@ def rerun_command(
     task_input = _restore_masked_input(task_input, attempt_id, payload_storage.load_stored_task_input)
     input = _restore_masked_input(input, run_id, payload_storage.load_stored_input)
     key, attempt = _locate_attempt(attempt_id) if attempt_id else (None, None)
-    new = {"input": input, "correlation_id": correlation_id}
     if path[-1] == run_id:
-        return run_id, commands.Rerun(key, attempt, task_input, **new)
-    return path[-1], commands.Rerun(key, attempt, task_input, asked={"run": run_id, **new})
+        return run_id, commands.Rerun(key, attempt, task_input, input=input, correlation_id=correlation_id)
+    asked = {"run": run_id, "input": input, "correlation_id": correlation_id}
+    return path[-1], commands.Rerun(key, attempt, task_input, asked=asked)
 
 
 def _find_run(run_id: str) -> Run:

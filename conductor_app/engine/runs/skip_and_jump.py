@@ -8,7 +8,8 @@ from django.db import transaction
 from ... import clock
 from ...core import commands
 from ...core.commands.step_lookup import require_running
-from ...core.decide import Command, no_command
+from ...core.decide import no_command
+from ...core.decision_context import Command
 from ...core.definition import Definition
 from ...core.errors import AlreadyResolved, Conflict, NotFound, RequestRefused
 from ...core.reports import Report

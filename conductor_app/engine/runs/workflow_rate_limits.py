@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from ...core import commands, snapshot
-from ...core.decide import Command
-from ...core.decision_context import DecisionContext
+from ...core.decision_context import Command, DecisionContext
 from ...core.definition import Definition
 from ...core.effects import Effect, TransitionRun
 from ...core.errors import Conflict
@@ -66,7 +66,7 @@ def is_limit_reached(definition: Definition, key: str, *, rejects: bool = True, 
     return True
 
 
-def _held_runs(name: str, key: str):
+def _held_runs(name: str, key: str) -> QuerySet[Run]:
     """Return the held runs, earliest first. They start before new runs."""
     return Run.objects.open().filter(name=name, limit_key=key, is_held=True).order_by("created_at", "id")
 

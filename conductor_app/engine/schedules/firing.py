@@ -46,6 +46,8 @@ def fire_schedule(schedule_id: int) -> None:
         return
     table = timetable_of(schedule)
     slot = next_slot(schedule, table)
+    if slot is None:
+        return
     claim = _advance_claim(schedule, slot, table, now)
     if table.is_too_old(slot, now):
         with transaction.atomic():

@@ -100,7 +100,8 @@ def next_times(expression: str, zone_id: str, *, starts_at: int | None, ends_at:
     """
     written = {"cronExpression": expression, "zoneId": zone_id}
     table = parse_timetable({**written, "scheduleStartTime": starts_at, "scheduleEndTime": ends_at})
-    found, slot = [], table.after(clock.now())
+    found: list[int] = []
+    slot = table.after(clock.now())
     while slot is not None and len(found) < limit:
         found.append(slot.at)
         slot = table.after(slot.at)

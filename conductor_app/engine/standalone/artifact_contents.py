@@ -23,8 +23,8 @@ def store_content(task_id: str, number: int, name: str, content: "File[bytes]", 
     row = find(task_id, number, name)
     path = save_content("artifacts", content, content_deleted_at(row))
     with transaction.atomic():
-        row = Artifact.objects.select_for_update().filter(pk=row.pk).first()
-        if row is None:
+        locked = Artifact.objects.select_for_update().filter(pk=row.pk).first()
+        if locked is None:
             raise NotFound(f"Artifact {name} of task {task_id} was deleted during the upload.")
         release_content(row.path)
         row.path, row.size, row.content_encoding = path, content.size, encoding

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from ... import clock
 from ...core.errors import Conflict, NotFound
@@ -47,14 +49,16 @@ def prioritize_group(id: str, priority: int, by: str) -> tuple[TaskGroup, list[s
         priority=priority
     )
     ids = _apply_to_all(id, unresolved, commands.prioritize(priority), PRIORITIZE, by, priority)
-    facts = {"taskGroupId": group.id, "schedulerId": group.scheduler_id}
+    facts: dict[str, Any] = {"taskGroupId": group.id, "schedulerId": group.scheduler_id}
     facts |= {"newPriority": NAMES_OF_PRIORITIES[priority], "tasksAffected": len(ids)}
     with transaction.atomic():
         publish_group_message(group, "task-group-priority-changed", clock.now(), **facts)
     return group, ids
 
 
-def _apply_to_all(id: str, tasks, command: Command, verb: str, by: str, priority: int = 0) -> list[str]:
+def _apply_to_all(
+    id: str, tasks: QuerySet[StandaloneTask], command: Command, verb: str, by: str, priority: int = 0
+) -> list[str]:
     """Apply a command to each task in its own transaction. Returns the sorted ids of the changed tasks."""
     # In the order in which workers would claim them.
     ids = list(tasks.order_by("task__status", "-priority", "task__created_at", "pk").values_list("pk", flat=True))

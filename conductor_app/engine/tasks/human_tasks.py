@@ -12,8 +12,7 @@ from django.db import transaction
 
 from ... import clock, conf
 from ...core import human_task, reports
-from ...core.decide import Command
-from ...core.decision_context import DecisionContext
+from ...core.decision_context import Command, DecisionContext
 from ...core.definition import Schema
 from ...core.effects import Effect, UpdateTask
 from ...core.errors import AlreadyResolved, Conflict, Invalid, NotFound, OutputInvalid, PayloadTooLarge, ValidationError
@@ -255,7 +254,7 @@ def release_task(task_id: str, by: str, reason: str = "") -> None:
 
 def delegate_task(
     task_id: str, to: str, by: str, reason: str = "", *, is_group: bool = False, due_at: int | None = None
-):
+) -> None:
     """Assign a HUMAN task to another user or a group, until `due_at` (milliseconds), and remove its claim.
 
     Raises:
@@ -348,7 +347,7 @@ def _write_assignment(
     try:
         change_run(
             RunCommand(
-                task.run_id,
+                task.run_id or "",
                 _move_end_command(attempt.pk, NEVER if end is None else end),
                 by,
                 attempts=[attempt.pk],
@@ -416,4 +415,4 @@ def _find_open_task(task_id: str, read: Callable[[Any], Any] = lambda rows: rows
 
 
 def _record_change(task: Task, by: str, action: str, reason: str, facts: dict[str, Any]) -> None:
-    audit.record("run", task.run_id, action, by, reason=reason, facts={"task": str(task), **facts})
+    audit.record("run", task.run_id or "", action, by, reason=reason, facts={"task": str(task), **facts})

@@ -14,8 +14,7 @@ from ...access.masking import decrypt_masked, masked_texts
 from ...access.permissions import Target, task_target
 from ...access.redaction import redact_verbatim
 from ...core import reports
-from ...core.decide import Command
-from ...core.decision_context import DecisionContext
+from ...core.decision_context import Command, DecisionContext
 from ...core.effects import Effect
 from ...core.errors import AlreadyResolved, PayloadMissing, RequestRefused
 from ...core.reports import Report
@@ -136,7 +135,7 @@ def _postpone_claim(attempt: Attempt, why: RequestRefused) -> None:
     else:
         report = Report("IN_PROGRESS", callback_seconds=STORAGE_SECONDS, merges=True, is_kept=False)
     try:
-        report_task(attempt.run_id, attempt.id, report, "engine")
+        report_task(attempt.run_id or "", attempt.id, report, "engine")
     except RequestRefused:
         # The lease expires, and workers can claim the attempt again.
         log.exception("input_not_read", extra=facts)

@@ -63,7 +63,7 @@ def test_a_filtered_list_offers_itself_to_be_saved(operator, story):
     assert f"{VIEWS}?from_list=yes&amp;" in listed
     page = page_text(operator.get(f"{VIEWS}?from_list=yes&status=FAILED&least=1"))
     assert "Save a view Runs with status FAILED, that took at least 1.0 s" in page
-    assert "unknown status" in page_text(operator.get(VIEWS, {"status": "ODD"})).lower()
+    assert "unknown run status" in page_text(operator.get(VIEWS, {"status": "ODD"})).lower()
 
 
 def test_an_alert_is_tried_on_the_last_seven_days(operator, story, clock):

@@ -105,9 +105,9 @@ class ReferenceLinter:
 
 def _without_inline_definitions(step: Mapping[str, Any], field: str) -> Any:
     """Return a field without inline definitions, whose expressions refer to the child run."""
-    return {"inputParameters": inputs_without_definitions, PARAM: param_without_definition}.get(
-        field, lambda step: step.get(field)
-    )(step)
+    if field == "inputParameters":
+        return inputs_without_definitions(step)
+    return param_without_definition(step) if field == PARAM else step.get(field)
 
 
 def unknown_part_finding(root: str, key: str, known: frozenset[str], of: str, path: str) -> LintFinding:

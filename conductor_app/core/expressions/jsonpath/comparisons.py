@@ -103,11 +103,11 @@ def never(left: Any, right: Any) -> bool:
     return False
 
 
-def _are_comparable(left, right) -> bool:
+def _are_comparable(left: Any, right: Any) -> bool:
     return (is_number(left) and is_number(right)) or (isinstance(left, str) and isinstance(right, str))
 
 
-def _type(value):
+def _type(value: Any) -> type | str:
     if is_number(value):
         return "number"
     return "json" if isinstance(value, list | dict) else type(value)

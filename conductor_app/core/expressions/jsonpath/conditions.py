@@ -103,5 +103,5 @@ class Negation:
         return not self.part.holds(item, reading)
 
 
-def _size(value) -> int:
+def _size(value: Any) -> int:
     return len(value) if isinstance(value, list) else 1

@@ -1,8 +1,9 @@
 """A position in the text of a path, and the tokens that can be read from there."""
 
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from .jsonpath_errors import BadPath
 
@@ -52,7 +53,7 @@ class Cursor:
         if not self.skip_blanks().accept(mark):
             self.refuse(f"expected '{mark}'")
 
-    def match(self, pattern: re.Pattern[str]):
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """Read the text that matches the pattern at this position, or None."""
         found = pattern.match(self.text, self.at)
         if found:
@@ -65,7 +66,7 @@ class Cursor:
         return _unescape(found[1]) if found else self.refuse("the quote is not closed")
 
     @contextmanager
-    def nested(self):
+    def nested(self) -> Iterator[None]:
         """Enter a nesting level.
 
         Raises:
@@ -77,7 +78,7 @@ class Cursor:
         yield
         self._depth -= 1
 
-    def refuse(self, problem: str):
+    def refuse(self, problem: str) -> NoReturn:
         """Report an error at this position.
 
         Raises:

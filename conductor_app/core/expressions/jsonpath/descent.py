@@ -27,12 +27,12 @@ class Descent:
                 pending.extend(reversed(value.values() if isinstance(value, dict) else value))
         return found
 
-    def _stops_at(self, value, reading):
+    def _stops_at(self, value: Any, reading: Reading) -> bool:
         # Jayway does not look for functions at every depth: `..length()` finds nothing.
         is_in = getattr(self.segment, "is_in", None)
         return is_in is not None and is_in(value, reading)
 
-    def _found_at(self, value, reading):
+    def _found_at(self, value: Any, reading: Reading) -> list[Any]:
         # In the middle of a path, Jayway continues with every element of a list, whatever the segment selects.
         if isinstance(value, list) and not self.is_last:
             reading.visit(len(value))

@@ -77,7 +77,7 @@ def append(value: Any, arguments: list[Any]) -> Any:
     return value + [argument for argument in arguments if argument is not ABSENT] if isinstance(value, list) else value
 
 
-def _numbers(value) -> list[float]:
+def _numbers(value: Any) -> list[float]:
     numbers = [number for number in value if is_number(number)] if isinstance(value, list) else []
     if not numbers:
         raise NoAnswer
@@ -87,7 +87,7 @@ def _numbers(value) -> list[float]:
         raise NoAnswer from None
 
 
-def _texts(argument) -> list[str]:
+def _texts(argument: Any) -> list[str]:
     """Return the texts that concat takes of an argument: texts, and all elements of a list.
 
     A number is ignored, as in Java.

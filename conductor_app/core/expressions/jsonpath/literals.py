@@ -24,7 +24,7 @@ def read_literal(cursor: Cursor) -> Any:
     return _read_word(cursor)
 
 
-def _read_word(cursor):
+def _read_word(cursor: Cursor) -> Any:
     found = cursor.match(_WORD)
     if not found:
         return cursor.refuse("expected a value")
@@ -34,7 +34,7 @@ def _read_word(cursor):
     return cursor.refuse("expected a number") if number is None else number
 
 
-def _read_list(cursor):
+def _read_list(cursor: Cursor) -> list[Any]:
     values: list[Any] = []
     if cursor.skip_blanks().accept("]"):
         return values
@@ -45,7 +45,7 @@ def _read_list(cursor):
         cursor.expect(",")
 
 
-def _read_map(cursor):
+def _read_map(cursor: Cursor) -> dict[str, Any]:
     members: dict[str, Any] = {}
     if cursor.skip_blanks().accept("}"):
         return members

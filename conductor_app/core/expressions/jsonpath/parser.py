@@ -48,7 +48,7 @@ def _read_inner_path(cursor: Cursor) -> Path:
     return _read_path(cursor, _INNER_NAME)
 
 
-def _read_path(cursor: Cursor, name_pattern) -> Path:
+def _read_path(cursor: Cursor, name_pattern: re.Pattern[str]) -> Path:
     """Read `$` or `@` and all the segments behind it."""
     begin = cursor.at
     cursor.at += 1
@@ -63,19 +63,19 @@ def _read_path(cursor: Cursor, name_pattern) -> Path:
     return Path(cursor.text[begin : cursor.at], _mark_last_segment(segments), tuple(ends), tuple(cursor.absolutes))
 
 
-def _mark_last_segment(segments) -> tuple[Any, ...]:
+def _mark_last_segment(segments: list[Any]) -> tuple[Any, ...]:
     """Return the segments, with the last one marked where that matters."""
     *others, last = segments or [None]
     return (*map(_unmark_last, others), last) if segments else ()
 
 
-def _unmark_last(segment):
+def _unmark_last(segment: Any) -> Any:
     if isinstance(segment, Descent):
         return Descent(_unmark_last(segment.segment), is_last=False)
     return Property(segment.names, is_last=False) if isinstance(segment, Property) else segment
 
 
-def _segment(cursor, name_pattern):
+def _segment(cursor: Cursor, name_pattern: re.Pattern[str]) -> Any:
     if cursor.match(_WILDCARD):
         return Wildcard()
     if cursor.is_at("["):
@@ -90,7 +90,7 @@ def _segment(cursor, name_pattern):
     return Property((found[0],))
 
 
-def _bracket(cursor):
+def _bracket(cursor: Cursor) -> Any:
     if cursor.match(_BRACKET_NAME):
         return Property(_names(cursor))
     if found := cursor.match(_INDEX):
@@ -102,7 +102,7 @@ def _bracket(cursor):
     return cursor.refuse("expected ['name'], [0], [0:2], [*] or [?(…)]")
 
 
-def _names(cursor) -> tuple[str, ...]:
+def _names(cursor: Cursor) -> tuple[str, ...]:
     names = [cursor.string()]
     while cursor.skip_blanks().accept(","):
         if not cursor.skip_blanks().is_at("'", '"'):
@@ -112,14 +112,14 @@ def _names(cursor) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _slice(cursor, found):
+def _slice(cursor: Cursor, found: re.Match[str]) -> Slice:
     start, stop = (int(bound) if bound else None for bound in found.groups())
     if start is None and stop is None:
         cursor.refuse("a slice needs a beginning or an end; not so")
     return Slice(start, stop)
 
 
-def _filter(cursor):
+def _filter(cursor: Cursor) -> Filter:
     with cursor.nested():
         condition = ConditionParser(cursor, _read_inner_path).read_alternatives()
         if not cursor.match(_FILTER_END):
@@ -127,7 +127,7 @@ def _filter(cursor):
     return Filter(condition)
 
 
-def _arguments(cursor) -> tuple[Any, ...]:
+def _arguments(cursor: Cursor) -> tuple[Any, ...]:
     if cursor.skip_blanks().accept(")"):
         return ()
     # Jayway ignores a single argument of one character: `append(6)` appends nothing.
@@ -138,7 +138,7 @@ def _arguments(cursor) -> tuple[Any, ...]:
         return _argument_list(cursor)
 
 
-def _argument_list(cursor) -> tuple[Any, ...]:
+def _argument_list(cursor: Cursor) -> tuple[Any, ...]:
     arguments = []
     while True:
         arguments.append(ConditionParser(cursor, _read_inner_path).argument())

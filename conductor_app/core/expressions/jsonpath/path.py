@@ -1,5 +1,6 @@
 """A compiled path: segments that each map the current values to the next ones."""
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..patterns import PatternTooSlow
@@ -23,7 +24,7 @@ class Path:
         self._ends = ends
         self._steps = _plain_steps(segments)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Path({self.text!r})"
 
     @property
@@ -45,7 +46,7 @@ class Path:
         ends = tuple(end - cut for end in self._ends[count:])
         return Path(self.text[cut:], self.segments[count:], ends, self.absolutes)
 
-    def read(self, document: Any, absolute=None) -> Any:
+    def read(self, document: Any, absolute: Callable[["Path", Reading], Any] | None = None) -> Any:
         """Return the value at this path. Without a result, return None, or [] for an indefinite path.
 
         `absolute(path, reading)` resolves the paths inside that begin with `$`; by default they refer to the same
@@ -54,7 +55,7 @@ class Path:
         found = self.find(document, absolute)
         return self.nothing if found is ABSENT else found
 
-    def find(self, document: Any, absolute=None) -> Any:
+    def find(self, document: Any, absolute: Callable[["Path", Reading], Any] | None = None) -> Any:
         """Return the value at this path, or ABSENT.
 
         Raises:
@@ -83,14 +84,14 @@ class Path:
         return hits[-1] if hits else ABSENT
 
 
-def _plain_steps(segments) -> tuple[str | int, ...] | None:
+def _plain_steps(segments: Iterable[Any]) -> tuple[str | int, ...] | None:
     """Return the names and positions of a path that has only these, otherwise None."""
     if all(type(segment) in (Property, Index) and segment.is_definite and segment.is_single for segment in segments):
         return tuple(segment.step_into for segment in segments)
     return None
 
 
-def _walk_plain_steps(steps, value):
+def _walk_plain_steps(steps: Iterable[Any], value: Any) -> Any:
     for step in steps:
         if type(step) is str:
             if not isinstance(value, dict) or step not in value:

@@ -1,5 +1,6 @@
 """One evaluation of a path: the document behind `$`, and the remaining budget."""
 
+from collections.abc import Callable
 from typing import Any
 
 from ..patterns import MatchTimeBudget
@@ -12,7 +13,7 @@ MAX_VISITS = 1_000_000
 class Absent:
     """The result of a path without a value. Null is a value."""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "ABSENT"
 
 
@@ -28,13 +29,13 @@ class Reading:
 
     __slots__ = ("_absolute", "_seen", "_visits", "budget")
 
-    def __init__(self, absolute):
+    def __init__(self, absolute: Callable[[Any, "Reading"], Any]) -> None:
         self._absolute = absolute
         self._seen: dict[Any, Any] = {}
         self._visits = MAX_VISITS
         self.budget = MatchTimeBudget()
 
-    def absolute(self, path):
+    def absolute(self, path: Any) -> Any:
         """Return the result of a path that begins with `$`. It is cached because a filter needs it for every value."""
         if path not in self._seen:
             self._seen[path] = self._absolute(path, self)

@@ -16,15 +16,15 @@ def describe(selection: Mapping[str, Any]) -> str:
     return _("runs %(conditions)s") % {"conditions": conditions} if conditions else _("all runs")
 
 
-def _describe_value(sentence: str) -> Callable[[Any], str]:
+def _describe_value(sentence: Any) -> Callable[[Any], str]:
     return lambda value: sentence % {"value": value}
 
 
-def _describe_time(sentence: str) -> Callable[[int], str]:
+def _describe_time(sentence: Any) -> Callable[[int], str]:
     return lambda at: sentence % {"moment": f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d %H:%M} UTC"}
 
 
-def _describe_duration(sentence: str) -> Callable[[int], str]:
+def _describe_duration(sentence: Any) -> Callable[[int], str]:
     return lambda took: sentence % {"span": format_duration(took)}
 
 

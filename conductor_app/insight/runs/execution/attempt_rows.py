@@ -1,14 +1,14 @@
 """Rows of attempts with the columns of their tasks and runs that API replies need."""
 
-from collections import namedtuple
 from collections.abc import Iterable
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 
 from ....models import Attempt, Run
+from ...row_types import row_type
 
 ROW_COLUMNS = (
     "id", "number", "seq", "status", "domain", "scheduled_at", "started_at", "updated_at", "ended_at", "lease_ms",
@@ -18,8 +18,12 @@ ROW_COLUMNS = (
 )  # fmt: skip
 RUN_FACTS = ("id", "name", "correlation_id", "priority", "resolved_definition_id")
 
-Row = namedtuple("Row", [name.replace("task__", "task_") for name in ROW_COLUMNS] + ["input", "output", "step_state"])
-RunFacts = namedtuple("RunFacts", RUN_FACTS)
+if TYPE_CHECKING:
+    Row = Any
+    RunFacts = Any
+else:
+    Row = row_type("Row", [name.replace("task__", "task_") for name in ROW_COLUMNS] + ["input", "output", "step_state"])
+    RunFacts = row_type("RunFacts", RUN_FACTS)
 
 _attempt_values = attrgetter(*(name.replace("__", ".") for name in ROW_COLUMNS), "input", "output", "task.step_state")
 _run_values = attrgetter(*RUN_FACTS)

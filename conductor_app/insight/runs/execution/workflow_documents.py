@@ -1,11 +1,10 @@
 """Runs as Conductor's Workflow documents (api §3.5)."""
 
-from collections import namedtuple
 from collections.abc import Iterable
 from contextlib import nullcontext
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from django.db.models import QuerySet, TextField
@@ -14,6 +13,7 @@ from django.db.models.functions import Cast
 from ....core.masking import redact_text
 from ....models import Run
 from ....models.snapshots import read_snapshot
+from ...row_types import row_type
 from . import definition_documents
 from .attempt_rows import attempts_of, load_rows, run_facts_of
 from .lookups import PAYLOADS, raise_run_not_found
@@ -25,7 +25,10 @@ RUN_COLUMNS = (
     "failed_refs", "failed_names", "domains", "limit_key", "is_held", "started_by", "event", "idempotency_key",
     "input_path", "output_path",
 )  # fmt: skip
-RunRow = namedtuple("RunRow", [*RUN_COLUMNS, *PAYLOADS])
+if TYPE_CHECKING:
+    RunRow = Any
+else:
+    RunRow = row_type("RunRow", [*RUN_COLUMNS, *PAYLOADS])
 
 _run_values = attrgetter(*RUN_COLUMNS, *PAYLOADS)
 

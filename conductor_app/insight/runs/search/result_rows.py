@@ -1,13 +1,13 @@
 """Rows of search results: the columns that a list shows, with shortened payloads."""
 
-from collections import namedtuple
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import Case, CharField, F, QuerySet, TextField, Value, When
 from django.db.models.functions import Cast, Concat, Substr
 
 from ....models import Attempt, Run
+from ...row_types import row_type
 
 MAX_SHOWN_LENGTH, MAX_SHOWN = 10_000, 10_000_000
 """Maximum characters of one payload, and of all payloads of a page."""
@@ -22,8 +22,11 @@ ATTEMPT_COLUMNS = (
     "callback_ms", "number", "worker", "run__name", "run__correlation_id", "run__priority", "task__type",
     "task__status", "task__attempt_id", "input_size", "output_size", "input_path", "output_path",
 )  # fmt: skip
-RunLine = namedtuple("RunLine", [*RUN_COLUMNS, "input", "output"])
-AttemptLine = namedtuple("AttemptLine", [*(name.replace("__", "_") for name in ATTEMPT_COLUMNS), "input", "output"])
+if TYPE_CHECKING:
+    RunLine = Any
+else:
+    RunLine = row_type("RunLine", [*RUN_COLUMNS, "input", "output"])
+AttemptLine = row_type("AttemptLine", [*(name.replace("__", "_") for name in ATTEMPT_COLUMNS), "input", "output"])
 
 
 def run_lines(ids: Sequence[str]) -> list[RunLine]:
