@@ -27,7 +27,7 @@ def test_a_run_with_a_known_key_has_the_kept_output_at_once(clock):
 
     assert (again.status, again.output, again.statuses) == ("COMPLETED", {"n": 7}, {})
     assert again.id != first.id
-    assert again.reason == f"Its output is the one of run {first.id}, which had the same cache key."
+    assert again.reason == f"Output reused from run {first.id}, which has the same cache key."
     assert row_violations(again.id) == []
 
 

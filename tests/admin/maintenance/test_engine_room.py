@@ -42,7 +42,7 @@ def test_a_loop_that_is_late_behind_or_failing_comes_with_advice(operator, clock
 
     assert "wake_runs last ran 2 min ago. Check that Celery beat and a worker are running." in page
     assert "expire_leases is 9.0 s behind" in page
-    assert "deliver_messages fails: OperationalError: gone" in page
+    assert "deliver_messages is failing: OperationalError: gone" in page
 
 
 def test_secrets_of_the_configuration_stay_secret(operator, settings):

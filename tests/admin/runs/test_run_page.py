@@ -428,7 +428,7 @@ def test_a_run_that_is_not_here_any_more_says_why(operator, viewer, clock):
     old = derived_id(clock.now() - 40 * 86_400_000, "order")
     gone = operator.get(f"/admin/conductor/run/{old}/change/")
     assert gone.status_code == 410
-    assert "By its id it began 40 d ago; finished runs are removed after 30 d." in gone.content.decode()
+    assert "By its id, the run started 40 d ago. Finished runs are removed after 30 d." in gone.content.decode()
     for never in (derived_id(clock.now() - 86_400_000, "order"), "not-an-id"):
         assert operator.get(f"/admin/conductor/run/{never}/change/").status_code == 404
 

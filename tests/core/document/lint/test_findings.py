@@ -116,7 +116,7 @@ def test_a_path_that_the_output_schema_does_not_know_is_named_with_the_nearest_o
 
     finding = only(PAY, takes("ship", "${payment.output.receipt.numbr}"), known=known)
 
-    assert "`payment.output.receipt` has no `numbr` by its output schema. Did you mean `number`?" in finding.message
+    assert "`payment.output.receipt` has no `numbr` according to its output schema. Did you mean `number`?" in finding.message
     assert said(PAY, takes("ship", "${payment.output.receipt.number} ${payment.output.total.x[0]}"), known=known) == []
 
 
