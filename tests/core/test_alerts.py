@@ -23,7 +23,7 @@ def test_each_kind_has_its_condition(kind, threshold, hits, total, rings):
     assert AlertRule(kind, threshold, HOUR, HOUR).is_met(hits, total) is rings
 
 
-def test_it_rings_at_the_minute_in_which_its_window_holds_enough_and_again_after_its_pause():
+def test_an_alert_fires_when_its_window_reaches_the_threshold_and_again_after_its_pause():
     rule = AlertRule(COUNT, 2, 10 * MINUTE_MS, 30 * MINUTE_MS)
     hits = [5 * MINUTE_MS, 8 * MINUTE_MS, 9 * MINUTE_MS, 45 * MINUTE_MS, 50 * MINUTE_MS]
 
@@ -32,12 +32,12 @@ def test_it_rings_at_the_minute_in_which_its_window_holds_enough_and_again_after
     assert found == [(8 * MINUTE_MS, 2), (50 * MINUTE_MS, 2)]
 
 
-def test_sentences_say_what_was_found():
+def test_sentences_describe_the_measured_value():
     assert AlertRule(SHARE, 20, HOUR, HOUR).sentence(1, 4) == "1 of 4 runs in the last 60 min: 25 % (threshold: 20 %)"
     assert AlertRule(ABSENCE, 1, HOUR, HOUR).sentence(0, 0) == "0 in the last 60 min (threshold: fewer than 1)"
 
 
-def test_an_age_rings_while_something_is_open_for_too_long():
+def test_an_age_alert_fires_while_a_run_is_open_for_too_long():
     rule = AlertRule(AGE, 30, HOUR, 20 * MINUTE_MS)
     too_old, ended = [10 * MINUTE_MS], [35 * MINUTE_MS]
 
@@ -56,7 +56,7 @@ def test_an_age_rings_while_something_is_open_for_too_long():
     ],
     ids=str,
 )
-def test_nothing_rings_in_quiet_hours(quiet, hours):
+def test_no_alert_fires_in_quiet_hours(quiet, hours):
     rule = AlertRule(ABSENCE, 1, MINUTE_MS, HOUR, quiet)
 
     assert [at // HOUR for at, _ in find_alert_times(rule, [], [], 0, 6 * HOUR - 1)] == hours

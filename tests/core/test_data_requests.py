@@ -45,23 +45,23 @@ def asked(*steps, **fields) -> set:
         ([sub_workflow("a", "child", version=2)], DefinitionByName("child", 2)),
     ],
 )
-def test_what_a_first_step_needs_is_asked_for(steps, question):
+def test_data_of_the_first_step_is_requested(steps, question):
     assert asked(*steps) == {question}
 
 
-def test_a_step_that_needs_nothing_asks_nothing():
+def test_a_step_without_references_requests_no_data():
     run = Run("run", plan(step("a", inputs={"n": 1, "id": "${workflow.workflowId}"})), "RUNNING", 0)
 
     assert decide(run, {}, 0).data_requests == frozenset()
 
 
-def test_the_questions_of_all_branches_come_together():
+def test_the_requests_of_all_branches_are_raised_together():
     branches = [[step("a", inputs={"n": "${workflow.input.n}"})], [step("b", inputs={"n": "${workflow.variables.n}"})]]
 
     assert asked(*fork(*branches)) == {RunPayload("input"), RunPayload("variables")}
 
 
-def test_the_payload_of_a_task_that_is_known_by_its_row_is_asked_for():
+def test_the_payload_of_a_loaded_task_is_requested():
     life = RunInMemory(plan(step("a"), step("b", inputs={"n": "${a.output.n}"})))
     life.run = replace(life.run, tasks={key: _forgotten(task) for key, task in life.run.tasks.items()})
     ctx = DecisionContext(life.run, {})
@@ -76,7 +76,7 @@ def _forgotten(task):
     return replace(task, attempt=replace(task.attempt, output=UNKNOWN))
 
 
-def test_a_task_that_was_not_read_is_asked_for_by_its_reference():
+def test_a_task_outside_the_snapshot_is_requested_by_its_reference():
     run = Run("run", plan(step("a"), step("b")), "RUNNING", 0, is_whole=False, next_seq=2)
     ctx = DecisionContext(run, {TaskPart("a", "output"): {"n": 7}, TaskPart("b", "output"): None})
 
@@ -86,13 +86,13 @@ def test_a_task_that_was_not_read_is_asked_for_by_its_reference():
     assert found.value.data_requests == {TaskPart("a", "facts"), TaskPart("b", "input")}
 
 
-def test_a_task_that_no_whole_run_has_is_nothing():
+def test_a_task_missing_in_the_complete_run_is_absent():
     ctx = DecisionContext(Run("run", plan(step("a")), "RUNNING", 0), {Environment(""): {}})
 
     assert ctx.resolve("${a.output.n}") is None
 
 
-def test_a_decision_goes_on_with_the_answers():
+def test_a_decision_continues_with_the_loaded_data():
     question = ScriptEvaluation("javascript", "1 + 1", '{"evaluatorType": "javascript", "expression": "1 + 1"}')
     run = Run("run", plan(inline("a", "1 + 1"), noop("b")), "RUNNING", 0, input={}, variables={}, output={})
 
@@ -146,14 +146,14 @@ FACTS = {
 
 
 @pytest.mark.parametrize(("written", "value"), FACTS.items())
-def test_what_expressions_see_of_a_run_and_its_tasks(written, value):
+def test_expressions_can_read_the_run_and_its_tasks(written, value):
     steps = [step("a", "pay"), step("b", inputs={"value": written})]
     life = RunInMemory(plan(*steps), correlation_id="c").completes("a", n=1)
 
     assert life.task("b").attempt.input == {"value": value}
 
 
-def test_a_template_stands_in_for_what_is_missing_or_null():
+def test_the_input_template_replaces_missing_and_null_inputs():
     policy = {"name": "a", "inputTemplate": {"one": 1, "two": 2, "three": 3}}
     life = RunInMemory(plan(step("a", policy=policy, inputs={"two": "${workflow.input.none}", "three": "given"})))
 

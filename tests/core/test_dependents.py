@@ -34,5 +34,5 @@ SWITCHED = [
         pytest.param(SWITCHED, "a", {"j"}, id="no exclusive join that comes later"),
     ],
 )
-def test_who_waits_for_a_step(steps, ref, waits):
+def test_dependents_of_a_step_are_listed(steps, ref, waits):
     assert dependents_of(plan(*steps), ref) == waits

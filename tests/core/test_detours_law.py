@@ -27,7 +27,7 @@ def detour(life: RunInMemory, random: Random) -> bool:
     return True
 
 
-def test_detours_are_taken_in_random_runs():
+def test_random_runs_contain_skips_and_jumps():
     taken = 0
     for seed in range(60):
         random = Random(seed)
@@ -39,7 +39,7 @@ def test_detours_are_taken_in_random_runs():
 
 @property_settings(80)
 @given(seed=st.integers(0, 10**9))
-def test_a_run_that_is_led_off_its_way_ends_and_nothing_is_decided_twice(seed):
+def test_a_run_with_skips_and_jumps_ends_and_decisions_are_idempotent(seed):
     random = Random(seed)
     life = RunInMemory(read_definition(random_definition(random)))
     stale: list[str] = []

@@ -7,7 +7,7 @@ from conductor_app.core.events import expand_json_texts, is_true, observed_value
 PAYLOAD = {"status": "paid", "order": {"lines": [{"sku": "a"}], "total": 3}, "odd name": 1}
 
 
-def test_texts_that_are_json_are_read_and_others_stay():
+def test_json_texts_are_parsed_and_other_texts_stay():
     given = {"a": '{"b": [1]}', "c": ["[2]", "x", "{broken"], "d": 1, "e": "NaN", "f": "true"}
 
     assert expand_json_texts(given) == {"a": {"b": [1]}, "c": [[2], "x", "{broken"], "d": 1, "e": "NaN", "f": True}
@@ -25,7 +25,7 @@ def test_texts_that_are_json_are_read_and_others_stay():
         ("true", {}),
     ],
 )
-def test_a_condition_is_shown_with_the_values_that_it_names(condition, places):
+def test_a_condition_is_returned_with_the_values_it_names(condition, places):
     assert observed_values(condition, PAYLOAD) == places
 
 
@@ -38,7 +38,7 @@ def test_long_values_are_cut():
 @pytest.mark.parametrize(
     ("value", "passes"), [(True, True), (1, True), (0, False), (False, False), (None, False), ("true", False)]
 )
-def test_what_lets_an_event_pass(value, passes):
+def test_a_true_condition_accepts_an_event(value, passes):
     assert is_true(value) is passes
 
 

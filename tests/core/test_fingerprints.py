@@ -36,16 +36,16 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize(("one", "other"), SAME.values(), ids=SAME)
-def test_what_differs_from_time_to_time_is_not_looked_at(one, other):
+def test_variable_parts_of_a_message_are_ignored(one, other):
     assert normalize_message(one) == normalize_message(other)
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT.values(), ids=DIFFERENT)
-def test_what_says_something_is_kept(one, other):
+def test_significant_parts_of_a_message_stay(one, other):
     assert normalize_message(one) != normalize_message(other)
 
 
-def test_a_traceback_says_in_its_last_line_what_went_wrong():
+def test_a_traceback_is_reduced_to_its_last_line():
     trace = 'Traceback (most recent call last):\n  File "a.py", line 3\nValueError: bad id 7\n'
 
     assert normalize_message(trace) == "ValueError: bad id <n>"
@@ -59,7 +59,7 @@ def test_the_same_message_elsewhere_is_another_failure():
 
 @property_settings(60)
 @given(st.text(max_size=3000))
-def test_any_message_has_a_short_form_that_stays_as_it_is(message):
+def test_normalizing_a_message_is_idempotent(message):
     short = normalize_message(message)
 
     assert len(short) <= 3000
@@ -67,7 +67,7 @@ def test_any_message_has_a_short_form_that_stays_as_it_is(message):
 
 
 @pytest.mark.parametrize("message", ["a" * 8000, "1" * 8000, "'" * 8000, "a.b-" * 2000, "status " * 1200, "x@" * 4000])
-def test_no_message_takes_long(message):
+def test_every_message_is_normalized_quickly(message):
     began = time.process_time()
 
     normalize_message(message)
@@ -79,5 +79,5 @@ def test_no_message_takes_long(message):
     ("worker", "build"),
     [("w7@41", "41"), ("mailer@v2.1.0", "v2.1.0"), ("ocr@3f2a9c1", "3f2a9c1"), ("ann@host", ""), ("host-7", "")],
 )
-def test_a_worker_may_tell_its_build_in_its_id(worker, build):
+def test_the_build_is_read_from_the_id_of_a_worker(worker, build):
     assert build_of(worker) == build

@@ -5,7 +5,7 @@ from uuid import RFC_4122, UUID
 from conductor_app.core.ids import derived_id
 
 
-def test_ids_of_one_moment_sort_by_their_places():
+def test_ids_of_the_same_time_sort_by_position():
     ids = [derived_id(5, "run", place, place=place) for place in (0, 1, 15, 16, 17, 255, 4096, 65_535)]
 
     assert ids == sorted(ids)
@@ -17,5 +17,5 @@ def test_an_id_is_a_uuid_of_version_7_with_and_without_a_place():
         assert (UUID(id).version, UUID(id).variant) == (7, RFC_4122)
 
 
-def test_ids_of_one_place_differ_in_what_cannot_be_guessed():
+def test_ids_of_the_same_position_differ_in_random_bits():
     assert len({derived_id(5, run, place=1)[21:] for run in range(1000)}) == 1000

@@ -76,7 +76,7 @@ def finish(life: RunInMemory) -> None:
 
 @property_settings(60)
 @given(seed=st.integers(0, 10**9))
-def test_every_run_ends_and_nothing_is_decided_twice(seed):
+def test_every_run_ends_and_decisions_are_idempotent(seed):
     life = live(seed)
 
     finish(life)

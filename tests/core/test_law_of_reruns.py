@@ -35,7 +35,7 @@ def holds(life: RunInMemory) -> None:
 @OFTEN
 @given(seed=SEEDS, chosen=st.randoms(use_true_random=False))
 @example(679, Random(18))  # one of the steps that are entered again ends the run
-def test_a_rerun_from_any_task_ends_again(seed, chosen: Random):
+def test_a_rerun_from_any_task_ends(seed, chosen: Random):
     life = ended(seed)
     for _ in range(chosen.randint(1, 3)):
         keys = sorted(life.run.tasks)

@@ -26,7 +26,7 @@ def to(who, minutes=0, kind="CONDUCTOR_USER"):
     return {"assignee": {"userType": kind, "user": who}, "slaMinutes": minutes}
 
 
-def test_a_question_has_a_title_a_text_and_those_who_are_asked_in_turn():
+def test_a_question_has_a_title_a_text_and_assignees_in_order():
     found = asked(to("ann", 30), to("sales", 60, "CONDUCTOR_GROUP"), displayName="Approve", question="Known?")
 
     assert found == HumanQuestion("Approve", "Known?", (Assignee("ann", False, 30), Assignee("sales", True, 60)))
@@ -36,13 +36,13 @@ def test_a_question_has_a_title_a_text_and_those_who_are_asked_in_turn():
     ("minutes", "who", "due", "escalated"),
     [(0, "ann", 30, 0), (29, "ann", 30, 0), (30, "sales", 90, 1), (89, "sales", 90, 1), (90, "sales", 90, 1)],
 )
-def test_whoever_lets_their_time_pass_is_followed_by_the_next_and_the_last_is_overdue(minutes, who, due, escalated):
+def test_an_expired_assignment_is_followed_by_the_next_and_the_last_is_overdue(minutes, who, due, escalated):
     found = current_assignment(asked(to("ann", 30), to("sales", 60)), 0, minutes * MINUTE)
 
     assert (found.assignee.who, found.due_at, found.escalated) == (who, due * MINUTE, escalated)
 
 
-def test_whoever_has_no_end_is_asked_for_good():
+def test_an_assignment_without_a_limit_does_not_expire():
     found = current_assignment(asked(to("ann"), to("bob", 5)), 0, 10**12)
 
     assert (found.assignee.who, found.due_at) == ("ann", None)
@@ -60,13 +60,13 @@ def test_whoever_has_no_end_is_asked_for_good():
     ],
     ids=repr,
 )
-def test_what_makes_no_sense_asks_nobody_in_particular(said):
+def test_an_invalid_assignment_is_ignored(said):
     assert parse_question({ANSWER_SCHEMA_KEY: said}) == HumanQuestion()
     assert current_assignment(parse_question({ANSWER_SCHEMA_KEY: said}), 0, 5).assignee is None
 
 
 @pytest.mark.parametrize("minutes", [-1, 0, True, "30", 1e9, 10**12, None])
-def test_a_span_that_makes_no_sense_is_without_end(minutes):
+def test_an_invalid_time_limit_is_unlimited(minutes):
     assert asked(to("ann", minutes)).assignees == (Assignee("ann"),)
 
 
@@ -80,11 +80,11 @@ def test_a_question_may_bring_the_schema_of_its_answer(said):
 
 
 @pytest.mark.parametrize("said", [None, "x", {}, {"jsonSchema": "x"}, {"userFormTemplate": [], "fullTemplate": 7}])
-def test_a_schema_that_makes_no_sense_is_none(said):
+def test_an_invalid_schema_is_ignored(said):
     assert answer_schema({ANSWER_SCHEMA_KEY: said}) == {}
 
 
-def test_an_assignee_may_be_known_to_the_application_only():
+def test_an_assignee_can_be_an_external_user():
     said = {"assignments": [{"assignee": {"userType": "EXTERNAL_GROUP", "user": "shop"}, "slaMinutes": 5}]}
 
     [found] = parse_question({ANSWER_SCHEMA_KEY: said}).assignees
@@ -93,14 +93,14 @@ def test_an_assignee_may_be_known_to_the_application_only():
     assert format_assignees([found]) == said["assignments"]
 
 
-def test_a_single_assignee_beside_the_words_is_understood_and_a_list_counts_before_it():
+def test_a_single_assignee_is_accepted_and_a_list_takes_precedence():
     one = {"assignee": {"userType": "CONDUCTOR_USER", "user": "ann"}}
 
     assert [each.who for each in parse_question({ANSWER_SCHEMA_KEY: one}).assignees] == ["ann"]
     assert parse_question({ANSWER_SCHEMA_KEY: one | {"assignments": []}}).assignees == ()
 
 
-def test_followers_are_asked_when_the_time_of_who_was_handed_the_task_is_over():
+def test_the_next_assignment_follows_when_the_reassignment_expires():
     first, rest = Assignee("ann"), (Assignee("bob", minutes=10), Assignee("cid"))
 
     def at(now):
@@ -112,7 +112,7 @@ def test_followers_are_asked_when_the_time_of_who_was_handed_the_task_is_over():
     assert at(1_000 + 600_000) == ("cid", 2, None)
 
 
-def test_assignments_end_together_unless_one_is_without_end():
+def test_assignments_have_a_common_end_unless_one_is_unlimited():
     assert last_assignment_ends_at([Assignee("a", minutes=1), Assignee("b", minutes=2)], 5) == 5 + 180_000
     assert last_assignment_ends_at([Assignee("a", minutes=1), Assignee("b")], 5) is None
     assert last_assignment_ends_at([], 5) is None

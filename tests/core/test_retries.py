@@ -34,16 +34,16 @@ def test_the_delays_after_the_first_three_failures(policy, delays):
 
 
 @pytest.mark.parametrize("policy", [GROWING, DOUBLING, SCALED], ids=["linear", "doubling", "scaled"])
-def test_a_delay_never_passes_what_clients_can_count(policy):
+def test_a_delay_never_exceeds_the_integers_of_clients(policy):
     assert delay_seconds(replace(policy, delay_seconds=10**9), 1000) == MAX_SECONDS == 2**31 - 1
 
 
 @given(most=st.integers(0, 100_000), share=st.floats(0, 1, exclude_max=True))
-def test_jitter_stays_within_its_bounds(most, share):
+def test_jitter_is_within_its_bounds(most, share):
     assert 0 <= jitter_ms(Policy(jitter_ms=most), share) <= most
 
 
-def test_jitter_reaches_both_its_ends():
+def test_jitter_can_equal_its_bounds():
     policy = Policy(jitter_ms=10)
 
     assert {jitter_ms(policy, share / 1000) for share in range(1000)} == set(range(11))

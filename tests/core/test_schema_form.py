@@ -44,7 +44,7 @@ def test_each_value_gets_the_field_of_its_kind():
     }  # fmt: skip
 
 
-def test_titles_descriptions_requirements_and_limits_are_taken_over():
+def test_titles_descriptions_requirements_and_limits_become_part_of_the_form():
     order = field("order")
 
     assert (order.label, order.help, order.is_required) == ("Order number", "As printed", True)
@@ -52,7 +52,7 @@ def test_titles_descriptions_requirements_and_limits_are_taken_over():
     assert field("address").fields[0].name == "input.address.city" and field("address").fields[0].is_required
 
 
-def test_what_is_typed_becomes_a_document():
+def test_form_values_become_a_document():
     typed = {"order": "4711", "way": "3", "amount": "12.50", "parcels": "2", "gift": "false", "lines": '[{"sku": 1}]'}
 
     document, wrong = read(**typed, **{"address.city": "Bonn"})
@@ -64,7 +64,7 @@ def test_what_is_typed_becomes_a_document():
     }  # fmt: skip
 
 
-def test_nothing_typed_is_nothing_given():
+def test_empty_form_fields_are_omitted():
     assert read(order="", amount=" ") == ({}, {})
 
 
@@ -80,22 +80,22 @@ def test_nothing_typed_is_nothing_given():
         ("lines", "[" * 100_000, "This is not valid JSON."),
     ],
 )
-def test_what_is_no_value_of_its_kind_is_told_at_its_field(name, text, validation_error):
+def test_an_invalid_form_value_is_reported_at_its_field(name, text, validation_error):
     assert read(**{name: text}) == ({}, {f"input.{name}": validation_error})
 
 
-def test_a_document_fills_the_form_and_comes_back_as_it_was():
+def test_a_document_survives_the_form_unchanged():
     document = {"order": "4711", "way": 3, "amount": 12.5, "gift": True, "address": {"city": "Bonn"}, "lines": [1]}
 
     assert parse_form(FORM, split_document(FORM, document)) == (document, {})
 
 
-def test_what_the_form_has_no_field_for_is_told():
+def test_members_without_a_form_field_are_reported():
     assert members_without_field(FORM, {"order": "1", "colour": "red"}) == ["colour"]
 
 
 @pytest.mark.parametrize("schema", [None, {}, [], {"properties": []}, {"properties": {}}, {"type": "array"}, "x"])
-def test_a_schema_without_known_members_gives_no_form(schema):
+def test_a_schema_without_members_has_no_form(schema):
     assert build_form(schema) == ()
 
 

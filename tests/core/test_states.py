@@ -63,7 +63,7 @@ def pairs():
 
 
 @pytest.mark.parametrize(("machine", "status", "event", "after"), list(pairs()))
-def test_every_pair_of_status_and_event_moves_as_the_table_says_or_is_refused(
+def test_every_pair_of_status_and_event_follows_the_table(
     machine: StateMachine, status: str, event: str, after: str | None
 ):
     assert machine.allows(status, event) == (after is not None)
@@ -87,6 +87,6 @@ def test_a_status_is_either_open_or_final(machine: StateMachine, open_statuses: 
     assert machine.final == machine.statuses - open_statuses
 
 
-def test_a_refusal_says_what_is_refused_to_whom():
+def test_a_refused_transition_names_object_status_and_event():
     with pytest.raises(NotAllowedInState, match="A workflow that is COMPLETED cannot pause"):
         RUN.after("COMPLETED", "pause")

@@ -31,13 +31,13 @@ def test_entries_that_meet_fire_one_after_the_other():
     assert table.following(ScheduleSlot(NOON, 2), NOON) == ScheduleSlot(NOON + HOUR, 2)
 
 
-def test_the_single_pair_is_left_aside_where_there_are_several():
+def test_a_list_of_cron_expressions_overrides_the_single_one():
     table = parse_timetable({**entry("0 0 0 1 1 *"), "cronSchedules": [entry("0 0 * * * *")]})
 
     assert table.after(NOON) == ScheduleSlot(NOON + HOUR, 0)
 
 
-def test_a_slot_exactly_at_the_start_counts_and_one_exactly_at_the_end_too():
+def test_start_and_end_are_inclusive():
     window = {"scheduleStartTime": NOON + HOUR, "scheduleEndTime": NOON + 2 * HOUR}
     table = parse_timetable({**entry("0 0 * * * *"), **window})
 
@@ -57,7 +57,7 @@ MISSED = {
 
 
 @pytest.mark.parametrize(("fields", "passed", "expected"), MISSED.values(), ids=MISSED)
-def test_what_comes_after_a_slot_that_is_late(fields, passed, expected):
+def test_a_late_slot_is_followed_by_the_catch_up_policy(fields, passed, expected):
     table = parse_timetable({**entry("0 0 * * * *"), **fields})
 
     assert table.following(ScheduleSlot(NOON, 0), NOON + passed) == ScheduleSlot(NOON + expected, 0)

@@ -18,11 +18,11 @@ from tests.tries import property_settings
 
 @property_settings(100)
 @given(seed=st.integers(0, 10**9))
-def test_a_run_that_moves_to_another_version_ends_and_nothing_is_decided_twice(seed):
+def test_an_upgraded_run_ends_and_decisions_are_idempotent(seed):
     live(seed)
 
 
-def test_runs_move_to_other_versions():
+def test_random_runs_are_upgraded():
     assert sum(live(seed) for seed in range(100)) > 40
 
 

@@ -23,7 +23,7 @@ def test_a_copy_has_the_fields_that_were_changed_and_shares_the_others():
     assert copy.facts is thing.facts
 
 
-def test_what_was_copied_stays_as_it_is():
+def test_a_copy_does_not_change_the_original():
     thing = Thing("a")
 
     fast_replace(thing, name="b")

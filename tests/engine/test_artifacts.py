@@ -59,7 +59,7 @@ def read(name="public/a") -> bytes:
     return b"".join(artifact_contents.stream_content(artifact_contents.find_present(TASK, 0, name)))
 
 
-def test_content_goes_with_its_artifact(create, clock):
+def test_content_is_deleted_with_its_artifact(create, clock):
     create()
     artifact_contents.store_content(TASK, 0, "public/a", ContentFile(b"x"))
 
@@ -74,7 +74,7 @@ def test_content_goes_with_its_artifact(create, clock):
     assert stored() == []
 
 
-def test_content_stays_as_long_as_an_artifact_that_was_created_for_longer(create, clock):
+def test_content_is_kept_until_the_extended_expiry_of_its_artifact(create, clock):
     create()
     artifact_contents.store_content(TASK, 0, "public/a", ContentFile(b"x"))
     create(hours=2)
@@ -85,7 +85,7 @@ def test_content_stays_as_long_as_an_artifact_that_was_created_for_longer(create
     assert read() == b"x"
 
 
-def test_more_than_a_pass_takes_is_deleted_in_one_call(create, clock):
+def test_one_call_deletes_more_than_one_pass(create, clock):
     for number in range(5):
         create(f"public/{number}")
         artifact_contents.store_content(TASK, 0, f"public/{number}", ContentFile(b"x"))
@@ -95,7 +95,7 @@ def test_more_than_a_pass_takes_is_deleted_in_one_call(create, clock):
     assert stored() == []
 
 
-def test_what_was_replaced_is_deleted_by_the_next_pass(create):
+def test_replaced_content_is_deleted_by_the_next_pass(create):
     create()
     artifact_contents.store_content(TASK, 0, "public/a", ContentFile(b"old"))
     artifact_contents.store_content(TASK, 0, "public/a", ContentFile(b"new"))
@@ -105,7 +105,7 @@ def test_what_was_replaced_is_deleted_by_the_next_pass(create):
     assert (read(), len(stored())) == (b"new", 1)
 
 
-def test_an_upload_that_breaks_off_leaves_nothing(create):
+def test_an_interrupted_upload_stores_nothing(create):
     create()
     pieces = [b"half"]
     upload = RequestUpload(RequestBodyStream(lambda size: pieces.pop() if pieces else b"", 8, 100))
@@ -119,7 +119,7 @@ def test_an_upload_that_breaks_off_leaves_nothing(create):
         read()
 
 
-def test_a_large_artifact_comes_and_goes_in_little_memory(create):
+def test_a_large_artifact_is_streamed(create):
     create()
     size, piece = 32 * 1024 * 1024, bytes(64 * 1024)
     tracemalloc.start()
@@ -139,7 +139,7 @@ def test_a_large_artifact_comes_and_goes_in_little_memory(create):
     assert most < 4 * 1024 * 1024
 
 
-def test_listeners_are_told_of_artifacts_that_are_no_files(create):
+def test_artifacts_without_files_are_published(create):
     create("public/log", "reference", url="http://a")
     create("public/log", "link", artifact="public/a")
     create("public/a")
@@ -152,7 +152,7 @@ def test_listeners_are_told_of_artifacts_that_are_no_files(create):
     assert (first.routes, first.key.split(".")[:3]) == (["route.a.b"], ["primary", TASK, "0"])
 
 
-def test_a_server_without_a_place_for_artifacts_says_so(create, settings):
+def test_a_server_without_payload_storage_refuses_artifacts(create, settings):
     settings.CONDUCTOR_PAYLOAD_STORAGE = ""
 
     with pytest.raises(Invalid, match="PAYLOAD_STORAGE"):
@@ -160,12 +160,12 @@ def test_a_server_without_a_place_for_artifacts_says_so(create, settings):
     assert create("public/log", "reference", url="http://a").kind == "reference"
 
 
-def test_a_task_that_is_not_known_takes_no_artifact(create, clock):
+def test_an_unknown_task_accepts_no_artifact(create, clock):
     with pytest.raises(Invalid, match="does not exist"):
         artifacts.create("B" * 22, 0, "a", ArtifactValue("s3", "text/plain", clock.now()))
 
 
-def test_an_attempt_that_was_resolved_takes_none(create, job):
+def test_a_resolved_attempt_accepts_no_artifact(create, job):
     task_commands.report_task(job, 0, "completed")
 
     with pytest.raises(Conflict):

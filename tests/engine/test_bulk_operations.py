@@ -66,7 +66,7 @@ def test_all_runs_of_a_selection_are_retried(clock):
     assert entry.actor == ACTOR and entry.reason == f"the gateway is back (bulk operation {id})"
 
 
-def test_no_more_than_the_rate_are_begun(clock):
+def test_the_rate_limits_the_started_items(clock):
     failed(clock, 12)
     id = begun(rate=4.0)
     with run_commit_hooks():
@@ -84,7 +84,7 @@ def test_no_more_than_the_rate_are_begun(clock):
     assert row(id).state == "DONE"
 
 
-def test_what_was_not_used_of_the_rate_is_not_made_up_for(clock):
+def test_an_unused_rate_is_not_accumulated(clock):
     failed(clock, 40)
     id = begun(rate=4.0)
     passes(clock, 0.5)
@@ -96,7 +96,7 @@ def test_what_was_not_used_of_the_rate_is_not_made_up_for(clock):
     assert row(id).done <= 8
 
 
-def test_between_two_beats_it_goes_on_at_its_rate(clock, monkeypatch):
+def test_an_operation_continues_at_its_rate_between_jobs(clock, monkeypatch):
     failed(clock, 40)
     id = begun(rate=50.0)
     monkeypatch.setattr(time, "sleep", lambda seconds: clock.advance(seconds=seconds))
@@ -109,7 +109,7 @@ def test_between_two_beats_it_goes_on_at_its_rate(clock, monkeypatch):
     assert 25 <= row(id).done <= 30
 
 
-def test_who_is_told_to_stop_goes_on_with_nothing(clock):
+def test_a_stopping_process_handles_no_further_items(clock):
     failed(clock, 3)
     id = begun(rate=1000.0)
 
@@ -119,7 +119,7 @@ def test_who_is_told_to_stop_goes_on_with_nothing(clock):
     assert row(id).done == 0
 
 
-def test_what_is_stopped_or_taken_out_while_a_run_is_acted_on_comes_to_nothing(clock):
+def test_an_item_stopped_or_withdrawn_during_its_action_is_rolled_back(clock):
     failed(clock, 4)
     id = begun(rate=1.0)
     passes(clock, 1)
@@ -134,7 +134,7 @@ def test_what_is_stopped_or_taken_out_while_a_run_is_acted_on_comes_to_nothing(c
     assert (row(id).withdrawn, row(id).left) == (1, 3 - row(id).done)
 
 
-def test_a_canary_is_tried_and_watched_before_the_others(clock):
+def test_a_canary_runs_and_is_watched_before_the_other_items(clock):
     story = failed(clock, 6)
     id = begun(canary_size=2, canary_share=100)
     passes(clock, 3)
@@ -148,7 +148,7 @@ def test_a_canary_is_tried_and_watched_before_the_others(clock):
     assert row(id).verdict == "2 of 2 runs of the canary succeeded: 100 %; 100 % are required."
 
 
-def test_a_canary_that_goes_badly_rests_and_a_person_may_go_on(clock):
+def test_a_failed_canary_pauses_the_operation_until_a_user_resumes_it(clock):
     story = failed(clock, 6)
     id = begun(canary_size=2, canary_share=80)
     passes(clock, 3)
@@ -165,7 +165,7 @@ def test_a_canary_that_goes_badly_rests_and_a_person_may_go_on(clock):
     assert (row(id).state, row(id).done) == ("DONE", 6)
 
 
-def test_a_canary_that_goes_on_for_long_has_not_gone_badly(clock):
+def test_a_slow_canary_does_not_count_as_failed(clock):
     failed(clock, 3)
     id = begun(canary_size=1)
     passes(clock, 2)
@@ -177,7 +177,7 @@ def test_a_canary_that_goes_on_for_long_has_not_gone_badly(clock):
     assert row(id).state == "DONE"
 
 
-def test_it_is_paused_resumed_and_stopped_and_results_stay(clock):
+def test_an_operation_can_be_paused_resumed_and_stopped(clock):
     failed(clock, 30)
     id = begun(rate=10.0)
     passes(clock, 1.5)
@@ -204,7 +204,7 @@ def test_it_is_paused_resumed_and_stopped_and_results_stay(clock):
         bulk.resume(id, ACTOR)
 
 
-def test_one_that_is_refused_does_not_hold_up_the_others_and_can_be_tried_again(clock):
+def test_a_refused_item_does_not_block_others_and_can_be_retried(clock):
     story = failed(clock, 3)
     id = begun()
     with run_commit_hooks():
@@ -225,7 +225,7 @@ def test_one_that_is_refused_does_not_hold_up_the_others_and_can_be_tried_again(
         bulk.retry_refused(again, ACTOR)
 
 
-def test_some_are_left_out_from_the_start_and_others_taken_out_on_the_way(clock):
+def test_runs_can_be_excluded_before_and_withdrawn_during_an_operation(clock):
     story = failed(clock, 4)
     ids = list(Run.objects.order_by("id").values_list("pk", flat=True))
     id = begun(excluded=[story.id], rate=0.5)
@@ -254,7 +254,7 @@ def test_runs_are_gathered_in_batches_and_those_that_fail_later_are_not_among_th
     assert (row(id).state, row(id).total, row(id).done) == ("DONE", 7, 7)
 
 
-def test_a_selection_without_runs_says_so(clock):
+def test_a_selection_without_runs_ends_immediately(clock):
     failed(clock, 1)
     id = begun(selection={"definition": "nothing"})
 
@@ -317,7 +317,7 @@ def test_runs_are_terminated_paused_and_resumed_too(clock):
     ],
     ids=str,
 )
-def test_what_makes_no_sense_is_refused(clock, asked):
+def test_invalid_parameters_are_refused(clock, asked):
     with pytest.raises(Invalid):
         begun(**asked)
 
@@ -341,7 +341,7 @@ def test_there_is_no_such_operation(clock):
     ],
     ids=str,
 )
-def test_the_policy_says_which_operations_wait_for_a_second_person(clock, settings, policy, waits):
+def test_the_policy_determines_which_operations_need_approval(clock, settings, policy, waits):
     failed(clock, 3)
     for name, value in policy.items():
         setattr(settings, name, value)
@@ -353,7 +353,7 @@ def test_the_policy_says_which_operations_wait_for_a_second_person(clock, settin
     assert running() == (0 if waits else 3)
 
 
-def test_what_waits_begins_when_somebody_else_has_approved_it_and_both_stand_in_the_audit(clock, settings):
+def test_an_approved_operation_starts_and_the_audit_log_has_both_users(clock, settings):
     settings.CONDUCTOR_BULK_APPROVAL_FROM = 1
     failed(clock, 2)
     id = begun()
@@ -372,7 +372,7 @@ def test_what_waits_begins_when_somebody_else_has_approved_it_and_both_stand_in_
         bulk.approve(id, "ben")
 
 
-def test_what_waits_can_be_declined(clock, settings):
+def test_an_operation_pending_approval_can_be_declined(clock, settings):
     settings.CONDUCTOR_BULK_APPROVAL_FROM = 1
     failed(clock, 1)
     id = begun()
@@ -382,7 +382,7 @@ def test_what_waits_can_be_declined(clock, settings):
     assert (row(id).state, row(id).is_waiting_for_approval) == ("STOPPED", False)
 
 
-def test_labels_are_put_on_many_runs_and_taken_off_again(clock):
+def test_labels_are_added_to_and_removed_from_many_runs(clock):
     failed(clock, 3)
     first = Run.objects.order_by("pk").first()
     labels.add_labels(first.pk, [f"old {number}" for number in range(labels.MAX_LABELS)], ACTOR)
@@ -401,7 +401,7 @@ def test_labels_are_put_on_many_runs_and_taken_off_again(clock):
 
 
 @pytest.mark.parametrize("names", [[], ["a,b"], ["x" * 300]], ids=["none", "a comma", "too long"])
-def test_what_is_no_label_is_refused_before_anything_begins(clock, names):
+def test_an_invalid_label_is_refused_before_the_start(clock, names):
     failed(clock, 1)
 
     with pytest.raises(Invalid):
@@ -409,7 +409,7 @@ def test_what_is_no_label_is_refused_before_anything_begins(clock, names):
     assert not BulkOperation.objects.exists()
 
 
-def test_labels_that_were_refused_are_tried_again_as_they_were(clock):
+def test_refused_label_changes_are_retried_with_the_same_labels(clock):
     failed(clock, 1)
     run = Run.objects.get()
     labels.add_labels(run.pk, [f"old {number}" for number in range(labels.MAX_LABELS)], ACTOR)

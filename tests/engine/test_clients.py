@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 WANTED = ClientSettings(["b", "a", "b"], known.NEVER_EXPIRES, "a fleet")
 
 
-def test_the_answer_to_a_request_that_was_lost_is_given_again(clock):
+def test_a_repeated_creation_returns_the_same_token(clock):
     row, token = clients.create_client("fleet", WANTED, "olga")
     clock.advance(seconds=14 * 60)
 
@@ -40,7 +40,7 @@ def test_a_client_is_not_made_a_second_time_by(case, clock):
         clients.create_client("fleet", wanted, by)
 
 
-def test_a_client_that_was_changed_tells_its_token_to_nobody():
+def test_a_changed_client_does_not_reveal_its_token():
     clients.create_client("fleet", WANTED, "olga")
     clients.set_disabled("fleet", True, "otto")
     clients.set_disabled("fleet", False, "otto")
@@ -56,7 +56,7 @@ def test_a_client_cannot_be_called(id):
         clients.create_client(id, WANTED, "olga")
 
 
-def test_what_is_not_there_cannot_be_changed():
+def test_a_missing_client_cannot_be_changed():
     for command in (
         lambda: clients.update_client("fleet", WANTED, "olga"),
         lambda: clients.set_disabled("fleet", True, "olga"),
@@ -79,7 +79,7 @@ def test_tokens_are_sealed_each_for_its_client():
     assert known.find_client_key("ship") is None
 
 
-def test_tokens_are_sealed_anew_with_the_newest_key(settings, capsys):
+def test_tokens_are_reencrypted_with_the_newest_key(settings, capsys):
     _, token = clients.create_client("fleet", WANTED, "olga")
     before = Client.objects.get().sealed
     settings.CONDUCTOR_SECRETS_KEYS = ("another key of more than 32 characters",)
@@ -91,7 +91,7 @@ def test_tokens_are_sealed_anew_with_the_newest_key(settings, capsys):
     assert known.decrypt_token("fleet", Client.objects.get().sealed) == token
 
 
-def test_clients_that_want_it_are_deleted_when_they_expire(clock):
+def test_expired_clients_are_deleted_if_configured(clock):
     soon = clock.now() + 1000
     clients.create_client("short", ClientSettings([], soon, "", True), "olga")
     clients.create_client("kept", ClientSettings([], soon), "olga")
@@ -104,7 +104,7 @@ def test_clients_that_want_it_are_deleted_when_they_expire(clock):
     assert [row.id for row in Client.objects.all()] == ["kept"]
 
 
-def test_a_role_is_made_again_if_it_is_the_same():
+def test_creating_an_identical_role_again_succeeds():
     made = scope_roles.create_role("repo:*", ["a:<..>"], "", "olga")
 
     assert scope_roles.create_role("repo:*", ["a:<..>"], "", "otto") == made
@@ -112,7 +112,7 @@ def test_a_role_is_made_again_if_it_is_the_same():
         scope_roles.create_role("repo:*", ["b"], "", "olga")
 
 
-def test_no_role_comes_to_assume_itself():
+def test_a_role_cannot_assume_itself():
     scope_roles.create_role("a", ["assume:b"], "", "olga")
 
     with pytest.raises(Invalid):
@@ -128,7 +128,7 @@ class TestTheFirstClient:
         settings.CONDUCTOR_TASKCLUSTER_ROOT_CLIENT_ID = "static/root"
         settings.CONDUCTOR_TASKCLUSTER_ROOT_ACCESS_TOKEN = "x" * 22
 
-    def test_it_is_made_once_and_may_do_everything(self):
+    def test_the_first_client_is_created_one_time_with_all_scopes(self):
         ensure_first_access()
         ensure_first_access()
 
@@ -136,7 +136,7 @@ class TestTheFirstClient:
         assert known.find_client_key("static/root").scopes == ("*",)
         assert AuditEntry.objects.count() == 1
 
-    def test_it_has_the_token_that_the_environment_says(self, settings):
+    def test_the_first_client_has_the_token_of_the_environment(self, settings):
         ensure_first_access()
         clients.update_client("static/root", WANTED, "olga")
         settings.CONDUCTOR_TASKCLUSTER_ROOT_ACCESS_TOKEN = "y" * 22
@@ -147,7 +147,7 @@ class TestTheFirstClient:
         assert known.find_client_key("static/root").scopes == ("a", "b")
 
 
-def test_everybody_may_read_public_artifacts_until_somebody_says_otherwise():
+def test_public_artifacts_are_readable_by_default():
     assert known.expand_scopes(["assume:anonymous"]) == ["assume:anonymous", "queue:get-artifact:public/*"]
     scope_roles.update_role("anonymous", [], "", "olga")
 

@@ -147,7 +147,7 @@ class Tree:
 
 
 @pytest.mark.parametrize("seed", seeds(0, 20))
-def test_only_what_the_plan_names_is_done_again(clock, seed):
+def test_only_the_tasks_of_the_plan_run_again(clock, seed):
     tree = Tree(clock, seed)
     tree.work(tree.random.randint(1, MAX_REPORTS), fails=0.1)
     if tree.story.row.ended_at is None:

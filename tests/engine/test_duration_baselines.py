@@ -25,7 +25,7 @@ def one_order(clock, seconds):
     return run
 
 
-def test_the_median_and_what_nearly_all_stay_below_are_kept_for_the_run_and_each_step(clock, orders):
+def test_median_and_95th_percentile_are_stored_for_runs_and_steps(clock, orders):
     runs = [one_order(clock, seconds) for seconds in (1, 2, 3, 4, 50)]
 
     assert update_duration_baselines(10) == 1
@@ -36,7 +36,7 @@ def test_the_median_and_what_nearly_all_stay_below_are_kept_for_the_run_and_each
     assert typical_run_durations(runs)["order", 1].p95 == 51_000
 
 
-def test_what_has_not_changed_is_not_measured_again(clock, orders):
+def test_unchanged_definitions_are_not_measured_again(clock, orders):
     one_order(clock, 1)
 
     assert update_duration_baselines(10) == 1
@@ -45,7 +45,7 @@ def test_what_has_not_changed_is_not_measured_again(clock, orders):
     assert update_duration_baselines(10) == 1
 
 
-def test_runs_that_failed_say_nothing_of_what_is_usual(clock, orders):
+def test_failed_runs_do_not_affect_the_baseline(clock, orders):
     start_run("order")
     claim_and_report("charge", "FAILED", reason="no funds")
 
@@ -53,7 +53,7 @@ def test_runs_that_failed_say_nothing_of_what_is_usual(clock, orders):
     assert not DurationBaseline.objects.exists()
 
 
-def test_one_run_alone_is_not_yet_usual(clock, orders):
+def test_a_single_run_is_no_baseline(clock, orders):
     run = one_order(clock, 1)
     update_duration_baselines(10)
 
@@ -61,7 +61,7 @@ def test_one_run_alone_is_not_yet_usual(clock, orders):
     assert typical_run_durations([]) == {}
 
 
-def test_slow_is_what_is_beyond_nearly_all_and_by_more_than_a_breath(clock, orders):
+def test_a_duration_is_slow_well_above_the_95th_percentile(clock, orders):
     for _ in range(5):
         one_order(clock, 2)
     update_duration_baselines(10)

@@ -29,7 +29,7 @@ def heard_without_what_follows() -> Message:
     return Message.objects.get(subject="act")
 
 
-def test_what_a_dead_process_has_left_is_done_by_the_sweep(clock, handler):
+def test_the_sweep_completes_actions_of_a_crashed_process(clock, handler):
     heard_without_what_follows()
 
     with run_commit_hooks():
@@ -39,7 +39,7 @@ def test_what_a_dead_process_has_left_is_done_by_the_sweep(clock, handler):
     assert Run.objects.filter(name="other").count() == 1
 
 
-def test_two_processes_that_do_the_same_action_do_it_once(clock, handler):
+def test_two_processes_execute_an_action_only_one_time(clock, handler):
     order = heard_without_what_follows()
 
     with run_commit_hooks():
@@ -52,7 +52,7 @@ def test_two_processes_that_do_the_same_action_do_it_once(clock, handler):
     assert Run.objects.filter(name="other").count() == 1
 
 
-def test_an_event_in_the_outbox_is_written_down_once_though_two_deliver_it(clock, handler):
+def test_two_deliveries_of_an_event_record_it_one_time(clock, handler):
     now = clock.now()
     facts = {"event": "a:b", "id": "m", "payload": {}}
     message = delivery.read_message(Message.objects.create(subject="event", facts=facts, sent_at=now, due_at=now).pk)
@@ -66,7 +66,7 @@ def test_an_event_in_the_outbox_is_written_down_once_though_two_deliver_it(clock
 
 
 @pytest.mark.parametrize("trouble", [Busy(), OperationalError("the database went away")])
-def test_what_breaks_for_a_moment_is_tried_again(clock, handler, monkeypatch, trouble):
+def test_a_temporary_error_is_retried(clock, handler, monkeypatch, trouble):
     order = heard_without_what_follows()
 
     def breaks(*_, **__):
@@ -83,7 +83,7 @@ def test_what_breaks_for_a_moment_is_tried_again(clock, handler, monkeypatch, tr
     assert EventAction.objects.get().status == "COMPLETED"
 
 
-def test_what_never_works_is_given_up_with_a_reason(clock, handler, monkeypatch):
+def test_a_permanent_error_stops_with_a_reason(clock, handler, monkeypatch):
     order = heard_without_what_follows()
     monkeypatch.setattr(event_actions.run_commands, "start", lambda *_, **__: 1 / 0)
 
@@ -96,7 +96,7 @@ def test_what_never_works_is_given_up_with_a_reason(clock, handler, monkeypatch)
     assert not Message.objects.exists()
 
 
-def test_a_message_id_of_any_length_is_told_apart(clock, handler):
+def test_message_ids_of_any_length_are_distinguished(clock, handler):
     with run_commit_hooks():
         assert event_intake.receive_event("a:b", "x" * 1000, {}, "a test")
         assert event_intake.receive_event("a:b", "x" * 1001, {}, "a test")
@@ -104,7 +104,7 @@ def test_a_message_id_of_any_length_is_told_apart(clock, handler):
 
 
 @pytest.mark.parametrize("payload", [None, "text", 7, [1, {"a": "\0"}], {"a": "\ud800"}, {"n": 10**30}])
-def test_any_payload_is_heard_and_kept(clock, handler, payload):
+def test_any_payload_is_received_and_stored(clock, handler, payload):
     with run_commit_hooks():
         assert event_intake.receive_event("a:b", "m\0", payload, "a test")
 

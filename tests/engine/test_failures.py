@@ -34,7 +34,7 @@ def test_failures_of_one_cause_are_one_group(clock):
     assert groups() == {"502 from gateway <n>": (2, "OPEN"), "no funds for order <n>": (1, "OPEN")}
 
 
-def test_a_failure_is_counted_once(clock):
+def test_a_failure_is_counted_exactly_one_time(clock):
     failing(clock, "no luck")
 
     assert [failure_groups.group_failures(1000) for _ in range(3)] == [1, 0, 0]
@@ -49,7 +49,7 @@ def test_the_sweep_groups_within_its_pass(clock):
     assert FailureGroup.objects.get().count == 1
 
 
-def test_each_attempt_that_fails_counts_and_tells_of_version_worker_and_build(clock):
+def test_each_failed_attempt_is_counted_by_version_worker_and_build(clock):
     story = Story(clock, step("pay", policy=policy(retries=1)))
     story.worker("pay", "w7@41").fails("no luck")
     clock.advance(seconds=3600)
@@ -72,7 +72,7 @@ def test_a_lost_lease_is_a_failure(clock):
     assert Failure.objects.get().attempt_id == story.task("pay").id
 
 
-def test_what_fails_because_something_else_did_is_not_counted(clock):
+def test_consequences_of_a_failure_are_not_counted(clock):
     leaf = definition(step("x"), name="leaf")
     story = Story(clock, *fork([sub_workflow("s", "leaf")], [step("a")]), others=[leaf])
     story.worker("x").fails("deep down")
@@ -94,7 +94,7 @@ def test_a_canceled_task_and_a_terminated_run_are_no_failures(clock):
     assert not Failure.objects.exists()
 
 
-def test_a_report_of_success_costs_nothing_and_one_of_failure_one_statement(clock):
+def test_a_failure_costs_one_statement_and_a_success_none(clock):
     story = Story(clock, step("a", policy=policy(retries=1)), step("b"))
     story.worker("a").polls()
     with Counted() as failed:
@@ -108,7 +108,7 @@ def test_a_report_of_success_costs_nothing_and_one_of_failure_one_statement(cloc
     assert not any("conductor_failure" in sql for sql in completed.statements)
 
 
-def test_an_acknowledged_group_stays_so_and_a_resolved_one_regresses(clock):
+def test_an_acknowledged_group_stays_acknowledged_and_a_resolved_one_regresses(clock):
     story = failing(clock, "no luck")
     groups()
     group = FailureGroup.objects.get()
@@ -128,7 +128,7 @@ def test_an_acknowledged_group_stays_so_and_a_resolved_one_regresses(clock):
     ]
 
 
-def test_what_is_resolved_in_a_build_may_fail_in_builds_from_before(clock):
+def test_a_group_resolved_in_a_build_ignores_failures_of_earlier_builds(clock):
     story = failing(clock, "no luck", worker="w7@41")
     groups()
     failure_groups.transition_group(FailureGroup.objects.get().pk, "resolve", ACTOR, build="42")
@@ -142,7 +142,7 @@ def test_what_is_resolved_in_a_build_may_fail_in_builds_from_before(clock):
     assert groups() == {"no luck": (3, "REGRESSED")}
 
 
-def test_what_is_resolved_in_a_version_may_fail_in_versions_from_before(clock):
+def test_a_group_resolved_in_a_version_ignores_failures_of_earlier_versions(clock):
     story = failing(clock, "no luck")
     groups()
     failure_groups.transition_group(FailureGroup.objects.get().pk, "resolve", ACTOR, version=2)
@@ -157,7 +157,7 @@ def test_what_is_resolved_in_a_version_may_fail_in_versions_from_before(clock):
     assert groups() == {"no luck": (3, "REGRESSED")}
 
 
-def test_groups_are_merged_and_taken_apart_again(clock):
+def test_groups_can_be_merged_and_separated(clock):
     story = failing(clock, "no luck", "no funds")
     groups()
     luck, funds = FailureGroup.objects.order_by("message").reverse()
@@ -171,7 +171,7 @@ def test_groups_are_merged_and_taken_apart_again(clock):
     assert groups() == {"no funds": (2, "OPEN"), "no luck": (1, "OPEN")}
 
 
-def test_what_makes_no_sense_is_refused(clock):
+def test_invalid_parameters_are_refused(clock):
     failing(clock, "no luck", "no funds")
     groups()
     one, other = FailureGroup.objects.order_by("pk")
@@ -189,7 +189,7 @@ def test_what_makes_no_sense_is_refused(clock):
         failure_groups.split_group(other.pk, ACTOR)
 
 
-def test_a_removed_run_takes_its_failures_with_it_and_leaves_the_counts(clock):
+def test_removing_a_run_deletes_its_failures_and_keeps_the_counts(clock):
     story = failing(clock, "no luck")
     groups()
 

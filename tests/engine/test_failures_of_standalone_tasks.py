@@ -38,7 +38,7 @@ def test_tasks_that_differ_by_numbers_fail_alike_in_their_queue(queue):
     assert set(FailureGroup.objects.values_list("definition", flat=True)) == {LINUX}
 
 
-def test_each_attempt_that_fails_counts_with_its_worker(queue):
+def test_each_failed_attempt_is_counted_with_its_worker(queue):
     id = named(queue, "flaky", retries=1)
     queue.claim_and_report(id, "intermittent-task")
     queue.claim_specific_task(id)
@@ -49,7 +49,7 @@ def test_each_attempt_that_fails_counts_with_its_worker(queue):
     assert set(Failure.objects.values_list("task_id", "queue", "worker")) == {(id, LINUX, "here/w1")}
 
 
-def test_what_never_came_to_its_turn_fails_by_its_deadline_and_what_is_canceled_does_not(queue):
+def test_a_missed_deadline_is_a_failure_and_a_cancelation_is_not(queue):
     waits = named(queue, "late", dependencies=[named(queue, "first")])
     stopped = named(queue, "stopped")
     queue.post(f"/task/{stopped}/cancel")
@@ -85,7 +85,7 @@ def test_the_page_of_the_group_leads_to_the_tasks(queue, admin_client):
     assert failure_detail(group, queue.clock.now()).runs == 1
 
 
-def test_with_the_task_its_failures_go(queue):
+def test_failures_are_deleted_with_their_task(queue):
     queue.claim_and_report(named(queue, "build"), "failed")
 
     [(id,)] = Failure.objects.values_list("task_id")
@@ -94,7 +94,7 @@ def test_with_the_task_its_failures_go(queue):
     assert not Failure.objects.exists()
 
 
-def test_queues_and_workers_count_them(queue, clock):
+def test_attempts_are_counted_per_queue_and_worker(queue, clock):
     good, bad = queue.create(), queue.create()
     queue.claim(tasks=2)
     clock.advance(seconds=10)
@@ -109,7 +109,7 @@ def test_queues_and_workers_count_them(queue, clock):
     assert (worker.name, worker.done, worker.failed, worker.mean_ms) == ("here/w1", 1, 1, 10_000)
 
 
-def test_the_audit_knows_which_client_steered(queue):
+def test_the_audit_log_names_the_client_of_an_action(queue):
     id = queue.create()
     for verb in ("cancel", "rerun"):
         queue.post(f"/task/{id}/{verb}")

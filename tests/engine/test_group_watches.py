@@ -37,7 +37,7 @@ def told() -> list[str]:
     return [message.subject for message in mail.outbox]
 
 
-def test_the_end_is_told_once(group):
+def test_the_end_of_a_group_is_notified_one_time(group):
     watches.watch_group(group, "resolved", ANN, "olga")
     done("failed")
     assert told() == []
@@ -47,7 +47,7 @@ def test_the_end_is_told_once(group):
     assert told() == []
 
 
-def test_the_first_failure_is_told(group):
+def test_the_first_failure_of_a_group_is_notified(group):
     watches.watch_group(group, "failed", ANN, "olga")
     done("completed")
     assert told() == []
@@ -56,7 +56,7 @@ def test_the_first_failure_is_told(group):
     assert told() == [f"Conductor: In task group {group}, task second was not successful: FAILED."]
 
 
-def test_what_has_happened_and_what_makes_no_sense_is_refused(group):
+def test_past_and_invalid_events_are_refused(group):
     done("failed")
 
     with pytest.raises(Conflict):
@@ -67,7 +67,7 @@ def test_what_has_happened_and_what_makes_no_sense_is_refused(group):
         watches.watch_group(group, "resolved", "no address", "olga")
 
 
-def test_an_operator_asks_on_the_page_and_takes_it_back(group, client, django_user_model):
+def test_an_operator_adds_and_removes_a_watch_on_the_page(group, client, django_user_model):
     client.force_login(django_user_model.objects.create_superuser("olga", email=ANN, password="x"))
     do, there = (reverse(f"admin:{name}", args=[group]) for name in ("group_do", "conductor_taskgroup_change"))
 
@@ -78,7 +78,7 @@ def test_an_operator_asks_on_the_page_and_takes_it_back(group, client, django_us
     assert not GroupWatch.objects.exists()
 
 
-def test_a_watch_goes_with_its_group(group, clock):
+def test_a_watch_is_deleted_with_its_group(group, clock):
     watches.watch_group(group, "resolved", ANN, "olga")
     task_actions.apply_action("cancel", group, "olga")
     clock.advance(seconds=100 * 86_400)

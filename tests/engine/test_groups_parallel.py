@@ -78,7 +78,7 @@ def told_wrongly(task_id: str, runs: list[Attempt]) -> list[str]:
     return found + (["its end was not told"] if is_final and not ends else [])
 
 
-def test_no_run_is_claimed_twice_and_none_is_left(clock):
+def test_every_attempt_is_claimed_exactly_one_time(clock):
     for _ in range(40):
         create(clock)
 
@@ -89,7 +89,7 @@ def test_no_run_is_claimed_twice_and_none_is_left(clock):
     assert len(ids) + len(rest) == len({*ids, *(claimed.attempt.id for claimed in rest)}) == 40
 
 
-def test_the_same_task_asked_for_at_once_is_created_once(clock):
+def test_concurrent_creations_of_a_task_create_it_one_time(clock):
     new = new_task(clock)
 
     at_once(lambda number: task_commands.create_task(new), 10)
@@ -107,7 +107,7 @@ def test_an_unscheduled_task_that_is_canceled_by_many_gets_one_run(clock):
     assert list(Attempt.objects.filter(task_id=id).values_list("cause", "reason")) == [("exception", "canceled")]
 
 
-def test_a_task_whose_dependencies_end_while_it_is_created_is_not_forgotten(clock):
+def test_a_task_is_unblocked_if_its_dependencies_end_during_its_creation(clock):
     firsts = [create(clock, group_id=new_id()) for _ in range(6)]
     held = {claimed.standalone.id for claimed in claims.claim_tasks(LINUX, "here", "w", 32)}
     assert held == set(firsts)
@@ -146,7 +146,7 @@ def act(id: str, verb: str, number: int, worker: str, group: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_must_hold_holds_whatever_many_do_at_once(clock, seed, monkeypatch):
+def test_the_invariants_hold_under_concurrent_requests(clock, seed, monkeypatch):
     monkeypatch.setattr(group_commands, "WAITED_FOR", 2)
     group = new_id()
     firsts = [create(clock, group_id=group) for _ in range(3)]
@@ -207,7 +207,7 @@ def test_a_group_is_canceled_while_others_work_in_it(clock):
     assert {id: found for id in ids if (found := validation_errors(id))} == {}
 
 
-def test_that_a_group_is_resolved_is_told_though_its_last_tasks_end_at_once(clock):
+def test_a_resolved_group_is_published_if_its_last_tasks_end_concurrently(clock):
     group = new_id()
     for _ in range(8):
         create(clock, group_id=group)

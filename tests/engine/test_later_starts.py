@@ -22,7 +22,7 @@ def ahead(clock, *steps, **fields) -> tuple[Story, RunView]:
     return story, story.starts("order", starts_at=clock.now() + HOUR_MS)
 
 
-def test_it_takes_its_first_step_at_its_moment(clock):
+def test_a_scheduled_run_starts_at_its_start_time(clock):
     story, later = ahead(clock)
     moment = clock.now() + HOUR_MS
     assert (later.status, later.statuses, due_rows.next_due_moment()) == ("RUNNING", {}, moment)
@@ -36,7 +36,7 @@ def test_it_takes_its_first_step_at_its_moment(clock):
     assert later.task("pay").scheduled_at == moment == later.row.created_at
 
 
-def test_its_time_limit_counts_from_its_start(clock):
+def test_the_timeout_of_a_scheduled_run_counts_from_its_start(clock):
     story, later = ahead(clock, timeoutSeconds=60, timeoutPolicy="TIME_OUT_WF")
 
     story.later(seconds=3659)
@@ -60,7 +60,7 @@ def test_it_is_paused_and_terminated_before_its_start(clock):
     assert (other.status, other.statuses) == ("TERMINATED", {})
 
 
-def test_one_that_is_restarted_begins_at_once(clock):
+def test_a_restarted_run_starts_immediately(clock):
     _, later = ahead(clock)
     later.terminate()
 
@@ -69,7 +69,7 @@ def test_one_that_is_restarted_begins_at_once(clock):
     assert later.is_waiting_for("pay")
 
 
-def test_it_takes_no_place_of_its_limit_before_its_start(clock):
+def test_a_scheduled_run_uses_no_slot_of_its_limit_before_its_start(clock):
     limit = {"rateLimitConfig": {"rateLimitKey": "one", "concurrentExecLimit": 1}}
     story, later = ahead(clock, **limit)
     story.worker("pay").completes()
@@ -96,7 +96,7 @@ def test_operations_on_many_runs_reach_it_too(clock):
     assert later.row.reason
 
 
-def test_a_moment_that_has_passed_is_now_and_one_too_far_is_refused(clock):
+def test_a_past_start_time_means_now_and_a_distant_one_is_refused(clock):
     story, _ = ahead(clock)
 
     assert story.starts("order", starts_at=clock.now() - 5).is_waiting_for("pay")

@@ -4,7 +4,7 @@ from conductor_app.engine.runs.operations import Operation, apply_operation
 from tests.insight.situations import claim_and_report, define_workflow, reload_run, start_run_of, step
 
 
-def test_a_run_goes_on_by_the_newest_version_from_where_it_stands(clock, db):
+def test_an_upgraded_run_continues_at_its_position(clock, db):
     run = start_run_of(step("charge"), step("pack"))
     define_workflow("order", step("charge"), step("ship"), version=2)
 

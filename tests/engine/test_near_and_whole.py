@@ -10,7 +10,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("seed", seeds(0, 12))
-def test_near_view_and_whole_view_agree_and_every_run_ends(clock, seed):
+def test_partial_and_complete_snapshots_lead_to_the_same_decisions(clock, seed):
     chance = RandomWorkers(clock, seed)
 
     chance.live(steps=30)
@@ -21,7 +21,7 @@ def test_near_view_and_whole_view_agree_and_every_run_ends(clock, seed):
 
 
 @pytest.mark.parametrize("seed", seeds(100, 112))
-def test_they_agree_about_a_run_that_was_led_off_its_way(clock, seed):
+def test_partial_and_complete_snapshots_agree_after_skips_and_jumps(clock, seed):
     chance = RandomWorkers(clock, seed, detours=0.8)
 
     chance.live(steps=30)

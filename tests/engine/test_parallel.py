@@ -44,7 +44,7 @@ def polled_by_all(count: int = 2) -> list[str]:
     return [attempt.id for found in taken for attempt in found]
 
 
-def test_no_attempt_is_handed_to_two_pollers(clock):
+def test_no_attempt_is_claimed_by_two_workers(clock):
     fan(clock, 60, policy("pay"))
 
     ids = polled_by_all() + polled_by_all()
@@ -70,7 +70,7 @@ def test_a_limit_of_starts_in_a_window_is_exact(clock):
     assert len(polled_by_all()) == 11
 
 
-def test_of_many_reports_on_one_attempt_one_is_heard(clock):
+def test_only_one_of_many_reports_on_an_attempt_is_applied(clock):
     story = Story(clock, step("a"), step("b"))
     id = story.task("a").id
 
@@ -98,7 +98,7 @@ def test_a_report_while_others_poll_is_never_lost(clock):
     assert Attempt.objects.filter(run_id=story.id, status__in=("PENDING", "LEASED")).count() == 1
 
 
-def test_branches_that_end_together_pass_their_join_once(clock):
+def test_branches_that_end_together_complete_their_join_one_time(clock):
     branches = [[step(f"b{number}")] for number in range(16)]
     story = Story(clock, *fork(*branches), step("after"))
 

@@ -40,7 +40,7 @@ def forked(clock) -> Story:
     return story
 
 
-def test_a_rerun_from_the_middle_of_a_fork_in_a_loop_shows_exactly_what_is_done_again(clock):
+def test_a_plan_of_a_rerun_in_a_fork_in_a_loop_lists_exactly_the_repeated_tasks(clock):
     story = forked(clock)
 
     planned = plan_operation(story.id, Operation("rerun", attempt_id=story.task("a__2").id))
@@ -66,7 +66,7 @@ def test_then_it_is_done(clock):
     assert AuditEntry.objects.get(object_id=story.id, action="rerun").reason == "the data was wrong"
 
 
-def test_a_plan_changes_nothing(clock):
+def test_a_plan_does_not_change_any_row(clock):
     story = forked(clock)
     before = everything()
 
@@ -75,7 +75,7 @@ def test_a_plan_changes_nothing(clock):
     assert everything() == before
 
 
-def test_a_retry_reuses_what_succeeded(clock):
+def test_a_retry_reuses_completed_tasks(clock):
     story = Story(clock, step("a"), *fork([step("b")], [step("c")]))
     story.worker("a").completes()
     story.worker("b").fails()
@@ -96,7 +96,7 @@ def test_a_task_that_an_end_would_stop_is_cancelled(clock):
     assert told(planned, child.id) == {"x": "cancelled"}
 
 
-def test_what_is_skipped_is_new(clock):
+def test_a_skipped_task_is_new_in_the_plan(clock):
     story = Story(clock, step("a"), step("b"))
 
     planned = plan_operation(story.id, Operation("skip", ref="b"))
@@ -119,7 +119,7 @@ def test_a_task_with_effects_outside_is_warned_of_when_it_has_run(clock):
     assert retried.external == []
 
 
-def test_the_effects_of_a_child_that_is_started_anew_are_warned_of(clock):
+def test_a_plan_warns_of_external_effects_in_a_restarted_child(clock):
     charge = step("charge", policy=policy() | {"sideEffects": "external"})
     leaf = definition(charge, step("x"), name="leaf")
     middle = definition(sub_workflow("below", "leaf"), name="middle")
@@ -137,7 +137,7 @@ def test_the_effects_of_a_child_that_is_started_anew_are_warned_of(clock):
     assert [run.definition for run in planned.runs if run.is_new] == ["middle", "leaf"]
 
 
-def test_a_retry_inside_a_child_shows_that_its_parents_go_on(clock):
+def test_a_plan_of_a_retry_in_a_child_shows_its_resumed_parents(clock):
     story = Story(clock, sub_workflow("s", "leaf"), others=[definition(step("x"), name="leaf")])
     story.worker("x").fails()
     child = story.child("s")
@@ -149,7 +149,7 @@ def test_a_retry_inside_a_child_shows_that_its_parents_go_on(clock):
     assert told(planned, story.id) == {"s": "resumed"}
 
 
-def test_what_is_confirmed_after_the_run_has_moved_is_refused(clock):
+def test_a_confirmation_is_refused_after_the_run_has_changed(clock):
     story = Story(clock, step("a"))
     story.worker("a").fails()
     planned = plan_operation(story.id, Operation("retry"))
@@ -185,14 +185,14 @@ def test_a_restart_by_another_version_is_planned_and_done_by_that_version(clock)
         (Operation("rerun", attempt_id="nobody"), RequestRefused),
     ],
 )
-def test_what_is_not_possible_has_no_plan(clock, operation, error):
+def test_an_impossible_operation_has_no_plan(clock, operation, error):
     story = Story(clock, step("a"))
 
     with pytest.raises(error):
         plan_operation(story.id, operation)
 
 
-def test_a_dynamic_forks_branches_are_done_again_when_what_led_to_it_is(clock):
+def test_the_branches_of_a_dynamic_fork_run_again_with_their_fork(clock):
     steps = [step("a"), *dynamic_fork(inputs={"forkTaskInputs": [1, 2], "forkTaskName": "pay"}), step("z")]
     story = Story(clock, *steps, tasks=[policy("pay")])
     story.worker("a").completes()
@@ -228,7 +228,7 @@ def happened(old: tuple | None, new: tuple | None, run: Run) -> set[str]:
 
 
 @pytest.mark.parametrize("seed", seeds(0, 12))
-def test_what_was_planned_is_what_becomes_of_every_task(clock, seed):
+def test_every_task_has_the_planned_impact(clock, seed):
     chance = RandomWorkers(clock, seed)
     chance.live(steps=chance.random.choice((5, 15, 30)))
     for _ in range(3):

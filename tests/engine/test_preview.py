@@ -49,7 +49,7 @@ def statuses(seen: Preview) -> dict[str, str]:
     return {id: run.after.status for id, run in seen.runs.items()}
 
 
-def test_a_preview_changes_nothing(clock):
+def test_a_preview_does_not_change_any_row(clock):
     story = Story(clock, *fork([step("a")], [sub_workflow("s", "leaf")]), others=[LEAF])
     story.worker("a").fails()
     before = everything()
@@ -61,7 +61,7 @@ def test_a_preview_changes_nothing(clock):
     assert seen.runs[story.id].after.status == "RUNNING"
 
 
-def test_a_preview_follows_who_would_be_told(clock):
+def test_a_preview_includes_the_runs_that_would_receive_messages(clock):
     middle = definition(sub_workflow("below", "leaf"), step("m"), name="middle")
     story = Story(clock, sub_workflow("s", "middle"), others=[LEAF, middle])
     story.worker("x").fails()
@@ -72,7 +72,7 @@ def test_a_preview_follows_who_would_be_told(clock):
     assert statuses(seen) == {leaf.id: "RUNNING", story.child("s").id: "RUNNING", story.id: "RUNNING"}
 
 
-def test_a_preview_of_a_rerun_shows_the_child_that_would_begin(clock):
+def test_a_preview_of_a_rerun_includes_the_new_child(clock):
     story = Story(clock, sub_workflow("s", "leaf"), others=[LEAF])
     story.worker("x").completes()
 
@@ -84,7 +84,7 @@ def test_a_preview_of_a_rerun_shows_the_child_that_would_begin(clock):
     assert story.child("s").id == begun
 
 
-def test_a_preview_asks_scripts_like_the_real_thing(clock):
+def test_a_preview_evaluates_scripts(clock):
     story = Story(clock, inline("i", "$.n * 2", inputs={"n": "${workflow.input.n}"}), step("a"), input={"n": 1})
     story.worker("a").completes()
 
@@ -93,7 +93,7 @@ def test_a_preview_asks_scripts_like_the_real_thing(clock):
     assert seen.runs[story.id].after.tasks[Key("i")].attempt.output == {"result": 8}
 
 
-def test_what_would_be_refused_is_refused(clock):
+def test_a_preview_refuses_an_impossible_command(clock):
     story = Story(clock, step("a"))
 
     with pytest.raises(Conflict):
@@ -131,7 +131,7 @@ class Deeds:
 
 
 @pytest.mark.parametrize("seed", seeds(0, 12))
-def test_what_was_foreseen_happens_and_the_run_ends_again(clock, seed):
+def test_the_previewed_effects_happen_and_the_run_ends(clock, seed):
     chance = RandomWorkers(clock, seed)
     chance.live(steps=25)
     chance.finish()

@@ -25,7 +25,7 @@ def obstacles(attempt: Attempt) -> dict[str, str]:
     return {verdict.gate: verdict.sentence for verdict in closed_gates(explain_attempt(attempt.pk))}
 
 
-def test_a_paused_queue_hands_nothing_out_and_says_who_paused_it(clock):
+def test_a_paused_queue_dispatches_no_attempt_and_names_who_paused_it(clock):
     story = Story(clock, step("ship"))
     story.worker("other").polls()
     do(queue_commands.pause_queue, "ship", reason="the printer burns")
@@ -41,7 +41,7 @@ def test_a_paused_queue_hands_nothing_out_and_says_who_paused_it(clock):
     ]
 
 
-def test_a_queue_that_is_paused_until_a_moment_opens_by_itself(clock):
+def test_a_pause_until_a_time_ends_automatically(clock):
     story = Story(clock, step("ship"))
     do(queue_commands.pause_queue, "ship", until_at=clock.now() + 60_000)
 
@@ -51,7 +51,7 @@ def test_a_queue_that_is_paused_until_a_moment_opens_by_itself(clock):
     assert story.worker("ship").polls() == ["ship"]
 
 
-def test_a_pause_holds_for_its_queue_alone_and_for_limited_tasks_too(clock):
+def test_a_pause_affects_only_its_queue_and_limited_tasks_too(clock):
     story = Story(clock, step_without_policy("ship"), tasks=[policy("ship", concurrent_limit=5)])
     do(queue_commands.pause_queue, "east:ship")
     assert "queue" not in obstacles(story.task("ship"))
@@ -62,7 +62,7 @@ def test_a_pause_holds_for_its_queue_alone_and_for_limited_tasks_too(clock):
     assert story.worker("ship").polls() == ["ship"]
 
 
-def test_what_a_worker_holds_goes_on_in_a_paused_queue(clock):
+def test_claimed_attempts_continue_in_a_paused_queue(clock):
     story = Story(clock, step("ship"))
     story.worker("ship").polls()
     do(queue_commands.pause_queue, "ship")
@@ -71,7 +71,7 @@ def test_what_a_worker_holds_goes_on_in_a_paused_queue(clock):
     assert story.status == "COMPLETED"
 
 
-def test_a_drained_worker_is_handed_nothing_more_and_others_are(clock):
+def test_a_drained_worker_gets_no_attempts_and_others_do(clock):
     story = Story(clock, step("a"), step("b"))
     story.worker("a", "w1").polls()
     do(queue_commands.drain_worker, "w1", reason="its host is replaced")
@@ -84,7 +84,7 @@ def test_a_drained_worker_is_handed_nothing_more_and_others_are(clock):
     assert AuditEntry.objects.filter(object_type="worker").count() == 2
 
 
-def test_holds_cost_a_poll_no_statement(clock):
+def test_pauses_cost_a_poll_no_statement(clock):
     story = Story(clock, step("a"))
     do(queue_commands.pause_queue, "elsewhere")
 
@@ -104,7 +104,7 @@ def three(clock) -> tuple[Story, list[Attempt]]:
     return story, [run.task("ship") for run in runs]
 
 
-def test_a_higher_priority_goes_first(clock):
+def test_attempts_with_higher_priority_are_dispatched_first(clock):
     story, (first, _, third) = three(clock)
 
     do(queue_commands.prioritize, third.pk, 7, reason="a good customer")
@@ -117,7 +117,7 @@ def test_a_higher_priority_goes_first(clock):
         queue_commands.prioritize(first.pk, 100, ACTOR)
 
 
-def test_what_is_moved_to_the_front_is_handed_out_next(clock):
+def test_an_attempt_moved_to_the_front_is_dispatched_next(clock):
     story, (_, second, third) = three(clock)
     do(queue_commands.prioritize, second.pk, 3)
 
@@ -128,7 +128,7 @@ def test_what_is_moved_to_the_front_is_handed_out_next(clock):
     assert story.worker("ship").held.pk == third.pk
 
 
-def test_a_delayed_retry_that_is_moved_to_the_front_is_handed_out_at_once(clock):
+def test_a_delayed_retry_moved_to_the_front_is_dispatched_immediately(clock):
     story = Story(clock, step("ship", policy=policy(retries=1, delay_seconds=600)))
     story.worker("ship").fails()
     assert story.worker("ship").polls() == []
@@ -138,7 +138,7 @@ def test_a_delayed_retry_that_is_moved_to_the_front_is_handed_out_at_once(clock)
     assert story.worker("ship").polls() == ["ship"]
 
 
-def test_work_is_moved_to_another_domain(clock):
+def test_an_attempt_can_be_moved_to_another_domain(clock):
     story = Story(clock, step("ship"))
 
     do(queue_commands.move_to_domain, story.task("ship").pk, "east")
@@ -149,7 +149,7 @@ def test_work_is_moved_to_another_domain(clock):
         queue_commands.move_to_domain(story.task("ship").pk, "west", ACTOR)
 
 
-def test_what_does_not_wait_cannot_be_moved(clock):
+def test_an_attempt_that_is_not_pending_cannot_be_moved(clock):
     with pytest.raises(NotFound):
         queue_commands.move_to_front("nobody", ACTOR)
     with pytest.raises(Conflict):
@@ -162,7 +162,7 @@ def test_what_does_not_wait_cannot_be_moved(clock):
         queue_commands.pause_queue(" ", ACTOR)
 
 
-def test_the_place_in_the_queue_is_the_order_in_which_it_is_handed_out(clock):
+def test_the_queue_position_follows_the_dispatch_order(clock):
     story, attempts = three(clock)
     do(queue_commands.prioritize, attempts[1].pk, 1)
     now = clock.now()
@@ -178,7 +178,7 @@ def test_the_place_in_the_queue_is_the_order_in_which_it_is_handed_out(clock):
     assert queue_position(Attempt.objects.get(pk=order[0]), now) is None
 
 
-def test_the_speed_of_a_queue_tells_when_a_turn_comes(clock):
+def test_the_dispatch_rate_of_a_queue_estimates_the_waiting_time(clock):
     story = Story(clock, step("ship"))
     for _ in range(12):
         story.worker("ship").completes()
@@ -202,7 +202,7 @@ def test_the_speed_of_a_queue_tells_when_a_turn_comes(clock):
     assert queue_position(waiting, clock.now()).rate == pytest.approx(12 / 240, rel=0.1)
 
 
-def test_tallies_are_kept_for_two_days(clock):
+def test_counts_are_stored_for_two_days(clock):
     MinuteCount.objects.create(kind="queue", name="old", at=clock.now() - 3 * 86_400_000)
     MinuteCount.objects.create(kind="queue", name="new", at=clock.now())
 
@@ -224,7 +224,7 @@ def test_a_shut_limit_names_its_holders_and_raising_it_releases(clock):
     assert story.worker("ship", "w8").polls() == ["ship"]
 
 
-def test_a_used_up_rate_says_when_it_has_room_again(clock):
+def test_an_exhausted_rate_limit_states_when_it_reopens(clock):
     story = Story(clock, step_without_policy("ship"), tasks=[policy("ship", rate_count=1, rate_seconds=60)])
     story.worker("ship").completes()
     clock.advance(seconds=20)

@@ -54,7 +54,7 @@ def test_without_a_policy_the_setting_decides(story, clock, settings):
     assert swept() == 4
 
 
-def test_a_policy_of_a_definition_goes_before_that_of_all_others(story, clock):
+def test_the_policy_of_a_definition_overrides_the_default_policy(story, clock):
     retention.save_policy("", 30, 30, 0, ACTOR)
     retention.save_policy("order", 30, 90, 0, ACTOR, "we look at failures for longer")
 
@@ -65,7 +65,7 @@ def test_a_policy_of_a_definition_goes_before_that_of_all_others(story, clock):
     assert foreseen(clock) == {"order": 0, "": 0}
 
 
-def test_the_newest_may_be_kept_however_old_they_are(story, clock):
+def test_the_newest_runs_can_be_kept_at_any_age(story, clock):
     retention.save_policy("order", 1, 1, 3, ACTOR)
 
     assert foreseen(clock)["order"] == 1
@@ -81,13 +81,13 @@ def test_open_runs_are_never_removed_and_zero_days_are_for_ever(story, clock):
     assert Run.objects.filter(status="RUNNING").count() == 1
 
 
-def test_a_sweep_removes_no_more_at_once_than_it_is_told(story, clock):
+def test_a_sweep_removes_at_most_its_limit(story, clock):
     retention.save_policy("", 1, 1, 0, ACTOR)
 
     assert len(list(retention.runs_to_remove(3))) == 3
 
 
-def test_what_makes_no_sense_is_refused(db):
+def test_invalid_parameters_are_refused(db):
     for numbers in ((-1, 0, 0), (0, 10**6, 0), (0, 0, 10**6)):
         with pytest.raises(Invalid):
             retention.save_policy("order", *numbers, ACTOR)

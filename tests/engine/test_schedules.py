@@ -30,7 +30,7 @@ def hour(clock):
 
 
 @pytest.mark.parametrize(("policy", "most"), [("ALLOW", 9), ("SKIP", 11), ("TERMINATE_OTHER", 10)])
-def test_a_slot_takes_few_statements(clock, policy, most):
+def test_a_slot_is_executed_in_few_statements(clock, policy, most):
     register_order_workflow()
     schedule = create_schedule(overlapPolicy=policy)
     # The first run of a definition reads it.
@@ -45,7 +45,7 @@ def test_a_slot_takes_few_statements(clock, policy, most):
     assert counted.count <= most, counted.statements
 
 
-def test_a_pass_that_finds_nothing_takes_one_statement(clock):
+def test_a_pass_without_due_rows_takes_one_statement(clock):
     create_schedule()
 
     with Counted() as counted:
@@ -54,7 +54,7 @@ def test_a_pass_that_finds_nothing_takes_one_statement(clock):
     assert counted.count == 2
 
 
-def test_a_slot_that_somebody_else_has_handled_is_left_alone(hour, monkeypatch):
+def test_a_slot_handled_by_another_process_is_not_repeated(hour, monkeypatch):
     began = run_commands.start
 
     def slowly(request, by, within_transaction):
@@ -69,7 +69,7 @@ def test_a_slot_that_somebody_else_has_handled_is_left_alone(hour, monkeypatch):
     assert Schedule.objects.get().next_run_at == hour.now() + HOUR_MS
 
 
-def test_a_schedule_that_is_changed_meanwhile_does_not_start_the_old_slot(hour, monkeypatch):
+def test_a_concurrently_changed_schedule_does_not_start_its_old_slot(hour, monkeypatch):
     began = run_commands.start
 
     def after_a_change(request, by, within_transaction):
@@ -82,7 +82,7 @@ def test_a_schedule_that_is_changed_meanwhile_does_not_start_the_old_slot(hour, 
     assert Run.objects.count() == 0
 
 
-def test_a_crash_before_the_commit_loses_nothing_and_doubles_nothing(hour, monkeypatch):
+def test_a_crash_before_the_commit_neither_loses_nor_repeats_a_slot(hour, monkeypatch):
     def crash(*_, **__):
         raise KeyboardInterrupt
 
@@ -100,7 +100,7 @@ def test_a_crash_before_the_commit_loses_nothing_and_doubles_nothing(hour, monke
     assert slot_outcomes() == [("EXECUTED", "")]
 
 
-def test_a_start_that_finds_no_helper_is_tried_again_and_then_given_up(hour, monkeypatch):
+def test_a_start_without_a_script_helper_is_retried_and_then_fails(hour, monkeypatch):
     def busy(*_, **__):
         raise Busy("All helpers are at work.")
 
@@ -117,7 +117,7 @@ def test_a_start_that_finds_no_helper_is_tried_again_and_then_given_up(hour, mon
     assert slot_outcomes() == [("FAILED", "All helpers are at work.")]
 
 
-def test_a_start_that_was_tried_again_succeeds(hour, monkeypatch):
+def test_a_retried_start_succeeds(hour, monkeypatch):
     def busy(*_, **__):
         raise Busy
 
@@ -130,7 +130,7 @@ def test_a_start_that_was_tried_again_succeeds(hour, monkeypatch):
     assert slot_outcomes() == [("EXECUTED", "")]
 
 
-def test_a_fault_of_ours_is_noted_with_its_trace_and_the_schedule_goes_on(hour, monkeypatch):
+def test_an_internal_error_is_recorded_and_the_schedule_continues(hour, monkeypatch):
     def broken(*_, **__):
         raise ZeroDivisionError("by nothing")
 
@@ -143,7 +143,7 @@ def test_a_fault_of_ours_is_noted_with_its_trace_and_the_schedule_goes_on(hour, 
     assert Schedule.objects.get().next_run_at == hour.now() + HOUR_MS
 
 
-def test_the_next_moment_is_that_of_the_earliest_schedule(clock):
+def test_the_next_due_time_is_that_of_the_earliest_schedule(clock):
     register_order_workflow()
     assert due_rows.next_due_moment() is None
     create_schedule("b", "0 30 * * * *")
@@ -157,7 +157,7 @@ def test_the_next_moment_is_that_of_the_earliest_schedule(clock):
     assert due_rows.next_due_moment() is None
 
 
-def test_ten_thousand_schedules_that_are_due_at_once_are_worked_off_in_bounded_passes(clock):
+def test_ten_thousand_due_schedules_are_handled_in_bounded_passes(clock):
     register_order_workflow()
     template = create_schedule()
     Schedule.objects.all().delete()
@@ -198,7 +198,7 @@ def test_sweeps_that_meet_at_a_slot_start_one_run(hour):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_slots_that_wait_for_one_another_do_not_begin_together(clock):
+def test_slots_of_a_schedule_without_overlap_start_one_after_another(clock):
     register_order_workflow()
     create_schedule(cron=HOURLY, overlapPolicy="QUEUE")
     clock.advance(seconds=5 * 3600)

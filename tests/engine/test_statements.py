@@ -37,7 +37,7 @@ class Counted(CaptureQueriesContext):
         return len(self.statements)
 
 
-def test_a_poll_that_finds_nothing_takes_one_statement(clock):
+def test_an_empty_poll_takes_one_statement(clock):
     story = Story(clock, step("a"))
 
     with Counted() as counted:
@@ -46,7 +46,7 @@ def test_a_poll_that_finds_nothing_takes_one_statement(clock):
     assert counted.count <= 1, counted.statements
 
 
-def test_a_poll_that_finds_work_takes_three_statements(clock):
+def test_a_successful_poll_takes_three_statements(clock):
     story = Story(clock, step("a"))
 
     with Counted() as counted:
@@ -86,7 +86,7 @@ def test_a_report_in_a_sequence_takes_seven_statements(clock):
     assert counted.count <= 7, counted.statements
 
 
-def test_what_an_expression_names_takes_two_statements_more(clock):
+def test_a_referenced_payload_takes_two_more_statements(clock):
     story = Story(clock, step("z"), step("a"), step("b", inputs={"n": "${z.output.n}"}))
     story.worker("z").completes(n=1)
     story.worker("a").polls()
@@ -98,7 +98,7 @@ def test_what_an_expression_names_takes_two_statements_more(clock):
     assert counted.count <= 10, counted.statements
 
 
-def test_a_heartbeat_takes_few_statements(clock):
+def test_a_lease_renewal_takes_few_statements(clock):
     story = Story(clock, step("a", policy=policy(lease_seconds=20)))
     story.worker("a").polls()
 
@@ -124,7 +124,7 @@ def costs_of_branches(clock, width: int) -> set[int]:
     return costs
 
 
-def test_a_branch_of_a_wide_fan_out_costs_what_one_of_a_narrow_costs(clock):
+def test_a_branch_of_a_wide_fork_costs_as_much_as_one_of_a_narrow_fork(clock):
     narrow, wide = costs_of_branches(clock, 10), costs_of_branches(clock, 300)
 
     assert len(wide) == 1
@@ -147,7 +147,7 @@ def costs_of_items(clock, count: int, **settings) -> list[int]:
 
 
 @pytest.mark.parametrize("settings", [{}, {"parallel": 4}, {"keepLastN": 2}], ids=str)
-def test_an_item_of_a_long_list_costs_what_one_of_a_short_costs(clock, settings):
+def test_an_item_of_a_long_list_costs_as_much_as_one_of_a_short_list(clock, settings):
     settings = {"onItemFailure": "CONTINUE", **settings}
     short, long = costs_of_items(clock, 12, **settings), costs_of_items(clock, 120, **settings)
 
@@ -155,7 +155,7 @@ def test_an_item_of_a_long_list_costs_what_one_of_a_short_costs(clock, settings)
     assert max(long) <= 14
 
 
-def test_a_wide_fan_out_is_written_in_few_statements(clock):
+def test_a_wide_fork_is_written_in_few_statements(clock):
     inputs = {"forkTaskInputs": list(range(300)), "forkTaskName": "pay"}
 
     with Counted() as counted:
@@ -164,7 +164,7 @@ def test_a_wide_fan_out_is_written_in_few_statements(clock):
     assert counted.count < 40, counted.statements
 
 
-def test_a_step_late_in_a_long_run_costs_what_an_early_one_costs(clock):
+def test_a_late_step_of_a_long_run_costs_as_much_as_an_early_one(clock):
     story = Story(clock, loop("l", step("a"), times=60))
     costs = []
     for _ in range(59):
@@ -194,7 +194,7 @@ def costs_of_forking_items(clock, count: int) -> list[tuple[int, bool]]:
     return [costs[1], costs[count // 2], costs[count - 3]]
 
 
-def test_a_dynamic_fork_in_an_item_of_a_long_list_costs_what_one_of_a_short_costs(clock):
+def test_a_dynamic_fork_in_an_item_of_a_long_list_costs_as_much_as_in_a_short_list(clock):
     short, long = costs_of_forking_items(clock, 8), costs_of_forking_items(clock, 50)
 
     assert set(long) == set(short), (short, long)

@@ -9,7 +9,7 @@ from conductor_app import notifications
 from conductor_app.engine.tasks import task_commands
 
 
-def test_a_poll_beyond_those_that_may_wait_is_answered_at_once(transactional_db, settings):
+def test_a_poll_beyond_the_limit_of_waiting_polls_returns_immediately(transactional_db, settings):
     settings.CONDUCTOR_MOST_WAITING_POLLS = 0
     answers = []
 
@@ -24,7 +24,7 @@ def test_a_poll_beyond_those_that_may_wait_is_answered_at_once(transactional_db,
     assert answers == [[]]
 
 
-def test_nothing_is_taken_for_a_worker_that_has_left():
+def test_no_attempt_is_claimed_for_a_disconnected_worker():
     taken = []
 
     for wait_ms in (0, 60_000):
@@ -33,7 +33,7 @@ def test_nothing_is_taken_for_a_worker_that_has_left():
     assert taken == []
 
 
-def test_a_hint_that_finds_its_worker_gone_goes_to_whoever_waits_next(db):
+def test_a_notification_for_a_disconnected_worker_goes_to_the_next_waiter(db):
     answers, waiters = iter([False, True]), []
     with ExitStack() as others:
 

@@ -75,7 +75,7 @@ def test_a_task_that_was_waited_for_ends_the_wait(run, patient):
     assert stop.attempt_id and not stop.timed_out
 
 
-def test_every_waiter_hears_of_it(run, patient):
+def test_every_waiting_request_is_notified(run, patient):
     waiters = [in_thread(lambda: run_waits.wait_for_run(run, LONG, ["a"])) for _ in range(5)]
 
     report_on(run, "a")
@@ -85,7 +85,7 @@ def test_every_waiter_hears_of_it(run, patient):
         assert len(found) == 1
 
 
-def test_the_wait_of_a_child_that_begins_later_ends_the_wait_for_its_parent(transactional_db, patient):
+def test_a_wait_in_a_later_child_ends_the_wait_for_its_parent(transactional_db, patient):
     register_definitions(definition(step("c"), wait("approve"), name="child"))
     register_definitions(definition(step("a"), sub_workflow("inner")))
     run = start(StartRequest("order"), BY)
@@ -99,7 +99,7 @@ def test_the_wait_of_a_child_that_begins_later_ends_the_wait_for_its_parent(tran
     assert [stop.run_id for stop in found] == [child]
 
 
-def test_a_child_that_was_there_before_is_heard_too(transactional_db, patient):
+def test_an_existing_child_notifies_the_wait(transactional_db, patient):
     register_definitions(definition(step("c"), wait("approve"), name="child"))
     register_definitions(definition(sub_workflow("inner")))
     run = start(StartRequest("order"), BY)
@@ -111,11 +111,11 @@ def test_a_child_that_was_there_before_is_heard_too(transactional_db, patient):
     assert [stop.run_id for stop in found] == [child]
 
 
-def test_a_wait_that_lasts_too_long_says_so(run):
+def test_a_wait_that_exceeds_its_limit_reports_it(run):
     assert run_waits.wait_for_run(run, 0.05) == run_waits.WaitOutcome(run, timed_out=True)
 
 
-def test_nobody_is_told_of_a_run_that_nobody_waits_for(run, monkeypatch):
+def test_a_run_without_waiting_requests_sends_no_notification(run, monkeypatch):
     told = []
     notifications.on_announce(told.extend)
 
@@ -125,7 +125,7 @@ def test_nobody_is_told_of_a_run_that_nobody_waits_for(run, monkeypatch):
     assert not any(topic.startswith("\0") for topic in told)
 
 
-def test_fifty_waiting_requests_hold_no_connection(run):
+def test_fifty_waiting_requests_use_no_connection(run):
     if connection.vendor != "postgresql":
         pytest.skip("A SQLite file stays open: that costs nothing, and opening it each second does.")
     before = held()
@@ -143,7 +143,7 @@ def held() -> int:
     return stats["pool_size"] - stats["pool_available"]
 
 
-def test_the_same_request_at_the_same_moment_starts_one_run(transactional_db):
+def test_concurrent_identical_requests_start_one_run(transactional_db):
     register_definitions(definition(step("a")))
     begin = Event()
 
@@ -163,7 +163,7 @@ def test_the_same_request_at_the_same_moment_starts_one_run(transactional_db):
 
 
 @pytest.mark.django_db
-def test_a_named_task_is_found_in_any_turn_or_in_one(clock):
+def test_a_named_task_is_found_in_any_or_a_given_iteration(clock):
     story = Story(clock, loop("l", step("a"), times=3))
     story.worker("a").completes()
     story.worker("a").completes()
@@ -174,7 +174,7 @@ def test_a_named_task_is_found_in_any_turn_or_in_one(clock):
 
 
 @pytest.mark.django_db
-def test_a_failed_attempt_that_is_tried_again_has_not_ended_its_task(clock):
+def test_a_retried_failure_does_not_end_its_task(clock):
     story = Story(clock, step("a", policy=policy(retries=1)))
 
     story.worker("a").fails()
@@ -185,7 +185,7 @@ def test_a_failed_attempt_that_is_tried_again_has_not_ended_its_task(clock):
 
 
 @pytest.mark.django_db
-def test_a_person_is_not_what_a_signal_reaches(clock):
+def test_a_signal_does_not_complete_a_human_task(clock):
     story = Story(clock, *fork([human("sign")], [wait("approve")]))
 
     assert run_waits.signal_run(story.id, Report("COMPLETED", {"n": 1}, merges=True), BY) == story.task("approve").id
@@ -193,7 +193,7 @@ def test_a_person_is_not_what_a_signal_reaches(clock):
 
 
 @pytest.mark.django_db
-def test_an_earlier_watcher_keeps_its_name(clock):
+def test_the_topic_of_an_earlier_watcher_is_kept(clock):
     story = Story(clock, step("a"))
     now = clock.now()
 

@@ -110,7 +110,7 @@ def test_a_rerun_inside_an_item_keeps_the_others(clock):
     assert story.status == "COMPLETED"
 
 
-def test_only_the_tasks_of_the_last_items_are_kept(clock):
+def test_tasks_of_older_items_are_deleted_with_keep_last_n(clock):
     story = orders(clock, step("pay"), keepLastN=1)
 
     for _ in range(3):

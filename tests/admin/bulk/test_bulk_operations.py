@@ -108,7 +108,7 @@ def test_results_are_a_table_to_keep(operator, story, clock):
     assert len(lines) == 4 and f"{story.id},DONE" in lines[1]
 
 
-def test_a_selection_without_runs_says_so(operator, clock):
+def test_a_selection_without_runs_ends_immediately(operator, clock):
     assert "No run matches any more" in page_text(operator.get(PLAN, {"definition": "order"}))
     assert "No operation yet" in page_text(operator.get(LIST))
 

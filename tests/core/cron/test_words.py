@@ -23,10 +23,10 @@ NOT_SAID = ["0 0 6 L * ?", "0 0 6 * JAN *", "7,9 * * * * *", "0 1,17 * * * *", "
 
 
 @pytest.mark.parametrize("expression", SAID)
-def test_an_expression_is_said_as_people_say_it(expression):
+def test_an_expression_is_described_in_plain_words(expression):
     assert describe_cron(expression) == SAID[expression]
 
 
 @pytest.mark.parametrize("expression", NOT_SAID)
-def test_what_is_better_read_as_it_is_written_is_not_put_in_words(expression):
+def test_a_complex_expression_is_not_described(expression):
     assert describe_cron(expression) == ""

@@ -64,7 +64,7 @@ def test_equal_times_to_respond_and_to_work_are_accepted():
     assert task_errors({"name": "pay", "timeoutSeconds": 60, "responseTimeoutSeconds": 60}) == []
 
 
-def test_the_owner_is_asked_for_where_it_is_mandatory():
+def test_a_missing_owner_is_an_error_where_it_is_mandatory():
     assert task_errors({"name": "pay"}) == []
 
     [validation_error] = task_errors({"name": "pay"}, owner_email_mandatory=True)
@@ -73,7 +73,7 @@ def test_the_owner_is_asked_for_where_it_is_mandatory():
 
 
 @pytest.mark.parametrize("document", [None, 3, "pay", [], [{}], True])
-def test_what_is_no_object_is_complained_of(document):
+def test_a_document_that_is_no_object_is_an_error(document):
     assert [each.message for each in task_errors(document)] == ["The document must be an object"]
 
 

@@ -95,7 +95,7 @@ REQUIRED = {
 
 
 @pytest.mark.parametrize("kind", REQUIRED)
-def test_each_type_of_task_asks_for_its_own_fields(kind):
+def test_each_step_type_requires_its_own_fields(kind):
     task, fields = REQUIRED[kind]
 
     found = [each.message for each in workflow_errors(workflow(task, JOIN))]
@@ -119,13 +119,13 @@ FAULTY_TRIES = {
 
 
 @pytest.mark.parametrize(("task", "said"), FAULTY_TRIES.values(), ids=FAULTY_TRIES)
-def test_what_a_try_cannot_catch_is_said_beforehand(task, said):
+def test_an_invalid_catch_case_is_reported_by_validation(task, said):
     [validation_error] = workflow_errors(workflow(task))
 
     assert said in validation_error.message
 
 
-def test_all_complaints_of_a_try_come_at_once_those_of_the_tasks_inside_too():
+def test_all_errors_of_a_try_and_its_nested_steps_are_reported_together():
     cases = [{"match": {"status": "X", "taskRef": "y"}, "tasks": [step("a", "HTTP")]}]
     found = workflow_errors(workflow(tried(catchCases=cases, finallyTasks=[step("charge")])))
 
@@ -151,7 +151,7 @@ FAULTY_LISTS = {
 
 
 @pytest.mark.parametrize(("task", "said"), FAULTY_LISTS.values(), ids=FAULTY_LISTS)
-def test_what_a_list_cannot_be_gone_through_with_is_said_beforehand(task, said):
+def test_invalid_for_each_settings_are_reported_by_validation(task, said):
     [validation_error] = workflow_errors(workflow(task))
 
     assert said in validation_error.message
@@ -185,7 +185,7 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize("case", ACCEPTED)
-def test_what_clients_rely_on_is_accepted(case):
+def test_documents_that_clients_rely_on_are_accepted(case):
     inner = step("s", "SWITCH", evaluatorType="x", expression="y", decisionCases={"z": [step("inner")]})
 
     assert workflow_errors(workflow(ACCEPTED[case], JOIN, inner)) == []
@@ -222,13 +222,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_could_never_run_is_refused(case):
+def test_a_definition_that_can_never_run_is_refused(case):
     task, message = REFUSED[case]
 
     assert [each.message for each in workflow_errors(workflow(task, JOIN))] == [message]
 
 
-def test_all_complaints_come_at_once():
+def test_all_errors_are_reported_together():
     found = workflow_errors({"version": "x", "schemaVersion": 3, "tasks": [None, {}, step("a", retryCount=[])]})
 
     assert [each.path for each in found] == [
@@ -242,7 +242,7 @@ def test_all_complaints_come_at_once():
     ]
 
 
-def test_steps_may_be_nested_deeply_but_not_without_end():
+def test_the_depth_of_nested_steps_is_limited():
     def nested(levels):
         task = step("core")
         for level in range(levels):
@@ -289,7 +289,7 @@ def test_no_list_of_tasks_whatsoever_breaks_the_checks(tasks):
 
 
 @given(ANYTHING)
-def test_typing_a_document_neither_breaks_nor_hides_what_is_wrong(document):
+def test_conversion_of_a_document_neither_fails_nor_hides_errors(document):
     before, after = workflow_errors(document), workflow_errors(coerce_workflow(document))
 
     assert [each.path for each in after] == [each.path for each in before]

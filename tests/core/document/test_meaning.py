@@ -79,7 +79,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_difference_is_told_in_sentences(case):
+def test_differences_are_described_in_sentences(case):
     old, new, sentences = CASES[case]
 
     assert [change.sentence for change in semantic_changes(old, new)] == sentences

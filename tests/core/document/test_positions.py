@@ -44,7 +44,7 @@ TEXT = """{
         ("", 1),
     ],
 )
-def test_a_path_is_found_on_its_line_or_at_the_nearest_thing_around_it(path, line):
+def test_a_path_has_the_position_of_its_value_or_of_the_closest_enclosing_one(path, line):
     assert TextPositions(TEXT).of(path).line == line
 
 
@@ -64,18 +64,18 @@ def marked(text: str, path: str) -> str:
         ("cases[a b][0]", "true"),
     ],
 )
-def test_a_plain_value_is_marked_as_it_stands_and_anything_else_by_its_key(path, stretch):
+def test_a_scalar_is_marked_itself_and_a_container_by_its_key(path, stretch):
     assert marked(TEXT, path) == stretch
 
 
-def test_columns_are_counted_as_browsers_count():
+def test_columns_are_counted_like_in_browsers():
     place = TextPositions('{"a": "𝄞𝄞", "b": 7}').of("b")
 
     assert (place.column, place.length) == (19, 1)
 
 
 @pytest.mark.parametrize("text", ["", " ", "]", '{"a": [1, ', '{"a" "b": {', "[,,]", '{"a": "open', "}{", ",:,"])
-def test_a_text_that_is_no_json_is_read_as_far_as_it_goes(text):
+def test_invalid_json_is_read_up_to_the_error(text):
     TextPositions(text).of("a[0]")
 
 
@@ -90,7 +90,7 @@ ANYTHING = st.recursive(
 
 @property_settings(40)
 @given(ANYTHING, st.sampled_from([None, 1, 3]))
-def test_every_plain_value_of_every_document_is_marked_where_it_stands(value, indent):
+def test_every_scalar_of_every_document_is_marked_at_its_position(value, indent):
     text = json.dumps({"root": value}, indent=indent, ensure_ascii=True)
 
     def check(value, path):
@@ -103,5 +103,5 @@ def test_every_plain_value_of_every_document_is_marked_where_it_stands(value, in
     check(value, "root")
 
 
-def test_a_path_is_taken_apart_into_its_keys():
+def test_a_path_is_split_into_its_keys():
     assert keys_of("tasks[0].decisionCases[a.b][1]['x y'].z") == ("tasks", "0", "decisionCases", "a.b", "1", "x y", "z")

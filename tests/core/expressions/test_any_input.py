@@ -54,7 +54,7 @@ def test_a_path_is_refused_or_read(path, document):
 
 
 @given(written=documents)
-def test_resolving_what_holds_no_expression_changes_nothing(written):
+def test_a_value_without_expressions_resolves_to_itself(written):
     if "${" not in json.dumps(written):
         assert json.dumps(resolve_template(written, None)) == json.dumps(written)
 

@@ -11,13 +11,13 @@ def test_a_path_that_cannot_be_read_is_complained_about_with_its_place():
     assert "expected ['name']" in validation_error.problem
 
 
-def test_a_path_that_is_put_together_later_is_not_judged_but_its_parts_are():
+def test_a_composed_path_is_not_checked_but_its_parts_are():
     validation_errors = check_template("${pay.output[${workflow.input.n}]} ${pay.output.${a b}}")
 
     assert [each.expression for each in validation_errors] == ["${a b}"]
 
 
-def test_an_expression_must_begin_with_a_name():
+def test_an_expression_must_start_with_a_name():
     (validation_error,) = check_template("${$..n}")
 
     assert "begins with a name" in validation_error.problem
@@ -27,7 +27,7 @@ def test_blank_escaped_and_unbalanced_expressions_are_fine():
     assert check_template("${} $${a b} ${a b") == []
 
 
-def test_the_roots_of_a_template_are_the_names_that_its_expressions_begin_with():
+def test_the_roots_of_a_template_are_the_first_names_of_its_expressions():
     written = ["${pay.output.x} ${['my task'].output}", {"a": "${workflow.input.${ship.output.k}} ${CPEWF_TASK_ID}"}]
 
     assert expression_roots(written) == {"pay", "my task", "ship", "CPEWF_TASK_ID"}

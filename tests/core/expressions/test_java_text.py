@@ -35,5 +35,5 @@ def test_a_value_is_printed_as_java_prints_it(value, text):
     assert java_text(value) == text
 
 
-def test_json_text_is_compact_and_keeps_letters():
+def test_json_text_is_compact_and_not_escaped():
     assert json_text([{"ä": 'q"\n'}, 1.0, None]) == '[{"ä":"q\\"\\n"},1.0,null]'

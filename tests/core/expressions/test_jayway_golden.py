@@ -17,7 +17,7 @@ def test_the_golden_file_is_complete():
 
 
 @pytest.mark.parametrize(("path", "expected"), [row for row in ROWS if not row[1].startswith("!")])
-def test_a_path_has_the_value_that_jayway_gives(path, expected):
+def test_a_path_has_the_same_value_as_in_jayway(path, expected):
     # Compared as text: Java's 3.0 is not 3, and the order of members counts.
     assert json.dumps(compile_path(path).read(DOCUMENT), separators=(",", ":")) == expected
 

@@ -78,7 +78,7 @@ def test_a_path_has_its_value(path, expected):
     assert type(read) is type(expected)
 
 
-def test_a_descent_needs_a_root_or_a_name_before_it():
+def test_a_descent_requires_a_root_or_a_name_before_it():
     assert compile_path("$..n").read(DOCUMENT) == [1, 2, 7, 8]
     with pytest.raises(BadPath):
         compile_path("..n")
@@ -104,18 +104,18 @@ def test_a_descent_needs_a_root_or_a_name_before_it():
         ("a...b", "expected a name"),
     ],
 )
-def test_a_refusal_says_what_is_wrong(path, problem):
+def test_an_error_states_the_reason(path, problem):
     with pytest.raises(BadPath) as refusal:
         compile_path(path)
 
     assert problem in str(refusal.value)
 
 
-def test_a_path_knows_whether_it_can_mean_many_places():
+def test_a_path_is_definite_or_indefinite():
     assert compile_path("a.b[0]['x','y']").is_definite
     assert not compile_path("a[*]").is_definite
     assert not compile_path("a['x','y'].z").is_definite
 
 
-def test_a_path_is_compiled_once():
+def test_a_path_is_compiled_only_one_time():
     assert compile_path("a.b.c") is compile_path("a.b.c")

@@ -27,7 +27,7 @@ from conductor_app.core.expressions.patterns import (
         (r"(?=\d)\d", "٣", "", False),
     ],
 )
-def test_the_whole_text_must_match(source, text, flags, expected):
+def test_the_complete_text_must_match(source, text, flags, expected):
     assert full_match(source, text, flags) is expected
 
 
@@ -41,6 +41,6 @@ def test_an_expression_that_backtracks_for_ever_is_stopped():
 
 
 @pytest.mark.parametrize("source", ["(", "[z-a]", "a" * 2_000, "(?=b)(((a{100}){100}){100}){100}"])
-def test_what_is_no_expression_is_refused(source):
+def test_an_invalid_pattern_is_refused(source):
     with pytest.raises(BadPattern):
         compile_pattern(source)

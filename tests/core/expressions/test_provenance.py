@@ -13,7 +13,7 @@ def test_each_expression_is_traced_to_its_place_and_its_source():
     ]
 
 
-def test_a_null_that_is_there_differs_from_nothing():
+def test_an_existing_null_differs_from_a_missing_value():
     traced = trace_expressions(["${workflow.input.none}", "${workflow.input.gone}", "${nobody.output.x}"], ORDER)
 
     assert [(line.parameter, line.found, line.value) for line in traced] == [
@@ -23,13 +23,13 @@ def test_a_null_that_is_there_differs_from_nothing():
     ]
 
 
-def test_an_empty_harvest_is_nothing_found():
+def test_an_indefinite_path_without_results_is_missing():
     (line,) = trace_expressions("${pay.output.list[?(@.n > 9)].n}", ORDER)
 
     assert (line.parameter, line.path, line.found, line.value) == ("", "list[?(@.n > 9)].n", False, [])
 
 
-def test_inner_expressions_come_before_the_one_that_they_are_part_of():
+def test_inner_expressions_are_listed_before_outer_ones():
     traced = trace_expressions({"a b": "v ${pay.output.${workflow.input.k}}"}, ORDER)
 
     assert [(line.parameter, line.expression, line.root, line.path, line.value) for line in traced] == [
@@ -55,7 +55,7 @@ def test_a_secret_is_traced_without_its_value():
     )
 
 
-def test_places_are_told_in_the_order_of_the_document():
+def test_expressions_are_listed_in_document_order():
     written = {"b": ["${pay.output.x}", {"c": "${pay.output.x}"}], "a": "${pay.output.x}"}
 
     assert [line.parameter for line in trace_expressions(written, ORDER)] == ["b[0]", "b[1].c", "a"]

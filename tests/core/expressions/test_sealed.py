@@ -27,7 +27,7 @@ SECRETS = {"TOKEN": "s3cret", "DB": '{"user": "u", "ports": [1, 2]}', "TEXT": "{
         ({"h": ["${workflow.secrets.TOKEN}", 1, "${x}"]}, {"h": ["s3cret", 1, "${x}"]}),
     ],
 )
-def test_secrets_are_put_in_and_all_else_is_kept(stored, handed_out):
+def test_secrets_are_resolved_and_other_values_stay(stored, handed_out):
     assert resolve_secrets(stored, SECRETS.get) == handed_out
 
 

@@ -27,7 +27,7 @@ from .scopes import ORDER
         ("${pay.output.list[?(@.n == $.workflow.input.a.b)].n}", [1]),
     ],
 )
-def test_a_text_that_is_one_expression_keeps_the_type(written, expected):
+def test_a_text_of_one_expression_has_the_type_of_its_value(written, expected):
     resolved = resolve_template(written, ORDER)
 
     assert resolved == expected
@@ -48,7 +48,7 @@ def test_a_text_that_is_one_expression_keeps_the_type(written, expected):
         ("${*.output}", None),
     ],
 )
-def test_what_is_not_there_or_cannot_be_read_is_null(written, expected):
+def test_a_missing_or_unreadable_value_is_null(written, expected):
     assert resolve_template(written, ORDER) == expected
 
 
@@ -109,7 +109,7 @@ def test_a_resolved_value_is_not_expanded_a_second_time():
     assert resolve_template("${workflow.input.braces}", ORDER) == "$${a} ${workflow.input.k}"
 
 
-def test_the_unescape_runs_over_spliced_text_too():
+def test_inserted_text_is_unescaped_too():
     assert resolve_template("> ${workflow.input.braces}", ORDER) == "> ${a} ${workflow.input.k}"
 
 
@@ -119,7 +119,7 @@ def test_maps_and_lists_are_walked_and_map_keys_are_not_evaluated():
     assert resolve_template(written, ORDER) == {"${workflow.input.k}": ["x", {"deep": 5}, 1, None, True]}
 
 
-def test_the_template_itself_is_left_alone():
+def test_resolving_does_not_change_the_template():
     written = {"a": ["${workflow.input.k}"]}
 
     resolve_template(written, ORDER)
@@ -128,7 +128,7 @@ def test_the_template_itself_is_left_alone():
 
 
 @pytest.mark.parametrize("written", ["${NETFLIX_ENV}", "at ${NETFLIX_ENV}!"])
-def test_an_unknown_bare_name_stays_as_it_is_written(written):
+def test_an_unknown_bare_name_is_not_resolved(written):
     assert resolve_template(written, ORDER) == written
 
 
@@ -136,11 +136,11 @@ def test_an_unknown_bare_name_stays_as_it_is_written(written):
     "written",
     ["${workflow.secrets.TOKEN}", "Bearer ${workflow.secrets.TOKEN}", "${workflow.secrets['A-B'].user}"],
 )
-def test_a_secret_stays_literal(written):
+def test_a_secret_is_not_resolved(written):
     assert resolve_template(written, ORDER) == written
 
 
-def test_a_filter_cannot_look_at_secrets():
+def test_a_filter_cannot_read_secrets():
     asked = []
 
     resolve_template(
@@ -154,7 +154,7 @@ def test_a_secret_may_be_chosen_by_an_expression():
     assert resolve_template("${workflow.secrets.${workflow.input.name}}", ORDER) == "${workflow.secrets.Bo}"
 
 
-def test_what_the_scope_raises_passes_through():
+def test_exceptions_of_the_scope_propagate():
     class Question(Exception):
         pass
 
@@ -187,7 +187,7 @@ def test_a_very_deep_value_is_spliced_as_text():
     assert resolve_template("> ${workflow.input.x[*]}", lambda root, key: {"x": deep}).startswith('> [{"a":[{"a":')
 
 
-def test_a_template_tells_what_it_needs():
+def test_a_template_lists_its_references():
     written = {
         "a": "${workflow.input.a} and ${pay.output.x}",
         "b": ["${ship.output.${workflow.variables.k}}", "${${workflow.status}.output}"],
@@ -205,10 +205,10 @@ def test_a_template_tells_what_it_needs():
     }
 
 
-def test_a_template_without_expressions_needs_nothing():
+def test_a_template_without_expressions_has_no_references():
     assert needed_references({"a": [1, "x", None]}) == frozenset()
 
 
-def test_a_reference_to_a_whole_task_asks_for_all_of_it():
+def test_a_reference_to_a_task_requests_all_its_parts():
     assert needed_references("${pay} ${ship[0]} ${stock..n}") == {("pay", ""), ("ship", ""), ("stock", "")}
     assert resolve_template("${unknown..n}", lambda root, key: MISSING) == []

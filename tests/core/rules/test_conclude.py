@@ -16,7 +16,7 @@ def test_the_output_is_that_of_the_task_created_last():
     assert life.run.output == {"n": 2}
 
 
-def test_the_output_is_what_the_definition_says():
+def test_the_output_follows_the_definition():
     said = {
         "sum": "${a.output.n}",
         "way": "${workflow.input.way}",
@@ -36,7 +36,7 @@ def test_a_run_that_failed_has_an_output_too():
     assert (life.status, life.run.output) == ("FAILED", {"n": 1})
 
 
-def test_an_open_branch_keeps_the_run_open():
+def test_a_run_with_an_open_branch_is_open():
     life = RunInMemory(plan(fork([step("a")], [step("b")], on=["a"]))).completes("a")
     assert life.status == "RUNNING"
 
@@ -50,7 +50,7 @@ def test_of_two_failures_the_run_names_the_one_that_came_first_in_the_definition
     assert life.run.failed_attempt_id == life.task("x").attempt.id
 
 
-def test_a_failure_is_the_end_before_anything_else_is_begun():
+def test_a_failure_ends_the_run_before_further_tasks_start():
     life = RunInMemory(plan(fork([step("a"), step("c")], [step("b"), step("d")])))
     life.do(commands.pause_run)
     life.fails("a").completes("b")
@@ -65,7 +65,7 @@ def failed(definition_fields: dict, **known) -> RunInMemory:
     return RunInMemory(plan(step("a"), **definition_fields), {"n": 1}, known=known).fails("a", "no funds")
 
 
-def test_a_failure_workflow_gets_the_input_and_what_happened():
+def test_a_failure_workflow_gets_the_input_and_the_failure():
     life = failed({"failureWorkflow": "cleanup"}, cleanup=CLEANUP)
 
     [started] = life.started
@@ -82,7 +82,7 @@ def test_a_failure_workflow_gets_the_input_and_what_happened():
 
 
 @pytest.mark.parametrize("name", ["cleanup", "$workflow.input.which", "${workflow.input.which}"])
-def test_a_failure_workflow_that_is_not_there_is_told_of_in_the_output(name):
+def test_a_missing_failure_workflow_is_reported_in_the_output(name):
     life = failed({"failureWorkflow": name})
 
     assert life.started == []
@@ -105,13 +105,13 @@ def test_a_terminate_names_itself_as_the_cause_only_if_the_end_is_bad():
     assert steps["FAILED"].run.failed_attempt_id == steps["FAILED"].task("end").attempt.id
 
 
-def test_a_run_with_a_limit_says_that_there_is_room():
+def test_a_finished_run_with_a_rate_limit_announces_its_free_slot():
     life = RunInMemory(plan(noop("n")), limit_key="x")
 
     assert [(message.subject, message.facts) for message in life.sent] == [("release", {"name": "order", "key": "x"})]
 
 
-def test_a_held_run_begins_nothing_but_its_first_work():
+def test_a_held_run_schedules_only_its_first_tasks():
     life = RunInMemory(plan(step("a")), limit_key="x", is_held=True)
     assert life.task("a").attempt.visible_at > 10**15
 
@@ -120,7 +120,7 @@ def test_a_held_run_begins_nothing_but_its_first_work():
     assert life.task("a").attempt.visible_at == 5_000
 
 
-def test_a_held_run_whose_first_step_needs_no_worker_begins_when_it_is_released():
+def test_a_held_run_without_a_worker_task_starts_on_release():
     life = RunInMemory(plan(noop("n"), step("a")), limit_key="x", is_held=True)
     assert life.statuses == {}
 
@@ -129,7 +129,7 @@ def test_a_held_run_whose_first_step_needs_no_worker_begins_when_it_is_released(
     assert life.statuses == {"n": "COMPLETED", "a": "SCHEDULED"}
 
 
-def test_what_cannot_be_decided_is_abandoned_with_a_reason():
+def test_an_undecidable_run_fails_with_a_reason():
     life = RunInMemory(plan(step("a"), outputParameters={"n": 1}, failureWorkflow="cleanup"))
 
     life.do(commands.FailUndecidableRun("It makes no sense."))

@@ -35,7 +35,7 @@ def name(case) -> str:
 
 
 @pytest.mark.parametrize(("kind", "outcome", "status", "goes_on", "end"), MATRIX, ids=map(name, MATRIX))
-def test_what_the_end_of_a_task_does_to_its_run(kind, outcome, status, goes_on, end):
+def test_the_end_of_a_task_determines_the_status_of_its_run(kind, outcome, status, goes_on, end):
     life = RunInMemory(plan(step("a", **kind), step("b")))
 
     life.ends("a", outcome)
@@ -49,7 +49,7 @@ def test_what_the_end_of_a_task_does_to_its_run(kind, outcome, status, goes_on, 
 
 @pytest.mark.parametrize("kind", [PLAIN, OPTIONAL, PERMISSIVE], ids=["plain", "optional", "permissive"])
 @pytest.mark.parametrize("outcome", ["FAILED", "TIMED_OUT"])
-def test_every_retry_is_used_before_a_task_is_given_up(kind, outcome):
+def test_all_retries_are_used_before_a_task_fails(kind, outcome):
     life = RunInMemory(plan(step("a", policy=policy(retries=2), **kind), step("b")))
 
     life.ends("a", outcome).ends("a", outcome)
@@ -61,7 +61,7 @@ def test_every_retry_is_used_before_a_task_is_given_up(kind, outcome):
 
 
 @pytest.mark.parametrize("outcome", ["FAILED_FOR_GOOD", "CANCELED"])
-def test_some_ends_are_never_tried_again(outcome):
+def test_terminal_failures_are_not_retried(outcome):
     life = RunInMemory(plan(step("a", policy=policy(retries=5))))
 
     life.ends("a", outcome)
@@ -69,7 +69,7 @@ def test_some_ends_are_never_tried_again(outcome):
     assert life.status in ("FAILED", "TERMINATED")
 
 
-def test_a_further_attempt_is_new_and_knows_the_one_before():
+def test_a_retry_is_a_new_attempt_with_a_link_to_the_previous_one():
     life = RunInMemory(
         plan(step("a", policy=policy(retries=1, delay_seconds=5), inputs={"n": "${workflow.input.n}"})), {"n": 1}
     )
@@ -86,7 +86,7 @@ def test_a_further_attempt_is_new_and_knows_the_one_before():
     assert second.seq > first.seq
 
 
-def test_a_further_attempt_is_given_its_own_id():
+def test_a_retry_has_an_id_of_its_own():
     life = RunInMemory(plan(step("a", policy=policy(retries=1), inputs={"me": "${CPEWF_TASK_ID}"}))).fails("a")
 
     attempt = life.task("a").attempt
@@ -97,7 +97,7 @@ def test_a_further_attempt_is_given_its_own_id():
 @pytest.mark.parametrize(
     ("own", "registered", "attempts"), [(None, 2, 3), (1, 2, 2), (0, 2, 1), (4, 0, 5)], ids=lambda value: str(value)
 )
-def test_the_retry_count_of_the_step_goes_before_that_of_the_task_definition(own, registered, attempts):
+def test_the_retry_count_of_the_step_overrides_the_task_definition(own, registered, attempts):
     fields = {} if own is None else {"retryCount": own}
     life = RunInMemory(plan(step("a", policy=policy(retries=registered), **fields)))
     count = 0
@@ -109,7 +109,7 @@ def test_the_retry_count_of_the_step_goes_before_that_of_the_task_definition(own
     assert count == attempts
 
 
-def test_the_total_time_over_all_attempts_ends_the_retries():
+def test_the_total_timeout_ends_the_retries():
     life = RunInMemory(plan(step("a", policy=policy(retries=9, total_seconds=100, timeout_policy="RETRY"))))
 
     life.later(99).fails("a")
@@ -119,7 +119,7 @@ def test_the_total_time_over_all_attempts_ends_the_retries():
     assert life.status == "TIMED_OUT"
 
 
-def test_the_run_says_which_task_failed_it_and_why():
+def test_the_run_names_the_failed_task_and_its_reason():
     life = RunInMemory(plan(step("a"))).fails("a", "no funds")
 
     id = life.task("a").attempt.id
@@ -139,11 +139,11 @@ def test_failures_of_permissive_tasks_are_summed_up_at_the_end():
     )
 
 
-def test_the_names_of_failed_tasks_stay_though_a_later_attempt_succeeds():
+def test_the_names_of_failed_tasks_remain_after_a_successful_retry():
     life = RunInMemory(plan(step("a", name="pay", policy=policy(retries=1)))).fails("a").completes("a")
 
     assert (life.status, life.run.failed_refs, life.run.failed_names) == ("COMPLETED", ("a",), ("pay",))
 
 
-def test_a_definition_without_tasks_is_completed_at_once():
+def test_a_run_without_tasks_completes_immediately():
     assert RunInMemory(plan()).status == "COMPLETED"

@@ -38,7 +38,7 @@ def test_a_policy_of_timing_out_ends_the_run_whatever_the_task_is(clock, fields)
 
 
 @pytest.mark.parametrize("clock", ["task", "poll"])
-def test_a_policy_of_retrying_gives_another_attempt(clock):
+def test_the_timeout_policy_retry_creates_another_attempt(clock):
     life = life_with(clock, "RETRY")
 
     life.later(30)
@@ -48,7 +48,7 @@ def test_a_policy_of_retrying_gives_another_attempt(clock):
 
 
 @pytest.mark.parametrize("clock", CLOCKS)
-def test_a_policy_of_alerting_ends_nothing(clock):
+def test_the_timeout_policy_alert_only_ends_no_task(clock):
     life = life_with(clock, "ALERT_ONLY").later(300)
 
     assert life.status == "RUNNING"
@@ -56,7 +56,7 @@ def test_a_policy_of_alerting_ends_nothing(clock):
 
 
 @pytest.mark.parametrize("timeout_policy", ["RETRY", "TIME_OUT_WF", "ALERT_ONLY"])
-def test_a_lost_lease_is_tried_again_whatever_the_policy(timeout_policy):
+def test_an_expired_lease_is_retried_under_every_policy(timeout_policy):
     life = RunInMemory(plan(step("a", policy=policy(retries=1, lease_seconds=20, timeout_policy=timeout_policy))))
     life.claim("a")
 
@@ -80,7 +80,7 @@ def test_an_alert_never_hides_a_lost_lease():
 
 @pytest.mark.parametrize("first", ["TIME_OUT_WF", "RETRY"])
 @pytest.mark.parametrize("second", ["TIME_OUT_WF", "RETRY"])
-def test_two_tasks_may_run_out_of_time_at_the_same_moment(first, second):
+def test_two_tasks_can_time_out_at_the_same_time(first, second):
     branches = [
         [step(ref, policy=policy(retries=1, poll_seconds=30, timeout_policy=wanted))]
         for ref, wanted in (("a", first), ("b", second))
@@ -108,7 +108,7 @@ def test_a_paused_run_still_times_out():
     assert life.later(60).status == "TIMED_OUT"
 
 
-def test_resuming_gives_a_run_its_time_anew():
+def test_resuming_a_run_restarts_its_timeout():
     life = RunInMemory(plan(step("a"), timeoutSeconds=60, timeoutPolicy="TIME_OUT_WF")).later(50)
     life.do(commands.pause_run)
     life.do(commands.resume_run)
@@ -117,7 +117,7 @@ def test_resuming_gives_a_run_its_time_anew():
     assert life.later(1).status == "TIMED_OUT"
 
 
-def test_a_child_whose_task_timed_out_is_stopped():
+def test_a_child_run_is_terminated_when_its_task_times_out():
     life = RunInMemory(
         plan(sub_workflow("s", policy=policy(retries=1, timeout_seconds=30, timeout_policy="RETRY"))),
         known={"child": plan(step("x"), name="child")},

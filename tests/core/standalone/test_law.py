@@ -46,7 +46,7 @@ def do(life: StandaloneTaskInMemory, what: str, *details) -> None:
 
 @property_settings(150)
 @given(st.lists(STEPS, max_size=40), st.integers(0, 3), st.booleans())
-def test_what_must_hold_of_a_task_holds_after_every_decision(steps, retries, waits):
+def test_the_invariants_of_a_task_hold_after_every_decision(steps, retries, waits):
     life = StandaloneTaskInMemory(retries, waits)
 
     for step in steps:

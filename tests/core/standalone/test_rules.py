@@ -30,7 +30,7 @@ def told(life: StandaloneTaskInMemory, command) -> list:
         ("intermittent-task", [("retried", 0), ("pending", 1)]),
     ],
 )
-def test_an_end_is_told_and_resolves_the_task_unless_it_is_tried_again(reason, told_of_it):
+def test_an_end_is_published_and_resolves_the_task_unless_it_is_retried(reason, told_of_it):
     life = StandaloneTaskInMemory(retries=1)
     life.claimed()
 
@@ -48,7 +48,7 @@ def test_without_retries_every_end_is_the_tasks(reason):
     assert len(life.runs) == 1
 
 
-def test_a_lost_lease_is_tried_again_at_its_moment():
+def test_an_expired_lease_is_retried_when_it_is_due():
     life = StandaloneTaskInMemory(retries=1)
     life.claimed()
 
@@ -71,7 +71,7 @@ def test_a_lease_that_is_lost_after_the_deadline_is_no_business_of_its_own():
     assert life.runs == [("EXPIRED", "scheduled", "deadline-exceeded")]
 
 
-def test_what_has_run_out_is_heard_before_what_is_asked():
+def test_due_timers_are_handled_before_a_command():
     life = StandaloneTaskInMemory()
     life.claimed()
     life.now += DEADLINE_MS + GRACE_MS

@@ -23,19 +23,19 @@ def life(value, **fields) -> RunInMemory:
         pytest.param(None, "nothing", id="nothing is the text null"),
     ],
 )
-def test_where_control_goes(value, reached):
+def test_control_enters_the_selected_case(value, reached):
     assert [ref for ref in life(value).statuses if ref != "way"] == [reached]
 
 
-def test_after_the_case_comes_what_follows():
+def test_the_step_after_the_decision_follows_the_case():
     assert life("a").completes("one").statuses == {"way": "COMPLETED", "one": "COMPLETED", "after": "SCHEDULED"}
 
 
-def test_without_a_default_what_follows_comes_at_once():
+def test_without_a_default_case_the_next_step_follows_immediately():
     assert RunInMemory(plan(decision("way", CASES), step("after")), {"way": "z"}).waiting == ["after"]
 
 
-def test_its_row_shows_the_case_and_nothing_else():
+def test_its_output_is_only_the_case():
     attempt = life("a").task("way").attempt
 
     assert attempt.input == {"case": "a", "hasChildren": "true"}

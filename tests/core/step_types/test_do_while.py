@@ -7,7 +7,7 @@ from tests.builders import fork, loop, noop, plan, policy, step, switch, wait
 from tests.core.life import RunInMemory
 
 
-def test_a_loop_turns_as_long_as_its_condition_holds():
+def test_a_loop_iterates_while_its_condition_is_true():
     life = RunInMemory(plan(loop("l", step("a"), step("b"), times=2), step("c")))
     assert life.statuses == {"l": "IN_PROGRESS", "a__1": "SCHEDULED"}
 
@@ -20,7 +20,7 @@ def test_a_loop_turns_as_long_as_its_condition_holds():
     assert life.statuses["c"] == "SCHEDULED"
 
 
-def test_a_body_is_done_once_where_the_condition_never_holds():
+def test_a_loop_with_a_false_condition_runs_one_iteration():
     life = RunInMemory(plan(loop("l", step("a"), loopCondition="never")), scripts={"never": False}).completes("a__1")
 
     assert life.status == "COMPLETED"
@@ -36,7 +36,7 @@ def test_a_truth_or_a_number_above_zero_continues(answer, goes_on):
     assert ("a__2" in life.statuses) == goes_on
 
 
-def test_the_condition_sees_inputs_outputs_and_the_loop_itself():
+def test_the_condition_can_read_inputs_outputs_and_the_loop():
     seen = {}
     scripts = {"again": lambda inputs: seen.update(inputs) or False}
     life = RunInMemory(plan(loop("l", step("a"), loopCondition="again", inputs={"most": 3})), scripts=scripts)
@@ -59,7 +59,7 @@ def test_a_condition_that_fails_fails_the_loop_for_good():
     [([], 0), (["x"], 1), (["x", "y", "z"], 3), ("single", 1), (None, 0)],
     ids=lambda value: str(value),
 )
-def test_a_loop_over_a_list_has_a_turn_for_each_item(items, turns):
+def test_a_loop_over_a_list_has_one_iteration_per_item(items, turns):
     fields = {"items": "${workflow.input.items}"}
     inputs = {"item": "${l.output.loopItem}", "index": "${l.output.loopIndex}"}
     life = RunInMemory(plan(loop("l", step("a", inputs=inputs), **fields)), {"items": items})
@@ -75,14 +75,14 @@ def test_a_loop_over_a_list_has_a_turn_for_each_item(items, turns):
     assert life.task("l").attempt.output["iteration"] == turns
 
 
-def test_a_list_and_a_condition_must_both_hold():
+def test_a_loop_with_a_list_and_a_condition_needs_both():
     fields = {"inputs": {"_items": [1, 2, 3]}, "loopCondition": "small"}
     life = RunInMemory(plan(loop("l", step("a"), **fields)), scripts={"small": lambda seen: seen["loopItem"] < 2})
 
     assert life.completes("a__1", "a__2").status == "COMPLETED"
 
 
-def test_old_turns_are_forgotten_where_that_is_asked_for():
+def test_old_iterations_are_deleted_with_keep_last_n():
     life = RunInMemory(plan(loop("l", step("a"), times=4, inputs={"keepLastN": 2})))
 
     life.completes("a__1", "a__2", "a__3", "a__4")
@@ -91,14 +91,14 @@ def test_old_turns_are_forgotten_where_that_is_asked_for():
     assert sorted(life.task("l").attempt.output) == ["3", "4", "iteration"]
 
 
-def test_a_number_of_turns_to_keep_that_is_none_fails_the_loop():
+def test_an_invalid_keep_last_n_fails_the_loop():
     life = RunInMemory(plan(loop("l", step("a"), times=2, inputs={"keepLastN": "many"}))).completes("a__1")
 
     assert life.status == "FAILED"
     assert "keepLastN" in life.run.reason
 
 
-def test_a_failure_in_the_second_turn_can_be_retried_there():
+def test_a_failure_in_the_second_iteration_can_be_retried_there():
     life = RunInMemory(plan(loop("l", step("a"), step("b"), times=2))).completes("a__1", "b__1", "a__2").fails("b__2")
     assert (life.status, life.statuses["l"]) == ("FAILED", "CANCELED")
 
@@ -109,14 +109,14 @@ def test_a_failure_in_the_second_turn_can_be_retried_there():
     assert life.completes("b__2").status == "COMPLETED"
 
 
-def test_each_turn_has_all_its_retries():
+def test_each_iteration_has_all_retries():
     life = RunInMemory(plan(loop("l", step("a", policy=policy(retries=1)), times=2))).fails("a__1").completes("a__1")
 
     assert life.task("a__2").attempt.number == 0
     assert life.fails("a__2").completes("a__2").status == "COMPLETED"
 
 
-def test_a_permissive_failure_fails_the_loop_at_the_end_of_the_turn():
+def test_a_permissive_failure_fails_the_loop_at_the_end_of_the_iteration():
     life = RunInMemory(plan(loop("l", step("a", permissive=True), step("b"), times=2))).fails("a__1", "no luck")
     assert life.statuses["b__1"] == "SCHEDULED"
 
@@ -125,7 +125,7 @@ def test_a_permissive_failure_fails_the_loop_at_the_end_of_the_turn():
     assert (life.status, life.statuses["l"], life.task("l").attempt.reason) == ("FAILED", "FAILED", "no luck")
 
 
-def test_a_body_may_hold_a_switch():
+def test_a_loop_body_can_contain_a_switch():
     body = switch("way", {"x": [step("a"), step("b")]}, inputs={"case": "x"})
     life = RunInMemory(plan(loop("l", body, step("c"), times=2)))
 
@@ -135,7 +135,7 @@ def test_a_body_may_hold_a_switch():
     assert life.status == "COMPLETED"
 
 
-def test_loops_may_be_nested_and_count_each_for_itself():
+def test_nested_loops_count_their_iterations_separately():
     life = RunInMemory(plan(loop("outer", step("a"), loop("inner", step("b"), times=2), step("c"), times=2), step("d")))
 
     for turn in (1, 2):
@@ -147,7 +147,7 @@ def test_loops_may_be_nested_and_count_each_for_itself():
     assert life.task("inner__2").attempt.output["iteration"] == 2
 
 
-def test_a_loop_in_a_fork_in_a_loop_comes_to_its_end():
+def test_a_loop_in_a_fork_in_a_loop_completes():
     body = fork([loop("inner", step("a"), times=2)], [step("b")])
     life = RunInMemory(plan(loop("outer", *body, times=2)))
 
@@ -157,14 +157,14 @@ def test_a_loop_in_a_fork_in_a_loop_comes_to_its_end():
     assert life.status == "COMPLETED"
 
 
-def test_a_loop_may_turn_many_times_within_one_decision():
+def test_a_loop_can_run_many_iterations_within_one_decision():
     life = RunInMemory(plan(loop("l", noop("a"), times=100), step("b")))
 
     assert life.statuses["b"] == "SCHEDULED"
     assert life.task("l").iteration == 100
 
 
-def test_a_loop_with_a_wait_turns_on_time():
+def test_a_loop_with_a_wait_iterates_on_time():
     life = RunInMemory(plan(loop("l", wait("pause", duration="10 s"), times=3)))
 
     assert life.later(29).status == "RUNNING"

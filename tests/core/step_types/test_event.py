@@ -19,7 +19,7 @@ def told(life: RunInMemory) -> list[PublishEvent]:
         ("conductor:${workflow.input.what}", "conductor:order:shipped"),
     ],
 )
-def test_an_event_of_this_server_is_told_in_the_decision_itself(sink, name):
+def test_an_internal_event_is_published_in_the_decision(sink, name):
     life = RunInMemory(
         plan(event("tell", sink, inputs={"n": "${workflow.input.n}"}), step("after")), {"n": 1, "what": "shipped"}
     )
@@ -42,7 +42,7 @@ def test_an_event_of_this_server_is_told_in_the_decision_itself(sink, name):
     assert life.statuses == {"tell": "COMPLETED", "after": "SCHEDULED"}
 
 
-def test_an_event_that_somebody_else_completes_is_told_once():
+def test_an_event_with_async_complete_is_published_one_time():
     life = RunInMemory(plan(event("tell", "conductor:paid", asyncComplete=True), step("after")))
     assert life.statuses == {"tell": "IN_PROGRESS"}
 
@@ -54,7 +54,7 @@ def test_an_event_that_somebody_else_completes_is_told_once():
     assert life.statuses == {"tell": "COMPLETED", "after": "SCHEDULED"}
 
 
-def test_an_event_that_is_refused_by_who_completes_it_is_told_again_after_the_delay():
+def test_an_event_whose_client_reports_failure_is_published_again_after_the_delay():
     limits = policy(retries=1, delay_seconds=5)
     life = RunInMemory(plan(event("tell", "conductor:paid", asyncComplete=True, policy=limits)))
 
@@ -76,7 +76,7 @@ def test_other_sinks_are_a_built_in_workers_business(sink):
     assert life.task("tell").attempt.input == {"n": 1, "sink": sink, "asyncComplete": False}
 
 
-def test_a_run_that_its_limit_holds_tells_nothing():
+def test_a_held_run_publishes_no_event():
     life = RunInMemory(plan(event("tell", "conductor:paid")), is_held=True)
 
     assert told(life) == []

@@ -9,7 +9,7 @@ def life(way: str) -> RunInMemory:
     return RunInMemory(plan(chosen, exclusive_join("either", ["a", "b"], default=["d"]), step("c")), {"way": way})
 
 
-def test_it_has_the_output_of_the_branch_that_was_taken():
+def test_its_output_is_that_of_the_selected_branch():
     ended = life("y").completes("b", n=2)
 
     assert ended.task("either").attempt.output == {"n": 2}

@@ -30,7 +30,7 @@ def test_items_are_worked_on_one_after_another_each_with_its_own_input():
     assert life.task("each").attempt.output == {"count": 3, "results": results, "errors": []}
 
 
-def test_as_many_items_as_allowed_are_under_way_at_once():
+def test_the_number_of_parallel_items_is_limited():
     life = three(step("a"), parallel=2)
 
     assert life.waiting == ["a__1__1", "a__2__1"]
@@ -41,7 +41,7 @@ def test_as_many_items_as_allowed_are_under_way_at_once():
     assert [result["a"].get("n") for result in life.task("each").attempt.output["results"]] == [1, None, 3]
 
 
-def test_what_stands_beside_a_step_is_read_for_the_same_item():
+def test_references_between_steps_of_an_item_stay_within_the_item():
     seen = {"mine": "${a.output.n}", "outside": "${first.output.n}", "count": "${each.output.index}"}
     body = [step("a"), step("b", inputs=seen)]
     life = RunInMemory(plan(step("first"), each("each", *body, items=[1, 2], parallel=2)))
@@ -53,7 +53,7 @@ def test_what_stands_beside_a_step_is_read_for_the_same_item():
     ]
 
 
-def test_a_loop_inside_an_item_reads_its_own_turns_and_the_item():
+def test_a_loop_inside_an_item_reads_its_own_iterations_and_the_item():
     body = loop("l", step("a", inputs={"turn": "${l.output.iteration}", "item": "${each.output.item}"}), times=2)
     life = three(body, parallel=3)
     life.completes("a__1__1__1", "a__3__1__1")
@@ -62,7 +62,7 @@ def test_a_loop_inside_an_item_reads_its_own_turns_and_the_item():
     assert life.task("a__2__1__1").attempt.input == {"turn": 1, "item": "y"}
 
 
-def test_one_goes_through_lists_of_lists():
+def test_lists_of_lists_can_be_nested():
     inner = each(
         "in", step("a", inputs={"x": "${in.output.item}", "of": "${out.output.index}"}), items="${out.output.item}"
     )
@@ -113,7 +113,7 @@ def test_a_failure_ends_the_other_items_and_the_step():
     assert output["errors"][-1] == {"index": 2, "reason": "broken"}
 
 
-def test_where_items_may_fail_the_others_go_on():
+def test_with_continue_a_failed_item_does_not_stop_the_others():
     life = three(*fork([step("a")], [step("b")]), parallel=2, onItemFailure="CONTINUE")
 
     life.fails("a__1__1", "broken")
@@ -137,7 +137,7 @@ def test_a_failure_of_the_step_is_caught_and_one_inside_an_item_too():
     assert (life.waiting, life.task("out").attempt.output["error"]["reason"]) == (["d__2"], "broken")
 
 
-def test_a_permissive_failure_fails_the_item_when_all_else_is_done():
+def test_a_permissive_failure_fails_the_item_at_its_end():
     life = three(step("a", permissive=True), step("b"), onItemFailure="CONTINUE")
 
     life.fails("a__1__1", "so what")
@@ -160,7 +160,7 @@ def test_a_time_limit_that_would_end_the_run_ends_the_item():
     assert (life.status, life.waiting) == ("RUNNING", ["a__2__1"])
 
 
-def test_items_that_need_nobody_are_over_at_once():
+def test_items_without_worker_tasks_complete_immediately():
     body = switch("c", {"work": [step("a")]}, inputs={"c": "${each.output.item}"})
     items = ["none"] * 150 + ["work"] + ["none"] * 150
     life = RunInMemory(plan(each("each", body, items=items), step("after")))
@@ -170,7 +170,7 @@ def test_items_that_need_nobody_are_over_at_once():
     assert len(life.task("each").attempt.output["results"]) == 301
 
 
-def test_only_the_tasks_of_the_last_items_are_kept():
+def test_tasks_of_older_items_are_deleted_with_keep_last_n():
     life = three(step("a"), parallel=2, keepLastN=1)
     life.completes("a__2__1", "a__1__1")
 
@@ -180,7 +180,7 @@ def test_only_the_tasks_of_the_last_items_are_kept():
     assert life.task("each").attempt.output == {"count": 3, "results": [None, None, {"a": {"n": 3}}], "errors": []}
 
 
-def test_a_rerun_inside_an_item_leaves_the_others_alone_where_they_go_side_by_side():
+def test_a_rerun_inside_a_parallel_item_does_not_change_other_items():
     life = three(step("a"), step("b"), parallel=3)
     for number in (1, 2, 3):
         life.completes(f"a__{number}__1", f"b__{number}__1", n=number)
@@ -195,7 +195,7 @@ def test_a_rerun_inside_an_item_leaves_the_others_alone_where_they_go_side_by_si
     assert life.status == "COMPLETED"
 
 
-def test_a_rerun_inside_an_item_takes_back_the_items_after_it_where_they_follow():
+def test_a_rerun_inside_a_sequential_item_reverts_the_items_after_it():
     life = three(step("a", inputs=ORDER))
     life.completes("a__1__1", "a__2__1", "a__3__1", "after")
 
@@ -207,7 +207,7 @@ def test_a_rerun_inside_an_item_takes_back_the_items_after_it_where_they_follow(
 
 
 @pytest.mark.parametrize("parallel", [1, 3])
-def test_an_item_is_rerun_as_a_whole(parallel):
+def test_an_item_can_be_rerun_completely(parallel):
     life = three(step("a"), step("b"), parallel=parallel)
     while life.waiting:
         life.completes(life.waiting[0])
@@ -221,7 +221,7 @@ def test_an_item_is_rerun_as_a_whole(parallel):
 
 
 @pytest.mark.parametrize("parallel", [1, 2])
-def test_a_retry_tries_the_failed_item_again_and_those_that_were_canceled_with_it(parallel):
+def test_a_retry_repeats_the_failed_item_and_the_items_canceled_with_it(parallel):
     life = three(step("a"), parallel=parallel)
     life.fails("a__1__1")
     assert life.status == "FAILED"
@@ -233,14 +233,14 @@ def test_a_retry_tries_the_failed_item_again_and_those_that_were_canceled_with_i
     assert (life.status, life.task("each").attempt.output["errors"]) == ("COMPLETED", [])
 
 
-def test_a_retry_leaves_items_alone_that_were_allowed_to_fail():
+def test_a_retry_does_not_repeat_permitted_failures():
     life = three(step("a"), parallel=3, onItemFailure="CONTINUE")
     life.fails("a__1__1").completes("a__2__1", "a__3__1").fails("after")
 
     assert life.retry().waiting == ["after"]
 
 
-def test_a_step_of_an_item_ahead_is_skipped():
+def test_a_step_of_a_later_item_can_be_skipped():
     life = three(step("a"), step("b"))
 
     life.do(skip_step("a__3__1"))

@@ -97,7 +97,7 @@ def test_the_deprecated_form_is_understood():
     assert forked.task("p").attempt.queue == "pay"
 
 
-def test_a_second_fork_of_the_same_name_tells_its_tasks_apart():
+def test_a_second_dynamic_fork_with_the_same_task_names_has_distinct_references():
     inputs = {"forkTaskInputs": [1], "forkTaskName": "pay"}
     steps = [*dynamic_fork("one", "j1", inputs, optional=False), *dynamic_fork("two", "j2", inputs, optional=False)]
     forked = RunInMemory(plan(*steps)).completes("_pay_0")
@@ -105,7 +105,7 @@ def test_a_second_fork_of_the_same_name_tells_its_tasks_apart():
     assert forked.statuses["_two_pay_0"] == "SCHEDULED"
 
 
-def test_no_tasks_are_joined_at_once():
+def test_a_fork_without_tasks_is_joined_immediately():
     assert life({"tasks": [], "inputs": {}}).statuses["after"] == "SCHEDULED"
 
 
@@ -138,7 +138,7 @@ def test_a_bad_list_fails_the_run_with_a_reason(input):
     assert forked.run.reason
 
 
-def test_registered_task_definitions_hold_for_forked_tasks():
+def test_registered_task_definitions_apply_to_forked_tasks():
     forked = life(
         {"tasks": [step_without_policy("a", name="pay")], "inputs": {}},
         pay={"name": "pay", "retryCount": 1, "retryDelaySeconds": 0},
@@ -147,7 +147,7 @@ def test_registered_task_definitions_hold_for_forked_tasks():
     assert forked.fails("a").task("a").attempt.number == 1
 
 
-def test_a_task_that_nobody_has_defined_is_tried_once():
+def test_an_undefined_forked_task_has_one_attempt():
     assert life({"tasks": [step_without_policy("a")], "inputs": {}}).fails("a").status == "FAILED"
 
 
@@ -164,7 +164,7 @@ def test_a_branch_may_be_a_switch():
     assert forked.status == "COMPLETED"
 
 
-def test_a_branch_may_hold_a_dynamic_fork_and_go_on_after_its_join():
+def test_a_branch_can_contain_a_dynamic_fork_and_steps_after_its_join():
     inner = dynamic_fork("inner", "meet", {"forkTaskInputs": [1, 2], "forkTaskName": "pay"}, optional=False)
     forked = life({"tasks": [loop("l", *inner, step("last"), times=1)], "inputs": {}})
     names = [name for name in forked.statuses if "pay" in name]
@@ -175,7 +175,7 @@ def test_a_branch_may_hold_a_dynamic_fork_and_go_on_after_its_join():
     assert forked.completes("last__1").statuses["after"] == "SCHEDULED"
 
 
-def test_a_dynamic_fork_in_a_loop_forks_anew_in_each_turn():
+def test_a_dynamic_fork_in_a_loop_forks_in_each_iteration():
     steps = dynamic_fork(inputs={"forkTaskInputs": [1], "forkTaskName": "pay"}, optional=False)
     forked = RunInMemory(plan(loop("l", *steps, times=2)))
 

@@ -43,7 +43,7 @@ def test_a_join_completes_with_errors_where_an_optional_branch_did():
     assert life.completes("c").status == "COMPLETED"
 
 
-def test_a_permissive_branch_fails_the_join_once_all_have_ended():
+def test_a_permissive_branch_fails_the_join_after_all_branches_have_ended():
     life = two_branches(**PERMISSIVE).fails("a", "no funds")
     assert (life.status, life.statuses["join"]) == ("RUNNING", "IN_PROGRESS")
 
@@ -53,7 +53,7 @@ def test_a_permissive_branch_fails_the_join_once_all_have_ended():
     assert life.task("join").attempt.reason == "no funds"
 
 
-def test_a_join_of_nothing_but_canceled_tasks_is_canceled():
+def test_a_join_of_canceled_tasks_is_canceled():
     life = two_branches(**PERMISSIVE).ends("a", "CANCELED").completes("b")
 
     assert (life.status, life.statuses["join"]) == ("TERMINATED", "CANCELED")
@@ -66,7 +66,7 @@ def test_a_plain_failure_in_one_branch_cancels_the_others():
     assert life.statuses == {"fork_join": "COMPLETED", "a": "FAILED", "b": "CANCELED", "join": "CANCELED"}
 
 
-def test_a_join_does_not_see_a_failure_that_is_tried_again():
+def test_a_join_ignores_a_failure_that_is_retried():
     life = two_branches(policy=policy(retries=1)).completes("b").fails("a")
     assert life.statuses["join"] == "IN_PROGRESS"
 
@@ -82,14 +82,14 @@ def test_a_join_does_not_see_a_failure_that_is_tried_again():
         pytest.param([*fork([noop("a")], [set_variable("b", n=1)], join="j"), step("c")], id="branches over at once"),
     ],
 )
-def test_a_join_that_has_nothing_to_wait_for_is_over_at_once(steps):
+def test_a_join_without_tasks_completes_immediately(steps):
     life = RunInMemory(plan(*steps))
 
     assert life.statuses["j"] == "COMPLETED"
     assert life.statuses["c"] == "SCHEDULED"
 
 
-def test_a_join_waits_for_what_it_names_only():
+def test_a_join_waits_only_for_the_tasks_that_it_names():
     life = RunInMemory(plan(fork([step("a")], [step("b")], on=["a"]), step("c"))).completes("a")
 
     assert life.statuses["c"] == "SCHEDULED"
@@ -97,7 +97,7 @@ def test_a_join_waits_for_what_it_names_only():
     assert life.completes("b").status == "COMPLETED"
 
 
-def test_a_join_in_a_loop_joins_the_tasks_of_its_own_turn():
+def test_a_join_in_a_loop_joins_the_tasks_of_its_iteration():
     life = RunInMemory(plan(loop("l", *fork([step("a")], [step("b")]), times=2)))
 
     life.completes("a__1", n=1).completes("b__1", n=2)
@@ -124,14 +124,14 @@ def test_a_branch_may_end_in_a_loop():
     assert life.completes("a__2").statuses["c"] == "SCHEDULED"
 
 
-def test_a_branch_may_end_in_a_switch_of_which_the_join_sees_the_case():
+def test_a_join_waits_for_the_case_of_a_switch_at_the_end_of_a_branch():
     life = RunInMemory(plan(fork([switch("way", {"x": [human("a")]})], [noop("b")], on=["a"]), step("c")), {"way": "x"})
     assert life.statuses["join"] == "IN_PROGRESS"
 
     assert life.completes("a").statuses["c"] == "SCHEDULED"
 
 
-def test_a_join_that_nobody_can_bring_to_its_end_fails_with_a_reason():
+def test_a_join_that_can_never_complete_fails_with_a_reason():
     life = RunInMemory(
         plan(fork([switch("way", {"x": [step("a")]}, [step("d")])], [step("b")], on=["a", "b"])), {"way": "y"}
     )

@@ -16,14 +16,14 @@ def test_its_result_is_the_first_of_its_values(values, result):
     assert life.task("cut").attempt.output == {"result": result, "resultList": values}
 
 
-def test_a_program_sees_the_whole_input_and_itself():
+def test_a_program_can_read_the_complete_input_with_itself():
     seen = []
     RunInMemory(plan(jq("cut", ".a", inputs={"a": 1})), scripts={".a": lambda given: seen.append(given) or [1]})
 
     assert seen[0] == {"a": 1, "queryExpression": ".a"}
 
 
-def test_a_program_that_fails_says_why_in_output_and_reason():
+def test_a_failing_program_states_its_error_in_output_and_reason():
     broken = {".a.b": ScriptResult(error="Cannot index number")}
     life = RunInMemory(plan(jq("cut", ".a.b")), scripts=broken)
 
@@ -32,7 +32,7 @@ def test_a_program_that_fails_says_why_in_output_and_reason():
     assert life.task("cut").attempt.reason == "Cannot index number"
 
 
-def test_a_program_that_fails_is_tried_again_by_its_policy():
+def test_a_failing_program_is_retried_by_its_policy():
     answers = iter([ScriptResult(error="no luck"), ScriptResult([5])])
     steps = plan(jq("cut", ".", policy=policy(retries=1, delay_seconds=5)))
 

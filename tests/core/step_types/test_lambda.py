@@ -10,7 +10,7 @@ from tests.core.life import RunInMemory
 SOURCE = wrap_as_function("return $.a + 1")
 
 
-def test_it_has_what_its_script_returns():
+def test_its_output_is_the_result_of_its_script():
     life = RunInMemory(
         plan(lambda_("sum", "return $.a + 1", inputs={"a": 1})), scripts={SOURCE: lambda given: given["a"] + 1}
     )
@@ -18,7 +18,7 @@ def test_it_has_what_its_script_returns():
     assert life.task("sum").attempt.output == {"result": 2}
 
 
-def test_a_script_that_fails_leaves_no_output_and_is_tried_again_by_its_policy():
+def test_a_failing_script_has_no_output_and_is_retried_by_its_policy():
     answers = iter([ScriptResult(error="no luck"), ScriptResult(5)])
     steps = plan(lambda_("sum", "return $.a + 1", policy=policy(retries=1, delay_seconds=5)))
     life = RunInMemory(steps, scripts={SOURCE: lambda _: next(answers)})

@@ -21,7 +21,7 @@ from tests.core.life import RunInMemory
 
 
 @pytest.mark.parametrize("status", ["COMPLETED", "FAILED", "TERMINATED"])
-def test_a_terminate_ends_the_run_in_the_way_it_says(status):
+def test_a_terminate_ends_the_run_with_its_status(status):
     life = RunInMemory(plan(fork([step("a")], [terminate("end", status, "enough", {"n": 1})], on=[]), step("b")))
 
     assert life.status == status
@@ -30,7 +30,7 @@ def test_a_terminate_ends_the_run_in_the_way_it_says(status):
     assert life.statuses["a"] == "CANCELED"
 
 
-def test_a_terminate_without_a_reason_gives_one():
+def test_a_terminate_without_a_reason_has_a_default_reason():
     life = RunInMemory(plan(terminate("end")))
 
     assert life.run.reason == f"Workflow is COMPLETED by TERMINATE task: {life.task('end').attempt.id}"
@@ -39,7 +39,7 @@ def test_a_terminate_without_a_reason_gives_one():
 @pytest.mark.parametrize(
     ("given", "output"), [(None, {}), ({"n": 1}, {"n": 1}), ("text", {"output": "text"}), ([1], {"output": [1]})]
 )
-def test_what_a_terminate_makes_of_its_output(given, output):
+def test_the_output_of_a_terminate_becomes_that_of_the_run(given, output):
     assert RunInMemory(plan(terminate("end", output=given))).run.output == output
 
 
@@ -63,7 +63,7 @@ def test_an_inline_that_fails_fails_for_good():
     assert life.task("sum").attempt.output == {"error": "a is not defined"}
 
 
-def test_an_inline_that_takes_too_long_is_tried_again_by_its_policy():
+def test_a_slow_inline_is_retried_by_its_policy():
     answers = iter([ScriptResult(error="too long", timed_out=True), ScriptResult(5)])
     life = RunInMemory(
         plan(inline("sum", "f()", policy=policy(retries=1, delay_seconds=5))), scripts={"f()": lambda _: next(answers)}
@@ -95,7 +95,7 @@ def test_variables_that_are_too_large_fail_the_task():
     assert (life.status, life.run.variables) == ("FAILED", {"z": 0})
 
 
-def test_a_noop_is_over_at_once_with_nothing():
+def test_a_noop_completes_immediately_without_output():
     attempt = RunInMemory(plan(noop("n", inputParameters={"a": 1}))).task("n").attempt
 
     assert (attempt.status, attempt.input, attempt.output) == ("COMPLETED", {}, {})
@@ -141,7 +141,7 @@ def test_a_workflow_that_cannot_be_started_fails_the_task(request_):
     assert (life.status, life.started) == ("FAILED", [])
 
 
-def test_a_type_that_nobody_knows_is_work_for_a_worker_of_that_type():
+def test_an_unknown_step_type_is_a_task_for_workers_of_that_type():
     life = RunInMemory(plan({**step_without_policy("odd", "some_name"), "type": "CUSTOM"}))
 
     assert life.task("odd").attempt.queue == "CUSTOM"
@@ -153,7 +153,7 @@ def test_a_start_delay_lets_the_first_attempt_wait():
     assert (life.task("a").attempt.visible_at, life.statuses) == (10_000, {"a": "SCHEDULED"})
 
 
-def test_a_step_with_an_asynchronous_end_stays_in_progress():
+def test_a_step_with_async_complete_stays_in_progress():
     life = RunInMemory(plan(step("a", asyncComplete=True)))
     life.claim("a")
 

@@ -23,7 +23,7 @@ def life(*, run: dict | None = None, input: dict | None = None, **fields) -> Run
         ("TIMED_OUT", "TIMED_OUT", "TIMED_OUT"),
     ],
 )
-def test_a_task_ends_as_its_child_did(child, task, parent):
+def test_a_sub_workflow_task_ends_with_the_status_of_its_child(child, task, parent):
     waiting = life()
     id = waiting.task("s").attempt.child_id
 
@@ -36,7 +36,7 @@ def test_a_task_ends_as_its_child_did(child, task, parent):
 
 
 @pytest.mark.parametrize("end", ["FAILED", "TERMINATED", "TIMED_OUT"])
-def test_an_optional_task_lets_the_parent_go_on(end):
+def test_the_parent_continues_after_an_optional_task_fails(end):
     waiting = life(optional=True)
 
     waiting.child_ended("s", end)
@@ -44,14 +44,14 @@ def test_an_optional_task_lets_the_parent_go_on(end):
     assert waiting.statuses == {"s": "COMPLETED_WITH_ERRORS", "after": "SCHEDULED"}
 
 
-def test_the_child_inherits_what_its_parent_was_given():
+def test_the_child_inherits_the_start_parameters_of_its_parent():
     fields = {"correlation_id": "order 7", "priority": 5, "domains": {"x": "blue"}}
     [started] = life(run=fields).started
 
     assert (started.correlation_id, started.priority, started.domains) == ("order 7", 5, {"x": "blue"})
 
 
-def test_the_child_has_a_priority_and_domains_of_its_own_where_they_are_given():
+def test_the_child_can_have_its_own_priority_and_domains():
     fields = {"priority": 5, "domains": {"x": "blue"}}
     [started] = life(
         run=fields, param={"priority": "${workflow.input.p}", "taskToDomain": {"x": "red"}}, input={"p": 9}
@@ -84,13 +84,13 @@ def test_each_attempt_has_a_child_of_its_own():
     assert waiting.started[1].parent_attempt_id == second.id
 
 
-def test_a_child_may_be_written_in_place():
+def test_a_child_can_have_an_inline_definition():
     document = definition(step("x"), name="written")
 
     assert RunInMemory(plan(sub_workflow("s", document))).started[0].definition.name == "written"
 
 
-def test_a_child_may_come_from_an_expression():
+def test_a_child_definition_can_come_from_an_expression():
     written = sub_workflow("s", param={"workflowDefinition": "${workflow.input.plan}"})
     document = definition(step("x"), name="given")
 
@@ -106,7 +106,7 @@ def test_a_child_may_be_named_by_an_expression():
 
 
 @pytest.mark.parametrize("which", ["nobody", None, 7])
-def test_a_child_that_cannot_be_found_fails_the_task(which):
+def test_a_missing_child_definition_fails_the_task(which):
     waiting = RunInMemory(plan(sub_workflow("s", "${workflow.input.which}")), {"which": which})
 
     assert waiting.status == "FAILED"
@@ -122,7 +122,7 @@ def test_the_child_is_stopped_with_its_parent():
     assert "enough" in message.facts["reason"]
 
 
-def test_the_end_of_a_child_that_nobody_waits_for_is_not_heard():
+def test_the_end_of_an_abandoned_child_is_ignored():
     waiting = life()
     waiting.do(commands.terminate_run("enough"))
 
@@ -130,7 +130,7 @@ def test_the_end_of_a_child_that_nobody_waits_for_is_not_heard():
         waiting.child_ended("s", "TERMINATED")
 
 
-def test_a_parent_is_told_of_the_end_of_its_child():
+def test_the_end_of_a_child_is_reported_to_its_parent():
     child = RunInMemory(CHILD, parent_id="parent", parent_attempt_id="attempt").completes("x")
 
     [message] = child.sent

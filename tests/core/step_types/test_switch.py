@@ -24,15 +24,15 @@ def life(value, **fields) -> RunInMemory:
         pytest.param(None, "nothing", id="nothing is the text null"),
     ],
 )
-def test_where_control_goes(value, reached):
+def test_control_enters_the_selected_case(value, reached):
     assert [ref for ref in life(value).statuses if ref != "way"] == [reached]
 
 
-def test_after_the_case_comes_what_follows_the_switch():
+def test_the_step_after_the_switch_follows_the_case():
     assert life("a").completes("one").statuses == {"way": "COMPLETED", "one": "COMPLETED", "after": "SCHEDULED"}
 
 
-def test_its_row_says_which_case_was_chosen():
+def test_its_output_names_the_selected_case():
     attempt = life("a").task("way").attempt
 
     assert attempt.input == {"way": "a", "case": "a", "hasChildren": "true"}
@@ -43,13 +43,13 @@ def test_a_case_without_steps_has_no_children():
     assert life("b").task("way").attempt.input == {"way": "b", "case": "b"}
 
 
-def test_without_a_default_what_follows_comes_at_once():
+def test_without_a_default_case_the_next_step_follows_immediately():
     steps = plan(switch("way", {"a": [step("one")]}), noop("after"))
 
     assert RunInMemory(steps, {"way": "z"}).status == "COMPLETED"
 
 
-def test_cases_may_hold_switches():
+def test_cases_can_contain_switches():
     inner = switch("inner", {"x": [step("deep")]})
     life = RunInMemory(plan(switch("way", {"a": [inner, step("last")]}), step("after")), {"way": "a", "inner": "x"})
 

@@ -29,7 +29,7 @@ def test_a_failure_leads_to_the_handler_and_on():
     assert life.statuses["t"] == "COMPLETED"
 
 
-def test_a_handler_reads_what_failed():
+def test_a_handler_can_read_the_failure():
     seen = {"seen": "${t.output.error}"}
     life = RunInMemory(plan(try_("t", step("a", "pay", policy=policy(retries=1)), default=[step("c", inputs=seen)])))
 
@@ -79,7 +79,7 @@ def test_the_first_case_that_matches_handles_a_failure(ref, outcome, reason, rea
     assert life.waiting == [reached]
 
 
-def test_what_goes_on_beside_a_failure_is_canceled():
+def test_parallel_tasks_are_canceled_when_the_body_fails():
     body = fork([step("a")], [sub_workflow("child")], [loop("l", step("x"), times=2)])
     life = RunInMemory(plan(try_("t", *body, default=[step("c")])), known={"child": plan(step("y"), name="child")})
 
@@ -90,7 +90,7 @@ def test_what_goes_on_beside_a_failure_is_canceled():
     assert [sent.subject for sent in life.sent] == ["terminate"]
 
 
-def test_what_no_handler_matches_fails_the_run_as_if_there_were_none():
+def test_a_failure_without_a_matching_handler_fails_the_run():
     life = RunInMemory(plan(try_("t", step("a"), on=[catch(step("c"), status="CANCELED")])))
 
     life.ends("a__1", "TIMED_OUT")
@@ -99,7 +99,7 @@ def test_what_no_handler_matches_fails_the_run_as_if_there_were_none():
 
 
 @pytest.mark.parametrize("outcome", ["COMPLETED", "FAILED"])
-def test_the_last_tasks_come_whatever_happened(outcome):
+def test_the_finally_body_always_runs(outcome):
     life = RunInMemory(plan(try_("t", step("a"), last=[step("z")]), step("after")))
 
     life.report("a__1", outcome, reason="no funds")
@@ -112,7 +112,7 @@ def test_the_last_tasks_come_whatever_happened(outcome):
         assert (life.status, "no funds" in life.run.reason) == ("FAILED", True)
 
 
-def test_the_last_tasks_come_after_a_handler_that_fails():
+def test_the_finally_body_runs_after_a_failing_handler():
     life = RunInMemory(plan(try_("t", step("a"), default=[step("c")], last=[step("z")])))
 
     life.fails("a__1").fails("c__2", "worse")
@@ -129,7 +129,7 @@ def test_a_failure_of_the_last_tasks_fails_the_step():
     assert (life.status, "at last" in life.run.reason) == ("FAILED", True)
 
 
-def test_what_an_inner_step_does_not_handle_the_next_one_does():
+def test_an_outer_try_handles_a_failure_that_the_inner_does_not():
     inner = try_("in", step("a"), on=[catch(step("c"), reason="soft")], last=[step("z")])
     life = RunInMemory(plan(try_("out", inner, default=[step("d")]), step("after")))
 
@@ -150,7 +150,7 @@ def test_a_failure_in_a_loop_in_the_body_is_caught_and_in_a_body_in_a_loop_too()
     assert life.completes("a__2__1__1", "a__2__1__2").status == "COMPLETED"
 
 
-def test_a_permissive_failure_waits_for_the_rest_of_the_body():
+def test_a_permissive_failure_does_not_stop_the_body():
     body = fork([step("a", permissive=True)], [step("b")], on=["b"])
     life = RunInMemory(plan(try_("t", *body, default=[step("c")])))
 
@@ -177,7 +177,7 @@ def test_a_terminate_in_the_body_ends_the_run():
     assert (life.status, life.run.reason) == ("FAILED", "enough")
 
 
-def test_an_operators_retry_tries_what_failed_again_and_does_the_last_tasks_anew():
+def test_a_retry_repeats_the_failed_task_and_the_finally_body():
     life = RunInMemory(plan(try_("t", step("a"), last=[step("z")]), step("after")))
     life.fails("a__1").completes("z__3")
     assert life.status == "FAILED"
@@ -189,7 +189,7 @@ def test_an_operators_retry_tries_what_failed_again_and_does_the_last_tasks_anew
     assert life.completes("z__3").waiting == ["after"]
 
 
-def test_an_operators_retry_leaves_alone_what_was_handled():
+def test_a_retry_does_not_repeat_a_handled_failure():
     life = RunInMemory(plan(try_("t", step("a"), default=[step("c")]), step("after")))
     life.fails("a__1").completes("c__2").fails("after")
 
@@ -200,7 +200,7 @@ def test_a_body_without_tasks_is_refused():
     assert RunInMemory(plan(try_("t", default=[step("c")]))).status == "FAILED"
 
 
-def test_a_jump_leads_into_a_body_but_not_into_a_handler_before_its_time():
+def test_a_jump_can_enter_a_body_but_not_an_unreached_handler():
     steps = plan(step("first"), try_("t", step("a"), step("b"), default=[step("c")]))
     life = RunInMemory(steps)
 
@@ -212,7 +212,7 @@ def test_a_jump_leads_into_a_body_but_not_into_a_handler_before_its_time():
     assert life.fails("b__1").waiting == ["c__2"]
 
 
-def test_a_task_of_a_handler_can_be_skipped_ahead_of_its_time():
+def test_a_task_of_an_unreached_handler_can_be_skipped():
     life = RunInMemory(plan(try_("t", step("a"), default=[step("c"), step("d")]), step("after")))
 
     life.do(skip_step("c"))
@@ -222,14 +222,14 @@ def test_a_task_of_a_handler_can_be_skipped_ahead_of_its_time():
     assert life.completes("d__2").waiting == ["after"]
 
 
-def test_a_task_of_a_handler_is_not_skipped_in_the_turn_of_the_body():
+def test_a_task_of_a_handler_cannot_be_skipped_in_the_phase_of_the_body():
     life = RunInMemory(plan(try_("t", step("a"), default=[step("c")])))
 
     with pytest.raises(Conflict, match="in iteration 2, not 1"):
         life.do(skip_step("c__1"))
 
 
-def test_a_retry_goes_back_to_the_first_failure_that_nobody_handled():
+def test_a_retry_repeats_the_first_unhandled_failure():
     life = RunInMemory(plan(try_("t", step("a"), on=[catch(reason="soft")], last=[step("z")]), step("after")))
     life.fails("a__1", "hard").fails("z__3", "at last")
     assert (life.status, "hard" in life.run.reason) == ("FAILED", True)
@@ -240,7 +240,7 @@ def test_a_retry_goes_back_to_the_first_failure_that_nobody_handled():
     assert set(life.task("t").attempt.output) == {"try", "finally"}
 
 
-def test_a_rerun_from_the_body_takes_back_what_its_failure_led_to():
+def test_a_rerun_from_the_body_reverts_its_handler():
     life = RunInMemory(plan(try_("t", step("a"), step("b"), default=[step("c")], last=[step("z")]), step("after")))
     life.completes("a__1").fails("b__1").completes("c__2", "z__3", "after")
 
@@ -252,7 +252,7 @@ def test_a_rerun_from_the_body_takes_back_what_its_failure_led_to():
     assert (life.status, set(life.task("t").attempt.output)) == ("COMPLETED", {"try", "finally"})
 
 
-def test_a_rerun_beside_a_handled_failure_tries_that_again_too():
+def test_a_rerun_next_to_a_handled_failure_repeats_the_failure():
     body = fork([step("a")], [step("b")])
     life = RunInMemory(plan(try_("t", *body, default=[step("c")])))
     life.completes("b__1").fails("a__1").completes("c__2")
@@ -273,7 +273,7 @@ def test_a_rerun_from_a_handler_still_reads_the_failure():
     assert life.completes("c__2").task("t").attempt.output["caughtBy"] == "catch default"
 
 
-def test_a_rerun_from_the_last_tasks_ends_as_the_step_had_ended():
+def test_a_rerun_of_the_finally_body_ends_with_the_same_result():
     life = RunInMemory(plan(try_("t", step("a"), on=[catch(reason="soft")], last=[step("z")])))
     life.fails("a__1", "hard").completes("z__3")
 
@@ -283,7 +283,7 @@ def test_a_rerun_from_the_last_tasks_ends_as_the_step_had_ended():
     assert (life.completes("z__3").status, "hard" in life.run.reason) == ("FAILED", True)
 
 
-def test_a_handler_is_found_again_in_another_version():
+def test_an_upgrade_keeps_the_position_in_a_handler():
     before = try_("t", step("a"), on=[catch(step("c"), reason="x")], last=[step("z")])
     late = catch(step("d"), status="TIMED_OUT")
     after = try_("t", step("a"), on=[late, catch(step("c"), step("e"), reason="x")], last=[step("z")])
@@ -297,7 +297,7 @@ def test_a_handler_is_found_again_in_another_version():
     assert life.completes("e__2", "z__3").status == "COMPLETED"
 
 
-def test_a_part_that_is_gone_in_another_version_is_over():
+def test_an_upgrade_ends_a_body_that_the_new_version_lacks():
     life = RunInMemory(plan(try_("t", step("a"), default=[step("c")]), step("after")))
     life.fails("a__1")
 
@@ -307,7 +307,7 @@ def test_a_part_that_is_gone_in_another_version_is_over():
     assert life.completes("z__3").waiting == ["after"]
 
 
-def test_a_step_that_stands_in_another_part_cannot_be_moved():
+def test_a_step_in_another_body_cannot_be_upgraded():
     life = RunInMemory(plan(try_("t", step("a"), step("b"), last=[step("z")])))
     life.completes("a__1")
 

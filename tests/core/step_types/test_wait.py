@@ -56,37 +56,37 @@ def test_durations_that_are_refused(text):
         ("1970-01-32 00:00", 31 * DAY),
     ],
 )
-def test_moments_that_are_understood(text, expected):
+def test_valid_timestamps_are_parsed(text, expected):
     assert parse_timestamp(text) == expected
 
 
 @pytest.mark.parametrize("text", ["tomorrow", "1970-13-01", "1970-01-01 00:00 Europe/Paris", "01.02.1970", "", None])
-def test_moments_that_are_refused(text):
+def test_invalid_timestamps_are_refused(text):
     with pytest.raises(StepRefused):
         parse_timestamp(text)
 
 
-def test_a_wait_ends_at_its_moment_and_not_before():
+def test_a_wait_ends_at_its_due_time():
     life = RunInMemory(plan(wait("pause", duration="10 seconds"), step("a")))
 
     assert life.later(9).statuses == {"pause": "IN_PROGRESS"}
     assert life.later(1).statuses == {"pause": "COMPLETED", "a": "SCHEDULED"}
 
 
-def test_a_wait_for_a_moment_in_the_past_is_over_at_once():
+def test_a_wait_until_a_past_time_completes_immediately():
     life = RunInMemory(plan(wait("pause", until="1970-01-01 00:00"), step("a")))
 
     assert life.statuses == {"pause": "COMPLETED", "a": "SCHEDULED"}
 
 
-def test_a_wait_without_an_end_lasts_until_somebody_reports():
+def test_a_wait_without_an_end_waits_for_a_report():
     life = RunInMemory(plan(wait("pause"))).later(10**6)
     assert life.status == "RUNNING"
 
     assert life.completes("pause", said="go").status == "COMPLETED"
 
 
-def test_a_wait_may_be_ended_before_its_moment():
+def test_a_wait_can_be_completed_early():
     life = RunInMemory(plan(wait("pause", duration="1 day"), step("a"))).completes("pause")
 
     assert life.statuses == {"pause": "COMPLETED", "a": "SCHEDULED"}
@@ -95,7 +95,7 @@ def test_a_wait_may_be_ended_before_its_moment():
 @pytest.mark.parametrize(
     "inputs", [{"duration": "5 s", "until": "1970-01-02"}, {"duration": "nonsense"}, {"until": "nonsense"}]
 )
-def test_a_wait_that_is_written_wrongly_fails_for_good(inputs):
+def test_an_invalid_wait_fails_terminally(inputs):
     life = RunInMemory(plan(wait("pause", **inputs)))
 
     assert life.statuses == {"pause": "FAILED_WITH_TERMINAL_ERROR"}
@@ -103,7 +103,7 @@ def test_a_wait_that_is_written_wrongly_fails_for_good(inputs):
     assert "'duration'" in life.run.reason or "Invalid" in life.run.reason
 
 
-def test_a_wait_that_is_tried_again_keeps_its_timer():
+def test_a_retried_wait_keeps_its_timer():
     life = RunInMemory(plan(wait("pause", duration="10 seconds"))).later(5)
     life.fails("pause")
 

@@ -47,7 +47,7 @@ def test_an_unknown_reference_is_named_with_its_place_and_the_nearest_name():
     assert (finding.written, finding.meant) == ("paymnet.output", "payment.output")
 
 
-def test_an_unknown_reference_is_found_in_branches_maps_lists_and_outputs_too():
+def test_an_unknown_reference_is_reported_in_branches_maps_lists_and_outputs():
     inner = step("fly", inputParameters={"a": {"list": ["${nobody.output}"]}})
 
     assert [path for _kind, path, _message in said({**SWITCH, "decisionCases": {"air": [inner]}})] == [
@@ -56,7 +56,7 @@ def test_an_unknown_reference_is_found_in_branches_maps_lists_and_outputs_too():
     assert said(PAY, outputParameters={"x": "${nobody.output}"})[0][1] == "outputParameters.x"
 
 
-def test_what_would_be_refused_is_an_error_and_what_would_only_be_nothing_is_a_warning():
+def test_a_refused_reference_is_an_error_and_a_null_reference_is_a_warning():
     assert only(takes("a", "${nobody.output}")).severity == ERROR
     assert only({**SWITCH, "defaultCase": [takes("a", "${nobody.output}")]}).severity == WARNING
 
@@ -80,7 +80,7 @@ def test_what_would_be_refused_is_an_error_and_what_would_only_be_nothing_is_a_w
     ],
     ids=["later", "itself", "forked", "other case"],
 )
-def test_a_step_that_cannot_have_run_by_then_is_named(steps, words):
+def test_a_reference_to_a_step_that_cannot_have_run_is_reported(steps, words):
     [(kind, _path, message)] = said(*steps)
 
     assert kind == "not there yet" and words in message
@@ -106,21 +106,24 @@ def test_a_step_that_cannot_have_run_by_then_is_named(steps, words):
     ],
     ids=["after a join", "after a switch", "of the turn before", "of the loop", "of what was tried", "in the end"],
 )
-def test_a_step_that_may_have_run_by_then_is_not(steps):
+def test_a_reference_to_a_step_that_may_have_run_is_accepted(steps):
     assert said(*steps) == []
 
 
-def test_a_path_that_the_output_schema_does_not_know_is_named_with_the_nearest_one():
+def test_a_path_outside_the_output_schema_is_reported_with_a_suggestion():
     schema = {"data": {"properties": {"receipt": {"properties": {"number": {}}}, "total": {}}}}
     known = LintContext(tasks={"payment": {"outputSchema": schema}, "ship": {}})
 
     finding = only(PAY, takes("ship", "${payment.output.receipt.numbr}"), known=known)
 
-    assert "`payment.output.receipt` has no `numbr` according to its output schema. Did you mean `number`?" in finding.message
+    assert (
+        "`payment.output.receipt` has no `numbr` according to its output schema. Did you mean `number`?"
+        in finding.message
+    )
     assert said(PAY, takes("ship", "${payment.output.receipt.number} ${payment.output.total.x[0]}"), known=known) == []
 
 
-def test_what_no_task_has_given_lately_is_only_a_hint_unless_it_looks_like_a_slip():
+def test_a_member_missing_in_recent_outputs_is_a_hint_unless_it_looks_like_a_typo():
     lately = value_shape({"receipt": 1, "lines": [1]}, "what `payment` gave lately")
     known = LintContext(outputs={"payment": lately})
 
@@ -128,14 +131,14 @@ def test_what_no_task_has_given_lately_is_only_a_hint_unless_it_looks_like_a_sli
     assert only(PAY, takes("ship", "${payment.output.reciept}"), known=known).meant == "payment.output.receipt"
 
 
-def test_what_system_steps_give_is_known():
+def test_outputs_of_system_tasks_are_known():
     http = step("call", "HTTP", inputParameters={"http_request": {"uri": "http://x"}})
 
     assert only(http, takes("a", "${call.output.response.boddy.id}")).meant == "call.output.response.body"
     assert said(http, takes("a", "${call.output.response.body.id[0].x}")) == []
 
 
-def test_a_sub_workflow_gives_what_its_definition_says():
+def test_a_sub_workflow_has_the_output_shape_of_its_definition():
     known = LintContext(workflow_outputs={"billing": members_shape(("invoice",), "the output parameters of billing")})
     sub = step("bill", "SUB_WORKFLOW", subWorkflowParam={"name": "billing"})
 
@@ -214,13 +217,13 @@ def test_expressions_of_an_inline_definition_are_read_as_those_of_the_child():
     assert finding.path == "tasks[1].subWorkflowParam.workflowDefinition.tasks[0].inputParameters.x"
 
 
-def test_a_reference_that_is_used_twice_is_marked_where_it_comes_again():
+def test_a_duplicate_reference_is_marked_at_its_second_use():
     finding = only(PAY, {**PAY})
 
     assert (finding.kind, finding.path, finding.severity) == ("name clash", "tasks[1].taskReferenceName", ERROR)
 
 
-def test_a_script_that_reads_what_it_is_not_given_is_named():
+def test_a_script_that_reads_a_missing_input_is_reported():
     inline = step(
         "i", "INLINE", inputParameters={"total": 1, "expression": "// $.note\n$.totl + '$.text' + $['total']"}
     )
@@ -254,7 +257,7 @@ def test_a_script_in_python_without_a_value_is_named():
     assert said(in_python("")) == []
 
 
-def test_a_step_whose_scripts_have_one_language_is_read_in_it_whatever_it_says():
+def test_a_step_with_a_fixed_script_language_ignores_its_evaluator_type():
     decision = step("d", "DECISION", evaluatorType="python", caseExpression="$.way", inputParameters={"way": 1})
 
     assert said({**decision, "decisionCases": {"a": [step("a")]}}) == []
@@ -282,11 +285,11 @@ def test_names_of_tasks_and_workflows_that_do_not_exist_are_named():
     assert "starts itself" in only(itself, known=known).message
 
 
-def test_a_task_that_nobody_has_ever_asked_for_is_a_hint():
+def test_a_task_that_no_worker_has_polled_is_a_hint():
     assert only(PAY, known=LintContext(worked=frozenset(("ship",)))).severity == HINT
 
 
-def test_a_refusal_without_a_place_gives_way_to_the_finding_that_has_one():
+def test_a_finding_with_a_position_replaces_an_error_without_one():
     document = {"name": "order", "tasks": [takes("a", "${nobody.output}")]}
 
     [finding] = lint_definition(document, validation_errors=workflow_errors(document))
@@ -303,7 +306,7 @@ def test_every_refusal_without_a_place_has_such_a_finding():
         assert [finding.severity for finding in lint_definition(document)] == [ERROR]
 
 
-def test_schemas_that_leave_room_say_nothing():
+def test_open_schemas_cause_no_findings():
     for schema in ({}, {"properties": {"a": {}}, "additionalProperties": True}, {"anyOf": []}, [], None):
         assert schema_shape(schema, "it").members is None
 
