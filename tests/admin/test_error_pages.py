@@ -25,7 +25,7 @@ def test_a_page_that_is_not_there_says_so_beside_the_ways_on(operator):
 def test_an_address_that_nobody_knows_shows_none_of_the_frameworks_words(operator):
     shown = page(operator.get("/admin/no/such/page/"), 404)
 
-    assert "It may never have been" in shown
+    assert "It may never have existed" in shown
     assert "Resolver404" not in shown
 
 
@@ -62,7 +62,7 @@ def test_where_the_shell_breaks_as_well_the_words_stand_alone(operator):
     shown = page(server_error(request), 500)
 
     assert SIDEBAR not in shown
-    assert "This page could not be made" in shown
+    assert "This page failed to load" in shown
 
 
 def test_a_form_that_is_too_old_says_that_nothing_was_done(operator):
@@ -72,7 +72,7 @@ def test_a_form_that_is_too_old_says_that_nothing_was_done(operator):
     shown = page(strict.post("/admin/preferences/"), 403)
 
     assert SIDEBAR in shown
-    assert "Nothing was done." in shown
+    assert "No change was made." in shown
 
 
 def test_a_name_that_the_server_does_not_answer_to_is_named(client, settings):
@@ -81,4 +81,4 @@ def test_a_name_that_the_server_does_not_answer_to_is_named(client, settings):
     answer = client.get("/admin/", headers={"host": "elsewhere.example.org"})
 
     assert answer.status_code == 400
-    assert "does not answer to the name elsewhere.example.org" in answer.content.decode()
+    assert "The host name elsewhere.example.org is not allowed" in answer.content.decode()

@@ -64,7 +64,7 @@ def test_nothing_is_shown_to_a_stranger(client, db):
 def test_an_account_without_permissions_sees_no_numbers(client, django_user_model):
     client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
 
-    assert "see nothing yet" in html(client.get("/admin/"))
+    assert "No access yet" in html(client.get("/admin/"))
     assert client.get("/admin/queues/").status_code == 403
     assert client.get("/admin/sweeps/").status_code == 403
 

@@ -45,7 +45,7 @@ def test_a_rerun_from_the_middle_of_a_fork_in_a_loop_does_what_its_plan_showed(p
 
     page.goto(f"/admin/runs/{run}/plan/?do=rerun")
     page.get_by_label("From this task on").select_option(label="charge__2 · SIMPLE · completed")
-    page.get_by_role("button", name="Show the plan").click()
+    page.get_by_role("button", name="Preview").click()
     expect(page.locator(".warn")).to_contain_text("charge__2")
     planned = again(page)
     assert planned == {"rounds", "charge__2", "notify__2", "join__2", "pack__2"}
@@ -76,8 +76,8 @@ def test_failures_of_three_causes_are_three_groups_and_one_is_retried_with_a_can
     page.get_by_role("row", name=re.compile("502 from gateway")).get_by_role("link").click()
     page.get_by_role("link", name="Retry these runs …").click()
     expect(page.locator("main")).to_contain_text("order v1")
-    page.get_by_label("Try first").fill("10")
-    page.get_by_label("Runs a second").fill("50")
+    page.get_by_label("Canary size").fill("10")
+    page.get_by_label("Runs per second").fill("50")
     page.get_by_label("Reason").fill("the gateway is back")
     assert_accessible(page)
     page.get_by_role("button", name="Retry 12 runs").click()
@@ -94,7 +94,7 @@ def test_failures_of_three_causes_are_three_groups_and_one_is_retried_with_a_can
     done = BulkOperation.objects.get().done
     assert 1 <= done <= 10
     page.locator("#act-stop summary").click()
-    page.get_by_role("button", name="Stop it").click()
+    page.get_by_role("button", name="Stop").click()
     expect(page.locator("main h1")).to_contain_text("Stopped")
     page.get_by_role("link", name=re.compile("^Applied")).click()
     expect(page.locator("[data-rows] tr")).to_have_count(done)
@@ -111,7 +111,7 @@ def test_a_waiting_task_says_which_gate_holds_it_and_raising_the_limit_releases_
     waiting = second if held.run_id == first else first
 
     page.goto(f"/admin/conductor/run/{waiting}/change/?task=ship")
-    page.get_by_role("link", name="When its turn comes, and who is before it").click()
+    page.get_by_role("link", name="Queue position and preceding tasks").click()
     expect(page.locator(".cause")).to_contain_text("1 of 1 tasks of this name run")
     expect(page.locator(".holders")).to_contain_text(held.run_id)
     assert_accessible(page)

@@ -77,8 +77,8 @@ def test_ticked_tasks_are_rerun_by_keys_alone_after_a_look(page, build):
     page.keyboard.press("x")
     page.keyboard.press("r")
     page.locator("#many select[name=do]").select_option("rerun")
-    page.get_by_role("button", name="See what would happen").click()
-    expect(page.locator(".card h2")).to_have_text("It would happen to 1 task")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator(".card h2")).to_have_text("The action applies to 1 task")
     page.locator("#reason").fill("the network was away")
     page.get_by_role("button", name="Rerun: 1").click()
 

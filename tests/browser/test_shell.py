@@ -60,7 +60,7 @@ def test_a_narrow_page_opens_its_side(pages, olga, orders):
     assert_accessible(page)
     assert page.goto("/admin/nowhere/").status == 404
     assert has_no_horizontal_scroll(page)
-    expect(page.get_by_role("link", name="To the overview")).to_be_in_viewport()
+    expect(page.get_by_role("link", name="Go to the overview")).to_be_in_viewport()
     pages.validation_errors.clear()  # the browser says on its console that there is no such page
 
 

@@ -26,7 +26,7 @@ def test_an_action_asks_for_a_reason_and_says_how_many_can_do_it(operator, three
 
     page = page_text(post(operator, "pause", three))
 
-    assert "2 of 3 chosen runs can do this now" in page and "Reason" in page
+    assert "2 of 3 selected runs allow this action now" in page and "Reason" in page
     assert reload_run(three[1]).status == "RUNNING"
 
 
@@ -46,8 +46,8 @@ def test_what_is_confirmed_is_done_and_each_refusal_is_said(operator, three):
 def test_no_more_than_a_request_can_bear_are_worked_off(operator, three, monkeypatch):
     monkeypatch.setattr(selected_runs, "MAX_RUNS", 2)
 
-    assert "Only the newest 2 are taken at a time" in page_text(post(operator, "pause", three))
-    assert "2 done" in page_text(post(operator, "pause", three, confirmed="yes"))
+    assert "At most the newest 2 are processed at a time" in page_text(post(operator, "pause", three))
+    assert "2 completed" in page_text(post(operator, "pause", three, confirmed="yes"))
 
 
 def test_a_viewer_cannot_act_on_a_selection(viewer, three):

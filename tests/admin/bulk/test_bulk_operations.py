@@ -54,7 +54,7 @@ def test_an_operation_is_begun_from_its_plan_and_worked_off(operator, story, clo
     row = BulkOperation.objects.get()
     assert (row.state, row.done, row.by, row.reason) == ("DONE", 3, "olga", "it is back")
     page = page_text(operator.get(answer["Location"]))
-    assert "3 done, 0 refused, 0 left of 3." in page and "it is back" in page
+    assert "3 completed, 0 rejected, 0 pending of 3." in page and "it is back" in page
     assert "Retry runs with status FAILED" in page_text(operator.get(LIST))
 
 
@@ -110,7 +110,7 @@ def test_results_are_a_table_to_keep(operator, story, clock):
 
 def test_a_selection_without_runs_ends_immediately(operator, clock):
     assert "No run matches any more" in page_text(operator.get(PLAN, {"definition": "order"}))
-    assert "No operation yet" in page_text(operator.get(LIST))
+    assert "No bulk operations" in page_text(operator.get(LIST))
 
 
 def test_all_runs_of_a_list_become_the_selection_of_a_plan(operator, story):
@@ -167,11 +167,9 @@ def test_pages_of_operations_cost_few_queries(operator, story, clock, django_ass
 
 def test_a_second_person_approves_on_the_page(operator, story, clock, settings):
     settings.CONDUCTOR_BULK_APPROVAL_FROM = 2
-    assert "second person has approved" in page_text(operator.get(PLAN, {"status": "FAILED"}))
+    assert "another user has approved" in page_text(operator.get(PLAN, {"status": "FAILED"}))
     own = operator.post(PLAN, {"action": "retry", "status": "FAILED", "canary_size": "0"})["Location"]
-    assert "somebody other than you" in page_text(operator.get(own)) and 'value="approve"' not in html(
-        operator.get(own)
-    )
+    assert "another user" in page_text(operator.get(own)) and 'value="approve"' not in html(operator.get(own))
     others = f"{LIST}{begun()}/"
     assert "Waiting for approval" in page_text(operator.get(LIST))
 
@@ -200,10 +198,10 @@ def test_the_plan_of_a_move_tells_which_runs_can_and_why_others_cannot(operator,
     register_definitions(definition(step("pay"), loop("again", step("ship"), times=2), version=2))
     address = {"action": "upgrade", "name": "order"}
 
-    assert "See which of the newest can move" in page_text(operator.get("/admin/bulk/plan/", address))
+    assert "Check which of the newest runs can be upgraded" in page_text(operator.get("/admin/bulk/plan/", address))
     page = page_text(operator.get("/admin/bulk/plan/", address | {"check": "yes"}))
 
-    assert "Of the newest 2 runs under way, 1 can move." in page
+    assert "Of the newest 2 active runs, 1 can be upgraded." in page
     assert "ship is in other loops in the new version." in page
     assert further.status == "RUNNING" and story.row.version == 1
 
@@ -218,7 +216,7 @@ def test_labels_are_put_on_the_runs_that_were_chosen_by_a_plan(operator, story, 
     sent = operator.post(PLAN, {**fields, "action": "label", "labels": "outage, may", "reason": "the gateway"})
     works(clock)
 
-    assert "2 done" in page_text(operator.get(sent["Location"])) and "outage, may" in page_text(
+    assert "2 completed" in page_text(operator.get(sent["Location"])) and "outage, may" in page_text(
         operator.get(sent["Location"])
     )
     assert Run.objects.filter(labels__name="may").count() == 2

@@ -29,14 +29,14 @@ def test_a_failed_run_is_planned_to_be_retried(operator, failed):
     page = page_text(operator.get(address(failed)))
 
     assert "1 will rerun" in page and "1 result reused" in page
-    assert "Do it: 1 will rerun, 1 result reused" in page
-    assert "effect" not in page.split("What will happen")[1].split("The run as a picture")[0]
+    assert "Apply: 1 will rerun, 1 result reused" in page
+    assert "effect" not in page.split("Expected changes")[1].split("Diagram of the run")[0]
 
 
 def test_effects_outside_that_would_be_repeated_are_warned_of(operator, failed):
     page = page_text(operator.get(address(failed), {"do": "restart"}))
 
-    assert "The outside would see 1 effect a second time." in page
+    assert "1 external effect would be repeated." in page
     assert "charge of order" in page
 
 
@@ -169,7 +169,7 @@ def test_a_step_that_is_not_there_is_refused(operator, running):
 def test_a_move_to_another_version_is_planned_for_one_run(operator, running):
     register_definitions(definition(step("pay"), step("wrap"), step("ship"), version=2))
     page = page_text(operator.get(address(running), {"do": "upgrade"}))
-    assert "Do it: " in page and "version 2" in page
+    assert "Apply: " in page and "version 2" in page
 
     form = {"do": "upgrade", "version": "2", "confirm": "yes", "revision": str(running.row.revision)}
     operator.post(address(running), form)
@@ -184,7 +184,7 @@ def test_a_move_that_cannot_be_says_every_reason(operator, running):
 
     page = page_text(operator.get(address(running), {"do": "upgrade"}))
 
-    assert "The run cannot move to version 2" in page and "pay is in other loops in the new version." in page
+    assert "The run cannot be upgraded to version 2" in page and "pay is in other loops in the new version." in page
     assert "Do it" not in page
 
 
@@ -198,7 +198,7 @@ def test_an_input_that_cannot_be_read_is_refused(operator, failed, given):
 def test_the_run_page_leads_to_the_steps_that_control_has_not_come_to(operator, running):
     page = html(operator.get(f"/admin/conductor/run/{running.id}/change/", {"tab": "diagram", "task": "ship"}))
 
-    assert "Control has not come to this step." in page
+    assert "Control has not reached this step." in page
     assert "?do=skip&amp;ref=ship" in page and "?do=jump&amp;ref=ship" in page
 
 

@@ -103,14 +103,14 @@ def test_what_is_typed_is_kept_as_a_draft_and_offered_again(operator, order):
 
     page = operator.get(f"{WORKFLOWS}{order.pk}/edit/")
 
-    assert "This is your draft" in page_text(page) and "{&quot;half" in html(page)
+    assert "Your draft from" in page_text(page) and "{&quot;half" in html(page)
     assert page.context["form"].initial["base"] == "r1n1"
 
 
 def test_a_draft_is_its_authors_own(operator, author, order):
     operator.post(f"{WORKFLOWS}draft/?name=order", {"document": "mine"})
 
-    assert "This is your draft" not in page_text(author.get(f"{WORKFLOWS}{order.pk}/edit/"))
+    assert "Your draft from" not in page_text(author.get(f"{WORKFLOWS}{order.pk}/edit/"))
 
 
 def test_a_draft_can_be_forgotten(operator, order):
@@ -163,7 +163,7 @@ def test_before_it_is_saved_the_change_is_told_in_sentences_and_in_lines(operato
 def test_what_would_be_refused_is_said_before_it_is_saved(operator, order):
     page = page_text(operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": text(tasks=[]), "step": "review"}))
 
-    assert "this will be refused" in page and "WorkflowTask list cannot be empty" in page
+    assert "saving will be rejected" in page and "WorkflowTask list cannot be empty" in page
 
 
 def test_a_definition_is_begun_like_another_one(operator, order):

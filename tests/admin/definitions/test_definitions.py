@@ -42,7 +42,7 @@ def test_the_list_shows_name_version_description_and_who_changed_it(operator, or
 def test_the_page_shows_the_steps_and_the_document(operator, order):
     page = page_text(operator.get(f"{WORKFLOWS}{order.pk}/change/"))
 
-    assert "Picture" in page and "ship SIMPLE" in page and 'taskReferenceName "ship"' in page
+    assert "Diagram" in page and "ship SIMPLE" in page and 'taskReferenceName "ship"' in page
 
 
 def test_a_new_definition_is_created_from_json(operator, clock):
@@ -89,7 +89,7 @@ def test_what_somebody_has_changed_meanwhile_is_merged_by_hand(operator, order, 
 
     page = page_text(edit(operator, order, document(description="mine"), save_as=save_as, base=begun))
 
-    assert "order was changed in the meantime" in page and "ann has saved version 1" in page
+    assert "order was changed in the meantime" in page and "ann saved version 1" in page
     assert "by ann meanwhile" in page and "mine" in page
     assert WorkflowDefinition.objects.get(name="order").description == "by ann meanwhile"
 
@@ -98,7 +98,7 @@ def test_a_newer_version_that_appeared_meanwhile_is_merged_by_hand_too(operator,
     begun = base(operator, order)
     define_workflow("order", step("ship"), version=2)
 
-    assert "ann has saved version 2" in page_text(edit(operator, order, document(), base=begun))
+    assert "ann saved version 2" in page_text(edit(operator, order, document(), base=begun))
     assert WorkflowDefinition.objects.count() == 2
 
 
@@ -175,7 +175,7 @@ def test_unknown_fields_and_long_numbers_survive_the_editor(operator, order):
 
 
 def test_a_viewer_may_read_but_not_edit(viewer, order):
-    assert "Edit" not in page_text(viewer.get(f"{WORKFLOWS}{order.pk}/change/")).split("Picture")[0]
+    assert "Edit" not in page_text(viewer.get(f"{WORKFLOWS}{order.pk}/change/")).split("Diagram")[0]
     assert viewer.get(f"{WORKFLOWS}{order.pk}/edit/").status_code == 403
     assert viewer.post(f"{WORKFLOWS}add/", {"document": "{}"}).status_code == 403
 

@@ -40,7 +40,7 @@ def test_it_is_reviewed_saved_and_keeps_what_the_form_does_not_show(operator, ch
     form = {**CHARGE, "base": page["base"], "before": page["before"], "step": "review"}
 
     review = operator.post(f"{TASKS}{charge.pk}/form/", form)
-    assert "retries" in page_text(review) and "What it means" in page_text(review)
+    assert "retries" in page_text(review) and "Changes in meaning" in page_text(review)
     document = json.loads(review.context["form"].data["document"])
     operator.post(f"{TASKS}{charge.pk}/form/", {"document": json.dumps(document), "base": page["base"], "reason": "r"})
 

@@ -66,7 +66,7 @@ def test_a_changed_handler_is_reviewed_and_saved(operator, row):
     address = f"{LIST}{row.pk}/edit/"
 
     review = page_text(saved(operator, changed, address, step="review"))
-    assert "$.total > 50" in review and "What it means" in review
+    assert "$.total > 50" in review and "Changes in meaning" in review
     saved(operator, changed, address)
 
     row.refresh_from_db()
@@ -120,8 +120,8 @@ def test_an_edited_handler_is_tried_on_past_events_without_effect(operator, row)
 
     shown = page_text(saved(operator, {**WRITTEN, "condition": "$.total > 10"}, f"{LIST}{row.pk}/edit/", step="try"))
 
-    assert "Tried on 2 past events, without effect matched 2" in shown
-    assert "1 is judged otherwise than when it came" in shown
+    assert "Tested on 2 past events, without effects matched 2" in shown
+    assert "1 has a different result than at its arrival" in shown
     assert '{"name":"ship","input":{"order":1}}' in shown
     assert (Run.objects.count(), EventAction.objects.count()) == before
     row.refresh_from_db()

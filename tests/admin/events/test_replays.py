@@ -71,7 +71,7 @@ def test_a_replay_needs_a_reason_a_handler_that_listens_and_the_permission(opera
     assert replayed(viewer, event).status_code == 403
     assert "Replay" not in page_text(viewer.get(f"/admin/events/{event.pk}/"))
     EventHandler.objects.update(is_active=False)
-    assert "Nobody would hear it" in page_text(operator.get(address(event)))
+    assert "No handler would process it" in page_text(operator.get(address(event)))
     assert EventDelivery.objects.count() == 1
 
 

@@ -27,7 +27,7 @@ def test_the_page_knows_every_system_that_is_listened_to():
 
 
 def test_before_there_is_a_handler_the_page_says_what_stands_here(viewer):
-    assert "Nothing is listened to" in page_text(viewer.get(SOURCES))
+    assert "No event sources" in page_text(viewer.get(SOURCES))
 
 
 def test_what_this_server_is_told_needs_nobody_who_listens(viewer, clock):
@@ -49,7 +49,7 @@ def test_a_line_that_stands_one_that_is_broken_and_one_that_nobody_holds(viewer,
 
     assert "redis:up connected host:7, connected 0 s ago · last message 0 s ago" in shown
     assert "redis:down not connected host:7, broken 0 s ago redis cannot be reached: ConnectionError." in shown
-    assert "redis:alone no subscriber No process listens to other systems" in shown
+    assert "redis:alone no subscriber No process receives events from other systems" in shown
     assert "kafka:orders not configured The server is started without EVENT_QUEUES_KAFKA_SERVERS." in shown
 
 

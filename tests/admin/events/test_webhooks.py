@@ -60,7 +60,7 @@ def test_a_secret_is_changed_without_a_gap(operator, clock):
     new = re.search(r"<pre[^>]*>([^<]+)</pre>", html(answer))[1]
 
     assert old != new and (sent(old), sent(new)) == (200, 200)
-    assert "The secret that it had before is still good" in page_text(operator.get(page()))
+    assert "The previous secret is valid until" in page_text(operator.get(page()))
     clock.advance(seconds=3601)
     assert (sent(old), sent(new)) == (401, 200)
     assert "still good" not in page_text(operator.get(page()))

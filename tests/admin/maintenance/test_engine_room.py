@@ -29,7 +29,7 @@ def test_a_server_that_is_well_says_so(operator, clock):
 
     # PostgreSQL's own clock is not the test's, and the page says so.
     assert [sentence for sentence in advice if "The database's clock" not in unescape(sentence)] == []
-    assert advice or "Nothing: every loop is on time" in page
+    assert advice or "None: every sweep runs on time" in page
     assert "all applied" in page
 
 

@@ -40,7 +40,7 @@ def test_the_page_says_how_the_database_grows_and_when_it_is_full(operator, cloc
 
     page = page_text(operator.get("/admin/retention/"))
 
-    assert "Full in 10 days" in page and "A day brings 107" in page
+    assert "Full in 10 days" in page and "Growth per day 107" in page
     assert "Runs removed" in page
 
 
@@ -61,4 +61,4 @@ def test_nobody_is_told_when_what_does_not_grow_is_full(operator, clock):
 
     page = page_text(operator.get("/admin/retention/"))
 
-    assert "it does not grow" in page and "Full in" not in page
+    assert "no growth" in page and "Full in" not in page

@@ -52,14 +52,14 @@ def test_the_front_page_lists_what_needs_attention(operator, clock):
     page = page_text(operator.get("/admin/"))
 
     assert "at charge – no funds" in page
-    assert "Nobody polls ship: 1 waiting" in page
-    assert "timers are not being rung" in page
+    assert "No worker polls ship: 1 pending" in page
+    assert "timers are not processed" in page
 
 
 def test_the_front_page_of_a_new_server_shows_three_steps(operator):
     page = page_text(operator.get("/admin/"))
 
-    assert "Three steps to a first run" in page and "Nothing does" in page
+    assert "Three steps to a first run" in page and "No problems" in page
 
 
 def test_the_sidebar_is_in_the_order_of_the_work(operator):
@@ -80,7 +80,7 @@ def test_an_attempt_is_found_by_its_id_and_shows_its_documents(operator, clock):
 
     assert attempt.pk in html(operator.get("/admin/conductor/attempt/", {"q": attempt.pk}))
     page = page_text(operator.get(f"/admin/conductor/attempt/{attempt.pk}/change/"))
-    assert "order 4711" in page and "Why it waits" in page
+    assert "order 4711" in page and "Why it is waiting" in page
 
 
 def test_what_workers_hold_is_a_filter_of_the_attempts(operator, clock):

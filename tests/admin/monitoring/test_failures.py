@@ -43,7 +43,7 @@ def test_the_inbox_shows_groups_with_their_counts(operator, story):
 
 
 def test_an_inbox_without_failures_says_what_it_is_for(operator):
-    assert "No failure yet" in page_text(operator.get(INBOX))
+    assert "No failures" in page_text(operator.get(INBOX))
 
 
 def test_an_empty_tab_tells_of_the_last_failure(operator, story):
@@ -53,7 +53,7 @@ def test_an_empty_tab_tells_of_the_last_failure(operator, story):
 def test_a_filter_without_hits_can_be_cleared(operator, story):
     page = page_text(operator.get(INBOX, {"q": "volcano"}))
 
-    assert "Nothing matches" in page and "Clear" in page
+    assert "No results" in page and "Clear" in page
     assert "no funds" in page_text(operator.get(INBOX, {"q": "FUNDS"}))
     assert "no funds" not in page_text(operator.get(INBOX, {"definition": "refund"}))
 
@@ -105,8 +105,8 @@ def test_a_group_is_assigned_annotated_merged_and_split(operator, story):
     assert "<b>the bank" not in html(operator.get(page_of(group())))
 
     operator.post(page_of(group("no funds")), {"do": "merge", "into": str(group().pk)})
-    assert "no funds" in page_text(operator.get(page_of(group()))).split("Merged into it")[1]
-    assert "counted there" in page_text(operator.get(page_of(group("no funds"))))
+    assert "no funds" in page_text(operator.get(page_of(group()))).split("Merged groups")[1]
+    assert "where its failures are counted" in page_text(operator.get(page_of(group("no funds"))))
     operator.post(page_of(group("no funds")), {"do": "split"})
     assert group("no funds").merged_into is None
 

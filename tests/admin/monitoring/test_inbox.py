@@ -40,9 +40,9 @@ def test_a_task_is_listed_for_whom_it_asks_and_then_for_the_group_that_follows(o
     User.objects.get(username="vera").groups.add(Group.objects.create(name="sales"))
 
     assert "Approve the order Is the customer known? order v1 order-4711 olga" in inbox(operator, "mine")
-    assert "Nothing waits for you" in inbox(viewer, "groups")
+    assert "No open human tasks" in inbox(viewer, "groups")
     clock.advance(seconds=31 * 60)
-    assert "Nothing waits for you" in inbox(operator, "mine")
+    assert "No open human tasks" in inbox(operator, "mine")
     assert "group sales escalated" in inbox(viewer, "groups")
     clock.advance(seconds=60 * 60)
     assert "overdue" in inbox(viewer, "groups")
@@ -117,7 +117,7 @@ def test_many_are_answered_at_once_with_a_reason_and_the_rest_is_told_why_not(op
     said = {"attempt": chosen, "outcome": "COMPLETED", "reason": "all known"}
     page = page_text(operator.post(INBOX, said, follow=True))
 
-    assert "2 tasks processed." in page and "Approve (read): Later steps read its output" in page
+    assert "2 tasks processed." in page and "Approve (read): Read by later steps its output" in page
     assert [reload_run(run).status for run in runs] == ["COMPLETED", "COMPLETED", "RUNNING"]
     assert AuditEntry.objects.filter(action="complete_task", reason="all known").count() == 2
 

@@ -32,14 +32,14 @@ def test_runs_that_are_open_for_longer_than_usual_are_listed(operator, clock):
     assert "longer than usual" not in page_text(operator.get(PULSE))
     clock.advance(seconds=600)
     page = operator.get(PULSE)
-    assert "Open for longer than usual" in page_text(page) and run.pk in html(page)
+    assert "Open for longer than typical" in page_text(page) and run.pk in html(page)
 
 
 def test_what_waits_for_people_is_told(operator, clock):
     define_workflow("order", step("approve", "HUMAN"))
     start_run("order")
 
-    assert "1 task waits for a person's answer" in page_text(operator.get("/admin/"))
+    assert "1 human task is open" in page_text(operator.get("/admin/"))
 
 
 def test_the_front_page_and_its_pulse_cost_few_queries(viewer, clock, django_assert_max_num_queries):
@@ -56,7 +56,9 @@ def test_an_operation_that_waits_for_a_second_person_is_on_the_front_page(operat
     start_run("order")
     bulk.start(bulk.BulkRequest("terminate", {"definition": "order"}), "ann")
 
-    assert "An operation of ann, terminate many runs, waits since" in page_text(operator.get("/admin/"))
+    assert "A bulk operation of ann, terminate many runs, has been waiting for approval since" in page_text(
+        operator.get("/admin/")
+    )
 
 
 def test_the_last_day_is_drawn_by_the_hour_on_the_same_hours_a_week_ago(operator, clock):
@@ -66,7 +68,7 @@ def test_the_last_day_is_drawn_by_the_hour_on_the_same_hours_a_week_ago(operator
     clock.advance(seconds=7_200)
     page = html(operator.get(PULSE))
 
-    assert '<b>1</b> Started</a> <span class="quiet">a week ago 1</span>' in page
+    assert '<b>1</b> Started</a> <span class="quiet">vs. 1 a week ago</span>' in page
     since = clock.now() + 1 - 3 * 3_600_000
     assert f"started_since={since}&amp;started_before={since + 3_600_000}" in page
     assert ": 1, last week 0" in page and ": 0, last week 1" in page
@@ -101,7 +103,7 @@ def test_a_tile_that_fails_says_so_with_the_requests_id_and_leaves_the_others(op
     front = operator.get("/admin/")
 
     assert page.status_code == front.status_code == 200
-    assert "Last 24 hours could not be shown" in page_text(page) and "ship" in page_text(page)
+    assert "Last 24 hours could not be displayed" in page_text(page) and "ship" in page_text(page)
     assert page.headers["X-Request-Id"] in page_text(page)
-    assert "Key figures could not be shown" in page_text(front) and "Nobody polls ship" in page_text(front)
+    assert "Key figures could not be displayed" in page_text(front) and "No worker polls ship" in page_text(front)
     assert "the disk burns" not in html(page) and "the disk burns" in caplog.text

@@ -108,9 +108,9 @@ def test_a_nul_or_a_line_break_in_an_address_names_nothing(operator, address):
 
 
 def test_an_empty_queue_says_so_and_a_nameless_one_is_not_there(operator):
-    page = page_text(operator.get(queue("nothing")))
+    page = page_text(operator.get(queue("none")))
 
-    assert "Empty." in page and "No worker has ever polled it" in page
+    assert "Empty." in page and "No worker has ever polled this queue" in page
     assert operator.get("/admin/queue/").status_code == 404
 
 
@@ -134,11 +134,11 @@ def test_of_many_workers_the_last_are_shown_and_any_is_found_by_its_name_or_task
     page = page_text(operator.get(WORKERS))
 
     assert "van@7" in page and "box@" not in page
-    assert "The 1 that polled last are shown. 2 more are found by their names." in page
+    assert "The 1 that polled last are listed. 2 more can be found by their names." in page
     assert "7 2 0 0" in page, "the builds are those of all workers"
     assert "box@8" in page_text(operator.get(WORKERS, {"q": "OX@8"}))
     assert "van@7" in page_text(operator.get(WORKERS, {"q": "ship"}))
-    assert "Nothing matches" in page_text(operator.get(WORKERS, {"q": "train\0"}))
+    assert "No results" in page_text(operator.get(WORKERS, {"q": "train\0"}))
 
 
 def test_what_is_done_to_a_worker_leads_back_to_those_that_were_looked_for(operator, limited):
@@ -152,9 +152,9 @@ def test_a_queue_tells_how_many_are_with_workers_and_shows_the_first(operator, c
     for name in ("van@7", "van@8"):
         story.starts("order")
         story.worker("ship", name).polls()
-    page = page_text(operator.get(queue("ship"))).split("With workers")[1].split("Who polls")[0]
+    page = page_text(operator.get(queue("ship"))).split("In progress")[1].split("Pollers")[0]
 
-    assert "2 now" in page and "van@7" in page and "van@8" not in page and "The first is shown." in page
+    assert "2 now" in page and "van@7" in page and "van@8" not in page and "The first one is listed." in page
 
 
 def test_without_workers_the_page_says_how_to_start_one(operator):
@@ -218,7 +218,7 @@ def test_what_waits_is_held_until_a_moment_and_canceled_for_good(operator, limit
     operator.post(queue("ship"), {"do": "cancel", "attempt": last.pk, "reason": "nobody wants it"})
 
     assert Attempt.objects.get(pk=first.pk).visible_at == clock.now() + 30 * 60_000
-    assert "1 not before their moment" in held
+    assert "1 delayed" in held
     assert list(Attempt.objects.filter(task=last.task_id).values_list("status", flat=True)) == ["CANCELED"]
     assert AuditEntry.objects.get(action="cancel task").reason == "nobody wants it"
 
@@ -228,7 +228,7 @@ def test_the_list_says_how_fast_work_comes_in_and_how_much_of_a_limit_is_used(op
     limited.starts("order")
     page = page_text(operator.get(QUEUES))
 
-    assert "Comes in" in page and "1 / 1" in page and "Throttled" in page
+    assert "Incoming" in page and "1 / 1" in page and "Throttled" in page
 
 
 @pytest.mark.parametrize(("off", "said"), [(60, "ahead by 1 min"), (-90, "behind by 1 min 30 s"), (4, ""), (-4, "")])

@@ -46,7 +46,7 @@ def test_raising_the_limit_opens_the_gate(operator, waiting):
 def test_what_does_not_wait_says_so(operator, waiting):
     story, _ = waiting
 
-    assert "It does not wait in a queue" in page_text(operator.get(page(story.task("ship"))))
+    assert "The task is not waiting in a queue" in page_text(operator.get(page(story.task("ship"))))
     assert operator.get("/admin/turn/nobody/").status_code == 404
 
 
@@ -82,4 +82,4 @@ def test_it_names_what_is_handed_out_before_it(operator, waiting, clock):
 
     told = page_text(operator.get(page(other)))
 
-    assert "Before it in the queue" in told and f"/admin/turn/{attempt.pk}/" in html(operator.get(page(other)))
+    assert "Preceding tasks" in told and f"/admin/turn/{attempt.pk}/" in html(operator.get(page(other)))

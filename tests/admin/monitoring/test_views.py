@@ -72,7 +72,7 @@ def test_an_alert_is_tried_on_the_last_seven_days(operator, story, clock):
 
     alert = watched(operator, page)
 
-    assert "would have rung 1 time" in page_text(operator.get(page, {"try": alert.pk}))
+    assert "would have fired 1 time" in page_text(operator.get(page, {"try": alert.pk}))
 
 
 def test_an_alert_rings_once_and_says_so_by_mail_and_webhook(operator, story, clock, settings):
@@ -171,7 +171,7 @@ def test_the_count_of_a_view_that_is_a_tile_stands_on_the_overview(operator, vie
 
     assert "3 Failed orders" in page_text(operator.get("/admin/tiles/"))
     assert 'data-live="/admin/tiles/live/"' in html(operator.get("/admin/"))
-    assert "No tile yet" in page_text(viewer.get("/admin/tiles/"))
+    assert "No tiles" in page_text(viewer.get("/admin/tiles/"))
 
 
 def test_programs_find_the_runs_of_a_view_at_an_address_of_the_api(operator, story):
@@ -209,7 +209,7 @@ def test_an_alert_on_age_rings_for_what_is_open_too_long(operator, story, clock)
 
     assert "1 open for 30 min or longer" in AlertFiring.objects.get().sentence
     assert "one open for at least 30 min" in page_text(operator.get(page))
-    assert "would have rung 1 time" in page_text(operator.get(page, {"try": alert.pk}))
+    assert "would have fired 1 time" in page_text(operator.get(page, {"try": alert.pk}))
 
 
 def test_the_address_of_a_webhook_is_shown_to_those_who_may_change_it(operator, viewer, story):

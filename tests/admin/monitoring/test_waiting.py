@@ -1,4 +1,4 @@
-"""Waiting for people: the inbox of tasks that only a person can answer."""
+"""Human tasks: the inbox of tasks that only a person can answer."""
 
 import pytest
 
@@ -37,13 +37,13 @@ def test_the_inbox_lists_what_waits_with_its_run(operator, asked):
 
 
 def test_an_empty_inbox_says_what_it_is_for(operator, db):
-    assert "Nothing waits for you" in page_text(operator.get(INBOX))
+    assert "No open human tasks" in page_text(operator.get(INBOX))
 
 
 def test_a_task_shows_what_it_was_given_and_what_later_steps_will_read(operator, asked):
     page = operator.get(task_of(asked))
 
-    assert "total 1999" in page_text(page) and "Later steps read approved" in page_text(page)
+    assert "total 1999" in page_text(page) and "Read by later steps approved" in page_text(page)
     assert "&quot;approved&quot;: null" in html(page)
 
 
@@ -52,7 +52,7 @@ def test_an_answer_completes_the_task_and_stands_in_the_audit_with_its_reason(op
 
     page = operator.post(task_of(asked), said, follow=True)
 
-    assert "Completed approve of order" in page_text(page) and "Nothing waits for you" in page_text(page)
+    assert "Completed approve of order" in page_text(page) and "No open human tasks" in page_text(page)
     assert (reload_run(asked).status, reload_run(asked).variables) == ("COMPLETED", {"was": True})
     entry = AuditEntry.objects.get(action="complete_task")
     assert (entry.actor, entry.object_id, entry.reason) == ("olga", asked.pk, "a good customer")

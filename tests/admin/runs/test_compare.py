@@ -35,8 +35,8 @@ def test_a_failed_run_is_compared_with_the_last_that_succeeded(operator, pair):
 
     assert good.id in page and "last success" in page
     assert "ship Failed Completed" in page and "2 / 1" in page
-    assert "Show 1 that are alike" in page
-    assert "Input Place This run The other order 2 1" in page
+    assert "Show 1 equal row" in page
+    assert "Input Path This run Other run order 2 1" in page
 
 
 def test_all_tasks_can_be_shown(operator, pair):
@@ -53,7 +53,7 @@ def test_runs_that_are_alike_are_said_to_be_in_one_line(operator, clock):
     for _ in range(2):
         story.worker("pay").completes()
 
-    assert "only times differ" in page_text(operator.get(address(story), {"with": other.id}))
+    assert "Only times differ" in page_text(operator.get(address(story), {"with": other.id}))
 
 
 def test_runs_of_different_definitions_are_compared_by_name(operator, pair):
@@ -63,7 +63,7 @@ def test_runs_of_different_definitions_are_compared_by_name(operator, pair):
 
     page = page_text(operator.get(address(good), {"with": other.id}))
 
-    assert "of different definitions" in page
+    assert "different definitions" in page
     assert "ship Completed –" in page
 
 

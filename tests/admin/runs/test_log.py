@@ -83,7 +83,7 @@ def test_words_are_looked_for_in_the_log_and_marked(operator, attempt):
 
     assert len(lines(page)) == 11
     assert "<mark>line 2</mark>9" in html(page)
-    assert "No line looked at says “100%”." in page_text(panel(operator, attempt, find="100%"))
+    assert "No searched line contains “100%”." in page_text(panel(operator, attempt, find="100%"))
 
 
 def test_a_search_through_a_long_log_stops_and_can_go_on(operator, attempt, monkeypatch):
@@ -123,7 +123,7 @@ def test_the_whole_log_is_a_file(operator, viewer, attempt, monkeypatch):
 def test_an_empty_log_says_how_to_send_one(operator, attempt):
     page = page_text(panel(operator, attempt))
 
-    assert "The worker sent none." in page
+    assert "The worker sent no lines." in page
     assert f"curl -X POST http://testserver/api/tasks/{attempt.pk}/log" in page
 
 

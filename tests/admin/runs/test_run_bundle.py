@@ -60,7 +60,7 @@ def test_a_colleague_looks_into_it_and_nothing_is_kept(viewer, story):
     text = page_text(page)
     assert "order v1 Failed" in text and "<b>no</b> funds" in text and "4711" in text
     assert "<b>no</b>" not in html(page) and "order v1: 1 step" in html(page)
-    assert "nothing of it is kept" in text
+    assert "Nothing is stored" in text
     assert (Run.objects.count(), AuditEntry.objects.count()) == (0, before)
 
 

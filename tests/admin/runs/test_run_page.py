@@ -90,7 +90,9 @@ def test_a_waiting_task_lists_every_gate_with_its_verdict(operator, clock):
 
     page = page_text(operator.get(run_url(run, task="ship")))
 
-    assert "Why it waits" in page and "No worker has ever polled queue ship." in page and "The task is due." in page
+    assert (
+        "Why it is waiting" in page and "No worker has ever polled queue ship." in page and "The task is due." in page
+    )
 
 
 @pytest.mark.parametrize(
@@ -241,7 +243,7 @@ def test_the_files_of_a_run_are_listed_and_can_be_had(operator, failed):
 
     page = operator.get(run_url(failed, tab="data"))
 
-    assert "<b>.html text/html 8 B" in page_text(page) and "late.pdf still being sent" in page_text(page)
+    assert "<b>.html text/html 8 B" in page_text(page) and "late.pdf upload in progress" in page_text(page)
     [address] = re.findall(r'href="(/api/files/[^"]+)"', html(page))
     fetched = operator.get(unescape(address))
     assert b"".join(fetched.streaming_content) == b"<script>"
@@ -253,7 +255,7 @@ def test_a_large_document_is_offered_as_a_file_instead_of_being_drawn(operator, 
 
     page = page_text(operator.get(run_url(run, tab="data")))
 
-    assert "Too large to be drawn here" in page and "xxxx" not in page
+    assert "Too large to display here" in page and "xxxx" not in page
 
 
 def test_the_page_costs_few_queries(operator, viewer, failed, django_assert_max_num_queries):
@@ -304,7 +306,7 @@ def test_a_task_far_down_is_opened_in_its_own_window(operator, clock):
 
     page = page_text(operator.get(run_url(run, task="many__650", only="many")))
 
-    assert "Tasks 601 to 700 of 700" in page and "This task has no attempt that is kept" in page
+    assert "Tasks 601 to 700 of 700" in page and "This task has no stored attempt" in page
 
 
 def test_a_tab_keeps_the_chosen_task(operator, failed):
@@ -314,7 +316,7 @@ def test_a_tab_keeps_the_chosen_task(operator, failed):
 
 
 def test_an_unknown_tab_a_wild_window_and_an_odd_attempt_do_no_harm(operator, failed):
-    for asked in ({"tab": "nothing"}, {"from": "x", "to": "9" * 40}, {"attempt": "-1"}, {"page": "0"}, {"before": "é"}):
+    for asked in ({"tab": "none"}, {"from": "x", "to": "9" * 40}, {"attempt": "-1"}, {"page": "0"}, {"before": "é"}):
         assert operator.get(run_url(failed, task="charge", **asked)).status_code == 200
 
 
@@ -398,7 +400,7 @@ def test_the_events_show_the_run_as_of_a_revision_with_ways_to_others(operator, 
     assert "reserve Completed SIMPLE 1" in page_text(page) and "charge Active SIMPLE 1" in page_text(page)
     for other in (1, 3, failed.revision):
         assert f'data-select href="?tab=events&amp;task=-&amp;revision={other}"' in html(page) or other == 1
-    assert "are not kept" in page_text(page)
+    assert "are not stored" in page_text(page)
 
 
 @pytest.mark.parametrize("revision", ["0", "999999", "x", "-1"])
@@ -410,7 +412,7 @@ def test_the_critical_path_is_marked_in_the_timeline(operator, failed, django_as
     with django_assert_max_num_queries(15):
         page = operator.get(run_url(failed, critical="1", task="-"))
 
-    assert "A chain of 2 tasks decided how long it took" in page_text(page)
+    assert "A chain of 2 tasks determined the duration" in page_text(page)
     assert html(page).count('class="critical"') == 2
     assert "critical=1" in html(operator.get(run_url(failed, task="-")))
 

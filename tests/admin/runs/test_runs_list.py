@@ -90,14 +90,14 @@ def test_counting_stops_early(operator, orders, monkeypatch):
 def test_an_empty_list_says_what_a_run_is_and_how_to_start_one(operator):
     page = page_text(operator.get(LIST))
 
-    assert "No run yet" in page and "make demo" in page and "http://testserver/api/workflow/" in page
+    assert "No runs" in page and "make demo" in page and "http://testserver/api/workflow/" in page
 
 
 def test_a_search_without_a_hit_offers_to_clear_it(operator, orders):
     start_run("order")
 
     page = page_text(operator.get(LIST, {"q": "nonsense"}))
-    assert "Nothing matches" in page and "as in input.order = nonsense" in page
+    assert "No results" in page and "name its path: input.order = nonsense" in page
 
 
 @pytest.mark.parametrize(("most", "said"), [(2, "there are 2."), (1, "there are more than 1.")])
@@ -306,7 +306,7 @@ def test_runs_that_have_begun_since_are_offered_and_not_pushed_in(operator, orde
     start_run("order")
 
     address = unescape(re.search(r'data-live="([^"]*/news/[^"]*)"', page).group(1))
-    assert "1 new, show" in page_text(operator.get(address))
+    assert "Show 1 new" in page_text(operator.get(address))
 
 
 def test_a_run_that_takes_longer_than_usual_is_marked(operator, orders, clock):
@@ -335,9 +335,9 @@ def test_a_filter_that_has_looked_at_the_newest_only_says_so_and_shows_the_ways_
 
     page = operator.get(LIST, {"error": "no", "name": "order"})
 
-    assert "Error contains was looked for among the newest 1 runs" in page_text(page)
+    assert "Error contains was searched among the newest 1 runs" in page_text(page)
     assert found["no card"].pk in html(page)
-    [older] = re.findall(r'href="([^"]*)">Look at those before', html(page))
+    [older] = re.findall(r'href="([^"]*)">Search earlier runs', html(page))
     [quicker] = re.findall(r'href="([^"]*)">Search all failures for this error', html(page))
     assert "2 runs" not in page_text(operator.get(LIST + unescape(older)))
     assert "view=all&q=no&definition=order" in unescape(quicker)

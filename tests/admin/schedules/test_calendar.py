@@ -68,7 +68,7 @@ def test_a_schedule_that_is_not_run_in_time_is_late(viewer, clock):
     clock.advance(seconds=HOUR + 120)
 
     assert "late" in page_text(viewer.get("/admin/conductor/schedule/"))
-    assert "It is late: its slot should have been run 2 min ago" in page_text(viewer.get(pages(row)))
+    assert "Late: its slot was due 2 min ago" in page_text(viewer.get(pages(row)))
     Scheduler.objects.create(is_paused=True)
     assert "It is late" not in page_text(viewer.get(pages(row)))
 
@@ -127,7 +127,7 @@ def test_the_form_offers_the_spread_and_the_page_tells_of_it(operator, clock):
 
     row = Schedule.objects.get()
     assert row.document["jitterSeconds"] == 300
-    assert "Each run starts up to 5 min after its time" in page_text(operator.get(pages(row)))
+    assert "Each run starts up to 5 min after its slot, by a random delay" in page_text(operator.get(pages(row)))
     page = operator.post("/admin/conductor/schedule/add/", form | {"name": "m", "jitter": "86401"})
     assert "less than or equal to 86400" in page_text(page)
 
@@ -144,8 +144,8 @@ def test_a_backfill_says_what_has_run_already(operator, clock):
     form = {"first": "2027-03-01T12:30Z", "last": "2027-03-01T14:00Z"}
     shown = page_text(operator.post(f"/admin/conductor/schedule/{row.pk}/backfill/", form))
 
-    assert "2 slots in this span" in shown and "has run" in shown
-    assert "1 run would be started." in shown
+    assert "2 slots in this period" in shown and "executed" in shown
+    assert "1 run would start." in shown
 
 
 def test_the_week_costs_few_queries(viewer, clock, django_assert_max_num_queries):

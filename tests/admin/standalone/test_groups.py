@@ -73,7 +73,7 @@ def test_a_page_says_what_went_wrong_first_and_counts_by_state(build, viewer):
     assert said.index("test 1") < said.index("test 2") < said.index("test 10") < said.index("sources")
     assert HOSTILE not in html(shown)
     assert standalone_task_address(ids["release"]) in html(shown)
-    assert "See what would happen" not in said
+    assert "Preview" not in said
 
 
 def test_the_timeline_and_the_diagram_mark_the_longest_chain(build, viewer):
@@ -138,7 +138,7 @@ def test_a_group_too_large_to_be_looked_at_whole_is_looked_at_in_parts(build, vi
     assert f"part={ids[in_order[2]]}" in shown
     second = html(page(viewer, group, part=ids[in_order[2]]))
     assert [name for name in in_order if f'data-key="{ids[name]}"' in second] == in_order[3:]
-    assert "too large to be looked at whole" in page_text(page(viewer, group))
+    assert "too large to display completely" in page_text(page(viewer, group))
 
 
 def test_a_page_asks_the_same_whatever_is_in_the_group(build, operator, clock, django_assert_max_num_queries):
@@ -170,12 +170,12 @@ def test_what_would_happen_is_shown_before_it_does(build, operator):
 
     shown = page_text(operator.get(do, {"do": "cancel"}))
 
-    assert "It would happen to 3 tasks" in shown
-    assert "With 2 more nothing would happen." in shown
+    assert "The action applies to 3 tasks" in shown
+    assert "2 more would not change." in shown
     refused = page_text(
         operator.get(do, {"do": "prioritize", "priority": "high", "task": [ids["sources"], ids["test 2"]]})
     )
-    assert "It would happen to 1 task" in refused
+    assert "The action applies to 1 task" in refused
     assert "is resolved, so its priority cannot be changed." in refused
     assert state(ids["release"]) == "BLOCKED"
 
@@ -202,7 +202,7 @@ def test_what_the_policy_wants_approved_waits_for_a_second_person(build, operato
     client.force_login(User.objects.create_superuser("otto", password="x"))
     settings.CONDUCTOR_BULK_APPROVAL_FROM = 3
     asked = {"do": "cancel", "reason": "too <late>", "seen": "9"}
-    assert "A second person has to approve it" in page_text(operator.get(do, asked))
+    assert "Another user has to approve" in page_text(operator.get(do, asked))
 
     for _ in range(2):
         operator.post(do, asked)
