@@ -72,7 +72,7 @@ def test_a_box_of_the_picture_leads_to_its_lines_and_what_is_typed_there_is_kept
 
     replace(page, '"ship"', '"half')
     page.clock.fast_forward(5000)
-    expect(page.locator("[data-draft-state]")).to_contain_text("Draft kept")
+    expect(page.locator("[data-draft-state]")).to_contain_text("Draft saved")
     page.reload()
     expect(page.get_by_text("Your draft from")).to_be_visible()
     expect(page.locator(".cm-content")).to_contain_text('"half')

@@ -51,7 +51,7 @@ def test_a_rerun_from_the_middle_of_a_fork_in_a_loop_does_what_its_plan_showed(p
     assert planned == {"rounds", "charge__2", "notify__2", "join__2", "pack__2"}
     assert_accessible(page)
     page.get_by_label("Reason").fill("the card was wrong")
-    page.get_by_role("button", name=re.compile("^Do it")).click()
+    page.get_by_role("button", name=re.compile("^Apply")).click()
 
     page.wait_for_url(f"**/run/{run}/change/**")
     kept = set(Task.objects.filter(run_id=run).values_list("ref", "iteration_path"))

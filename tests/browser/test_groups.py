@@ -67,7 +67,7 @@ def test_the_group_leads_to_the_line_of_the_log_that_says_why(page, build):
     expect(page.locator(".terminal .ansi-ink-red")).to_have_text("it failed")
     assert page.locator(".terminal").evaluate("log => log.scrollTop") == 0  # at its end, from which it is scrolled up
     page.get_by_role("link", name="release").click()
-    expect(page.locator(".cause")).to_contain_text("It needs test 3, which did not end well")
+    expect(page.locator(".cause")).to_contain_text("Dependency test 3 did not succeed")
 
 
 def test_ticked_tasks_are_rerun_by_keys_alone_after_a_look(page, build):

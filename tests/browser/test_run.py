@@ -61,7 +61,7 @@ def test_the_page_follows_the_run_without_being_loaded_again_and_leaves_an_open_
 
     claim_next("ship")
     page.clock.fast_forward(3000)
-    expect(page.locator(".cause")).to_contain_text("is with worker")
+    expect(page.locator(".cause")).to_contain_text("on worker")
     assert page.evaluate("window.stays")
     expect(page.locator("#act-pause input[name=reason]")).to_have_value("stock count")
     page.locator("#act-pause button").click()

@@ -67,7 +67,7 @@ def test_a_narrow_page_opens_its_side(pages, olga, orders):
 def test_moments_are_shown_in_the_chosen_zone(page, orders):
     page.goto("/admin/preferences/")
     page.get_by_label("Time zone").fill("Asia/Tokyo")
-    page.get_by_role("button", name="Keep").click()
+    page.get_by_role("button", name="Save").click()
     expect(page.locator(".messagelist")).to_contain_text("Asia/Tokyo")
     page.goto("/admin/conductor/run/")
 
@@ -89,7 +89,7 @@ def test_a_fragment_says_what_the_server_refuses_and_the_page_that_it_does_not_a
 
     page.route("**/admin/queues/live/**", lambda route: route.abort())
     page.clock.fast_forward(3000)
-    expect(alert).to_contain_text("The server does not answer.")
+    expect(alert).to_contain_text("The server does not respond.")
     expect(page.locator("#strip b")).to_be_hidden()
 
     page.unroute("**/admin/queues/live/**")

@@ -117,7 +117,7 @@ def test_many_are_answered_at_once_with_a_reason_and_the_rest_is_told_why_not(op
     said = {"attempt": chosen, "outcome": "COMPLETED", "reason": "all known"}
     page = page_text(operator.post(INBOX, said, follow=True))
 
-    assert "2 tasks processed." in page and "Approve (read): Read by later steps its output" in page
+    assert "2 tasks processed." in page and "Approve (read): Later steps read its output" in page
     assert [reload_run(run).status for run in runs] == ["COMPLETED", "COMPLETED", "RUNNING"]
     assert AuditEntry.objects.filter(action="complete_task", reason="all known").count() == 2
 
