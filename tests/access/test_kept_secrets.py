@@ -135,7 +135,7 @@ def test_changes_are_noted_by_name_alone():
     ]
 
 
-def test_what_is_not_there_is_not_found():
+def test_an_unknown_schedule_is_not_found():
     with pytest.raises(NotFound):
         secrets_and_variables.read_secret("NOTHING", ACTOR)
     with pytest.raises(NotFound):

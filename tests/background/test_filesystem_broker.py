@@ -18,13 +18,13 @@ def queue(tmp_path, request):
         yield connection.SimpleQueue(request.node.name)
 
 
-def test_a_message_arrives_as_it_was_sent(queue):
+def test_a_message_arrives_unchanged(queue):
     queue.put({"job": "sweep"})
 
     assert taken(queue) == {"job": "sweep"}
 
 
-def test_messages_arrive_in_the_order_in_which_they_were_sent(queue):
+def test_messages_arrive_in_order(queue):
     for number in range(3):
         queue.put(number)
         let_a_millisecond_pass()

@@ -24,25 +24,25 @@ def broker(bell):
         queue.clear()
 
 
-def test_work_for_a_built_in_worker_is_told(broker):
+def test_work_for_a_built_in_worker_triggers_its_job(broker):
     notifications.announce(["HTTP"])
 
     assert broker.get(timeout=2).headers["task"] == jobs.work.name
 
 
-def test_work_for_others_is_not_told(broker):
+def test_work_for_external_workers_triggers_no_job(broker):
     notifications.announce(["pay", "ship"])
 
     assert broker.qsize() == 0
 
 
-def test_a_crowd_of_tasks_is_told_by_a_few_messages(broker):
+def test_many_tasks_trigger_few_messages(broker):
     notifications.announce(["HTTP"] * 1000)
 
     assert 1 <= broker.qsize() <= 20
 
 
-def test_a_broker_that_is_away_is_left_alone_for_a_while(bell, monkeypatch):
+def test_an_unreachable_broker_is_not_contacted_for_a_while(bell, monkeypatch):
     tries = []
 
     def refuse(**_):

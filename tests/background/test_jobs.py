@@ -8,16 +8,16 @@ from conductor_app.background import jobs
 
 
 @pytest.mark.django_db
-def test_a_sweep_with_nothing_to_do_ends_at_once():
+def test_a_sweep_without_work_ends_at_once():
     jobs.sweep()
 
 
 @pytest.mark.django_db
-def test_built_in_workers_with_nothing_to_do_end_at_once():
+def test_built_in_workers_without_tasks_end_at_once():
     jobs.work()
 
 
-def test_who_finds_the_door_held_goes_away():
+def test_a_job_whose_lock_is_taken_ends_at_once():
     door = BoundedSemaphore(1)
 
     with jobs._acquire(door) as first, jobs._acquire(door) as second:
@@ -26,7 +26,7 @@ def test_who_finds_the_door_held_goes_away():
     assert held(door) == 0
 
 
-def test_who_waits_at_the_door_enters_when_it_is_left():
+def test_a_waiting_job_starts_when_the_lock_is_released():
     door = BoundedSemaphore(1)
     entered = []
 
@@ -43,7 +43,7 @@ def test_who_waits_at_the_door_enters_when_it_is_left():
     assert held(door) == 0
 
 
-def test_the_door_is_left_when_the_job_fails():
+def test_a_failing_job_releases_its_lock():
     door = BoundedSemaphore(1)
 
     with pytest.raises(ZeroDivisionError), jobs._acquire(door):
@@ -52,7 +52,7 @@ def test_the_door_is_left_when_the_job_fails():
     assert held(door) == 0
 
 
-def test_some_threads_are_kept_for_sweeps(settings):
+def test_some_threads_are_reserved_for_sweeps(settings):
     assert jobs._working._initial_value <= settings.CELERY_WORKER_CONCURRENCY - jobs.THREADS_RESERVED_FOR_SWEEPS
 
 

@@ -9,7 +9,7 @@ from conductor_app.celery import app
 pytestmark = pytest.mark.django_db
 
 
-def test_beats_rows_say_what_the_table_says():
+def test_the_periodic_task_rows_match_the_table():
     sync_periodic_jobs()
 
     assert {task.name: task.task for task in PeriodicTask.objects.all()} == {
@@ -17,13 +17,13 @@ def test_beats_rows_say_what_the_table_says():
     }
 
 
-def test_a_beat_of_half_a_second_is_kept_exactly():
+def test_an_interval_of_half_a_second_is_stored_exactly():
     sync_periodic_jobs()
 
     assert PeriodicTask.objects.get(name="sweep").schedule.run_every.total_seconds() == 0.5
 
 
-def test_nothing_is_written_twice():
+def test_an_unchanged_table_writes_nothing():
     sync_periodic_jobs()
     changed_at = PeriodicTask.objects.get(name="sweep").date_changed
 
@@ -34,7 +34,7 @@ def test_nothing_is_written_twice():
     assert IntervalSchedule.objects.count() == len({beat.every_seconds for beat in PERIODIC_JOBS.values()})
 
 
-def test_a_beat_that_an_operator_has_switched_off_stays_off():
+def test_a_periodic_task_disabled_by_an_operator_stays_disabled():
     sync_periodic_jobs()
     PeriodicTask.objects.filter(name="prune").update(enabled=False)
 
@@ -43,7 +43,7 @@ def test_a_beat_that_an_operator_has_switched_off_stays_off():
     assert not PeriodicTask.objects.get(name="prune").enabled
 
 
-def test_a_row_that_was_changed_by_hand_is_corrected():
+def test_a_manually_changed_row_is_corrected():
     sync_periodic_jobs()
     PeriodicTask.objects.filter(name="sweep").update(expire_seconds=None)
 
@@ -53,7 +53,7 @@ def test_a_row_that_was_changed_by_hand_is_corrected():
 
 
 @pytest.mark.parametrize("beat", PERIODIC_JOBS.values(), ids=PERIODIC_JOBS)
-def test_every_beat_calls_a_job_that_celery_knows(beat):
+def test_every_periodic_task_calls_a_registered_celery_task(beat):
     app.loader.import_default_modules()
 
     assert beat.job in app.tasks

@@ -194,7 +194,7 @@ def test_artifacts_are_listed_in_pages_and_described_one_by_one(job):
 MISSING = (404, "ResourceNotFound")
 
 
-def test_what_is_not_there_is_not_found(job):
+def test_an_unknown_schedule_is_not_found(job):
     other = slugId()
 
     assert refused(job.queue.getArtifact, job.id, 0, "a") == MISSING

@@ -58,7 +58,7 @@ def test_a_client_without_a_token_is_refused(server: Server):
     assert orjson.loads(body)["error"] == "INVALID_TOKEN"
 
 
-def test_a_long_poll_in_one_process_wakes_when_another_starts_a_run(client: Client, server: Server):
+def test_a_long_poll_in_one_process_returns_when_another_starts_a_run(client: Client, server: Server):
     registered(client, {"name": "wake", "taskReferenceName": "wake"}, name="wakes")
     found = []
     for _ in range(4):
@@ -112,7 +112,7 @@ def test_a_wait_ends_and_a_lost_lease_is_noticed_without_any_request(client: Cli
     assert 1000 <= tasks[first["taskId"]]["endTime"] - first["startTime"] <= 2000
 
 
-def test_a_built_in_worker_is_told_of_its_task(client: Client, server: Server):
+def test_a_built_in_worker_is_notified_of_its_task(client: Client, server: Server):
     call = {
         "name": "call",
         "taskReferenceName": "call",

@@ -32,7 +32,7 @@ def test_a_failed_run_names_the_task_the_attempt_and_the_first_line_of_the_reaso
     assert said(run) == "Failed at `charge`, attempt 2 of 2: 502 from gateway"
 
 
-def test_a_failure_without_a_reason_says_that_none_was_given(clock):
+def test_a_failure_without_a_reason_is_reported_as_such(clock):
     define_task("charge", retryCount=0)
     run = start_run_of(step("charge"))
     claim_and_report("charge", "FAILED")
@@ -50,7 +50,7 @@ def test_a_failed_sub_workflow_is_followed_down_to_the_task_that_failed(clock):
     assert said(run) == ("Failed at `pay`, attempt 1 of 1: sub-workflow failed at `charge`, attempt 1 of 1: no funds")
 
 
-def test_a_retry_that_is_not_yet_due_says_when_and_after_what(clock):
+def test_a_pending_retry_states_its_time_and_the_previous_failure(clock):
     define_task("charge", retryCount=3, retryDelaySeconds=5)
     run = start_run_of(step("charge"))
     claim_and_report("charge", "FAILED", reason="no funds")
@@ -59,7 +59,7 @@ def test_a_retry_that_is_not_yet_due_says_when_and_after_what(clock):
     assert said(run) == "Waiting: retry of `charge` in 4.2 s (attempt 2 of 4); previous error: no funds"
 
 
-def test_a_task_that_nobody_polls_for_is_what_the_run_waits_for(clock):
+def test_an_unpolled_task_is_the_cause_of_waiting(clock):
     claim_next("ship")
     clock.advance(seconds=720)
     run = start_run_of(step("ship"))
@@ -67,7 +67,7 @@ def test_a_task_that_nobody_polls_for_is_what_the_run_waits_for(clock):
     assert said(run) == "Waiting: `ship` — no worker has polled queue `ship` for 12 min"
 
 
-def test_a_task_that_is_next_in_a_polled_queue_says_since_when(clock):
+def test_the_next_task_of_a_polled_queue_states_its_waiting_time(clock):
     claim_next("ship")
     run = start_run_of(step("ship"))
     clock.advance(seconds=3)
@@ -90,14 +90,14 @@ def test_a_human_task_waits_for_a_person(clock):
     assert said(run) == "Waiting: human task `approve` pending for 1 min"
 
 
-def test_a_wait_says_how_long_it_still_takes(clock):
+def test_a_wait_states_its_remaining_time(clock):
     run = start_run_of(step("nap", "WAIT", inputParameters={"duration": "1 hour"}))
     clock.advance(seconds=600)
 
     assert said(run) == "Waiting: `nap` is waiting, 50 min left"
 
 
-def test_a_fork_names_the_branch_that_is_stuck_and_counts_the_others(clock):
+def test_a_fork_names_the_blocking_branch_and_counts_the_others(clock):
     fork = step("fork", "FORK_JOIN", forkTasks=[[step("pack")], [step("label")]])
     run = start_run_of(fork, step("join", "JOIN", joinOn=["pack", "label"]))
     claim_next("pack")
@@ -105,14 +105,14 @@ def test_a_fork_names_the_branch_that_is_stuck_and_counts_the_others(clock):
     assert said(run) == "Waiting: `label` — no worker has ever polled queue `label` · 2 more active tasks"
 
 
-def test_a_run_that_its_workflows_limit_holds_says_so(clock):
+def test_a_rate_limited_run_states_its_limit(clock):
     define_workflow("order", step("ship"), rateLimitConfig={"rateLimitKey": "all", "concurrentExecLimit": 1})
     start_run("order")
 
     assert "workflow concurrency limit reached" in said(start_run("order"))
 
 
-def test_a_paused_run_says_who_paused_it_why_and_what_is_still_out(clock):
+def test_a_paused_run_states_who_paused_it_why_and_which_tasks_are_claimed(clock):
     run = start_run_of(step("ship"))
     claim_next("ship")
     run_commands.pause_run(run.pk, "bob", "stock count")
@@ -121,7 +121,7 @@ def test_a_paused_run_says_who_paused_it_why_and_what_is_still_out(clock):
     assert said(run) == "Paused by bob 3 min ago: stock count · 1 task still in progress"
 
 
-def test_a_terminated_run_says_who_ended_it_and_why(clock):
+def test_a_terminated_run_states_who_ended_it_and_why(clock):
     run = start_run_of(step("ship"))
     run_commands.terminate_run(run.pk, "bob", "ordered twice")
     clock.advance(seconds=2)
@@ -129,7 +129,7 @@ def test_a_terminated_run_says_who_ended_it_and_why(clock):
     assert said(run) == "Terminated by bob 2 s ago: ordered twice"
 
 
-def test_a_completed_run_says_how_long_it_took(clock):
+def test_a_completed_run_states_its_duration(clock):
     run = start_run_of(step("ship"))
     clock.advance(seconds=3.2)
     claim_and_report("ship")

@@ -37,11 +37,11 @@ def test_a_sequence_is_its_own_path():
     assert path(task("a", 0, 5), task("b", 5, 9), task("c", 9, 10)) == ["a", "b", "c"]
 
 
-def test_nothing_has_no_path():
+def test_an_empty_run_has_no_critical_path():
     assert path() == [] and path(task("all", 0, 5, type="JOIN")) == []
 
 
-def test_of_a_fork_the_branch_that_ended_last_counts():
+def test_the_last_branch_of_a_fork_is_critical():
     tasks = (
         task("both", 0, 0, type="FORK_JOIN"),
         task("a", 0, 3),
@@ -55,13 +55,13 @@ def test_of_a_fork_the_branch_that_ended_last_counts():
     assert path(*tasks, within=enclosing_branches([FORK])) == ["a", "a2", "after"]
 
 
-def test_what_ended_at_the_same_moment_in_another_branch_is_no_link():
+def test_a_task_that_ended_simultaneously_in_another_branch_is_not_a_predecessor():
     tasks = (task("a", 0, 3), task("b", 0, 3), task("a2", 3, 9), task("b2", 3, 4))
 
     assert path(*tasks, within=enclosing_branches([FORK])) == ["a", "a2"]
 
 
-def test_a_later_turn_may_have_waited_for_another_branch_of_an_earlier_one():
+def test_a_later_iteration_can_depend_on_another_branch_of_an_earlier_one():
     loop = {"taskReferenceName": "loop", "type": "DO_WHILE", "loopOver": [FORK]}
     tasks = (
         task("loop", 0, 20, type="DO_WHILE"),
@@ -72,7 +72,7 @@ def test_a_later_turn_may_have_waited_for_another_branch_of_an_earlier_one():
     assert path(*tasks, within=enclosing_branches([loop])) == ["b__1", "b2__1", "a__2", "a2__2"]
 
 
-def test_branches_of_a_dynamic_fork_stand_beside_one_another():
+def test_branches_of_a_dynamic_fork_are_parallel():
     tasks = (
         task("pick", 0, 1),
         task("x_0", 1, 4, branch_head="x_0"), task("x_1", 1, 4, branch_head="x_1"),
@@ -83,21 +83,21 @@ def test_branches_of_a_dynamic_fork_stand_beside_one_another():
     assert path(*tasks) == ["pick", "x_1", "x_1_then", "after"]
 
 
-def test_a_failed_run_ends_with_what_failed_not_with_what_was_called_off():
+def test_the_critical_path_of_a_failed_run_ends_with_the_failed_task():
     tasks = (task("a", 0, 5, status="FAILED"), task("b", 0, 5, status="CANCELED"))
 
     assert path(*tasks) == ["a"]
     assert path(*tasks, last="b") == ["b"]
 
 
-def test_a_run_of_thousands_of_turns_is_told_at_once():
+def test_a_run_of_thousands_of_iterations_is_analyzed_quickly():
     tasks = [task(f"a__{n}", n, n + 1) for n in range(5_000)]
 
     assert len(path(*tasks)) == 5_000
 
 
 @pytest.mark.django_db
-def test_a_run_with_a_fork_and_a_sub_workflow_is_told_from_its_rows(clock, django_assert_max_num_queries):
+def test_a_run_with_a_fork_and_a_sub_workflow_is_analyzed_from_its_rows(clock, django_assert_max_num_queries):
     child = definition(step_without_policy("pack"), name="child")
     story = Story(
         clock, fork([step_without_policy("quick")], [sub_workflow("sub")]), step_without_policy("ship"), others=[child]

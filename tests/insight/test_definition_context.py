@@ -19,7 +19,7 @@ def said(name: str) -> list[str]:
     return [finding.message for finding in lint_definition(document, definition_context([document]))]
 
 
-def test_what_a_task_gave_lately_is_known():
+def test_recent_outputs_of_a_task_are_known():
     start_run_of(step("charge"), step("ship", inputParameters={"x": "${charge.output.reciept.number}"}))
     claim_and_report("charge", output={"receipt": {"number": 7}})
 
@@ -28,7 +28,7 @@ def test_what_a_task_gave_lately_is_known():
     )
 
 
-def test_members_that_only_some_of_the_last_runs_gave_are_known_too():
+def test_members_of_only_some_recent_outputs_are_known():
     for output in ({"receipt": 1}, {"voucher": 2}):
         start_run_of(step("charge"), step("ship", inputParameters={"x": "${charge.output.voucher}"}))
         claim_and_report("charge", output=output)
@@ -36,7 +36,7 @@ def test_members_that_only_some_of_the_last_runs_gave_are_known_too():
     assert not any("voucher" in message for message in said("order"))
 
 
-def test_sub_workflows_give_what_their_newest_version_says():
+def test_sub_workflows_offer_the_outputs_of_their_newest_version():
     define_workflow("billing", step("bill"), outputParameters={"invoice": "${bill.output.id}"})
     sub = step("bill", "SUB_WORKFLOW", subWorkflowParam={"name": "billing"})
     define_workflow("order", sub, step("ship", inputParameters={"x": "${bill.output.invoise}"}))
@@ -44,7 +44,7 @@ def test_sub_workflows_give_what_their_newest_version_says():
     assert any("Did you mean `invoice`?" in message for message in said("order"))
 
 
-def test_who_was_ever_asked_for_is_known():
+def test_known_task_types_include_every_scheduled_one():
     define_task("charge")
     define_workflow("order", step("charge"))
     assert "No worker has ever polled `charge`." in said("order")

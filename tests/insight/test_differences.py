@@ -33,6 +33,6 @@ def test_a_value_does_not_differ_from_itself(value):
     assert find_differences(value, value) == []
 
 
-def test_no_more_are_listed_than_are_read():
+def test_the_number_of_listed_differences_is_limited():
     assert len(find_differences({}, dict.fromkeys(map(str, range(1000)), 1))) == MAX_DIFFERENCES
     assert find_differences({}, {"a": 1})[0].before is MISSING

@@ -17,5 +17,5 @@ from conductor_app.insight.durations import format_duration
         (2 * 86_400_000 + 4 * 3_600_000, "2 d 4 h"),
     ],
 )
-def test_a_span_is_said_in_its_two_largest_units(milliseconds, words):
+def test_a_duration_is_formatted_in_its_two_largest_units(milliseconds, words):
     assert format_duration(milliseconds) == words

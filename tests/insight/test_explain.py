@@ -23,13 +23,13 @@ def obstacles(attempt):
     return {verdict.gate: verdict.sentence for verdict in closed_gates(explain_attempt(attempt.pk))}
 
 
-def test_an_attempt_that_nobody_ever_polled_for_says_so(clock):
+def test_an_attempt_of_a_never_polled_queue_states_that(clock):
     run = start_run_of(step("ship"))
 
     assert obstacles(newest_attempt_of(run, "ship")) == {"polled": "No worker has ever polled queue `ship`."}
 
 
-def test_a_queue_without_a_poll_for_a_minute_has_nobody(clock):
+def test_a_queue_without_a_poll_for_a_minute_has_no_workers(clock):
     claim_next("ship")
     clock.advance(seconds=720)
     run = start_run_of(step("ship"))
@@ -37,7 +37,7 @@ def test_a_queue_without_a_poll_for_a_minute_has_nobody(clock):
     assert obstacles(newest_attempt_of(run, "ship")) == {"polled": "No worker has polled queue `ship` for 12 min."}
 
 
-def test_a_retry_says_when_its_delay_is_over(clock):
+def test_a_retry_states_the_end_of_its_delay(clock):
     define_task("charge", retryCount=1, retryDelaySeconds=10)
     run = start_run_of(step("charge"))
     claim_and_report("charge", "FAILED")
@@ -46,7 +46,7 @@ def test_a_retry_says_when_its_delay_is_over(clock):
     assert obstacles(newest_attempt_of(run, "charge")) == {"due": "The task is delayed for another 6.0 s."}
 
 
-def test_a_full_limit_counts_those_that_hold_it(clock):
+def test_a_full_limit_states_the_number_of_claimed_tasks(clock):
     define_task("ship", concurrentExecLimit=1)
     define_workflow("order", step("ship"))
     start_run("order"), start_run("order")
@@ -57,7 +57,7 @@ def test_a_full_limit_counts_those_that_hold_it(clock):
     assert "1 of 1 tasks of this name" in obstacles(waiting)["concurrency"]
 
 
-def test_a_used_up_rate_says_how_many_starts_in_which_window(clock):
+def test_an_exhausted_rate_states_its_claims_and_window(clock):
     define_task("ship", rateLimitPerFrequency=1, rateLimitFrequencyInSeconds=60)
     define_workflow("order", step("ship"))
     start_run("order")
@@ -67,7 +67,7 @@ def test_a_used_up_rate_says_how_many_starts_in_which_window(clock):
     assert "1 of 1 starts in 60 s" in obstacles(waiting)["rate"]
 
 
-def test_a_limit_that_was_registered_later_holds_for_attempts_that_wait_already(clock):
+def test_a_later_limit_applies_to_pending_attempts(clock):
     define_task("ship")
     define_workflow("order", step("ship"))
     start_run("order")
@@ -79,7 +79,7 @@ def test_a_limit_that_was_registered_later_holds_for_attempts_that_wait_already(
     assert "concurrency" in obstacles(waiting)
 
 
-def test_a_held_run_names_the_workflows_limit(clock):
+def test_a_rate_limited_run_names_the_limit_of_its_workflow(clock):
     define_workflow("order", step("ship"), rateLimitConfig={"rateLimitKey": "all", "concurrentExecLimit": 1})
     start_run("order")
     held = start_run("order")
@@ -88,7 +88,7 @@ def test_a_held_run_names_the_workflows_limit(clock):
     assert "limit of parallel runs" in obstacles(newest_attempt_of(held, "ship"))["run_slot"]
 
 
-def test_a_paused_run_is_said_but_keeps_no_attempt_back(clock):
+def test_a_paused_run_is_reported_without_blocking_attempts(clock):
     claim_next("ship")
     run = start_run_of(step("ship"))
     run_commands.pause_run(run.pk, "ann")
@@ -101,7 +101,7 @@ def test_a_paused_run_is_said_but_keeps_no_attempt_back(clock):
     assert claim_next("ship").pk == waiting.pk
 
 
-def test_what_every_gate_lets_pass_is_handed_out_and_what_one_shuts_is_not(clock):
+def test_an_attempt_is_dispatched_only_if_every_gate_is_open(clock):
     define_task("ship", concurrentExecLimit=1)
     define_workflow("order", step("ship"))
     claim_next("ship")
@@ -115,7 +115,7 @@ def test_what_every_gate_lets_pass_is_handed_out_and_what_one_shuts_is_not(clock
     assert claim_next("ship") is None
 
 
-def test_an_attempt_that_does_not_wait_needs_no_explanation(clock):
+def test_a_claimed_attempt_has_no_explanation(clock):
     run = start_run_of(step("ship"))
     claim_and_report("ship")
 

@@ -9,7 +9,7 @@ from .situations import claim_next, define_workflow, start_run, start_run_of, st
 pytestmark = pytest.mark.django_db
 
 
-def test_a_queue_counts_what_waits_and_what_is_out(clock):
+def test_a_queue_counts_pending_and_claimed_attempts(clock):
     define_workflow("order", step("ship"))
     start_run("order"), start_run("order")
     claim_next("ship")
@@ -19,7 +19,7 @@ def test_a_queue_counts_what_waits_and_what_is_out(clock):
     assert (queue.name, queue.pending, queue.leased, queue.pollers) == ("ship", 1, 1, 1)
 
 
-def test_the_queue_whose_work_waits_longest_comes_first(clock):
+def test_the_queue_with_the_oldest_attempt_comes_first(clock):
     start_run_of(step("pack"), name="packing")
     begun = clock.now()
     clock.advance(seconds=60)
@@ -29,7 +29,7 @@ def test_the_queue_whose_work_waits_longest_comes_first(clock):
     assert list_queues()[0].oldest_at == begun
 
 
-def test_what_waits_is_counted_up_to_a_bound_queue_by_queue(clock, monkeypatch):
+def test_pending_attempts_are_counted_up_to_a_limit_per_queue(clock, monkeypatch):
     monkeypatch.setattr("conductor_app.insight.queues.queue_states.MAX_COUNTED", 2)
     for name, runs in (("ship", 4), ("pack", 2), ("a:b", 1)):
         define_workflow(name, step(name))
@@ -42,7 +42,7 @@ def test_what_waits_is_counted_up_to_a_bound_queue_by_queue(clock, monkeypatch):
     assert found == {"ship": (2, True), "pack": (2, False), "a:b": (1, False)}
 
 
-def test_a_queue_is_neglected_when_work_waits_and_nobody_polls(clock):
+def test_a_queue_with_pending_attempts_and_no_polls_is_neglected(clock):
     claim_next("ship")
     start_run_of(step("ship"))
     [polled] = list_queues()

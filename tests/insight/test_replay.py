@@ -23,7 +23,7 @@ def told(*decisions):
     return past.status, {task.key: task.status for task in past.tasks}
 
 
-def test_tasks_come_and_end():
+def test_tasks_appear_and_end():
     first = [created("a")]
     second = [moved("MoveAttempt", "a", "complete"), moved("ResolveTask", "a", "complete"), created("b")]
 
@@ -32,14 +32,14 @@ def test_tasks_come_and_end():
     assert told(first, second, [{"effect": "MoveRun", "event": "pause"}])[0] == "PAUSED"
 
 
-def test_a_task_that_was_over_at_once_or_skipped_says_so():
+def test_a_task_that_ended_at_once_or_was_skipped_has_its_status():
     assert told([created("a", "COMPLETED"), created("b", "COMPLETED", becomes="SKIPPED")])[1] == {
         "a": "COMPLETED",
         "b": "SKIPPED",
     }
 
 
-def test_what_was_taken_back_or_forgotten_is_gone():
+def test_reverted_and_deleted_tasks_are_removed():
     body = [created(key) for key in ("a", "x__1", "y__1__2", "x__2", "x__11")]
 
     assert list(told(body, [{"effect": "TakeBack", "count": 1, "tasks": ["a"]}])[1]) == [
@@ -48,7 +48,7 @@ def test_what_was_taken_back_or_forgotten_is_gone():
     assert list(told(body, [{"effect": "ForgetTasks", "loop": "l", "iteration": 1}])[1]) == ["a", "x__2", "x__11"]
 
 
-def test_lines_that_were_too_many_to_be_kept_are_counted():
+def test_unstored_history_lines_are_counted():
     past = replay_history(
         [(1, [created("a"), {"effect": "…", "more": 800}]), (2, [{"effect": "TakeBack", "count": 60}])]
     )
@@ -57,7 +57,7 @@ def test_lines_that_were_too_many_to_be_kept_are_counted():
 
 
 @pytest.mark.parametrize("lines", [None, [], [{}], [{"effect": "MoveAttempt"}], [{"effect": "TakeBack", "count": "x"}]])
-def test_lines_that_say_nothing_do_no_harm(lines):
+def test_empty_history_lines_are_ignored(lines):
     assert told(lines) == ("RUNNING", {})
 
 

@@ -16,13 +16,13 @@ def next_times(expression: str, zone_id: str, now: str, most: int = 3):
     return upcoming_slots({"cronExpression": expression, "zoneId": zone_id}, at(now), most)
 
 
-def test_the_next_times_are_told_on_the_clocks_of_the_zone():
+def test_the_next_times_are_in_the_zone_of_the_schedule():
     found = next_times("0 30 9 * * *", "Europe/Berlin", "2027-01-10T00:00")
 
     assert [each.local for each in found[:2]] == ["Sun 2027-01-10 09:30:00 +0100", "Mon 2027-01-11 09:30:00 +0100"]
 
 
-def test_it_is_said_when_the_clocks_have_gone_forward_or_back():
+def test_daylight_saving_changes_are_reported():
     spring = next_times("0 30 9 * * *", "Europe/Berlin", "2027-03-27T00:00")
     autumn = next_times("0 30 9 * * *", "Europe/Berlin", "2027-10-30T00:00")
 
@@ -30,7 +30,7 @@ def test_it_is_said_when_the_clocks_have_gone_forward_or_back():
     assert [each.note for each in autumn] == ["", "clocks moved back by 1 h since the previous slot", ""]
 
 
-def test_times_of_several_clocks_come_in_their_order():
+def test_times_of_several_cron_expressions_are_merged_in_order():
     clocks = [
         {"cronExpression": "0 0 12 * * *", "zoneId": "UTC"},
         {"cronExpression": "0 0 12 * * *", "zoneId": "Asia/Tokyo"},
@@ -41,12 +41,12 @@ def test_times_of_several_clocks_come_in_their_order():
     assert [each.zone_id for each in found] == ["Asia/Tokyo", "UTC"]
 
 
-def test_what_cannot_be_read_is_refused():
+def test_invalid_values_are_rejected():
     with pytest.raises(Invalid):
         upcoming_slots({"cronExpression": "never"}, 0)
 
 
-def test_a_schedule_that_has_ended_has_no_times_to_come():
+def test_an_ended_schedule_has_no_future_times():
     document = {"cronExpression": "0 0 * * * *", "scheduleEndTime": at("2027-01-01T00:00")}
 
     assert upcoming_slots(document, at("2027-01-02T00:00")) == []

@@ -48,7 +48,7 @@ def test_each_field_selects(runs, selection, expected):
     assert names(runs, selection) == expected
 
 
-def test_moments_and_ids_select(runs):
+def test_times_and_ids_are_selectable(runs):
     assert names(runs, {"started_since": runs["between"]}) == {"second"}
     assert names(runs, {"started_before": runs["between"]}) == {"first"}
     assert names(runs, {"ended_since": runs["between"]}) == {"second"}
@@ -56,7 +56,7 @@ def test_moments_and_ids_select(runs):
 
 
 @pytest.mark.parametrize("most", [0, 20_000], ids=["very many ended", "few ended"])
-def test_what_ended_in_a_span_and_took_some_time_is_the_same_however_many_ended(runs, monkeypatch, most):
+def test_a_filter_by_end_and_duration_is_exact_for_any_number_of_runs(runs, monkeypatch, most):
     monkeypatch.setattr(selections, "SEARCHED_ROWS", most)
     ended = Run.objects.get(pk=runs["second"]).ended_at
 
@@ -67,7 +67,7 @@ def test_what_ended_in_a_span_and_took_some_time_is_the_same_however_many_ended(
     assert names(runs, {"ended_before": ended + 1, "task": "pay"}) == set()
 
 
-def test_every_field_has_words(runs):
+def test_every_field_has_a_label(runs):
     assert selections.FILTERS.keys() == selections.DESCRIPTIONS.keys()
     assert (
         selections.describe_selection({"definition": "order", "status": ["FAILED"]})
@@ -77,7 +77,7 @@ def test_every_field_has_words(runs):
 
 
 @pytest.mark.parametrize("selection", [{"x": 1}, {"status": "FAILED"}, {"version": True}, {"started_since": "now"}])
-def test_what_cannot_be_read_is_refused(clock, selection):
+def test_invalid_values_are_rejected(clock, selection):
     with pytest.raises(Invalid):
         selections.selected_runs(selection)
     assert not Run.objects.exists()
@@ -99,6 +99,6 @@ def test_a_query_of_the_api_finds_the_same_runs(runs, selection):
     assert names(runs, {"search": to_query(selection)}) == names(runs, selection)
 
 
-def test_what_the_api_has_no_words_for_has_no_query(runs):
+def test_a_selection_that_the_query_language_cannot_express_has_no_query(runs):
     for selection in ({"task": "pay:FAILED"}, {"definition": "it's"}, {"definition": "order", "least_ms": 5}):
         assert to_query(selection) is None

@@ -17,26 +17,26 @@ def test_an_attempt_that_waited_and_ran_is_two_segments():
     assert drawn(attempt(started_at=40, ended_at=100)) == [("wait", "0.00%", "40.00%"), ("work", "40.00%", "60.00%")]
 
 
-def test_a_retry_delay_is_not_shown_as_waiting_in_the_queue():
+def test_a_retry_delay_is_not_counted_as_queue_time():
     delayed = attempt(visible_at=50, started_at=60, ended_at=100)
 
     assert [kind for kind, *_ in drawn(delayed)] == ["delay", "wait", "work"]
 
 
-def test_an_attempt_that_is_open_reaches_until_now():
+def test_the_bar_of_an_open_attempt_ends_now():
     assert drawn(attempt(status="LEASED", started_at=50), now=75, end=75) == [
         ("wait", "0.00%", "66.67%"),
         ("work", "66.67%", "33.33%"),
     ]
 
 
-def test_what_took_no_time_can_still_be_seen_and_stays_inside():
+def test_a_zero_duration_has_a_visible_bar_inside_the_chart():
     assert drawn(attempt(scheduled_at=100, visible_at=100, started_at=100, ended_at=100)) == [
         ("work", "99.65%", "0.35%")
     ]
 
 
-def test_moments_before_the_start_and_after_the_end_are_drawn_at_the_edges():
+def test_times_outside_the_run_are_drawn_at_the_edges():
     odd = attempt(scheduled_at=-50, visible_at=-50, started_at=-50, ended_at=500)
 
     assert drawn(odd) == [("work", "0.00%", "100.00%")]

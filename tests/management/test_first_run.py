@@ -8,13 +8,13 @@ from conductor_app.management.first_run import prepare_server
 pytestmark = pytest.mark.django_db
 
 
-def test_the_first_run_makes_an_administrator_with_a_password_that_works():
+def test_the_first_start_creates_an_administrator_with_a_valid_password():
     administrator = prepare_server()
 
     assert authenticate(username="admin", password=administrator.generated_password).is_superuser
 
 
-def test_the_administrator_may_be_given_in_the_environment(monkeypatch):
+def test_the_environment_can_define_the_administrator(monkeypatch):
     monkeypatch.setenv("DJANGO_SUPERUSER_USERNAME", "ops")
     monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", "a password of mine")
     monkeypatch.setenv("DJANGO_SUPERUSER_EMAIL", "ops@example.org")
@@ -32,7 +32,7 @@ def test_there_is_no_second_administrator():
     assert get_user_model().objects.count() == 1
 
 
-def test_an_administrator_who_was_locked_out_is_not_replaced():
+def test_an_inactive_administrator_is_not_replaced():
     prepare_server()
     get_user_model().objects.update(is_active=False)
 

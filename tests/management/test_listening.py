@@ -23,14 +23,14 @@ def test_a_server_listens_where_a_broker_is_named(settings, address, names):
         assert [child.name for child in managed_processes(listener)] == ["web", "worker", "beat", *names]
 
 
-def test_a_server_serves_the_isolation_groups_that_are_named(settings):
+def test_a_server_serves_the_named_isolation_groups(settings):
     settings.CONDUCTOR_ISOLATION_GROUPS = ("blue",)
 
     with socket.socket() as listener:
         assert [child.name for child in managed_processes(listener)] == ["web", "worker", "beat", "groups"]
 
 
-def test_it_stops_when_it_is_told_to(tmp_path):
+def test_it_stops_on_a_signal(tmp_path):
     environment = os.environ | {
         "DJANGO_SETTINGS_MODULE": "conductor_app.settings.embedded",
         "VAR_DIR": str(tmp_path),

@@ -61,7 +61,7 @@ def test_the_pause_grows_no_longer_than_half_a_minute(child, told, time):
     assert told == ["web ended with code 3; it starts again in 30 s"] * 2
 
 
-def test_a_child_that_ran_well_for_a_while_starts_with_a_short_pause_again(child, told, time):
+def test_a_child_that_ran_stably_restarts_after_a_short_pause(child, told, time):
     child.pause = 16.0
     time(61)
 
@@ -70,7 +70,7 @@ def test_a_child_that_ran_well_for_a_while_starts_with_a_short_pause_again(child
     assert told == ["web ended with code 3; it starts again in 0.5 s"]
 
 
-def test_nothing_is_started_before_the_pause_is_over(child, told, time):
+def test_no_process_is_restarted_before_the_end_of_its_pause(child, told, time):
     end_and_be_seen(child, told)
     time(0.4)
 

@@ -65,14 +65,14 @@ def start(folder, server):
             one.stop()
 
 
-def test_it_says_where_everything_is_and_how_to_log_in(server):
+def test_it_prints_its_addresses_and_the_login(server):
     here = f"http://127.0.0.1:{server.port}"
 
     assert all(f"{here}{page}" in server.words() for page in ("/admin/", "/api/", "/api/docs"))
     assert "log in as admin, password " in server.words()
 
 
-def test_it_is_well_and_shows_its_pages_with_their_style(server):
+def test_it_is_healthy_and_serves_pages_with_styles(server):
     status, body = server.get("/health")
 
     assert (status, json.loads(body)["healthy"]) == (200, True)
@@ -80,18 +80,18 @@ def test_it_is_well_and_shows_its_pages_with_their_style(server):
     assert server.get("/static/admin/css/base.css")[0] == 200
 
 
-def test_a_second_start_shows_no_password(second):
+def test_a_second_start_prints_no_password(second):
     assert "password" not in second.words()
 
 
-def test_nothing_is_left_when_the_server_itself_is_killed(second):
+def test_no_process_survives_the_kill_of_the_server(second):
     second.process.kill()
 
     wait_until(second.is_gone)
 
 
 @pytest.mark.parametrize("name", ["gunicorn", "worker", "beat"])
-def test_a_process_that_was_killed_is_started_again(server, name):
+def test_a_killed_process_is_restarted(server, name):
     killed = server.child(name)
 
     killed.kill()
@@ -101,7 +101,7 @@ def test_a_process_that_was_killed_is_started_again(server, name):
     assert "it starts again in 0.5 s" in server.words()
 
 
-def test_a_port_in_use_is_said_in_one_line(server, start):
+def test_a_port_in_use_is_reported_in_one_line(server, start):
     second = start(PORT=str(server.port))
 
     assert second.process.wait(20) == 1
@@ -118,7 +118,7 @@ def test_open_access_is_refused_beyond_loopback(start):
     assert "CONDUCTOR_API_ACCESS is open, but HOST=0.0.0.0 can be reached from other machines." in server.words()
 
 
-def test_its_processes_count_together(server):
+def test_metrics_of_its_processes_are_summed(server):
     api(server, "POST", "/api/metadata/workflow", {"name": "wait", "tasks": [WAIT]})
     api(server, "POST", "/api/workflow/wait", {})
 
@@ -155,7 +155,7 @@ def test_ctrl_c_answers_a_report_that_is_arriving_and_waits_for_no_poll(start):
     assert server.words().endswith("Stopped.\n")
 
 
-def test_what_a_built_in_worker_is_at_goes_back_to_its_queue_when_it_stops(tmp_path):
+def test_a_stopping_built_in_worker_releases_its_tasks(tmp_path):
     # Alone with its data: another server would take what goes back at once.
     server = Server(tmp_path).wait_until_up()
     with running_web_server() as slow:
@@ -176,7 +176,7 @@ def test_what_a_built_in_worker_is_at_goes_back_to_its_queue_when_it_stops(tmp_p
     assert [status for status, _ in found] == ["PENDING"]
 
 
-def test_what_taskclusters_clients_sign_is_verified_as_it_was_sent(server):
+def test_signatures_of_taskcluster_clients_are_verified_on_the_raw_request(server):
     url = f"http://127.0.0.1:{server.port}"
     everything = {"expires": moment(hours=1), "description": "the first one", "scopes": ["*"]}
     token = taskcluster.Auth({"rootUrl": url}).createClient("static/root", everything)["accessToken"]

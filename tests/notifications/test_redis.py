@@ -26,7 +26,7 @@ def passing_server():
         server.stop()
 
 
-def test_a_process_hears_what_another_announces(cluster):
+def test_a_process_receives_announcements_of_another(cluster):
     listener = cluster.listener("pay")
     assert listener.read_line() == "listening"
 
@@ -45,7 +45,7 @@ def test_an_announcement_while_redis_is_away_is_dropped_with_one_warning(passing
     assert announcer.stderr.read().count("Redis cannot be reached") == 1
 
 
-def test_who_waited_while_redis_was_away_looks_again_when_it_is_back(passing_server):
+def test_waiters_check_again_after_a_redis_outage(passing_server):
     neighbours = redis_peers(passing_server)
     listener = neighbours.listener("pay")
     assert listener.read_line() == "listening"
@@ -57,7 +57,7 @@ def test_who_waited_while_redis_was_away_looks_again_when_it_is_back(passing_ser
     neighbours.end()
 
 
-def test_what_is_said_within_a_moment_is_told_together(redis_server):
+def test_announcements_in_quick_succession_are_batched(redis_server):
     with redis.Redis.from_url(redis_server.connection_url) as client, client.pubsub() as channel:
         channel.subscribe(CHANNEL)
         assert channel.get_message(timeout=10)["type"] == "subscribe"

@@ -3,7 +3,7 @@
 from .conftest import sqlite_peers_in
 
 
-def test_a_process_hears_what_another_announces(sqlite_peers):
+def test_a_process_receives_announcements_of_another(sqlite_peers):
     listener = sqlite_peers.listener("pay")
     assert listener.read_line() == "listening"
 
@@ -12,7 +12,7 @@ def test_a_process_hears_what_another_announces(sqlite_peers):
     assert listener.read_line() == "heard"
 
 
-def test_every_process_hears_of_new_work(sqlite_peers):
+def test_every_process_is_notified_of_new_work(sqlite_peers):
     listeners = [sqlite_peers.listener("pay"), sqlite_peers.listener("pay")]
     assert [listener.read_line() for listener in listeners] == ["listening", "listening"]
 
@@ -21,7 +21,7 @@ def test_every_process_hears_of_new_work(sqlite_peers):
     assert [listener.read_line() for listener in listeners] == ["heard", "heard"]
 
 
-def test_a_process_that_was_killed_disturbs_nobody(sqlite_peers):
+def test_a_killed_process_does_not_affect_the_others(sqlite_peers):
     dead, alive = sqlite_peers.listener("pay"), sqlite_peers.listener("pay")
     assert [dead.read_line(), alive.read_line()] == ["listening", "listening"]
     dead.wait_for_exit()

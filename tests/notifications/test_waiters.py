@@ -15,14 +15,14 @@ def waiters():
     return WaiterRegistry()
 
 
-def test_a_hint_between_looking_and_waiting_ends_the_wait_at_once(waiters):
+def test_a_hint_between_check_and_wait_ends_the_wait_at_once(waiters):
     with waiters.subscribe("pay") as waiter:
         waiters.wake(["pay"])
 
         assert waiter.wait(A_WHILE)
 
 
-def test_a_hint_wakes_a_waiter_that_sleeps_already(waiters):
+def test_a_hint_wakes_a_sleeping_waiter(waiters):
     woken = []
     with waiters.subscribe("pay") as waiter:
         sleeper = Thread(target=lambda: woken.append(waiter.wait(A_WHILE)))
@@ -38,7 +38,7 @@ def test_a_wait_without_a_hint_ends_by_itself(waiters):
         assert not waiter.wait(AT_ONCE)
 
 
-def test_a_hint_for_another_queue_is_not_heard(waiters):
+def test_a_hint_for_another_queue_is_ignored(waiters):
     with waiters.subscribe("pay") as waiter:
         waiters.wake(["ship"])
 
@@ -52,21 +52,21 @@ def test_a_hint_is_used_up_by_the_wait_that_it_ends(waiters):
         assert [waiter.wait(AT_ONCE), waiter.wait(AT_ONCE)] == [True, False]
 
 
-def test_one_piece_of_work_wakes_the_waiter_that_has_waited_longest(waiters):
+def test_one_task_wakes_the_longest_waiting_waiter(waiters):
     with waiters.subscribe("pay") as first, waiters.subscribe("pay") as second:
         waiters.wake(["pay"])
 
         assert [first.wait(AT_ONCE), second.wait(AT_ONCE)] == [True, False]
 
 
-def test_each_mention_of_a_queue_wakes_one_more(waiters):
+def test_each_hint_for_a_queue_wakes_one_more_waiter(waiters):
     with waiters.subscribe("pay") as first, waiters.subscribe("pay") as second, waiters.subscribe("pay") as third:
         waiters.wake(["pay", "pay"])
 
         assert [waiter.wait(AT_ONCE) for waiter in (first, second, third)] == [True, True, False]
 
 
-def test_a_hint_that_its_waiter_did_not_use_goes_to_the_next(waiters):
+def test_an_unused_hint_is_passed_to_the_next_waiter(waiters):
     with waiters.subscribe("pay") as stays:
         with waiters.subscribe("pay"):
             waiters.wake(["pay", "pay"])
@@ -75,7 +75,7 @@ def test_a_hint_that_its_waiter_did_not_use_goes_to_the_next(waiters):
         assert stays.wait(AT_ONCE)
 
 
-def test_everybody_is_woken_for_the_last_time_when_the_process_is_about_to_end(waiters):
+def test_all_waiters_wake_at_shutdown(waiters):
     with waiters.subscribe("pay") as one, waiters.subscribe("ship") as other:
         waiters.close()
 
@@ -83,14 +83,14 @@ def test_everybody_is_woken_for_the_last_time_when_the_process_is_about_to_end(w
         assert waiters.is_closing
 
 
-def test_an_announcement_is_heard_in_its_own_process():
+def test_an_announcement_is_received_in_its_own_process():
     with notifications.subscribe("pay") as waiter:
         notifications.announce(["pay"])
 
         assert waiter.wait(A_WHILE)
 
 
-def test_an_announcement_never_raises_for_those_who_are_told_too(monkeypatch):
+def test_an_announcement_to_a_failing_subscriber_does_not_raise(monkeypatch):
     from conductor_app.notifications import channel
 
     monkeypatch.setattr(channel, "_announcement_listeners", [lambda queues: 1 / 0])

@@ -59,20 +59,20 @@ VALUES = {
 
 
 @pytest.mark.parametrize(("source", "value"), VALUES.values(), ids=VALUES)
-def test_the_value_of_a_script_is_what_json_can_hold_of_it(run, source, value):
+def test_the_value_of_a_script_is_converted_to_json(run, source, value):
     answer = run(source, {"a": 1, "l": [1, 2], "m": {"k": 3}})
 
     assert (answer.error, answer.value) == (None, value)
     assert type(answer.value) is type(value)
 
 
-def test_an_input_arrives_as_it_was_given(run):
+def test_an_input_arrives_unchanged(run):
     inputs = {"text": "é😀\u2028\"'`${", "big": 2**53, "part": 0.1, "deep": [[{"a": None}]], "__proto__": 1, "size": 5}
 
     assert run("$", inputs).value == inputs
 
 
-def test_every_evaluation_begins_afresh(run):
+def test_every_evaluation_starts_with_a_clean_state(run):
     run("globalThis.left = 1; Object.prototype.left = 2; const kept = 3")
 
     assert run("typeof left + typeof kept").value == "undefinedundefined"
@@ -87,7 +87,7 @@ def test_the_input_has_the_methods_of_javas_maps_and_lists(run):
     assert run("[$.map.get('c'), $.map.get('toString')]", inputs).value == [None, None]
 
 
-def test_those_methods_are_in_nobodys_way(run):
+def test_polyfilled_methods_are_not_enumerable(run):
     source = """
     const seen = []; for (const name in $) seen.push(name);
     $.map.size(); $.map.size = 3;
@@ -97,7 +97,7 @@ def test_those_methods_are_in_nobodys_way(run):
     assert run(source, {"map": {"a": 1}, "own": {"size": 9}}).value == [["map", "own"], ["a", "size"], 1, 2, 9]
 
 
-def test_a_member_that_is_missing_stays_missing_where_no_method_is_called(run):
+def test_a_missing_member_stays_undefined_without_a_method_call(run):
     assert run("$.size || 'M'").value == "M"
 
 
@@ -143,7 +143,7 @@ def test_a_script_that_fails_is_explained_in_a_sentence(run, source, sentence):
     assert (answer.value, answer.timed_out) == (None, False)
 
 
-def test_a_result_200_levels_deep_is_given_back(run):
+def test_a_result_200_levels_deep_is_returned(run):
     value = run("let o = 1; for (let i = 0; i < 200; i++) o = i % 2 ? [o] : { o }; o").value
 
     levels = 0
@@ -160,11 +160,11 @@ HUNGRY = {
 
 
 @pytest.mark.parametrize("source", HUNGRY.values(), ids=HUNGRY)
-def test_a_script_that_takes_all_memory_is_stopped(run, source):
+def test_a_script_that_exhausts_the_memory_is_stopped(run, source):
     assert run(source).error == "The script used more than 64 MB of memory and was stopped."
 
 
-def test_memory_may_be_so_short_that_the_engine_can_throw_nothing(run):
+def test_memory_exhaustion_without_an_exception_is_reported(run):
     assert "memory" in run("const a = []; while (true) a.push(new Array(1000).fill(1))").error
 
 
@@ -182,7 +182,7 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("source", ENDLESS.values(), ids=ENDLESS)
-def test_a_script_without_end_is_stopped_at_its_limit(pool, run, source):
+def test_an_endless_script_is_stopped_at_its_limit(pool, run, source):
     answer = pool.evaluate("javascript", source, {}, 0.1)
 
     assert (answer.error, answer.timed_out) == ("The script ran longer than 0.1 s and was stopped.", True)
@@ -204,7 +204,7 @@ BigInt.asIntN = String = Number = isFinite = Map = Date = Error = fail;
 """
 
 
-def test_a_script_that_redefines_every_built_in_changes_nothing_but_itself(run):
+def test_a_script_that_redefines_built_ins_affects_only_itself(run):
     assert run(POLLUTION + "; ({ ['a']: [1, 'b', 2n], n: null })").value == {"a": [1, "b", 2], "n": None}
     assert run(POLLUTION + "; console.log('x', { n: 1 }); $").logs == ('x {"n":1}',)
     assert "reached" not in run(POLLUTION + "; nothere").error
@@ -218,13 +218,13 @@ def test_a_setter_on_the_first_place_of_every_array_harms_only_its_script(run):
     assert run("[1]").value == [1]
 
 
-def test_what_a_script_logs_comes_back_with_its_answer(run):
+def test_logged_lines_are_returned_with_the_result(run):
     answer = run("console.log('a', { b: [1, undefined] }); console.warn(new Error('c')); console.error(null, 5n); 7")
 
     assert (answer.value, answer.logs) == (7, ('a {"b":[1,null]}', "Error: c", "null 5"))
 
 
-def test_what_a_script_logged_before_it_failed_comes_back_too(run, pool):
+def test_lines_logged_before_a_failure_are_returned(run, pool):
     assert run("console.info('so far'); x").logs == ("so far",)
     # The limit is of processor time. On a busy machine that takes a while, and after another second the kernel ends it.
     assert pool.evaluate("javascript", "console.info('so far'); while (true);", {}, 0.02).logs == ("so far",)
@@ -239,7 +239,7 @@ def test_a_script_that_logs_without_measure_is_cut_off(run):
     assert run("console.log({ get a() { throw 1 } })").logs == ("[unreadable]",)
 
 
-def test_an_input_that_no_json_can_hold_is_refused(run):
+def test_an_input_that_json_cannot_represent_is_rejected(run):
     for value in (math.nan, {1, 2}, object()):
         assert run("1", {"a": value}).error.startswith("The script's inputs cannot be written as JSON")
 

@@ -32,7 +32,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize(("source", "values"), VALUES.values(), ids=VALUES)
-def test_a_program_gives_all_its_values(run, source, values):
+def test_a_program_returns_all_its_values(run, source, values):
     answer = run(source, {"a": {"b": 1}, "list": [1, 2.5]})
 
     assert (answer.error, answer.value) == (None, values)
@@ -60,13 +60,13 @@ def test_a_program_that_fails_is_explained_in_a_sentence(run, source, sentence):
 
 
 @pytest.mark.parametrize("source", ["def f: f; f", "[range(1e12)]"])
-def test_a_program_without_end_is_stopped_at_its_limit(pool, source):
+def test_an_endless_program_is_stopped_at_its_limit(pool, source):
     answer = pool.evaluate("jq", source, {}, 0.1)
 
     assert (answer.error, answer.timed_out) == ("The script ran longer than 0.1 s and was stopped.", True)
 
 
-def test_a_program_that_breaks_its_process_fails_alone(pool, run):
+def test_a_program_that_crashes_its_process_fails_alone(pool, run):
     answer = pool.evaluate("jq", "reduce range(1e6) as $i (1; [.])", {}, 30)
 
     assert answer.error == "The script brought its helper process down (SIGSEGV) and was stopped."

@@ -39,11 +39,11 @@ def end(pid):
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
 
-def test_a_pool_starts_nothing_before_it_is_asked(pool):
+def test_a_pool_starts_no_process_before_the_first_evaluation(pool):
     assert pool.idle_pids() == []
 
 
-def test_a_helper_is_used_again(pool):
+def test_a_helper_is_reused(pool):
     pool.evaluate("javascript", "1", {})
     first = pool.idle_pids()
 
@@ -61,7 +61,7 @@ def test_callers_share_a_few_helpers(pool):
     assert 1 <= len(pool.idle_pids()) <= 2
 
 
-def test_a_caller_that_waits_too_long_for_a_helper_is_told_that_nothing_ran():
+def test_a_caller_that_waits_too_long_for_a_helper_learns_that_nothing_ran():
     pool = Pool(size=1, queue_seconds=0.05)
     busy = threading.Thread(target=pool.evaluate, args=("javascript", ENDLESS, {}, 0.5))
     busy.start()
@@ -95,7 +95,7 @@ def test_a_helper_that_cannot_be_interrupted_is_killed_and_replaced(pool):
     assert pool.idle_pids() != [pid]
 
 
-def test_a_helper_that_dies_in_the_middle_fails_that_evaluation_alone(pool):
+def test_a_helper_that_dies_fails_only_its_evaluation(pool):
     pool.evaluate("javascript", "1", {})
     (pid,) = pool.idle_pids()
     killer = threading.Timer(0.1, os.kill, (pid, signal.SIGKILL))
@@ -117,7 +117,7 @@ def test_a_helper_that_died_while_it_waited_is_replaced_unnoticed(pool):
     assert is_gone(pid)
 
 
-def test_a_helper_that_stands_still_is_replaced_even_before_it_reads(pool):
+def test_an_unresponsive_helper_is_replaced_even_before_it_reads(pool):
     pool.evaluate("javascript", "1", {})
     (pid,) = pool.idle_pids()
     os.kill(pid, signal.SIGSTOP)
@@ -214,7 +214,7 @@ def test_a_helper_that_outlives_its_owner_ends_by_its_own_alarm():
     helper.kill()
 
 
-def test_a_helper_sees_nothing_of_its_owners_environment_and_descriptors(pool):
+def test_a_helper_inherits_no_environment_and_no_descriptors(pool):
     pool.evaluate("javascript", "1", {})
     (pid,) = pool.idle_pids()
 
@@ -223,7 +223,7 @@ def test_a_helper_sees_nothing_of_its_owners_environment_and_descriptors(pool):
     assert sorted(os.listdir(f"/proc/{pid}/fd")) == ["0", "1", "2"]
 
 
-def test_no_descriptor_is_left_behind_when_helpers_are_replaced(pool):
+def test_replacing_helpers_leaks_no_descriptors(pool):
     pool.evaluate("javascript", "1", {})
     before = len(os.listdir("/proc/self/fd"))
 
@@ -241,14 +241,14 @@ def test_helpers_that_cannot_be_started_are_unavailable(pool, monkeypatch):
         pool.evaluate("javascript", "1", {})
 
 
-def test_helpers_that_end_at_once_are_unavailable(pool, monkeypatch):
+def test_helpers_that_exit_at_once_are_unavailable(pool, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
 
     with pytest.raises(ScriptsUnavailable, match="did not start: exit code 1"):
         pool.evaluate("javascript", "1", {})
 
 
-def test_a_language_that_nobody_speaks_is_a_mistake_of_ours(pool):
+def test_an_unknown_language_is_a_programming_error(pool):
     with pytest.raises(ValueError, match="unknown script language 'perl'"):
         pool.evaluate("perl", "1", {})
 

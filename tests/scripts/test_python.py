@@ -63,7 +63,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize(("source", "value"), VALUES.values(), ids=VALUES)
-def test_the_value_of_a_script_is_what_it_returns(run, source, value):
+def test_the_value_of_a_script_is_its_return_value(run, source, value):
     answer = run(source, {"a": 1, "l": [1, 2], "m": {"k": 3}})
 
     assert (answer.error, answer.value) == (None, value)
@@ -82,7 +82,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_any_json_comes_back_as_it_went_in(run, value):
+def test_any_json_value_is_returned_unchanged(run, value):
     answer = run("return value", {"value": value})
 
     assert answer.error is None
@@ -93,7 +93,7 @@ def test_an_input_is_a_variable_even_if_its_name_is_that_of_a_built_in_or_not_in
     assert run("return [größe, len, print, json]", {"größe": 1, "len": 2, "print": 3, "json": 4}).value == [1, 2, 3, 4]
 
 
-def test_an_input_whose_name_is_no_variable_is_in_nobodys_way(run):
+def test_an_input_whose_name_is_no_identifier_is_ignored(run):
     inputs = {"a-b": 1, "class": 2, "": 3, "1a": 4, "__inputs__": 5, "__debug__": 6, "a": 7, "\ud800": 8, "x = 1\ny": 9}
 
     assert run("return a", inputs).value == 7
@@ -107,7 +107,7 @@ def test_inputs_that_are_no_object_have_no_names(run):
     assert run("return 1", [1, 2]).value == 1
 
 
-def test_every_evaluation_begins_afresh(run):
+def test_every_evaluation_starts_with_a_clean_state(run):
     run("global left\nleft = 1\nimport math\nmath.pi = 3")
 
     assert "NameError: name 'left' is not defined" in run("return left").error
@@ -196,7 +196,7 @@ def test_a_very_long_message_is_cut(run):
     assert len(run("raise ValueError('x' * 10 ** 6)").error) < 2100
 
 
-def test_a_result_200_levels_deep_is_given_back(run):
+def test_a_result_200_levels_deep_is_returned(run):
     value = run("x = 1\nfor i in range(200): x = [x] if i % 2 else {'x': x}\nreturn x").value
 
     levels = 0
@@ -228,7 +228,7 @@ ESCAPES = {
 
 
 @pytest.mark.parametrize(("source", "sentence"), ESCAPES.values(), ids=ESCAPES)
-def test_a_script_reaches_nothing_outside_its_interpreter(run, source, sentence):
+def test_a_script_cannot_access_anything_outside_its_interpreter(run, source, sentence):
     assert sentence in run(source).error
     assert run("return 1").value == 1
 
@@ -247,7 +247,7 @@ HUNGRY = {
 
 
 @pytest.mark.parametrize("source", HUNGRY.values(), ids=HUNGRY)
-def test_a_script_that_takes_all_memory_is_stopped(run, source):
+def test_a_script_that_exhausts_the_memory_is_stopped(run, source):
     assert run(source).error.startswith("The script used more than 64 MB of memory and was stopped")
     assert run("return 1").value == 1
 
@@ -268,26 +268,26 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("source", ENDLESS.values(), ids=ENDLESS)
-def test_a_script_without_end_is_stopped_at_its_limit(pool, run, source):
+def test_an_endless_script_is_stopped_at_its_limit(pool, run, source):
     answer = pool.evaluate("python", source, {}, 0.2)
 
     assert (answer.error, answer.timed_out) == ("The script ran longer than 0.2 s and was stopped.", True)
     assert run("return 1").value == 1
 
 
-def test_a_regular_expression_that_tries_too_much_is_given_up(run):
+def test_a_catastrophic_regular_expression_is_stopped(run):
     source = "import re\nreturn re.match(r'(a|aa)+\\1$(?=b)', 'a' * 60 + 'c')"
 
     assert run(source).error.endswith("Max limit for backtracking count exceeded (line 2)")
 
 
-def test_a_script_that_sleeps_without_end_is_given_up(run):
+def test_a_script_that_sleeps_forever_is_stopped(run):
     assert (
         run("import time\nwhile True: time.sleep(0)").error == "RuntimeError: suspension limit 1000 exceeded (line 2)"
     )
 
 
-def test_what_a_script_prints_comes_back_with_its_answer(run):
+def test_printed_lines_are_returned_with_the_result(run):
     assert run("print('a', {'b': [1, None]})\nprint('c')\nreturn 7").logs == ("a {'b': [1, None]}", "c")
     assert run("print('so far')\nx").logs == ("so far",)
 

@@ -26,7 +26,7 @@ def test_a_number_out_of_bounds_is_refused_by_name(monkeypatch, given, validatio
     assert str(refusal.value) == validation_error
 
 
-def test_an_empty_variable_counts_as_not_set(monkeypatch):
+def test_an_empty_variable_is_unset(monkeypatch):
     monkeypatch.setenv("PORT", " ")
 
     assert environment.number("PORT", 8000) == 8000
@@ -39,7 +39,7 @@ def test_a_missing_variable_is_refused_with_an_example(monkeypatch):
         environment.require_value("SECRET_KEY", "abc")
 
 
-def test_a_word_that_is_no_choice_is_refused_with_the_choices(monkeypatch):
+def test_an_invalid_choice_is_rejected_with_the_valid_ones(monkeypatch):
     monkeypatch.setenv("CONDUCTOR_API_ACCESS", "opne")
 
     with pytest.raises(ImproperlyConfigured, match="must be one of: open, token"):
@@ -80,11 +80,11 @@ def test_databases_that_cannot_be_read_are_refused_without_showing_them(monkeypa
         ("example.org", False),
     ],
 )
-def test_only_this_machine_reaches_a_loopback_address(host, is_loopback):
+def test_loopback_addresses_are_recognized(host, is_loopback):
     assert environment.is_loopback(host) is is_loopback
 
 
-def test_a_secret_is_made_up_once_and_is_for_its_owner_only(tmp_path):
+def test_a_secret_is_generated_once_and_readable_only_by_its_owner(tmp_path):
     path = tmp_path / "var" / "secret_key"
 
     first, second = environment.load_or_create_secret(path), environment.load_or_create_secret(path)
@@ -94,7 +94,7 @@ def test_a_secret_is_made_up_once_and_is_for_its_owner_only(tmp_path):
     assert [entry.name for entry in path.parent.iterdir()] == ["secret_key"]
 
 
-def test_a_database_address_is_taken_apart():
+def test_a_database_address_is_parsed():
     database = services.postgresql("DATABASE_URL", "postgresql://me:p%40ss@db:5433/flows?sslmode=require", pool=8)
 
     assert (database["USER"], database["PASSWORD"], database["HOST"], database["PORT"]) == ("me", "p@ss", "db", "5433")
@@ -127,14 +127,14 @@ def test_keys_that_could_be_guessed_are_refused_and_not_repeated(monkeypatch):
     assert str(refusal.value) == "SECRETS_KEYS is refused: each of its keys must have at least 32 characters."
 
 
-def test_keys_keep_their_order(monkeypatch):
+def test_keys_preserve_their_order(monkeypatch):
     monkeypatch.setenv("SECRETS_KEYS", f"{'n' * 32}, {'o' * 40}")
 
     assert environment.secret_words("SECRETS_KEYS", least=32) == ("n" * 32, "o" * 40)
 
 
 @pytest.mark.parametrize("given", ["host", "http://host", "amqp://", "amqp://me:secret@host:port", "amqp://[secret"])
-def test_an_address_that_is_none_is_refused_without_being_repeated(monkeypatch, given):
+def test_an_invalid_address_is_rejected_without_repeating_it(monkeypatch, given):
     monkeypatch.setenv("EVENT_QUEUES_AMQP_URL", given)
 
     with pytest.raises(ImproperlyConfigured, match=r"EVENT_QUEUES_AMQP_URL is refused: .* amqp://host") as refusal:
@@ -143,7 +143,7 @@ def test_an_address_that_is_none_is_refused_without_being_repeated(monkeypatch, 
     assert "secret" not in str(refusal.value)
 
 
-def test_an_address_and_servers_may_be_left_out(monkeypatch):
+def test_an_address_and_servers_are_optional(monkeypatch):
     monkeypatch.setenv("A", "amqps://me:secret@host:5671//")
     monkeypatch.setenv("B", "one:9092, two:9092")
 
@@ -174,14 +174,14 @@ def test_a_client_of_taskcluster_has_an_id_and_a_token_or_is_refused(monkeypatch
     assert not token or token not in str(refusal.value)
 
 
-def test_a_client_of_taskcluster_may_be_given_or_not(monkeypatch):
+def test_a_taskcluster_client_is_optional(monkeypatch):
     assert environment.taskcluster_client("ID", "TOKEN") == ("", "")
     monkeypatch.setenv("ID", "static/root")
     monkeypatch.setenv("TOKEN", "x" * 44)
     assert environment.taskcluster_client("ID", "TOKEN") == ("static/root", "x" * 44)
 
 
-def test_isolation_groups_are_read_as_they_stand_in_queues_names(monkeypatch):
+def test_isolation_groups_are_read_as_in_queue_names(monkeypatch):
     monkeypatch.setenv("GROUPS", "blue, @east-blue,blue")
     assert environment.groups("GROUPS") == ("blue", "@east-blue")
 
@@ -190,7 +190,7 @@ def test_isolation_groups_are_read_as_they_stand_in_queues_names(monkeypatch):
         environment.groups("GROUPS")
 
 
-def test_words_that_are_no_choices_are_refused_by_name(monkeypatch):
+def test_invalid_choices_are_named(monkeypatch):
     monkeypatch.setenv("ACTIONS", "retry, explode")
 
     with pytest.raises(ImproperlyConfigured, match="ACTIONS is refused: explode must be one of retry, stop"):

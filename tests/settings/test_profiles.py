@@ -35,23 +35,23 @@ def test_a_cluster_refuses_to_start_without_each_of_its_variables(loaded, missin
     assert f"ImproperlyConfigured: {missing} is not set." in loaded("cluster", **rest)
 
 
-def test_a_cluster_asks_for_a_token_and_rings_over_redis(loaded):
+def test_a_cluster_requires_a_token_and_notifies_over_redis(loaded):
     told = loaded("cluster", "settings.CONDUCTOR_API_ACCESS, settings.CONDUCTOR_WAKEUPS", **CLUSTER)
 
     assert told == "token conductor_app.notifications.redis"
 
 
-def test_a_cluster_refuses_a_redis_address_that_is_none(loaded):
+def test_a_cluster_rejects_an_invalid_redis_address(loaded):
     assert "REDIS_URL is refused" in loaded("cluster", **CLUSTER | {"REDIS_URL": "127.0.0.1:6379"})
 
 
-def test_one_machine_on_loopback_needs_no_login(loaded):
+def test_a_single_machine_on_loopback_requires_no_login(loaded):
     told = loaded("embedded", "settings.CONDUCTOR_API_ACCESS, settings.ALLOWED_HOSTS")
 
     assert told == "open ['localhost', '127.0.0.1', '[::1]']"
 
 
-def test_one_machine_that_others_can_reach_asks_for_a_token_and_names_its_hosts(loaded):
+def test_a_reachable_single_machine_requires_a_token_and_allowed_hosts(loaded):
     assert "ALLOWED_HOSTS is not set" in loaded("embedded", HOST="0.0.0.0")
     told = loaded(
         "embedded",

@@ -24,7 +24,7 @@ from tests.story import ACTOR, RunView, register_definitions
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_copy_taken_while_writing_holds_whole_runs_and_the_sweeps_go_on(tmp_path):
+def test_a_backup_during_writes_contains_complete_runs_and_sweeps_continue(tmp_path):
     register_definitions(definition(step("a", policy=policy(lease_seconds=1)), step("b")))
     ways = WAYS[connection.vendor]
     is_copied = Event()

@@ -3,7 +3,7 @@
 from conductor_app.store.environment_variables import process_variables
 
 
-def test_expressions_see_only_the_environment_that_is_meant_for_them(monkeypatch):
+def test_expressions_read_only_declared_environment_variables(monkeypatch):
     monkeypatch.setenv("CONDUCTOR_ENV_REGION", "eu")
     monkeypatch.setenv("NETFLIX_STACK", "blue")
     monkeypatch.setenv("CONDUCTOR_SECRET_PASSWORD", "hidden")

@@ -36,7 +36,7 @@ def test_an_attempt_that_passes_all_gates_is_a_candidate(waiting, clock):
 
 
 @pytest.mark.parametrize("ahead", [-1, 0, 1])
-def test_a_delay_closes_the_gate_until_its_last_millisecond(waiting, clock, ahead):
+def test_a_delay_closes_the_gate_to_its_last_millisecond(waiting, clock, ahead):
     change(waiting, visible_at=clock.now() + ahead)
 
     assert verdicts(waiting, clock)["due"] is is_candidate(waiting, clock) is (ahead <= 0)
@@ -50,7 +50,7 @@ def test_a_deadline_closes_the_gate_from_its_first_millisecond(waiting, clock, a
 
 
 @pytest.mark.parametrize("ahead", [-1, 0, 1])
-def test_a_pause_closes_the_gate_until_its_end(waiting, clock, ahead):
+def test_a_pause_closes_the_gate_to_its_end(waiting, clock, ahead):
     QueueHold.objects.create(queue="ship", until_at=clock.now() + ahead, held_at=clock.now())
 
     assert verdicts(waiting, clock)["queue"] is is_candidate(waiting, clock) is (ahead <= 0)

@@ -8,13 +8,13 @@ from conductor_app.store import psycopg_internals, statements
 ON_POSTGRESQL = pytest.mark.skipif(connection.vendor != "postgresql", reason="psycopg speaks to PostgreSQL only")
 
 
-def test_this_version_of_psycopg_has_what_the_pipeline_needs():
+def test_this_version_of_psycopg_supports_the_pipeline():
     assert psycopg_internals.is_supported()
 
 
 @ON_POSTGRESQL
 @pytest.mark.django_db(transaction=True)
-def test_prepared_statements_are_known_by_name_until_they_are_forgotten():
+def test_prepared_statements_are_found_by_name_until_they_are_deallocated():
     statements.fetch("SELECT 1 + %s::integer", [1])
     own = connection.connection
     assert b"SELECT 1 + $1::integer" in {text for text, _ in psycopg_internals.prepared_names(own)}
@@ -29,14 +29,14 @@ def test_prepared_statements_are_known_by_name_until_they_are_forgotten():
 
 @ON_POSTGRESQL
 @pytest.mark.django_db(transaction=True)
-def test_a_transaction_begins_by_the_command_that_psycopg_would_send():
+def test_a_transaction_starts_with_the_command_of_psycopg():
     connection.ensure_connection()
 
     assert psycopg_internals.begin_command(connection.connection).startswith(b"BEGIN")
 
 
 @pytest.mark.django_db
-def test_without_the_pipeline_the_same_statements_go_through_cursors(settings):
+def test_without_the_pipeline_cursors_execute_the_same_statements(settings):
     settings.CONDUCTOR_SQL_PIPELINE = False
 
     with transaction.atomic():

@@ -30,7 +30,7 @@ def hold_elsewhere(name: str) -> None:
     at_once(lambda _: hold(name), 1)
 
 
-def test_a_snapshot_sees_what_was_committed_before_its_first_query_and_nothing_later():
+def test_a_snapshot_reads_only_rows_committed_before_its_first_query():
     with read_snapshot():
         hold_elsewhere("before")
         assert held() == ["before"]
@@ -40,14 +40,14 @@ def test_a_snapshot_sees_what_was_committed_before_its_first_query_and_nothing_l
     assert held() == ["after", "before"]
 
 
-def test_a_snapshot_may_begin_with_a_statement_past_the_cursor():
+def test_a_snapshot_can_start_with_a_raw_statement():
     with read_snapshot():
         assert fetch(NAMES) == []
         hold_elsewhere("after")
         assert fetch(NAMES) == []
 
 
-def test_outside_a_snapshot_each_query_sees_what_is_committed():
+def test_outside_a_snapshot_each_query_reads_committed_rows():
     assert held() == []
     hold_elsewhere("a")
     assert held() == ["a"]
@@ -56,7 +56,7 @@ def test_outside_a_snapshot_each_query_sees_what_is_committed():
 @pytest.mark.parametrize(
     "write", [hold, lambda name: execute("DELETE FROM conductor_queuehold WHERE queue = %s", [name])]
 )
-def test_a_snapshot_refuses_writes_and_the_connection_takes_them_again_afterwards(write):
+def test_a_snapshot_rejects_writes_and_the_connection_accepts_them_afterwards(write):
     with pytest.raises(DatabaseError), read_snapshot():
         write("a")
 
@@ -80,7 +80,7 @@ def test_a_snapshot_within_another_is_the_same():
         assert held() == []
 
 
-def test_a_snapshot_within_a_transaction_that_writes_does_nothing(settings):
+def test_a_snapshot_within_a_writing_transaction_has_no_effect(settings):
     settings.CONDUCTOR_CHECKS_READ_SNAPSHOTS = False
     with transaction.atomic():
         hold("a")
@@ -91,7 +91,7 @@ def test_a_snapshot_within_a_transaction_that_writes_does_nothing(settings):
     assert held() == ["a", "b"]
 
 
-def test_a_function_may_be_decorated_and_called_again_after_it_has_raised():
+def test_a_decorated_function_can_be_called_again_after_an_exception():
     @read_snapshot()
     def look(fails: bool) -> list[str]:
         seen = held()
@@ -143,7 +143,7 @@ def test_a_connection_that_is_lost_within_a_snapshot_is_replaced_by_one_that_wri
     assert len(held()) == 8
 
 
-def test_a_snapshot_adds_no_statement_beside_its_begin_and_its_end():
+def test_a_snapshot_adds_only_its_begin_and_end_statements():
     with Counted() as counted, read_snapshot():
         held()
 

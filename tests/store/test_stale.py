@@ -28,7 +28,7 @@ def save_after(story: Story, command: Command, meanwhile) -> None:
         run_writer.save_run(StatementBatch(), before, decision, RevisionInfo(product_clock.now(), ACTOR))
 
 
-def test_a_run_that_another_has_changed_is_not_written(clock):
+def test_a_concurrently_changed_run_is_not_written(clock):
     story = Story(clock, step("a"))
 
     with pytest.raises(StaleRow):
@@ -36,7 +36,7 @@ def test_a_run_that_another_has_changed_is_not_written(clock):
 
 
 @pytest.mark.parametrize("retries", [0, 1])
-def test_an_attempt_that_was_claimed_meanwhile_is_not_written(clock, retries):
+def test_a_concurrently_claimed_attempt_is_not_written(clock, retries):
     story = Story(clock, step("a", policy=policy(retries=retries)))
     said = apply_report(story.task("a").id, Report("FAILED"))
 
@@ -44,7 +44,7 @@ def test_an_attempt_that_was_claimed_meanwhile_is_not_written(clock, retries):
         save_after(story, said, story.worker("a").polls)
 
 
-def test_a_change_on_stale_sight_is_decided_anew(clock):
+def test_a_change_based_on_stale_rows_is_decided_again(clock):
     story = Story(clock, step("a", policy=policy(retries=1)))
     said, tries = apply_report(story.task("a").id, Report("FAILED", reason="no luck")), []
 
@@ -61,7 +61,7 @@ def test_a_change_on_stale_sight_is_decided_anew(clock):
     assert story.attempts("a") == ["FAILED", "SCHEDULED"]
 
 
-def test_deciding_from_rows_gives_nothing_more_after_what_was_written(clock):
+def test_deciding_from_stored_rows_produces_no_further_changes(clock):
     story = Story(clock, step("a"), step("b"))
     story.worker("a").completes()
 

@@ -17,27 +17,27 @@ def hold(queue: str, until: int = 5) -> tuple[str, list]:
     return INSERT, [queue, until, "ünïcode 'quoted' \\ 100%", "operator", 1]
 
 
-def test_statements_sent_together_say_how_many_rows_each_has_changed():
+def test_batched_statements_report_the_row_count_of_each():
     counts = execute_together([hold("a"), hold("b"), ("UPDATE conductor_queuehold SET until_at = %s", [7])])
 
     assert (counts, fetch(HELD)) == ([1, 1, 2], [("a", 7), ("b", 7)])
 
 
-def test_values_come_back_as_they_were_written():
+def test_values_are_read_as_they_were_written():
     execute(*hold("a", 9_007_199_254_740_991))
 
     [(until, reason)] = fetch("SELECT until_at, reason FROM conductor_queuehold WHERE queue = %s", ["a"])
     assert (until, reason) == (9_007_199_254_740_991, "ünïcode 'quoted' \\ 100%")
 
 
-def test_none_truth_and_numbers_are_told_apart():
+def test_null_booleans_and_numbers_are_distinguished():
     sql = "SELECT CAST(%s AS integer), CAST(%s AS boolean), CAST(%s AS bigint), CAST(%s AS double precision)"
     [(nothing, truth, number, fraction)] = fetch(sql, [None, True, -3, 0.25])
 
     assert (nothing, bool(truth), number, fraction) == (None, True, -3, 0.25)
 
 
-def test_what_follows_a_refused_statement_is_not_run_and_the_connection_stays_of_use():
+def test_a_failed_statement_stops_the_batch_and_the_connection_stays_usable():
     for _ in range(2):
         with pytest.raises(IntegrityError), transaction.atomic():
             execute_together([hold("a"), hold("a"), hold("b")])
@@ -54,14 +54,14 @@ def test_a_statement_that_the_database_does_not_understand_is_an_error_of_the_da
     assert fetch(HELD) == []
 
 
-def test_more_shapes_of_statements_than_a_connection_keeps_prepared_can_be_run_again_and_again():
+def test_more_distinct_statements_than_the_prepared_cache_holds_can_be_repeated():
     for _ in range(2):
         for width in range(1, 130):
             marks = ", ".join(["%s"] * width)
             assert fetch(f"SELECT COUNT(*) FROM conductor_queuehold WHERE queue IN ({marks})", ["a"] * width) == [(0,)]
 
 
-def test_large_statements_go_through_whole():
+def test_large_statements_are_sent_completely():
     text = "x" * 3_000_000
     rows = [(INSERT, [str(number), 1, text, "operator", 1]) for number in range(3)]
 
@@ -70,7 +70,7 @@ def test_large_statements_go_through_whole():
 
 
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite keeps NUL in texts")
-def test_a_text_that_the_database_cannot_keep_is_refused_whole():
+def test_a_text_that_the_database_cannot_store_is_rejected_completely():
     with pytest.raises(DatabaseError, match="NUL"):
         execute(*hold("a\0b"))
 
@@ -89,7 +89,7 @@ def test_half_a_character_is_refused_as_other_texts_are():
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite prepares anew whatever it must")
 @pytest.mark.parametrize("change", ["ALTER TABLE passing ALTER n TYPE bigint", "DEALLOCATE ALL"])
 @pytest.mark.parametrize("scope", [nullcontext, transaction.atomic], ids=["alone", "in a transaction"])
-def test_a_statement_that_was_prepared_before_a_table_changed_is_prepared_again(change, scope):
+def test_a_statement_prepared_before_a_table_change_is_prepared_again(change, scope):
     execute("CREATE TEMPORARY TABLE passing (n integer)")
     read = "SELECT n FROM passing"
     try:
@@ -108,7 +108,7 @@ def test_a_statement_that_was_prepared_before_a_table_changed_is_prepared_again(
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite looks at references as it writes")
-def test_a_reference_to_nothing_that_is_found_as_the_statement_is_committed_is_told_as_that():
+def test_a_deferred_foreign_key_violation_raises_an_integrity_error():
     with pytest.raises(IntegrityError, match="foreign key"):
         execute("INSERT INTO conductor_runlabel (run_id, name) VALUES (%s, %s)", ["nobody", "a"])
 
@@ -116,7 +116,7 @@ def test_a_reference_to_nothing_that_is_found_as_the_statement_is_committed_is_t
 
 
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite keeps statements in the process")
-def test_large_statements_do_not_stay_prepared():
+def test_large_statements_are_not_kept_prepared():
     for width in (501, 502):
         fetch(f"SELECT COUNT(*) FROM conductor_queuehold WHERE queue IN ({', '.join(['%s'] * width)})", ["a"] * width)
 
@@ -126,7 +126,7 @@ def test_large_statements_do_not_stay_prepared():
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite has no server that could hang up")
-def test_more_parameters_than_a_statement_can_have_are_an_error_and_the_next_one_works():
+def test_too_many_parameters_are_an_error_and_the_next_statement_works():
     with pytest.raises(DatabaseError):
         fetch(f"SELECT COUNT(*) FROM conductor_queuehold WHERE queue IN ({', '.join(['%s'] * 65_536)})", ["a"] * 65_536)
 
@@ -135,7 +135,7 @@ def test_more_parameters_than_a_statement_can_have_are_an_error_and_the_next_one
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite has no server that could hang up")
-def test_a_connection_that_is_cut_off_is_an_error_of_the_database_and_the_next_one_works():
+def test_a_closed_connection_is_a_database_error_and_the_next_one_works():
     [(own,)] = fetch("SELECT pg_backend_pid()")
     with pytest.raises(DatabaseError), transaction.atomic():
         fetch("SELECT pg_terminate_backend(%s)", [own])

@@ -63,14 +63,14 @@ SHAPES = {
 
 
 @pytest.mark.parametrize(("steps", "order"), SHAPES.values(), ids=SHAPES)
-def test_control_comes_to_what_follows(clock, steps, order):
+def test_control_continues_after_the_join(clock, steps, order):
     story = works(Story(clock, *steps), *order.split())
 
     assert story.is_waiting_for("z"), story.statuses
     assert works(story, "z").status == "COMPLETED"
 
 
-def test_branches_are_handed_out_in_their_order_and_again_when_the_run_is_retried(clock):
+def test_branches_are_dispatched_in_order_and_again_after_a_retry_of_the_run(clock):
     same = [[step(f"b{number}", "same")] for number in range(12)]
     story = Story(clock, *fork(*same))
     order = [f"b{number}" for number in range(12)]
@@ -103,7 +103,7 @@ FORKED = {
 
 
 @pytest.mark.parametrize(("branch", "order"), FORKED.values(), ids=FORKED)
-def test_a_dynamic_branch_comes_to_its_join(clock, branch, order):
+def test_a_dynamic_branch_reaches_its_join(clock, branch, order):
     forked = dynamic_fork(inputs={"tasks": [branch, step("other")], "inputs": {}})
     story = works(Story(clock, *forked, step("z")), "other", *order.split())
 
@@ -111,7 +111,7 @@ def test_a_dynamic_branch_comes_to_its_join(clock, branch, order):
 
 
 @pytest.mark.parametrize("order", ["axyb", "xyab", "baxy"])
-def test_a_dynamic_branch_that_is_a_switch_comes_to_its_join_with_its_case(clock, order):
+def test_a_dynamic_branch_that_is_a_switch_reaches_its_join_through_its_case(clock, order):
     branch = switch("way", {"on": [step_without_policy("x"), step_without_policy("y")]}, inputs={"way": "on"})
     forked = dynamic_fork(inputs={"tasks": [branch, step_without_policy("a")], "inputs": {}})
     story = Story(clock, *fork([*forked, step("next")], [step("b")], join="end"), step("last"))
@@ -125,7 +125,7 @@ def test_a_dynamic_branch_that_is_a_switch_comes_to_its_join_with_its_case(clock
     assert story.statuses["last"] == "SCHEDULED"
 
 
-def test_what_a_dynamic_branch_made_is_seen_by_expressions(clock):
+def test_expressions_resolve_outputs_of_dynamic_branches(clock):
     branch = switch("w", {"x": [step("a"), step("b")]}, inputs={"case": "x"})
     seen = step("z", inputs={"n": "${a.output.n}", "status": "${b.status}"})
     story = Story(clock, *dynamic_fork(inputs={"tasks": [branch], "inputs": {}}), step("y"), fork([seen], join="end"))
@@ -154,7 +154,7 @@ def test_a_second_dynamic_fork_of_the_same_tasks_fails_with_a_reason(clock):
     assert "already in use" in story.reason
 
 
-def test_a_dynamic_fork_in_a_loop_forks_in_each_turn(clock):
+def test_a_dynamic_fork_in_a_loop_forks_in_each_iteration(clock):
     steps = dynamic_fork(inputs={"forkTaskInputs": [1, 2], "forkTaskName": "pay"}, optional=False)
     story = works(Story(clock, loop("l", *steps, times=3), step("z"), tasks=[policy("pay")]), *["pay"] * 6)
 
@@ -170,7 +170,7 @@ def test_a_permissive_task_that_was_forked_dynamically_fails_the_run_at_its_end(
 
 
 @pytest.mark.parametrize("mood", [{"optional": True}, {"permissive": True}])
-def test_a_forgiven_failure_lets_the_run_go_on(clock, mood):
+def test_an_optional_failure_lets_the_run_continue(clock, mood):
     story = Story(clock, step("a", **mood), step("b"), step("c"))
     story.worker("a").fails("no luck")
     works(story, "b")
@@ -197,7 +197,7 @@ def test_a_first_step_may_name_anything_of_its_run(clock):
     assert story.task("a").input["status"] == "RUNNING"
 
 
-def test_variables_are_seen_by_what_comes_after(clock):
+def test_later_steps_resolve_variables(clock):
     steps = [step("a"), set_variable("s", n="${a.output.n}"), step("b", inputs={"n": "${workflow.variables.n}"})]
     story = Story(clock, *steps, variables={"other": 1})
     story.worker("a").completes(n=7)
@@ -206,7 +206,7 @@ def test_variables_are_seen_by_what_comes_after(clock):
     assert story.row.variables == {"other": 1, "n": 7}
 
 
-def test_a_script_sees_the_outputs_of_earlier_tasks(clock):
+def test_a_script_reads_the_outputs_of_earlier_tasks(clock):
     added = inline("sum", "$.one + $.two", inputs={"one": "${a.output.n}", "two": 2})
     story = Story(clock, step("a"), added, step("b"))
     story.worker("a").completes(n=40)
@@ -225,7 +225,7 @@ def test_a_child_that_is_removed_while_it_runs_is_a_canceled_task(clock):
 
 
 @pytest.mark.parametrize("order", ["b d", "d b"])
-def test_a_join_over_a_case_that_was_not_taken_is_not_waited_for_in_vain(clock, order):
+def test_a_join_does_not_wait_for_tasks_of_an_unselected_case(clock, order):
     way = switch("w", {"x": [step("a")]}, [step("d")], inputs={"case": "y"})
     story = works(Story(clock, *fork([way], [step("b")], on=["a", "b"]), step("z")), *order.split())
 

@@ -38,7 +38,7 @@ def test_an_http_task_ends_with_the_answer(clock, server):
     assert story.output["response"]["body"] == {"n": 1}
 
 
-def test_an_asynchronous_http_task_waits_for_whoever_reports_on_it(clock, server):
+def test_an_asynchronous_http_task_waits_for_a_report(clock, server):
     server.answers["/a"] = json_answer({"ticket": 7})
     story = Story(clock, http("get", f"{server.url}/a", asyncComplete=True, policy=policy(lease_seconds=30)))
     work()
@@ -52,7 +52,7 @@ def test_an_asynchronous_http_task_waits_for_whoever_reports_on_it(clock, server
     assert (story.status, story.output) == ("COMPLETED", {"done": True})
 
 
-def test_a_request_that_fails_is_made_again_only_as_its_policy_says(clock, server):
+def test_a_failed_request_is_retried_only_within_its_policy(clock, server):
     server.answers["/a"] = [json_answer({}, 503), json_answer({"n": 1})]
     story = Story(clock, http("get", f"{server.url}/a", policy=policy(retries=1, delay_seconds=5)))
     work()
@@ -64,7 +64,7 @@ def test_a_request_that_fails_is_made_again_only_as_its_policy_says(clock, serve
     assert (story.status, len(server.asked)) == ("COMPLETED", 2)
 
 
-def test_a_poll_is_repeated_by_the_same_attempt_until_its_condition_holds(clock, server):
+def test_a_poll_is_repeated_by_the_same_attempt_until_its_condition_is_true(clock, server):
     server.answers["/a"] = [json_answer({"done": False}), json_answer({"done": False}), json_answer({"done": True})]
     condition = {"terminationCondition": "$.output.response.body.done", "pollingInterval": 10}
     story = Story(clock, http("ask", f"{server.url}/a", "HTTP_POLL", condition))
@@ -78,7 +78,7 @@ def test_a_poll_is_repeated_by_the_same_attempt_until_its_condition_holds(clock,
     assert (story.status, story.output["polls"], story.attempts("ask")) == ("COMPLETED", 3, ["COMPLETED"])
 
 
-def test_a_poll_ends_when_the_time_of_its_task_is_over(clock, server):
+def test_a_poll_ends_at_the_timeout_of_its_task(clock, server):
     server.answers["/a"] = json_answer({"done": False})
     condition = {"terminationCondition": "$.output.response.body.done", "pollingInterval": 10}
     limits = policy(timeout_seconds=25, timeout_policy="RETRY")

@@ -23,7 +23,7 @@ def ask(clock, to: str = "USD", **config) -> Story:
     return Story(clock, rates(**config), step("after", inputs={"n": "${rate.output.n}"}), input={"to": to})
 
 
-def test_a_known_result_completes_the_task_without_a_queue(clock):
+def test_a_cached_result_completes_the_task_without_a_queue(clock):
     ask(clock).worker("rate").completes(n=7)
 
     story = ask(clock)
@@ -43,7 +43,7 @@ def test_another_key_is_another_result(clock):
     assert ask(clock, to="CHF").task("after").input == {"n": 1}
 
 
-def test_a_result_is_used_for_as_long_as_its_step_says(clock):
+def test_a_cached_result_is_used_for_the_ttl_of_its_step(clock):
     ask(clock).worker("rate").completes(n=7)
 
     clock.advance(seconds=59)
@@ -58,7 +58,7 @@ def test_a_result_is_used_for_as_long_as_its_step_says(clock):
 
 
 @pytest.mark.parametrize("outcome", ["FAILED", "FAILED_FOR_GOOD", "CANCELED"])
-def test_only_what_was_completed_is_used_again(clock, outcome):
+def test_only_completed_results_are_cached(clock, outcome):
     first = ask(clock)
     first.worker("rate").polls()
     with run_commit_hooks():
@@ -70,14 +70,14 @@ def test_only_what_was_completed_is_used_again(clock, outcome):
 @pytest.mark.parametrize(
     "config", [{"ttlInSecond": 0}, {"key": ""}, {"key": "${none}"}, {"key": None}, {"ttlInSecond": -5}], ids=str
 )
-def test_without_a_key_or_a_time_nothing_is_used_again(clock, config):
+def test_nothing_is_cached_without_a_key_or_a_ttl(clock, config):
     ask(clock, **config).worker("rate").completes(n=7)
 
     assert ask(clock, **config).is_waiting_for("rate")
     assert CachedResult.objects.count() == 0
 
 
-def test_work_that_a_dynamic_fork_makes_is_known_too(clock):
+def test_tasks_of_a_dynamic_fork_use_cached_results(clock):
     branches = [rates() | {"taskReferenceName": f"r{number}"} for number in (1, 2)]
     ask(clock).worker("rate").completes(n=7)
 
@@ -89,7 +89,7 @@ def test_work_that_a_dynamic_fork_makes_is_known_too(clock):
     assert story.is_waiting_for("after")
 
 
-def test_a_result_that_is_kept_elsewhere_is_used_again(clock, settings):
+def test_an_externally_stored_result_is_reused(clock, settings):
     settings.CONDUCTOR_TASK_PAYLOAD_SOFT_BYTES = 1000
     ask(clock).worker("rate").completes(n=7, text="x" * 3000)
 
@@ -98,7 +98,7 @@ def test_a_result_that_is_kept_elsewhere_is_used_again(clock, settings):
     assert (story.task("after").input, story.task("rate").output_path != "") == ({"n": 7}, True)
 
 
-def test_a_result_is_gone_with_its_run_and_old_ones_are_swept(clock):
+def test_cached_results_are_removed_with_their_run_and_expired_ones_are_swept(clock):
     first = ask(clock)
     first.worker("rate").completes(n=7)
     first.terminate()
@@ -111,7 +111,7 @@ def test_a_result_is_gone_with_its_run_and_old_ones_are_swept(clock):
     assert CachedResult.objects.count() == 0
 
 
-def test_a_rerun_asks_a_worker_no_more_than_a_first_run(clock):
+def test_a_rerun_uses_cached_results_like_a_first_run(clock):
     story = Story(clock, rates(), switch("way", {"x": [step("b")]}, inputs={"case": "x"}), input={"to": "USD"})
     story.worker("rate").completes(n=7)
     story.worker("b").completes()

@@ -19,7 +19,7 @@ def ask(clock, to: str = "USD", note: str = "", **fields) -> Story:
     return Story(clock, step("rate", policy=policy()), input={"to": to, "note": note}, **said)
 
 
-def test_a_run_with_a_known_key_has_the_kept_output_at_once(clock):
+def test_a_run_with_a_cached_key_completes_at_once_with_the_cached_output(clock):
     first = ask(clock)
     first.worker("rate").completes(n=7)
 
@@ -32,7 +32,7 @@ def test_a_run_with_a_known_key_has_the_kept_output_at_once(clock):
 
 
 @pytest.mark.parametrize("key", ["${to}", "${workflow.input.to}", "${to}-${workflow.version}", "always"])
-def test_a_key_names_the_input_or_what_any_expression_names(clock, key):
+def test_a_cache_key_is_built_from_the_input_or_from_expressions(clock, key):
     ask(clock, cacheConfig={**CACHE, "key": key}).worker("rate").completes(n=7)
 
     assert ask(clock, cacheConfig={**CACHE, "key": key}).status == "COMPLETED"
@@ -44,7 +44,7 @@ def test_another_key_is_another_output(clock):
     assert ask(clock, to="CHF").is_waiting_for("rate")
 
 
-def test_an_output_is_used_for_as_long_as_the_definition_says_and_no_use_prolongs_that(clock):
+def test_a_cached_output_expires_after_its_ttl_and_use_does_not_extend_it(clock):
     ask(clock).worker("rate").completes(n=7)
     clock.advance(seconds=59)
     assert ask(clock).status == "COMPLETED"
@@ -56,25 +56,25 @@ def test_an_output_is_used_for_as_long_as_the_definition_says_and_no_use_prolong
 
 
 @pytest.mark.parametrize("cache", [{"ttlInSecond": 0}, {"key": ""}, {"key": "${none}"}, {"key": None}], ids=str)
-def test_without_a_key_or_a_time_nothing_is_used_again(clock, cache):
+def test_nothing_is_cached_without_a_key_or_a_ttl(clock, cache):
     ask(clock, cacheConfig={**CACHE, **cache}).worker("rate").completes(n=7)
 
     assert ask(clock, cacheConfig={**CACHE, **cache}).is_waiting_for("rate")
 
 
-def test_a_failure_is_not_kept(clock):
+def test_a_failure_is_not_cached(clock):
     ask(clock).worker("rate").fails()
 
     assert ask(clock).is_waiting_for("rate")
 
 
-def test_what_has_changed_in_a_definition_is_asked_anew(clock):
+def test_a_changed_definition_does_not_use_earlier_cached_outputs(clock):
     ask(clock).worker("rate").completes(n=7)
 
     assert ask(clock, outputParameters={"m": "${rate.output.n}"}).is_waiting_for("rate")
 
 
-def test_a_run_that_is_begun_anew_does_its_work_and_its_output_is_kept(clock):
+def test_a_restarted_run_executes_its_tasks_and_its_output_is_cached(clock):
     story = ask(clock)
     story.worker("rate").completes(n=7)
 
@@ -85,7 +85,7 @@ def test_a_run_that_is_begun_anew_does_its_work_and_its_output_is_kept(clock):
     assert ask(clock).output == {"n": 8}
 
 
-def test_an_output_is_gone_with_its_run(clock):
+def test_a_cached_output_is_removed_with_its_run(clock):
     first = ask(clock)
     first.worker("rate").completes(n=7)
     with run_commit_hooks():
@@ -94,7 +94,7 @@ def test_an_output_is_gone_with_its_run(clock):
     assert ask(clock).is_waiting_for("rate")
 
 
-def test_a_sub_workflow_has_the_kept_output_too(clock):
+def test_a_sub_workflow_uses_the_cached_output(clock):
     child = definition(step_without_policy("rate"), name="child", cacheConfig={"key": "all", "ttlInSecond": 60})
     twice = [sub_workflow("one", "child"), sub_workflow("two", "child")]
     story = Story(clock, *twice, others=[child], tasks=[policy("rate")])
@@ -104,7 +104,7 @@ def test_a_sub_workflow_has_the_kept_output_too(clock):
     assert story.task("two").output == {"n": 7, "subWorkflowId": story.child("two").id}
 
 
-def test_an_output_that_is_kept_elsewhere_is_used_again(clock, settings):
+def test_an_externally_stored_output_is_reused(clock, settings):
     settings.CONDUCTOR_WORKFLOW_PAYLOAD_SOFT_BYTES = 1000
     ask(clock, outputParameters={"text": "${rate.output.text}"}).worker("rate").completes(text="x" * 3000)
 
@@ -113,7 +113,7 @@ def test_an_output_that_is_kept_elsewhere_is_used_again(clock, settings):
     assert (again.status, again.row.output_path != "") == ("COMPLETED", True)
 
 
-def test_a_run_that_its_limit_holds_needs_no_place_for_what_is_known(clock):
+def test_a_rate_limited_run_with_a_cached_output_needs_no_slot(clock):
     limit = {"rateLimitConfig": {"rateLimitKey": "one", "concurrentExecLimit": 1}}
     steps = [step("rate", policy=policy()), wait("w")]
     story = Story(clock, *steps, name="rates", cacheConfig=CACHE, input={"to": "USD"}, **limit)
@@ -126,7 +126,7 @@ def test_a_run_that_its_limit_holds_needs_no_place_for_what_is_known(clock):
     assert (going_on.status, known.status) == ("RUNNING", "COMPLETED")
 
 
-def test_what_is_tried_out_is_no_repetition(clock):
+def test_a_workflow_test_does_not_use_cached_outputs(clock):
     ask(clock).worker("rate").completes(n=7)
 
     request = run_commands.StartRequest("rates", input={"to": "USD"})
@@ -135,7 +135,7 @@ def test_what_is_tried_out_is_no_repetition(clock):
     assert (document["status"], len(document["tasks"])) == ("RUNNING", 1)
 
 
-def test_a_task_and_a_workflow_of_one_name_and_key_share_nothing(clock):
+def test_a_task_and_a_workflow_with_the_same_name_and_key_have_separate_caches(clock):
     cache = {"cacheConfig": {"key": "same", "ttlInSecond": 60}}
     fields = {"name": "rate", "outputParameters": {"whole": "${rate.output.n}"}} | cache
     Story(clock, step("rate", policy=policy()) | cache, **fields).worker("rate").completes(n=7)

@@ -47,7 +47,7 @@ def results() -> list[tuple[str, str]]:
     return [(action.status, action.error) for action in EventAction.objects.order_by("id")]
 
 
-def test_an_event_starts_a_workflow_with_what_it_carries(clock):
+def test_an_event_starts_a_workflow_with_its_payload(clock):
     handle(start(input={"sum": "${total}", "from": "${workflowInstanceId}"}, correlationId="c-${total}"))
 
     story = telling(clock)
@@ -75,7 +75,7 @@ def test_the_workflow_is_started_in_the_version_and_domains_that_the_payload_nam
     assert (run.version, run.domains) == (1, {"x": "west"})
 
 
-def test_an_action_that_names_no_domains_takes_those_of_the_run_that_told_the_event(clock):
+def test_an_action_without_domains_inherits_those_of_the_publishing_run(clock):
     handle(start())
 
     telling(clock, start={"domains": {"pay": "west"}})
@@ -83,7 +83,7 @@ def test_an_action_that_names_no_domains_takes_those_of_the_run_that_told_the_ev
     assert [run.domains for run in started()] == [{"pay": "west"}]
 
 
-def test_texts_that_hold_json_are_read_for_an_action_that_asks_for_it(clock):
+def test_inline_json_is_expanded_for_an_action_that_requests_it(clock):
     handle({**start(input={"colour": "${note.colour}"}), "expandInlineJSON": True}, start(input={"note": "${note}"}))
 
     telling(clock)
@@ -92,7 +92,7 @@ def test_texts_that_hold_json_are_read_for_an_action_that_asks_for_it(clock):
     assert (first.input["colour"], second.input["note"]) == ("red", '{"colour": "red"}')
 
 
-def test_a_condition_decides_and_what_it_saw_is_kept(clock):
+def test_a_condition_filters_events_and_its_compared_values_are_recorded(clock):
     handle(start(), name="large", condition="$.total > 100 && $.note.colour == 'red'")
     handle(start(), name="small", condition="$.total < 100")
 
@@ -121,7 +121,7 @@ def test_a_condition_decides_and_what_it_saw_is_kept(clock):
         ("return missing", "python", "FAILED"),
     ],
 )
-def test_a_condition_may_be_written_in_several_languages(clock, condition, language, outcome):
+def test_a_condition_can_be_written_in_several_languages(clock, condition, language, outcome):
     handle(start(), condition=condition, evaluatorType=language)
 
     telling(clock)
@@ -129,7 +129,7 @@ def test_a_condition_may_be_written_in_several_languages(clock, condition, langu
     assert HandlerEvaluation.objects.get().outcome == outcome
 
 
-def test_what_a_condition_in_python_saw_is_kept_with_its_verdict(clock):
+def test_the_values_that_a_python_condition_compared_are_recorded_with_its_result(clock):
     handle(start(), condition="return total > 5 and note['colour'] == 'total workflowType'", evaluatorType="python")
 
     telling(clock)
@@ -137,7 +137,7 @@ def test_what_a_condition_in_python_saw_is_kept_with_its_verdict(clock):
     assert HandlerEvaluation.objects.get().seen == {"total": 3, "note": {"colour": "red"}}
 
 
-def test_a_condition_that_breaks_is_recorded_and_does_not_come_again(clock):
+def test_a_condition_that_raises_is_recorded_and_not_retried(clock):
     handle(start(), condition="$.missing.thing.more")
 
     telling(clock)
@@ -148,7 +148,7 @@ def test_a_condition_that_breaks_is_recorded_and_does_not_come_again(clock):
     assert not Message.objects.exists()
 
 
-def test_a_handler_that_is_not_active_hears_nothing_and_the_event_is_kept(clock):
+def test_an_inactive_handler_is_not_executed_and_the_event_is_recorded(clock):
     handle(start(), active=False)
 
     telling(clock)
@@ -169,7 +169,7 @@ def test_an_event_completes_a_task_of_another_run(clock):
     assert EventAction.objects.get().run_id == waiting.id
 
 
-def test_an_event_fails_a_task_by_its_id_and_says_why(clock):
+def test_an_event_fails_a_task_by_its_id_with_a_reason(clock):
     handle(report("fail_task", taskId="${task}", reasonForIncompletion="not ${total}"))
     waiting = Story(clock, human("ask"), name="waiting")
 
@@ -178,7 +178,7 @@ def test_an_event_fails_a_task_by_its_id_and_says_why(clock):
     assert (waiting.status, waiting.task("ask").reason) == ("FAILED", "not 3")
 
 
-def test_a_reference_in_a_loop_is_that_of_the_last_turn(clock):
+def test_a_reference_in_a_loop_means_its_last_iteration(clock):
     handle(report("complete_task", workflowId="${run}", taskRefName="ask"))
     waiting = Story(clock, loop("l", human("ask"), times=2), name="waiting")
 
@@ -236,7 +236,7 @@ def test_an_action_that_cannot_be_done_fails_with_its_reason(clock, action, why)
     assert not Message.objects.exists()
 
 
-def test_actions_that_fail_keep_no_other_from_being_done(clock):
+def test_a_failed_action_does_not_prevent_the_others(clock):
     handle(report("complete_task", taskId="nothing"), start())
 
     telling(clock)
@@ -245,7 +245,7 @@ def test_actions_that_fail_keep_no_other_from_being_done(clock):
     assert len(started()) == 1
 
 
-def test_the_same_message_is_heard_once(clock):
+def test_the_same_message_is_processed_once(clock):
     story = telling(clock)
     handle(start(), name="late")
 
@@ -258,7 +258,7 @@ def test_the_same_message_is_heard_once(clock):
     assert story.status == "COMPLETED"
 
 
-def test_an_event_that_is_completed_by_its_own_handler_goes_on(clock):
+def test_an_event_step_completed_by_its_own_handler_continues(clock):
     handle(report("complete_task", workflowId="${workflowInstanceId}", taskRefName="tell", output={"by": "a handler"}))
 
     story = Story(clock, event("tell", "conductor:paid", asyncComplete=True), step("after"))
@@ -268,7 +268,7 @@ def test_an_event_that_is_completed_by_its_own_handler_goes_on(clock):
     assert EventDelivery.objects.count() == 1
 
 
-def test_what_is_older_than_it_is_kept_is_forgotten(clock, settings):
+def test_events_older_than_their_retention_are_deleted(clock, settings):
     settings.CONDUCTOR_EVENT_RETENTION_DAYS = 2
     handle(start(), condition="$.total == 3")
     telling(clock)

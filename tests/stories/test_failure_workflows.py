@@ -32,7 +32,7 @@ def test_its_input_is_the_failed_run_s_with_exactly_these_keys_more(clock):
     assert failed.output["conductor.failure_workflow"] == run.id
 
 
-def test_it_holds_the_whole_execution_that_failed(clock):
+def test_it_receives_the_complete_failed_execution(clock):
     failed = story(clock)
     failed.worker("pay").fails("no funds")
 
@@ -79,7 +79,7 @@ def test_success_starts_none(clock):
 
 
 @pytest.mark.parametrize(("asked_for", "count"), [(False, 0), (True, 1)])
-def test_an_operator_s_terminate_starts_it_only_if_that_is_asked_for(clock, asked_for, count):
+def test_a_terminate_by_an_operator_starts_it_only_on_request(clock, asked_for, count):
     story(clock).terminate("enough", with_failure=asked_for)
 
     assert len(failure_runs()) == count
@@ -107,14 +107,14 @@ def test_a_child_that_is_stopped_by_its_parent_starts_none(clock):
     assert failure_runs() == []
 
 
-def test_its_name_may_come_from_the_input(clock):
+def test_its_name_can_be_an_expression_on_the_input(clock):
     story(clock, failureWorkflow="$workflow.input.then", input={"then": "cleanup"}).worker("pay").fails()
 
     assert len(failure_runs()) == 1
 
 
 @pytest.mark.parametrize("given", [{}, {"then": 7}, {"then": "nobody"}])
-def test_where_it_cannot_start_the_output_says_why(clock, given):
+def test_the_output_contains_the_reason_if_it_cannot_start(clock, given):
     failed = story(clock, failureWorkflow="$workflow.input.then", input=given)
     failed.worker("pay").fails()
 
@@ -130,7 +130,7 @@ def test_a_version_may_be_named(clock):
     assert [run.version for run in failure_runs()] == [1]
 
 
-def test_a_run_that_is_retried_and_fails_again_starts_it_again(clock):
+def test_a_retried_run_that_fails_again_starts_it_again(clock):
     failed = story(clock)
     failed.worker("pay").fails()
     failed.retry()

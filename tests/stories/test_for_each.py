@@ -16,7 +16,7 @@ def orders(clock, *body, **settings) -> Story:
 
 
 @pytest.mark.parametrize("parallel", [1, 2])
-def test_orders_are_shipped_with_what_was_paid_for_each(clock, parallel):
+def test_each_item_passes_its_outputs_to_its_later_steps(clock, parallel):
     paid = {"paid": "${pay.output.sum}", **ORDER}
     story = orders(clock, step("pay", inputs=ORDER), step("ship", inputs=paid), parallel=parallel)
 
@@ -33,7 +33,7 @@ def test_orders_are_shipped_with_what_was_paid_for_each(clock, parallel):
     assert (story.status, row_violations(story.id)) == ("COMPLETED", [])
 
 
-def test_items_that_begin_together_are_handed_out_in_the_order_of_the_list(clock):
+def test_items_started_together_are_dispatched_in_list_order(clock):
     story = Story(clock, each("each", step("a"), items=list(range(30)), parallel=30))
 
     assert story.worker("a").polls(count=12) + story.worker("a").polls(count=30) == [
@@ -41,7 +41,7 @@ def test_items_that_begin_together_are_handed_out_in_the_order_of_the_list(clock
     ]
 
 
-def test_a_list_that_is_kept_elsewhere_is_gone_through(clock, settings):
+def test_an_externally_stored_list_is_iterated(clock, settings):
     settings.CONDUCTOR_TASK_PAYLOAD_SOFT_BYTES = 1000
     settings.CONDUCTOR_WORKFLOW_PAYLOAD_SOFT_BYTES = 1000
     items = [{"id": number, "text": "x" * 500} for number in range(4)]
@@ -66,7 +66,7 @@ def test_children_of_other_items_are_stopped_when_one_fails(clock):
     assert (story.status, "broken" in story.reason) == ("FAILED", True)
 
 
-def test_failed_items_are_told_of_and_the_rest_is_done(clock):
+def test_failed_items_are_reported_and_the_others_complete(clock):
     story = orders(clock, step("pay"), parallel=3, onItemFailure="CONTINUE")
 
     story.worker("pay").fails("no funds")
@@ -80,7 +80,7 @@ def test_failed_items_are_told_of_and_the_rest_is_done(clock):
     assert story.is_waiting_for("after")
 
 
-def test_a_retry_of_an_operator_goes_on_with_the_item_that_failed(clock):
+def test_a_retry_continues_with_the_failed_item(clock):
     story = orders(clock, step("pay"))
     story.worker("pay").completes()
     story.worker("pay").fails("no funds")
@@ -93,7 +93,7 @@ def test_a_retry_of_an_operator_goes_on_with_the_item_that_failed(clock):
     assert (story.is_waiting_for("after"), story.attempts("pay__2__1")) == (True, ["FAILED", "COMPLETED"])
 
 
-def test_a_rerun_inside_an_item_keeps_the_others(clock):
+def test_a_rerun_inside_an_item_preserves_the_others(clock):
     story = orders(clock, step("pay", inputs=ORDER), parallel=3)
     for number in (1, 2, 3):
         story.worker("pay").completes(n=number)
@@ -110,7 +110,7 @@ def test_a_rerun_inside_an_item_keeps_the_others(clock):
     assert story.status == "COMPLETED"
 
 
-def test_tasks_of_older_items_are_deleted_with_keep_last_n(clock):
+def test_keep_last_n_deletes_tasks_of_older_items(clock):
     story = orders(clock, step("pay"), keepLastN=1)
 
     for _ in range(3):

@@ -23,7 +23,7 @@ def taken(story: Story, ref: str) -> list[int]:
     return [message["payload"]["n"] for message in output["messages"]]
 
 
-def test_a_message_wakes_the_step_that_waits_for_it(clock):
+def test_a_message_completes_the_step_that_waits_for_it(clock):
     story = Story(clock, pull("next"))
     assert story.statuses == {"next": "IN_PROGRESS"}
 
@@ -35,7 +35,7 @@ def test_a_message_wakes_the_step_that_waits_for_it(clock):
     assert InboxMessage.objects.count() == 0
 
 
-def test_messages_wait_in_order_for_the_step_that_takes_them(clock):
+def test_messages_are_queued_in_order_for_the_step_that_consumes_them(clock):
     story = Story(clock, step("a"), pull("some", batchSize=2), pull("rest", batchSize="500"))
     send(story, 1, 2, 3)
 
@@ -45,13 +45,13 @@ def test_messages_wait_in_order_for_the_step_that_takes_them(clock):
 
 
 @pytest.mark.parametrize("blocking", [False, "false"])
-def test_a_step_that_does_not_block_is_over_at_once(clock, blocking):
+def test_a_non_blocking_step_completes_at_once(clock, blocking):
     story = Story(clock, pull("next", blocking=blocking))
 
     assert (story.status, story.output) == ("COMPLETED", {"messages": [], "count": 0})
 
 
-def test_steps_that_wait_together_take_turns(clock):
+def test_steps_that_wait_together_receive_messages_in_turn(clock):
     story = Story(clock, fork([pull("one")], [pull("two")]), step("after"))
 
     send(story, 1)
@@ -61,7 +61,7 @@ def test_steps_that_wait_together_take_turns(clock):
     assert (taken(story, "two"), story.is_waiting_for("after")) == ([2], True)
 
 
-def test_messages_that_came_before_are_shared_among_steps_that_come_together(clock):
+def test_queued_messages_are_shared_among_steps_scheduled_together(clock):
     story = Story(clock, step("a"), fork([pull("one")], [pull("two")], [pull("three", blocking=False)]))
     send(story, 1, 2)
 
@@ -71,7 +71,7 @@ def test_messages_that_came_before_are_shared_among_steps_that_come_together(clo
     assert story.status == "COMPLETED"
 
 
-def test_a_loop_takes_message_after_message(clock):
+def test_a_loop_consumes_message_after_message(clock):
     story = Story(clock, loop("l", pull("next"), times=3))
 
     send(story, 1, 2, 3)
@@ -79,7 +79,7 @@ def test_a_loop_takes_message_after_message(clock):
     assert (story.status, [taken(story, f"next__{turn}") for turn in (1, 2, 3)]) == ("COMPLETED", [[1], [2], [3]])
 
 
-def test_a_paused_run_takes_no_messages(clock):
+def test_a_paused_run_consumes_no_messages(clock):
     story = Story(clock, pull("next"))
     story.pause()
 
@@ -91,7 +91,7 @@ def test_a_paused_run_takes_no_messages(clock):
     assert taken(story, "next") == [2]
 
 
-def test_a_message_is_forgotten_after_a_day(clock):
+def test_a_message_expires_after_a_day(clock):
     story = Story(clock, step("a"), pull("next"))
     send(story, 1)
     story.later(DAY - 10)
@@ -104,7 +104,7 @@ def test_a_message_is_forgotten_after_a_day(clock):
     assert InboxMessage.objects.count() == 0
 
 
-def test_old_messages_alone_do_not_end_a_wait(clock):
+def test_expired_messages_do_not_end_a_wait(clock):
     story = Story(clock, step("a"), pull("next"))
     send(story, 1)
     story.later(DAY)
@@ -115,7 +115,7 @@ def test_old_messages_alone_do_not_end_a_wait(clock):
     assert (story.row.inbox, InboxMessage.objects.count()) == (0, 0)
 
 
-def test_what_nobody_has_taken_is_gone_with_the_end_of_the_run(clock):
+def test_unconsumed_messages_are_deleted_when_the_run_ends(clock):
     story = Story(clock, step("a"))
     send(story, 1)
 
@@ -126,7 +126,7 @@ def test_what_nobody_has_taken_is_gone_with_the_end_of_the_run(clock):
         inbox.send_inbox_message(story.id, {})
 
 
-def test_only_so_many_messages_may_wait_and_those_of_yesterday_do_not_count(clock, monkeypatch):
+def test_the_limit_of_queued_messages_ignores_expired_ones(clock, monkeypatch):
     monkeypatch.setattr(inbox, "MAX_MESSAGES", 2)
     story = Story(clock, step("a"))
     send(story, 1, 2)
@@ -139,12 +139,12 @@ def test_only_so_many_messages_may_wait_and_those_of_yesterday_do_not_count(cloc
     assert (story.row.inbox, InboxMessage.objects.count()) == (1, 1)
 
 
-def test_nobody_hears_a_message_to_a_run_that_does_not_exist(db):
+def test_a_message_to_an_unknown_run_is_rejected(db):
     with pytest.raises(NotFound):
         inbox.send_inbox_message("nobody", {})
 
 
-def test_a_message_whose_waking_got_lost_is_found_by_the_sweep(clock):
+def test_the_sweep_delivers_a_message_whose_wake_up_was_lost(clock):
     story = Story(clock, pull("next"))
     inbox.send_inbox_message(story.id, {"n": 1})
     assert story.is_waiting_for("next")

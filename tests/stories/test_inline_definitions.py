@@ -131,7 +131,7 @@ def story_of(clock, place, child: Document, written: Document | None) -> Story:
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("seed", seeds(0, 10))
-def test_an_inline_child_lives_as_the_same_child_under_a_name_does(clock, place, seed):
+def test_an_inline_child_behaves_like_a_named_child(clock, place, seed):
     child = drawn_child(Random(f"{place.__name__} {seed}"))
 
     by_name = lived(story_of(clock, place, child, None))
@@ -142,7 +142,7 @@ def test_an_inline_child_lives_as_the_same_child_under_a_name_does(clock, place,
     assert by_name[0][1] == "COMPLETED"
 
 
-def test_the_definition_of_a_child_is_resolved_once_where_it_is_one_expression(clock):
+def test_a_child_definition_given_by_an_expression_is_resolved_once(clock):
     child = definition(
         step("x", "work", inputs={"q": "${workflow.input.q}"}), name="given", outputParameters={"by": "${x.output.by}"}
     )
@@ -155,7 +155,7 @@ def test_the_definition_of_a_child_is_resolved_once_where_it_is_one_expression(c
     assert story.task("s").output["by"] == "w"
 
 
-def test_the_tasks_of_a_dynamic_fork_may_come_with_definitions_in_them(clock):
+def test_tasks_of_a_dynamic_fork_can_contain_inline_definitions(clock):
     child = definition(step("x", "work", inputs={"q": "${workflow.input.q}"}), name="given")
     task = sub_workflow("s", child, inputs=CHILD_INPUT)
 
@@ -164,7 +164,7 @@ def test_the_tasks_of_a_dynamic_fork_may_come_with_definitions_in_them(clock):
     assert story.child("s").task("x").input == {"q": "the child's"}
 
 
-def test_what_else_stands_in_the_param_is_resolved_as_before(clock):
+def test_other_members_of_the_sub_workflow_param_are_resolved(clock):
     child = definition(step("x", "work"), name="given")
     param = {"workflowDefinition": child, "priority": "${workflow.input.n}"}
 
@@ -174,7 +174,7 @@ def test_what_else_stands_in_the_param_is_resolved_as_before(clock):
     assert story.task("s").input["priority"] == 7
 
 
-def test_the_input_of_a_task_says_how_its_child_was_started(clock):
+def test_the_input_of_a_task_records_how_its_child_was_started(clock):
     child = definition(step("x", "work"), name="child")
     given = {"taskToDomain": {"work": "blue"}, "priority": 3, "idempotencyKey": "k", "idempotencyStrategy": "FAIL"}
     story = Story(
@@ -203,7 +203,7 @@ def test_the_input_of_a_task_says_how_its_child_was_started(clock):
 
 
 @pytest.mark.parametrize(("given", "kind"), [("text", "a string"), ("", "a string"), (5, "a number"), ([], "an array")])
-def test_a_definition_that_comes_to_no_object_fails_the_task_instead_of_starting_the_workflow_of_that_name(
+def test_a_definition_that_resolves_to_no_object_fails_the_task(
     clock, given, kind
 ):
     named = definition(step("x", "work"), name="child")
@@ -218,7 +218,7 @@ def test_a_definition_that_comes_to_no_object_fails_the_task_instead_of_starting
     )
 
 
-def test_a_definition_that_comes_to_null_leaves_the_workflow_of_that_name(clock):
+def test_a_definition_that_resolves_to_null_starts_the_workflow_of_that_name(clock):
     named = definition(step("x", "work"), name="child")
     s = sub_workflow("s", param={"name": "child", "workflowDefinition": "${workflow.input.plan}"})
 
@@ -228,7 +228,7 @@ def test_a_definition_that_comes_to_null_leaves_the_workflow_of_that_name(clock)
     assert story.task("s").input["subWorkflowVersion"] == 1
 
 
-def test_a_task_shows_the_name_of_a_definition_that_is_written_out_and_otherwise_that_in_its_parameter(clock):
+def test_a_task_has_the_name_of_its_inline_definition_or_of_its_parameter(clock):
     child = definition(step("x", "work"), name="child")
     given = sub_workflow("given", param={"name": "other", "workflowDefinition": "${workflow.input.plan}"})
     written = sub_workflow("written", child, param={"name": "other"})
@@ -240,7 +240,7 @@ def test_a_task_shows_the_name_of_a_definition_that_is_written_out_and_otherwise
     assert story.child("given").row.name == story.child("written").row.name == "child"
 
 
-def test_a_definition_stays_the_childs_in_what_a_dynamic_fork_makes_at_any_depth(clock):
+def test_expressions_of_an_inline_child_in_a_dynamic_fork_stay_unresolved_at_any_depth(clock):
     child = definition(step("x", "work", inputs={"q": "${workflow.input.q}"}), name="given")
     inner = dynamic_fork("inner", "ends", {"tasks": [sub_workflow("s", child, inputs=CHILD_INPUT)], "inputs": {}})
     middle = definition(*inner, name="middle")
@@ -253,7 +253,7 @@ def test_a_definition_stays_the_childs_in_what_a_dynamic_fork_makes_at_any_depth
     assert m.child("s").task("x").input == {"q": "the child's"}
 
 
-def test_a_further_attempt_starts_a_child_whose_expressions_are_its_own_again(clock):
+def test_a_retry_starts_an_inline_child_with_its_own_expressions(clock):
     child = definition(step("x", "work", inputs={"q": "${workflow.input.q}"}), name="given")
     story = Story(clock, sub_workflow("s", child, inputs=CHILD_INPUT), input=PARENT_INPUT)
     story.worker("work").fail_terminally()

@@ -35,7 +35,7 @@ def http(server, **isolation: str) -> Document:
         (EAST_BLUE, "HTTP@east-blue", "@east-blue"),
     ],
 )
-def test_only_those_who_serve_the_group_do_its_tasks(clock, server, isolation, queue, group):
+def test_only_workers_of_the_group_execute_its_tasks(clock, server, isolation, queue, group):
     story = Story(clock, http(server, **isolation))
 
     with run_commit_hooks():
@@ -45,7 +45,7 @@ def test_only_those_who_serve_the_group_do_its_tasks(clock, server, isolation, q
     assert (story.status, len(server.asked)) == ("COMPLETED", 1)
 
 
-def test_those_who_serve_a_group_do_no_others_tasks(clock, server):
+def test_workers_of_a_group_execute_no_other_tasks(clock, server):
     story = Story(clock, http(server))
 
     with run_commit_hooks():
@@ -54,7 +54,7 @@ def test_those_who_serve_a_group_do_no_others_tasks(clock, server):
     assert story.queue("HTTP") == ["get, attempt 1"]
 
 
-def test_operators_see_that_nobody_serves_a_group(clock, server):
+def test_the_page_reports_a_group_without_workers(clock, server):
     story = Story(clock, http(server, isolationGroupId="blue"))
 
     [verdict] = [verdict for verdict in explain_attempt(story.task("get").id) if not verdict.is_open]
@@ -70,7 +70,7 @@ def test_a_further_attempt_waits_in_the_same_queue(clock, server):
     assert story.queue("HTTP@east-blue") == ["get, attempt 2"]
 
 
-def test_what_needs_no_built_in_worker_goes_on_without_its_group(clock):
+def test_steps_without_a_built_in_worker_continue_without_their_group(clock):
     """Also waits and scripts, which stop for ever in the original where nobody serves the group."""
     isolated = policy() | EAST_BLUE
     evaluated = {"evaluatorType": "javascript", "expression": "1"}

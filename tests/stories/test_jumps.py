@@ -14,7 +14,7 @@ def finish(story: Story, *task_types: str) -> str:
     return story.status
 
 
-def test_a_jump_passes_over_what_lies_between(clock):
+def test_a_jump_skips_the_steps_in_between(clock):
     story = Story(clock, step("a"), step("b"), step("c"), step("d"))
     story.worker("a").polls()
 
@@ -26,7 +26,7 @@ def test_a_jump_passes_over_what_lies_between(clock):
     assert finish(story, "c", "d") == "COMPLETED"
 
 
-def test_given_inputs_lie_over_the_steps_own_in_every_attempt(clock):
+def test_given_inputs_override_those_of_the_step_in_every_attempt(clock):
     own = {"n": "${workflow.input.n}", "m": "${workflow.input.m}"}
     story = Story(clock, step("a"), step("b", inputs=own, policy=policy(retries=1)), input={"n": 1, "m": 2})
 
@@ -50,7 +50,7 @@ def test_a_jump_out_of_a_fork_leaves_all_its_branches(clock):
     assert finish(story, "d") == "COMPLETED"
 
 
-def test_a_jump_within_a_branch_leaves_the_others_alone(clock):
+def test_a_jump_within_a_branch_does_not_affect_the_others(clock):
     story = Story(clock, *fork([step("a"), step("b"), step("x")], [step("c")]), step("d"))
 
     story.jump("x")
@@ -62,7 +62,7 @@ def test_a_jump_within_a_branch_leaves_the_others_alone(clock):
     assert finish(story, "x", "c", "d") == "COMPLETED"
 
 
-def test_a_jump_into_a_fork_that_has_not_begun_begins_its_other_branches(clock):
+def test_a_jump_into_an_unstarted_fork_starts_its_other_branches(clock):
     story = Story(clock, step("a"), *fork([step("x"), step("y")], [step("z")]), step("d"))
 
     story.jump("y")
@@ -83,7 +83,7 @@ def test_a_jump_to_a_join_finds_its_branches_done(clock):
     assert finish(story, "d") == "COMPLETED"
 
 
-def test_a_jump_into_a_case_takes_that_case(clock):
+def test_a_jump_into_a_case_selects_that_case(clock):
     way = switch("way", {"x": [step("b")], "y": [step("c"), step("e")]})
     story = Story(clock, step("a"), way, step("d"), input={"way": "x"})
 
@@ -104,7 +104,7 @@ def test_a_jump_into_another_case_leaves_the_chosen_one(clock):
     assert finish(story, "c", "e", "d") == "COMPLETED"
 
 
-def test_a_jump_within_a_loop_concerns_this_turn(clock):
+def test_a_jump_within_a_loop_affects_the_current_iteration(clock):
     story = Story(clock, loop("l", step("a"), step("b"), times=2), step("d"))
 
     story.jump("b")
@@ -113,7 +113,7 @@ def test_a_jump_within_a_loop_concerns_this_turn(clock):
     assert finish(story, "b", "a", "b", "d") == "COMPLETED"
 
 
-def test_a_jump_into_a_loop_begins_its_first_turn(clock):
+def test_a_jump_into_a_loop_starts_its_first_iteration(clock):
     story = Story(clock, step("x"), loop("l", step("a"), step("b"), times=2))
 
     story.jump("b")
@@ -144,7 +144,7 @@ def test_a_jump_out_of_a_dynamic_fork_leaves_its_branches(clock):
     assert finish(story, "d") == "COMPLETED"
 
 
-def test_a_jump_stops_the_children_that_are_passed_over(clock):
+def test_a_jump_terminates_the_children_of_skipped_steps(clock):
     child = definition(step("inner"), name="child")
     story = Story(clock, sub_workflow("s", "child"), step("d"), others=[child])
     inner = story.child("s")
@@ -155,7 +155,7 @@ def test_a_jump_stops_the_children_that_are_passed_over(clock):
     assert finish(story, "d") == "COMPLETED"
 
 
-def test_a_jump_starts_what_the_step_starts(clock):
+def test_a_jump_to_a_sub_workflow_starts_it(clock):
     story = Story(clock, step("a"), wait("w", duration="10 s"), step("d"))
 
     story.jump("w", duration="3 s")
@@ -172,7 +172,7 @@ def test_a_jump_leads_forward_only(clock, ref, error):
         story.jump(ref)
 
 
-def test_a_jump_does_not_lead_into_what_is_over(clock):
+def test_a_jump_to_a_completed_step_is_rejected(clock):
     story = Story(clock, loop("l", step("a"), step("b"), times=1), step("d"))
     finish(story, "a", "b")
 
@@ -180,7 +180,7 @@ def test_a_jump_does_not_lead_into_what_is_over(clock):
         story.jump("b")
 
 
-def test_a_jump_does_not_lead_into_what_was_skipped(clock):
+def test_a_jump_to_a_skipped_step_is_rejected(clock):
     story = Story(clock, step("x"), loop("l", step("a"), step("b"), times=1))
     story.skip("l")
 
@@ -188,7 +188,7 @@ def test_a_jump_does_not_lead_into_what_was_skipped(clock):
         story.jump("b")
 
 
-def test_who_jumped_where_is_kept(clock):
+def test_a_jump_is_recorded_in_the_history(clock):
     story = Story(clock, step("a"), step("b"))
     story.jump("b")
 

@@ -32,7 +32,7 @@ def started_before() -> RunView:
 
 
 @pytest.mark.parametrize("make", [keyed, told_to_start])
-def test_the_run_that_is_started_holds_the_key(clock, make):
+def test_the_started_run_owns_the_key(clock, make):
     story = parent(clock, make())
 
     [child] = Run.objects.filter(name="child")
@@ -43,7 +43,7 @@ def test_the_run_that_is_started_holds_the_key(clock, make):
 
 @pytest.mark.parametrize("make", [keyed, told_to_start])
 @pytest.mark.parametrize("strategy", ["FAIL", "FAIL_ON_RUNNING"])
-def test_a_key_that_is_held_is_refused(clock, make, strategy):
+def test_a_key_in_use_is_rejected(clock, make, strategy):
     started_before()
 
     story = parent(clock, make(strategy))
@@ -53,7 +53,7 @@ def test_a_key_that_is_held_is_refused(clock, make, strategy):
 
 
 @pytest.mark.parametrize("make", [keyed, told_to_start])
-def test_a_key_of_a_run_that_has_ended_is_taken_over(clock, make):
+def test_the_key_of_an_ended_run_can_be_reused(clock, make):
     before = started_before()
     before.terminate()
 
@@ -72,7 +72,7 @@ def test_a_run_that_is_not_waited_for_is_named_if_it_is_there_already(clock):
     assert Run.objects.filter(name="child").count() == 1
 
 
-def test_a_run_that_goes_on_already_is_waited_for(clock):
+def test_an_active_run_with_the_key_is_adopted(clock):
     before = started_before()
     story = parent(clock, keyed("RETURN_EXISTING"), step("after"))
     assert (story.task("s").child_id, story.is_waiting_for("s")) == (before.id, True)
@@ -83,7 +83,7 @@ def test_a_run_that_goes_on_already_is_waited_for(clock):
     assert (story.is_waiting_for("after"), row_violations(story.id)) == (True, [])
 
 
-def test_a_run_that_has_ended_already_has_its_result_taken(clock):
+def test_the_result_of_an_ended_run_with_the_key_is_used(clock):
     started_before()
     Story.worker(parent(clock, step("z")), "pay").completes(n=1)
 
@@ -92,7 +92,7 @@ def test_a_run_that_has_ended_already_has_its_result_taken(clock):
     assert (story.is_waiting_for("after"), story.task("s").output["n"]) == (True, 1)
 
 
-def test_a_run_that_another_task_waits_for_is_not_taken_from_it(clock):
+def test_a_run_that_another_task_waits_for_is_not_adopted(clock):
     parent(clock, keyed())
 
     story = parent(clock, keyed("RETURN_EXISTING"))
@@ -122,7 +122,7 @@ def test_a_rerun_starts_another_run_under_the_same_key(clock):
 
 
 @pytest.mark.parametrize("strategy", ["SOMETIMES", 7])
-def test_a_strategy_that_nobody_knows_fails_the_task(clock, strategy):
+def test_an_unknown_strategy_fails_the_task(clock, strategy):
     story = parent(clock, told_to_start(strategy))
 
     assert (story.status, "idempotencyStrategy must be one of" in story.reason) == ("FAILED", True)

@@ -29,7 +29,7 @@ def stored() -> int:
     return StoredPayload.objects.count()
 
 
-def test_small_payloads_stay_in_their_rows(clock):
+def test_small_payloads_are_stored_in_their_rows(clock):
     story = Story(clock, step("a"), input={"n": 1})
     story.worker("a").completes(n=2)
 
@@ -47,7 +47,7 @@ def test_a_large_output_is_read_where_an_expression_names_it(clock):
     assert story.task("b").input == {"last": "z", "n": 1}
 
 
-def test_a_large_input_comes_to_the_worker_whole(clock):
+def test_a_worker_receives_a_large_input_completely(clock):
     story = Story(clock, step("a"), step("b", inputs={"all": "${a.output}"}))
     story.worker("a").completes(text=MUCH)
 
@@ -57,7 +57,7 @@ def test_a_large_input_comes_to_the_worker_whole(clock):
     assert story.worker("b").held.input == {"all": {"text": MUCH}}
 
 
-def test_the_same_payload_is_kept_once(clock):
+def test_equal_payloads_are_stored_once(clock):
     story = Story(clock, step("a"), step("b", name="b"), input={"text": MUCH}, outputParameters={"all": "${b.output}"})
     before = stored()
     story.worker("a").completes(text=MUCH * 2)
@@ -74,7 +74,7 @@ def test_a_large_input_of_a_run_is_read_where_it_is_needed(clock):
     assert (story.status, story.output) == ("COMPLETED", {"n": 3000})
 
 
-def test_a_large_output_of_a_run_is_kept_elsewhere_and_comes_to_its_parent(clock):
+def test_a_large_output_of_a_run_is_stored_externally_and_reaches_its_parent(clock):
     child = definition(step("c"), name="child")
     story = Story(clock, sub_workflow("inner"), step("b", inputs={"n": "${inner.output.n}"}), others=[child])
 
@@ -84,7 +84,7 @@ def test_a_large_output_of_a_run_is_kept_elsewhere_and_comes_to_its_parent(clock
     assert story.task("b").input == {"n": 7}
 
 
-def test_branches_with_large_outputs_come_to_their_join(clock):
+def test_branches_with_large_outputs_reach_their_join(clock):
     story = Story(clock, *fork([step("a")], [step("b")]), outputParameters={"n": "${join.output.a.n}"})
 
     story.worker("a").completes(text=MUCH, n=1)
@@ -94,7 +94,7 @@ def test_branches_with_large_outputs_come_to_their_join(clock):
     assert payload_storage.load_payload(story.task("join").output_path)["b"]["n"] == 2
 
 
-def test_what_is_laid_over_a_large_output_is_laid_over_all_of_it(clock):
+def test_a_change_of_a_large_output_applies_to_the_complete_document(clock):
     story = Story(clock, wait("approve"))
     story.reports("approve", "IN_PROGRESS", text=MUCH, n=1)
 
@@ -103,7 +103,7 @@ def test_what_is_laid_over_a_large_output_is_laid_over_all_of_it(clock):
     assert payload_storage.load_payload(story.task("approve").output_path) == {"text": MUCH, "n": 2}
 
 
-def test_a_retried_task_gets_its_large_input_again(clock):
+def test_a_retried_task_receives_its_large_input_again(clock):
     again = step("a", inputs={"text": "${workflow.input.text}"}, policy=policy(retries=1))
     story = Story(clock, again, input={"text": MUCH})
 
@@ -113,14 +113,14 @@ def test_a_retried_task_gets_its_large_input_again(clock):
     assert story.worker("a").held.input == {"text": MUCH}
 
 
-def test_without_a_storage_all_stays_in_rows(clock, settings):
+def test_without_external_storage_every_payload_stays_in_its_row(clock, settings):
     settings.CONDUCTOR_PAYLOAD_STORAGE = ""
     story = Story(clock, step("a"), input={"text": MUCH})
 
     assert (story.row.input, story.row.input_path, stored()) == ({"text": MUCH}, "", 0)
 
 
-def test_payloads_go_with_the_last_run_that_uses_them(clock):
+def test_payloads_are_deleted_with_the_last_run_that_references_them(clock):
     story = Story(clock, step("a"), input={"text": MUCH})
     path = story.row.input_path
     second = story.starts("order", input_path=path)
@@ -138,7 +138,7 @@ def test_payloads_go_with_the_last_run_that_uses_them(clock):
         blob_storage.fetch_payload(path)
 
 
-def test_an_upload_that_nobody_used_is_forgotten_after_a_day(clock):
+def test_an_unused_upload_is_deleted_after_a_day(clock):
     payload_storage.store_payload("task/output", '{"n":1}')
 
     clock.advance(seconds=DAY - 1)
@@ -150,7 +150,7 @@ def test_an_upload_that_nobody_used_is_forgotten_after_a_day(clock):
     assert stored() == 0
 
 
-def test_a_task_whose_input_is_lost_fails_with_that_reason(clock):
+def test_a_task_whose_input_is_missing_fails_with_that_reason(clock):
     story = Story(clock, step("a"), step("b", inputs={"all": "${a.output}"}, policy=policy(retries=3)))
     story.worker("a").completes(text=MUCH)
     path = story.task("b").input_path
@@ -175,7 +175,7 @@ def test_a_task_waits_while_the_storage_of_its_input_is_away(clock, settings, tm
 
 
 @pytest.mark.parametrize("asked", [{"outputParameters": {"all": "${a.output}"}}, {}], ids=["at the end, too", "once"])
-def test_a_run_that_needs_what_is_lost_ends_with_that_reason_and_keeps_what_its_worker_said(clock, asked):
+def test_a_run_with_a_missing_payload_fails_with_that_reason_and_preserves_the_report(clock, asked):
     story = Story(clock, step("a"), step("b"), step("c", inputs={"all": "${a.output}"}), **asked)
     story.worker("a").completes(text=MUCH)
     path = story.task("a").output_path

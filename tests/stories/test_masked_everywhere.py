@@ -53,7 +53,7 @@ def upload(value: dict) -> str:
     return path
 
 
-def test_what_an_event_tells_is_sealed_until_a_handler_acts_on_it(clock):
+def test_an_event_payload_is_encrypted_until_a_handler_processes_it(clock):
     starts = {"name": "other", "input": {"number": "${card.number}", "seen": "${card.holder}"}}
     action = {"action": "start_workflow", "start_workflow": starts}
     condition = "$.card.number.length == 9 && $.card.holder == 'Ada'"
@@ -73,7 +73,7 @@ def test_what_an_event_tells_is_sealed_until_a_handler_acts_on_it(clock):
     assert Run.objects.get(pk=started.run_id).input["number"] == REDACTED
 
 
-def test_an_event_that_is_heard_again_is_heard_as_it_was(clock):
+def test_a_replayed_event_has_its_original_payload(clock):
     starts = {"name": "other", "input": {"number": "${card.number}"}}
     handler = heard(
         condition=f"$.card.number == '{NUMBER}'", actions=[{"action": "start_workflow", "start_workflow": starts}]
@@ -112,7 +112,7 @@ def test_an_event_that_waits_in_the_outbox_is_sealed(clock):
     assert clear_places() == set()
 
 
-def test_a_message_to_a_run_is_sealed_until_a_step_takes_it(clock):
+def test_a_message_is_encrypted_until_a_step_consumes_it(clock):
     pull = {**step("pull", inputs={"batchSize": 2}), "type": "PULL_WORKFLOW_MESSAGES"}
     after = step("after", inputs={"n": "${pull.output.messages[0].payload.number}"})
     story = Story(clock, step("first"), pull, after, **MASKED)
@@ -126,7 +126,7 @@ def test_a_message_to_a_run_is_sealed_until_a_step_takes_it(clock):
     assert story.task("after").input == {"n": NUMBER}
 
 
-def test_an_input_that_was_uploaded_is_kept_sealed_in_its_place(clock):
+def test_an_uploaded_input_is_encrypted_in_place(clock):
     Story(clock, step("pay", inputs={"number": "${workflow.input.card.number}"}), input=CARD, **MASKED)
     path = upload(CARD)
 
@@ -141,7 +141,7 @@ def test_an_input_that_was_uploaded_is_kept_sealed_in_its_place(clock):
     assert given == [{"number": NUMBER}, {"number": NUMBER}]
 
 
-def test_a_large_input_that_was_uploaded_is_kept_elsewhere_anew(clock, settings):
+def test_a_large_uploaded_input_is_stored_externally_again(clock, settings):
     settings.CONDUCTOR_WORKFLOW_PAYLOAD_SOFT_BYTES = 1000
     Story(clock, step("pay", inputs={"number": "${workflow.input.card.number}"}), input=CARD, **MASKED)
     path = upload({**CARD, "text": "x" * 3000})
@@ -155,7 +155,7 @@ def test_a_large_input_that_was_uploaded_is_kept_elsewhere_anew(clock, settings)
     assert [attempt.input for attempt in task_commands.claim_tasks("pay", count=5, wait_ms=0)][1] == {"number": NUMBER}
 
 
-def test_an_output_that_was_uploaded_is_kept_sealed_in_its_place(clock):
+def test_an_uploaded_output_is_encrypted_in_place(clock):
     story = Story(clock, step("pay"), step("after", inputs={"number": "${pay.output.number}"}), **MASKED)
     worker = story.worker("pay")
     worker.polls()
@@ -171,7 +171,7 @@ def test_an_output_that_was_uploaded_is_kept_sealed_in_its_place(clock):
     assert [attempt.input for attempt in task_commands.claim_tasks("after", wait_ms=0)] == [{"number": NUMBER}]
 
 
-def test_an_upload_in_which_nothing_is_masked_stays_where_it_is(clock):
+def test_an_upload_without_masked_fields_is_not_rewritten(clock):
     story = Story(clock, step("pay"), **MASKED)
     worker = story.worker("pay")
     worker.polls()
@@ -185,7 +185,7 @@ def test_an_upload_in_which_nothing_is_masked_stays_where_it_is(clock):
     assert (story.status, story.task("pay").output_path) == ("COMPLETED", path)
 
 
-def test_branches_of_dynamic_forks_keep_their_inputs_sealed_and_try_again_with_them(clock):
+def test_dynamic_branches_store_encrypted_inputs_and_retry_with_them(clock):
     branches = [step(name, policy=policy(retries=1)) for name in ("a", "b")]
     inputs = {"a": {"number": NUMBER, "open": 1}, "b": {"deep": {"number": NUMBER}}}
     story = Story(clock, *dynamic_fork(), input={"tasks": branches, "inputs": inputs}, **MASKED)
@@ -198,7 +198,7 @@ def test_branches_of_dynamic_forks_keep_their_inputs_sealed_and_try_again_with_t
     assert clear_places() == set()
 
 
-def test_what_operators_give_is_sealed(clock):
+def test_values_entered_by_operators_are_encrypted(clock):
     story = Story(clock, step("pay", policy=policy(retries=1)), step("after"), input=CARD, **MASKED)
     story.worker("pay").fail_terminally()
 
@@ -213,7 +213,7 @@ def test_what_operators_give_is_sealed(clock):
     assert clear_places() == set()
 
 
-def test_what_was_shown_as_masked_and_is_sent_back_stays_what_it_was(clock):
+def test_a_masked_value_that_is_sent_back_preserves_the_original(clock):
     inputs = {"number": "${workflow.input.card.number}", "n": 1}
     story = Story(clock, step("pay", inputs=inputs), input=CARD, **MASKED)
     story.worker("pay").fail_terminally()
@@ -229,7 +229,7 @@ def test_what_was_shown_as_masked_and_is_sent_back_stays_what_it_was(clock):
     assert (first.input["number"], second.input) == (NUMBER, {"number": NUMBER, "n": 7})
 
 
-def test_a_rerun_below_gives_the_run_above_its_input_sealed(clock):
+def test_a_rerun_of_a_child_keeps_the_input_of_its_parent_encrypted(clock):
     child = definition(step("pay"), name="child", **MASKED)
     story = Story(clock, sub_workflow("s"), others=[child], input=CARD, **MASKED)
     story.worker("pay").fails()
@@ -240,7 +240,7 @@ def test_a_rerun_below_gives_the_run_above_its_input_sealed(clock):
     assert clear_places() == set()
 
 
-def test_a_failure_workflow_is_given_the_whole_input_as_it_was_masked(clock):
+def test_a_failure_workflow_receives_the_input_with_its_masked_values(clock):
     undo = definition(step("undo", inputs={"holder": "${workflow.input.card.holder}"}), name="undo")
     story = Story(clock, step("pay"), others=[undo], input=CARD, failureWorkflow="undo", **MASKED)
 
@@ -251,7 +251,7 @@ def test_a_failure_workflow_is_given_the_whole_input_as_it_was_masked(clock):
     assert clear_places() == set()
 
 
-def test_a_schedule_hands_nothing_that_is_sealed_to_another_workflow(clock):
+def test_a_schedule_passes_no_encrypted_value_to_another_workflow(clock):
     register_definitions(definition(step("pay"), **MASKED), definition(step("tell"), name="leak", **MASKED))
     request = {"name": "order", "input": CARD}
     document = {"name": "nightly", "cronExpression": "0 0 3 * * *", "startWorkflowRequest": request}
@@ -264,7 +264,7 @@ def test_a_schedule_hands_nothing_that_is_sealed_to_another_workflow(clock):
     assert payload_storage.decrypt_masked(payload_storage.load_stored_input(id))["card"]["number"] == REDACTED
 
 
-def test_a_schedule_keeps_its_input_sealed_and_starts_with_it(clock):
+def test_a_schedule_stores_its_input_encrypted_and_starts_runs_with_it(clock):
     register_definitions(definition(step("pay", inputs={"number": "${workflow.input.card.number}"}), **MASKED))
     request = {"name": "order", "input": {**CARD, "list": [{"number": 1}, {"number": 2}]}}
     document = {"name": "nightly", "cronExpression": "0 0 3 * * *", "startWorkflowRequest": request}

@@ -46,7 +46,7 @@ def test_masked_values_are_sealed_in_every_row(clock, tables):
     assert (story.output, story.row.variables) == ({"number": REDACTED}, {"token": REDACTED})
 
 
-def test_decisions_are_made_by_what_was_sealed(clock):
+def test_decisions_use_the_decrypted_values(clock):
     ways = switch("way", {NUMBER: [step("known")]}, [step("unknown")], inputs={"number": "${pay.output.number}"})
     story = Story(clock, step("pay"), ways, **MASKED)
 
@@ -55,7 +55,7 @@ def test_decisions_are_made_by_what_was_sealed(clock):
     assert story.is_waiting_for("known")
 
 
-def test_items_turns_and_branches_are_read_opened(clock):
+def test_items_iterations_and_branches_receive_decrypted_values(clock):
     a = step("a", inputs={"plain": "${each.output.item.number}"})
     items = each("each", a, items="${workflow.input.items}")
     turns = loop("l", step("c"), times=1)
@@ -74,7 +74,7 @@ def test_items_turns_and_branches_are_read_opened(clock):
     assert row_violations(story.id) == []
 
 
-def test_a_child_hands_its_result_to_its_parent(clock, tables):
+def test_a_child_returns_its_masked_result_to_its_parent(clock, tables):
     child = definition(step("x", "pay"), name="child", **MASKED)
     story = Story(clock, sub_workflow("s"), step("after", inputs={"n": "${s.output.number}"}), others=[child], **MASKED)
 
@@ -84,7 +84,7 @@ def test_a_child_hands_its_result_to_its_parent(clock, tables):
     assert story.task("after").input == {"n": NUMBER}
 
 
-def test_payloads_that_are_kept_elsewhere_are_sealed_too(clock, settings):
+def test_externally_stored_payloads_are_encrypted(clock, settings):
     settings.CONDUCTOR_TASK_PAYLOAD_SOFT_BYTES = 1000
     seen = {"n": "${pay.output.number}"}
     story = Story(clock, step("pay"), step("after", inputs=seen), **MASKED)
@@ -96,7 +96,7 @@ def test_payloads_that_are_kept_elsewhere_are_sealed_too(clock, settings):
     assert story.task("after").input == {"n": NUMBER}
 
 
-def test_what_no_key_opens_any_more_stays_hidden(clock, settings):
+def test_values_that_no_key_decrypts_stay_hidden(clock, settings):
     story = Story(clock, step("pay"), step("after", inputs={"n": "${pay.output.number}"}), step("z"), **MASKED)
     story.worker("pay").completes(number=NUMBER)
     settings.SECRET_KEY = "another key, of which nobody knew when the value was sealed"
@@ -107,7 +107,7 @@ def test_what_no_key_opens_any_more_stays_hidden(clock, settings):
     assert story.task("after").input == {"n": REDACTED}
 
 
-def test_listeners_are_not_told_of_them():
+def test_listeners_do_not_receive_masked_values():
     life = RunInMemory(plan(step("pay"), workflowStatusListenerEnabled=True, **MASKED), CARD)
     life.completes("pay", number=NUMBER)
 
@@ -118,7 +118,7 @@ def test_listeners_are_not_told_of_them():
 
 
 @pytest.mark.parametrize("masked", [[], None])
-def test_without_masked_fields_all_is_shown(clock, masked):
+def test_without_masked_fields_every_value_is_visible(clock, masked):
     story = Story(clock, step("pay"), input=CARD, maskedFields=masked)
 
     assert story.row.input == CARD

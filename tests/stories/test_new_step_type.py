@@ -97,12 +97,12 @@ def test_lint_checks_references_inside_it():
     assert finding.path == "tasks[0].groupTasks[0].inputParameters.id"
 
 
-def test_the_tree_finds_what_it_contains():
+def test_the_tree_contains_the_steps_of_the_new_type():
     assert references_inside(ORDER["tasks"][1]) == ("pack", "ship")
     assert [level.ref for level in path_to_step(ORDER["tasks"], "ship")] == ["deliver", "ship"]
 
 
-def test_the_diagram_draws_its_steps():
+def test_the_diagram_contains_its_steps():
     drawn = {node.ref for node in diagram(ORDER).nodes}
 
     assert {"pay", "deliver", "pack", "ship", "thank"} <= drawn

@@ -7,7 +7,7 @@ from tests.builders import fork, human, loop, policy, step, switch, wait
 from tests.story import Story
 
 
-def test_a_paused_run_schedules_nothing_new_until_it_is_resumed(clock):
+def test_a_paused_run_schedules_no_tasks_until_it_is_resumed(clock):
     story = Story(clock, step("a"), step("b"))
     story.pause()
 
@@ -28,7 +28,7 @@ def test_a_paused_run_lets_its_waits_pass_when_it_is_resumed(clock):
     assert story.statuses == {"pause": "COMPLETED", "a": "SCHEDULED"}
 
 
-def test_a_failure_in_a_paused_run_is_tried_again_when_it_is_resumed(clock):
+def test_a_failure_in_a_paused_run_is_retried_after_it_is_resumed(clock):
     story = Story(clock, step("a", policy=policy(retries=1)))
     story.pause()
     story.worker("a").fails()
@@ -47,7 +47,7 @@ def test_pausing_twice_is_pausing(clock):
 
 
 @pytest.mark.parametrize("act", ["resume", "retry"])
-def test_what_a_running_run_refuses(clock, act):
+def test_a_running_run_rejects_actions_for_ended_runs(clock, act):
     story = Story(clock, step("a"))
 
     with pytest.raises(Conflict):
@@ -55,7 +55,7 @@ def test_what_a_running_run_refuses(clock, act):
 
 
 @pytest.mark.parametrize("act", ["pause", "resume", "retry", "terminate"])
-def test_what_a_completed_run_refuses(clock, act):
+def test_a_completed_run_rejects_actions_for_active_runs(clock, act):
     story = Story(clock, step("a"))
     story.worker("a").completes()
 
@@ -63,7 +63,7 @@ def test_what_a_completed_run_refuses(clock, act):
         getattr(story, act)()
 
 
-def test_terminating_cancels_what_is_open(clock):
+def test_terminating_cancels_open_tasks(clock):
     story = Story(clock, *fork([step("a")], [human("b")]))
     story.worker("a").polls()
 
@@ -83,7 +83,7 @@ def test_terminating_a_failed_run_only_rewrites_its_status(clock):
     assert (story.status, story.statuses) == ("TERMINATED", {"a": "FAILED"})
 
 
-def test_a_retry_tries_again_what_failed_and_what_was_canceled_with_it(clock):
+def test_a_retry_repeats_failed_tasks_and_those_canceled_with_them(clock):
     story = Story(clock, *fork([step("a"), step("c")], [step("b")]), step("d"))
     story.worker("a").fails()
     assert story.statuses == {"fork_join": "COMPLETED", "a": "FAILED", "b": "CANCELED", "join": "CANCELED"}
@@ -97,7 +97,7 @@ def test_a_retry_tries_again_what_failed_and_what_was_canceled_with_it(clock):
     assert story.status == "COMPLETED"
 
 
-def test_a_retry_gives_one_more_attempt_and_no_more(clock):
+def test_a_retry_grants_exactly_one_attempt(clock):
     story = Story(clock, step("a", policy=policy(retries=1)))
     story.worker("a").fails()
     story.worker("a").fails()
@@ -108,7 +108,7 @@ def test_a_retry_gives_one_more_attempt_and_no_more(clock):
     assert story.status == "FAILED"
 
 
-def test_a_retry_continues_a_loop_in_the_turn_that_failed(clock):
+def test_a_retry_continues_a_loop_in_the_failed_iteration(clock):
     story = Story(clock, loop("l", step("a"), step("b"), times=3))
     for task_type in ("a", "b", "a"):
         story.worker(task_type).completes()
@@ -122,7 +122,7 @@ def test_a_retry_continues_a_loop_in_the_turn_that_failed(clock):
     assert story.status == "COMPLETED"
 
 
-def test_a_retry_leaves_alone_what_completed_with_errors(clock):
+def test_a_retry_does_not_repeat_tasks_completed_with_errors(clock):
     story = Story(clock, step("a", optional=True), step("b"))
     story.worker("a").fails()
     story.worker("b").fails()
@@ -132,7 +132,7 @@ def test_a_retry_leaves_alone_what_completed_with_errors(clock):
     assert story.statuses == {"a": "COMPLETED_WITH_ERRORS", "b": "SCHEDULED"}
 
 
-def test_a_retry_of_a_join_that_a_permissive_branch_failed_joins_again(clock):
+def test_a_retry_of_a_join_failed_by_a_permissive_branch_joins_again(clock):
     story = Story(clock, *fork([step("a", permissive=True)], [step("b")]))
     story.worker("a").fails()
     story.worker("b").completes()
@@ -145,7 +145,7 @@ def test_a_retry_of_a_join_that_a_permissive_branch_failed_joins_again(clock):
     assert story.status == "COMPLETED"
 
 
-def test_a_run_that_timed_out_with_nothing_failed_goes_on_with_new_time(clock):
+def test_a_timed_out_run_without_failed_tasks_continues_with_a_new_timeout(clock):
     story = Story(clock, step("a"), timeoutSeconds=10, timeoutPolicy="TIME_OUT_WF")
     story.at(10)
     assert story.status == "TIMED_OUT"
@@ -156,7 +156,7 @@ def test_a_run_that_timed_out_with_nothing_failed_goes_on_with_new_time(clock):
     assert story.at(20).status == "TIMED_OUT"
 
 
-def test_a_switch_is_not_decided_again_by_a_retry(clock):
+def test_a_retry_does_not_evaluate_a_switch_again(clock):
     story = Story(clock, switch("way", {"x": [step("a")]}, [step("b")]), input={"way": "x"})
     story.worker("a").fails()
 
@@ -167,7 +167,7 @@ def test_a_switch_is_not_decided_again_by_a_retry(clock):
     assert story.attempts("way") == ["COMPLETED"]
 
 
-def test_a_retried_permissive_task_does_not_repeat_what_came_after_it(clock):
+def test_a_retried_permissive_task_does_not_repeat_later_steps(clock):
     story = Story(clock, step("a", permissive=True), step("b"), step("c"))
     story.worker("a").fails()
     story.worker("b").completes()

@@ -32,7 +32,7 @@ def test_a_join_of_too_much_fails_the_run_and_starts_its_failure_workflow(clock)
     assert story.output == {"conductor.failure_workflow": Run.objects.get(name="cleanup").id}
 
 
-def test_a_step_that_would_be_given_too_much_fails_the_run(clock):
+def test_a_step_whose_input_exceeds_the_limit_fails_the_run(clock):
     story = Story(clock, step("a"), step("b", inputs=TWICE))
 
     story.worker("a").completes(text=MUCH)
@@ -41,7 +41,7 @@ def test_a_step_that_would_be_given_too_much_fails_the_run(clock):
     assert story.reason.startswith("The input of task b would take")
 
 
-def test_a_run_that_would_come_to_too_much_fails_and_so_does_who_waits_for_it(clock):
+def test_a_run_whose_output_exceeds_the_limit_fails_and_so_does_its_parent(clock):
     child = definition(step("a"), name="child", outputParameters=TWICE)
     story = Story(clock, sub_workflow("inner"), others=[child])
     inner = story.child("inner")
@@ -53,7 +53,7 @@ def test_a_run_that_would_come_to_too_much_fails_and_so_does_who_waits_for_it(cl
     assert inner.reason in story.reason
 
 
-def test_what_fits_is_not_refused_for_what_the_engine_lays_around_it(clock):
+def test_the_limit_does_not_include_members_added_by_the_engine(clock):
     child = definition(step("a"), name="child")
     story = Story(clock, sub_workflow("inner"), others=[child])
 
@@ -62,7 +62,7 @@ def test_what_fits_is_not_refused_for_what_the_engine_lays_around_it(clock):
     assert (story.status, story.task("inner").output["text"]) == ("COMPLETED", "x" * 99_980)
 
 
-def test_a_run_whose_first_step_would_be_given_too_much_does_not_start(clock):
+def test_a_run_whose_first_input_exceeds_the_limit_does_not_start(clock):
     both = {"first": "${workflow.input.text}", "second": "${workflow.input.text}"}
     register_definitions(definition(step("a", inputs=both)))
 
@@ -72,7 +72,7 @@ def test_a_run_whose_first_step_would_be_given_too_much_does_not_start(clock):
     assert not Run.objects.exists()
 
 
-def test_an_operator_is_refused_what_would_be_too_much(clock):
+def test_an_operator_cannot_enter_a_payload_above_the_limit(clock):
     story = Story(clock, step("a"), step("b"), step("c"))
 
     with pytest.raises(Conflict, match="The input of task c would take"):

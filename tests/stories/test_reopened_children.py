@@ -52,7 +52,7 @@ def all_is_well(*runs: RunView) -> None:
     assert [each for run in runs for each in row_violations(run.id)] == []
 
 
-def test_a_retry_that_resumes_goes_down_to_what_failed_first(clock):
+def test_a_resuming_retry_descends_to_the_first_failed_task(clock):
     story = root(clock)
     done(story, "x")
     story.worker("y").fails()
@@ -82,7 +82,7 @@ def test_a_retry_that_does_not_resume_starts_a_new_child(clock):
     assert Run.objects.get(pk=first).status == "FAILED"
 
 
-def test_a_retry_that_resumes_goes_no_further_than_a_task_that_failed_itself(clock):
+def test_a_resuming_retry_stops_at_a_task_that_failed_itself(clock):
     story = root(clock, step("a"), sub_workflow("s", "middle"))
     story.worker("a").fails()
 
@@ -91,7 +91,7 @@ def test_a_retry_that_resumes_goes_no_further_than_a_task_that_failed_itself(clo
     assert story.statuses == {"a": "SCHEDULED"}
 
 
-def test_a_retry_that_resumes_prefers_what_failed_to_what_was_canceled_with_it(clock):
+def test_a_resuming_retry_prefers_failed_tasks_to_canceled_ones(clock):
     story = root(clock, *fork([sub_workflow("one", "leaf")], [sub_workflow("two", "leaf")]))
     one, two = story.child("one"), story.child("two")
     story.worker("x").polls()
@@ -115,7 +115,7 @@ OPENED: dict[str, Callable[[RunView], None]] = {
 
 
 @pytest.mark.parametrize("opens", OPENED.values(), ids=OPENED)
-def test_all_who_waited_for_a_run_wait_again_when_it_goes_on(clock, opens):
+def test_all_ancestors_wait_again_for_a_continued_run(clock, opens):
     story = root(clock)
     done(story, "x")
     story.worker("y").fails()
@@ -134,7 +134,7 @@ def test_all_who_waited_for_a_run_wait_again_when_it_goes_on(clock, opens):
     all_is_well(story, middle_of(story), leaf)
 
 
-def test_the_task_that_waits_again_says_why(clock):
+def test_the_task_that_waits_again_has_a_reason(clock):
     story = root(clock)
     story.worker("x").fails()
 
@@ -144,7 +144,7 @@ def test_the_task_that_waits_again_says_why(clock):
     assert [line.line for line in lines] == [f"Sub workflow {leaf_of(story).id} was restarted."]
 
 
-def test_what_was_canceled_beside_it_resumes(clock):
+def test_tasks_canceled_with_the_child_resume(clock):
     beside = [sub_workflow("other", "leaf")]
     steps = [*fork([sub_workflow("s", "middle")], [step("a")], [human("h")], beside), step("z")]
     story = root(clock, *steps)
@@ -177,7 +177,7 @@ def test_what_was_canceled_beside_it_resumes(clock):
     all_is_well(story, middle_of(story))
 
 
-def test_what_had_failed_beside_it_is_tried_again_too(clock):
+def test_other_failed_tasks_of_the_parent_are_retried(clock):
     story = root(clock, *fork([sub_workflow("s", "leaf")], [step("a")]))
     story.worker("a").fails()
     assert (story.statuses["s"], story.child("s").status) == ("CANCELED", "TERMINATED")
@@ -187,7 +187,7 @@ def test_what_had_failed_beside_it_is_tried_again_too(clock):
     assert (story.status, story.statuses["s"], story.statuses["a"]) == ("RUNNING", "IN_PROGRESS", "SCHEDULED")
 
 
-def test_a_loop_around_it_goes_on_in_its_turn(clock):
+def test_a_surrounding_loop_continues_in_its_iteration(clock):
     story = root(clock, loop("l", sub_workflow("s", "leaf"), step("a"), times=2))
     done(story, "x", "y", "a", "x")
     story.worker("y").fails()
@@ -217,7 +217,7 @@ def test_a_child_of_a_dynamic_fork_is_retried(clock):
     all_is_well(story)
 
 
-def test_a_parent_that_is_paused_stays_paused(clock):
+def test_a_paused_parent_stays_paused(clock):
     story = root(clock)
     middle = middle_of(story)
     middle.pause()
@@ -235,7 +235,7 @@ def test_a_parent_that_is_paused_stays_paused(clock):
     all_is_well(story, middle)
 
 
-def test_a_child_that_another_attempt_has_replaced_runs_alone(clock):
+def test_a_child_replaced_by_another_attempt_does_not_reopen_its_parent(clock):
     story = root(clock, sub_workflow("s", "leaf", policy=policy(retries=1)))
     first = story.child("s")
     story.worker("x").fails()
@@ -251,7 +251,7 @@ def test_a_child_that_another_attempt_has_replaced_runs_alone(clock):
     all_is_well(story, first)
 
 
-def test_a_child_that_was_optional_runs_alone(clock):
+def test_an_optional_child_does_not_reopen_its_parent(clock):
     story = root(clock, sub_workflow("s", "leaf", optional=True), step("r"))
     story.worker("x").fails()
     done(story, "r")
@@ -262,7 +262,7 @@ def test_a_child_that_was_optional_runs_alone(clock):
     assert (story.child("s").status, story.status) == ("RUNNING", "COMPLETED")
 
 
-def test_a_child_whose_parent_was_restarted_runs_alone(clock):
+def test_a_child_of_a_restarted_parent_does_not_reopen_it(clock):
     story = root(clock, sub_workflow("s", "leaf"))
     orphan = story.child("s")
     story.worker("x").fails()
@@ -291,7 +291,7 @@ def test_a_restart_stops_children_that_are_still_open(clock):
     assert (orphan.status, story.child("s").status) == ("TERMINATED", "RUNNING")
 
 
-def test_a_child_that_had_ended_keeps_its_end_when_its_task_is_taken_back(clock):
+def test_an_ended_child_keeps_its_status_when_its_task_is_reverted(clock):
     story = root(clock, sub_workflow("s", "leaf"))
     child = story.child("s")
     story.worker("x").fails()
@@ -301,7 +301,7 @@ def test_a_child_that_had_ended_keeps_its_end_when_its_task_is_taken_back(clock)
     assert (child.status, child.row.ended_at is None) == ("FAILED", False)
 
 
-def test_a_parent_that_had_completed_waits_for_the_child_and_keeps_the_work_that_came_after(clock):
+def test_a_completed_parent_waits_for_the_child_and_preserves_later_tasks(clock):
     story = root(clock)
     done(story, "x", "y", "m", "r")
     assert story.status == "COMPLETED"
@@ -315,7 +315,7 @@ def test_a_parent_that_had_completed_waits_for_the_child_and_keeps_the_work_that
     all_is_well(story, middle_of(story), leaf_of(story))
 
 
-def test_a_parent_that_has_gone_on_is_not_set_back(clock):
+def test_a_parent_that_has_continued_is_not_reverted(clock):
     story = root(clock)
     done(story, "x", "y", "m")
     before = story.task("r").id
@@ -325,7 +325,7 @@ def test_a_parent_that_has_gone_on_is_not_set_back(clock):
     assert (story.statuses, story.task("r").id) == ({"s": "COMPLETED", "r": "SCHEDULED"}, before)
 
 
-def test_a_permitted_failure_waits_again_and_what_came_after_it_is_not_repeated(clock):
+def test_a_permitted_failure_waits_again_without_repeating_later_steps(clock):
     story = root(clock, sub_workflow("s", "leaf", permissive=True), step("r"), step("q"))
     story.worker("x").fails()
     assert story.is_waiting_for("r")
@@ -338,7 +338,7 @@ def test_a_permitted_failure_waits_again_and_what_came_after_it_is_not_repeated(
     all_is_well(story)
 
 
-def test_a_terminate_after_the_child_is_reached_again(clock):
+def test_a_terminate_step_after_the_child_is_executed_again(clock):
     stop = switch("way", {"no": [terminate("t", "FAILED")]}, inputs={"way": "${s.output.way}"})
     leaf = definition(step("x"), name="leaf", outputParameters={"way": "${x.output.way}"})
     story = Story(clock, sub_workflow("s", "leaf"), stop, step("z"), others=[leaf])
@@ -382,7 +382,7 @@ def test_a_rerun_from_above_opens_optional_tasks_too(clock):
     assert (story.status, story.statuses["s"]) == ("COMPLETED", "COMPLETED")
 
 
-def test_a_rerun_from_above_goes_no_further_up_than_it_was_asked(clock):
+def test_a_rerun_of_a_descendant_affects_no_run_above_the_requested_one(clock):
     story = root(clock, sub_workflow("s", "middle", optional=True))
     story.worker("x").fails()
 
@@ -391,7 +391,7 @@ def test_a_rerun_from_above_goes_no_further_up_than_it_was_asked(clock):
     assert (middle_of(story).status, story.status) == ("RUNNING", "COMPLETED")
 
 
-def test_every_run_on_the_way_to_the_task_must_have_ended(clock):
+def test_every_run_on_the_path_to_the_task_must_have_ended(clock):
     story = root(clock, sub_workflow("s", "middle", permissive=True), step("r"))
     story.worker("x").fails()
     assert story.status == "RUNNING"
@@ -400,7 +400,7 @@ def test_every_run_on_the_way_to_the_task_must_have_ended(clock):
         story.rerun_from(leaf_of(story).task("x").id)
 
 
-def test_a_task_of_a_child_that_was_replaced_is_not_found(clock):
+def test_a_task_of_a_replaced_child_is_not_found(clock):
     story = root(clock, sub_workflow("s", "leaf", policy=policy(retries=1)))
     lost = story.child("s").task("x").id
     story.worker("x").fails()
@@ -424,7 +424,7 @@ def test_a_sub_workflow_task_is_rerun_with_a_new_child(clock):
     assert story.status == "COMPLETED"
 
 
-def test_a_child_whose_task_timed_out_is_stopped_and_another_one_started(clock):
+def test_a_child_whose_task_timed_out_is_terminated_and_replaced(clock):
     limits = policy(timeout_seconds=10, timeout_policy="RETRY", retries=1)
     story = root(clock, sub_workflow("s", "middle", policy=limits))
     middle, leaf = middle_of(story), leaf_of(story)
@@ -435,7 +435,7 @@ def test_a_child_whose_task_timed_out_is_stopped_and_another_one_started(clock):
     assert (middle_of(story).status, middle_of(story).id == middle.id) == ("RUNNING", False)
 
 
-def test_a_child_that_waits_for_nobody_is_opened_without_a_word(clock):
+def test_a_child_without_a_waiting_parent_is_reopened_silently(clock):
     story = root(clock, sub_workflow("s", "leaf"))
     child = story.child("s")
     story.worker("x").fails()
@@ -470,7 +470,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("opens", WAYS.values(), ids=WAYS)
-def test_a_canceled_child_beside_it_resumes_where_it_stopped(clock, opens):
+def test_a_canceled_sibling_child_resumes_where_it_stopped(clock, opens):
     story = two_children(clock)
     good, tasks = story.child("good"), {ref: story.task(ref) for ref in ("bad", "good", "side", "join")}
     done_before = good.task("x")
@@ -495,7 +495,7 @@ def test_a_canceled_child_beside_it_resumes_where_it_stopped(clock, opens):
     all_is_well(story, good, story.child("bad"))
 
 
-def test_a_canceled_task_beside_it_opens_again_under_its_id_with_the_next_number(clock):
+def test_a_canceled_sibling_task_reopens_under_its_id_with_the_next_attempt(clock):
     story = two_children(clock)
     before = story.task("side")
 
@@ -509,7 +509,7 @@ def test_a_canceled_task_beside_it_opens_again_under_its_id_with_the_next_number
     assert story.worker("side", "another").completes()
 
 
-def test_a_child_that_completed_while_its_parent_was_stopped_is_not_started_again(clock):
+def test_a_child_completed_during_the_stop_of_its_parent_is_not_started_again(clock):
     story = two_children(clock)
     good = story.child("good")
     Run.objects.filter(pk=good.id).update(status="COMPLETED", output={"kept": 1})
@@ -520,7 +520,7 @@ def test_a_child_that_completed_while_its_parent_was_stopped_is_not_started_agai
     assert story.child("good").id == good.id
 
 
-def test_a_child_that_was_deleted_is_started_anew(clock):
+def test_a_deleted_child_is_started_again(clock):
     story = two_children(clock)
     good = story.child("good").id
     Run.objects.filter(pk=good).delete()
@@ -535,7 +535,7 @@ def test_a_child_that_was_deleted_is_started_anew(clock):
     assert story.status == "COMPLETED"
 
 
-def test_a_child_that_would_end_again_at_once_ends_its_parent_again(clock):
+def test_a_child_that_ends_again_at_once_ends_its_parent_again(clock):
     """Its first step decides alone that it fails: nothing in it can be tried again."""
     ends = definition(terminate("t", "FAILED"), name="ends")
     waits = definition(step("x"), name="waits")
@@ -548,7 +548,7 @@ def test_a_child_that_would_end_again_at_once_ends_its_parent_again(clock):
     all_is_well(story, story.child("one"), story.child("two"))
 
 
-def test_what_failed_right_after_a_child_waits_for_its_new_result(clock):
+def test_a_task_that_failed_after_the_child_waits_for_its_new_result(clock):
     story = root(clock, sub_workflow("s", "leaf"), step("r", inputs={"of": "${s.output.by}"}))
     done(story, "x", "y")
     story.worker("r").fails()

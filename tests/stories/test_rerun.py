@@ -61,7 +61,7 @@ def test_a_run_without_a_task_is_rerun_from_its_start(clock):
     well(story)
 
 
-def test_what_is_not_said_stays_as_it_was(clock):
+def test_omitted_fields_stay_unchanged(clock):
     story = done(Story(clock, step("a"), input={"n": 1}, start={"correlation_id": "mine"}), "a")
 
     story.rerun()
@@ -83,7 +83,7 @@ def test_a_run_is_rerun_from_a_task_in_the_middle(clock):
     well(story)
 
 
-def test_a_task_gets_the_input_that_was_given_and_keeps_it_when_it_is_tried_again(clock):
+def test_a_task_receives_the_given_input_also_in_its_retries(clock):
     story = Story(clock, step("a", inputs={"n": 1, "m": 2}, policy=policy(retries=1)))
     done(story, "a")
 
@@ -95,7 +95,7 @@ def test_a_task_gets_the_input_that_was_given_and_keeps_it_when_it_is_tried_agai
     assert story.task("a").input == {"n": "${workflow.input.is_not_read}"}
 
 
-def test_attempts_and_clocks_begin_anew(clock):
+def test_attempts_and_timeouts_are_reset(clock):
     limits = policy(retries=1, timeout_seconds=10, timeout_policy="RETRY", total_seconds=15)
     story = Story(clock, step("a", policy=limits), timeoutSeconds=30, timeoutPolicy="TIME_OUT_WF")
     story.worker("a").fails()
@@ -111,7 +111,7 @@ def test_attempts_and_clocks_begin_anew(clock):
     assert story.status == "COMPLETED"
 
 
-def test_a_rerun_wait_keeps_its_timer_as_in_the_original(clock):
+def test_a_rerun_wait_keeps_its_original_timer(clock):
     story = Story(clock, wait("w", duration="10 s"), step("a"))
     story.at(2)
     story.reports("w")
@@ -123,7 +123,7 @@ def test_a_rerun_wait_keeps_its_timer_as_in_the_original(clock):
     assert story.at(10).statuses == {"w": "COMPLETED", "a": "SCHEDULED"}
 
 
-def test_a_rerun_wait_whose_time_is_over_completes_at_once(clock):
+def test_a_rerun_wait_whose_timer_has_expired_completes_at_once(clock):
     story = Story(clock, wait("w", duration="10 s"), step("a"))
     done(story.later(10), "a")
 
@@ -132,7 +132,7 @@ def test_a_rerun_wait_whose_time_is_over_completes_at_once(clock):
     assert story.statuses == {"w": "COMPLETED", "a": "SCHEDULED"}
 
 
-def test_a_wait_with_another_input_waits_its_whole_time(clock):
+def test_a_wait_with_a_changed_input_waits_its_full_duration(clock):
     story = Story(clock, wait("w", duration="10 s"), step("a"))
     done(story.later(10), "a")
 
@@ -142,7 +142,7 @@ def test_a_wait_with_another_input_waits_its_whole_time(clock):
     assert story.later(1).statuses == {"w": "COMPLETED", "a": "SCHEDULED"}
 
 
-def test_a_wait_after_the_rerun_task_waits_its_whole_time(clock):
+def test_a_wait_after_the_rerun_task_waits_its_full_duration(clock):
     story = Story(clock, step("a"), wait("w", duration="10 s"))
     done(story, "a")
     story.later(10).rerun("a")
@@ -189,7 +189,7 @@ def branches(clock, **fields) -> Story:
     return done(story, "a1", "b1", "a2", "b2", "z")
 
 
-def test_in_a_branch_only_that_branch_and_what_follows_the_join_is_made_again(clock):
+def test_in_a_branch_only_that_branch_and_the_steps_after_the_join_are_repeated(clock):
     story = branches(clock)
     before = ids(story)
 
@@ -205,7 +205,7 @@ def test_in_a_branch_only_that_branch_and_what_follows_the_join_is_made_again(cl
     well(story)
 
 
-def test_what_was_canceled_in_another_branch_is_made_again_too(clock):
+def test_tasks_canceled_in_another_branch_are_repeated(clock):
     story = Story(clock, *fork([step("a")], [step("b1"), human("b2")]), step("z"))
     done(story, "b1")
     story.worker("a").fails()
@@ -223,7 +223,7 @@ def test_what_was_canceled_in_another_branch_is_made_again_too(clock):
     well(story)
 
 
-def test_a_fork_is_forked_again(clock):
+def test_a_fork_is_executed_again(clock):
     story = branches(clock)
 
     story.rerun("fork_join")
@@ -235,7 +235,7 @@ def test_a_fork_is_forked_again(clock):
     assert story.status == "COMPLETED"
 
 
-def test_a_join_joins_again_what_is_there(clock):
+def test_a_join_is_evaluated_again_with_the_existing_tasks(clock):
     story = branches(clock)
     before = ids(story)
 
@@ -246,7 +246,7 @@ def test_a_join_joins_again_what_is_there(clock):
     assert story.is_waiting_for("z")
 
 
-def test_a_join_that_waits_for_an_earlier_step_of_the_branch_stays(clock):
+def test_a_join_that_waits_for_an_earlier_step_of_the_branch_is_preserved(clock):
     story = Story(clock, *fork([step("a1"), step("a2")], [step("b")], on=["a1", "b"]), step("z"))
     done(story, "a1", "b", "a2", "z")
     before = ids(story)
@@ -258,7 +258,7 @@ def test_a_join_that_waits_for_an_earlier_step_of_the_branch_stays(clock):
     assert story.status == "COMPLETED"
 
 
-def test_a_fork_with_a_wait_and_a_switch_is_made_again(clock):
+def test_a_fork_with_a_wait_and_a_switch_is_repeated(clock):
     chosen = switch("way", {"x": [step("x")]}, [step("y")])
     story = Story(clock, *fork([wait("w", duration="5 s"), step("a")], [chosen], on=["a", "way"]), input={"way": "x"})
     done(story.later(5), "x", "a")
@@ -274,7 +274,7 @@ def test_a_fork_with_a_wait_and_a_switch_is_made_again(clock):
     well(story)
 
 
-def test_in_a_loop_its_turn_goes_on_and_later_turns_are_made_again(clock):
+def test_in_a_loop_its_iteration_continues_and_later_iterations_are_repeated(clock):
     story = Story(clock, loop("l", step("a"), step("b"), times=3), step("z"))
     done(story, *["a", "b"] * 3, "z")
     before = ids(story)
@@ -291,7 +291,7 @@ def test_in_a_loop_its_turn_goes_on_and_later_turns_are_made_again(clock):
     well(story)
 
 
-def test_a_loop_begins_again_with_its_first_turn(clock):
+def test_a_loop_starts_again_with_its_first_iteration(clock):
     story = Story(clock, loop("l", step("a"), times=2), step("z"))
     done(story, "a", "a", "z")
 
@@ -302,7 +302,7 @@ def test_a_loop_begins_again_with_its_first_turn(clock):
     assert story.status == "COMPLETED"
 
 
-def test_a_loop_goes_through_the_items_that_were_given(clock):
+def test_a_loop_iterates_over_the_given_items(clock):
     story = Story(clock, loop("l", step("a", inputs={"item": "${l.output.loopItem}"}), inputs={"_items": [1]}))
     done(story, "a")
 
@@ -315,7 +315,7 @@ def test_a_loop_goes_through_the_items_that_were_given(clock):
     assert (seen, story.status) == ([{"item": "x"}, {"item": "y"}], "COMPLETED")
 
 
-def test_a_loop_over_items_goes_on_with_the_item_of_its_turn(clock):
+def test_a_loop_over_items_continues_with_the_item_of_its_iteration(clock):
     body = step("a", inputs={"item": "${l.output.loopItem}"})
     story = Story(clock, loop("l", body, inputs={"_items": ["x", "y", "z"]}))
     done(story, "a", "a", "a")
@@ -325,7 +325,7 @@ def test_a_loop_over_items_goes_on_with_the_item_of_its_turn(clock):
     assert story.task("a__2").input == {"item": "y"}
 
 
-def test_a_loop_that_keeps_few_turns_goes_on_in_one_that_it_has(clock):
+def test_a_loop_with_keep_last_n_continues_in_a_stored_iteration(clock):
     story = Story(clock, loop("l", step("a"), times=4, inputs={"keepLastN": 2}), step("z"))
     done(story, *["a"] * 4, "z")
     assert set(story.statuses) == {"l", "a__3", "a__4", "z"}
@@ -338,7 +338,7 @@ def test_a_loop_that_keeps_few_turns_goes_on_in_one_that_it_has(clock):
     well(story)
 
 
-def test_in_a_loop_in_a_loop_both_go_on_in_their_turns(clock):
+def test_nested_loops_both_continue_in_their_iterations(clock):
     story = Story(clock, loop("o", loop("i", step("a"), times=2), step("b"), times=2), step("z"))
     done(story, *["a", "a", "b"] * 2, "z")
     before = ids(story)
@@ -354,7 +354,7 @@ def test_in_a_loop_in_a_loop_both_go_on_in_their_turns(clock):
     well(story)
 
 
-def test_in_a_loop_in_a_fork_in_a_loop_the_other_branch_keeps_its_turn(clock):
+def test_in_a_loop_in_a_fork_in_a_loop_the_other_branch_keeps_its_iteration(clock):
     inner = fork([loop("i", step("a"), times=2)], [step("b")])
     story = Story(clock, loop("o", *inner, step("c"), times=2), step("z"))
     done(story, *["a", "a", "b", "c"] * 2, "z")
@@ -369,7 +369,7 @@ def test_in_a_loop_in_a_fork_in_a_loop_the_other_branch_keeps_its_turn(clock):
     well(story)
 
 
-def test_a_switch_is_decided_again(clock):
+def test_a_switch_is_evaluated_again(clock):
     story = Story(clock, switch("way", {"x": [step("x")]}, [step("y")]), step("z"), input={"way": "x"})
     done(story, "x", "z")
 
@@ -381,7 +381,7 @@ def test_a_switch_is_decided_again(clock):
     assert story.statuses == {"way": "COMPLETED", "x": "SCHEDULED"}
 
 
-def test_a_switch_with_an_empty_case_goes_on_behind_itself(clock):
+def test_a_switch_with_an_empty_case_continues_after_itself(clock):
     story = Story(clock, switch("way", {"x": []}, [step("y")]), step("z"), input={"way": "other"})
     done(story, "y", "z")
 
@@ -390,7 +390,7 @@ def test_a_switch_with_an_empty_case_goes_on_behind_itself(clock):
     assert story.statuses == {"way": "COMPLETED", "z": "SCHEDULED"}
 
 
-def test_in_the_branch_of_a_switch_that_branch_goes_on(clock):
+def test_in_a_case_of_a_switch_that_case_continues(clock):
     chosen = switch("way", {"x": [step("x1"), step("x2")], "y": [step("y")]})
     story = Story(clock, chosen, exclusive_join("j", ["x2", "y"]), step("z"), input={"way": "x"})
     done(story, "x1", "x2", "z")
@@ -404,7 +404,7 @@ def test_in_the_branch_of_a_switch_that_branch_goes_on(clock):
     assert story.task("j").output == {"by": "x2"}
 
 
-def test_variables_and_values_are_set_and_worked_out_again(clock):
+def test_variables_and_computed_values_are_evaluated_again(clock):
     story = Story(
         clock,
         set_variable("v", n="${workflow.input.n}"),
@@ -422,7 +422,7 @@ def test_variables_and_values_are_set_and_worked_out_again(clock):
     assert story.task("a").input == {"n": 42}
 
 
-def test_a_switch_with_a_script_is_decided_by_it_again(clock):
+def test_a_switch_with_a_script_evaluates_it_again(clock):
     chosen = switch("way", {"big": [step("x")]}, [step("y")], evaluatorType="javascript",
                     expression="$.way > 1 ? 'big' : 'small'")  # fmt: skip
     story = Story(clock, chosen, input={"way": 1})
@@ -442,7 +442,7 @@ def fan(clock, *refs: str) -> Story:
     return done(story, "z")
 
 
-def test_one_branch_of_a_dynamic_fork_is_made_again(clock):
+def test_one_branch_of_a_dynamic_fork_is_repeated(clock):
     story = fan(clock, "p", "q", "r")
     before = ids(story)
 
@@ -458,7 +458,7 @@ def test_one_branch_of_a_dynamic_fork_is_made_again(clock):
     well(story)
 
 
-def test_a_dynamic_fork_forks_again_what_its_input_says_now(clock):
+def test_a_dynamic_fork_forks_again_from_its_new_input(clock):
     story = fan(clock, "p", "q")
     tasks = [{"name": "pay", "taskReferenceName": ref, "type": "SIMPLE"} for ref in ("q", "s", "t")]
 
@@ -473,7 +473,7 @@ def test_a_dynamic_fork_forks_again_what_its_input_says_now(clock):
     well(story)
 
 
-def test_a_branch_of_a_dynamic_fork_that_failed_is_made_again_beside_another(clock):
+def test_a_failed_branch_of_a_dynamic_fork_is_repeated_with_another_one(clock):
     tasks = [{"name": ref, "taskReferenceName": ref, "type": "SIMPLE"} for ref in ("p", "q", "r")]
     story = Story(clock, *dynamic_fork(), step("z"), tasks=[policy("p"), policy("q"), policy("r")],
                   input={"tasks": tasks, "inputs": {}})  # fmt: skip
@@ -490,7 +490,7 @@ def test_a_branch_of_a_dynamic_fork_that_failed_is_made_again_beside_another(clo
     well(story)
 
 
-def test_steps_inside_a_dynamic_branch_are_made_again(clock):
+def test_steps_inside_a_dynamic_branch_are_repeated(clock):
     body = loop("l", step("a"), step("b"), times=2)
     story = Story(clock, *dynamic_fork(), step("z"), input={"tasks": [body, step("c")], "inputs": {}})
     done(story, "c", "a", "b", "a", "b", "z")
@@ -504,7 +504,7 @@ def test_steps_inside_a_dynamic_branch_are_made_again(clock):
     well(story)
 
 
-def test_an_optional_failure_stays_where_the_run_has_gone_on_from_it(clock):
+def test_an_optional_failure_is_preserved_if_the_run_continued_after_it(clock):
     story = Story(clock, step("a", optional=True), step("b"), step("c"))
     story.worker("a").fails()
     done(story, "b", "c")
@@ -527,7 +527,7 @@ def test_an_optional_failure_is_rerun_itself(clock):
     assert (story.status, story.statuses) == ("COMPLETED", {"a": "COMPLETED", "b": "COMPLETED"})
 
 
-def test_a_permitted_failure_before_the_task_stands(clock):
+def test_a_permitted_failure_before_the_task_is_preserved(clock):
     story = Story(clock, step("a", permissive=True), step("b"))
     story.worker("a").fails()
     done(story, "b")
@@ -542,7 +542,7 @@ def test_a_permitted_failure_before_the_task_stands(clock):
     assert (story.status, story.attempts("b")) == ("COMPLETED", ["COMPLETED"])
 
 
-def test_a_permitted_failure_that_a_join_looks_at_is_made_again(clock):
+def test_a_permitted_failure_that_a_join_waits_for_is_repeated(clock):
     story = Story(clock, *fork([step("a", permissive=True)], [step("b")]), step("z"))
     story.worker("a").fails()
     done(story, "b")
@@ -555,7 +555,7 @@ def test_a_permitted_failure_that_a_join_looks_at_is_made_again(clock):
     assert story.status == "COMPLETED"
 
 
-def test_two_joins_that_wait_for_one_task_both_wait_again(clock):
+def test_two_joins_on_the_same_task_both_wait_again(clock):
     story = Story(clock, *fork([step("a")], [step("b")]), join("second", ["a"]), step("z"))
     done(story, "a", "b", "z")
 
@@ -566,7 +566,7 @@ def test_two_joins_that_wait_for_one_task_both_wait_again(clock):
     assert story.status == "COMPLETED"
 
 
-def test_a_terminate_that_comes_after_the_task_is_reached_again(clock):
+def test_a_terminate_step_after_the_task_is_executed_again(clock):
     story = Story(clock, step("a"), terminate("t", "FAILED", "no"), step("z"))
     done(story, "a")
     assert (story.status, story.reason) == ("FAILED", "no")
@@ -578,7 +578,7 @@ def test_a_terminate_that_comes_after_the_task_is_reached_again(clock):
     assert story.status == "FAILED"
 
 
-def test_a_terminate_in_another_branch_is_led_to_again(clock):
+def test_a_terminate_step_in_another_branch_is_executed_again(clock):
     stopper = switch("way", {"stop": [terminate("t", "TERMINATED", "no")]}, inputs={"way": "${b.output.way}"})
     story = Story(clock, *fork([step("a")], [step("b"), stopper], on=["a", "way"]), step("z"))
     story.worker("b").completes(way="stop")
@@ -594,7 +594,7 @@ def test_a_terminate_in_another_branch_is_led_to_again(clock):
     well(story)
 
 
-def test_a_worker_that_comes_late_is_not_heard_after_a_rerun(clock):
+def test_a_late_report_is_ignored_after_a_rerun(clock):
     story = Story(clock, step("a"), step("b"))
     story.worker("a").polls()
     story.terminate()
@@ -610,7 +610,7 @@ def test_a_worker_that_comes_late_is_not_heard_after_a_rerun(clock):
     assert story.status == "COMPLETED"
 
 
-def test_a_rerun_run_may_fail_and_be_rerun_again(clock):
+def test_a_rerun_run_can_fail_and_be_rerun_again(clock):
     story = Story(clock, step("a"), step("b"))
     for _ in range(3):
         done(story, "a")
@@ -623,7 +623,7 @@ def test_a_rerun_run_may_fail_and_be_rerun_again(clock):
     assert story.status == "COMPLETED"
 
 
-def test_what_only_thinks_is_thought_again_to_the_end(clock):
+def test_a_run_without_workers_is_repeated_to_its_end(clock):
     story = Story(clock, noop("n"), set_variable("v", n="${workflow.input.n}"), input={"n": 1})
     assert story.status == "COMPLETED"
 

@@ -29,7 +29,7 @@ def test_a_restarted_run_is_as_it_began(clock):
     assert row_violations(story.id) == []
 
 
-def test_variables_are_those_of_the_definition_again(clock):
+def test_variables_are_reset_to_those_of_the_definition(clock):
     story = Story(clock, step("a"), set_variable("v", n=2), variables={"n": 1})
     story.worker("a").completes()
     assert story.row.variables == {"n": 2}
@@ -40,7 +40,7 @@ def test_variables_are_those_of_the_definition_again(clock):
 
 
 @pytest.mark.parametrize("latest", [False, True])
-def test_a_newer_definition_is_followed_only_where_that_is_asked_for(clock, latest):
+def test_a_newer_definition_is_used_only_on_request(clock, latest):
     story = Story(clock, step("a"))
     story.worker("a").completes()
     register_definitions(definition(step("new"), version=2))
@@ -53,7 +53,7 @@ def test_a_newer_definition_is_followed_only_where_that_is_asked_for(clock, late
     assert story.status == "COMPLETED"
 
 
-def test_a_run_whose_definition_is_gone_has_no_latest_one(clock):
+def test_a_restart_with_the_latest_definition_fails_if_none_exists(clock):
     story = Story(clock, step("a"))
     run = story.starts("anonymous", document=definition(noop("n"), name="anonymous"))
     assert run.status == "COMPLETED"
@@ -82,7 +82,7 @@ def test_an_open_run_is_not_restarted(clock):
         story.restart()
 
 
-def test_what_workers_said_of_tasks_goes_with_them(clock):
+def test_logs_are_deleted_with_their_tasks(clock):
     story = Story(clock, step("a"))
     TaskLog.objects.create(attempt_id=story.task("a").id, at=1, line="said")
     story.worker("a").completes()
@@ -96,7 +96,7 @@ def test_what_workers_said_of_tasks_goes_with_them(clock):
 LIMITED = {"rateLimitKey": "all", "concurrentExecLimit": 1}
 
 
-def test_a_run_that_was_held_when_it_ended_goes_on(clock):
+def test_a_run_that_was_rate_limited_when_it_ended_continues(clock):
     story = Story(clock, step("a"), rateLimitConfig=LIMITED)
     held = story.starts("order")
     assert held.row.is_held
@@ -121,7 +121,7 @@ def test_a_restart_waits_for_its_limit_like_a_start(clock):
     assert (other.status, story.status, story.row.is_held, len(story.queue("a"))) == ("COMPLETED", "RUNNING", False, 1)
 
 
-def test_a_restart_by_a_definition_that_has_a_limit_by_now_counts_and_waits(clock):
+def test_a_restart_with_a_newly_rate_limited_definition_counts_and_waits(clock):
     story = Story(clock, step("a"))
     story.worker("a").completes()
     register_definitions(definition(step("a"), rateLimitConfig={**LIMITED, "policy": "REJECT"}))
@@ -135,7 +135,7 @@ def test_a_restart_by_a_definition_that_has_a_limit_by_now_counts_and_waits(cloc
     assert (story.row.limit_key, story.status) == ("all", "RUNNING")
 
 
-def test_a_retry_gives_all_attempts_new_total_time(clock):
+def test_a_retry_resets_the_total_timeout(clock):
     story = Story(clock, step("a", policy=policy(retries=1, total_seconds=20, delay_seconds=2)))
     story.worker("a").fails()
     story.later(2).worker("a").fails()
@@ -157,7 +157,7 @@ def test_a_retried_wait_keeps_its_timer(clock):
     assert story.at(10).statuses["w"] == "COMPLETED"
 
 
-def test_a_retry_forgets_what_had_failed(clock):
+def test_a_retry_clears_the_failed_references(clock):
     story = Story(clock, step("a"))
     story.worker("a").fails()
     assert (story.row.failed_refs, story.row.failed_names) == (["a"], ["a"])
@@ -174,7 +174,7 @@ def checked(clock, *before) -> Story:
     return Story(clock, *before, step("check"), noop("n"), asked, step("z"))
 
 
-def test_a_run_that_a_terminate_failed_is_retried_from_what_led_to_it(clock):
+def test_a_run_failed_by_a_terminate_step_is_retried_from_its_cause(clock):
     story = checked(clock, step("a"))
     story.worker("a").completes()
     story.worker("check").completes(way="no")
@@ -191,7 +191,7 @@ def test_a_run_that_a_terminate_failed_is_retried_from_what_led_to_it(clock):
     assert row_violations(story.id) == []
 
 
-def test_a_terminate_that_nothing_can_avert_is_not_retried(clock):
+def test_an_unavoidable_terminate_step_is_not_retried(clock):
     story = Story(clock, noop("n"), terminate("t", "FAILED", "never"))
 
     with pytest.raises(Conflict):

@@ -23,14 +23,14 @@ def test_a_run_fails_at_its_start_where_no_join_follows_its_first_fork(clock):
     assert row_violations(story.id) == []
 
 
-def test_a_run_fails_when_it_reaches_a_fork_that_no_join_follows(clock):
+def test_a_run_fails_at_a_fork_without_a_join(clock):
     story = Story(clock, step("before"), unjoined_fork(), step("after"))
     story.worker("before").completes()
 
     assert (story.status, story.reason, story.statuses) == ("FAILED", UNJOINED, {"before": "COMPLETED"})
 
 
-def test_other_branches_are_canceled_where_one_reaches_such_a_fork(clock):
+def test_other_branches_are_canceled_if_one_reaches_such_a_fork(clock):
     story = Story(clock, *fork([step("x"), unjoined_fork()], [step("y")], on=["x", "y"]))
     story.worker("x").completes()
 
@@ -39,19 +39,19 @@ def test_other_branches_are_canceled_where_one_reaches_such_a_fork(clock):
     assert "unjoined" not in story.statuses
 
 
-def test_a_fork_in_a_loop_needs_its_join_too(clock):
+def test_a_fork_in_a_loop_requires_its_join(clock):
     story = Story(clock, loop("l", unjoined_fork(), times=2))
 
     assert (story.status, story.reason) == ("FAILED", UNJOINED)
 
 
-def test_a_handler_around_such_a_fork_takes_its_failure(clock):
+def test_a_surrounding_try_catch_handles_the_failure_of_such_a_fork(clock):
     story = Story(clock, try_("t", unjoined_fork(), on=[catch(step("rescue"), reason=".*join task.*")]))
 
     assert (story.status, story.statuses["rescue__2"]) == ("RUNNING", "SCHEDULED")
 
 
-def test_a_parent_hears_why_its_child_failed(clock):
+def test_a_parent_receives_the_reason_of_its_failed_child(clock):
     child = definition(unjoined_fork(), name="child")
     story = Story(clock, sub_workflow("s", "child"), others=[child])
 
@@ -79,7 +79,7 @@ def test_a_failure_workflow_follows_such_an_end(clock):
         ("x" * 10_000, f"'{'x' * 500}…'"),
     ],
 )
-def test_a_list_that_holds_no_tasks_fails_the_run_without_a_task_of_the_fork(clock, tasks, shown):
+def test_an_invalid_list_of_tasks_fails_the_run_before_the_fork_is_scheduled(clock, tasks, shown):
     story = Story(clock, *dynamic_fork(), input={"tasks": tasks, "inputs": {}})
 
     assert (story.status, story.statuses) == ("FAILED", {})
@@ -96,7 +96,7 @@ def test_inputs_of_forked_tasks_are_a_map(clock, inputs):
     assert story.reason.startswith("Input to the dynamically forked tasks is not a map")
 
 
-def test_an_optional_dynamic_fork_fails_alone(clock):
+def test_an_optional_dynamic_fork_fails_without_failing_the_run(clock):
     fan, joined = dynamic_fork()
     story = Story(clock, {**fan, "optional": True}, joined, step("after"), input={"tasks": "nope"})
 
@@ -104,7 +104,7 @@ def test_an_optional_dynamic_fork_fails_alone(clock):
     assert story.status == "RUNNING"
 
 
-def test_such_a_run_goes_on_when_it_is_restarted_under_a_definition_that_is_put_right(clock):
+def test_such_a_run_continues_after_a_restart_with_a_corrected_definition(clock):
     story = Story(clock, unjoined_fork())
     register_definitions(definition(*fork([step("a")], [step("b")])))
     story.restart(latest_definitions=True)
@@ -152,7 +152,7 @@ def test_a_task_of_the_list_with_a_field_of_the_wrong_type_fails_the_run_and_is_
 
 
 @pytest.mark.parametrize(("given", "shown"), [("nope", "nope"), (None, "null"), ({"a": 1}, '{"a": 1}')])
-def test_a_list_in_the_deprecated_form_that_holds_no_tasks_fails_the_run_too(clock, given, shown):
+def test_an_invalid_list_in_the_deprecated_form_fails_the_run(clock, given, shown):
     fan, joined = dynamic_fork("fan", "joined", {"list": given})
     fan = {key: value for key, value in fan.items() if not key.startswith("dynamicFork")}
     story = Story(clock, {**fan, "dynamicForkJoinTasksParam": "list"}, joined)
@@ -164,14 +164,14 @@ def test_a_list_in_the_deprecated_form_that_holds_no_tasks_fails_the_run_too(clo
     )
 
 
-def test_a_reason_shows_no_value_that_the_definition_masks(clock):
+def test_a_reason_contains_no_masked_value(clock):
     tasks = [{"password": "hunter2", "seen": "yes"}]
     story = Story(clock, *dynamic_fork(), input={"tasks": tasks}, maskedFields=["password"])
 
     assert story.reason == f"""{INVALID} '[{{"password": "***", "seen": "yes"}}]'"""
 
 
-def test_a_reason_shows_nothing_of_an_input_that_is_masked_itself(clock):
+def test_a_reason_contains_nothing_of_a_completely_masked_input(clock):
     story = Story(clock, *dynamic_fork(), input={"tasks": "hunter2"}, maskedFields=["tasks"])
 
     assert story.reason == f"{INVALID} '***'"
@@ -184,7 +184,7 @@ def test_the_reason_of_a_dynamic_fork_without_a_join_is_the_originals(clock):
     assert story.reason == ("Dynamic join definition is not followed by a join task.  Check the workflow definition.")
 
 
-def test_an_optional_fork_that_no_join_follows_is_passed_over_with_its_branches(clock):
+def test_an_optional_fork_without_a_join_is_skipped_with_its_branches(clock):
     story = Story(clock, {**unjoined_fork(), "optional": True}, step("after"))
 
     assert story.statuses == {"unjoined": "COMPLETED_WITH_ERRORS", "after": "SCHEDULED"}

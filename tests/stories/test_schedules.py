@@ -21,7 +21,7 @@ def time(clock) -> SimulatedServer:
     return SimulatedServer(clock)
 
 
-def test_a_run_is_started_at_every_slot_at_its_moment(time):
+def test_a_run_is_started_for_each_slot_on_time(time):
     create_schedule()
 
     time.pass_hours(hours=3)
@@ -33,7 +33,7 @@ def test_a_run_is_started_at_every_slot_at_its_moment(time):
     assert slot_outcomes() == [("EXECUTED", "")] * 3
 
 
-def test_a_run_is_told_which_slot_started_it(time):
+def test_the_input_of_a_run_contains_its_slot(time):
     create_schedule(start={"input": {"order": 7, "_scheduledTime": "a lie"}, "correlationId": "c", "priority": 5})
 
     time.pass_hours(hours=1)
@@ -51,7 +51,7 @@ def test_a_run_is_told_which_slot_started_it(time):
     assert (execution.run_id, execution.request["input"]) == (run.pk, run.input)
 
 
-def test_slots_of_a_downtime_are_passed_over_but_for_the_first(time):
+def test_after_a_downtime_only_the_first_missed_slot_runs(time):
     create_schedule()
 
     time.pass_hours(hours=5.5, sleeping=True)
@@ -60,7 +60,7 @@ def test_slots_of_a_downtime_are_passed_over_but_for_the_first(time):
     assert started_hours(time.started_at) == [1, 6]
 
 
-def test_slots_of_a_downtime_are_caught_up_with_where_that_is_asked_for(time):
+def test_catch_up_runs_every_slot_missed_in_a_downtime(time):
     create_schedule(runCatchupScheduleInstances=True)
 
     time.pass_hours(hours=5.5, sleeping=True)
@@ -69,7 +69,7 @@ def test_slots_of_a_downtime_are_caught_up_with_where_that_is_asked_for(time):
     assert started_hours(time.started_at) == [1, 2, 3, 4, 5, 6]
 
 
-def test_catching_up_goes_back_as_far_as_its_window(time):
+def test_catch_up_is_limited_to_its_window(time):
     create_schedule(runCatchupScheduleInstances=True, catchupWindowSeconds=2 * HOUR)
 
     time.pass_hours(hours=5.5, sleeping=True)
@@ -78,7 +78,7 @@ def test_catching_up_goes_back_as_far_as_its_window(time):
     assert started_hours(time.started_at) == [4, 5, 6]
 
 
-def test_slots_of_a_pause_are_passed_over_even_with_catch_up(time):
+def test_slots_during_a_pause_are_skipped_even_with_catch_up(time):
     create_schedule(runCatchupScheduleInstances=True)
     time.pass_hours(hours=1)
 
@@ -91,7 +91,7 @@ def test_slots_of_a_pause_are_passed_over_even_with_catch_up(time):
     assert started_hours(time.started_at) == [1, 4]
 
 
-def test_all_schedules_are_held_and_go_on_as_after_a_downtime(time):
+def test_pausing_all_schedules_behaves_like_a_downtime(time):
     create_schedule("one", runCatchupScheduleInstances=True)
     create_schedule("two")
 
@@ -126,7 +126,7 @@ def test_each_entry_starts_runs_of_its_own(time):
     assert ScheduleExecution.objects.values("id").distinct().count() == 3
 
 
-def test_a_start_that_fails_is_noted_and_the_schedule_goes_on(time):
+def test_a_failed_start_is_recorded_and_the_schedule_continues(time):
     definition_commands.delete_workflow("order", 1, ACTOR)
     create_schedule()
 
@@ -148,7 +148,7 @@ def test_an_idempotency_key_of_the_schedule_is_obeyed(time):
     assert {row.run_id for row in ScheduleExecution.objects.all()} == {Run.objects.get().pk}
 
 
-def test_saving_a_schedule_anew_begins_from_now(time):
+def test_saving_a_schedule_again_starts_from_now(time):
     create_schedule(runCatchupScheduleInstances=True)
     time.pass_hours(hours=2.5, sleeping=True)
 
@@ -160,7 +160,7 @@ def test_saving_a_schedule_anew_begins_from_now(time):
     assert Schedule.objects.get().revision == 2
 
 
-def test_a_bad_expression_is_refused_and_the_schedule_stays_as_it_is(time):
+def test_an_invalid_expression_is_rejected_and_the_schedule_stays_unchanged(time):
     create_schedule()
 
     with pytest.raises(Invalid, match="cron"):
@@ -169,7 +169,7 @@ def test_a_bad_expression_is_refused_and_the_schedule_stays_as_it_is(time):
     assert Schedule.objects.get().document["cronExpression"] == HOURLY
 
 
-def test_a_forgotten_schedule_fires_no_more_and_what_it_started_goes_on(time):
+def test_a_deleted_schedule_stops_firing_and_its_runs_continue(time):
     create_schedule()
     time.pass_hours(hours=1)
 
@@ -181,7 +181,7 @@ def test_a_forgotten_schedule_fires_no_more_and_what_it_started_goes_on(time):
     assert slot_outcomes() == [("EXECUTED", "")]
 
 
-def test_overlapping_runs_are_allowed_where_nothing_is_said(time):
+def test_overlapping_runs_are_allowed_by_default(time):
     create_schedule()
 
     time.pass_hours(hours=3)
@@ -235,7 +235,7 @@ def test_the_earlier_run_is_terminated_for_the_next(time):
     assert Run.objects.order_by("created_at")[0].reason == "The schedule hourly starts its next run."
 
 
-def test_slots_that_wait_are_forgotten_with_their_schedule(time):
+def test_waiting_slots_are_deleted_with_their_schedule(time):
     create_schedule(overlapPolicy="QUEUE")
     time.pass_hours(hours=2)
 
@@ -257,7 +257,7 @@ def test_a_schedule_is_run_now_though_it_is_paused(time):
     assert AuditEntry.objects.get(action="run now").facts == {"run": run.id}
 
 
-def test_a_run_that_was_asked_for_counts_as_an_overlap(time):
+def test_a_manually_started_run_counts_as_an_overlap(time):
     create_schedule(overlapPolicy="SKIP")
     time.run_now("hourly")
 
@@ -266,7 +266,7 @@ def test_a_run_that_was_asked_for_counts_as_an_overlap(time):
     assert Run.objects.count() == 1
 
 
-def test_what_was_missed_is_backfilled_once(time):
+def test_missed_slots_are_backfilled_once(time):
     create_schedule()
     time.pass_hours(hours=4.5, sleeping=True)
     time.pass_hours(hours=0.25)
@@ -281,7 +281,7 @@ def test_what_was_missed_is_backfilled_once(time):
     assert slot_outcomes() == [("EXECUTED", "")] * 4
 
 
-def test_a_backfill_tries_again_what_had_failed(time):
+def test_a_backfill_repeats_failed_slots(time):
     definition_commands.delete_workflow("order", 1, ACTOR)
     create_schedule()
     time.pass_hours(hours=1.5)
@@ -293,7 +293,7 @@ def test_a_backfill_tries_again_what_had_failed(time):
     assert slot_outcomes() == [("EXECUTED", "")]
 
 
-def test_a_backfill_goes_one_by_one_where_runs_must_not_overlap(time):
+def test_a_backfill_runs_one_slot_at_a_time_if_overlaps_are_forbidden(time):
     create_schedule(overlapPolicy="SKIP", scheduleStartTime=time.started_at + 10_000 * 3_600_000)
     schedules.pause_schedule("hourly", ACTOR)
     schedules.resume_schedule("hourly", ACTOR)
@@ -327,7 +327,7 @@ def test_a_paused_schedule_is_not_backfilled(time):
         schedules.backfill("hourly", 0, 1, ACTOR)
 
 
-def test_a_schedule_that_has_lost_its_next_moment_is_given_one(time):
+def test_a_schedule_without_a_next_slot_gets_one(time):
     create_schedule()
     create_schedule("over", scheduleEndTime=1)
     create_schedule("paused", paused=True)
@@ -338,7 +338,7 @@ def test_a_schedule_that_has_lost_its_next_moment_is_given_one(time):
 
 
 @pytest.mark.parametrize("command", [schedules.pause_schedule, schedules.resume_schedule, schedules.run_now])
-def test_what_is_not_there_is_not_found(time, command):
+def test_an_unknown_schedule_is_not_found(time, command):
     with pytest.raises(NotFound):
         command("nothing", ACTOR)
 
@@ -350,7 +350,7 @@ def test_a_schedule_that_is_not_paused_cannot_be_resumed(time):
         schedules.resume_schedule("hourly", ACTOR)
 
 
-def test_old_slots_are_removed_when_their_retention_is_over(time, settings):
+def test_slots_are_removed_after_their_retention(time, settings):
     create_schedule(overlapPolicy="SKIP")
     time.pass_hours(hours=2)
     settings.CONDUCTOR_RETENTION_DAYS = 1

@@ -25,7 +25,7 @@ def test_scripts_of_every_kind_feed_one_another(clock):
     assert story.is_waiting_for("check")
 
 
-def test_a_program_sees_keys_in_the_order_in_which_they_were_written(clock):
+def test_a_program_reads_keys_in_document_order(clock):
     story = Story(clock, jq("keys", ".given | keys_unsorted", inputs={"given": {"b": 1, "a": 2}}))
 
     assert story.output["result"] == ["b", "a"]
@@ -68,7 +68,7 @@ def test_values_pass_through_a_script_in_python_as_they_are(clock):
         assert [type(value) for value in result.values()] == [type(value) for value in expected.values()]
 
 
-def test_a_script_in_python_sees_its_inputs_as_variables_and_returns_its_value(clock):
+def test_a_python_script_reads_its_inputs_as_variables_and_returns_a_value(clock):
     program = """
 total = 0
 for order in orders:
@@ -80,7 +80,7 @@ return {'total': total, 'first': min(order['id'] for order in orders), 'language
     assert story.task("sum").output == {"result": {"total": 12, "first": "a", "language": "python"}}
 
 
-def test_a_script_in_python_that_returns_nothing_comes_to_null(clock):
+def test_a_python_script_without_a_return_evaluates_to_null(clock):
     assert Story(clock, python("sum", "a + 1", a=1)).task("sum").output == {"result": None}
 
 
@@ -135,7 +135,7 @@ def test_a_loop_may_have_its_condition_in_python(clock):
     assert story.task("turns").output["iteration"] == 3
 
 
-def test_a_loop_whose_condition_in_python_fails_fails_for_good(clock):
+def test_a_loop_whose_python_condition_raises_fails_permanently(clock):
     turns = loop("turns", python("inner", "return 1"), loopCondition="return inner.size", evaluatorType="python")
     story = Story(clock, turns)
 

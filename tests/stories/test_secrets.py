@@ -27,13 +27,13 @@ def handed_to(story: Story, name: str) -> dict:
     return substitute_secrets(worker.held.input, worker.held.task.step_state.get("secrets", ()))
 
 
-def test_a_secret_that_the_author_names_is_filled_in_when_the_task_is_handed_out(clock):
+def test_a_secret_named_in_the_definition_is_resolved_at_dispatch(clock):
     story = Story(clock, step("a", inputs={"x": "${workflow.secrets.DB}"}))
 
     assert handed_to(story, "a") == {"x": "s3cret"}
 
 
-def test_a_secret_that_only_data_names_stays_text(clock):
+def test_a_secret_reference_in_data_stays_text(clock):
     story = Story(clock, step("a", inputs={"x": "${workflow.input.u}"}), input={"u": "${workflow.secrets.DB}"})
 
     assert handed_to(story, "a") == {"x": "${workflow.secrets.DB}"}
@@ -69,7 +69,7 @@ def everything_in_tables() -> str:
     return repr(rows)
 
 
-def test_a_secret_is_in_no_table_and_no_log_after_a_whole_story(clock, settings, caplog):
+def test_a_secret_is_stored_in_no_table_and_no_log(clock, settings, caplog):
     caplog.set_level("DEBUG")
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
     secrets_and_variables.put_secret("API_KEY", SECRET, ACTOR)
@@ -97,7 +97,7 @@ def test_a_secret_is_in_no_table_and_no_log_after_a_whole_story(clock, settings,
         assert spelled not in caplog.text
 
 
-def test_a_secret_that_a_worker_says_again_is_kept_nowhere(clock):
+def test_a_secret_in_a_report_is_removed_before_storage(clock):
     secrets_and_variables.put_secret("API_KEY", SECRET, ACTOR)
     story = Story(clock, step("a", inputs={"key": "${workflow.secrets.API_KEY}"}, policy=policy(retries=1)))
     worker = story.worker("a")
@@ -115,7 +115,7 @@ def test_a_secret_that_a_worker_says_again_is_kept_nowhere(clock):
 
 
 @pytest.mark.parametrize(("secret", "inputs"), [("s3cret7", {"x": "${workflow.secrets.KEY}"}), (SECRET, {})])
-def test_what_is_short_and_what_a_task_was_not_given_stays_as_its_worker_says_it(clock, secret, inputs):
+def test_short_values_and_secrets_of_other_tasks_are_not_removed_from_reports(clock, secret, inputs):
     secrets_and_variables.put_secret("KEY", secret, ACTOR)
     story = Story(clock, step("a", inputs=inputs), step("b", inputs={"x": "${workflow.secrets.KEY}"}))
 

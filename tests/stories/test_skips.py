@@ -21,7 +21,7 @@ from tests.builders import join as join_step
 from tests.story import Story
 
 
-def test_control_jumps_over_a_skipped_step(clock):
+def test_control_continues_after_a_skipped_step(clock):
     story = Story(clock, step("a"), step("b"), step("c", inputs={"seen": "${b.output.x}"}))
 
     story.skip("b", {"asked": 1}, {"x": 7})
@@ -32,7 +32,7 @@ def test_control_jumps_over_a_skipped_step(clock):
     assert story.task("c").input["seen"] == 7
 
 
-def test_several_steps_in_a_row_are_passed_over(clock):
+def test_several_consecutive_steps_are_skipped(clock):
     story = Story(clock, step("a"), step("b"), step("c"), step("d"))
 
     story.skip("c")
@@ -65,7 +65,7 @@ def test_a_run_ends_where_its_last_step_is_skipped(clock):
     ],
     ids=lambda document: document["type"],
 )
-def test_a_step_of_any_kind_is_passed_over_with_all_that_is_in_it(clock, passed):
+def test_a_step_of_any_type_is_skipped_with_its_contents(clock, passed):
     story = Story(clock, step("a"), passed, step("c"))
 
     story.skip("b")
@@ -74,7 +74,7 @@ def test_a_step_of_any_kind_is_passed_over_with_all_that_is_in_it(clock, passed)
     assert story.statuses == {"b": "SKIPPED", "a": "COMPLETED", "c": "SCHEDULED"}
 
 
-def test_a_fork_is_passed_over_with_its_branches_and_its_join(clock):
+def test_a_fork_is_skipped_with_its_branches_and_its_join(clock):
     story = Story(clock, step("a"), *fork([step("x"), step("y")], [step("z")]), step("c"))
 
     story.skip("fork_join")
@@ -83,7 +83,7 @@ def test_a_fork_is_passed_over_with_its_branches_and_its_join(clock):
     assert story.statuses == {"a": "COMPLETED", "fork_join": "SKIPPED", "join": "SKIPPED", "c": "SCHEDULED"}
 
 
-def test_a_dynamic_fork_is_passed_over_with_its_join(clock):
+def test_a_dynamic_fork_is_skipped_with_its_join(clock):
     story = Story(clock, step("a"), *dynamic_fork(), step("c"))
 
     story.skip("fan")
@@ -92,7 +92,7 @@ def test_a_dynamic_fork_is_passed_over_with_its_join(clock):
     assert story.statuses == {"a": "COMPLETED", "fan": "SKIPPED", "join": "SKIPPED", "c": "SCHEDULED"}
 
 
-def test_a_switch_is_passed_over_with_the_join_of_its_cases(clock):
+def test_a_switch_is_skipped_with_the_join_of_its_cases(clock):
     cases = switch("way", {"x": [step("b")], "y": [step("c")]})
     story = Story(clock, step("a"), cases, exclusive_join("end", ["b", "c"]), step("d"))
 
@@ -102,7 +102,7 @@ def test_a_switch_is_passed_over_with_the_join_of_its_cases(clock):
     assert story.queue("d") == ["d, attempt 1"]
 
 
-def test_an_exclusive_join_goes_on_with_a_branch_whose_end_was_skipped(clock):
+def test_an_exclusive_join_continues_with_a_branch_whose_end_was_skipped(clock):
     cases = switch("way", {"x": [step("a"), step("b")], "y": [step("c")]})
     story = Story(clock, cases, exclusive_join("end", ["b", "c"]), step("d"), input={"way": "x"})
     story.skip("b", output={"n": 1})
@@ -125,7 +125,7 @@ def test_a_skipped_join_does_not_wait(clock):
     assert story.status == "COMPLETED"
 
 
-def test_a_join_takes_a_skipped_branch_for_done(clock):
+def test_a_join_treats_a_skipped_branch_as_complete(clock):
     story = Story(clock, *fork([step("a"), step("b")], [step("c")]), step("d"))
     story.skip("b", output={"n": 1})
 
@@ -136,7 +136,7 @@ def test_a_join_takes_a_skipped_branch_for_done(clock):
     assert story.task("join").output == {"b": {"n": 1}, "c": {"n": 2}}
 
 
-def test_a_join_around_a_skipped_fork_takes_what_it_waits_for_in_it_for_done(clock):
+def test_an_outer_join_treats_a_skipped_fork_as_complete(clock):
     inner = fork([step("b")], [step("c")], join="inner")
     story = Story(clock, step("a"), *fork([step("x"), *inner], [step("y")], on=["b", "y"]))
     story.worker("a").completes()
@@ -148,7 +148,7 @@ def test_a_join_around_a_skipped_fork_takes_what_it_waits_for_in_it_for_done(clo
     assert (story.status, story.statuses["b"]) == ("COMPLETED", "SKIPPED")
 
 
-def test_in_a_loop_a_step_is_skipped_in_the_present_turn(clock):
+def test_in_a_loop_a_step_is_skipped_in_the_current_iteration(clock):
     story = Story(clock, loop("l", step("a"), step("b"), times=3))
     story.worker("a").completes()
     story.worker("b").completes()
@@ -165,7 +165,7 @@ def test_in_a_loop_a_step_is_skipped_in_the_present_turn(clock):
     assert story.task("l").output["2"]["b"] == {"n": 1}
 
 
-def test_in_a_loop_a_step_is_skipped_in_the_turn_that_is_named(clock):
+def test_in_a_loop_a_step_is_skipped_in_the_named_iteration(clock):
     story = Story(clock, loop("l", step("a"), times=3))
     story.skip("a__2")
 
@@ -176,7 +176,7 @@ def test_in_a_loop_a_step_is_skipped_in_the_turn_that_is_named(clock):
         story.skip("a__1")
 
 
-def test_a_step_is_skipped_in_a_loop_that_has_not_begun(clock):
+def test_a_step_is_skipped_in_a_loop_that_has_not_started(clock):
     story = Story(clock, step("x"), loop("l", step("a"), step("b"), times=2))
     story.skip("a")
 
@@ -198,14 +198,14 @@ def test_a_step_of_a_dynamic_branch_is_skipped(clock):
 
 
 @pytest.mark.parametrize(("ref", "error"), [("a", Conflict), ("nobody", NotFound), ("b__1", NotFound), ("", NotFound)])
-def test_what_cannot_be_skipped(clock, ref, error):
+def test_a_skip_of_an_unknown_or_executed_step_is_rejected(clock, ref, error):
     story = Story(clock, step("a"), step("b"))
 
     with pytest.raises(error):
         story.skip(ref)
 
 
-def test_a_step_is_skipped_once(clock):
+def test_a_second_skip_of_a_step_is_rejected(clock):
     story = Story(clock, step("a"), step("b"))
     story.skip("b")
 
@@ -224,7 +224,7 @@ def test_only_a_running_run_is_led_on(clock, act):
         story.jump("b")
 
 
-def test_who_skipped_what_is_kept(clock):
+def test_a_skip_is_recorded_in_the_history(clock):
     story = Story(clock, step("a"), step("b"))
     story.skip("b")
 
@@ -233,7 +233,7 @@ def test_who_skipped_what_is_kept(clock):
     assert HistoryEntry.objects.filter(run_id=story.id).order_by("-revision").first().effects[0]["task"] == "b"
 
 
-def test_join_over_nothing_is_unharmed(clock):
+def test_a_join_without_branches_completes(clock):
     story = Story(clock, step("a"), join_step("end", ["a"]), step("b"))
     story.skip("end")
 

@@ -12,7 +12,7 @@ def parent(clock, *steps, child=CHILD, **fields) -> Story:
     return Story(clock, *(steps or [sub_workflow("s"), step("after")]), others=[child], **fields)
 
 
-def test_a_child_that_completes_gives_its_output_to_its_parent(clock):
+def test_a_completed_child_returns_its_output_to_its_parent(clock):
     story = parent(clock)
     assert story.statuses == {"s": "IN_PROGRESS"}
 
@@ -105,7 +105,7 @@ def test_a_retried_parent_gets_a_new_child(clock):
     assert story.attempts("s") == ["FAILED", "COMPLETED"]
 
 
-def test_many_children_at_once_all_come_back(clock):
+def test_many_concurrent_children_all_complete_their_parents(clock):
     names = [f"s{number}" for number in range(60)]
     inputs = {"forkTaskInputs": names, "forkTaskWorkflow": "child"}
     story = parent(clock, *dynamic_fork(inputs=inputs, optional=False), step("after"))

@@ -4,7 +4,7 @@ from tests.builders import policy, step
 from tests.story import Story
 
 
-def test_a_failed_task_is_scheduled_again_at_once_and_can_be_polled_after_its_delay(clock):
+def test_a_failed_task_is_rescheduled_at_once_and_pollable_after_its_delay(clock):
     story = Story(clock, step("t1", policy=policy(retries=1, delay_seconds=5)))
     story.worker("t1").polls()
 
@@ -17,14 +17,14 @@ def test_a_failed_task_is_scheduled_again_at_once_and_can_be_polled_after_its_de
     assert story.at(15).queue("t1") == ["t1, attempt 2"]
 
 
-def test_a_task_that_nobody_polls_times_out_after_its_poll_timeout(clock):
+def test_an_unpolled_task_times_out_after_its_poll_timeout(clock):
     story = Story(clock, step("t1", policy=policy(poll_seconds=60)))
 
     assert story.at(59.999).statuses == {"t1": "SCHEDULED"}
     assert story.at(60).statuses == {"t1": "TIMED_OUT"}
 
 
-def test_a_task_that_is_always_in_progress_times_out_and_is_tried_again(clock):
+def test_a_task_always_in_progress_times_out_and_is_retried(clock):
     limits = policy(retries=1, timeout_seconds=30, timeout_policy="RETRY")
     story = Story(clock, step("t1", policy=limits), step("t2"))
     worker = story.worker("t1")
@@ -44,7 +44,7 @@ def test_a_task_that_is_always_in_progress_times_out_and_is_tried_again(clock):
     assert not story.is_waiting_for("t2")
 
 
-def test_a_task_whose_worker_dies_can_be_polled_again_after_its_delay(clock):
+def test_a_task_of_a_dead_worker_is_pollable_after_its_delay(clock):
     story = Story(clock, step("t1", policy=policy(retries=1, delay_seconds=5, lease_seconds=20)))
     story.worker("t1").polls()
 

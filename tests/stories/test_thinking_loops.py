@@ -4,7 +4,7 @@ from tests.builders import loop, noop
 from tests.story import Story
 
 
-def test_a_loop_of_many_turns_without_a_worker_ends(clock):
+def test_a_loop_of_many_iterations_without_workers_ends(clock):
     story = Story(clock, loop("l", noop("n"), loopCondition="$.l.iteration < 60"))
 
     assert story.status == "COMPLETED"

@@ -33,7 +33,7 @@ def watched(*names: str, type: str = "change", **payload: Any) -> dict[str, Any]
 ALL = ("onScheduled", "onStart", "onSuccess", "onFailed", "onCancelled")
 
 
-def test_a_run_is_told_of_from_its_start_to_its_end(clock):
+def test_a_run_is_published_from_its_start_to_its_end(clock):
     story = Story(clock, step("a"), input={"n": 1}, outputParameters={"sum": "${a.output.sum}"}, **LISTENED)
     assert events() == ["STARTED"]
 
@@ -53,7 +53,7 @@ def test_a_run_is_told_of_from_its_start_to_its_end(clock):
     assert {delivery.event for delivery in EventDelivery.objects.all()} == {"conductor:order:status"}
 
 
-def test_every_bad_end_is_told_as_terminated_and_a_retry_as_retried(clock):
+def test_every_unsuccessful_end_is_published_as_terminated_and_a_retry_as_retried(clock):
     story = Story(clock, step("a"), **LISTENED)
 
     story.worker("a").fails("no luck")
@@ -66,7 +66,7 @@ def test_every_bad_end_is_told_as_terminated_and_a_retry_as_retried(clock):
 
 
 @pytest.mark.parametrize(("act", "event"), [("rerun", "RERAN"), ("restart", "RESTARTED")])
-def test_a_run_that_is_opened_again_says_how(clock, act, event):
+def test_a_reopened_run_publishes_the_action(clock, act, event):
     story = Story(clock, step("a"), **LISTENED)
     story.worker("a").completes()
 
@@ -75,13 +75,13 @@ def test_a_run_that_is_opened_again_says_how(clock, act, event):
     assert events() == ["STARTED", "COMPLETED", "FINALIZED", event]
 
 
-def test_a_run_that_is_over_at_once_is_told_of_in_one_go(clock):
+def test_a_run_that_ends_at_once_is_published_in_one_transaction(clock):
     Story(clock, noop("a"), **LISTENED)
 
     assert events() == ["STARTED", "COMPLETED", "FINALIZED"]
 
 
-def test_a_child_is_told_of_when_it_begins(clock):
+def test_the_start_of_a_child_is_published(clock):
     child = definition(step("x"), name="child", **LISTENED)
 
     Story(clock, sub_workflow("s"), others=[child])
@@ -89,14 +89,14 @@ def test_a_child_is_told_of_when_it_begins(clock):
     assert [(payload["event"], payload["workflowType"]) for payload in told()] == [("STARTED", "child")]
 
 
-def test_a_sink_may_be_put_together_from_the_input(clock):
+def test_a_sink_can_be_an_expression_on_the_input(clock):
     sink = {**LISTENED, "workflowStatusListenerSink": "conductor:${workflow.input.where}"}
     Story(clock, step("a"), input={"where": "here"}, **sink)
 
     assert EventDelivery.objects.get().event == "conductor:order:here"
 
 
-def test_who_has_no_listener_and_no_sink_is_told_nothing(clock):
+def test_nothing_is_published_without_a_listener_or_a_sink(clock):
     Story(clock, noop("a"), workflowStatusListenerEnabled=True)
     Story(clock, noop("a"), name="other", workflowStatusListenerSink="conductor:status")
 
@@ -104,7 +104,7 @@ def test_who_has_no_listener_and_no_sink_is_told_nothing(clock):
     assert not EventDelivery.objects.exists()
 
 
-def test_a_step_is_told_of_in_every_state_it_asks_for(clock):
+def test_a_step_is_published_in_each_state_it_selects(clock):
     story = Story(
         clock, step("a", onStateChange=watched(*ALL, n="${workflow.input.n}", got="${a.output.x}")), input={"n": 1}
     )
@@ -122,7 +122,7 @@ def test_a_step_is_told_of_in_every_state_it_asks_for(clock):
     assert {delivery.event for delivery in EventDelivery.objects.all()} == {"conductor:order:change"}
 
 
-def test_states_that_nobody_asks_for_are_not_told(clock):
+def test_unselected_states_are_not_published(clock):
     story = Story(clock, step("a", onStateChange=watched("onFailed")), step("b"))
 
     story.worker("a").completes()
@@ -131,7 +131,7 @@ def test_states_that_nobody_asks_for_are_not_told(clock):
     assert told() == []
 
 
-def test_each_attempt_is_told_of(clock):
+def test_each_attempt_is_published(clock):
     limits = policy(retries=1)
     story = Story(clock, step("a", policy=limits, onStateChange=watched("onScheduled", "onFailed", " onStart")))
 
@@ -143,7 +143,7 @@ def test_each_attempt_is_told_of(clock):
     assert [payload["retryCount"] for payload in told()] == [0, 0, 0, 1, 1, 1]
 
 
-def test_an_attempt_that_is_handed_back_starts_once(clock):
+def test_a_released_attempt_is_published_as_started_once(clock):
     story = Story(clock, step("a", onStateChange=watched("onStart")))
 
     story.worker("a").in_progress()
@@ -152,7 +152,7 @@ def test_an_attempt_that_is_handed_back_starts_once(clock):
     assert states() == [("a", "onStart")]
 
 
-def test_what_is_canceled_and_what_the_engine_does_itself_is_told_of(clock):
+def test_canceled_tasks_and_system_tasks_are_published(clock):
     story = Story(clock, noop("n", onStateChange=watched(*ALL)), human("h", onStateChange=watched(*ALL)))
 
     story.terminate("enough")
@@ -161,7 +161,7 @@ def test_what_is_canceled_and_what_the_engine_does_itself_is_told_of(clock):
     assert states() == [*expected, ("h", "onCancelled")]
 
 
-def test_a_branch_made_on_the_way_is_told_of(clock):
+def test_tasks_of_dynamic_branches_are_published(clock):
     tasks = [step("x", onStateChange=watched("onScheduled", "onStart", "onSuccess"))]
     story = Story(clock, *dynamic_fork(), input={"tasks": tasks, "inputs": {"x": {}}})
 
@@ -170,7 +170,7 @@ def test_a_branch_made_on_the_way_is_told_of(clock):
     assert states() == [("x", "onScheduled"), ("x", "onStart"), ("x", "onSuccess")]
 
 
-def test_a_limited_task_is_told_of_too(clock):
+def test_a_rate_limited_task_is_published(clock):
     limits = policy(concurrent_limit=1)
     story = Story(clock, step("a", policy=limits, onStateChange=watched("onStart")))
 
@@ -180,7 +180,7 @@ def test_a_limited_task_is_told_of_too(clock):
 
 
 @pytest.mark.parametrize("sink", ["kafka:changes", "amqp_queue:changes"])
-def test_other_systems_are_told_by_way_of_the_outbox(clock, sink):
+def test_messages_to_other_systems_go_through_the_outbox(clock, sink):
     sinks = {**LISTENED, "workflowStatusListenerSink": sink}
     Story(clock, step("a", onStateChange=watched("onScheduled", type="redis:here")), **sinks)
 
@@ -189,7 +189,7 @@ def test_other_systems_are_told_by_way_of_the_outbox(clock, sink):
     assert due_rows.due_messages(clock.now(), 10) == []
 
 
-def test_the_servers_settings_may_send_states_elsewhere(clock, settings):
+def test_the_server_settings_can_select_another_sink_for_states(clock, settings):
     settings.CONDUCTOR_STATE_CHANGE_SINK = "kafka:changes"
 
     Story(clock, step("a", onStateChange=watched("onScheduled")))
@@ -205,7 +205,7 @@ def task_statuses() -> list[tuple[str, str]]:
     return [(payload["referenceTaskName"], payload["status"]) for payload in payloads]
 
 
-def test_the_listener_of_tasks_hears_of_each_status_that_a_task_comes_to(clock, settings):
+def test_the_task_listener_receives_each_status_of_a_task(clock, settings):
     settings.CONDUCTOR_TASK_STATUS_LISTENER_URL = "http://127.0.0.1/tasks"
     quiet = step("quiet", policy=policy() | {"taskStatusListenerEnabled": False})
     steps = [step("a", policy=policy(retries=1)), noop("n"), quiet, step("late", optional=True), human("ask")]
@@ -231,13 +231,13 @@ def test_the_listener_of_tasks_hears_of_each_status_that_a_task_comes_to(clock, 
     assert len({message.facts["id"] for message in Message.objects.all()}) == 13
 
 
-def test_without_a_listener_of_tasks_nothing_is_told(clock):
+def test_without_a_task_listener_nothing_is_published(clock):
     Story(clock, step("a")).worker("a").completes()
 
     assert task_statuses() == []
 
 
-def test_a_definition_that_asks_for_nothing_is_not_looked_through():
+def test_a_definition_without_publications_is_not_scanned():
     from tests.builders import plan
 
     read: Definition = plan(step("a"), noop("b"))
@@ -248,7 +248,7 @@ def test_a_definition_that_asks_for_nothing_is_not_looked_through():
 
 
 @pytest.mark.skipif("connection.vendor != 'sqlite'", reason="EXPLAIN QUERY PLAN is SQLite's")
-def test_each_part_of_the_outbox_is_found_by_its_own_index(db):
+def test_each_query_of_the_outbox_uses_its_own_index(db):
     def way(sql: str) -> str:
         with connection.cursor() as cursor:
             cursor.execute(f"EXPLAIN QUERY PLAN {sql}")

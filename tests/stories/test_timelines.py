@@ -10,7 +10,7 @@ def visible_since(story: Story, ref: str) -> float:
     return story.seconds(story.task(ref).visible_at)
 
 
-def test_a_the_retry_delay_counts_twice_for_the_poll_timeout(clock):
+def test_the_retry_delay_counts_twice_for_the_poll_timeout(clock):
     story = Story(clock, step("pay", policy=policy(retries=1, delay_seconds=5, poll_seconds=60)))
     worker = story.worker("pay")
     worker.polls()
@@ -26,7 +26,7 @@ def test_a_the_retry_delay_counts_twice_for_the_poll_timeout(clock):
     assert story.seconds(story.task("pay").ended_at) == 80
 
 
-def test_b_nobody_polls_and_the_default_policy_ends_the_run(clock):
+def test_without_a_poll_the_default_policy_ends_the_run(clock):
     story = Story(clock, step("pay", policy=policy(retries=1, poll_seconds=60)))
 
     assert story.at(59).status == "RUNNING"
@@ -35,7 +35,7 @@ def test_b_nobody_polls_and_the_default_policy_ends_the_run(clock):
     assert story.seconds(story.row.ended_at) == 60
 
 
-def test_b_nobody_polls_and_the_policy_is_to_retry(clock):
+def test_without_a_poll_the_retry_policy_repeats_the_task(clock):
     story = Story(clock, step("pay", policy=policy(retries=1, poll_seconds=60, timeout_policy="RETRY")))
 
     story.at(60)
@@ -78,7 +78,7 @@ def test_d_a_silent_worker_loses_its_lease(clock):
     assert story.at(25).queue("pay") == ["pay, attempt 2"]
 
 
-def test_e_a_callback_lets_the_response_clock_start_anew_at_the_next_poll(clock):
+def test_a_callback_restarts_the_response_timeout_at_the_next_poll(clock):
     story = Story(clock, step("pay", policy=policy(lease_seconds=20)))
     worker = story.worker("pay")
     worker.polls()
@@ -91,7 +91,7 @@ def test_e_a_callback_lets_the_response_clock_start_anew_at_the_next_poll(clock)
     assert story.at(44).status == "TIMED_OUT"
 
 
-def test_e_a_lease_is_extended_from_that_moment_on(clock):
+def test_a_lease_extension_counts_from_its_request(clock):
     story = Story(clock, step("pay", policy=policy(lease_seconds=20)))
     worker = story.worker("pay")
     worker.polls()
@@ -113,7 +113,7 @@ def test_f_the_retry_delay_lengthens_the_task_s_own_clock(clock):
 
 
 @pytest.mark.parametrize("timeout_policy", ["TIME_OUT_WF", "RETRY"])
-def test_g_the_total_time_runs_over_all_attempts_and_delays(clock, timeout_policy):
+def test_the_total_timeout_includes_all_attempts_and_delays(clock, timeout_policy):
     limits = policy(retries=3, delay_seconds=60, total_seconds=100, timeout_policy=timeout_policy)
     story = Story(clock, step("pay", policy=limits))
 

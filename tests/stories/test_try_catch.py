@@ -5,7 +5,7 @@ from tests.engine.views import row_violations
 from tests.story import Story, register_definitions
 
 
-def test_a_payment_that_fails_is_refunded_and_the_order_goes_on(clock):
+def test_a_failed_payment_is_refunded_and_the_order_continues(clock):
     said = {"why": "${paid.output.error.reason}", "who": "${paid.output.error.taskRef}"}
     refund = catch(step("refund", inputs=said), reason="no funds")
     body = try_("paid", step("charge", policy=policy(retries=1)), on=[refund], last=[step("tell")])
@@ -22,7 +22,7 @@ def test_a_payment_that_fails_is_refunded_and_the_order_goes_on(clock):
     assert story.task("paid").output["caughtBy"] == "catch 0"
 
 
-def test_a_child_that_fails_is_caught_and_one_beside_it_is_stopped(clock):
+def test_a_failed_child_is_caught_and_its_sibling_is_terminated(clock):
     child = definition(step("x", "pay"), name="child")
     body = fork([sub_workflow("one")], [sub_workflow("two")])
     story = Story(clock, try_("t", *body, default=[step("c")]), others=[child])
@@ -36,7 +36,7 @@ def test_a_child_that_fails_is_caught_and_one_beside_it_is_stopped(clock):
     assert story.task("t").output["error"]["taskRef"] == failed
 
 
-def test_a_retry_of_an_operator_goes_on_in_the_body(clock):
+def test_a_retry_continues_in_the_try_body(clock):
     story = Story(clock, try_("t", step("a"), on=[catch(status="CANCELED")], last=[step("z")]), step("after"))
     story.worker("a").fails("no luck")
     story.worker("z").completes()
@@ -61,7 +61,7 @@ def test_definitions_inside_get_the_policies_that_are_registered_for_them(clock)
     assert (story.attempts("a__1"), story.attempts("c__2")) == (["FAILED", "FAILED"], ["FAILED", "SCHEDULED"])
 
 
-def test_a_child_that_is_tried_again_after_its_failure_was_handled_moves_nobody(clock):
+def test_a_retry_of_a_child_whose_failure_was_handled_does_not_affect_its_parent(clock):
     child = definition(step("x", "pay"), name="child")
     story = Story(clock, try_("t", sub_workflow("s"), default=[step("c")]), others=[child])
     story.worker("pay").fail_terminally("broken")
@@ -75,7 +75,7 @@ def test_a_child_that_is_tried_again_after_its_failure_was_handled_moves_nobody(
     assert story.statuses["s__1"] == "FAILED"
 
 
-def test_a_rerun_stops_the_child_that_a_handler_had_started(clock):
+def test_a_rerun_terminates_the_child_that_the_catch_branch_started(clock):
     child = definition(step("x", "pay"), name="child")
     story = Story(clock, try_("t", step("a"), default=[sub_workflow("s")]), others=[child])
     story.worker("a").fail_terminally("broken")

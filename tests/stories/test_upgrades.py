@@ -15,7 +15,7 @@ def finish(story: Story, *task_types: str) -> str:
     return story.status
 
 
-def test_tasks_that_are_in_both_versions_are_kept(clock):
+def test_tasks_in_both_versions_are_preserved(clock):
     story = Story(clock, step("a"), step("b"))
     story.worker("a").completes()
     story.worker("b").polls()
@@ -29,7 +29,7 @@ def test_tasks_that_are_in_both_versions_are_kept(clock):
     assert finish(story, "c") == "COMPLETED"
 
 
-def test_steps_that_the_run_is_past_are_skipped_with_the_outputs_that_are_given(clock):
+def test_new_steps_before_the_current_one_are_skipped_with_given_outputs(clock):
     story = Story(clock, step("a"), step("b"))
     story.worker("a").completes()
 
@@ -45,7 +45,7 @@ def test_steps_that_the_run_is_past_are_skipped_with_the_outputs_that_are_given(
     assert finish(story, "c") == "COMPLETED"
 
 
-def test_an_open_task_whose_step_is_gone_is_canceled_and_control_goes_on_from_before_it(clock):
+def test_an_open_task_of_a_removed_step_is_canceled_and_control_continues_before_it(clock):
     story = Story(clock, step("a"), step("b"), step("d"))
     story.worker("a").completes()
     story.worker("b").polls()
@@ -57,7 +57,7 @@ def test_an_open_task_whose_step_is_gone_is_canceled_and_control_goes_on_from_be
     assert finish(story, "c", "d") == "COMPLETED"
 
 
-def test_a_run_of_whose_steps_none_is_left_begins_anew(clock):
+def test_a_run_without_remaining_steps_starts_again(clock):
     story = Story(clock, step("a"), step("b"))
 
     story.upgrade(step("x"), step("y"))
@@ -66,7 +66,7 @@ def test_a_run_of_whose_steps_none_is_left_begins_anew(clock):
     assert finish(story, "x", "y") == "COMPLETED"
 
 
-def test_a_run_that_has_done_all_that_is_left_ends(clock):
+def test_a_run_that_has_executed_all_remaining_steps_ends(clock):
     story = Story(clock, step("a"), step("b"))
     story.worker("a").completes()
 
@@ -75,7 +75,7 @@ def test_a_run_that_has_done_all_that_is_left_ends(clock):
     assert story.status == "COMPLETED"
 
 
-def test_the_child_of_a_step_that_is_gone_is_stopped(clock):
+def test_the_child_of_a_removed_step_is_terminated(clock):
     story = Story(clock, sub_workflow("s", "child"), step("d"), others=[definition(step("inner"), name="child")])
     child = story.child("s")
 
@@ -84,7 +84,7 @@ def test_the_child_of_a_step_that_is_gone_is_stopped(clock):
     assert (child.status, story.queue("d")) == ("TERMINATED", ["d, attempt 1"])
 
 
-def test_order_may_change_where_the_run_has_not_come_to(clock):
+def test_the_order_of_unreached_steps_can_change(clock):
     story = Story(clock, step("a"), step("b"), step("c"))
 
     story.upgrade(step("a"), step("c"), step("b"))
@@ -92,7 +92,7 @@ def test_order_may_change_where_the_run_has_not_come_to(clock):
     assert finish(story, "a", "c", "b") == "COMPLETED"
 
 
-def test_what_was_done_is_not_done_again_where_it_comes_later_now(clock):
+def test_an_executed_step_that_moved_to_a_later_position_is_not_repeated(clock):
     story = Story(clock, step("a"), step("b"), step("c"))
     story.worker("a").completes()
     story.worker("b").completes()
@@ -126,7 +126,7 @@ def test_a_branch_grows_longer(clock):
     assert finish(story, "b", "x", "d") == "COMPLETED"
 
 
-def test_a_branch_is_taken_out_of_a_fork(clock):
+def test_a_branch_is_removed_from_a_fork(clock):
     story = Story(clock, *fork([step("a")], [step("b")]), step("d"))
 
     story.upgrade(*fork([step("a")]), step("d"))
@@ -134,7 +134,7 @@ def test_a_branch_is_taken_out_of_a_fork(clock):
     assert finish(story, "a", "d") == "COMPLETED"
 
 
-def test_a_fork_is_taken_out_around_what_is_open(clock):
+def test_a_fork_around_open_tasks_is_removed(clock):
     story = Story(clock, *fork([step("a"), step("b")]), step("d"))
 
     story.upgrade(step("a"), step("b"), step("d"))
@@ -142,7 +142,7 @@ def test_a_fork_is_taken_out_around_what_is_open(clock):
     assert finish(story, "a", "b", "d") == "COMPLETED"
 
 
-def test_a_loop_goes_on_in_its_turn_with_its_new_body(clock):
+def test_a_loop_continues_in_its_iteration_with_its_new_body(clock):
     story = Story(clock, loop("l", step("a"), step("b"), times=3))
     finish(story, "a", "b", "a")
 
@@ -152,7 +152,7 @@ def test_a_loop_goes_on_in_its_turn_with_its_new_body(clock):
     assert finish(story, "b", "a", "x", "b") == "COMPLETED"
 
 
-def test_a_switch_keeps_its_choice(clock):
+def test_a_switch_keeps_its_selected_case(clock):
     story = Story(clock, switch("way", {"x": [step("a")], "y": [step("b")]}), step("d"), input={"way": "x"})
 
     story.upgrade(switch("way", {"x": [step("c")], "y": [step("b")]}), step("d"))
@@ -160,7 +160,7 @@ def test_a_switch_keeps_its_choice(clock):
     assert finish(story, "c", "d") == "COMPLETED"
 
 
-def test_dynamic_branches_go_on(clock):
+def test_dynamic_branches_continue(clock):
     story = Story(clock, *dynamic_fork(), step("d"), input={"tasks": [step("x"), step("y")], "inputs": {}})
 
     story.upgrade(*dynamic_fork(), step("e"))
@@ -168,7 +168,7 @@ def test_dynamic_branches_go_on(clock):
     assert finish(story, "x", "y", "e") == "COMPLETED"
 
 
-def test_dynamic_branches_whose_fork_is_gone_are_canceled(clock):
+def test_dynamic_branches_of_a_removed_fork_are_canceled(clock):
     story = Story(clock, *dynamic_fork(), step("d"), input={"tasks": [step("x"), step("y")], "inputs": {}})
 
     story.upgrade(step("d"))
@@ -191,7 +191,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("why", REFUSED)
-def test_what_cannot_be_moved_is_refused_with_the_reason(clock, why):
+def test_an_impossible_upgrade_is_rejected_with_the_reason(clock, why):
     before, after, said = REFUSED[why]
     story = Story(clock, *before)
     if why == "what is over would follow":
@@ -224,7 +224,7 @@ def test_only_a_running_run_moves(clock, act):
         story.upgrade(step("a"), step("b"))
 
 
-def test_what_would_happen_can_be_seen_before(clock):
+def test_an_upgrade_can_be_previewed(clock):
     story = Story(clock, step("a"), step("b"))
     story.worker("a").completes()
     story.upgrade(step("a"), step("b"), version=3)
@@ -237,7 +237,7 @@ def test_what_would_happen_can_be_seen_before(clock):
     assert story.statuses == {"a": "COMPLETED", "b": "SCHEDULED"}
 
 
-def test_time_begins_anew_with_the_limits_of_the_other_version(clock):
+def test_timeouts_restart_with_the_limits_of_the_new_version(clock):
     story = Story(clock, step("a"))
     story.later(100)
 

@@ -64,7 +64,7 @@ def test_an_event_with_all_values_completes_the_task_with_its_payload(clock, sho
         "x",
     ],
 )
-def test_an_event_that_lacks_a_value_changes_nothing(clock, shop, payload):
+def test_an_event_without_a_matched_value_changes_nothing(clock, shop, payload):
     story = Story(clock, wait_for_webhook("w", PAID), input={"order": 7})
 
     tell(shop, payload)
@@ -72,7 +72,7 @@ def test_an_event_that_lacks_a_value_changes_nothing(clock, shop, payload):
     assert story.statuses == {"w": "IN_PROGRESS"}
 
 
-def test_a_whole_number_is_the_same_with_a_point(clock, shop):
+def test_integers_and_equal_floats_match(clock, shop):
     story = Story(clock, wait_for_webhook("w", {"$.order": 7}))
 
     tell(shop, {"order": 7.0})
@@ -103,7 +103,7 @@ def test_only_the_workflows_that_the_webhook_names_receive_its_events(clock, sho
     assert story.status == "COMPLETED"
 
 
-def test_what_the_javascript_sdk_writes_beside_the_inputs_is_a_condition_too(clock, shop):
+def test_the_matches_that_the_javascript_sdk_sends_are_a_condition(clock, shop):
     story = Story(clock, wait_for_webhook("w", None, **{"$['n']": 1}))
 
     tell(shop, {"n": 2})
@@ -132,14 +132,14 @@ def test_a_condition_that_cannot_be_read_fails_the_task(clock, shop, matches, re
     assert reason in story.task("w").reason
 
 
-def test_an_event_from_before_is_not_kept(clock, shop):
+def test_an_earlier_event_does_not_complete_the_wait(clock, shop):
     tell(shop, {"n": 1})
     story = Story(clock, wait_for_webhook("w", {"$.n": 1}))
 
     assert story.statuses == {"w": "IN_PROGRESS"}
 
 
-def test_a_rerun_task_waits_again_and_an_old_event_does_not_count(clock, shop):
+def test_a_rerun_task_waits_for_a_new_event(clock, shop):
     story = Story(clock, wait_for_webhook("w", {"$.n": 1}), step("after"))
     tell(shop, {"n": 1})
     story.worker("after").completes()
@@ -163,7 +163,7 @@ def test_a_retried_task_waits_again(clock, shop):
     assert story.statuses["w"] == "COMPLETED"
 
 
-def test_each_turn_of_a_loop_waits_for_its_own_event(clock, shop):
+def test_each_iteration_of_a_loop_waits_for_its_own_event(clock, shop):
     story = Story(clock, loop("l", wait_for_webhook("w", {"$.n": "${l.output.iteration}"}), times=2))
 
     tell(shop, {"n": 1})
@@ -181,14 +181,14 @@ def test_a_child_waits_under_its_own_name(clock):
     assert story.status == "COMPLETED"
 
 
-def test_the_limits_of_a_task_definition_hold(clock, shop):
+def test_the_limits_of_the_task_definition_apply(clock, shop):
     own = policy("w", timeout_seconds=10, timeout_policy="TIME_OUT_WF")
     story = Story(clock, {**wait_for_webhook("w", {"$.n": 1}), "taskDefinition": own})
 
     assert story.later(11).status == "TIMED_OUT"
 
 
-def test_a_message_that_is_told_twice_completes_once(clock, shop):
+def test_a_message_delivered_twice_completes_one_task(clock, shop):
     story = Story(clock, loop("l", wait_for_webhook("w", {"$.n": 1}), times=2))
 
     tell(shop, {"n": 1})
@@ -200,7 +200,7 @@ def test_a_message_that_is_told_twice_completes_once(clock, shop):
     assert story.statuses["w__2"] == "IN_PROGRESS"
 
 
-def test_what_an_event_costs_does_not_grow_with_what_waits(clock, shop):
+def test_the_cost_of_an_event_does_not_grow_with_the_number_of_waiting_tasks(clock, shop):
     story = Story(clock, wait_for_webhook("w", PAID), input={"order": 0})
 
     def cost(order: int) -> int:
@@ -247,7 +247,7 @@ def test_a_signal_completes_a_yield(clock):
     assert row_violations(story.id) == []
 
 
-def test_a_run_stands_still_at_a_yield_of_a_child(clock):
+def test_a_run_waits_at_a_yield_of_a_child(clock):
     child = definition(yield_("y"), name="child")
     story = Story(clock, sub_workflow("s", "child"), others=[child])
 
@@ -256,7 +256,7 @@ def test_a_run_stands_still_at_a_yield_of_a_child(clock):
     assert (found.run_id, found.attempt_id) == (story.child("s").id, story.child("s").task("y").id)
 
 
-def test_a_yield_gives_workers_nothing_to_do_and_can_be_reported_on(clock):
+def test_a_yield_is_not_dispatched_and_accepts_reports(clock):
     story = Story(clock, yield_("y"))
     assert story.worker("YIELD").polls() == []
     assert story.worker("y").polls() == []

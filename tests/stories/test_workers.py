@@ -6,7 +6,7 @@ from tests.builders import human, policy, step, wait
 from tests.story import Story
 
 
-def test_a_report_on_a_finished_attempt_changes_nothing(clock):
+def test_a_report_on_an_ended_attempt_changes_nothing(clock):
     story = Story(clock, step("a"), step("b"))
     worker = story.worker("a")
     worker.completes(total=1)
@@ -17,7 +17,7 @@ def test_a_report_on_a_finished_attempt_changes_nothing(clock):
     assert story.status == "RUNNING"
 
 
-def test_a_report_on_an_attempt_that_was_tried_again_changes_nothing(clock):
+def test_a_report_on_a_retried_attempt_changes_nothing(clock):
     story = Story(clock, step("a", policy=policy(retries=1)))
     worker = story.worker("a")
     worker.fails()
@@ -26,7 +26,7 @@ def test_a_report_on_an_attempt_that_was_tried_again_changes_nothing(clock):
     assert story.attempts("a") == ["FAILED", "SCHEDULED"]
 
 
-def test_a_task_that_is_handed_back_is_picked_up_by_another_worker_under_the_same_id(clock):
+def test_a_released_task_is_claimed_by_another_worker_under_the_same_id(clock):
     story = Story(clock, step("a"))
     one, another = story.worker("a", "one"), story.worker("a", "another")
     one.polls()
@@ -41,7 +41,7 @@ def test_a_task_that_is_handed_back_is_picked_up_by_another_worker_under_the_sam
     assert story.seconds(another.held.started_at) == 0
 
 
-def test_the_output_of_the_last_report_replaces_what_was_there(clock):
+def test_the_output_of_the_last_report_replaces_the_earlier_one(clock):
     story = Story(clock, step("a"))
     story.worker("a").in_progress(one=1)
     story.worker("a").completes(two=2)
@@ -49,7 +49,7 @@ def test_the_output_of_the_last_report_replaces_what_was_there(clock):
     assert story.task("a").output == {"two": 2}
 
 
-def test_a_task_can_be_completed_though_nobody_has_polled_it(clock):
+def test_a_task_can_be_completed_without_a_poll(clock):
     story = Story(clock, step("a"))
 
     assert story.reports("a", n=1) is True
@@ -90,14 +90,14 @@ def test_which_domain_a_task_is_scheduled_in(clock, asked, polled_by, domain):
     assert story.worker("a", domain=domain).polls() == ["a"]
 
 
-def test_a_worker_without_a_domain_gets_nothing_of_one(clock):
+def test_a_worker_without_a_domain_gets_no_tasks_of_a_domain(clock):
     story = Story(clock, step("a"), start={"domains": {"a": "blue"}})
 
     assert story.worker("a").polls() == []
     assert story.worker("a", domain="blue").polls() == ["a"]
 
 
-def test_more_urgent_runs_are_served_first(clock):
+def test_tasks_of_runs_with_a_higher_priority_are_dispatched_first(clock):
     story = Story(clock, step("a"), start={"priority": 1})
     urgent = story.starts("order", priority=9)
 
@@ -106,7 +106,7 @@ def test_more_urgent_runs_are_served_first(clock):
     assert story.worker("a").held.run_id == urgent.id
 
 
-def test_the_longest_waiting_are_served_first(clock):
+def test_the_oldest_tasks_are_dispatched_first(clock):
     story = Story(clock, step("a"))
     clock.advance(seconds=1)
     story.starts("order")

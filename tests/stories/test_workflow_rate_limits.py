@@ -14,14 +14,14 @@ def fan(clock, count: int, limits: dict) -> Story:
     return Story(clock, *dynamic_fork(inputs=inputs, optional=False), tasks=[limits])
 
 
-def test_no_more_tasks_are_out_than_the_limit_allows(clock):
+def test_no_more_tasks_are_claimed_than_the_limit_allows(clock):
     story = fan(clock, 5, policy("pay", concurrent_limit=2))
 
     assert len(story.worker("pay").polls(count=5)) == 2
     assert story.worker("pay", "another").polls(count=5) == []
 
 
-def test_a_slot_that_frees_is_given_to_the_next_at_once(clock):
+def test_a_freed_slot_is_assigned_to_the_next_task_at_once(clock):
     story = fan(clock, 3, policy("pay", concurrent_limit=1))
     worker = story.worker("pay")
     assert len(worker.polls()) == 1
@@ -32,7 +32,7 @@ def test_a_slot_that_frees_is_given_to_the_next_at_once(clock):
     assert len(story.worker("pay", "another").polls()) == 1
 
 
-def test_a_task_that_is_handed_back_frees_its_slot(clock):
+def test_a_released_task_frees_its_slot(clock):
     story = fan(clock, 2, policy("pay", concurrent_limit=1))
     story.worker("pay").polls()
     story.worker("pay").in_progress(callback_seconds=30)
@@ -48,7 +48,7 @@ def test_a_lost_lease_frees_its_slot(clock):
     assert len(story.at(20).worker("pay", "another").polls()) == 1
 
 
-def test_a_limit_counts_over_all_runs_and_definitions(clock):
+def test_a_limit_applies_across_all_runs_and_definitions(clock):
     limits = policy("pay", concurrent_limit=1)
     one = Story(clock, step_without_policy("a", "pay"), tasks=[limits])
     clock.advance(seconds=1)
@@ -61,7 +61,7 @@ def test_a_limit_counts_over_all_runs_and_definitions(clock):
     assert other.worker("pay").polls() == ["b"]
 
 
-def test_a_limit_counts_over_all_domains(clock):
+def test_a_limit_applies_across_all_domains(clock):
     steps = fork([step_without_policy("a", "pay")], [step_without_policy("b", "pay")])
     story = Story(clock, *steps, tasks=[policy("pay", concurrent_limit=1)])
     blue = Story(clock, step_without_policy("c", "pay"), name="blue", start={"domains": {"pay": "blue"}})
@@ -70,7 +70,7 @@ def test_a_limit_counts_over_all_domains(clock):
     assert story.worker("pay").polls() == []
 
 
-def test_no_more_tasks_start_in_a_window_than_the_rate_allows(clock):
+def test_no_more_tasks_are_claimed_in_a_window_than_the_rate_allows(clock):
     story = fan(clock, 5, policy("pay", rate_count=2, rate_seconds=10))
     worker = story.worker("pay")
 
@@ -90,7 +90,7 @@ def test_the_window_of_a_rate_slides(clock):
     assert len(story.at(16).worker("pay").polls(count=5)) == 1
 
 
-def test_a_limit_that_is_changed_holds_for_runs_that_go_on(clock):
+def test_a_changed_limit_applies_to_active_runs(clock):
     story = fan(clock, 5, policy("pay", concurrent_limit=1))
     assert len(story.worker("pay").polls(count=5)) == 1
 
@@ -117,7 +117,7 @@ def test_a_run_beyond_the_limit_is_running_with_its_first_task_not_to_be_polled(
     assert len(story.worker("a").polls(count=9)) == 2
 
 
-def test_runs_that_wait_are_let_go_in_the_order_of_their_start(clock):
+def test_waiting_runs_are_admitted_in_start_order(clock):
     story = Story(clock, step("a"), **by_customer(rateLimitKey="one"))
     later = []
     for _ in range(3):
@@ -177,7 +177,7 @@ def test_a_waiting_run_that_is_terminated_makes_no_room(clock):
 
 
 @pytest.mark.parametrize("first", [noop("n"), wait("n", duration="1 s")], ids=["NOOP", "WAIT"])
-def test_a_waiting_run_takes_no_step_that_needs_no_worker(clock, first):
+def test_a_waiting_run_executes_no_system_task(clock, first):
     story = Story(clock, step("a"), input={"customer": "x"}, **by_customer())
     register_definitions(definition(first, step("b"), **by_customer(), version=2))
     second = story.starts("limited", {"customer": "x"})

@@ -37,12 +37,12 @@ def counting_process(shared):
     return {s.name: s.value for s in samples if s.name.startswith(("conductor_runs_started", "conductor_waiting"))}
 
 
-def test_what_a_process_has_counted_stays_and_what_it_held_goes_with_it(shared):
+def test_counters_of_an_ended_process_stay_and_its_gauges_are_removed(shared):
     assert counting_process(shared) == {"conductor_runs_started_total": 1, "conductor_waiting_polls": 1}
     assert counting_process(shared) == {"conductor_runs_started_total": 2, "conductor_waiting_polls": 1}
 
 
-def test_a_new_start_begins_at_nothing(shared):
+def test_a_new_start_begins_at_zero(shared):
     counting_process(shared)
 
     folder.empty_folder()
@@ -50,7 +50,7 @@ def test_a_new_start_begins_at_nothing(shared):
     assert list(shared.glob("*.db")) == []
 
 
-def test_a_start_leaves_alone_what_living_processes_count(shared):
+def test_a_start_does_not_reset_the_counters_of_running_processes(shared):
     shared.mkdir()
     mine, strange = shared / f"counter_{os.getpid()}.db", shared / "notes.txt"
     mine.touch()

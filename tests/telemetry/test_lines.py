@@ -40,7 +40,7 @@ def breaks(*_, **__):
     raise ZeroDivisionError("by nobody")
 
 
-def test_every_line_of_a_request_carries_its_id_and_what_it_is_about(client, clock, lines, monkeypatch):
+def test_every_log_line_of_a_request_has_its_id_and_its_objects(client, clock, lines, monkeypatch):
     story = Story(clock, step("pay"))
     story.worker("pay").polls()
     attempt = story.task("pay").id
@@ -63,7 +63,7 @@ def test_every_line_of_a_request_carries_its_id_and_what_it_is_about(client, clo
     assert "4111" not in json.dumps(lines())
 
 
-def test_an_address_says_what_it_is_about(client, clock, lines):
+def test_the_objects_of_a_request_are_derived_from_its_path(client, clock, lines):
     story = Story(clock, step("pay"))
 
     client.get(f"/api/workflow/{story.id}", headers={"X-Request-Id": "r"})
@@ -84,7 +84,7 @@ def test_two_requests_have_two_ids(client):
     assert client.get("/health")["X-Request-Id"] != client.get("/health")["X-Request-Id"]
 
 
-def test_nothing_of_a_request_is_said_after_it(client, lines):
+def test_the_context_of_a_request_ends_with_it(client, lines):
     client.get("/health")
 
     log.warning("later")
@@ -92,7 +92,7 @@ def test_nothing_of_a_request_is_said_after_it(client, lines):
     assert "request_id" not in lines()[-1]
 
 
-def test_what_is_said_of_one_run_is_not_said_of_the_next(lines):
+def test_the_context_of_one_run_does_not_leak_into_the_next(lines):
     with log_context("outer", run_id="one", attempt_id="its attempt", request_id="r"):
         with log_context("inner", run_id="two"):
             log.warning("inside")
@@ -104,7 +104,7 @@ def test_what_is_said_of_one_run_is_not_said_of_the_next(lines):
     assert (outside["run_id"], outside["attempt_id"]) == ("one", "its attempt")
 
 
-def test_a_sweep_that_steps_over_a_fault_says_which_run_it_was(clock, lines, settings, monkeypatch):
+def test_a_sweep_that_skips_a_failing_run_logs_its_id(clock, lines, settings, monkeypatch):
     settings.CONDUCTOR_RAISES_IN_SWEEPS = False
     story = Story(clock, step("pay", policy=policy(lease_seconds=1)))
     story.worker("pay").polls()
@@ -119,7 +119,7 @@ def test_a_sweep_that_steps_over_a_fault_says_which_run_it_was(clock, lines, set
     assert line["job_id"]
 
 
-def test_a_message_that_cannot_be_delivered_is_told_with_its_run(clock, lines, monkeypatch):
+def test_an_undeliverable_message_is_logged_with_its_run(clock, lines, monkeypatch):
     story = Story(clock, step("pay"))
     message = Message.objects.create(to=story.id, subject="begin", sent_at=1, due_at=1)
     monkeypatch.setattr("conductor_app.engine.runs.change.ChangeLoop.run", breaks)
@@ -131,7 +131,7 @@ def test_a_message_that_cannot_be_delivered_is_told_with_its_run(clock, lines, m
     assert line["run_id"] == story.id
 
 
-def test_a_built_in_worker_says_which_task_it_was_at(clock, lines, monkeypatch):
+def test_a_built_in_worker_logs_its_task(clock, lines, monkeypatch):
     http = {"name": "call", "taskReferenceName": "call", "type": "HTTP", "inputParameters": {"uri": "http://x/?k=hush"}}
     story = Story(clock, http)
     monkeypatch.setattr(WORKERS["HTTP"], "perform_again", breaks)

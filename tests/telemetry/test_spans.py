@@ -89,7 +89,7 @@ def test_a_start_and_an_address_carry_the_runs_id(client, clock, seen):
     assert seen()["GET /api/workflow/<str:workflow>"].attributes["conductor.run_id"] == story.id
 
 
-def test_a_workflows_name_is_not_taken_for_an_id(client, clock, seen):
+def test_a_workflow_name_is_not_mistaken_for_an_id(client, clock, seen):
     Story(clock, step("pay"))
 
     client.post("/api/workflow/order", {}, "application/json")
@@ -103,7 +103,7 @@ def test_a_caller_that_cannot_be_read_is_no_caller(client, seen, hostile):
     assert seen()["GET /health"].parent is None
 
 
-def test_what_a_sweep_handles_is_a_span(clock, seen):
+def test_each_sweep_with_work_is_a_span(clock, seen):
     story = Story(clock, step("pay", policy=policy(lease_seconds=1)))
     story.worker("pay").polls()
     story.later(5)
@@ -111,7 +111,7 @@ def test_what_a_sweep_handles_is_a_span(clock, seen):
     assert story.id in seen()["sweep_item"].attributes["conductor.item"]
 
 
-def test_a_pass_with_nothing_to_do_is_no_span(seen, clock):
+def test_a_sweep_without_work_is_no_span(seen, clock):
     sweeps.sweep_once()
 
     assert seen() == {}
@@ -128,7 +128,7 @@ def test_the_work_of_a_built_in_worker_is_a_span(clock, seen):
     assert (found["conductor.run_id"], found["conductor.attempt_id"]) == (story.id, attempt.id)
 
 
-def test_a_fault_marks_its_span_without_repeating_its_words(seen):
+def test_an_exception_marks_its_span_without_its_message(seen):
     with pytest.raises(ZeroDivisionError), spans.span("work", {}):
         raise ZeroDivisionError("the card is 4111")
 
@@ -136,7 +136,7 @@ def test_a_fault_marks_its_span_without_repeating_its_words(seen):
     assert (found.status.description, found.events) == ("ZeroDivisionError", ())
 
 
-def test_without_an_endpoint_nothing_of_the_library_is_loaded():
+def test_without_an_endpoint_the_library_is_not_imported():
     program = (
         "import os, sys, django; os.environ['DJANGO_SETTINGS_MODULE'] = 'conductor_app.settings.testing';"
         "django.setup(); from conductor_app.telemetry import spans;"

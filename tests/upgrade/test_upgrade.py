@@ -28,7 +28,7 @@ def report(tmp_path_factory) -> dict:
     return json.loads(done.stdout)
 
 
-def test_runs_keep_their_status(report):
+def test_runs_preserve_their_status(report):
     assert report["before"] == {
         "rerun": "RUNNING",
         "loop": "RUNNING",
@@ -44,13 +44,13 @@ def test_runs_in_a_loop_a_fork_and_a_queue_continue_to_their_end(report):
     assert ended == dict.fromkeys(("rerun", "loop", "fork", "pending"), "COMPLETED")
 
 
-def test_pages_show_runs_and_standalone_tasks_at_their_former_addresses(report):
+def test_pages_display_runs_and_standalone_tasks_at_their_former_addresses(report):
     assert report["pages"] == dict.fromkeys(
         ("rerun", "loop", "fork", "failed", "pending", "history in words"), True
     ) | {"standalone": 200, "group": 200}
 
 
-def test_operators_keep_their_permissions(report):
+def test_operators_preserve_their_permissions(report):
     assert report["rights"] == {
         "view_standalonetask": True,
         "change_standalonetask": True,

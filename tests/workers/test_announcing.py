@@ -47,7 +47,7 @@ def heard(address: str, key: str):
     return take
 
 
-def test_what_is_told_is_heard_in_its_order_and_by_the_routes_too(clock, settings, broker, nobody_waits):
+def test_messages_are_delivered_in_order_and_to_their_routes(clock, settings, broker, nobody_waits):
     settings.CONDUCTOR_TASKCLUSTER_AMQP_URL = broker
     new = new_task(clock, routes=["index.mine.latest"], tags={"kind": "build"})
     all_of_it, by_route = heard(broker, f"primary.{new.id}.#"), heard(broker, "route.index.mine.#")
@@ -64,7 +64,7 @@ def test_what_is_told_is_heard_in_its_order_and_by_the_routes_too(clock, setting
     assert not PulseMessage.objects.exists()
 
 
-def test_a_broker_that_is_away_is_told_later_in_order(clock, settings, nobody_waits):
+def test_messages_for_an_unreachable_broker_are_delivered_later_in_order(clock, settings, nobody_waits):
     settings.CONDUCTOR_TASKCLUSTER_AMQP_URL = f"amqp://me:secret@127.0.0.1:{brokers.free_port()}//"
     id = task_commands.create_task(new_task(clock)).id
 
@@ -78,7 +78,7 @@ def test_a_broker_that_is_away_is_told_later_in_order(clock, settings, nobody_wa
     assert outbox.take_due(10) == [first]
 
 
-def test_without_a_broker_what_was_told_stays_to_be_read(clock):
+def test_without_a_broker_messages_stay_readable(clock):
     task_commands.create_task(new_task(clock))
 
     assert publish_due_messages() == 0

@@ -16,7 +16,7 @@ def works() -> None:
 
 
 @pytest.mark.parametrize("sink", ["nonsense:orders", "nonsense", ""])
-def test_a_sink_that_nobody_knows_fails_the_task_with_a_reason(clock, sink):
+def test_an_unknown_sink_fails_the_task_with_a_reason(clock, sink):
     story = Story(clock, event("tell", "${workflow.input.sink}"), input={"sink": sink})
 
     works()
@@ -25,7 +25,7 @@ def test_a_sink_that_nobody_knows_fails_the_task_with_a_reason(clock, sink):
     assert f"The sink '{sink}' has an unknown provider" in story.task("tell").reason
 
 
-def test_a_failure_is_tried_again_as_the_policy_says(clock):
+def test_a_failure_is_retried_as_the_policy_defines(clock):
     limits = policy("tell", retries=1)
     story = Story(clock, event("tell", "nonsense:x", policy=limits))
 
@@ -34,7 +34,7 @@ def test_a_failure_is_tried_again_as_the_policy_says(clock):
     assert story.attempts("tell") == ["FAILED", "FAILED"]
 
 
-def test_an_event_of_a_run_that_its_limit_held_is_told_when_it_goes_on(clock):
+def test_an_event_of_a_rate_limited_run_is_published_when_the_run_continues(clock):
     limit = {"rateLimitKey": "k", "concurrentExecLimit": 1}
     first = Story(clock, event("tell", "conductor:paid", inputs={"n": 1}), step("a"), rateLimitConfig=limit)
     held = first.starts("order")

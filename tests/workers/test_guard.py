@@ -73,7 +73,7 @@ def test_every_spelling_of_a_forbidden_address_is_refused_before_anyone_connects
         guard().permitted_addresses(host, 80)
 
 
-def test_of_a_hosts_addresses_only_the_permitted_ones_are_tried(monkeypatch):
+def test_only_permitted_addresses_of_a_host_are_tried(monkeypatch):
     answers = [(2, 1, 6, "", (address, 80)) for address in ("10.0.0.1", "1.1.1.1", "127.0.0.1", "1.1.1.1", "8.8.8.8")]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **options: answers)
 
@@ -93,7 +93,7 @@ def test_a_connection_that_reached_a_forbidden_peer_all_the_same_is_closed():
             assert accepted.recv(1) == b""
 
 
-def test_a_deadline_wakes_a_reader_that_would_wait_for_ever():
+def test_a_deadline_interrupts_a_blocked_read():
     near, far = socket.socketpair()
 
     with near, far, Deadline(0.05) as deadline:
@@ -102,7 +102,7 @@ def test_a_deadline_wakes_a_reader_that_would_wait_for_ever():
     assert deadline.has_passed
 
 
-def test_a_deadline_that_was_met_leaves_the_connection_alone():
+def test_a_met_deadline_does_not_affect_the_connection():
     near, far = socket.socketpair()
 
     with near, far:
@@ -199,7 +199,7 @@ def test_a_server_that_drips_its_tls_handshake_does_not_outlive_the_total_limit(
         assert "longer than 0.2 s" in reason_of(f"https://{address}/", total_seconds=0.2, readTimeOut=0)
 
 
-def test_a_silent_server_is_given_up_after_the_read_timeout():
+def test_a_silent_server_fails_after_the_read_timeout():
     with raw_server(lambda _, over: over.wait()) as address:
         assert "sent no data within readTimeOut" in reason_of(f"http://{address}/", readTimeOut="50")
 
@@ -212,22 +212,22 @@ BROKEN_OFF = {
 
 
 @pytest.mark.parametrize("said", BROKEN_OFF.values(), ids=BROKEN_OFF)
-def test_an_answer_that_breaks_off_fails_in_plain_words(said):
+def test_a_truncated_response_fails_with_a_clear_reason(said):
     with raw_server(lambda sock, _: sock.sendall(said)) as address:
         assert "the connection broke" in reason_of(f"http://{address}/")
 
 
-def test_a_server_that_speaks_no_tls_fails_in_plain_words():
+def test_a_server_without_tls_fails_with_a_clear_reason():
     with raw_server(lambda sock, _: sock.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as address:
         assert "TLS failed" in reason_of(f"https://{address}/")
 
 
-def test_a_refused_connection_fails_in_plain_words():
+def test_a_refused_connection_fails_with_a_clear_reason():
     with socket.create_server(("127.0.0.1", 0)) as closed:
         address = f"127.0.0.1:{closed.getsockname()[1]}"
 
     assert reason_of(f"http://{address}/").endswith(f"due to: Connection refused (GET http://{address}/)")
 
 
-def test_a_name_that_nobody_knows_fails_in_plain_words():
+def test_an_unknown_host_name_fails_with_a_clear_reason():
     assert "name cannot be resolved" in reason_of("http://nobody.invalid/")

@@ -13,7 +13,7 @@ CALL = {"name": "call", "taskReferenceName": "call", "type": "HTTP", "inputParam
 
 
 @pytest.mark.parametrize(("outcome", "status"), [("COMPLETED", "COMPLETED"), ("FAILED", "RUNNING")])
-def test_what_is_being_done_goes_back_at_once_and_only_late_success_is_heard(clock, monkeypatch, outcome, status):
+def test_tasks_in_progress_are_released_at_once_and_only_late_successes_are_accepted(clock, monkeypatch, outcome, status):
     story = Story(clock, CALL)
     seen = []
 
@@ -33,7 +33,7 @@ def test_what_is_being_done_goes_back_at_once_and_only_late_success_is_heard(clo
     assert story.status == status
 
 
-def test_with_nothing_at_hand_nothing_goes_back(clock):
+def test_without_tasks_in_progress_nothing_is_released(clock):
     Story(clock, CALL)
     with run_commit_hooks():
         task_commands.claim_tasks("HTTP", worker="another process", wait_ms=0)

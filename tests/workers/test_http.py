@@ -23,7 +23,7 @@ def perform(uri, method="GET", limits=None, **rest):
     return http.perform({"http_request": {"uri": uri, "method": method, **rest}})
 
 
-def test_the_worker_is_found_by_its_task_type():
+def test_the_worker_is_selected_by_its_task_type():
     assert WORKERS["HTTP"].type == "HTTP"
 
 
@@ -104,7 +104,7 @@ def test_a_compressed_body_is_unpacked(server):
     assert "not encoded as its headers say" in perform(f"{server.url}/bad").reason
 
 
-def test_headers_and_body_are_sent_as_described(server):
+def test_headers_and_body_are_sent_as_specified(server):
     server.answers["/a"] = json_answer({})
     headers = {"X-Text": "a", "X-Number": 5, "X-Flag": True, "X-List": ["a", 1], "X-None": None}
 
@@ -118,7 +118,7 @@ def test_headers_and_body_are_sent_as_described(server):
     assert (asked["headers"]["accept"], asked["headers"]["content-type"]) == ("a/b, c/d", "application/json")
 
 
-def test_a_header_of_the_task_wins_over_the_defaults(server):
+def test_a_header_of_the_task_overrides_the_defaults(server):
     server.answers["/a"] = json_answer({})
 
     perform(
@@ -130,7 +130,7 @@ def test_a_header_of_the_task_wins_over_the_defaults(server):
     assert server.asked[0]["body"] == "a,b"
 
 
-def test_an_object_is_sent_as_a_form_when_the_content_type_says_so(server):
+def test_an_object_is_sent_as_a_form_for_that_content_type(server):
     server.answers["/a"] = json_answer({})
 
     perform(
@@ -168,7 +168,7 @@ def test_a_refusal_by_the_server_fails_with_text_and_status_code(server, status)
 
 
 @pytest.mark.parametrize("status", [300, 304])
-def test_an_answer_that_is_neither_success_nor_refusal_fails_with_the_whole_response(server, status):
+def test_an_unexpected_status_fails_with_the_complete_response(server, status):
     server.answers["/a"] = (status, {}, b"choose one" if status == 300 else b"")
 
     outcome = perform(f"{server.url}/a")
@@ -178,7 +178,7 @@ def test_an_answer_that_is_neither_success_nor_refusal_fails_with_the_whole_resp
 
 
 @pytest.mark.parametrize("flag", [True, "true"])
-def test_an_asynchronous_task_goes_on_after_the_answer(server, flag):
+def test_an_asynchronous_task_continues_after_the_response(server, flag):
     server.answers["/a"] = json_answer({"accepted": True}, 202)
     http = Http(lambda: HttpLimits(LOOPBACK))
 
@@ -189,7 +189,7 @@ def test_an_asynchronous_task_goes_on_after_the_answer(server, flag):
     assert inside.output["response"]["body"] == {"accepted": True}
 
 
-def test_an_asynchronous_task_whose_request_fails_is_failed(server):
+def test_an_asynchronous_task_with_a_failed_request_fails(server):
     assert perform(f"{server.url}/nowhere", asyncComplete=True).status == "FAILED"
 
 
@@ -246,7 +246,7 @@ def test_a_private_address_is_refused_for_good_and_the_reason_names_the_setting(
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_whether_a_forbidden_port_is_open_cannot_be_told(scheme, server):
+def test_the_reason_does_not_reveal_whether_a_forbidden_port_is_open(scheme, server):
     closed = perform(f"{scheme}://127.0.0.1:1/", limits=HttpLimits())
     is_open = perform(f"{scheme}://127.0.0.1:{server.server_port}/", limits=HttpLimits())
 
@@ -300,7 +300,7 @@ def test_another_origin_learns_no_credentials(server):
 
 
 @pytest.mark.parametrize(("status", "then"), [(301, "GET"), (302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")])
-def test_a_redirected_post_keeps_its_body_only_where_the_status_says_so(server, status, then):
+def test_a_redirected_post_keeps_its_body_only_for_307_and_308(server, status, then):
     server.answers |= {"/a": (status, {"location": "/b"}, b""), "/b": json_answer({})}
 
     perform(f"{server.url}/a", "POST", body="abc")
@@ -321,7 +321,7 @@ def test_a_small_body_that_unpacks_to_a_large_one_is_too_large(server):
     assert "the body is larger than 10 MB" in perform(f"{server.url}/a").reason
 
 
-def test_the_next_address_is_tried_when_the_first_does_not_answer(server):
+def test_the_next_address_is_tried_if_the_first_does_not_respond(server):
     server.answers["/a"] = json_answer([1])
 
     outcome = perform(f"http://localhost:{server.server_port}/a", limits=HttpLimits((*LOOPBACK, "::1/128")))
@@ -330,7 +330,7 @@ def test_the_next_address_is_tried_when_the_first_does_not_answer(server):
     assert server.asked[0]["headers"]["host"] == f"localhost:{server.server_port}"
 
 
-def test_reasons_hold_no_password_and_no_query(server):
+def test_reasons_contain_no_password_and_no_query(server):
     host = server.url.removeprefix("http://")
 
     outcome = perform(f"http://me:secret@{host}/a?key=secret#secret")
@@ -350,7 +350,7 @@ def test_cookies_do_not_pass_from_one_task_to_the_next(server):
     assert server.asked[1]["headers"]["cookie"] is None
 
 
-def test_a_thread_keeps_its_connection(server):
+def test_a_thread_reuses_its_connection(server):
     server.answers["/a"] = json_answer({})
     http, inputs = Http(lambda: HttpLimits(LOOPBACK)), {"uri": f"{server.url}/a", "method": "GET"}
 

@@ -23,14 +23,14 @@ def poll(server, polls=1, path="/a", **inputs):
     return http_poll.perform_again({"http_request": request, "terminationCondition": DONE, **inputs}, polls)
 
 
-def test_an_answer_that_is_not_yet_as_wanted_is_kept_and_asked_for_again(server):
+def test_a_response_that_does_not_meet_the_condition_is_stored_and_polled_again(server):
     outcome = poll(server, polls=4, pollingInterval=20)
 
     assert (outcome.status, outcome.callback_seconds) == ("IN_PROGRESS", 20)
     assert (outcome.output["polls"], outcome.output["response"]["body"]["left"]) == (4, 3)
 
 
-def test_an_answer_as_wanted_completes_the_task(server):
+def test_a_response_that_meets_the_condition_completes_the_task(server):
     server.answers["/a"] = json_answer({"done": True})
 
     outcome = poll(server, polls=3)
@@ -50,17 +50,17 @@ WAYS = {
 
 
 @pytest.mark.parametrize("condition", WAYS.values(), ids=WAYS)
-def test_ways_in_which_a_condition_may_look_at_the_answer(server, condition):
+def test_a_condition_can_read_status_headers_and_body(server, condition):
     assert poll(server, terminationCondition=condition, wanted=3).status == "COMPLETED"
 
 
 @pytest.mark.parametrize("value", ["false", "0", "null", "'true'", "[]"])
-def test_only_true_or_a_number_above_zero_is_wanted(server, value):
+def test_only_true_or_a_positive_number_meets_the_condition(server, value):
     assert poll(server, terminationCondition=value).status == "IN_PROGRESS"
 
 
 @pytest.mark.parametrize("condition", [None, "", " "])
-def test_without_a_condition_the_first_answer_is_wanted(server, condition):
+def test_without_a_condition_the_first_response_completes_the_task(server, condition):
     assert poll(server, terminationCondition=condition).status == "COMPLETED"
 
 
@@ -77,7 +77,7 @@ def test_an_interval_never_grows_beyond_a_day(server):
     assert poll(server, polls=10**6, pollingStrategy="EXPONENTIAL_BACKOFF").callback_seconds == 86_400
 
 
-def test_the_fields_may_stand_in_the_request_as_the_python_sdk_puts_them(server):
+def test_poll_fields_can_be_in_the_request_as_the_python_sdk_sends_them(server):
     server.answers["/a"] = json_answer({"done": 0})
     request = {"uri": f"{server.url}/a", "method": "GET", "terminationCondition": DONE, "pollingInterval": 7}
     http_poll = HttpPoll(lambda: HttpLimits(allowed_networks=LOOPBACK))
@@ -85,7 +85,7 @@ def test_the_fields_may_stand_in_the_request_as_the_python_sdk_puts_them(server)
     assert http_poll.perform({"http_request": request}).callback_seconds == 7
 
 
-def test_it_gives_up_after_as_many_polls_as_it_may_make(server):
+def test_the_task_fails_after_its_maximum_number_of_polls(server):
     assert poll(server, polls=2, maxPollCount=3).status == "IN_PROGRESS"
 
     last = poll(server, polls=3, maxPollCount=3)
@@ -94,7 +94,7 @@ def test_it_gives_up_after_as_many_polls_as_it_may_make(server):
 
 
 @pytest.mark.parametrize("condition", [DONE, "$.output.response.body.left === 3", "", "$.output.statusCode === 200"])
-def test_after_a_refusal_it_asks_again(server, condition):
+def test_an_error_status_is_polled_again(server, condition):
     outcome = poll(server, polls=2, path="/nowhere", terminationCondition=condition, pollingInterval=9)
 
     assert (outcome.status, outcome.callback_seconds) == ("IN_PROGRESS", 9)
@@ -102,7 +102,7 @@ def test_after_a_refusal_it_asks_again(server, condition):
 
 
 @pytest.mark.parametrize("condition", ["$.output.statusCode === 404", "$.statusCode >= 400"])
-def test_a_refusal_can_be_what_is_wanted(server, condition):
+def test_an_error_status_can_meet_the_condition(server, condition):
     assert poll(server, path="/nowhere", terminationCondition=condition).status == "COMPLETED"
 
 
@@ -112,7 +112,7 @@ def test_the_last_refusal_is_the_reason_for_giving_up(server):
     assert (outcome.status, "within 3 polls" in outcome.reason, "404" in outcome.reason) == ("FAILED", True, True)
 
 
-def test_where_nobody_answers_it_asks_again(server):
+def test_an_unreachable_server_is_polled_again(server):
     outcome = poll(server, http_request={"uri": "http://127.0.0.1:1/", "method": "GET"})
 
     assert (outcome.status, "Failed to invoke" in outcome.reason) == ("IN_PROGRESS", True)
@@ -141,7 +141,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
-def test_an_input_that_says_not_how_to_poll_asks_nobody(server, mistake):
+def test_an_invalid_input_fails_without_a_request(server, mistake):
     outcome = poll(server, **mistake)
 
     assert outcome.status == "FAILED_WITH_TERMINAL_ERROR"

@@ -14,7 +14,7 @@ from tests.web import json_answer, running_web_server
 
 
 @pytest.mark.django_db(transaction=True)
-def test_work_that_comes_while_somebody_waits_is_done(settings, clock, monkeypatch):
+def test_work_that_arrives_during_a_wait_is_executed(settings, clock, monkeypatch):
     # Who waits at the door when this ends waits to its end.
     monkeypatch.setattr(isolation_groups, "WAIT_MS", 1000)
     clear_process_caches()

@@ -60,7 +60,7 @@ def count(run) -> int:
     return run("SELECT COUNT(*) AS n FROM sql_task_item").output["result"][0]["n"]
 
 
-def test_a_select_gives_rows_by_the_names_of_their_columns(run):
+def test_a_select_returns_rows_by_column_name(run):
     outcome = run("SELECT id, name FROM sql_task_item ORDER BY id")
 
     assert (outcome.status, outcome.reason) == ("COMPLETED", "")
@@ -71,24 +71,24 @@ def test_no_rows_are_a_result_too(run):
     assert run("SELECT id FROM sql_task_item WHERE id > ?", 10).output == {"result": []}
 
 
-def test_parameters_are_bound_whatever_they_hold(run):
+def test_parameters_of_any_content_are_bound(run):
     outcome = run("SELECT id FROM sql_task_item WHERE name = ? OR name = ?", "ink", "x' OR '1' = '1")
 
     assert outcome.output == {"result": [{"id": 2}]}
 
 
-def test_columns_of_one_name_are_told_apart(run):
+def test_columns_with_equal_names_are_numbered(run):
     assert run("SELECT 1 AS a, 2 AS a, 3 AS a").output == {"result": [{"a": 1, "a_2": 2, "a_3": 3}]}
 
 
-def test_an_update_says_how_many_rows_it_changed(run):
+def test_an_update_returns_its_row_count(run):
     outcome = run("UPDATE sql_task_item SET name = ? WHERE id < ?", "all", 3, type="UPDATE", expectedUpdateCount=2)
 
     assert (outcome.status, outcome.output) == ("COMPLETED", {"update_count": 2})
     assert run("SELECT DISTINCT name FROM sql_task_item WHERE id < 3").output == {"result": [{"name": "all"}]}
 
 
-def test_an_update_of_another_number_of_rows_than_expected_is_taken_back(run):
+def test_an_update_with_an_unexpected_row_count_is_rolled_back(run):
     outcome = run("DELETE FROM sql_task_item WHERE id < ?", 3, type="UPDATE", expectedUpdateCount=1)
 
     assert (outcome.status, outcome.output) == ("FAILED", {"update_count": 2})
@@ -107,7 +107,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("statement", CHANGES.values(), ids=CHANGES)
-def test_a_select_changes_nothing(run, statement):
+def test_a_select_is_read_only(run, statement):
     outcome = run(statement)
 
     assert not outcome.output.get("result")
@@ -125,7 +125,7 @@ ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELEC
 
 
 @pytest.mark.parametrize("kind", ["SELECT", "UPDATE"])
-def test_a_statement_that_takes_too_long_is_broken_off(run, kind):
+def test_a_slow_statement_is_canceled(run, kind):
     outcome = run(ENDLESS.format("COUNT(*)"), type=kind, limits=SqlLimits(seconds=0.3))
 
     assert (outcome.status, outcome.reason) == (
@@ -141,7 +141,7 @@ def test_a_result_beyond_the_limits_is_not_read_to_its_end(run, limit, said):
     assert (outcome.status, said in outcome.reason) == ("FAILED", True)
 
 
-def test_a_mistake_in_a_statement_is_said_in_the_words_of_the_database(run):
+def test_an_invalid_statement_fails_with_the_message_of_the_database(run):
     outcome = run("SELECT nothing FROM sql_task_item")
 
     assert outcome.status == "FAILED"
@@ -183,7 +183,7 @@ def test_the_connection_may_also_be_named_as_an_integration(url):
         "postgresql://boss:tops3cret@[/",
     ],
 )
-def test_no_reason_holds_the_address_of_a_database(address):
+def test_no_reason_contains_the_address_of_a_database(address):
     outcome = Jdbc(lambda: JdbcSettings({"shop": address})).perform({"connectionId": "shop", "statement": "SELECT 1"})
 
     assert outcome.status == "FAILED"
@@ -191,7 +191,7 @@ def test_no_reason_holds_the_address_of_a_database(address):
     assert "s3cret" not in outcome.reason
 
 
-def test_a_statement_on_a_file_reaches_no_other_file(tmp_path):
+def test_a_statement_on_a_file_cannot_open_another_file(tmp_path):
     with sqlite3.connect(tmp_path / "a.db") as made:
         made.execute(TABLE)
     worker = Jdbc(lambda: JdbcSettings({"shop": f"sqlite://{tmp_path}/a.db"}))

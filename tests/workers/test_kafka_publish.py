@@ -31,7 +31,7 @@ def read(servers: str, topic: str):
         consumer.close()
 
 
-def test_a_message_is_put_into_the_topic_with_its_key_and_headers(servers):
+def test_a_message_is_published_with_its_key_and_headers(servers):
     outcome = perform(bootStrapServers=servers, topic="a", value={"n": 1}, key="k", headers={"h": "v"})
 
     assert (outcome.status, outcome.output) == ("COMPLETED", {}), outcome.reason
@@ -39,7 +39,7 @@ def test_a_message_is_put_into_the_topic_with_its_key_and_headers(servers):
     assert (key, json.loads(value), headers) == (b"k", {"n": 1}, [("h", b"v")])
 
 
-def test_text_goes_as_it_is_and_the_operators_cluster_need_not_be_named(servers, settings):
+def test_text_is_sent_unchanged_and_the_configured_cluster_is_the_default(servers, settings):
     settings.CONDUCTOR_EVENT_QUEUES_KAFKA_SERVERS = servers
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ()
 
@@ -61,7 +61,7 @@ def test_text_goes_as_it_is_and_the_operators_cluster_need_not_be_named(servers,
         ({"bootStrapServers": "10.1.2.3:9092", "topic": "a", "value": 1}, "may not reach 10.1.2.3"),
     ],
 )
-def test_what_is_no_message_fails_with_its_reason(request_, why):
+def test_an_invalid_message_fails_with_a_reason(request_, why):
     outcome = perform(**request_)
 
     assert outcome.status == "FAILED"

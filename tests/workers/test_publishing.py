@@ -64,7 +64,7 @@ def test_the_status_of_a_task_is_posted_to_its_own_listener(clock, listener, set
     assert (body["event"], body["referenceTaskName"], body["status"]) == ("TASK_STATUS", "a", "COMPLETED")
 
 
-def test_a_listener_that_fails_is_tried_again_later_and_nothing_is_lost(clock, listener):
+def test_delivery_to_a_failing_listener_is_retried_without_loss(clock, listener):
     listener.status = 500
     Story(clock, noop("a"), workflowStatusListenerEnabled=True)
 
@@ -80,7 +80,7 @@ def test_a_listener_that_fails_is_tried_again_later_and_nothing_is_lost(clock, l
     assert [body["event"] for _, body in listener.heard[1:]] == ["STARTED", "COMPLETED", "FINALIZED"]
 
 
-def test_why_it_failed_is_kept_without_the_addresss_secrets(clock, listener):
+def test_the_reason_is_stored_without_the_secrets_of_the_address(clock, listener):
     listener.status = 500
     Story(clock, step("a"), workflowStatusListenerEnabled=True)
 
@@ -92,7 +92,7 @@ def test_why_it_failed_is_kept_without_the_addresss_secrets(clock, listener):
     assert message.tries == 1
 
 
-def test_a_listener_in_a_network_that_is_not_allowed_hears_nothing(clock, listener, settings):
+def test_nothing_is_sent_to_a_listener_in_a_forbidden_network(clock, listener, settings):
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ()
     Story(clock, step("a"), workflowStatusListenerEnabled=True)
 
@@ -102,7 +102,7 @@ def test_a_listener_in_a_network_that_is_not_allowed_hears_nothing(clock, listen
     assert "127.0.0.1" in Message.objects.get().error
 
 
-def test_one_sink_that_fails_keeps_no_other_from_being_told(clock, listener):
+def test_a_failing_sink_does_not_block_the_others(clock, listener):
     Story(clock, step("a"), workflowStatusListenerEnabled=True, workflowStatusListenerSink="nonsense:queue")
     Story(clock, step("a"), name="other", workflowStatusListenerEnabled=True)
 
@@ -111,7 +111,7 @@ def test_one_sink_that_fails_keeps_no_other_from_being_told(clock, listener):
     assert "has an unknown provider" in Message.objects.get().error
 
 
-def test_what_its_taker_never_told_of_is_taken_by_another(clock, listener):
+def test_messages_of_a_dead_publisher_are_claimed_by_another(clock, listener):
     Story(clock, step("a"), workflowStatusListenerEnabled=True)
 
     assert len(outbox.take_due(10)) == 1
@@ -121,7 +121,7 @@ def test_what_its_taker_never_told_of_is_taken_by_another(clock, listener):
     assert publish_due_events() == 1
 
 
-def test_what_no_sink_would_hear_is_kept_for_people_and_then_forgotten(clock, listener, settings, monkeypatch):
+def test_undeliverable_messages_are_kept_for_inspection_and_then_deleted(clock, listener, settings, monkeypatch):
     settings.CONDUCTOR_EVENT_RETENTION_DAYS = 7
     monkeypatch.setattr(outbox, "MAX_TRIES", 2)
     listener.status = 500
@@ -140,7 +140,7 @@ def test_what_no_sink_would_hear_is_kept_for_people_and_then_forgotten(clock, li
     assert not Message.objects.exists()
 
 
-def test_who_is_told_to_stop_hands_back_what_it_has_taken(clock, listener):
+def test_a_stopping_publisher_releases_its_messages(clock, listener):
     Story(clock, noop("a"), workflowStatusListenerEnabled=True)
     answers = iter([False, False, True, True])
 

@@ -85,7 +85,7 @@ def heard(sink: str) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize("provider", SETTINGS)
-def test_what_is_told_to_a_broker_is_heard_from_it_once(configured, provider):
+def test_a_message_published_to_a_broker_is_received_once(configured, provider):
     configured(provider)
     sink = f"{provider}:orders"
     handle(sink)
@@ -124,7 +124,7 @@ def test_an_event_task_is_published_by_a_built_in_worker(configured, provider, c
     }
 
 
-def test_with_async_complete_it_is_published_once_and_waits(configured, clock):
+def test_with_async_complete_a_message_is_published_once_and_the_task_waits(configured, clock):
     configured("redis")
     story = Story(clock, event("tell", "redis:told", asyncComplete=True))
 
@@ -140,7 +140,7 @@ def test_with_async_complete_it_is_published_once_and_waits(configured, clock):
 
 
 @pytest.mark.parametrize("provider", ["amqp_queue", "redis", "kafka"])
-def test_what_could_not_be_heard_comes_again(configured, provider, monkeypatch):
+def test_a_message_that_could_not_be_processed_is_redelivered(configured, provider, monkeypatch):
     configured(provider)
     sink = f"{provider}:again"
     handle(sink)
@@ -163,7 +163,7 @@ def test_what_could_not_be_heard_comes_again(configured, provider, monkeypatch):
     assert heard(sink) == [("m", {"n": 1})]
 
 
-def test_a_server_that_is_started_again_is_heard_again(settings):
+def test_messages_of_a_restarted_broker_are_received(settings):
     port = brokers.free_port()
     settings.CONDUCTOR_EVENT_QUEUES_NATS_URL = f"nats://127.0.0.1:{port}"
     handle("nats:orders")
@@ -182,7 +182,7 @@ def test_a_server_that_is_started_again_is_heard_again(settings):
 
 
 @pytest.mark.parametrize("provider", SETTINGS)
-def test_a_broker_that_nobody_has_named_fails_the_task_and_says_what_is_missing(clock, provider):
+def test_an_unconfigured_broker_fails_the_task_and_names_the_setting(clock, provider):
     story = Story(clock, event("tell", f"{provider}:told"))
 
     with run_commit_hooks():
@@ -206,7 +206,7 @@ def test_a_broker_that_is_away_fails_the_task_without_its_password(clock, settin
     assert "secret" not in story.task("tell").reason
 
 
-def test_only_what_is_active_and_configured_is_listened_to(settings):
+def test_only_active_and_configured_queues_are_subscribed(settings):
     settings.CONDUCTOR_EVENT_QUEUES_REDIS_URL = "redis://127.0.0.1:1"
     for sink in ("redis:a", "kafka:b", "conductor:c:d", "unknown:e", "redis:"):
         handle(sink)

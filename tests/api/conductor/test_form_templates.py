@@ -45,7 +45,7 @@ def test_a_template_is_saved_shown_replaced_and_deleted(api):
 
 
 @pytest.mark.parametrize("path", ["/human/template/none/1", "/human/template/approval/7", "/human/template/none"])
-def test_what_is_not_there_is_not_found(api, path):
+def test_an_unknown_schedule_is_not_found(api, path):
     api.post("/human/template", given())
 
     if path.count("/") == 4:

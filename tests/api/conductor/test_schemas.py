@@ -60,7 +60,7 @@ def test_a_short_list_leaves_out_the_data(api):
 
 
 @pytest.mark.parametrize("path", ["/schema/nix", "/schema/order/7"])
-def test_what_is_not_there_is_not_found(api, path):
+def test_an_unknown_schedule_is_not_found(api, path):
     api.post("/schema", given())
 
     assert api.get(path).status_code == 404

@@ -170,7 +170,7 @@ def test_items_without_worker_tasks_complete_immediately():
     assert len(life.task("each").attempt.output["results"]) == 301
 
 
-def test_tasks_of_older_items_are_deleted_with_keep_last_n():
+def test_keep_last_n_deletes_tasks_of_older_items():
     life = three(step("a"), parallel=2, keepLastN=1)
     life.completes("a__2__1", "a__1__1")
 

@@ -40,7 +40,7 @@ def points(edge) -> list[tuple[int, int]]:
     return [(int(x), int(y)) for x, y in re.findall(r"(-?\d+) (-?\d+)", edge.d)]
 
 
-def test_steps_stand_below_one_another_on_one_axis():
+def test_consecutive_steps_are_aligned_vertically():
     picture = drawn(step("a"), step("b"), step("c"))
 
     assert [node.ref for node in picture.nodes] == ["a", "b", "c"]
@@ -48,7 +48,7 @@ def test_steps_stand_below_one_another_on_one_axis():
     assert [node.y for node in picture.nodes] == sorted(node.y for node in picture.nodes)
 
 
-def test_branches_stand_beside_one_another_below_their_fork():
+def test_branches_are_laid_out_side_by_side_below_their_fork():
     picture = drawn(FORK, step("together", "JOIN"))
 
     one, two, fork, join = (box(picture, ref) for ref in ("one", "two", "parts", "together"))
@@ -84,11 +84,11 @@ def test_a_line_leads_into_every_box():
     assert [node.ref for node in picture.nodes if (middle(node), node.y) not in ends] == []
 
 
-def test_cases_are_named_beside_their_lines():
+def test_cases_are_labeled_at_their_lines():
     assert [label.text for label in drawn(SWITCH).labels] == ["fast", "slow", "no", "otherwise"]
 
 
-def test_what_a_loop_repeats_has_a_frame_and_a_line_back():
+def test_the_body_of_a_loop_has_a_frame_and_a_back_edge():
     picture = drawn(LOOP)
     loop, ask, [frame] = box(picture, "poll"), box(picture, "ask"), picture.frames
 
@@ -98,7 +98,7 @@ def test_what_a_loop_repeats_has_a_frame_and_a_line_back():
     assert loop.note == "max 12 iterations"
 
 
-def test_nothing_leads_on_from_a_step_that_ends_the_run():
+def test_a_step_that_ends_the_run_has_no_outgoing_line():
     picture = drawn(step("stop", "TERMINATE"), step("never"))
 
     assert not any(
@@ -106,7 +106,7 @@ def test_nothing_leads_on_from_a_step_that_ends_the_run():
     )
 
 
-def test_a_sub_workflow_says_which():
+def test_a_sub_workflow_is_labeled_with_its_name():
     param = {"name": "payment", "version": 3}
 
     assert (
@@ -114,7 +114,7 @@ def test_a_sub_workflow_says_which():
     )
 
 
-def test_a_step_that_is_chosen_is_marked_and_its_box_leads_where_it_is_told():
+def test_a_selected_step_is_marked_and_its_box_has_the_given_link():
     picture = drawn(step("a"), step("b&c"), chosen="a", link=lambda ref, path: f"#{path}")
 
     assert [(node.is_chosen, node.href) for node in picture.nodes] == [(True, "#tasks[0]"), (False, "#tasks[1]")]
@@ -137,13 +137,13 @@ def test_a_step_that_is_chosen_is_marked_and_its_box_leads_where_it_is_told():
     ],
     ids=str,
 )
-def test_a_document_that_is_not_yet_right_is_drawn_as_far_as_it_goes(document):
+def test_an_invalid_document_is_drawn_as_far_as_possible(document):
     picture = diagram(document)
 
     assert picture.width > 0 and picture.height > 0
 
 
-def test_steps_nested_too_deeply_are_drawn_without_what_is_inside():
+def test_steps_nested_too_deeply_are_drawn_without_their_contents():
     nested = step("inmost")
     for level in range(200):
         nested = step(f"level {level}", "DO_WHILE", loopOver=[nested])
@@ -151,7 +151,7 @@ def test_steps_nested_too_deeply_are_drawn_without_what_is_inside():
     assert 50 < len(drawn(nested).nodes) < 70
 
 
-def test_of_very_many_branches_some_are_drawn_and_the_others_counted():
+def test_of_too_many_branches_some_are_drawn_and_the_rest_counted():
     branches = [[step(f"b{number}")] for number in range(1000)]
 
     picture = drawn(step("fork", "FORK_JOIN", forkTasks=branches), step("join", "JOIN"))
@@ -161,7 +161,7 @@ def test_of_very_many_branches_some_are_drawn_and_the_others_counted():
     assert len(picture.nodes) < 25
 
 
-def test_a_very_long_definition_is_drawn_up_to_a_limit_and_says_so():
+def test_a_very_long_definition_is_truncated_with_a_note():
     assert not drawn(*(step(f"s{number}") for number in range(1000))).is_cut
 
     cut = drawn(*(step(f"s{number}") for number in range(2500)))

@@ -42,21 +42,21 @@ def rows(clock, db):
     """A run is needed."""
 
 
-def test_the_way_that_was_taken_is_told_from_the_others():
+def test_the_executed_path_is_distinguished_from_the_others():
     drawn = picture(start_run_of(ROUTE, step("end"), input={"way": "air"}))
 
     assert [node.ref for node in drawn.nodes if node.is_faint] == ["drive", "end"]
     assert {label.text: label.is_faint for label in drawn.labels} == {"air": False, "land": True, "otherwise": True}
 
 
-def test_a_case_without_steps_is_shown_as_taken_when_no_other_was():
+def test_an_empty_case_is_marked_as_executed_if_no_other_was():
     drawn = picture(start_run_of(ROUTE, step("end"), input={"way": "water"}))
 
     assert {label.text: label.is_faint for label in drawn.labels} == {"air": True, "land": True, "otherwise": False}
     assert not box(drawn, "end").is_faint
 
 
-def test_a_box_says_what_became_of_its_step():
+def test_a_box_displays_the_status_of_its_step():
     run = start_run_of(step("charge"), step("ship"))
     claim_and_report("charge")
 
@@ -66,7 +66,7 @@ def test_a_box_says_what_became_of_its_step():
     assert box(drawn, "charge").label == "charge, SIMPLE, Completed"
 
 
-def test_a_loop_says_its_turn_and_a_step_in_it_how_often_it_was_done():
+def test_a_loop_displays_its_iteration_and_its_steps_their_executions():
     run = start_run_of(COUNTED)
     claim_and_report("again")
     claim_and_report("again")
@@ -78,7 +78,7 @@ def test_a_loop_says_its_turn_and_a_step_in_it_how_often_it_was_done():
     assert box(drawn, "again").status == "ACTIVE", "the newest of them counts"
 
 
-def test_a_fork_says_how_many_of_its_branches_are_done():
+def test_a_fork_displays_the_number_of_completed_branches():
     run = start_run_of(
         step("fork", "FORK_JOIN", forkTasks=[[step("one")], [step("two")]]), step("join", "JOIN", joinOn=["one", "two"])
     )
@@ -87,7 +87,7 @@ def test_a_fork_says_how_many_of_its_branches_are_done():
     assert box(picture(run), "fork").note == "1 of 2 done"
 
 
-def test_the_branches_of_a_dynamic_fork_are_counted_by_status():
+def test_branches_of_a_dynamic_fork_are_counted_by_status():
     run = start_run_of(EACH, step("all", "JOIN"))
     claim_and_report("part")
     claim_and_report("part", "FAILED", reason="broken")
@@ -105,20 +105,20 @@ def test_two_queries_are_enough(django_assert_num_queries):
         marks_of_run(run)
 
 
-def test_tasks_at_hand_can_be_laid_over_a_definition_too():
+def test_given_tasks_can_be_drawn_on_a_definition():
     class Played:
         ref, status, iteration = "a", "FAILED", 0
 
     assert StepMarks.from_tasks([Played, Played]).get("a") == StepMark("FAILED", 2)
 
 
-def test_a_plan_may_say_what_will_become_of_a_step_in_its_own_words():
+def test_a_plan_can_label_the_future_of_a_step():
     drawn = diagram({"tasks": [step("a")]}, StepMarks({"a": StepMark("COMPLETED", status_text="will run again")}))
 
     assert drawn.nodes[0].status_text == "will run again"
 
 
-def test_of_many_branches_those_that_went_wrong_are_drawn():
+def test_of_many_branches_the_failed_ones_are_drawn():
     branches = [[step(f"b{number}")] for number in range(100)]
     marks = {f"b{number}": StepMark("COMPLETED") for number in range(100)} | {"b77": StepMark("FAILED")}
 

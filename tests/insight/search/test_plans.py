@@ -57,7 +57,7 @@ def test_a_search_reads_the_index_that_lists_few_rows(asked, monkeypatch):
     assert set().union(*(indexes(statement, table) for statement in statements)) == BY_INDEX[asked]
 
 
-def test_tasks_that_stand_alone_are_not_found(clock):
+def test_standalone_tasks_are_not_found(clock):
     facts = {"id": ID, "group_id": ID, "scheduler_id": "-", "project_id": "none", "queue": "a/b", "priority": 1}
     ends = {"deadline_at": clock.now() + 1, "expires_at": clock.now() + 2, "retries": 0, "requires": ()}
     rest = {"accepts_failure": False, "tags": {}, "routes": (), "name": "n", "definition": {}}
@@ -66,14 +66,14 @@ def test_tasks_that_stand_alone_are_not_found(clock):
     assert (Attempt.objects.count(), searched("tasks: ").ids) == (1, [])
 
 
-def test_failures_of_a_task_are_found_however_old_and_other_ends_in_the_newest():
+def test_a_search_by_task_finds_failures_of_any_age_and_other_results_among_the_newest():
     assert SearchQuery(TASKS, "taskDefName = pay AND status IN (FAILED, CANCELED)").scan_limit is None
     assert SearchQuery(TASKS, "taskDefName = pay AND status = COMPLETED").scan_limit is not None
     assert SearchQuery(TASKS, "workerId = w AND status = FAILED").scan_limit is not None
 
 
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite always goes row by row")
-def test_what_tasks_are_joined_with_is_looked_up_by_its_key_while_they_are_counted():
+def test_counting_tasks_joins_runs_by_primary_key():
     search = Search(searchable_attempts(), SearchQuery(TASKS, "referenceTaskName = pay"))
     with CaptureQueriesContext(connection) as asked:
         search.count(0)

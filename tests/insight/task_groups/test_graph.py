@@ -24,7 +24,7 @@ def names(members) -> list[str]:
     return [each.name for each in members]
 
 
-def test_everything_comes_after_what_it_needs_and_circles_come_last():
+def test_tasks_follow_their_dependencies_and_cycles_come_last():
     graph = build_graph(
         "abcxy", [("a", "b"), ("b", "c"), ("a", "c"), ("x", "y"), ("y", "x"), ("c", "c"), ("gone", "a")]
     )
@@ -52,7 +52,7 @@ def test_the_longest_chain_is_the_one_that_took_most_time_not_the_one_with_most_
     assert chain.edges == {("a", "slow"), ("slow", "d")}
 
 
-def test_what_is_open_counts_to_now_and_what_has_not_begun_counts_nothing():
+def test_open_tasks_count_until_now_and_unstarted_tasks_count_zero():
     members = [member("a", 0, 10), member("b", 10, None, "LEASED"), member("c", None, None, "BLOCKED")]
     graph = build_graph("abc", [("a", "b"), ("b", "c")])
 
@@ -66,13 +66,13 @@ def test_a_circle_ends():
     assert longest_chain(members, build_graph("ab", [("a", "b"), ("b", "a")]), NOW).ids
 
 
-def test_a_line_that_others_imply_is_left_out():
+def test_a_transitive_edge_is_omitted():
     graph = build_graph("abcd", [("a", "b"), ("b", "c"), ("a", "c"), ("a", "d"), ("c", "d")])
 
     assert drop_implied_edges(graph) == [("a", "b"), ("b", "c"), ("c", "d")]
 
 
-def test_what_went_wrong_comes_first_and_names_are_sorted_as_people_sort_them():
+def test_failed_tasks_come_first_and_names_sort_naturally():
     members = [
         member("1", state="COMPLETED", name="test 10"),
         member("2", state="COMPLETED", name="Test 2"),
@@ -103,7 +103,7 @@ def test_tasks_alike_are_one_kind(made, most, kinds_found):
     assert sorted(names(each for some in found.values() for each in some)) == sorted(made)
 
 
-def test_boxes_stand_behind_what_they_need_and_none_covers_another():
+def test_boxes_follow_their_dependencies_without_overlapping():
     members = [member(id, 0, 10) for id in "abcdefg"]
     edges = [("a", "b"), ("a", "c"), ("a", "d"), ("b", "e"), ("c", "e"), ("d", "f"), ("a", "g"), ("f", "g")]
     graph = build_graph("abcdefg", edges)
@@ -117,7 +117,7 @@ def test_boxes_stand_behind_what_they_need_and_none_covers_another():
     assert [box.id for box in drawn.boxes if box.is_critical] == ["a", "d", "f", "g"]
 
 
-def test_too_many_tasks_are_drawn_as_kinds_whatever_needs_whatever():
+def test_too_many_tasks_are_drawn_as_one_box_per_kind():
     members = [member(str(n), 0, n, "FAILED" if n == 7 else "COMPLETED", f"{'ab'[n % 2]} {n}") for n in range(1_000)]
     graph = build_graph((each.id for each in members), [(str(n), str(n + 1)) for n in range(999)])
 
@@ -131,7 +131,7 @@ def test_too_many_tasks_are_drawn_as_kinds_whatever_needs_whatever():
     assert_apart(drawn)
 
 
-def test_a_picture_in_which_all_needs_all_stays_small():
+def test_a_complete_dependency_graph_stays_small():
     members = [member(str(n), n, n + 1) for n in range(200)]
     graph = build_graph((each.id for each in members), [(str(a), str(b)) for b in range(200) for a in range(b)])
 

@@ -30,5 +30,5 @@ def test_as_many_values_as_parameters_are_needed(count):
 
 
 @pytest.mark.parametrize("opening", ["'", '"', "/*", "$a$", "E'\\'", "--"])
-def test_what_is_not_closed_is_looked_through_once(opening):
+def test_unterminated_literals_are_scanned_in_linear_time(opening):
     assert replace_placeholders(opening + "?/*$b$" * 50_000, 0, lambda number: "!")
