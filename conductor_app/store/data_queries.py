@@ -1,4 +1,4 @@
-"""Answers from rows to the questions that a decision asks."""
+"""Load the data that decisions request, from rows."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -60,14 +60,14 @@ def load_requested(run: Run, requests: Iterable[DataRequest], now: int) -> dict[
 
 @dataclass(frozen=True, slots=True)
 class ExternalPayload:
-    """Stands for a payload that is not in its row."""
+    """Placeholder for a payload in blob storage."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class MaskedPayload:
-    """Stands for a payload of which something was sealed before it was written."""
+    """A payload as stored, with encrypted parts."""
 
     value: Any
 
@@ -96,9 +96,9 @@ def _attempt_payloads(run: Run, requests: list[AttemptPayload], now: int) -> dic
     for part in ("input", "output"):
         ids = [request.attempt_id for request in requests if request.part == part]
         for start in range(0, len(ids), 500):
-            some = ids[start : start + 500]
-            sql = f"SELECT id, {part}, {PATHS[part]} FROM conductor_attempt WHERE id IN ({placeholders(some)})"
-            data |= {AttemptPayload(id, part): read_payload(text, path) for id, text, path in fetch(sql, some)}
+            chunk = ids[start : start + 500]
+            sql = f"SELECT id, {part}, {PATHS[part]} FROM conductor_attempt WHERE id IN ({placeholders(chunk)})"
+            data |= {AttemptPayload(id, part): read_payload(text, path) for id, text, path in fetch(sql, chunk)}
     return data
 
 
@@ -116,13 +116,13 @@ def _newest_parts(
     run: Run, within: tuple[int, ...], is_deep: bool, requests: list[TaskPart], now: int
 ) -> dict[DataRequest, Any]:
     refs = sorted({request.ref for request in requests})
-    here, begins = _iteration_condition("t", within, is_deep)
-    there, _ = _iteration_condition("n", within, is_deep)
+    path_condition, path_params = _iteration_condition("t", within, is_deep)
+    newer_path_condition, _ = _iteration_condition("n", within, is_deep)
     newest = (
-        f"t.ref IN ({placeholders(refs)}){here} AND NOT EXISTS (SELECT 1 FROM conductor_task n "
-        f"WHERE n.run_id = t.run_id AND n.ref = t.ref AND n.seq > t.seq{there})"
+        f"t.ref IN ({placeholders(refs)}){path_condition} AND NOT EXISTS (SELECT 1 FROM conductor_task n "
+        f"WHERE n.run_id = t.run_id AND n.ref = t.ref AND n.seq > t.seq{newer_path_condition})"
     )
-    rows = fetch(f"{TASK_SQL} AND {newest}", [run.id, *refs, *begins, *begins])
+    rows = fetch(f"{TASK_SQL} AND {newest}", [run.id, *refs, *path_params, *path_params])
     tasks = {task.key.ref: task for task in load_tasks(run, rows).values()}
     payloads = [
         AttemptPayload(tasks[q.ref].attempt.id, q.part) for q in requests if q.part != "facts" and q.ref in tasks
@@ -132,7 +132,7 @@ def _newest_parts(
 
 
 def _iteration_condition(table: str, iteration_path: tuple[int, ...], is_deep: bool = True) -> tuple[str, list[str]]:
-    """Return the condition, with its parameters, that a task's iteration path equals this one or starts with it."""
+    """Return an SQL condition on the iteration path, and its parameters: equal, or if `is_deep` equal or below."""
     if not iteration_path:
         return "", []
     if not is_deep:
@@ -175,7 +175,7 @@ def _load_joined_outcomes(run: Run, request: JoinedOutcomes) -> list[TaskOutcome
 
 
 def _count_existing(run: Run, known: frozenset[Key]) -> int:
-    """Return how many of the known tasks have rows. Tasks that this decision creates have none yet."""
+    """Return the number of known tasks that have rows. Tasks that this decision creates have none yet."""
     return sum(1 for key in known if key in run.tasks)
 
 
@@ -197,8 +197,8 @@ def _load_iteration_outcomes(run: Run, request: IterationOutcomes) -> list[TaskO
 def _step_outcomes(run: Run, requests: list[StepOutcomes], now: int) -> dict[DataRequest, Any]:
     data: dict[DataRequest, Any] = {}
     for request in requests:
-        here, begins = _iteration_condition("t", request.loop.iteration_path)
-        data[request] = _load_outcomes(run, f"t.ref = %s{here}", [request.ref, *begins], request.known)
+        path_condition, path_params = _iteration_condition("t", request.loop.iteration_path)
+        data[request] = _load_outcomes(run, f"t.ref = %s{path_condition}", [request.ref, *path_params], request.known)
     return data
 
 
@@ -207,12 +207,12 @@ def _open_tasks_inside(run: Run, requests: list[OpenTaskInside], now: int) -> di
 
 
 def _is_open_inside(run: Run, request: OpenTaskInside) -> bool:
-    refs, (here, begins) = (
+    refs, (path_condition, path_params) = (
         sorted(request.refs),
         _iteration_condition("t", (*request.scope.iteration_path, request.iteration)),
     )
-    where = f"t.loop_ref IN ({placeholders(refs)}) AND t.loop_ref <> ''{here}"
-    return _is_any_open(run, where, [*refs, *begins], request.known)
+    where = f"t.loop_ref IN ({placeholders(refs)}) AND t.loop_ref <> ''{path_condition}"
+    return _is_any_open(run, where, [*refs, *path_params], request.known)
 
 
 def _list_items(run: Run, requests: list[ListItem], now: int) -> dict[DataRequest, Any]:
@@ -232,9 +232,9 @@ def _list_items(run: Run, requests: list[ListItem], now: int) -> dict[DataReques
 
 
 def _is_any_open(run: Run, where: str, params: list[str], known: frozenset[Key]) -> bool:
-    """Return True if a task is open that the snapshot does not contain.
+    """Return True if a matching task outside the snapshot is open.
 
-    The query reads one row more than the known ones.
+    `known`: the tasks in the snapshot. One row more than their number suffices to find another one.
     """
     rows = fetch(
         "SELECT t.ref, t.iteration_path FROM conductor_task t "
@@ -302,15 +302,13 @@ def _references_in_use(run: Run, requests: list[ReferencesInUse], now: int) -> d
 
 
 def _used_references(run: Run, request: ReferencesInUse) -> Iterator[str]:
-    refs, iteration_path = (
-        sorted(request.refs),
-        () if request.iteration_path is None else (format_iteration_path(request.iteration_path),),
-    )
-    here = " AND iteration_path = %s" if iteration_path else ""
+    refs = sorted(request.refs)
+    path_params = () if request.iteration_path is None else (format_iteration_path(request.iteration_path),)
+    where = "run_id = %s AND iteration_path = %s" if path_params else "run_id = %s"
     for start in range(0, len(refs), 500):
-        some = refs[start : start + 500]
-        sql = f"SELECT DISTINCT ref FROM conductor_task WHERE run_id = %s{here} AND ref IN ({placeholders(some)})"
-        yield from (ref for (ref,) in fetch(sql, [run.id, *iteration_path, *some]))
+        chunk = refs[start : start + 500]
+        sql = f"SELECT DISTINCT ref FROM conductor_task WHERE {where} AND ref IN ({placeholders(chunk)})"
+        yield from (ref for (ref,) in fetch(sql, [run.id, *path_params, *chunk]))
 
 
 def _active_domains(run: Run, requests: list[ActiveDomains], now: int) -> dict[DataRequest, Any]:

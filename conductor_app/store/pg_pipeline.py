@@ -1,7 +1,7 @@
-"""Statements to PostgreSQL through libpq itself, any number of them in one round trip.
+"""Send any number of statements to PostgreSQL in one round trip, through libpq.
 
-Cursors and psycopg's own pipeline take a sixth of a report's time of the interpreter, which all threads of a web
-process share.
+Cursors and psycopg's own pipeline would take a sixth of the Python time of a report, during which the other threads of
+a web process cannot run.
 """
 
 import select
@@ -22,9 +22,10 @@ from . import psycopg_internals
 Statement = tuple[str, Sequence[Any]]
 EncodedStatement = tuple[str, list[bytes | None]]
 OUTDATED_ERRORS = (FeatureNotSupported, InvalidSqlStatementName, DuplicatePreparedStatement)
-"""Errors for a statement that was prepared before a table changed its columns, or in another session."""
+"""Errors of a statement that was prepared before the columns of a table changed, or in another session."""
 MAX_PREPARED_PARAMS = 500
-"""Parameters up to which a statement stays prepared: a server keeps 400 bytes for each, and few larger ones repeat."""
+"""The maximum number of parameters of a prepared statement: each takes 400 bytes of the server, and larger statements
+rarely repeat."""
 _statement_numbers = count()
 
 
@@ -32,7 +33,7 @@ def execute_together(statements: Sequence[Statement]) -> list[int]:
     """Execute the statements in order. Returns the number of rows that each changed.
 
     Raises:
-        DatabaseError: as a cursor.
+        DatabaseError: as a cursor does.
     """
     return [result.command_tuples or 0 for result in _send_statements(statements)]
 
@@ -41,7 +42,7 @@ def fetch(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Return all rows of a query.
 
     Raises:
-        DatabaseError: as a cursor.
+        DatabaseError: as a cursor does.
     """
     [result] = _send_statements([(sql, params)])
     reader = Transformer(connection.connection)
@@ -61,7 +62,7 @@ def _send_statements(statements: Sequence[Statement]) -> list[PGresult]:
             psycopg_internals.forget_prepared(own)
             if not is_first:
                 raise
-            # The transaction has not changed anything before.
+            # These statements began the transaction, so nothing is lost.
             own.rollback()
             return _read_results(own, encoded)
 
@@ -75,7 +76,7 @@ def _read_results(own: Connection, statements: Sequence[EncodedStatement]) -> li
         found = exchange.results()
         own.pgconn.exit_pipeline_mode()
     except BaseException:
-        # Statements in flight cannot be revoked, and the next result could not be assigned to its statement.
+        # Sent statements cannot be revoked: a later statement would receive their results.
         own.close()
         if not connection.in_atomic_block:
             connection.close()
@@ -88,7 +89,7 @@ def _read_results(own: Connection, statements: Sequence[EncodedStatement]) -> li
 
 
 class _PipelineExchange:
-    """An exchange with the server: all statements are sent before the results are read."""
+    """One exchange with the server, which sends all statements before it reads the results."""
 
     def __init__(self, own: Connection) -> None:
         self.server: PGconn = own.pgconn
@@ -103,7 +104,7 @@ class _PipelineExchange:
             self._command(psycopg_internals.begin_command(own))
 
     def add_statement(self, sql: str, params: list[bytes | None]) -> None:
-        """Add a statement. Its result has the last of `result_positions`."""
+        """Send a statement and append the position of its result to `result_positions`."""
         if len(params) > MAX_PREPARED_PARAMS:
             self.server.send_query_params(number_parameters(sql), params)
         else:
@@ -125,7 +126,7 @@ class _PipelineExchange:
             self.server.consume_input()
         ready.modify(self.server.socket, select.POLLIN)
         found: list[PGresult] = []
-        # The last result only says that the pipeline is empty; the error of a failed commit comes right before it.
+        # The last result only marks the end of the pipeline. The error of a failed commit precedes it.
         while not found or found[-1].status != ExecStatus.PIPELINE_SYNC:
             while self.server.is_busy():
                 ready.poll()
@@ -151,7 +152,7 @@ class _PipelineExchange:
         return name
 
     def forget_prepared(self) -> None:
-        """Discard statements that may not be prepared because of an error."""
+        """Discard the names of new statements, which the server may not have prepared because of an error."""
         for key in self.new:
             self.names.pop(key, None)
 
@@ -160,7 +161,7 @@ class _PipelineExchange:
         if name is None or not capabilities.has_send_close_prepared():
             self._command(b"DEALLOCATE " + (name or b"ALL"))
         else:
-            # Poolers between here and the server understand this one.
+            # Unlike DEALLOCATE, connection poolers support this message.
             self.server.send_close_prepared(name)
             self.sent_count += 1
 
