@@ -1,4 +1,4 @@
-"""Values that definitions mask: sealed with the keys of this server, and opened for decisions and workers."""
+"""Encryption of the values that definitions mask. Decisions and workers get them decrypted."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ def encrypt_masked(text: str) -> str:
 
 
 def decrypt_masked(value: Any) -> Any:
-    """Return a copy of the value with encrypted parts decrypted; `***` if no key of this server decrypts one."""
+    """Return a copy of the value with its encrypted parts decrypted. A part that no key decrypts becomes `***`."""
     return masking.mask_decrypt(value, _decrypt)
 
 
@@ -45,7 +45,7 @@ def _scalar_texts(value: Any) -> Iterator[str]:
 
 
 def register_decryption() -> None:
-    """Let rows be opened with the keys of this server."""
+    """Register the function with which the store decrypts the values of rows."""
     fields.set_decryption(decrypt_masked)
 
 

@@ -1,6 +1,6 @@
 """Expansion of scopes: `assume:<role>` stands for the scopes of the role and of the roles that it assumes in turn.
 
-A role whose id ends in `*` is assumed by every `assume:` with that prefix; `<..>` in its scopes stands for the rest.
+A role id that ends in `*` matches every `assume:` with that prefix. `<..>` in its scopes stands for the rest.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,10 +15,10 @@ ScopesByRole = Mapping[str, Sequence[str]]
 
 
 def expand_scopes(scopes: Iterable[str], roles: ScopesByRole) -> list[str]:
-    """Return the scopes and all that they imply, in order, without those that another one satisfies."""
+    """Return the scopes and those that they imply, sorted, without those that another one satisfies."""
     found = set(scopes)
     pending = [scope for scope in found if assumes_role(scope)]
-    # No role adds to a caller that has all scopes.
+    # No role can add to all scopes.
     while pending and ALL_SCOPES not in found:
         for scope in implied_scopes(pending.pop(), roles):
             if scope not in found:
@@ -29,7 +29,7 @@ def expand_scopes(scopes: Iterable[str], roles: ScopesByRole) -> list[str]:
 
 
 def assumes_role(scope: str) -> bool:
-    """Return True if the scope stands for roles: `assume:…`, or a prefix of it with a star."""
+    """Return True if the scope can assume roles: `assume:…`, or a prefix of it with a star."""
     return scope.startswith(ASSUME_PREFIX) or (scope.endswith("*") and ASSUME_PREFIX.startswith(scope[:-1]))
 
 
@@ -44,7 +44,7 @@ def implied_scopes(scope: str, roles: ScopesByRole) -> Iterator[str]:
 def _assumed_roles(assumed: str, roles: ScopesByRole) -> list[str]:
     """Return the ids of the assumed roles.
 
-    A single id is looked up with all its prefixes, because there may be many roles.
+    There may be many roles, so a single id is looked up with its prefixes instead of compared with each role.
     """
     if assumed.endswith("*"):
         return [role for role in roles if _star_value(assumed, role) is not None]
@@ -53,7 +53,7 @@ def _assumed_roles(assumed: str, roles: ScopesByRole) -> list[str]:
 
 
 def _star_value(assumed: str, role: str) -> str | None:
-    """Return the text that matches the star of the role's id, empty if it has none; None if the role is not assumed."""
+    """Return the text that matches the star of the role's id, "" without a star, or None if the role is not assumed."""
     beginning = role[:-1] if role.endswith("*") else role
     if role.endswith("*") and assumed.startswith(beginning):
         return assumed[len(beginning) :]
@@ -71,7 +71,7 @@ def fill_in_star(scope: str, star_value: str) -> str:
 
 
 def assumes_itself(role: str, roles: ScopesByRole) -> bool:
-    """Return True if a role assumes itself, directly or through others: its scopes could grow without end."""
+    """Return True if a role assumes itself, directly or through others. Its scopes could grow without end."""
     seen: set[str] = set()
     pending = [role]
     while pending:

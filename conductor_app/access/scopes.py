@@ -1,7 +1,7 @@
-"""Taskcluster's scopes: those of a caller, and expressions that state the requirements of a method (taskcluster §6.5).
+"""Taskcluster's scopes, and the scope expressions that methods require (taskcluster §6.5).
 
 An expression is a scope, `{"AllOf": […]}` or `{"AnyOf": […]}`. In a template, `<name>` stands for a parameter, `{"for":
-name, "in": list, "each": …}` for one expression per item, and `{"if": name, "then": …}` for one or none.
+name, "in": list, "each": …}` for one expression per item, and `{"if": name, "then": …}` for an optional expression.
 """
 
 import re
@@ -18,7 +18,7 @@ NO_SCOPES_REQUIRED: Expression = {"AllOf": []}
 
 
 def scope_set(scopes: Iterable[str]) -> NamePatterns:
-    """Return the scopes as a value that answers which scopes they satisfy: a trailing `*` matches any rest."""
+    """Return the patterns of the scopes: a scope with a trailing `*` satisfies all scopes with its prefix."""
     return name_patterns(scopes)
 
 
@@ -32,7 +32,7 @@ def is_satisfied(expression: Expression, granted: NamePatterns) -> bool:
 
 
 def missing_scopes(expression: Expression, granted: NamePatterns) -> Expression | None:
-    """Return the unsatisfied part of an expression, or None."""
+    """Return the unsatisfied part of an expression, or None if it is satisfied."""
     if isinstance(expression, str):
         return None if expression in granted else expression
     operator = "AllOf" if "AllOf" in expression else "AnyOf"

@@ -110,7 +110,7 @@ class Run(models.Model):
             ),
         ]
         indexes = [
-            # Rarely filtered columns have no separate index: they are columns of an index that the query scans in order.
+            # Rarely filtered columns have no separate index. They are part of an index that the query scans in order.
             models.Index(
                 name="run_by_start", fields=["-created_at", "id", "parent_id", "version", "priority", "started_by"]
             ),
