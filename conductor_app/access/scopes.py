@@ -78,7 +78,7 @@ def format_expression(expression: Expression, indent: str = "") -> str:
 
 
 def drop_covered(scopes: Iterable[str]) -> list[str]:
-    """Return the scopes in order, without those that another one satisfies."""
+    """Return the scopes, sorted, without those that another one satisfies."""
     remaining: list[str] = []
     prefixes: list[str] = []
     # Sorted by length, with stars first: a later scope cannot satisfy an earlier one.

@@ -1,4 +1,4 @@
-"""HTTP tasks: one request to another system, and its answer as the task's output."""
+"""HTTP tasks: one request, with its reply as the output of the task."""
 
 from conductor_app.core.step_types.http import HttpStep
 from conductor_app.workers.http_exchange import HttpLimits, HttpTransport, RequestFailed, configured_limits
@@ -8,7 +8,7 @@ __all__ = ["Http", "HttpLimits"]
 
 
 class Http(BuiltInWorker):
-    """Makes the request that the input describes, unless the guard refuses the address."""
+    """Sends the request that the input describes, unless the network guard refuses its address."""
 
     type = HttpStep.type
 
@@ -16,7 +16,7 @@ class Http(BuiltInWorker):
         self._transport = HttpTransport(limits)
 
     def perform(self, inputs) -> WorkResult:
-        """Return the reply as `response`. Every failure is a result with a readable message."""
+        """Return the reply as `response`. A failure is a result with a readable message, not an exception."""
         try:
             return self._transport.reply_to(inputs).outcome
         except RequestFailed as failure:

@@ -1,4 +1,4 @@
-"""One exchange with another system: within the operator's limits, past the guard, its redirects followed."""
+"""Send the requests of HTTP tasks, with redirects, within the operator's limits and through the network guard."""
 
 import os
 import ssl
@@ -37,10 +37,7 @@ def configured_limits():
 
 
 class RequestFailed(Exception):
-    """The request has no reply. The result has a readable message.
-
-    `is_retryable`: a retry may succeed.
-    """
+    """The request has no reply. `outcome`: the result of the task; `is_retryable`: True if a retry may succeed."""
 
     def __init__(self, outcome: WorkResult, is_retryable: bool = False) -> None:
         super().__init__(outcome.reason)
@@ -48,7 +45,7 @@ class RequestFailed(Exception):
 
 
 class HttpTransport:
-    """The connections of the HTTP workers: kept per thread, and only to addresses that the guard permits."""
+    """The connections of the HTTP workers, per thread, and only to addresses that the guard permits."""
 
     def __init__(self, limits=configured_limits):
         self._limits, self._thread = limits, threading.local()
@@ -71,9 +68,9 @@ class HttpTransport:
             except AddressRefused as refusal:
                 raise RequestFailed(refusal_result(request, refusal)) from refusal
             except CONNECTION_ERRORS as error:
-                said = TIMEOUT_TEXT.format(limits.total_seconds) if deadline.has_passed else describe_failure(error)
+                reason = TIMEOUT_TEXT.format(limits.total_seconds) if deadline.has_passed else describe_failure(error)
                 raise RequestFailed(
-                    failure_result(f"{said} ({request})"), not isinstance(error, InvalidHttpRequest)
+                    failure_result(f"{reason} ({request})"), not isinstance(error, InvalidHttpRequest)
                 ) from error
 
     def _exchange(self, request, limits, deadline):
@@ -82,7 +79,7 @@ class HttpTransport:
                 location = response.headers.get("location")
                 if response.status_code not in REDIRECTS or not location:
                     content = read_body(response, limits.max_bytes)
-                    # A body without a length ends where the deadline cut it off, and looks complete.
+                    # A body without a Content-Length looks complete when the deadline has cut it off.
                     if deadline.has_passed:
                         raise NoReply
                     return Reply(request, response, content)
@@ -113,7 +110,7 @@ def failure_result(text):
 
 
 def refusal_result(request, refusal):
-    """Return the result of a forbidden request, which a retry does not help."""
+    """Return the result of a request to a forbidden address. A retry cannot succeed."""
     rule = "is not a public address, and no network in HTTP_TASK_ALLOWED_NETWORKS contains it"
     text = f"{refusal.address} {rule} ({request})"
     return WorkResult("FAILED_WITH_TERMINAL_ERROR", {"response": text}, f"{FAILURE} {text}")
@@ -125,11 +122,11 @@ FAILURE_TEXTS = (
     (ssl.SSLError, lambda error: f"TLS failed: {error.reason}"),
     (broken.ReadTimeoutError, lambda _: "the server sent no data within readTimeOut"),
     (TimeoutError, lambda _: "no connection within connectionTimeOut"),
-    (broken.DecodeError, lambda _: "the body is not encoded as its headers say"),
+    (broken.DecodeError, lambda _: "the body does not match its Content-Encoding"),
     ((NoReply, InvalidHttpRequest), str),
     (OSError, lambda error: error.strerror),
-    ((broken.ProtocolError, HTTPException), lambda _: "the connection broke before the answer was complete"),
-    ((broken.LocationParseError, ValueError), lambda _: "the uri is not valid"),
+    ((broken.ProtocolError, HTTPException), lambda _: "the connection was closed before the reply was complete"),
+    ((broken.LocationParseError, ValueError), lambda _: "the uri is invalid"),
 )
 CONNECTION_ERRORS = (
     NoReply,
@@ -143,10 +140,10 @@ CONNECTION_ERRORS = (
 
 
 def describe_failure(error):
-    """Return why there is no reply, without the addresses in the messages of libraries, which may contain secrets."""
+    """Return the reason why there is no reply. Messages of libraries may contain secret addresses and are not used."""
     chain = []
     while error is not None and error not in chain:
         chain.append(error)
         error = error.__cause__ or error.__context__
-    said = (say(each) for kind, say in FAILURE_TEXTS for each in chain if isinstance(each, kind))
-    return next(filter(None, said), type(chain[0]).__name__)
+    texts = (describe(each) for kind, describe in FAILURE_TEXTS for each in chain if isinstance(each, kind))
+    return next(filter(None, texts), type(chain[0]).__name__)

@@ -1,4 +1,4 @@
-"""The request that a task's input describes."""
+"""Parse the request in the input of an HTTP task."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from requests.structures import CaseInsensitiveDict
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 DEFAULT_TIMEOUT = 3000
-# Headers of the transport. Set by a task, they could smuggle a second request behind the first.
+# Headers of the transport. If tasks could set them, they could smuggle a second request into the connection.
 TRANSPORT_HEADERS = frozenset(
     {"connection", "content-length", "expect", "host", "keep-alive", "proxy-connection"}
     | {"te", "trailer", "transfer-encoding", "upgrade"}
@@ -21,12 +21,12 @@ HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
 class InvalidHttpRequest(Exception):
-    """The task's input does not describe a request."""
+    """The input of the task does not describe a valid request."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """One request as the task's input describes it."""
+    """One request."""
 
     method: str
     uri: str
@@ -42,11 +42,11 @@ class Request:
         """Return the request that follows a redirect. Another origin gets no credentials.
 
         Raises:
-            InvalidHttpRequest: when the target is no http address.
+            InvalidHttpRequest: when the target is not an HTTP address.
         """
         uri, headers = urljoin(self.uri, location), self.headers.copy()
         if not is_http_uri(uri):
-            raise InvalidHttpRequest("the server redirected to something that is not http")
+            raise InvalidHttpRequest("the server redirected to an address that does not begin with http:// or https://")
         if origin_of(uri) != origin_of(self.uri):
             headers = drop_headers(headers, PRIVATE_HEADERS)
         if status == 303 or (status in (301, 302) and self.method == "POST"):
@@ -61,28 +61,28 @@ def parse_request(inputs):
     Raises:
         InvalidHttpRequest: when it is invalid.
     """
-    given = inputs.get("http_request")
-    given = inputs if given is None else given
-    if not isinstance(given, dict):
+    fields = inputs.get("http_request")
+    fields = inputs if fields is None else fields
+    if not isinstance(fields, dict):
         raise InvalidHttpRequest("http_request must be an object")
-    headers = parse_headers(given)
+    headers = parse_headers(fields)
     return Request(
-        method=parse_method(given),
-        uri=parse_uri(given),
+        method=parse_method(fields),
+        uri=parse_uri(fields),
         headers=headers,
-        body=encode_body(given, headers.get("content-type", "")),
-        timeouts=(parse_timeout(given, "connectionTimeOut"), parse_timeout(given, "readTimeOut")),
-        is_async=any(str(each.get("asyncComplete")).lower() == "true" for each in (given, inputs)),
+        body=encode_body(fields, headers.get("content-type", "")),
+        timeouts=(parse_timeout(fields, "connectionTimeOut"), parse_timeout(fields, "readTimeOut")),
+        is_async=any(str(each.get("asyncComplete")).lower() == "true" for each in (fields, inputs)),
     )
 
 
-def parse_method(given):
-    """Return the method, which has no default.
+def parse_method(fields):
+    """Return the method. It is required.
 
     Raises:
         InvalidHttpRequest: when it is missing or unknown.
     """
-    method = given.get("method")
+    method = fields.get("method")
     if not method:
         raise InvalidHttpRequest("the input has no method")
     if not isinstance(method, str) or method.upper() not in METHODS:
@@ -90,13 +90,13 @@ def parse_method(given):
     return method.upper()
 
 
-def parse_uri(given):
+def parse_uri(fields):
     """Return the absolute address.
 
     Raises:
         InvalidHttpRequest: when it is missing or invalid.
     """
-    uri = given.get("uri")
+    uri = fields.get("uri")
     if not uri:
         raise InvalidHttpRequest("the input has no uri")
     if not isinstance(uri, str) or not is_http_uri(uri.strip()):
@@ -104,19 +104,19 @@ def parse_uri(given):
     return uri.strip()
 
 
-def parse_headers(given):
+def parse_headers(fields):
     """Return all headers. Those of the task take precedence over `accept` and `contentType`.
 
     Raises:
-        InvalidHttpRequest: when they are no object.
+        InvalidHttpRequest: when `headers` is not an object, or a header is invalid.
     """
-    named = given.get("headers") or {}
-    if not isinstance(named, dict):
+    headers_in_input = fields.get("headers") or {}
+    if not isinstance(headers_in_input, dict):
         raise InvalidHttpRequest("headers must be an object")
     json_type = "application/json"
-    headers = CaseInsensitiveDict({"Accept": given.get("accept") or json_type})
-    headers["Content-Type"] = given.get("contentType") or json_type
-    headers.update({name: value for name, value in named.items() if value is not None})
+    headers = CaseInsensitiveDict({"Accept": fields.get("accept") or json_type})
+    headers["Content-Type"] = fields.get("contentType") or json_type
+    headers.update({name: value for name, value in headers_in_input.items() if value is not None})
     return CaseInsensitiveDict(
         {
             validate_header_name(name): validate_header_value(name, value)
@@ -132,12 +132,12 @@ def validate_header_name(name):
         InvalidHttpRequest: when it is invalid.
     """
     if not HEADER_NAME.fullmatch(name):
-        raise InvalidHttpRequest(f"{name[:100]!r} is not a header's name")
+        raise InvalidHttpRequest(f"{name[:100]!r} is not a valid header name")
     return name
 
 
 def validate_header_value(name, value):
-    """Return the value of a header as text. Line breaks would start another header and are refused.
+    """Return the value of a header as text. Line breaks are refused, because they would start another header.
 
     Raises:
         InvalidHttpRequest: when it is invalid.
@@ -156,13 +156,13 @@ def header_texts(value):
     return [value if isinstance(value, str) else json.dumps(value) for value in values]
 
 
-def encode_body(given, content_type):
-    """Return the body as bytes: text as it is, a form if the content type requires it, JSON otherwise.
+def encode_body(fields, content_type):
+    """Return the body as bytes: text unchanged, otherwise a form or JSON, depending on the content type.
 
     Raises:
         InvalidHttpRequest: when it cannot be encoded.
     """
-    body = given.get("body")
+    body = fields.get("body")
     if body is None:
         return None
     if isinstance(body, dict) and content_type.lower().startswith("application/x-www-form-urlencoded"):
@@ -170,17 +170,17 @@ def encode_body(given, content_type):
     try:
         text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        raise InvalidHttpRequest("body cannot be written as JSON") from None
+        raise InvalidHttpRequest("body cannot be converted to JSON") from None
     return text.encode("utf-8", "replace")
 
 
-def parse_timeout(given, name):
+def parse_timeout(fields, name):
     """Return a timeout in milliseconds; 0 means only the total limit.
 
     Raises:
-        InvalidHttpRequest: when it is no number.
+        InvalidHttpRequest: when it is not a number.
     """
-    value = given.get(name)
+    value = fields.get(name)
     try:
         milliseconds = DEFAULT_TIMEOUT if value is None else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -195,12 +195,12 @@ def redact_uri(uri):
     try:
         parts = urlsplit(uri)
     except ValueError:
-        return "an address that cannot be read"
+        return "an invalid address"
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def is_http_uri(uri):
-    """Return True for an absolute http address."""
+    """Return True if this is an absolute HTTP or HTTPS address."""
     try:
         parts = urlsplit(uri)
         return parts.scheme in ("http", "https") and bool(parts.hostname)
@@ -215,5 +215,5 @@ def origin_of(uri):
 
 
 def drop_headers(headers, names):
-    """Return the headers whose names are not among these."""
+    """Return the headers without those with these names."""
     return CaseInsensitiveDict({name: value for name, value in headers.items() if str(name).lower() not in names})

@@ -58,7 +58,7 @@ def test_text_goes_as_it_is_and_the_operators_cluster_need_not_be_named(servers,
         ({"bootStrapServers": "127.0.0.1:1", "topic": "a"}, "value is missing"),
         ({"bootStrapServers": "127.0.0.1:1", "topic": "a", "value": 1, "headers": []}, "headers must be"),
         ({"bootStrapServers": "127.0.0.1:1", "topic": "a", "value": 1, "maxBlockMs": "x"}, "must be numbers"),
-        ({"bootStrapServers": "10.1.2.3:9092", "topic": "a", "value": 1}, "may not reach 10.1.2.3"),
+        ({"bootStrapServers": "10.1.2.3:9092", "topic": "a", "value": 1}, "10.1.2.3 is not a public address"),
     ],
 )
 def test_what_is_no_message_fails_with_its_reason(request_, why):

@@ -1,12 +1,12 @@
-"""Parameters of statements: `?`, as in JDBC, becomes the placeholder of a database's driver."""
+"""Convert the JDBC placeholder `?` in statements to the placeholders of database drivers."""
 
 import re
 from collections.abc import Callable
 
 from conductor_app.workers.sql.statement import InvalidStatement
 
-# In order of matching: quoted text and comments have no parameters. `??` is a question mark. Unclosed parts reach to
-# the end, so that no text is searched twice.
+# Alternatives in order of precedence. Quoted text and comments contain no parameters. `??` is a question mark. An
+# unclosed part extends to the end, so that no text is searched twice.
 TOKENS = re.compile(
     r"""
     [eE]'(?:[^'\\]|\\.|'')*(?:'|\Z)
@@ -23,14 +23,14 @@ TOKENS = re.compile(
 
 
 def replace_placeholders(text: str, count: int, format_placeholder: Callable[[int], str]) -> str:
-    """Return the statement with each `?` replaced by its number, starting with one.
+    """Return the statement with each `?` replaced by the placeholder of its number, which starts with 1.
 
     Raises:
-        InvalidStatement: when there are not `count` parameters.
+        InvalidStatement: when the number of parameters is not `count`.
     """
     found = 0
 
-    def spelled(token: re.Match[str]) -> str:
+    def replacement(token: re.Match[str]) -> str:
         nonlocal found
         if token["mark"] is None:
             return token[0]
@@ -39,7 +39,7 @@ def replace_placeholders(text: str, count: int, format_placeholder: Callable[[in
         found += 1
         return format_placeholder(found)
 
-    written = TOKENS.sub(spelled, text)
+    written = TOKENS.sub(replacement, text)
     if found != count:
         raise InvalidStatement(f"the statement has {found} parameters (?), but {count} values are given")
     return written
