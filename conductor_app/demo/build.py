@@ -1,6 +1,6 @@
-"""The second part of the demo: a build as tasks of Taskcluster. Sources, then twenty parallel tests, then a release.
+"""The second part of the demo: a build as tasks of Taskcluster, with sources, twenty parallel tests, and a release.
 
-The workers are the official scriptworker: it claims a task, runs a program (`build_step.py`) that reads the task,
+The official scriptworker executes the tasks. It claims a task, runs a program (`build_step.py`) that reads the task,
 uploads the artifacts of the program, and reports.
 """
 
@@ -23,7 +23,7 @@ PROGRAM = Path(__file__).with_name("build_step.py")
 PROVISIONER, TYPE = "demo", "linux"
 TESTS, WORKERS = 20, 4
 FLAKY = 7
-"""The number of the test that fails at its first attempt for an unrelated reason."""
+"""The number of the test whose first run fails intermittently."""
 LIMIT_SECONDS = 120
 LOOK_EVERY_SECONDS = 0.3
 STOP_SECONDS = 10
@@ -42,7 +42,7 @@ def run_build(url: str, say: Callable[[str], object], tests: int = TESTS, worker
     """Build a release on the server at this address. Returns the unexpected results."""
     queue = taskcluster.Queue(client_options(url))
     build = create_build(queue, tests)
-    say(f"\n{workers} scriptworkers build a release: the sources, {tests} tests side by side, and then the release.\n")
+    say(f"\n{workers} scriptworkers build a release: the sources, {tests} parallel tests, and the release.\n")
     with run_scriptworkers(url, workers):
         statuses = watch_build(queue, build, say)
     return find_problems(build, statuses)
@@ -74,9 +74,13 @@ def create_build(queue: taskcluster.Queue, tests: int) -> Build:
 def create_task(
     queue: taskcluster.Queue, build: Build, name: str, after: Sequence[str], is_flaky: bool = False, **fields
 ):
-    """Create one task, which waits for others of its build."""
+    """Create one task with its dependencies."""
     now, id = datetime.now(UTC), taskcluster.slugId()
-    about = {"description": "A step of the demo's build.", "owner": "demo@example.org", "source": "https://example.org"}
+    metadata = {
+        "description": "A step of the demo's build.",
+        "owner": "demo@example.org",
+        "source": "https://example.org",
+    }
     definition = {
         "taskQueueId": f"{PROVISIONER}/{TYPE}",
         "taskGroupId": build.group,
@@ -85,7 +89,7 @@ def create_task(
         "deadline": (now + timedelta(hours=1)).isoformat(),
         "expires": (now + timedelta(days=7)).isoformat(),
         "payload": {"step": name, "is_flaky": is_flaky},
-        "metadata": {"name": name, **about},
+        "metadata": {"name": name, **metadata},
         **fields,
     }
     queue.createTask(id, definition)
@@ -117,7 +121,7 @@ def start_worker(url: str, folder: Path) -> subprocess.Popen:
 
 
 def stop_worker(process: subprocess.Popen) -> None:
-    """Wait until it has ended; it finishes the task that it is at."""
+    """Wait until the worker has finished its current task, and kill it after STOP_SECONDS."""
     try:
         process.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:
@@ -128,14 +132,14 @@ def stop_worker(process: subprocess.Popen) -> None:
 def write_configuration(url: str, folder: Path) -> dict[str, Any]:
     """Write the configuration of a scriptworker."""
     artifacts = folder / "artifacts"
-    nobody = {"clientId": "demo", "accessToken": "not required on loopback", "certificate": ""}
+    credentials = {"clientId": "demo", "accessToken": "not required on loopback", "certificate": ""}
     return {
         "taskcluster_root_url": url,
         "provisioner_id": PROVISIONER,
         "worker_type": TYPE,
         "worker_group": "demo",
         "worker_id": folder.name,
-        "credentials": {**nobody, **taskcluster_credentials()},
+        "credentials": {**credentials, **taskcluster_credentials()},
         "poll_interval": 1,
         "task_max_timeout": 60,
         "task_script": [sys.executable, str(PROGRAM), str(folder)],
@@ -151,7 +155,10 @@ def write_configuration(url: str, folder: Path) -> dict[str, Any]:
 
 
 def watch_build(queue: taskcluster.Queue, build: Build, say: Callable[[str], object]) -> dict[str, dict]:
-    """Return the statuses of the tasks by name, once all are resolved or time is up. Each end is printed."""
+    """Wait until all tasks are resolved, or the time is over, and return their statuses by name.
+
+    Prints a line for each ended run.
+    """
     began, told = time.monotonic(), set[tuple[str, int]]()
     names = {id: name for name, id in build.tasks.items()}
     while True:
@@ -168,10 +175,10 @@ def watch_build(queue: taskcluster.Queue, build: Build, say: Callable[[str], obj
 
 
 def describe_end(name: str, run: dict[str, Any]) -> str:
-    """Return a description of the end of a run."""
-    attempt = f" at run {run['runId']}" if run["runId"] else ""
+    """Return a line about an ended run."""
+    attempt = f" on run {run['runId']}" if run["runId"] else ""
     reason = f" ({run['reasonResolved']})" if run["state"] == "exception" else ""
-    return f"{name} {run['state']}{reason}{attempt} by {run.get('workerId', 'nobody')}"
+    return f"{name} {run['state']}{reason}{attempt} by {run.get('workerId', 'credentials')}"
 
 
 def find_problems(build: Build, statuses: dict[str, dict]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The program that scriptworker runs for each task of the demo's build, in a folder of its own.
+"""The program that scriptworker runs for each task of the build, in a separate folder.
 
 It writes its results to `artifacts/public`; its exit code determines the result of the task.
 """
@@ -21,7 +21,7 @@ def main(folder: Path) -> int:
     made = folder / "artifacts" / "public"
     made.mkdir(parents=True, exist_ok=True)
     if task["payload"]["is_flaky"] and os.environ["RUN_ID"] == "0":
-        print("The network went away.")
+        print("The network is unreachable.")
         return INTERMITTENT
     name, content = perform_step(task["payload"]["step"], task["dependencies"])
     (made / name).write_text(content)
@@ -44,7 +44,7 @@ def fetch_artifact(task_id: str, name: str) -> str:
     root = os.environ["TASKCLUSTER_ROOT_URL"]
     with urlopen(f"{root}/api/queue/v1/task/{task_id}/artifacts/public/{name}", timeout=20) as reply:
         body = reply.read()
-        # Text is uploaded compressed, and downloaded as it was uploaded.
+        # scriptworker compresses text, and the download is not decompressed.
         return (gzip.decompress(body) if reply.headers["Content-Encoding"] == "gzip" else body).decode()
 
 

@@ -39,4 +39,5 @@ class RunLabel(models.Model):
 def with_labels(runs: QuerySet[Run]) -> QuerySet[Run]:
     """Annotate the runs with their labels as one text, `label_names`."""
     labels = RunLabel.objects.filter(run=OuterRef("pk")).order_by().values("run").annotate(all=JoinedTexts("name"))
-    return runs.annotate(label_names=Subquery(labels.values("all")))
+    # Run declares `label_names`, because callers get plain runs.
+    return runs.annotate(label_names=Subquery(labels.values("all")))  # type: ignore[no-redef]  # see above

@@ -57,12 +57,14 @@ def _sqlite_query_only() -> Iterator[None]:
         return
     connection.ensure_connection()
     own: Any = connection.connection
-    mode, was_query_only = connection.transaction_mode, own.execute("PRAGMA query_only").fetchone()[0]
-    connection.transaction_mode = "DEFERRED"
+    # The stubs lack `transaction_mode` of the SQLite backend.
+    backend: Any = connection
+    mode, was_query_only = backend.transaction_mode, own.execute("PRAGMA query_only").fetchone()[0]
+    backend.transaction_mode = "DEFERRED"
     own.execute("PRAGMA query_only = ON")
     try:
         yield
     finally:
-        connection.transaction_mode = mode
+        backend.transaction_mode = mode
         if connection.connection is own and not was_query_only:
             own.execute("PRAGMA query_only = OFF")

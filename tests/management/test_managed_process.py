@@ -47,7 +47,7 @@ def test_the_pause_before_a_restart_doubles(child, told, time):
         time(pause)
         child.restart_if_ended(told.append)
 
-    assert told == [f"web ended with code 3; it starts again in {pause} s" for pause in ("0.5", "1", "2")]
+    assert told == [f"web ended with code 3. Restarting in {pause} s." for pause in ("0.5", "1", "2")]
 
 
 def test_the_pause_grows_no_longer_than_half_a_minute(child, told, time):
@@ -58,7 +58,7 @@ def test_the_pause_grows_no_longer_than_half_a_minute(child, told, time):
         time(30)
         child.restart_if_ended(told.append)
 
-    assert told == ["web ended with code 3; it starts again in 30 s"] * 2
+    assert told == ["web ended with code 3. Restarting in 30 s."] * 2
 
 
 def test_a_child_that_ran_well_for_a_while_starts_with_a_short_pause_again(child, told, time):
@@ -67,7 +67,7 @@ def test_a_child_that_ran_well_for_a_while_starts_with_a_short_pause_again(child
 
     end_and_be_seen(child, told)
 
-    assert told == ["web ended with code 3; it starts again in 0.5 s"]
+    assert told == ["web ended with code 3. Restarting in 0.5 s."]
 
 
 def test_nothing_is_started_before_the_pause_is_over(child, told, time):

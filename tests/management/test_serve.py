@@ -98,7 +98,7 @@ def test_a_process_that_was_killed_is_started_again(server, name):
 
     wait_until(lambda: any(name in child.cmdline() for child in server.children() if child.pid != killed.pid))
     assert server.get("/health")[0] == 200
-    assert "it starts again in 0.5 s" in server.words()
+    assert "Restarting in 0.5 s" in server.words()
 
 
 def test_a_port_in_use_is_said_in_one_line(server, start):
