@@ -26,11 +26,11 @@ def create_key(application: str) -> tuple[str, str]:
     A missing application is created with the role ADMIN, because the caller has access to the server itself.
     """
     with transaction.atomic():
-        found = Application.objects.filter(name=application).order_by("created_at", "id").first()
-        if found is None:
-            found = new_application(application)
-            found.user.groups.add(role_group(ADMIN))
-        return new_key(found)
+        row = Application.objects.filter(name=application).order_by("created_at", "id").first()
+        if row is None:
+            row = new_application(application)
+            row.user.groups.add(role_group(ADMIN))
+        return new_key(row)
 
 
 def new_application(name: str, by: str = "") -> Application:

@@ -120,12 +120,12 @@ def _read_client_key(client_id: str) -> ClientKey | None:
 def _read_once(name: Hashable, read: Callable[[], Any]) -> Any:
     """Return the cached value of this name, or read it. A change of access clears the cache."""
     cached = permission_cache.current_cache().clients
-    found = cached.get(name, NOT_CACHED)
-    if found is NOT_CACHED:
+    value = cached.get(name, NOT_CACHED)
+    if value is NOT_CACHED:
         if len(cached) >= MAX_CACHED:
             cached.clear()
-        found = cached[name] = read()
-    return found
+        value = cached[name] = read()
+    return value
 
 
 def remember_use(client_key: ClientKey, now: int) -> None:

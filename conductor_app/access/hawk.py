@@ -52,19 +52,26 @@ def parse_authorization(text: str) -> HawkSignature:
     scheme, _, rest = text.partition(" ")
     if scheme.lower() != "hawk":
         raise Unauthenticated("The Authorization header must use Hawk.")
-    found: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     position = 0
     while position < len(rest):
         match = ATTRIBUTE_PATTERN.match(rest, position)
-        if match is None or match[1] not in KNOWN_ATTRIBUTES or match[1] in found:
+        if match is None or match[1] not in KNOWN_ATTRIBUTES or match[1] in attributes:
             raise Unauthenticated("Invalid Authorization header.")
-        found[match[1]] = match[2]
+        attributes[match[1]] = match[2]
         position = match.end()
-    if not all(found.get(name) for name in REQUIRED_ATTRIBUTES):
+    if not all(attributes.get(name) for name in REQUIRED_ATTRIBUTES):
         raise Unauthenticated("The Authorization header is incomplete.")
     # `app` and `dlg` would be part of the signed text, but Taskcluster's clients do not send them.
-    return HawkSignature(HEADER, found["id"], found["ts"], found["nonce"], found.get("hash", ""), found.get("ext", ""),
-                  found["mac"])  # fmt: skip
+    return HawkSignature(
+        HEADER,
+        attributes["id"],
+        attributes["ts"],
+        attributes["nonce"],
+        attributes.get("hash", ""),
+        attributes.get("ext", ""),
+        attributes["mac"],
+    )
 
 
 def parse_bewit(resource: str) -> tuple[HawkSignature, str] | None:

@@ -23,15 +23,15 @@ def decrypt_masked(value: Any) -> Any:
 
 def masked_texts(value: Any) -> list[str]:
     """Return the decrypted texts and numbers of the value, each as text."""
-    found: list[str] = []
+    texts: list[str] = []
 
     def decrypt_and_collect(text: str) -> str:
         decrypted = _decrypt(text)
-        found.extend(_scalar_texts(json.loads(decrypted)))
+        texts.extend(_scalar_texts(json.loads(decrypted)))
         return decrypted
 
     masking.mask_decrypt(value, decrypt_and_collect)
-    return found
+    return texts
 
 
 def _scalar_texts(value: Any) -> Iterator[str]:

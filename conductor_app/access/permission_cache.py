@@ -68,8 +68,8 @@ def find_key_holder(key_id: str) -> KeyHolder | None:
     cache = current_cache()
     if key_id not in cache.keys:
         rows = AccessKey.objects.filter(pk=key_id, is_active=True, application__user__is_active=True)
-        found = rows.values_list("application__name", "application__user_id").first()
-        cache.keys[key_id] = KeyHolder(*found) if found else None
+        holder = rows.values_list("application__name", "application__user_id").first()
+        cache.keys[key_id] = KeyHolder(*holder) if holder else None
     return cache.keys[key_id]
 
 
@@ -101,8 +101,8 @@ def read_permission_set(user_id: int) -> PermissionSet:
 
 def effective_groups(user_id: int) -> "QuerySet[Any, tuple[int, str | None]]":
     """Return the groups and roles of a user, and the roles of its groups, as (id, role)."""
-    found = Group.objects.filter(Q(user=user_id) | Q(given_to__group__user=user_id))
-    return found.values_list("id", "facts__role").distinct()
+    groups = Group.objects.filter(Q(user=user_id) | Q(given_to__group__user=user_id))
+    return groups.values_list("id", "facts__role").distinct()
 
 
 def _names_by_right(grants: Iterable[tuple[str, str, str]]) -> dict[Right, set[str]]:

@@ -109,9 +109,9 @@ def _json_parts(stored: str) -> Iterator[str]:
 def runtime_metadata(names: list[str]) -> dict[str, str]:
     """Return the secrets and variables that a task definition requests for its tasks (`runtimeMetadata`)."""
     requested = [name for name in names if isinstance(name, str)]
-    found = load_secrets(requested)
-    found |= _load_variables(set(requested) - found.keys())
-    return {name: found[name] for name in requested if name in found}
+    values = load_secrets(requested)
+    values |= _load_variables(set(requested) - values.keys())
+    return {name: values[name] for name in requested if name in values}
 
 
 def _load_variables(names: Collection[str]) -> dict[str, str]:

@@ -16,13 +16,13 @@ def role_group(role: str) -> Group:
     Raises:
         NotFound: when there is no such role.
     """
-    found = Group.objects.filter(facts__role=role).first()
-    if found is None and role in SYSTEM_ROLES:
+    group = Group.objects.filter(facts__role=role).first()
+    if group is None and role in SYSTEM_ROLES:
         ensure_system_roles()
-        found = Group.objects.filter(facts__role=role).first()
-    if found is None:
+        group = Group.objects.filter(facts__role=role).first()
+    if group is None:
         raise NotFound(f"There is no role {role}.")
-    return found
+    return group
 
 
 def ensure_system_roles() -> None:

@@ -16,16 +16,16 @@ ScopesByRole = Mapping[str, Sequence[str]]
 
 def expand_scopes(scopes: Iterable[str], roles: ScopesByRole) -> list[str]:
     """Return the scopes and those that they imply, sorted, without those that another one satisfies."""
-    found = set(scopes)
-    pending = [scope for scope in found if assumes_role(scope)]
+    expanded = set(scopes)
+    pending = [scope for scope in expanded if assumes_role(scope)]
     # No role can add to all scopes.
-    while pending and ALL_SCOPES not in found:
+    while pending and ALL_SCOPES not in expanded:
         for scope in implied_scopes(pending.pop(), roles):
-            if scope not in found:
-                found.add(scope)
+            if scope not in expanded:
+                expanded.add(scope)
                 if assumes_role(scope):
                     pending.append(scope)
-    return [ALL_SCOPES] if ALL_SCOPES in found else drop_covered(found)
+    return [ALL_SCOPES] if ALL_SCOPES in expanded else drop_covered(expanded)
 
 
 def assumes_role(scope: str) -> bool:
@@ -72,15 +72,15 @@ def fill_in_star(scope: str, star_value: str) -> str:
 
 def assumes_itself(role: str, roles: ScopesByRole) -> bool:
     """Return True if a role assumes itself, directly or through others. Its scopes could grow without end."""
-    seen: set[str] = set()
+    visited: set[str] = set()
     pending = [role]
     while pending:
-        for other in _assumable_roles(pending.pop(), roles):
-            if other == role:
+        for assumed in _assumable_roles(pending.pop(), roles):
+            if assumed == role:
                 return True
-            if other not in seen:
-                seen.add(other)
-                pending.append(other)
+            if assumed not in visited:
+                visited.add(assumed)
+                pending.append(assumed)
     return False
 
 

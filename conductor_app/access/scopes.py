@@ -50,8 +50,8 @@ def render_expression(template: Expression | None, facts: Mapping[str, Any]) -> 
     Raises:
         KeyError: when a parameter is unknown.
     """
-    found = [] if template is None else list(_render(template, facts))
-    return found[0] if found else NO_SCOPES_REQUIRED
+    rendered = [] if template is None else list(_render(template, facts))
+    return rendered[0] if rendered else NO_SCOPES_REQUIRED
 
 
 def _render(template: Expression, facts: Mapping[str, Any]) -> Iterator[Expression]:
@@ -73,8 +73,8 @@ def format_expression(expression: Expression, indent: str = "") -> str:
     if isinstance(expression, str):
         return f"{indent}{expression}"
     operator, parts = next(iter(expression.items()))
-    word = {"AllOf": "all of", "AnyOf": "any of"}[operator]
-    return "\n".join([f"{indent}{word}:", *(format_expression(part, f"{indent}  ") for part in parts)])
+    label = {"AllOf": "all of", "AnyOf": "any of"}[operator]
+    return "\n".join([f"{indent}{label}:", *(format_expression(part, f"{indent}  ") for part in parts)])
 
 
 def drop_covered(scopes: Iterable[str]) -> list[str]:

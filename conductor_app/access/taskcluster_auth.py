@@ -119,8 +119,8 @@ def _require_subset(names: NamePatterns, required: Iterable[str], validation_err
 
 
 def _build_caller(client_id: str, scopes: Sequence[str], *rest: Any) -> Caller:
-    held = clients.effective_scopes(scopes)
-    return Caller(client_id, held.names, held.scope_list, *rest)
+    effective = clients.effective_scopes(scopes)
+    return Caller(client_id, effective.names, effective.scope_list, *rest)
 
 
 def signed_request_of(request: HttpRequest) -> HawkRequest:

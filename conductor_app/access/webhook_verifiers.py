@@ -47,10 +47,10 @@ def verify_webhook(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
 
 def _verify_headers(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
     """Verify headers with secret values."""
-    found = [
+    matches = [
         _constant_time_equal(value, webhook.headers.get(name.lower(), "")) for name, value in expected.headers.items()
     ]
-    return _require(any(expected.headers.values()) and all(found))
+    return _require(any(expected.headers.values()) and all(matches))
 
 
 def _verify_basic_auth(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:

@@ -56,5 +56,5 @@ def _interval_schedule(seconds: float):
         if seconds % 1
         else (IntervalSchedule.SECONDS, int(seconds))
     )
-    found = IntervalSchedule.objects.filter(period=period, every=every).first()
-    return found or IntervalSchedule.objects.create(period=period, every=every)
+    schedule = IntervalSchedule.objects.filter(period=period, every=every).first()
+    return schedule or IntervalSchedule.objects.create(period=period, every=every)

@@ -56,8 +56,8 @@ def client_options(url: str) -> dict[str, Any]:
 def taskcluster_credentials() -> dict[str, str]:
     """Return TASKCLUSTER_CLIENT_ID and TASKCLUSTER_ACCESS_TOKEN, as Taskcluster's tools expect them."""
     names = {"clientId": "TASKCLUSTER_CLIENT_ID", "accessToken": "TASKCLUSTER_ACCESS_TOKEN"}
-    found = {word: os.environ.get(name, "") for word, name in names.items()}
-    return found if all(found.values()) else {}
+    credentials = {key: os.environ.get(name, "") for key, name in names.items()}
+    return credentials if all(credentials.values()) else {}
 
 
 def create_build(queue: taskcluster.Queue, tests: int) -> Build:
@@ -84,7 +84,7 @@ def create_task(
     definition = {
         "taskQueueId": f"{PROVISIONER}/{TYPE}",
         "taskGroupId": build.group,
-        "dependencies": [build.tasks[other] for other in after],
+        "dependencies": [build.tasks[required] for required in after],
         "created": now.isoformat(),
         "deadline": (now + timedelta(hours=1)).isoformat(),
         "expires": (now + timedelta(days=7)).isoformat(),
@@ -159,15 +159,15 @@ def watch_build(queue: taskcluster.Queue, build: Build, say: Callable[[str], obj
 
     Prints a line for each ended run.
     """
-    began, told = time.monotonic(), set[tuple[str, int]]()
+    began, reported = time.monotonic(), set[tuple[str, int]]()
     names = {id: name for name, id in build.tasks.items()}
     while True:
         rows = [each["status"] for each in queue.listTaskGroup(build.group)["tasks"]]
         for status in rows:
             for run in status["runs"]:
                 place = (status["taskId"], run["runId"])
-                if "resolved" in run and place not in told:
-                    told.add(place)
+                if "resolved" in run and place not in reported:
+                    reported.add(place)
                     say(f"{time.monotonic() - began:5.1f} s  {describe_end(names[status['taskId']], run)}")
         if all(status["state"] not in OPEN for status in rows) or time.monotonic() - began > LIMIT_SECONDS:
             return {names[status["taskId"]]: status for status in rows}
@@ -183,8 +183,8 @@ def describe_end(name: str, run: dict[str, Any]) -> str:
 
 def find_problems(build: Build, statuses: dict[str, dict]) -> list[str]:
     """Return the unexpected results."""
-    found = [f"{name} is {status['state']}." for name, status in statuses.items() if status["state"] != "completed"]
+    problems = [f"{name} is {status['state']}." for name, status in statuses.items() if status["state"] != "completed"]
     flaky = statuses.get(f"test {FLAKY}")
     if flaky is not None and len(flaky["runs"]) != 2:
-        found.append(f"test {FLAKY} had {len(flaky['runs'])} runs instead of two.")
-    return found
+        problems.append(f"test {FLAKY} had {len(flaky['runs'])} runs instead of two.")
+    return problems

@@ -18,13 +18,13 @@ SOURCES = "".join(f"line {number} of the sources\n" for number in range(1, 101))
 def main(folder: Path) -> int:
     """Execute the step. Returns the exit code."""
     task = json.loads((folder / "work" / "task.json").read_text())
-    made = folder / "artifacts" / "public"
-    made.mkdir(parents=True, exist_ok=True)
+    results = folder / "artifacts" / "public"
+    results.mkdir(parents=True, exist_ok=True)
     if task["payload"]["is_flaky"] and os.environ["RUN_ID"] == "0":
         print("The network is unreachable.")
         return INTERMITTENT
     name, content = perform_step(task["payload"]["step"], task["dependencies"])
-    (made / name).write_text(content)
+    (results / name).write_text(content)
     return 0
 
 

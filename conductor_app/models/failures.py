@@ -97,7 +97,7 @@ class HourlyFailureCount(models.Model):
     count = models.IntegerField(default=0)
 
     class Meta:
-        verbose_name_plural = "failure tallies"
+        verbose_name_plural = "hourly failure counts"
         constraints = [
             models.UniqueConstraint(name="one_tally_per_hour", fields=["group", "hour_at", "version", "build"])
         ]

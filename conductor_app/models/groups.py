@@ -121,7 +121,7 @@ class StandaloneTask(models.Model):
     objects = StandaloneTaskQuerySet.as_manager()
 
     class Meta:
-        verbose_name = "stand-alone task"
+        verbose_name = "standalone task"
         indexes = [
             models.Index(name="standalone_by_group", fields=["group_id", "task"]),
             models.Index(name="standalone_to_wake", fields=["wake_at"], condition=Q(wake_at__lt=NEVER)),

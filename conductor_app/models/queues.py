@@ -119,7 +119,7 @@ class MinuteCount(models.Model):
     busy_ms = models.BigIntegerField(default=0)
 
     class Meta:
-        verbose_name_plural = "tallies"
+        verbose_name_plural = "minute counts"
         constraints = [models.UniqueConstraint(name="one_tally_per_minute", fields=["kind", "name", "at"])]
         indexes = [models.Index(name="tally_by_time", fields=["at"])]
 

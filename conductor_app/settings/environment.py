@@ -49,7 +49,7 @@ def number(name: str, default: int, *, least: int = 0, most: int | None = None) 
         or (most is not None and int(raw_value) > most)
     ):
         bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise ImproperlyConfigured(f"{name}={raw_value!r} is refused: it must be an integer {bounds}.")
+        raise ImproperlyConfigured(f"{name}={raw_value!r} is refused: it must be a whole number {bounds}.")
     return int(raw_value)
 
 
@@ -83,12 +83,12 @@ def choices(name: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
     Raises:
         ImproperlyConfigured: when a value is not allowed.
     """
-    found = tuple(split_words(text(name, "")))
-    if unknown := sorted(set(found) - set(allowed)):
+    selected = tuple(split_words(text(name, "")))
+    if unknown := sorted(set(selected) - set(allowed)):
         raise ImproperlyConfigured(
             f"{name} is refused: {', '.join(unknown)[:100]} must be one of {', '.join(allowed)}."
         )
-    return found
+    return selected
 
 
 def split_words(raw_value: str) -> list[str]:

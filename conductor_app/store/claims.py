@@ -87,17 +87,19 @@ def claim_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[s
     published: list[str] = []
     full: list[str] = []
     while len(claimed) < count:
-        found = _lock_candidates(queue, worker, now, count - len(claimed), [*full])
-        if not found:
+        candidates = _lock_candidates(queue, worker, now, count - len(claimed), [*full])
+        if not candidates:
             break
-        chosen, filled = _apply_limits(found, now)
+        chosen, filled = _apply_limits(candidates, now)
         full += filled
-        _store_rate_limits(found, chosen)
+        _store_rate_limits(candidates, chosen)
         if chosen:
             claimed += mark_claimed(
                 f"SELECT a.id FROM conductor_attempt a WHERE a.id IN ({placeholders(chosen)})", chosen, worker, now
             )
-            published += [candidate.id for candidate in found if candidate.publishes_start and candidate.id in claimed]
+            published += [
+                candidate.id for candidate in candidates if candidate.publishes_start and candidate.id in claimed
+            ]
         if not filled:
             break
     return claimed, published
@@ -119,12 +121,12 @@ def write_start_messages(ids: Sequence[str], now: int) -> tuple[int, ...]:
     return tuple(message.pk for message in Message.objects.bulk_create(messages))
 
 
-def _store_rate_limits(found: list[Candidate], chosen: list[str]) -> None:
+def _store_rate_limits(candidates: list[Candidate], chosen: list[str]) -> None:
     """Store the rate limit of attempts whose task definition got it after their run had started.
 
     The gate counts only the starts of attempts with a rate limit.
     """
-    for candidate in found:
+    for candidate in candidates:
         if candidate.id in chosen and candidate.rate_count > 0:
             execute(
                 "UPDATE conductor_attempt SET rate_count = %s, rate_seconds = %s WHERE id = %s AND rate_count = 0",
@@ -140,17 +142,17 @@ def _lock_candidates(queue: str, worker: str, now: int, count: int, full: list[s
     return [Candidate(*row) for row in fetch(sql, [*claimable_params(queue, worker, now), *full, count])]
 
 
-def _apply_limits(found: list[Candidate], now: int) -> tuple[list[str], list[str]]:
+def _apply_limits(candidates: list[Candidate], now: int) -> tuple[list[str], list[str]]:
     """Return the ids that the limits allow, and the names that have reached their limits with them."""
     chosen, full = [], []
-    ordered = sorted(found, key=lambda candidate: candidate.name)
+    ordered = sorted(candidates, key=lambda candidate: candidate.name)
     for name, group in groupby(ordered, key=lambda candidate: candidate.name):
         same = list(group)
         free = _remaining_capacity(same[0], now)
         chosen += [candidate.id for candidate in same][:free]
         if free is not None and free <= len(same):
             full.append(name)
-    order = {candidate.id: place for place, candidate in enumerate(found)}
+    order = {candidate.id: place for place, candidate in enumerate(candidates)}
     return sorted(chosen, key=order.__getitem__), full
 
 

@@ -127,8 +127,8 @@ def _newest_parts(
     payloads = [
         AttemptPayload(tasks[q.ref].attempt.id, q.part) for q in requests if q.part != "facts" and q.ref in tasks
     ]
-    found = _attempt_payloads(run, payloads, now) if payloads else {}
-    return {request: _task_part(request, tasks.get(request.ref), found, run) for request in requests}
+    payloads_by_request = _attempt_payloads(run, payloads, now) if payloads else {}
+    return {request: _task_part(request, tasks.get(request.ref), payloads_by_request, run) for request in requests}
 
 
 def _iteration_condition(table: str, iteration_path: tuple[int, ...], is_deep: bool = True) -> tuple[str, list[str]]:
@@ -143,12 +143,12 @@ def _iteration_condition(table: str, iteration_path: tuple[int, ...], is_deep: b
     ]
 
 
-def _task_part(request: TaskPart, task: Task | None, found: dict[DataRequest, Any], run: Run) -> Any:
+def _task_part(request: TaskPart, task: Task | None, payloads_by_request: dict[DataRequest, Any], run: Run) -> Any:
     if task is None:
         return None
     if request.part == "facts":
         return {name: fact(run, task) for name, fact in TASK_FACTS.items()}
-    return found[AttemptPayload(task.attempt.id, request.part)]
+    return payloads_by_request[AttemptPayload(task.attempt.id, request.part)]
 
 
 SELECT_OUTCOMES = (
@@ -218,10 +218,10 @@ def _is_open_inside(run: Run, request: OpenTaskInside) -> bool:
 def _list_items(run: Run, requests: list[ListItem], now: int) -> dict[DataRequest, Any]:
     """Return items of lists. A list that is not cached is loaded as the payload that contains it."""
     unknown = sorted({request.attempt_id for request in requests} - item_lists.keys())
-    found = _attempt_payloads(run, [AttemptPayload(id, "input") for id in unknown], now) if unknown else {}
+    payloads = _attempt_payloads(run, [AttemptPayload(id, "input") for id in unknown], now) if unknown else {}
     data: dict[DataRequest, Any] = {}
     for request in requests:
-        payload = found.get(AttemptPayload(request.attempt_id, "input"))
+        payload = payloads.get(AttemptPayload(request.attempt_id, "input"))
         if isinstance(payload, ExternalPayload | MaskedPayload):
             data[request] = payload
         else:
@@ -293,8 +293,8 @@ def _last_output(run: Run, requests: list[LastOutput], now: int) -> dict[DataReq
 
 
 def _tasks_at(run: Run, requests: list[TaskAt], now: int) -> dict[DataRequest, Any]:
-    found = load_tasks_at(run, [request.key for request in requests])
-    return {request: found.get(request.key) for request in requests}
+    tasks = load_tasks_at(run, [request.key for request in requests])
+    return {request: tasks.get(request.key) for request in requests}
 
 
 def _references_in_use(run: Run, requests: list[ReferencesInUse], now: int) -> dict[DataRequest, Any]:

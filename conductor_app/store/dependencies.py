@@ -26,7 +26,7 @@ def lock_tasks(task_ids: Sequence[str]) -> dict[str, RequiredTask]:
 
     So the resolution of an open task, which needs the same lock, finds its new dependents.
     """
-    ids, found = sorted(task_ids), {}
+    ids, locked_tasks = sorted(task_ids), {}
     for chunk in _chunks(ids):
         where = f"s.task_id IN ({placeholders(chunk)}) ORDER BY s.task_id"
         locked = fetch(
@@ -36,8 +36,8 @@ def lock_tasks(task_ids: Sequence[str]) -> dict[str, RequiredTask]:
         # A separate query, so that it sees tasks that were resolved while the first one waited for the locks.
         statuses = dict(fetch(f"SELECT id, status FROM conductor_task WHERE id IN ({placeholders(chunk)})", chunk))
         for id, expires_at in locked:
-            found[id] = RequiredTask(statuses[id], expires_at)
-    return found
+            locked_tasks[id] = RequiredTask(statuses[id], expires_at)
+    return locked_tasks
 
 
 def dependents_of(required_id: str, completed: bool, limit: int) -> list[str]:

@@ -24,12 +24,12 @@ def write_failures(
     writes: StatementBatch, before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run, now: int
 ) -> None:
     """Write the failures of this decision. A sweep groups them later."""
-    seen = {task.attempt.id: task.attempt for task in before.tasks.values()}
+    previous = {task.attempt.id: task.attempt for task in before.tasks.values()}
     failed = [
         _attempt_failure(attempt, task, after, now)
         for id, (attempt, task) in touched.items()
         if attempt.status in FAILED_STATUSES
-        and _is_new_failure(attempt, seen.get(id))
+        and _is_new_failure(attempt, previous.get(id))
         and not _is_consequence(attempt, task)
     ]
     failed += [] if failed else list(_run_failure(before, after, now))
@@ -37,8 +37,8 @@ def write_failures(
         writes.insert(Failure, COLUMNS, failed)
 
 
-def _is_new_failure(attempt: Attempt, seen: Attempt | None) -> bool:
-    return seen is None or seen.is_open or attempt.number != seen.number
+def _is_new_failure(attempt: Attempt, previous: Attempt | None) -> bool:
+    return previous is None or previous.is_open or attempt.number != previous.number
 
 
 def _is_consequence(attempt: Attempt, task: Task) -> bool:
@@ -70,11 +70,11 @@ def _failure_row(of: Run, ref: str, attempt_id: str, reason: str, queue: str, wo
 
 def write_standalone_failures(writes: StatementBatch, before: StandaloneTask, after: StandaloneTask, now: int) -> None:
     """Write the failures of a standalone task. Tasks of one queue whose names differ only in numbers form one group."""
-    seen = {attempt.id: attempt for attempt in before.attempts}
+    previous = {attempt.id: attempt for attempt in before.attempts}
     failed = [
         _standalone_failure(attempt, after, now)
         for attempt in after.attempts
-        if attempt.status in FAILED_STATUSES and _is_new_failure(attempt, seen.get(attempt.id))
+        if attempt.status in FAILED_STATUSES and _is_new_failure(attempt, previous.get(attempt.id))
     ]
     if failed:
         writes.insert(Failure, COLUMNS, failed)

@@ -53,55 +53,56 @@ def fetch(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
 def _send_statements(statements: Sequence[Statement]) -> list[PGresult]:
     connection.ensure_connection()
     with connection.wrap_database_errors:
-        own = connection.connection
+        psycopg_connection = connection.connection
         encoded = [(sql, [_encode_parameter(value) for value in params]) for sql, params in statements]
-        is_first = own.pgconn.transaction_status == TransactionStatus.IDLE
+        is_first = psycopg_connection.pgconn.transaction_status == TransactionStatus.IDLE
         try:
-            return _read_results(own, encoded)
+            return _read_results(psycopg_connection, encoded)
         except OUTDATED_ERRORS:
-            psycopg_internals.forget_prepared(own)
+            psycopg_internals.forget_prepared(psycopg_connection)
             if not is_first:
                 raise
             # These statements began the transaction, so nothing is lost.
-            own.rollback()
-            return _read_results(own, encoded)
+            psycopg_connection.rollback()
+            return _read_results(psycopg_connection, encoded)
 
 
-def _read_results(own: Connection, statements: Sequence[EncodedStatement]) -> list[PGresult]:
+def _read_results(psycopg_connection: Connection, statements: Sequence[EncodedStatement]) -> list[PGresult]:
     try:
-        own.pgconn.enter_pipeline_mode()
-        exchange = _PipelineExchange(own)
+        psycopg_connection.pgconn.enter_pipeline_mode()
+        exchange = _PipelineExchange(psycopg_connection)
         for sql, params in statements:
             exchange.add_statement(sql, params)
-        found = exchange.results()
-        own.pgconn.exit_pipeline_mode()
+        results = exchange.results()
+        psycopg_connection.pgconn.exit_pipeline_mode()
     except BaseException:
         # Sent statements cannot be revoked: a later statement would receive their results.
-        own.close()
+        psycopg_connection.close()
         if not connection.in_atomic_block:
             connection.close()
         raise
-    for result in found:
+    for result in results:
         if result.status == ExecStatus.FATAL_ERROR:
             exchange.forget_prepared()
             raise error_from_result(result)
-    return [found[place] for place in exchange.result_positions]
+    return [results[position] for position in exchange.result_positions]
 
 
 class _PipelineExchange:
     """One exchange with the server, which sends all statements before it reads the results."""
 
-    def __init__(self, own: Connection) -> None:
-        self.server: PGconn = own.pgconn
-        self.names, self.max_prepared = psycopg_internals.prepared_names(own), own.prepared_max
+    def __init__(self, psycopg_connection: Connection) -> None:
+        self.server: PGconn = psycopg_connection.pgconn
+        self.names = psycopg_internals.prepared_names(psycopg_connection)
+        self.max_prepared = psycopg_connection.prepared_max
         self.result_positions: list[int] = []
         self.new: list[tuple[bytes, tuple[Any, ...]]] = []
         self.sent_count = 0
-        closings = psycopg_internals.pending_closings(own)
+        closings = psycopg_internals.pending_closings(psycopg_connection)
         while closings:
             self._close(closings.popleft())
-        if not own.autocommit and self.server.transaction_status == TransactionStatus.IDLE:
-            self._command(psycopg_internals.begin_command(own))
+        if not psycopg_connection.autocommit and self.server.transaction_status == TransactionStatus.IDLE:
+            self._command(psycopg_internals.begin_command(psycopg_connection))
 
     def add_statement(self, sql: str, params: list[bytes | None]) -> None:
         """Send a statement and append the position of its result to `result_positions`."""
@@ -125,18 +126,18 @@ class _PipelineExchange:
             ready.poll()
             self.server.consume_input()
         ready.modify(self.server.socket, select.POLLIN)
-        found: list[PGresult] = []
+        results: list[PGresult] = []
         # The last result only marks the end of the pipeline. The error of a failed commit precedes it.
-        while not found or found[-1].status != ExecStatus.PIPELINE_SYNC:
+        while not results or results[-1].status != ExecStatus.PIPELINE_SYNC:
             while self.server.is_busy():
                 ready.poll()
                 self.server.consume_input()
             result = self.server.get_result()
             if result is not None:
-                found.append(result)
+                results.append(result)
             elif self.server.status != ConnStatus.OK:
                 raise OperationalError("The connection to PostgreSQL was lost.")
-        return found[:-1]
+        return results[:-1]
 
     def _prepare(self, sql: str) -> bytes:
         key = (text := _number_parameters_cached(sql), ())
@@ -172,8 +173,8 @@ class _PipelineExchange:
 
 def number_parameters(sql: str) -> bytes:
     """Return the statement with numbered parameters, as the server expects them."""
-    first, *others = sql.split("%s")
-    return "".join([first, *(f"${number}{text}" for number, text in enumerate(others, 1))]).encode()
+    first, *parts = sql.split("%s")
+    return "".join([first, *(f"${number}{text}" for number, text in enumerate(parts, 1))]).encode()
 
 
 _number_parameters_cached = lru_cache(2000)(number_parameters)

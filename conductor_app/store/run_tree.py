@@ -43,13 +43,13 @@ def status_of(run_id: str) -> str:
 
 def load_run_tree(run_id: str) -> RunTree:
     """Return the run and its open descendants."""
-    found, waits, level = [run_id], [], [run_id]
-    while level and len(found) < MAX_RUNS:
+    found_ids, waits, level = [run_id], [], [run_id]
+    while level and len(found_ids) < MAX_RUNS:
         rows = [row for chunk in _chunks(level) for row in _open_waits(chunk)]
         waits += [OpenWait(run, attempt, ends_at != NEVER) for run, kind, attempt, child, ends_at in rows if not child]
         level = [child for *_, child, _ in rows if child]
-        found += level
-    return RunTree(found, waits)
+        found_ids += level
+    return RunTree(found_ids, waits)
 
 
 def _open_waits(run_ids: Collection[str]) -> list[tuple[Any, ...]]:

@@ -83,12 +83,16 @@ def _touched_attempts(before: Run, effects: list[Effect]) -> dict[str, tuple[Att
 def _write_attempts(
     writes: StatementBatch, before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run
 ) -> None:
-    seen = {task.attempt.id: task.attempt for task in before.tasks.values()}
-    kept = {id: pair for id, pair in touched.items() if _still_exists(pair[1], after)}
-    changed = [(attempt, seen[id]) for id, (attempt, _) in kept.items() if id in seen and attempt != seen[id]]
+    previous = {task.attempt.id: task.attempt for task in before.tasks.values()}
+    existing = {id: pair for id, pair in touched.items() if _still_exists(pair[1], after)}
+    changed = [
+        (attempt, previous[id]) for id, (attempt, _) in existing.items() if id in previous and attempt != previous[id]
+    ]
     reopened = [(new, old) for new, old in changed if new.number != old.number]
     if reopened:
-        values = [(old.id, old.status, _rewrite_values(new, kept[old.id][1], writes, after)) for new, old in reopened]
+        values = [
+            (old.id, old.status, _rewrite_values(new, existing[old.id][1], writes, after)) for new, old in reopened
+        ]
         writes.update(AttemptRow, rows.ATTEMPT_REWRITTEN, values)
         changed = [(new, old) for new, old in changed if new.number == old.number]
     # Ended attempts first: a task has at most one open attempt, also between two statements.
@@ -105,15 +109,17 @@ def _write_attempts(
         if (new.queue, new.priority) != (old.queue, old.priority):
             sql = "UPDATE conductor_attempt SET queue = %s, domain = %s, priority = %s WHERE id = %s"
             writes.run(sql, [new.queue, new.domain, new.priority, new.id])
-    fresh = [_insert_values(attempt, task, writes, after) for id, (attempt, task) in kept.items() if id not in seen]
+    fresh = [
+        _insert_values(attempt, task, writes, after) for id, (attempt, task) in existing.items() if id not in previous
+    ]
     if fresh:
         writes.insert(AttemptRow, rows.ATTEMPT_INSERTED, fresh)
 
 
 def _still_exists(task: Task, after: Run) -> bool:
     """Return True if the task exists after the decision: neither deleted, nor deleted and created again."""
-    found = after.tasks.get(task.key)
-    return found is not None and found.id == task.id
+    current = after.tasks.get(task.key)
+    return current is not None and current.id == task.id
 
 
 def _payload_changed(new: Attempt | Run, old: Attempt | Run, part: str) -> bool:
@@ -146,29 +152,29 @@ def _write_tasks(writes: StatementBatch, before: Run, after: Run) -> None:
     touched = [(task, _task_before(before, task)) for key, task in after.tasks.items() if key in after.touched]
     fresh = [
         rows.task_insert_values(task, after, writes.placement.step_state(task, after))
-        for task, seen in touched
-        if seen is None
+        for task, old in touched
+        if old is None
     ]
     if fresh:
         writes.insert(TaskRow, rows.TASK_INSERTED, fresh)
     changed = [
-        (seen.id, seen.status, rows.task_update_values(task, writes.placement.step_state(task, after)))
-        for task, seen in touched
-        if seen is not None and rows.has_task_changed(task, seen)
+        (old.id, old.status, rows.task_update_values(task, writes.placement.step_state(task, after)))
+        for task, old in touched
+        if old is not None and rows.has_task_changed(task, old)
     ]
     if changed:
         writes.update(TaskRow, rows.TASK_UPDATED, changed)
     if after.definition is not before.definition:
-        for task, seen in touched:
-            if seen is not None and rows.step_columns(task) != rows.step_columns(seen):
+        for task, old in touched:
+            if old is not None and rows.step_columns(task) != rows.step_columns(old):
                 sql = "UPDATE conductor_task SET joined_by = %s, loop_ref = %s, is_permissive = %s WHERE id = %s"
                 writes.run(sql, [*rows.step_columns(task), task.id])
 
 
 def _task_before(before: Run, task: Task) -> Task | None:
     """Return the previous state of the task, or None if another task has replaced it."""
-    found = before.tasks.get(task.key)
-    return found if found is not None and found.id == task.id else None
+    previous = before.tasks.get(task.key)
+    return previous if previous is not None and previous.id == task.id else None
 
 
 def _delete_tasks(writes: StatementBatch, before: Run, effects: list[Effect]) -> Run:
@@ -278,10 +284,10 @@ MAX_HISTORY_LINES = 200
 
 def _affected_queues(before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run) -> frozenset[str]:
     """Return the queues with new attempts, and those whose limit may have a free slot again."""
-    seen = {task.attempt.id: task.attempt for task in before.tasks.values()}
+    previous = {task.attempt.id: task.attempt for task in before.tasks.values()}
     queues = set()
     for id, (attempt, task) in touched.items():
-        is_freed = id in seen and seen[id].is_open and not attempt.is_open and task.step.policy.concurrent_limit
+        is_freed = id in previous and previous[id].is_open and not attempt.is_open and task.step.policy.concurrent_limit
         if attempt.queue and (attempt.status == "PENDING" or is_freed):
             queues.add(attempt.queue)
     return frozenset(queues)

@@ -91,20 +91,22 @@ def _load_neighborhood(run_id: str, attempt_ids: list[str], is_locked: bool) -> 
         raise NotFound(f"Task not found for taskId: {', '.join(attempt_ids)}")
     *columns, has_skips, input, variables, revision = rows[0][:RUN_WIDTH]
     run = fast_replace(_parse_run((*columns, has_skips, input, variables)), is_whole=False)
-    found = list({row[0]: row for row in (row[RUN_WIDTH:] for row in rows)}.values())
-    needed_keys = {key for row in found for key in _dependent_keys(run.definition, row)}
+    task_rows = list({row[0]: row for row in (row[RUN_WIDTH:] for row in rows)}.values())
+    needed_keys = {key for row in task_rows for key in _dependent_keys(run.definition, row)}
     # A transaction that waited for the lock sees the current run, but its tasks as they were before the wait.
-    loaded_keys = {_parse_key(row) for row in found} if revision == run.revision else set()
-    found = [row for row in found if loaded_keys] + (_load_skipped(run.id) if has_skips else [])
+    loaded_keys = {_parse_key(row) for row in task_rows} if revision == run.revision else set()
+    task_rows = [row for row in task_rows if loaded_keys] + (_load_skipped(run.id) if has_skips else [])
     while True:
-        found += _load_rows_at(run.id, needed_keys - loaded_keys)
+        task_rows += _load_rows_at(run.id, needed_keys - loaded_keys)
         loaded_keys |= needed_keys
         # Only the document in the head of a dynamic branch says which joins wait for its tasks.
-        tasks = _parse_tasks(run, found)
-        needed_keys = {branch_head for row in found if (branch_head := parse_branch_head(row[len(TASK_COLUMNS) - 1]))}
+        tasks = _parse_tasks(run, task_rows)
+        needed_keys = {
+            branch_head for row in task_rows if (branch_head := parse_branch_head(row[len(TASK_COLUMNS) - 1]))
+        }
         needed_keys |= {key for task in tasks.values() for key in _branch_dependent_keys(run, task)}
         if not needed_keys - loaded_keys:
-            return fast_replace(run, tasks=_parse_tasks(run, sorted(found, key=_seq_of)))
+            return fast_replace(run, tasks=_parse_tasks(run, sorted(task_rows, key=_seq_of)))
 
 
 def _parse_key(row: tuple[Any, ...]) -> Key:
@@ -207,11 +209,11 @@ def _parse_tasks(run: Run, rows: list[tuple[Any, ...]]) -> dict[Key, Task]:
 
 def _parse_branches(rows: list[tuple[Any, ...]]) -> dict[str, dict[str, Step]]:
     """Return the steps of each dynamic branch by its head, in the format of the `branch_head` column."""
-    found = {}
+    branches = {}
     for _id, ref, iteration_path, *_others, step_state, joined_by, branch_head in rows:
         if branch_head and branch_head == f"{ref}@{iteration_path}":
-            found[branch_head] = _parse_branch(step_state, joined_by)
-    return found
+            branches[branch_head] = _parse_branch(step_state, joined_by)
+    return branches
 
 
 @lru_cache(maxsize=4000)

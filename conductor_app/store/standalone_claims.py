@@ -44,12 +44,12 @@ def claim_attempt(attempt_id: str, worker: str, now: int) -> bool:
 def load_claimed(ids: Sequence[str]) -> list[tuple[StandaloneTask, dict[str, Any]]]:
     """Return the tasks of claimed attempts, each with its newest attempt, in order and with their definitions."""
     rows = fetch(f"{SELECT_CLAIMED} WHERE c.id IN ({placeholders(ids)}) ORDER BY s.task_id, a.number", list(ids))
-    found = {}
+    claimed = {}
     for _, group in groupby(rows, key=lambda row: row[0]):
         attempt_rows = list(group)
         standalone = parse_standalone_task([row[:-1] for row in attempt_rows])
-        found[standalone.attempts[-1].id] = standalone, loads(attempt_rows[-1][-1])
-    return [found[id] for id in ids]
+        claimed[standalone.attempts[-1].id] = standalone, loads(attempt_rows[-1][-1])
+    return [claimed[id] for id in ids]
 
 
 def _claim_params(queue: str, group: str, name: str, now: int) -> list[Any]:

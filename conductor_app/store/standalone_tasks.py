@@ -214,15 +214,15 @@ ROWS_PER_STATEMENT = 5
 
 
 def _write_attempts(writes: StatementBatch, before: StandaloneTask, after: StandaloneTask) -> None:
-    seen = {attempt.id: attempt for attempt in before.attempts}
+    previous = {attempt.id: attempt for attempt in before.attempts}
     # Ended attempts first: a task has at most one open attempt, also between two statements.
     for attempt in after.attempts:
-        old = seen.get(attempt.id)
+        old = previous.get(attempt.id)
         if old is not None and attempt != old:
             writes.update(AttemptRow, ATTEMPT_UPDATED, [(attempt.id, old.status, attempt_update_values(attempt))])
             if attempt.priority != old.priority:
                 writes.run("UPDATE conductor_attempt SET priority = %s WHERE id = %s", [attempt.priority, attempt.id])
-    fresh = [_insert_values(attempt, after) for attempt in after.attempts if attempt.id not in seen]
+    fresh = [_insert_values(attempt, after) for attempt in after.attempts if attempt.id not in previous]
     if fresh:
         writes.insert(AttemptRow, ATTEMPT_INSERTED, fresh)
 

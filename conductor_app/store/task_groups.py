@@ -27,14 +27,14 @@ def is_resolved(group_id: str) -> bool:
 
 def load_group(id: str) -> TaskGroup | None:
     """Return the group, or None."""
-    found = fetch(f"SELECT {', '.join(COLUMNS)} FROM conductor_taskgroup WHERE id = %s", [id])
-    return TaskGroup(**dict(zip(COLUMNS, found[0], strict=True))) if found else None
+    rows = fetch(f"SELECT {', '.join(COLUMNS)} FROM conductor_taskgroup WHERE id = %s", [id])
+    return TaskGroup(**dict(zip(COLUMNS, rows[0], strict=True))) if rows else None
 
 
 def load_group_for(task_id: str, id: str) -> tuple[TaskGroup | None, bool]:
     """Return the group of a new task, or None; and True if the task exists already."""
-    [(is_there, *found)] = fetch(GROUP_AND_TASK, [task_id, id])
-    return None if found[0] is None else TaskGroup(**dict(zip(COLUMNS, found, strict=True))), bool(is_there)
+    [(task_exists, *values)] = fetch(GROUP_AND_TASK, [task_id, id])
+    return None if values[0] is None else TaskGroup(**dict(zip(COLUMNS, values, strict=True))), bool(task_exists)
 
 
 def insert_group(group: TaskGroup) -> bool:

@@ -16,9 +16,9 @@ def record_pool_usage() -> None:
     pool = getattr(connection, "pool", None)
     if pool is None:
         return
-    found = pool.get_stats()
+    statistics = pool.get_stats()
     for name, key in POOL_STAT_KEYS.items():
-        POOL_GAUGES[name].set(found.get(key, 0))
+        POOL_GAUGES[name].set(statistics.get(key, 0))
 
 
 def start_recording() -> None:

@@ -28,18 +28,18 @@ def replace_placeholders(text: str, count: int, format_placeholder: Callable[[in
     Raises:
         InvalidStatement: when the number of parameters is not `count`.
     """
-    found = 0
+    placeholder_count = 0
 
     def replacement(token: re.Match[str]) -> str:
-        nonlocal found
+        nonlocal placeholder_count
         if token["mark"] is None:
             return token[0]
         if token["mark"] == "??":
             return "?"
-        found += 1
-        return format_placeholder(found)
+        placeholder_count += 1
+        return format_placeholder(placeholder_count)
 
     written = TOKENS.sub(replacement, text)
-    if found != count:
-        raise InvalidStatement(f"the statement has {found} parameters (?), but {count} values are given")
+    if placeholder_count != count:
+        raise InvalidStatement(f"the statement has {placeholder_count} parameters (?), but {count} values are given")
     return written

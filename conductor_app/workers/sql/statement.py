@@ -60,21 +60,21 @@ def _parse_text(inputs: dict[str, Any]) -> str:
 
 
 def _parse_parameters(inputs: dict[str, Any]) -> tuple[Any, ...]:
-    given = inputs.get("parameters")
-    if given is None:
+    value = inputs.get("parameters")
+    if value is None:
         return ()
-    if not isinstance(given, list):
+    if not isinstance(value, list):
         raise InvalidStatement("parameters must be a list, one value for each ? of the statement")
-    if len(given) > MAX_PARAMETERS:
+    if len(value) > MAX_PARAMETERS:
         raise InvalidStatement(f"a statement takes at most {MAX_PARAMETERS} parameters")
-    return tuple(given)
+    return tuple(value)
 
 
 def _parse_expected(inputs: dict[str, Any]) -> int | None:
-    given = inputs.get("expectedUpdateCount")
-    if given in (None, ""):
+    value = inputs.get("expectedUpdateCount")
+    if value in (None, ""):
         return None
     try:
-        return int(given)
+        return int(value)
     except (TypeError, ValueError, OverflowError):
         raise InvalidStatement("expectedUpdateCount must be a whole number") from None

@@ -34,11 +34,11 @@ def collect_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], limits: Sq
 
 def distinct_names(names: Sequence[str]) -> list[str]:
     """Return the names of the columns, with numbers appended to repeated names."""
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     keys = []
     for name in names:
-        seen[name] += 1
-        keys.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+        counts[name] += 1
+        keys.append(name if counts[name] == 1 else f"{name}_{counts[name]}")
     return keys
 
 
