@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 from math import ceil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from django_celery_beat.models import IntervalSchedule
 
 JOBS = "conductor_app.background.jobs"
 
@@ -48,7 +52,7 @@ def sync_periodic_jobs() -> None:
             PeriodicTask.objects.update_or_create(name=name, defaults=values)
 
 
-def _interval_schedule(seconds: float):
+def _interval_schedule(seconds: float) -> "IntervalSchedule":
     from django_celery_beat.models import IntervalSchedule
 
     period, every = (

@@ -72,8 +72,8 @@ def create_build(queue: taskcluster.Queue, tests: int) -> Build:
 
 
 def create_task(
-    queue: taskcluster.Queue, build: Build, name: str, after: Sequence[str], is_flaky: bool = False, **fields
-):
+    queue: taskcluster.Queue, build: Build, name: str, after: Sequence[str], is_flaky: bool = False, **fields: Any
+) -> None:
     """Create one task with its dependencies."""
     now, id = datetime.now(UTC), taskcluster.slugId()
     metadata = {

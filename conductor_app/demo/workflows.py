@@ -1,5 +1,7 @@
 """Workflow definitions: process an order, deliver a parcel, compensate a failed order."""
 
+from typing import Any, TypeVar
+
 from conductor.client.workflow.conductor_workflow import ConductorWorkflow
 from conductor.client.workflow.executor.workflow_executor import WorkflowExecutor
 from conductor.client.workflow.task.do_while_task import DoWhileTask
@@ -13,11 +15,14 @@ from conductor.client.workflow.task.set_variable_task import SetVariableTask
 from conductor.client.workflow.task.simple_task import SimpleTask, simple_task
 from conductor.client.workflow.task.sub_workflow_task import SubWorkflowTask
 from conductor.client.workflow.task.switch_task import SwitchTask
+from conductor.client.workflow.task.task import TaskInterface
 from conductor.client.workflow.task.terminate_task import TerminateTask, WorkflowStatus
 from conductor.client.workflow.task.timeout_policy import TimeoutPolicy
 from conductor.client.workflow.task.wait_task import WaitForDurationTask
 
 from .policies import OWNER
+
+TaskT = TypeVar("TaskT", bound=TaskInterface)
 
 ORDER, PARCEL, COMPENSATION = "order_fulfilment", "parcel_delivery", "order_compensation"
 APPROVAL = "approve_order"
@@ -173,7 +178,7 @@ def notification_task(ref: str, subject: str) -> SimpleTask:
     return simple_task("notify_customer", ref, {"email": "${workflow.input.customer.email}", "subject": subject})
 
 
-def with_inputs(task, **inputs):
+def with_inputs(task: TaskT, **inputs: Any) -> TaskT:
     """Return the task with additional inputs."""
     for name, value in inputs.items():
         task.input_parameter(name, value)

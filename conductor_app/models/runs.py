@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 
 from ..core.snapshot import NEVER
-from ..core.states import ATTEMPT, RUN, TASK
+from ..core.states import ATTEMPT, RUN, TASK, StateMachine
 from .fields import DocumentField, IdField, MomentField
 
 TASK_ONLY_STATUSES = ["COMPLETED_WITH_ERRORS", "SKIPPED"]
@@ -17,7 +17,7 @@ def status_in(statuses: frozenset[str]) -> Q:
     return Q(status__in=sorted(statuses))
 
 
-def ended_at_matches_status(machine, name: str) -> models.CheckConstraint:
+def ended_at_matches_status(machine: StateMachine, name: str) -> models.CheckConstraint:
     """Return a CHECK constraint: the end time is set if and only if the status is final."""
     ended = Q(ended_at__isnull=False)
     return models.CheckConstraint(

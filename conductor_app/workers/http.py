@@ -1,5 +1,8 @@
 """HTTP tasks: one request, with its reply as the output of the task."""
 
+from collections.abc import Callable
+from typing import Any
+
 from conductor_app.core.step_types.http import HttpStep
 from conductor_app.workers.http_exchange import HttpLimits, HttpTransport, RequestFailed, configured_limits
 from conductor_app.workers.worker import BuiltInWorker, WorkResult
@@ -12,10 +15,10 @@ class Http(BuiltInWorker):
 
     type = HttpStep.type
 
-    def __init__(self, limits=configured_limits):
+    def __init__(self, limits: Callable[[], HttpLimits] = configured_limits) -> None:
         self._transport = HttpTransport(limits)
 
-    def perform(self, inputs) -> WorkResult:
+    def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """Return the reply as `response`. A failure is a result with a readable message, not an exception."""
         try:
             return self._transport.reply_to(inputs).outcome

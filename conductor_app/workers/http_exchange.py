@@ -3,16 +3,18 @@
 import os
 import ssl
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPException
+from typing import Any
 
 import requests
 from urllib3 import exceptions as broken
 
 from conductor_app import conf
 from conductor_app.workers.http_reply import FAILURE, NoReply, Reply, read_body
-from conductor_app.workers.http_request import InvalidHttpRequest, parse_request
+from conductor_app.workers.http_request import InvalidHttpRequest, Request, parse_request
 from conductor_app.workers.network_guard import AddressRefused, Guard, GuardedSession
 from conductor_app.workers.socket_deadline import Deadline
 from conductor_app.workers.worker import WorkResult
@@ -31,7 +33,7 @@ class HttpLimits:
     max_bytes: int = 10 << 20
 
 
-def configured_limits():
+def configured_limits() -> HttpLimits:
     """Return the limits in this server's settings."""
     return HttpLimits(conf.http_task_allowed_networks, conf.http_task_total_seconds, conf.http_task_max_bytes)
 
@@ -47,11 +49,11 @@ class RequestFailed(Exception):
 class HttpTransport:
     """The connections of the HTTP workers, per thread, and only to addresses that the guard permits."""
 
-    def __init__(self, limits=configured_limits):
+    def __init__(self, limits: Callable[[], HttpLimits] = configured_limits) -> None:
         self._limits, self._thread = limits, threading.local()
         self._guard = Guard(lambda: limits().allowed_networks)
 
-    def reply_to(self, inputs):
+    def reply_to(self, inputs: dict[str, Any]) -> Reply:
         """Return the reply to the request in a task's input.
 
         Raises:
@@ -73,7 +75,7 @@ class HttpTransport:
                     failure_result(f"{reason} ({request})"), not isinstance(error, InvalidHttpRequest)
                 ) from error
 
-    def _exchange(self, request, limits, deadline):
+    def _exchange(self, request: Request, limits: HttpLimits, deadline: Deadline) -> Reply:
         for _ in range(MAX_REDIRECTS + 1):
             with closing(self._send(request, limits.total_seconds)) as response:
                 location = response.headers.get("location")
@@ -86,37 +88,38 @@ class HttpTransport:
                 request = request.redirect_to(response.status_code, location)
         raise NoReply(f"the server redirected more than {MAX_REDIRECTS} times")
 
-    def _send(self, request, total_seconds):
+    def _send(self, request: Request, total_seconds: float) -> requests.Response:
+        connect_seconds, read_seconds = (min(seconds or total_seconds, total_seconds) for seconds in request.timeouts)
         return self._session().request(
             request.method,
             request.uri,
             headers=request.headers,
             data=request.body,
-            timeout=tuple(min(seconds or total_seconds, total_seconds) for seconds in request.timeouts),
+            timeout=(connect_seconds, read_seconds),
             stream=True,
             allow_redirects=False,
         )
 
-    def _session(self):
+    def _session(self) -> GuardedSession:
         # A forked process must not use the connections of its parent.
         if getattr(self._thread, "pid", None) != os.getpid():
             self._thread.pid, self._thread.session = os.getpid(), GuardedSession(self._guard)
         return self._thread.session
 
 
-def failure_result(text):
+def failure_result(text: str) -> WorkResult:
     """Return the result of a request without a reply."""
     return WorkResult("FAILED", {"response": text}, f"{FAILURE} {text}")
 
 
-def refusal_result(request, refusal):
+def refusal_result(request: Request, refusal: AddressRefused) -> WorkResult:
     """Return the result of a request to a forbidden address. A retry cannot succeed."""
     rule = "is not a public address, and no network in HTTP_TASK_ALLOWED_NETWORKS contains it"
     text = f"{refusal.address} {rule} ({request})"
     return WorkResult("FAILED_WITH_TERMINAL_ERROR", {"response": text}, f"{FAILURE} {text}")
 
 
-FAILURE_TEXTS = (
+FAILURE_TEXTS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Callable[[Any], str | None]], ...] = (
     (broken.NameResolutionError, lambda _: "the host's name cannot be resolved"),
     (ssl.SSLCertVerificationError, lambda error: f"the certificate is not trusted: {error.verify_message}"),
     (ssl.SSLError, lambda error: f"TLS failed: {error.reason}"),
@@ -139,11 +142,12 @@ CONNECTION_ERRORS = (
 )
 
 
-def describe_failure(error):
+def describe_failure(error: BaseException) -> str:
     """Return the reason why there is no reply. Messages of libraries may contain secret addresses and are not used."""
-    chain = []
-    while error is not None and error not in chain:
-        chain.append(error)
-        error = error.__cause__ or error.__context__
+    chain: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in chain:
+        chain.append(cause)
+        cause = cause.__cause__ or cause.__context__
     texts = (describe(each) for kind, describe in FAILURE_TEXTS for each in chain if isinstance(each, kind))
     return next(filter(None, texts), type(chain[0]).__name__)

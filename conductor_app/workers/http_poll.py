@@ -1,13 +1,14 @@
 """HTTP_POLL tasks: one request, repeated until its reply meets a condition."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from conductor_app import conf
 from conductor_app.core.step_types.http_poll import HttpPollStep
 from conductor_app.scripts.pool import ScriptsUnavailable, evaluate
-from conductor_app.workers.http_exchange import HttpTransport, RequestFailed, configured_limits
+from conductor_app.workers.http_exchange import HttpLimits, HttpTransport, RequestFailed, configured_limits
 from conductor_app.workers.worker import BuiltInWorker, WorkResult
 
 STRATEGIES = {
@@ -29,7 +30,7 @@ class HttpPoll(BuiltInWorker):
 
     type = HttpPollStep.type
 
-    def __init__(self, limits=configured_limits) -> None:
+    def __init__(self, limits: Callable[[], HttpLimits] = configured_limits) -> None:
         self._transport = HttpTransport(limits)
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:

@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import dataclass
 from email.message import Message
+from typing import Any
 
 import requests
 
@@ -30,7 +31,7 @@ class Reply:
     content: bytes
 
     @property
-    def outcome(self):
+    def outcome(self) -> WorkResult:
         """Return the result: success for 2xx. The `response` of a failure is text, as Conductor's clients expect it."""
         status, text = (
             self.response.status_code,
@@ -48,7 +49,7 @@ class Reply:
             return WorkResult("FAILED", output, text[:MAX_EXCERPT_LENGTH] or f"{FAILURE} {status} ({self.request})")
         return WorkResult("IN_PROGRESS" if self.request.is_async else "COMPLETED", output)
 
-    def _describe_body(self, body):
+    def _describe_body(self, body: Any) -> dict[str, Any]:
         headers = self.response.raw.headers
         return {
             "statusCode": self.response.status_code,
@@ -58,7 +59,7 @@ class Reply:
         }
 
 
-def read_body(response, max_bytes):
+def read_body(response: requests.Response, max_bytes: int) -> bytes:
     """Return the decompressed body.
 
     Raises:
@@ -72,7 +73,7 @@ def read_body(response, max_bytes):
     return bytes(content)
 
 
-def decode_body(content, content_type):
+def decode_body(content: bytes, content_type: str) -> str:
     """Return the body as text, in its charset or in UTF-8."""
     header = Message()
     header["content-type"] = content_type
@@ -84,7 +85,7 @@ def decode_body(content, content_type):
     return text.removeprefix("\ufeff")
 
 
-def parse_json_body(text):
+def parse_json_body(text: str) -> Any:
     """Return lists, objects and numbers in JSON as values, everything else as text, and an empty body as null."""
     try:
         value = json.loads(text, parse_constant=parse_finite_float, parse_float=parse_finite_float)
@@ -100,7 +101,7 @@ def parse_json_body(text):
     )
 
 
-def parse_finite_float(text):
+def parse_finite_float(text: str) -> float:
     """Return a finite number.
 
     Raises:

@@ -3,7 +3,9 @@
 import json
 import math
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from requests.structures import CaseInsensitiveDict
@@ -35,10 +37,10 @@ class Request:
     timeouts: tuple[float, float]
     is_async: bool
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.method} {redact_uri(self.uri)}"
 
-    def redirect_to(self, status, location):
+    def redirect_to(self, status: int, location: str) -> "Request":
         """Return the request that follows a redirect. Another origin gets no credentials.
 
         Raises:
@@ -55,7 +57,7 @@ class Request:
         return replace(self, uri=uri, headers=headers)
 
 
-def parse_request(inputs):
+def parse_request(inputs: dict[str, Any]) -> Request:
     """Return the request in a task's input: under `http_request`, or the input itself.
 
     Raises:
@@ -76,7 +78,7 @@ def parse_request(inputs):
     )
 
 
-def parse_method(fields):
+def parse_method(fields: dict[str, Any]) -> str:
     """Return the method. It is required.
 
     Raises:
@@ -84,13 +86,13 @@ def parse_method(fields):
     """
     method = fields.get("method")
     if not method:
-        raise InvalidHttpRequest("the input has no method")
+        raise InvalidHttpRequest("method is missing")
     if not isinstance(method, str) or method.upper() not in METHODS:
         raise InvalidHttpRequest(f"method must be one of {', '.join(METHODS)}")
     return method.upper()
 
 
-def parse_uri(fields):
+def parse_uri(fields: dict[str, Any]) -> str:
     """Return the absolute address.
 
     Raises:
@@ -98,13 +100,13 @@ def parse_uri(fields):
     """
     uri = fields.get("uri")
     if not uri:
-        raise InvalidHttpRequest("the input has no uri")
+        raise InvalidHttpRequest("uri is missing")
     if not isinstance(uri, str) or not is_http_uri(uri.strip()):
         raise InvalidHttpRequest("uri must begin with http:// or https:// and name a host")
     return uri.strip()
 
 
-def parse_headers(fields):
+def parse_headers(fields: dict[str, Any]) -> CaseInsensitiveDict:
     """Return all headers. Those of the task take precedence over `accept` and `contentType`.
 
     Raises:
@@ -125,7 +127,7 @@ def parse_headers(fields):
     )
 
 
-def validate_header_name(name):
+def validate_header_name(name: str) -> str:
     """Return the name of a header.
 
     Raises:
@@ -136,7 +138,7 @@ def validate_header_name(name):
     return name
 
 
-def validate_header_value(name, value):
+def validate_header_value(name: str, value: Any) -> str:
     """Return the value of a header as text. Line breaks are refused, because they would start another header.
 
     Raises:
@@ -150,13 +152,13 @@ def validate_header_value(name, value):
     return text.strip()
 
 
-def header_texts(value):
-    """Yield a value, or each value of a list, as text for other systems: true, not True."""
+def header_texts(value: Any) -> list[str]:
+    """Return a value, or each value of a list, as text. Booleans are written as in JSON: true, not True."""
     values = value if isinstance(value, list) else [value]
     return [value if isinstance(value, str) else json.dumps(value) for value in values]
 
 
-def encode_body(fields, content_type):
+def encode_body(fields: dict[str, Any], content_type: str) -> bytes | None:
     """Return the body as bytes: text unchanged, otherwise a form or JSON, depending on the content type.
 
     Raises:
@@ -174,8 +176,8 @@ def encode_body(fields, content_type):
     return text.encode("utf-8", "replace")
 
 
-def parse_timeout(fields, name):
-    """Return a timeout in milliseconds; 0 means only the total limit.
+def parse_timeout(fields: dict[str, Any], name: str) -> float:
+    """Return a timeout in seconds from a field in milliseconds. 0 means only the total limit.
 
     Raises:
         InvalidHttpRequest: when it is not a number.
@@ -190,7 +192,7 @@ def parse_timeout(fields, name):
     return milliseconds / 1000
 
 
-def redact_uri(uri):
+def redact_uri(uri: str) -> str:
     """Return an address without its confidential parts: user, password, query and fragment."""
     try:
         parts = urlsplit(uri)
@@ -199,7 +201,7 @@ def redact_uri(uri):
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def is_http_uri(uri):
+def is_http_uri(uri: str) -> bool:
     """Return True if this is an absolute HTTP or HTTPS address."""
     try:
         parts = urlsplit(uri)
@@ -208,12 +210,12 @@ def is_http_uri(uri):
         return False
 
 
-def origin_of(uri):
-    """Return the origin of an address."""
+def origin_of(uri: str) -> tuple[str, str | None, int]:
+    """Return the origin of an address: scheme, host and port."""
     parts = urlsplit(uri)
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}[parts.scheme]
 
 
-def drop_headers(headers, names):
+def drop_headers(headers: Mapping[str, Any], names: Collection[str]) -> CaseInsensitiveDict:
     """Return the headers without those with these names."""
     return CaseInsensitiveDict({name: value for name, value in headers.items() if str(name).lower() not in names})

@@ -108,7 +108,7 @@ ERRORS = {
     "bad syntax on another line": ("let a = 1;\nfoo(", "(line 2)"),
     "a thrown text": ("throw 'no funds'", "no funds"),
     "a thrown object": ("throw { code: 5 }", '{"code":5}'),
-    "a thrown null": ("throw null", "The script threw null, or used more memory than it may."),
+    "a thrown null": ("throw null", "The script threw null or exceeded its memory limit."),
     "a thrown undefined": ("throw undefined", "undefined"),
     "a thrown symbol": ("throw Symbol('a')", "Symbol(a)"),
     "an error of its own": ("class Poor extends Error {} throw new Poor('no funds')", "Error: no funds (line 1)"),

@@ -52,7 +52,15 @@ class KombuProvider(Provider):
         except (KombuError, OSError, ValueError) as error:
             raise SinkFailed(f"{self.name} cannot be reached: {type(error).__name__}.") from error
 
-    def _put(self, connection, exchange, key, source, message_id, payload) -> None:
+    def _put(
+        self,
+        connection: Connection,
+        exchange: Exchange,
+        key: str,
+        source: Queue,
+        message_id: str,
+        payload: dict[str, Any],
+    ) -> None:
         Producer(connection).publish(
             json.dumps(payload).encode(),
             exchange=exchange,

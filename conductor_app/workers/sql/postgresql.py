@@ -51,7 +51,9 @@ def _connect(url: str, limits: SqlLimits) -> psycopg.Connection:
     return connection
 
 
-def _execute(connection: psycopg.Connection, sql: str, statement: Statement, limits: SqlLimits):
+def _execute(
+    connection: psycopg.Connection, sql: str, statement: Statement, limits: SqlLimits
+) -> list[dict[str, Any]] | int:
     connection.execute("SELECT set_config('statement_timeout', %s, false)", [str(ceil(limits.seconds * 1000))])
     connection.commit()
     connection.read_only = statement.is_query

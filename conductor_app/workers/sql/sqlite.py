@@ -52,7 +52,9 @@ def _authorize(action: int, *_: Any) -> int:
     return sqlite3.SQLITE_DENY if action in FORBIDDEN_ACTIONS else sqlite3.SQLITE_OK
 
 
-def _execute(connection: sqlite3.Connection, sql: str, statement: Statement, limits: SqlLimits):
+def _execute(
+    connection: sqlite3.Connection, sql: str, statement: Statement, limits: SqlLimits
+) -> list[dict[str, Any]] | int:
     connection.execute("BEGIN" if statement.is_query else "BEGIN IMMEDIATE")
     cursor = connection.execute(sql, [_adapt_parameter(value) for value in statement.parameters])
     if statement.is_query:
