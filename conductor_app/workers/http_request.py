@@ -28,7 +28,7 @@ class InvalidHttpRequest(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """One request."""
+    """The request of an HTTP task."""
 
     method: str
     uri: str

@@ -201,10 +201,10 @@ def test_head_has_no_body(server):
 
 GOOD_INPUT = {"uri": "http://a.example/", "method": "GET"}
 BAD_INPUTS = {
-    "no uri": ({"uri": None}, "no uri"),
-    "no method": ({"method": ""}, "no method"),
+    "no uri": ({"uri": None}, "uri is missing"),
+    "no method": ({"method": ""}, "method is missing"),
     "a request that is text": ({"http_request": "http://a.example/"}, "http_request must be an object"),
-    "a request that is empty": ({"http_request": {}}, "no method"),
+    "a request that is empty": ({"http_request": {}}, "method is missing"),
     "a method that is none": ({"method": "CONNECT"}, "method must be one of"),
     "a method that is a list": ({"method": ["GET"]}, "method must be one of"),
     "a uri that is a number": ({"uri": 5}, "uri must begin with"),
