@@ -27,7 +27,11 @@ def is_storage_configured() -> bool:
 
 
 def put_payload(path: str, content: bytes | File) -> bool:
-    """Store the content under this path. Returns False if the path exists."""
+    """Store the content under this path. Returns False if the path exists.
+
+    Raises:
+        StorageUnavailable: when the storage cannot be reached.
+    """
     with _storage_error():
         stored_path = _storage().save(path, ContentFile(content) if isinstance(content, bytes) else content)
         if stored_path != path:
@@ -36,13 +40,21 @@ def put_payload(path: str, content: bytes | File) -> bool:
 
 
 def fetch_payload(path: str) -> bytes:
-    """Return the content under this path."""
+    """Return the content under this path.
+
+    Raises:
+        StorageUnavailable: when the storage cannot be reached, or does not have the content.
+    """
     with _storage_error(), _storage().open(path, "rb") as content:
         return content.read()
 
 
 def stream_payload(path: str, part: range | None = None) -> Iterator[bytes]:
-    """Return an iterator over the content, or a range of it, in chunks. The file is opened by this call."""
+    """Return an iterator over the content, or a range of it, in chunks. The file is opened by this call.
+
+    Raises:
+        StorageUnavailable: when the storage cannot be reached, or does not have the content.
+    """
     with _storage_error():
         content = _storage().open(path, "rb")
 
@@ -62,14 +74,22 @@ def _read_range(content: File, part: range) -> Iterator[bytes]:
 
 
 def read_payload_range(path: str, begin: int, most: int) -> bytes:
-    """Return at most `most` bytes from position `begin`."""
+    """Return at most `most` bytes from position `begin`.
+
+    Raises:
+        StorageUnavailable: when the storage cannot be reached, or does not have the content.
+    """
     with _storage_error(), _storage().open(path, "rb") as content:
         content.seek(begin)
         return content.read(most)
 
 
 def delete_payload(path: str) -> None:
-    """Delete the content, if it exists."""
+    """Delete the content, if it exists.
+
+    Raises:
+        StorageUnavailable: when the storage cannot be reached.
+    """
     with _storage_error():
         _storage().delete(path)
 

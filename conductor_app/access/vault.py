@@ -57,7 +57,7 @@ def _try_decrypt(key: bytes, name: str, text: str) -> str:
 def encryption_keys() -> tuple[bytes, ...]:
     """Return the keys, newest first.
 
-    SECRET_KEY is the last one, so that values remain readable that were encrypted before other keys existed.
+    SECRET_KEY and its fallbacks follow the configured keys, so that values encrypted with them remain readable.
     """
     fallbacks = getattr(settings, "SECRET_KEY_FALLBACKS", ())
     return tuple(_derive_key(secret) for secret in (*conf.secrets_keys, settings.SECRET_KEY, *fallbacks))

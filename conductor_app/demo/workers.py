@@ -40,7 +40,11 @@ def pack_parcel(items: dict) -> dict | TaskInProgress:
 
 @worker_task(task_definition_name="charge_card")
 def charge_card(order_id: str, card: str, amount: float) -> dict:
-    """Charge the card. A refused card is an error that must not be retried."""
+    """Charge the card.
+
+    Raises:
+        NonRetryableException: when the bank refuses the card. A retry would not help.
+    """
     time.sleep(PAYMENT_SECONDS)
     if card == REFUSED_CARD:
         raise NonRetryableException(f"The bank refused {amount:.2f} EUR on the card ending in {card[-4:]}")
@@ -49,7 +53,11 @@ def charge_card(order_id: str, card: str, amount: float) -> dict:
 
 @worker_task(task_definition_name="book_courier")
 def book_courier(order_id: str, courier: str) -> dict:
-    """Book a courier, whose server is sometimes down. The task fails, and its definition says when it is retried."""
+    """Book a courier.
+
+    Raises:
+        ConnectionError: when the server of the courier is down. The definition of the task says when it is retried.
+    """
     attempt = get_task_context().get_retry_count() + 1
     if courier == "Fjell Express" and attempt < 3:
         raise ConnectionError(f"{courier} responded with 503 Service Unavailable")

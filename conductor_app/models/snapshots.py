@@ -36,17 +36,17 @@ def _postgresql_read_only() -> Iterator[None]:
     from psycopg import IsolationLevel
 
     connection.ensure_connection()
-    own: Any = connection.connection
-    level = own.isolation_level
-    own.isolation_level, own.read_only = IsolationLevel.REPEATABLE_READ, True
+    raw_connection: Any = connection.connection
+    level = raw_connection.isolation_level
+    raw_connection.isolation_level, raw_connection.read_only = IsolationLevel.REPEATABLE_READ, True
     try:
         yield
     finally:
-        if connection.connection is own and not own.closed:
-            own.isolation_level, own.read_only = level, None
+        if connection.connection is raw_connection and not raw_connection.closed:
+            raw_connection.isolation_level, raw_connection.read_only = level, None
         else:
             # Django has dropped the connection after an error. The pool must not reuse it in this state.
-            own.close()
+            raw_connection.close()
 
 
 @contextmanager
@@ -56,15 +56,15 @@ def _sqlite_query_only() -> Iterator[None]:
         yield
         return
     connection.ensure_connection()
-    own: Any = connection.connection
+    raw_connection: Any = connection.connection
     # The stubs lack `transaction_mode` of the SQLite backend.
     backend: Any = connection
-    mode, was_query_only = backend.transaction_mode, own.execute("PRAGMA query_only").fetchone()[0]
+    mode, was_query_only = backend.transaction_mode, raw_connection.execute("PRAGMA query_only").fetchone()[0]
     backend.transaction_mode = "DEFERRED"
-    own.execute("PRAGMA query_only = ON")
+    raw_connection.execute("PRAGMA query_only = ON")
     try:
         yield
     finally:
         backend.transaction_mode = mode
-        if connection.connection is own and not was_query_only:
-            own.execute("PRAGMA query_only = OFF")
+        if connection.connection is raw_connection and not was_query_only:
+            raw_connection.execute("PRAGMA query_only = OFF")
