@@ -1,8 +1,7 @@
-# One word for each thing: the environment is made and kept up to date on the way.
+# Each target creates the virtual environment, or updates it when the pinned versions have changed.
 
-# The first Python from 3.11 to 3.13 that can make an environment, those first that are built with their optimizations, as
-# distributions do and pyenv does not: without, the tests take a sixth longer. Name another with
-# `make run PYTHON=/path/to/python`.
+# The first Python from 3.11 to 3.13 that can create a virtual environment. Optimized builds are preferred: with others,
+# such as those of pyenv, the tests take a sixth longer. To use another one: `make run PYTHON=/path/to/python`.
 FITS := import ensurepip, sys, sysconfig, venv; \
 	is_fast = sys.base_prefix == "/usr" or "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or ""); \
 	(3, 11) <= sys.version_info[:2] <= (3, 13) and print(1 - is_fast, sys.executable)
@@ -11,12 +10,12 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 /usr/bi
 
 BIN := .venv/bin/python
 PIP := $(BIN) -m pip --disable-pip-version-check install --quiet --constraint requirements.lock
-# A file at a time, in our order: what its tests share is made once. Two for each database, at the same time: many of
-# them wait for others.
+# The tests of a file run in one process, so that they share fixtures. Two processes per database run at the same time,
+# because many tests wait.
 PYTEST := $(BIN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 PINS := pyproject.toml requirements.lock
 
-# Set where images are built, it would make each of the tests' processes compile all that it imports.
+# Images may set this variable. Then each test process would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run demo test test-java bench screenshots messages lint clean
@@ -27,16 +26,16 @@ run: .venv/for-run
 demo: .venv/for-demo
 	@exec $(BIN) manage.py demo
 
-# Large pages for what glibc allocates: the tests take 4 % less.
+# With huge pages for allocations of glibc, the tests take 4 % less time.
 test: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
 test: .venv/for-test
-	@failed=0; beside="$$(mktemp)"; trap 'rm -f "$$beside"' EXIT; \
-	$(PYTEST) --ds=conductor_app.settings.testing_cluster --rows-only >"$$beside" 2>&1 & \
-	echo "== on SQLite (PostgreSQL beside it)"; $(PYTEST) || failed=1; \
-	wait $$! || failed=1; echo "== on PostgreSQL, what touches rows"; cat "$$beside"; \
+	@failed=0; postgresql_output="$$(mktemp)"; trap 'rm -f "$$postgresql_output"' EXIT; \
+	$(PYTEST) --ds=conductor_app.settings.testing_cluster --rows-only >"$$postgresql_output" 2>&1 & \
+	echo "== SQLite (PostgreSQL runs in parallel)"; $(PYTEST) || failed=1; \
+	wait $$! || failed=1; echo "== PostgreSQL, tests that use the database"; cat "$$postgresql_output"; \
 	exit $$failed
 
-# Needs Maven and a JDK from 17 on; `make test` runs it too where they are installed.
+# Requires Maven and JDK 17 or later. `make test` includes it if they are installed.
 test-java: .venv/for-test
 	@exec $(BIN) -m pytest tests/clients/test_java_sdk.py
 
@@ -46,7 +45,7 @@ bench: .venv/for-test
 screenshots: .venv/for-test
 	@exec $(BIN) -m tests.browser.screenshots
 
-# Needs GNU gettext (xgettext, msgmerge, msgfmt); what it writes is committed, so nothing else does.
+# Requires GNU gettext (xgettext, msgmerge, msgfmt). The result is committed, so other targets do not require it.
 messages: .venv/for-test
 	$(BIN) manage.py makemessages --all --add-location=file --no-wrap --ignore=tests --ignore=static --ignore=var --ignore=.venv
 	$(BIN) manage.py compilemessages --ignore=.venv
@@ -64,17 +63,17 @@ clean:
 	rm -rf .venv var .pytest_cache .ruff_cache .mypy_cache .hypothesis
 
 .venv/bin/python:
-	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12 or 3.13 with its venv module is needed; none was found." >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "No Python 3.11, 3.12 or 3.13 with the venv module was found. Install one, or set PYTHON." >&2; exit 1; }
 	@"$(PYTHON)" -m venv .venv
 
 .venv/for-run: $(BIN) $(PINS)
-	@echo "Installing what the server needs ..."
+	@echo "Installing the packages of the server ..."
 	@$(PIP) --editable . && touch $@
 
 .venv/for-demo: $(BIN) $(PINS)
-	@echo "Installing what the demo needs ..."
+	@echo "Installing the packages of the demo ..."
 	@$(PIP) --editable ".[demo]" && touch $@ .venv/for-run
 
 .venv/for-test: $(BIN) $(PINS)
-	@echo "Installing what the tests need ..."
+	@echo "Installing the packages of the tests ..."
 	@$(PIP) --editable ".[test]" && touch $@ .venv/for-run .venv/for-demo

@@ -1,4 +1,4 @@
-"""The one Django app; its checks refuse wrong settings by name."""
+"""The Django app of this project, with system checks of its settings."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ class ConductorConfig(AppConfig):
         cleanup_on_delete.connect_cleanup_signals()
         masking.register_decryption()
         message_handlers.connect_handlers()
-        # The last app in the list, so that all tables and all of Django's permissions exist.
+        # The last app: when it has migrated, all tables and permissions exist.
         last = apps.get_app_config("django_celery_beat")
         post_migrate.connect(update_periodic_jobs, sender=last)
         post_migrate.connect(sync_roles, sender=last)
@@ -40,21 +40,21 @@ class ConductorConfig(AppConfig):
 
 
 def update_periodic_jobs(**_: Any) -> None:
-    """Write the periodic jobs into beat's tables before beat reads them at its start."""
+    """Write the periodic jobs to the tables of django-celery-beat after a migration."""
     from .background.periodic_jobs import sync_periodic_jobs
 
     sync_periodic_jobs()
 
 
 def sync_roles(**_: Any) -> None:
-    """Write the table of roles into Django's groups, with the permissions that its migrations have just made."""
+    """Create or update the groups of predefined roles, with the permissions that migrations have created."""
     from .access.roles import ensure_system_roles
 
     ensure_system_roles()
 
 
 def sync_clients(**_: Any) -> None:
-    """Create the first client of Taskcluster and the role of all callers."""
+    """Create the configured Taskcluster client, and the role of all callers."""
     from .engine.access.bootstrap import ensure_first_access
 
     ensure_first_access()
@@ -66,7 +66,7 @@ def check_settings(**_: Any) -> list[Error]:
 
 
 def check_open_access(**_: Any) -> list[Error]:
-    """Check that a server that others can reach requires authentication."""
+    """Check that a server that other machines can reach requires authentication."""
     if conf.api_access == "token" or settings.ON_LOOPBACK:
         return []
     return [

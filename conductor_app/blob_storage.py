@@ -1,4 +1,4 @@
-"""Storage of large payloads: Django's storage `payloads`, a folder or S3. It does not know rows."""
+"""Content of large payloads, in a Django storage: a folder or S3. `store/stored_payloads.py` writes their rows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,49 +27,69 @@ def is_storage_configured() -> bool:
 
 
 def put_payload(path: str, content: bytes | File) -> bool:
-    """Store the content under this path. Returns False if the path exists."""
+    """Store the content under this path. Returns False if the path exists.
+
+    Raises:
+        StorageUnavailable: when the storage cannot be reached.
+    """
     with _storage_error():
-        kept_as = _storage().save(path, ContentFile(content) if isinstance(content, bytes) else content)
-        if kept_as != path:
-            _storage().delete(kept_as)
-        return kept_as == path
+        stored_path = _storage().save(path, ContentFile(content) if isinstance(content, bytes) else content)
+        if stored_path != path:
+            _storage().delete(stored_path)
+        return stored_path == path
 
 
 def fetch_payload(path: str) -> bytes:
-    """Return the content under this path."""
+    """Return the content under this path.
+
+    Raises:
+        StorageUnavailable: when the storage cannot be reached, or does not have the content.
+    """
     with _storage_error(), _storage().open(path, "rb") as content:
         return content.read()
 
 
 def stream_payload(path: str, part: range | None = None) -> Iterator[bytes]:
-    """Yield the content in chunks, or a range of it. The file is opened at once."""
+    """Return an iterator over the content, or a range of it, in chunks. The file is opened by this call.
+
+    Raises:
+        StorageUnavailable: when the storage cannot be reached, or does not have the content.
+    """
     with _storage_error():
         content = _storage().open(path, "rb")
 
-    def pieces() -> Iterator[bytes]:
+    def chunks() -> Iterator[bytes]:
         with content:
             yield from content.chunks() if part is None else _read_range(content, part)
 
-    return pieces()
+    return chunks()
 
 
 def _read_range(content: File, part: range) -> Iterator[bytes]:
     content.seek(part.start)
-    left = len(part)
-    while left and (piece := content.read(min(left, CHUNK_BYTES))):
-        left -= len(piece)
+    remaining = len(part)
+    while remaining and (piece := content.read(min(remaining, CHUNK_BYTES))):
+        remaining -= len(piece)
         yield piece
 
 
 def read_payload_range(path: str, begin: int, most: int) -> bytes:
-    """Return at most `most` bytes from position `begin`."""
+    """Return at most `most` bytes from position `begin`.
+
+    Raises:
+        StorageUnavailable: when the storage cannot be reached, or does not have the content.
+    """
     with _storage_error(), _storage().open(path, "rb") as content:
         content.seek(begin)
         return content.read(most)
 
 
 def delete_payload(path: str) -> None:
-    """Delete the content. A missing one is no error."""
+    """Delete the content, if it exists.
+
+    Raises:
+        StorageUnavailable: when the storage cannot be reached.
+    """
     with _storage_error():
         _storage().delete(path)
 
@@ -80,7 +100,7 @@ def _storage_error() -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        # A folder that is not mounted has no folders in it either.
+        # If the folder of the file is missing, the storage may not be mounted.
         is_mounted = not error.filename or Path(error.filename).parent.is_dir()
         raise (StorageFileMissing if is_mounted else StorageUnavailable)(str(error)) from error
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The way in for Celery: `celery -A conductor_app worker` and `celery -A conductor_app beat`."""
+"""The Celery application, for `celery -A conductor_app worker` and `celery -A conductor_app beat`."""
 
 import os
 from typing import Any

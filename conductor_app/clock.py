@@ -2,7 +2,7 @@
 
 import time
 
-# Tests put a source of their own here to travel in time.
+# Tests replace this to control the time.
 _source = time.time_ns
 
 

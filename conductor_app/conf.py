@@ -1,4 +1,4 @@
-"""Typed names and defaults of our own settings: `conf.lease_seconds` reads `CONDUCTOR_LEASE_SECONDS`."""
+"""Types and defaults of the settings of this project: `conf.lease_seconds` reads `CONDUCTOR_LEASE_SECONDS`."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from django.conf import settings
 
 MIB = 1024 * 1024
 CHECKS = "conductor_settings"
-"""The tag of checks on the configuration of the server; the others check the code, and pass in CI."""
+"""The tag of system checks of the configuration. The other checks are about the code."""
 
 
 class Defaults:
@@ -21,7 +21,7 @@ class Defaults:
     taskcluster_root_client_id: str = ""
     taskcluster_root_access_token: str = ""
 
-    # Keys that encrypt secrets, newest first. SECRET_KEY decrypts older values, and encrypts without other keys.
+    # Keys that encrypt secrets, newest first. SECRET_KEY also decrypts, and encrypts if there is no other key.
     secrets_keys: tuple[str, ...] = ()
 
     # The bearer token with which a monitoring system may read the metrics, and the collector of traces.
@@ -35,104 +35,103 @@ class Defaults:
     environment_name: str = ""
     environment_colour: str = "stopped"
 
-    # Attempts. The open-source server gives a task without definition 3600 s.
+    # The lease of a task without a task definition, as in the open-source Conductor.
     lease_seconds: int = 3_600
-    # "doubling" is d·2ⁿ as in the open-source server; "scaled" is d·scaleⁿ⁺¹ as in the other source. The maximum
-    # number of waiting polls in a web process; further polls are answered at once, so that threads stay free.
+    # The maximum number of waiting polls per web process. Further polls return at once, so that threads stay free.
     most_waiting_polls: int = 192
     # The maximum time in seconds that a request waits for a run.
     most_wait_seconds: int = 120
     # A worker that has polled within this time counts as active.
     active_worker_seconds: int = 10
 
-    # Standalone tasks, in seconds: the lease of a worker; from the deadline until an unresolved task is ended;
-    # and from its expiry until a task is deleted.
+    # Standalone tasks, in seconds. The lease of a worker:
     taskcluster_claim_timeout: int = 1_200
-    # The time that a claim waits for work: clients give up after half a minute.
+    # The time that a claim waits for work. Clients time out after 30 s.
     taskcluster_longest_wait: float = 20.0
+    # The time from the deadline until an unresolved task is resolved, and from the expiry until a task is deleted.
     taskcluster_deadline_delay: int = 60
     taskcluster_expiration_delay: int = 1_800
-    # Whether task-exception is published only for the end of a task, or for every run that ends so.
+    # "final": publish task-exception only at the end of a task; "every": for every run with that result.
     taskcluster_exception_messages: str = "final"
     # The broker to which messages about standalone tasks are published.
     taskcluster_amqp_url: str = ""
 
-    # Bulk operations on at least this many runs require the approval of a second user, 0 for none; so do these
-    # actions, on any number.
+    # Bulk operations on at least this number of runs require the approval of a second user, 0 for no limit. The
+    # actions require it for any number of runs.
     bulk_approval_from: int = 0
     bulk_approval_actions: tuple[str, ...] = ()
 
-    # Days that an ended run is kept; 0 keeps it for ever.
+    # The days after which ended runs are deleted, 0 for never.
     retention_days: int = 0
-    # The maximum size of the database in GiB; 0 for the size of its disk, if it is a file.
+    # The maximum size of the database in GiB. 0 means the size of the disk, if the database is a file.
     database_limit_gb: int = 0
-    # Days that a received event is kept with its results; 0 keeps it for ever.
+    # The days after which received events and their results are deleted, 0 for never.
     event_retention_days: int = 7
 
-    # Other systems to which events are published and from which they are received; empty ones are not used.
+    # Brokers to which events are published and from which they are received. Empty ones are not used.
     event_queues_amqp_url: str = ""
     event_queues_redis_url: str = ""
     event_queues_kafka_servers: str = ""
     event_queues_nats_url: str = ""
 
-    # Webhooks: the maximum size of a request, and the maximum age of its signature.
+    # Webhooks: the maximum size of a request, and the maximum age of its signature in seconds.
     webhook_max_bytes: int = MIB
     webhook_window_seconds: int = 300
 
-    # Where the status of a run is published if its definition requires it and names no sink; and where states of
-    # steps are published: "conductor" for the event handlers of this server, otherwise a sink such as
-    # kafka:changes.
+    # The address to which the status of a run is sent if its definition requires that but names no sink.
     workflow_status_listener_url: str = ""
-    # Where every status of a task is published, unless its definition disables it.
+    # The address to which every status of a task is sent, unless its definition disables that.
     task_status_listener_url: str = ""
+    # The sink of state changes of steps: "conductor" for the event handlers of this server, or a sink such as
+    # kafka:changes.
     state_change_sink: str = "conductor"
 
-    # The bell.
+    # Sweeps: the maximum number of rows per pass, and the interval of the checks for due rows.
     sweep_batch: int = 500
     sweep_tick_seconds: float = 0.5
-    # A sweep logs an item that fails and steps over it; tests want to see the error.
+    # Raise errors in sweeps, for tests. Otherwise a sweep logs a failing item and skips it.
     raises_in_sweeps: bool = False
-    # Refuse writes within a read snapshot on SQLite even where a test's own transaction is open around it.
+    # Refuse writes in a read snapshot on SQLite even inside a transaction, for tests.
     checks_read_snapshots: bool = False
 
-    # Scripts run in helper processes that are killed when they take longer.
+    # Scripts: the time limit of an evaluation, and the number of helper processes.
     script_seconds: float = 4.0
     script_pool_size: int = 2
 
-    # HTTP tasks. Private, link-local and loopback targets are refused unless a network here contains them.
+    # HTTP tasks. Private, link-local and loopback addresses are refused unless one of these networks contains them.
     http_task_allowed_networks: tuple[str, ...] = ()
     http_task_total_seconds: float = 60.0
     http_task_max_bytes: int = 10 * MIB
 
-    # SQL tasks (JDBC): the databases that they may use by name, and the limits of one statement.
+    # JDBC tasks: the addresses of databases by name, and the limits of one statement.
     sql_task_connections: dict[str, str] = {}
     sql_task_seconds: float = 30.0
     sql_task_max_rows: int = 10_000
     sql_task_max_bytes: int = 5 * MIB
 
-    # Isolation groups that `manage.py serve_groups` serves, as they stand in queues' names, and threads for each queue.
+    # The isolation groups that `manage.py serve_groups` serves, as in queue names, and the threads per queue.
     isolation_groups: tuple[str, ...] = ()
     isolation_threads: int = 4
 
-    # Whether statements to PostgreSQL are pipelined through libpq instead of psycopg's cursors.
+    # Send statements to PostgreSQL through libpq in one round trip, instead of psycopg's cursors.
     sql_pipeline: bool = True
 
-    # Sizes. The limit of requests leaves room for a payload of maximum size with escapes, and for its envelope.
+    # Sizes. A request may be larger than a payload because of escapes and its other fields.
     task_payload_max_bytes: int = 10 * MIB
     workflow_payload_max_bytes: int = 10 * MIB
     max_request_bytes: int = 20 * MIB
-    # Larger payloads are stored in this storage of Django's; without a storage, and with 0, all stay in rows.
+    # The Django storage for payloads above the soft limits. Without it, or with limits of 0, all payloads are in rows.
     payload_storage: str = ""
     task_payload_soft_bytes: int = 3 * MIB
     workflow_payload_soft_bytes: int = 5 * MIB
 
-    # Files of runs, uploaded at once or in parts: the maximum size.
+    # The maximum size of a file of a run.
     file_max_bytes: int = 1024 * MIB
 
-    # Artifacts of standalone tasks: the maximum size of a file.
+    # The maximum size of an artifact of a standalone task.
     artifact_max_bytes: int = 5 * 1024 * MIB
 
-    # Where hints of new work go: a module of `conductor_app.notifications`.
+    # The module that transports notifications between processes.
     wakeups: str = "conductor_app.notifications.sqlite"
     redis_url: str = ""
 
@@ -145,7 +144,7 @@ COLORS = {
     "red": "failed",
     "violet": "paused",
 }
-"""The colours of the environment's label, as display groups of the pages."""
+"""The colors of the environment label, with the status group that has this color on the pages."""
 CHOICES = {
     "api_access": ("open", "token"),
     "environment_colour": tuple(COLORS.values()),
@@ -170,9 +169,9 @@ def setting_errors() -> list[str]:
 
 
 def _unknown_settings() -> list[str]:
-    known = {django_name(name) for name in Defaults.__annotations__}
-    given = {name for name in dir(settings) if name.startswith("CONDUCTOR_")}
-    return [f"{name} is not a setting of this server." for name in sorted(given - known)]
+    valid_names = {django_name(name) for name in Defaults.__annotations__}
+    names = {name for name in dir(settings) if name.startswith("CONDUCTOR_")}
+    return [f"{name} is not a setting of this server." for name in sorted(names - valid_names)]
 
 
 def _setting_error(name: str) -> str | None:

@@ -1,13 +1,13 @@
-"""Python's search for objects that hold one another, as long-lived processes want it."""
+"""Configuration of Python's garbage collector for long-lived processes."""
 
 import gc
 from typing import Any
 
 
 def tune_garbage_collection(**_: Any) -> None:
-    """Exclude all objects that exist now from garbage collection, also at exit.
+    """Exclude all existing objects from garbage collection, and collect less often.
 
-    Requests leave no reference cycles worth a collection per 700 objects, which cost 4 % of a report.
+    Requests leave few reference cycles. Collections with the default threshold take 4 % of the time of a report.
     """
     gc.collect()
     gc.freeze()

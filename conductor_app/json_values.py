@@ -1,4 +1,4 @@
-"""Parsing of JSON requests: integers of any length, and a limit on the depth."""
+"""Parsing of JSON requests, with integers of any size and a limit on the nesting depth."""
 
 import json
 import re
@@ -7,11 +7,11 @@ from typing import Any
 import orjson
 
 MAX_DEPTH = 200
-"""The maximum depth: stored documents are embedded in others, up to the limit of the serializer."""
+"""The maximum depth. It leaves room for embedding a document in others below the limit of the serializer."""
 LONG_NUMBER = re.compile(rb"\d{19}")
 PAIR, HALF = rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..", rb"(\\u[dD][89a-fA-F]..)"
 ESCAPED_SURROGATE = re.compile(PAIR + b"|" + HALF + rb"|\\.", re.DOTALL)
-"""An escape sequence, so that an escaped backslash starts none; its group is a lone surrogate."""
+"""Any escape sequence, so that `\\\\` is not the start of another one. Its group is a lone surrogate."""
 
 
 def loads(body: bytes) -> Any:
@@ -22,7 +22,7 @@ def loads(body: bytes) -> Any:
         RecursionError: when it is nested too deeply.
     """
     value = orjson.loads(body)
-    # Only the slower parser keeps all digits of long integers; both must accept the text.
+    # Only the slower parser keeps all digits of long integers. Both parsers must accept the text.
     return json.loads(body) if LONG_NUMBER.search(body) else value
 
 
@@ -44,13 +44,16 @@ def loads_repaired(body: bytes) -> Any:
 def replace_lone_surrogates(body: bytes) -> bytes:
     """Return the body with lone surrogates replaced, which databases cannot store.
 
-    JavaScript produces them by cutting texts.
+    JavaScript clients produce them by truncating strings.
     """
-    return ESCAPED_SURROGATE.sub(lambda found: b"\\ufffd" if found[1] else found[0], body) if b"\\" in body else body
+    return ESCAPED_SURROGATE.sub(lambda match: b"\\ufffd" if match[1] else match[0], body) if b"\\" in body else body
 
 
 def is_too_deep(value: Any, body: bytes, limit: int) -> bool:
-    """Return True if the value is nested deeper than the limit. It is traversed if the body has enough brackets."""
+    """Return True if the value is nested deeper than the limit.
+
+    The value is traversed only if the body has enough brackets.
+    """
     return body.count(b"[") + body.count(b"{") > limit and is_deeper(value, limit)
 
 

@@ -1,8 +1,8 @@
-"""The source of randomness: the only module that draws random digits, which distinguish ids of the same millisecond."""
+"""The source of randomness: the only module that generates random digits, for ids of the same millisecond."""
 
 import secrets
 
-# Tests replace this with a source that makes order deterministic.
+# Tests replace this to make the order of ids deterministic.
 _source = secrets.token_hex
 
 

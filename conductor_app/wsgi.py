@@ -12,15 +12,15 @@ from .api.conductor.names_with_slashes import mark_slashes
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "conductor_app.settings.embedded")
 
 STREAMED_PREFIX = "/api/artifacts/"
-"""The prefix of paths with bodies that may be larger than memory; they are streamed."""
+"""The prefix of paths whose bodies are streamed, because they may be larger than memory."""
 Environ = dict[str, Any]
 Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 
 def with_chunked_bodies(application: Application) -> Application:
-    """Set a length for bodies of unknown length, which Django does not read: the JavaScript SDK sends them."""
+    """Read chunked bodies and set their length. The JavaScript SDK sends them, and Django ignores them otherwise."""
 
-    def answer(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def handle(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         is_chunked = environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked"
         if (
             is_chunked
@@ -30,11 +30,11 @@ def with_chunked_bodies(application: Application) -> Application:
             read_full_body(environ)
         return application(environ, start_response)
 
-    return answer
+    return handle
 
 
 def read_full_body(environ: Environ) -> None:
-    """Read the body up to one byte more than is allowed; the API then refuses it in its own words."""
+    """Read the body, up to one byte beyond the limit, so that the API refuses a larger one with its own error."""
     from . import conf
 
     body = environ["wsgi.input"].read(conf.max_request_bytes + 1)
@@ -42,14 +42,14 @@ def read_full_body(environ: Environ) -> None:
 
 
 def with_slashes_in_names(application: Application) -> Application:
-    """Distinguish slashes inside names from those around them, on servers that pass the original target."""
+    """Mark encoded slashes inside names, on servers that pass the original request target."""
 
-    def answer(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def handle(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         if path := mark_slashes(environ.get("RAW_URI", "")):
             environ["PATH_INFO"] = path
         return application(environ, start_response)
 
-    return answer
+    return handle
 
 
 application = with_slashes_in_names(with_chunked_bodies(get_wsgi_application()))

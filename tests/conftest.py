@@ -128,6 +128,6 @@ def disable_process_caches(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(pollers, "_recorded_at", {})
     patch.setattr(standalone_rows, "_read_at", {})
     patch.setattr(throughput, "book", throughput.CountBuffer())
-    patch.setattr(secret_cache, "_remembered", secret_cache.SecretCache())
-    patch.setattr(environment_variables, "_remembered", environment_variables.VariableCache())
+    patch.setattr(secret_cache, "_cache", secret_cache.SecretCache())
+    patch.setattr(environment_variables, "_cache", environment_variables.VariableCache())
     patch.setattr(permission_cache, "_known", permission_cache.PermissionCache(-1, -permission_cache.MAX_AGE_MS))

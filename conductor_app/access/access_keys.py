@@ -1,4 +1,4 @@
-"""Access keys of applications: created here, displayed once, stored as hashes."""
+"""Access keys of applications. A secret is displayed once and stored as a hash."""
 
 import secrets
 import uuid
@@ -21,20 +21,20 @@ APPLICATION_USER_PREFIX = "app:"
 
 
 def create_key(application: str) -> tuple[str, str]:
-    """Create a key for the application with this name; return its id and its secret, which cannot be displayed again.
+    """Create a key for the application with this name, and return its id and its secret, which is not stored.
 
     A missing application is created with the role ADMIN, because the caller has access to the server itself.
     """
     with transaction.atomic():
-        found = Application.objects.filter(name=application).order_by("created_at", "id").first()
-        if found is None:
-            found = new_application(application)
-            found.user.groups.add(role_group(ADMIN))
-        return new_key(found)
+        row = Application.objects.filter(name=application).order_by("created_at", "id").first()
+        if row is None:
+            row = new_application(application)
+            row.user.groups.add(role_group(ADMIN))
+        return new_key(row)
 
 
 def new_application(name: str, by: str = "") -> Application:
-    """Create an application without a role and a key, and its own user, with which no login is possible."""
+    """Create an application without roles and keys, and its own user, which cannot log in."""
     id = str(uuid.uuid4())
     user = get_user_model()(username=f"{APPLICATION_USER_PREFIX}{id}", first_name=name[:150])
     user.set_unusable_password()
@@ -43,7 +43,7 @@ def new_application(name: str, by: str = "") -> Application:
 
 
 def new_key(application: Application) -> tuple[str, str]:
-    """Create a key for an application; return its id and its secret."""
+    """Create a key for an application, and return its id and its secret."""
     key_id, secret = secrets.token_hex(16), secrets.token_urlsafe(32)
     AccessKey.objects.create(
         id=key_id, application=application, secret_hash=hash_secret(secret), created_at=clock.now()
@@ -66,5 +66,5 @@ def verify_key(key_id: str, secret: str) -> AccessKey:
 
 
 def hash_secret(secret: str) -> str:
-    """Return a fast keyed hash, which is sufficient: secrets are 32 random bytes and cannot be guessed."""
+    """Return a keyed hash of a secret. A fast hash is sufficient, because secrets are 32 random bytes."""
     return salted_hmac(SALT, secret, algorithm="sha256").hexdigest()

@@ -1,7 +1,7 @@
-"""Accesses and target types, each with the Django permission that grants the same on pages.
+"""Accesses and target types, each with the Django permission that grants the same access on pages.
 
-A right is an access to all objects of a type (READ, WORKFLOW_DEF); a role is a set of rights. Both are stored in
-Django's tables: a right as a permission, a role as a group that has it.
+A right is an access to all objects of a type, such as (READ, WORKFLOW_DEF). A role is a set of rights. Django's tables
+store a right as a permission, and a role as a group with its permissions.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ TARGET_TYPES: dict[str, tuple[str, tuple[str, ...]]] = {
     WEBHOOK: ("conductor.{}_webhook", ACCESSES),
     FORM_TEMPLATE: ("conductor.{}_formtemplate", CRUD_ACCESSES),
 }
-"""The target types of rights: the name of their Django permission, and the accesses that apply to them."""
+"""The target types of rights, with the name in their Django permissions and the accesses that apply to them."""
 
 PERMISSION_BY_RIGHT: dict[Right, str] = {
     (access, target): pattern.format(DJANGO_VERBS[access])
@@ -44,7 +44,7 @@ PERMISSION_BY_RIGHT: dict[Right, str] = {
 }
 RIGHT_BY_PERMISSION = {permission: right for right, permission in PERMISSION_BY_RIGHT.items()}
 RIGHT_BY_NAME = {f"{access}_{target}": (access, target) for access, target in PERMISSION_BY_RIGHT}
-"""Rights under the names that clients give to the permissions of a role."""
+"""Rights by the names that clients use for the permissions of a role."""
 
 GRANTABLE_TARGET_TYPES = {
     *TARGET_TYPES, TAG, "TASK_REF_NAME", "TASK_ID", "INTEGRATION_PROVIDER", "INTEGRATION", "PROMPT", "CLUSTER_CONFIG",
@@ -79,14 +79,14 @@ PAGE_ONLY_PERMISSIONS = (
     *(f"conductor.change_{model}" for model in ("accesskey", "retentionpolicy", "standalonetask")),
     *(f"django_celery_beat.view_{model}" for model in ("periodictask", "intervalschedule", "crontabschedule")),
 )
-"""Permissions of pages that are no rights of clients."""
+"""Permissions on pages that are not rights of clients."""
 USED_PERMISSIONS = frozenset((*PERMISSION_BY_RIGHT.values(), *RUN_PAGE_PERMISSIONS, *PAGE_ONLY_PERMISSIONS))
 """Every permission that the server checks. Django creates four for each table, most of which have no effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class SystemRole:
-    """A role that every server has: its Django group, its rights, and additional permissions for pages."""
+    """A predefined role: its Django group, its rights, and additional permissions on pages."""
 
     group: str
     rights: frozenset[Right]
@@ -119,10 +119,10 @@ SYSTEM_ROLES: dict[str, SystemRole] = {
         RUN_PAGE_PERMISSIONS,
     ),
 }
-"""ADMIN passes everywhere, whatever its rights say."""
+"""The predefined roles. ADMIN passes every check, regardless of its rights."""
 ADMIN = "ADMIN"
 
 
 def normalize_target_type(target_type: str) -> str:
-    """Return the canonical name of a target type, of which clients use two."""
+    """Return the canonical name of a target type. Clients use two names for some types."""
     return TARGET_TYPE_ALIASES.get(target_type, target_type)

@@ -1,4 +1,4 @@
-"""Signals that record every change of access: by a command, by Django's own pages, or by a shell."""
+"""Signal handlers that record every change of access, whether by a command, Django's own pages, or a shell."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def record_access_change() -> None:
     if not AccessRevision.objects.filter(pk=1).update(revision=F("revision") + 1):
         AccessRevision.objects.get_or_create(pk=1, defaults={"revision": 1})
     permission_cache.clear_cache()
-    # Again after the commit, because another thread may have read the old state in between.
+    # Clear the cache again after the commit, because another thread may have read the old state in between.
     transaction.on_commit(permission_cache.clear_cache)
 
 

@@ -17,9 +17,9 @@ from .scopes import scope_set
 log = logging.getLogger(__name__)
 
 ANONYMOUS_ROLE_SCOPE = "assume:anonymous"
-"""The role of all callers, including unauthenticated ones."""
+"""The scope of the role of all callers, including unauthenticated ones."""
 ISSUER_CLIENT_ID = "static/taskcluster/queue"
-"""In whose name the credentials of tasks are issued; its key follows from the server's own."""
+"""The client that issues the credentials of tasks. Its key is derived from the server's secret."""
 MAX_CACHED = 10_000
 NOT_CACHED = object()
 NEVER_EXPIRES = 32_503_680_000_000
@@ -28,7 +28,7 @@ NEVER_EXPIRES = 32_503_680_000_000
 
 @dataclass(frozen=True, slots=True)
 class ClientKey:
-    """A client and its key."""
+    """A client with its decrypted key."""
 
     id: str
     key: str = field(repr=False)
@@ -40,7 +40,7 @@ class ClientKey:
 
 @dataclass(frozen=True, slots=True)
 class ScopeSet:
-    """Scopes in order, and the scopes that they satisfy."""
+    """A list of scopes, and the names that they satisfy."""
 
     scope_list: tuple[str, ...]
     names: NamePatterns
@@ -52,7 +52,7 @@ def find_client_key(client_id: str) -> ClientKey | None:
 
 
 def find_issuer_key(client_id: str) -> ClientKey | None:
-    """Return the client that certificates name as their issuer, which may be this server itself."""
+    """Return the client that certificates name as their issuer. It may be this server itself."""
     return (
         ClientKey(ISSUER_CLIENT_ID, issuing_key(), ("*",), NEVER_EXPIRES)
         if client_id == ISSUER_CLIENT_ID
@@ -72,7 +72,7 @@ def expand_scopes(scopes: Iterable[str]) -> list[str]:
 
 
 def effective_scopes(scopes: Sequence[str]) -> ScopeSet:
-    """Return the scopes with all that they imply, and those of all callers."""
+    """Return the scopes with those that they imply and those of all callers."""
     return _read_once(("held", *scopes), lambda: _build_scope_set(expand_scopes([*scopes, ANONYMOUS_ROLE_SCOPE])))
 
 
@@ -101,7 +101,7 @@ def decrypt_token(client_id: str, ciphertext: str) -> str:
 
 
 def _encryption_name(client_id: str) -> str:
-    # No secret can have a name with a space, so neither can stand in for the other.
+    # The names of secrets contain no space, so a secret and a token cannot be confused.
     return f"client {client_id}"
 
 
@@ -118,14 +118,14 @@ def _read_client_key(client_id: str) -> ClientKey | None:
 
 
 def _read_once(name: Hashable, read: Callable[[], Any]) -> Any:
-    """Return the value that was read under this name since the last change of access."""
+    """Return the cached value of this name, or read it. A change of access clears the cache."""
     cached = permission_cache.current_cache().clients
-    found = cached.get(name, NOT_CACHED)
-    if found is NOT_CACHED:
+    value = cached.get(name, NOT_CACHED)
+    if value is NOT_CACHED:
         if len(cached) >= MAX_CACHED:
             cached.clear()
-        found = cached[name] = read()
-    return found
+        value = cached[name] = read()
+    return value
 
 
 def remember_use(client_key: ClientKey, now: int) -> None:

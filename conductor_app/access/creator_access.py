@@ -1,4 +1,4 @@
-"""Accesses of creators to their definitions, which Conductor lists like granted ones."""
+"""Accesses of creators to their definitions. Conductor lists them like granted ones."""
 
 from django.contrib.auth import get_user_model
 from django.db.models import Q
@@ -14,9 +14,9 @@ MODEL_BY_TARGET_TYPE: dict[str, type[WorkflowDefinition] | type[TaskDefinition]]
 
 
 def creator_accesses(target_type: str, name: str) -> tuple[str, list[str]]:
-    """Return the username of the definition's creator and the accesses to it that they hold by role or by grant.
+    """Return the username of the definition's creator, and the accesses that they have by a role or a grant.
 
-    Empty where the creator is unknown, such as on a server without authentication.
+    Both are empty if the creator is unknown, such as on a server without authentication.
     """
     model = MODEL_BY_TARGET_TYPE.get(target_type)
     if model is None:

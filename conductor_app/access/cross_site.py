@@ -1,4 +1,4 @@
-"""Protection of servers without authentication: requests that a browser sends for other sites are refused."""
+"""Protection of servers without authentication against requests that a browser sends for other sites."""
 
 from urllib.parse import urlsplit
 
@@ -8,10 +8,10 @@ from ..core.errors import Forbidden
 
 
 def reject_cross_site_requests(request: HttpRequest) -> None:
-    """Refuse a request that a page of another site has sent. No client library sends these headers.
+    """Refuse a request of a page of another site. Client libraries do not send the headers that identify it.
 
     Raises:
-        Forbidden: when another site has sent it.
+        Forbidden: when a page of another site has sent the request.
     """
     meta = request.META
     origin = meta.get("HTTP_ORIGIN")

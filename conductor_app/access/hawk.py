@@ -22,7 +22,7 @@ BEWIT_PATTERN = re.compile(r"(.*)([?&])bewit=([^&]*)(?:&(.+))?", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class HawkRequest:
-    """A request as it is signed: the raw target, and the host and port that the client has spoken to."""
+    """The signed parts of a request: method, raw target, and the host and port that the client connected to."""
 
     method: str
     resource: str
@@ -32,7 +32,7 @@ class HawkRequest:
 
 @dataclass(frozen=True, slots=True)
 class HawkSignature:
-    """The parts of a signature: client, time, nonce and payload; `hash` and `ext` may be empty."""
+    """The parts of a signature. `hash`, of the payload, and `ext` may be empty."""
 
     kind: str
     id: str
@@ -52,23 +52,30 @@ def parse_authorization(text: str) -> HawkSignature:
     scheme, _, rest = text.partition(" ")
     if scheme.lower() != "hawk":
         raise Unauthenticated("The Authorization header must use Hawk.")
-    found: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     position = 0
     while position < len(rest):
         match = ATTRIBUTE_PATTERN.match(rest, position)
-        if match is None or match[1] not in KNOWN_ATTRIBUTES or match[1] in found:
+        if match is None or match[1] not in KNOWN_ATTRIBUTES or match[1] in attributes:
             raise Unauthenticated("Invalid Authorization header.")
-        found[match[1]] = match[2]
+        attributes[match[1]] = match[2]
         position = match.end()
-    if not all(found.get(name) for name in REQUIRED_ATTRIBUTES):
+    if not all(attributes.get(name) for name in REQUIRED_ATTRIBUTES):
         raise Unauthenticated("The Authorization header is incomplete.")
-    # `app` and `dlg` would be part of the signed text; no client of Taskcluster sends them.
-    return HawkSignature(HEADER, found["id"], found["ts"], found["nonce"], found.get("hash", ""), found.get("ext", ""),
-                  found["mac"])  # fmt: skip
+    # `app` and `dlg` would be part of the signed text, but Taskcluster's clients do not send them.
+    return HawkSignature(
+        HEADER,
+        attributes["id"],
+        attributes["ts"],
+        attributes["nonce"],
+        attributes.get("hash", ""),
+        attributes.get("ext", ""),
+        attributes["mac"],
+    )
 
 
 def parse_bewit(resource: str) -> tuple[HawkSignature, str] | None:
-    """Return the bewit of a URL and the URL without it; None if it has none.
+    """Return the bewit of a URL and the URL without it, or None if the URL has no bewit.
 
     Raises:
         Unauthenticated: when the bewit is invalid.
@@ -81,7 +88,7 @@ def parse_bewit(resource: str) -> tuple[HawkSignature, str] | None:
         id, expires, mac, ext = decode_base64(bewit).decode().split("\\")
     except ValueError:
         raise Unauthenticated("Invalid bewit in the URL.") from None
-    # Other parameters keep their order: some clients put the bewit last, others sort.
+    # Other parameters keep their order: some clients put the bewit last, others sort the parameters.
     stripped_resource = f"{before}{separator}{after}" if after else before
     return HawkSignature(BEWIT, id, expires, "", "", ext, mac), stripped_resource
 
@@ -105,7 +112,7 @@ def verify_payload(signature: HawkSignature, content_type: str, body: bytes) -> 
     """Verify that the signature covers this body. A signature without a hash is accepted.
 
     Raises:
-        Unauthenticated: when it covers another body.
+        Unauthenticated: when the signature covers another body.
     """
     if signature.hash and not constant_time_equal(payload_hash(content_type, body), signature.hash):
         raise Unauthenticated("The body does not match the signature.")

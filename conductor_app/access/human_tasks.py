@@ -14,11 +14,11 @@ COMPLETION_RIGHTS: tuple[Right, ...] = (
     (UPDATE, WORKFLOW),
     (EXECUTE, WORKFLOW),
 )
-"""The rights to claim, release, reassign, skip, save and complete: the same as to report on a task by its reference."""
+"""The rights to claim, release, reassign, skip, save and complete a task: those to report on it by its reference."""
 
 
 FIELD_BY_TARGET_TYPE = {WORKFLOW_DEF: "run__name", WORKFLOW: "run_id", TASK_DEF: "task__name"}
-"""The field of an attempt with the name of each target type."""
+"""The field of an attempt that names the target of each type."""
 
 
 def visible_human_tasks(actor: Actor, attempts: QuerySet[Attempt]) -> QuerySet[Attempt]:
@@ -42,7 +42,7 @@ def require_completion_right(actor: Actor, target: Target) -> None:
     """Check the permission to complete this task.
 
     Raises:
-        Forbidden: with the missing permission.
+        Forbidden: when the permission is missing; the message names it.
     """
     if not can_complete_human_task(actor, target):
         raise missing_permission_error(actor, COMPLETION_RIGHTS, target)

@@ -1,4 +1,4 @@
-"""Values that definitions mask: sealed with the keys of this server, and opened for decisions and workers."""
+"""Encryption of the values that definitions mask. Decisions and workers get them decrypted."""
 
 import json
 from collections.abc import Iterator
@@ -17,21 +17,21 @@ def encrypt_masked(text: str) -> str:
 
 
 def decrypt_masked(value: Any) -> Any:
-    """Return a copy of the value with encrypted parts decrypted; `***` if no key of this server decrypts one."""
+    """Return a copy of the value with its encrypted parts decrypted. A part that no key decrypts becomes `***`."""
     return masking.mask_decrypt(value, _decrypt)
 
 
 def masked_texts(value: Any) -> list[str]:
     """Return the decrypted texts and numbers of the value, each as text."""
-    found: list[str] = []
+    texts: list[str] = []
 
     def decrypt_and_collect(text: str) -> str:
         decrypted = _decrypt(text)
-        found.extend(_scalar_texts(json.loads(decrypted)))
+        texts.extend(_scalar_texts(json.loads(decrypted)))
         return decrypted
 
     masking.mask_decrypt(value, decrypt_and_collect)
-    return found
+    return texts
 
 
 def _scalar_texts(value: Any) -> Iterator[str]:
@@ -45,7 +45,7 @@ def _scalar_texts(value: Any) -> Iterator[str]:
 
 
 def register_decryption() -> None:
-    """Let rows be opened with the keys of this server."""
+    """Register the function with which the store decrypts the values of rows."""
     fields.set_decryption(decrypt_masked)
 
 

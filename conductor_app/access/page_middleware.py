@@ -1,4 +1,4 @@
-"""Middleware that only pages need: a worker's request has no session, and passes all of it by."""
+"""Middleware for pages only. Requests of API clients have no session and skip it."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from django.utils.deprecation import MiddlewareMixin
 
 
 def is_client_request(request: HttpRequest) -> bool:
-    """Return True if a program calls the API. A browser sends cookies and is authenticated by them."""
+    """Return True if a program calls the API. A request with cookies comes from a browser."""
     return request.path_info.startswith("/api/") and "HTTP_COOKIE" not in request.META
 
 
 class PageOnlyMiddleware(MiddlewareMixin):
-    """Stands before a middleware of the framework."""
+    """Base class that skips a middleware of Django for requests of API clients."""
 
     def __call__(self, request: HttpRequest) -> Any:
         if is_client_request(request):
@@ -25,16 +25,16 @@ class PageOnlyMiddleware(MiddlewareMixin):
 
 
 class PageSessionMiddleware(PageOnlyMiddleware, SessionMiddleware):
-    """Sessions of people in browsers."""
+    """Sessions of users."""
 
 
 class PageCsrfMiddleware(PageOnlyMiddleware, CsrfViewMiddleware):
-    """CSRF protection. A request without cookies needs none."""
+    """CSRF protection. A request without cookies does not need it."""
 
 
 class PageAuthenticationMiddleware(PageOnlyMiddleware, AuthenticationMiddleware):
-    """Authentication of the user of a page."""
+    """Authentication of users by their session."""
 
 
 class PageMessageMiddleware(PageOnlyMiddleware, MessageMiddleware):
-    """Messages for the next page."""
+    """Messages that the next page displays."""

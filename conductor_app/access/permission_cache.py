@@ -1,6 +1,6 @@
-"""Cache of keys and permissions, trusted for one second, after that only if nothing has changed.
+"""Cache of keys and permissions, which is compared with the revision in the database once per second.
 
-So a request needs no statement, and a withdrawn key or grant loses its effect within that second.
+So most requests need no statement for authorization, and a revoked key or grant loses its effect within one second.
 """
 
 from collections import defaultdict
@@ -19,26 +19,26 @@ from .permission_set import ALL_PERMISSIONS, NO_PERMISSIONS, PermissionSet, name
 
 RECHECK_MS = 1_000
 MAX_AGE_MS = 30_000
-"""The maximum age of the cache whatever the revision says, because rows may have been changed manually."""
+"""The maximum age of the cache, in milliseconds. Manual changes of rows do not increase the revision."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyHolder:
-    """Whose key it is."""
+    """The application that a key belongs to."""
 
     name: str
     user_id: int
 
 
 class PermissionCache:
-    """Keys and powers as of one revision."""
+    """Keys and permissions as of one revision."""
 
     def __init__(self, revision: int, now: int) -> None:
         self.revision, self.loaded_at, self.checked_at = revision, now, now
         self.keys: dict[str, KeyHolder | None] = {}
         self.permissions: dict[int, PermissionSet] = {}
         self.clients: dict[Hashable, Any] = {}
-        """Values that `clients.py` has read under this revision."""
+        """Values that `clients.py` has read at this revision."""
 
 
 _known = PermissionCache(-1, -MAX_AGE_MS)
@@ -64,12 +64,12 @@ def clear_cache() -> None:
 
 
 def find_key_holder(key_id: str) -> KeyHolder | None:
-    """Return the holder of a key; None if the key is invalid."""
+    """Return the holder of a key, or None if the key is invalid."""
     cache = current_cache()
     if key_id not in cache.keys:
         rows = AccessKey.objects.filter(pk=key_id, is_active=True, application__user__is_active=True)
-        found = rows.values_list("application__name", "application__user_id").first()
-        cache.keys[key_id] = KeyHolder(*found) if found else None
+        holder = rows.values_list("application__name", "application__user_id").first()
+        cache.keys[key_id] = KeyHolder(*holder) if holder else None
     return cache.keys[key_id]
 
 
@@ -100,9 +100,9 @@ def read_permission_set(user_id: int) -> PermissionSet:
 
 
 def effective_groups(user_id: int) -> "QuerySet[Any, tuple[int, str | None]]":
-    """Return the groups and roles of a user: direct ones, and roles of its groups, as (id, role)."""
-    found = Group.objects.filter(Q(user=user_id) | Q(given_to__group__user=user_id))
-    return found.values_list("id", "facts__role").distinct()
+    """Return the groups and roles of a user, and the roles of its groups, as (id, role)."""
+    groups = Group.objects.filter(Q(user=user_id) | Q(given_to__group__user=user_id))
+    return groups.values_list("id", "facts__role").distinct()
 
 
 def _names_by_right(grants: Iterable[tuple[str, str, str]]) -> dict[Right, set[str]]:

@@ -1,4 +1,4 @@
-"""The permissions of an actor as a value that needs no query."""
+"""The permissions of an actor, which can be checked without a query."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ NO_PATTERNS = NamePatterns()
 
 @dataclass(frozen=True, slots=True)
 class PermissionSet:
-    """Rights over all things of a type, and over some of them by name."""
+    """Rights on all objects of a type, and on objects by name."""
 
     is_admin: bool = False
     rights: frozenset[Right] = frozenset()
@@ -42,7 +42,7 @@ ALL_PERMISSIONS, NO_PERMISSIONS = PermissionSet(is_admin=True), PermissionSet()
 
 
 def name_patterns(ids: Iterable[str]) -> NamePatterns:
-    """Return the names in grants: exact ones, and prefixes before a trailing `*`."""
+    """Return the patterns of the ids in grants: exact names, and prefixes before a trailing `*`."""
     exact, prefixes = set(), []
     for id in ids:
         if id.endswith("*"):

@@ -1,4 +1,4 @@
-"""Authorization: one check per request, and a filter for lists, which contain only readable objects."""
+"""Authorization of requests, and filters of lists to readable objects."""
 
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
@@ -13,13 +13,13 @@ from .conductor_auth import Actor
 from .permission_set import NO_PATTERNS, NamePatterns
 
 Target = Mapping[str, str]
-"""One thing that is acted on, by the target types that can name it: a run is a WORKFLOW and of a WORKFLOW_DEF."""
+"""The names of one object, by target type: a run has a WORKFLOW id and the name of its WORKFLOW_DEF."""
 
 RowT = TypeVar("RowT", bound=Model)
 
 
 def task_target(queue: str, domain: str, name: str, run_id: str, definition: str) -> Target:
-    """Return the target of a task: the type that workers poll, otherwise its name; its domain and its run."""
+    """Return the target of a task: its queue, or its name if it has none, its domain, its run, and its definition."""
     task_type = queue.removeprefix(f"{domain}:") if domain else queue
     target = {TASK_DEF: task_type or name, WORKFLOW: run_id, WORKFLOW_DEF: definition}
     return target | {DOMAIN: domain} if domain else target
@@ -38,7 +38,7 @@ def require_permission(actor: Actor, rights: Iterable[Right], targets: Iterable[
     """Check that the actor has one of these rights on all targets.
 
     Raises:
-        Forbidden: with the missing permission.
+        Forbidden: when a permission is missing; the message names it.
     """
     rights = tuple(rights)
     for target in targets:
@@ -69,7 +69,7 @@ def filter_readable(actor: Actor, rows: QuerySet[RowT], target_type: str, field:
 
 
 def filter_readable_runs(actor: Actor, rows: QuerySet[RowT], prefix: str = "") -> QuerySet[RowT]:
-    """Return the runs that the actor may read: of readable definitions, or granted individually.
+    """Return the runs that the actor may read: those of readable definitions, and those with a grant.
 
     `prefix`: the path to the run from rows of another table, such as `run__`.
     """
@@ -81,7 +81,7 @@ def filter_readable_runs(actor: Actor, rows: QuerySet[RowT], prefix: str = "") -
 
 
 def filter_allowed(actor: Actor, rows: QuerySet[RowT], fields: Mapping[Right, str]) -> QuerySet[RowT]:
-    """Return the rows on which the actor has one of these rights, each by the name in its field."""
+    """Return the rows on which the actor has one of these rights. `fields`: the field with the name for each right."""
     if actor.permissions.allows_all(*fields):
         return rows
     condition = Q(pk__in=[])
@@ -95,6 +95,6 @@ def _name_condition(names: NamePatterns, field: str) -> Q:
         return Q()
     condition = Q(**{f"{field}__in": names.exact})
     for beginning in names.prefixes:
-        # Not `startswith`, for which SQLite takes capital letters and small ones to be the same.
+        # Not `startswith`, which ignores case on SQLite.
         condition |= Q(Exact(Left(F(field), len(beginning)), beginning))
     return condition

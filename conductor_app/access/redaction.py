@@ -16,13 +16,13 @@ from .secret_cache import cached_secrets
 
 SECRET_PREFIX, VARIABLE_PREFIX = "CONDUCTOR_SECRET_", "CONDUCTOR_ENV_"
 MIN_VERBATIM_LENGTH = 8
-"""The minimum length of secrets that are searched in reports of workers. Shorter ones may occur by coincidence."""
+"""The minimum length of a secret that is redacted in reports of workers. Shorter texts may occur by coincidence."""
 MIN_REDACTED_LENGTH = 4
-"""The minimum length of redacted texts. Redacting shorter ones would make everything unreadable."""
+"""The minimum length of a redacted text. Redacting shorter ones would make messages unreadable."""
 
 
 def is_environment_secret(name: str) -> bool:
-    """Return True if the server's environment has the secret, which then takes precedence."""
+    """Return True if the server's environment has the secret. It then takes precedence over the table."""
     return SECRET_PREFIX + name in os.environ
 
 
@@ -36,17 +36,17 @@ def environment_secret_names() -> list[str]:
 
 
 def load_secrets(names: Collection[str]) -> dict[str, str]:
-    """Return the secrets with these names, from the server's environment or from the table, as far as they exist."""
+    """Return the existing secrets with these names, from the server's environment or from the table."""
     from_environment = {name: os.environ[SECRET_PREFIX + name] for name in names if is_environment_secret(name)}
     remaining = set(names) - from_environment.keys()
     return from_environment | (cached_secrets(remaining) if remaining else {})
 
 
 def substitute_secrets(value: Any, secret_names: Collection[str]) -> Any:
-    """Return the value with its secrets resolved, for the worker that claims the task, never for a table.
+    """Return the value with its secrets resolved, for the worker that claims the task. The result is never stored.
 
-    `secret_names`: the secrets that the author of the step names. Names that appear only in data are refused: otherwise
-    a user who can start a run, or report for a worker, could read any secret.
+    `secret_names`: the secrets that the author of the step names. Names that appear only in data are not resolved.
+    Otherwise a user who can start a run, or report for a worker, could read any secret.
     """
     return resolve_secrets(value, load_secrets(secret_names).get) if secret_names else value
 
@@ -77,7 +77,7 @@ def redact(value: Any, secret_names: Collection[str], extra_texts: Collection[st
 
 
 def _redact_truncated_end(text: str, secret_texts: list[str]) -> str:
-    """Return the text without the beginning of a secret at its end, because an excerpt may end within a secret."""
+    """Return the text without the start of a secret at its end: an excerpt may be cut within a secret."""
     for secret_text in secret_texts:
         position = text.find(secret_text[:MIN_REDACTED_LENGTH], max(0, len(text) - len(secret_text)))
         if position >= 0 and secret_text.startswith(text[position:]):
@@ -86,7 +86,7 @@ def _redact_truncated_end(text: str, secret_texts: list[str]) -> str:
 
 
 def _secret_spellings(stored: str) -> Iterator[str]:
-    """Yield the texts that reveal a secret: its value and its parts, as they are and as URLs and JSON encode them."""
+    """Yield the texts that reveal a secret: its value and its parts, plain and as URLs and JSON encode them."""
     for text in (stored, *_json_parts(stored)):
         if len(text) >= MIN_REDACTED_LENGTH:
             yield from {text, quote(text), quote(text, safe=""), quote_plus(text), json.dumps(text)[1:-1]}
@@ -109,9 +109,9 @@ def _json_parts(stored: str) -> Iterator[str]:
 def runtime_metadata(names: list[str]) -> dict[str, str]:
     """Return the secrets and variables that a task definition requests for its tasks (`runtimeMetadata`)."""
     requested = [name for name in names if isinstance(name, str)]
-    found = load_secrets(requested)
-    found |= _load_variables(set(requested) - found.keys())
-    return {name: found[name] for name in requested if name in found}
+    values = load_secrets(requested)
+    values |= _load_variables(set(requested) - values.keys())
+    return {name: values[name] for name in requested if name in values}
 
 
 def _load_variables(names: Collection[str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Roles as Django groups: the predefined ones as the table states, others as their creators define them."""
+"""Roles as Django groups: the predefined ones of `access_types`, and those that users define."""
 
 from django.contrib.auth.models import Group, Permission
 from django.db import connection, transaction
@@ -16,17 +16,17 @@ def role_group(role: str) -> Group:
     Raises:
         NotFound: when there is no such role.
     """
-    found = Group.objects.filter(facts__role=role).first()
-    if found is None and role in SYSTEM_ROLES:
+    group = Group.objects.filter(facts__role=role).first()
+    if group is None and role in SYSTEM_ROLES:
         ensure_system_roles()
-        found = Group.objects.filter(facts__role=role).first()
-    if found is None:
+        group = Group.objects.filter(facts__role=role).first()
+    if group is None:
         raise NotFound(f"There is no role {role}.")
-    return found
+    return group
 
 
 def ensure_system_roles() -> None:
-    """Write the table of roles into Django's groups."""
+    """Create or update the groups of the predefined roles."""
     if GroupProfile._meta.db_table not in connection.introspection.table_names():
         return
     permissions = {
@@ -42,7 +42,7 @@ def _save_role(name: str, role: SystemRole) -> Group:
     facts = GroupProfile.objects.filter(role=name).select_related("group").first()
     if facts is not None:
         return facts.group
-    # A group that a user has created under this name must not give its members a role.
+    # If a user has created a group with this name, its members must not get the role.
     is_name_taken = Group.objects.filter(name=role.group).exists()
     group = Group.objects.create(name=f"{role.group} ({name})" if is_name_taken else role.group)
     GroupProfile.objects.create(group=group, role=name, description=f"The role {name}.")

@@ -1,6 +1,6 @@
 """Expansion of scopes: `assume:<role>` stands for the scopes of the role and of the roles that it assumes in turn.
 
-A role whose id ends in `*` is assumed by every `assume:` with that prefix; `<..>` in its scopes stands for the rest.
+A role id that ends in `*` matches every `assume:` with that prefix. `<..>` in its scopes stands for the rest.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,21 +15,21 @@ ScopesByRole = Mapping[str, Sequence[str]]
 
 
 def expand_scopes(scopes: Iterable[str], roles: ScopesByRole) -> list[str]:
-    """Return the scopes and all that they imply, in order, without those that another one satisfies."""
-    found = set(scopes)
-    pending = [scope for scope in found if assumes_role(scope)]
-    # No role adds to a caller that has all scopes.
-    while pending and ALL_SCOPES not in found:
+    """Return the scopes and those that they imply, sorted, without those that another one satisfies."""
+    expanded = set(scopes)
+    pending = [scope for scope in expanded if assumes_role(scope)]
+    # No role can add to all scopes.
+    while pending and ALL_SCOPES not in expanded:
         for scope in implied_scopes(pending.pop(), roles):
-            if scope not in found:
-                found.add(scope)
+            if scope not in expanded:
+                expanded.add(scope)
                 if assumes_role(scope):
                     pending.append(scope)
-    return [ALL_SCOPES] if ALL_SCOPES in found else drop_covered(found)
+    return [ALL_SCOPES] if ALL_SCOPES in expanded else drop_covered(expanded)
 
 
 def assumes_role(scope: str) -> bool:
-    """Return True if the scope stands for roles: `assume:…`, or a prefix of it with a star."""
+    """Return True if the scope can assume roles: `assume:…`, or a prefix of it with a star."""
     return scope.startswith(ASSUME_PREFIX) or (scope.endswith("*") and ASSUME_PREFIX.startswith(scope[:-1]))
 
 
@@ -44,7 +44,7 @@ def implied_scopes(scope: str, roles: ScopesByRole) -> Iterator[str]:
 def _assumed_roles(assumed: str, roles: ScopesByRole) -> list[str]:
     """Return the ids of the assumed roles.
 
-    A single id is looked up with all its prefixes, because there may be many roles.
+    There may be many roles, so a single id is looked up with its prefixes instead of compared with each role.
     """
     if assumed.endswith("*"):
         return [role for role in roles if _star_value(assumed, role) is not None]
@@ -53,7 +53,7 @@ def _assumed_roles(assumed: str, roles: ScopesByRole) -> list[str]:
 
 
 def _star_value(assumed: str, role: str) -> str | None:
-    """Return the text that matches the star of the role's id, empty if it has none; None if the role is not assumed."""
+    """Return the text that matches the star of the role's id, "" without a star, or None if the role is not assumed."""
     beginning = role[:-1] if role.endswith("*") else role
     if role.endswith("*") and assumed.startswith(beginning):
         return assumed[len(beginning) :]
@@ -71,16 +71,16 @@ def fill_in_star(scope: str, star_value: str) -> str:
 
 
 def assumes_itself(role: str, roles: ScopesByRole) -> bool:
-    """Return True if a role assumes itself, directly or through others: its scopes could grow without end."""
-    seen: set[str] = set()
+    """Return True if a role assumes itself, directly or through others. Its scopes could grow without end."""
+    visited: set[str] = set()
     pending = [role]
     while pending:
-        for other in _assumable_roles(pending.pop(), roles):
-            if other == role:
+        for assumed in _assumable_roles(pending.pop(), roles):
+            if assumed == role:
                 return True
-            if other not in seen:
-                seen.add(other)
-                pending.append(other)
+            if assumed not in visited:
+                visited.add(assumed)
+                pending.append(assumed)
     return False
 
 

@@ -1,7 +1,7 @@
-"""Taskcluster's scopes: those of a caller, and expressions that state the requirements of a method (taskcluster §6.5).
+"""Taskcluster's scopes, and the scope expressions that methods require (taskcluster §6.5).
 
 An expression is a scope, `{"AllOf": […]}` or `{"AnyOf": […]}`. In a template, `<name>` stands for a parameter, `{"for":
-name, "in": list, "each": …}` for one expression per item, and `{"if": name, "then": …}` for one or none.
+name, "in": list, "each": …}` for one expression per item, and `{"if": name, "then": …}` for an optional expression.
 """
 
 import re
@@ -18,7 +18,7 @@ NO_SCOPES_REQUIRED: Expression = {"AllOf": []}
 
 
 def scope_set(scopes: Iterable[str]) -> NamePatterns:
-    """Return the scopes as a value that answers which scopes they satisfy: a trailing `*` matches any rest."""
+    """Return the patterns of the scopes: a scope with a trailing `*` satisfies all scopes with its prefix."""
     return name_patterns(scopes)
 
 
@@ -32,7 +32,7 @@ def is_satisfied(expression: Expression, granted: NamePatterns) -> bool:
 
 
 def missing_scopes(expression: Expression, granted: NamePatterns) -> Expression | None:
-    """Return the unsatisfied part of an expression, or None."""
+    """Return the unsatisfied part of an expression, or None if it is satisfied."""
     if isinstance(expression, str):
         return None if expression in granted else expression
     operator = "AllOf" if "AllOf" in expression else "AnyOf"
@@ -50,8 +50,8 @@ def render_expression(template: Expression | None, facts: Mapping[str, Any]) -> 
     Raises:
         KeyError: when a parameter is unknown.
     """
-    found = [] if template is None else list(_render(template, facts))
-    return found[0] if found else NO_SCOPES_REQUIRED
+    rendered = [] if template is None else list(_render(template, facts))
+    return rendered[0] if rendered else NO_SCOPES_REQUIRED
 
 
 def _render(template: Expression, facts: Mapping[str, Any]) -> Iterator[Expression]:
@@ -73,12 +73,12 @@ def format_expression(expression: Expression, indent: str = "") -> str:
     if isinstance(expression, str):
         return f"{indent}{expression}"
     operator, parts = next(iter(expression.items()))
-    word = {"AllOf": "all of", "AnyOf": "any of"}[operator]
-    return "\n".join([f"{indent}{word}:", *(format_expression(part, f"{indent}  ") for part in parts)])
+    label = {"AllOf": "all of", "AnyOf": "any of"}[operator]
+    return "\n".join([f"{indent}{label}:", *(format_expression(part, f"{indent}  ") for part in parts)])
 
 
 def drop_covered(scopes: Iterable[str]) -> list[str]:
-    """Return the scopes in order, without those that another one satisfies."""
+    """Return the scopes, sorted, without those that another one satisfies."""
     remaining: list[str] = []
     prefixes: list[str] = []
     # Sorted by length, with stars first: a later scope cannot satisfy an earlier one.

@@ -10,12 +10,12 @@ from . import vault
 log = logging.getLogger(__name__)
 
 MAX_AGE_MS = 2_000
-"""The period in which a cached secret is valid: every process sees a change within this time."""
+"""The lifetime of a cached secret, in milliseconds. Every process sees a change within this time."""
 MAX_CACHED = 1_000
 
 
 class SecretCache:
-    """Secrets by name with the time of their reading. Missing names are cached too."""
+    """Secrets by name, with the time of their reading. Missing names are cached, too."""
 
     def __init__(self) -> None:
         self.values: dict[str, tuple[int, str | None]] = {}
@@ -41,17 +41,17 @@ class SecretCache:
         self.values |= read
 
 
-_remembered = SecretCache()
+_cache = SecretCache()
 
 
 def cached_secrets(names: Iterable[str]) -> dict[str, str]:
     """Return the secrets of the table with these names."""
-    return _remembered.read(names)
+    return _cache.read(names)
 
 
 def clear_cache() -> None:
     """Discard all cached secrets."""
-    _remembered.values = {}
+    _cache.values = {}
 
 
 def _decrypt_secret(name: str, sealed: str | None) -> str | None:

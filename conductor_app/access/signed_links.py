@@ -1,4 +1,4 @@
-"""Links that carry their own permission: to one payload or artifact, for one purpose, for a while."""
+"""Signed links, which grant access to one payload or artifact, for one purpose and a limited time."""
 
 from urllib.parse import quote, urlencode
 
@@ -12,7 +12,7 @@ MINUTE_MS = 60_000
 DEFAULT_VALID_MS = 15 * MINUTE_MS
 UPLOAD, DOWNLOAD = "send artifact", "fetch artifact"
 UPLOAD_VALID_MS, DOWNLOAD_VALID_MS = 45 * MINUTE_MS, 30 * MINUTE_MS
-"""The validity of the address of an artifact's content for upload and for download."""
+"""The lifetime of an address for the upload and for the download of an artifact, in milliseconds."""
 SIGNER = Signer(salt="conductor.payload")
 
 
@@ -35,7 +35,10 @@ def artifact_path(task_id: str, number: int, name: str) -> str:
 
 
 def file_address(run_id: str, file_id: str, operation: str, part: str = "") -> tuple[str, int]:
-    """Return the address for the upload (PUT) or download (GET) of a file, and its expiry. `part`: of an upload."""
+    """Return the address for the upload (PUT) or download (GET) of a file, and its expiry.
+
+    `part`: the number of the part, for an upload in parts.
+    """
     valid_ms = UPLOAD_VALID_MS if operation == "PUT" else DOWNLOAD_VALID_MS
     query = sign_link(file_path(run_id, file_id, part), f"{operation} file", valid_ms)
     permission = {"op": operation, "exp": query["expires"], "sig": query["signature"]}
@@ -50,7 +53,11 @@ def file_path(run_id: str, file_id: str, part: str = "") -> str:
 
 
 def verify_file_link(path: str, operation: str, query: dict[str, str]) -> None:
-    """Raise Forbidden unless the address was made here, for this, and not too long ago."""
+    """Verify that this server has signed the link to the file for this operation, and that it has not expired.
+
+    Raises:
+        Forbidden: when the signature is wrong or the link has expired.
+    """
     verify_link(path, f"{operation} file", {"expires": query["exp"], "signature": query["sig"]})
 
 

@@ -1,4 +1,4 @@
-"""Authentication of callers of Taskcluster's services by a signature in a header or in the URL."""
+"""Authentication of callers of the Taskcluster API by a signature in a header or in the URL."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +16,7 @@ from .permission_set import NO_PATTERNS, NamePatterns
 from .scopes import ALL_SCOPES, scope_set
 
 CLIENT_ID_PATTERN = re.compile(r"[A-Za-z0-9!@/:.+|_-]+")
-UNKNOWN_CLIENT = "The client is not known, or its access token is another one."
+UNKNOWN_CLIENT = "Unknown client, or wrong access token."
 DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
@@ -44,7 +44,7 @@ def authenticate(request: HttpRequest, body: Callable[[], bytes]) -> Caller:
 
     Raises:
         Unauthenticated: when the signature is invalid
-        Forbidden: when another site sends the request.
+        Forbidden: when a page of another site sends the request.
     """
     if clients.is_access_open():
         cross_site.reject_cross_site_requests(request)
@@ -56,7 +56,7 @@ def authenticate(request: HttpRequest, body: Callable[[], bytes]) -> Caller:
 
 
 def identify_caller(hawk_request: HawkRequest, authorization: str) -> Caller:
-    """Return the caller who signed a request, or the anonymous one.
+    """Return the caller who signed a request, or the anonymous caller if it is not signed.
 
     Raises:
         Unauthenticated: when the signature is invalid.
@@ -119,8 +119,8 @@ def _require_subset(names: NamePatterns, required: Iterable[str], validation_err
 
 
 def _build_caller(client_id: str, scopes: Sequence[str], *rest: Any) -> Caller:
-    held = clients.effective_scopes(scopes)
-    return Caller(client_id, held.names, held.scope_list, *rest)
+    effective = clients.effective_scopes(scopes)
+    return Caller(client_id, effective.names, effective.scope_list, *rest)
 
 
 def signed_request_of(request: HttpRequest) -> HawkRequest:
@@ -130,7 +130,7 @@ def signed_request_of(request: HttpRequest) -> HawkRequest:
 
 
 def raw_target(request: HttpRequest) -> str:
-    """Return the request target byte for byte. Servers that do not pass it (Django's own) have decoded it."""
+    """Return the request target byte for byte, or re-encoded if the server does not pass it, like Django's own."""
     meta, scope = request.META, getattr(request, "scope", {})
     if "raw_path" in scope:
         query = scope.get("query_string", b"").decode("latin-1")

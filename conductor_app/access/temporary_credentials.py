@@ -1,6 +1,6 @@
-"""Temporary credentials: a certificate states what a client may do for a limited time, signed with its issuer's key.
+"""Temporary credentials: a certificate, signed with its issuer's key, grants scopes for a limited time.
 
-The key of such credentials is derived from the issuer's key and the certificate's seed, so nothing is stored (§6.3).
+The key of the credentials is derived from the issuer's key and the certificate's seed, so nothing is stored (§6.3).
 """
 
 import base64
@@ -82,7 +82,7 @@ def verify_certificate(certificate: Certificate, client_id: str, key: str, now: 
     """Verify that the issuer's key has signed the certificate for this client, and that it is valid now.
 
     Raises:
-        Unauthenticated: when it is not.
+        Unauthenticated: when the certificate is not valid; the message says why.
     """
     if certificate.start > now + MAX_SKEW_MS:
         raise Unauthenticated("The certificate is not valid yet.")

@@ -1,4 +1,4 @@
-"""Tokens: signed by this server, checked without a query, and good for longer than any client keeps one."""
+"""Tokens, which this server signs, and verifies without a query. Clients renew them before they expire."""
 
 from functools import cache
 from typing import Any
@@ -27,7 +27,7 @@ def issue_token(key_id: str, application: str) -> str:
 
 
 class VerifiedTokens:
-    """The tokens whose signature this process has checked: (key, expiry)."""
+    """Cache of the tokens with a verified signature, as (key, expiry)."""
 
     def __init__(self) -> None:
         self.tokens: dict[str, tuple[str, int]] = {}
@@ -45,7 +45,7 @@ def verify_token(token: str) -> str:
     """Return the key that the token was issued for.
 
     Raises:
-        Unauthenticated: when the token is invalid, with the code that clients act on.
+        Unauthenticated: when the token is invalid or expired. Clients evaluate its code.
     """
     key_and_expiry = _verified_tokens.tokens.get(token)
     if key_and_expiry is None:
@@ -59,7 +59,7 @@ def verify_token(token: str) -> str:
 
 def _parse_claims(token: str) -> dict[str, Any]:
     try:
-        # The expiry is compared by the product's own clock, above.
+        # `verify_token` checks the expiry, with the clock of this project.
         return jwt.decode(token, signing_key(), [ALGORITHM], options={"verify_exp": False, "verify_iat": False,
                                                                       "require": ["sub", "name", "exp"]})  # fmt: skip
     except (jwt.InvalidTokenError, ValueError):

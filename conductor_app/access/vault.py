@@ -1,4 +1,4 @@
-"""Encryption of stored secrets with AES-GCM under keys of this server, each bound to its name."""
+"""Encryption of stored secrets with AES-GCM. Each ciphertext is bound to the name of its secret."""
 
 import base64
 import os
@@ -18,11 +18,11 @@ KEY_PURPOSE = b"conductor_app.access.vault"
 
 
 class DecryptionFailed(Exception):
-    """No key of this server opens it, or it was sealed for another name."""
+    """No key of this server decrypts the value, or it was encrypted for another name."""
 
 
 def encrypt(name: str, value: str) -> str:
-    """Return the value encrypted with the newest key: the key's name, a dot, and the ciphertext."""
+    """Return the value, encrypted with the newest key, as the key's name, a dot, and the ciphertext."""
     key, nonce = encryption_keys()[0], os.urandom(NONCE_BYTES)
     ciphertext = nonce + AESGCM(key).encrypt(nonce, value.encode(), name.encode())
     return f"{_key_name(key)}.{base64.b64encode(ciphertext).decode()}"
@@ -32,7 +32,7 @@ def decrypt(name: str, sealed: str) -> str:
     """Return the value that was encrypted for this name.
 
     Raises:
-        DecryptionFailed: when no key decrypts it.
+        DecryptionFailed: when no key decrypts the value.
     """
     key_name, _, text = sealed.partition(".")
     for key in encryption_keys():
@@ -57,7 +57,7 @@ def _try_decrypt(key: bytes, name: str, text: str) -> str:
 def encryption_keys() -> tuple[bytes, ...]:
     """Return the keys, newest first.
 
-    SECRET_KEY is last, so that values encrypted before other keys existed stay readable.
+    SECRET_KEY and its fallbacks follow the configured keys, so that values encrypted with them remain readable.
     """
     fallbacks = getattr(settings, "SECRET_KEY_FALLBACKS", ())
     return tuple(_derive_key(secret) for secret in (*conf.secrets_keys, settings.SECRET_KEY, *fallbacks))

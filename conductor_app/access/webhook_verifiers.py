@@ -1,4 +1,4 @@
-"""Verification of webhook senders: one verifier per signature method, with constant-time comparison."""
+"""Verification of webhook senders, with one verifier per signature method. All comparisons take constant time."""
 
 import base64
 import hashlib
@@ -11,12 +11,12 @@ from .. import conf
 from ..core.errors import Unauthenticated
 
 DELIVERY_HEADERS = ("x-github-delivery", "x-gitlab-event-uuid", "x-shopify-webhook-id", "webhook-id", "x-message-id")
-"""Headers with the message ids of senders."""
+"""Headers in which senders put the id of a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivedWebhook:
-    """A webhook as it came: header names in lower case, the body byte by byte, and when."""
+    """A webhook request: its headers with names in lower case, its raw body, and the time of its receipt."""
 
     headers: Mapping[str, str]
     body: bytes
@@ -38,7 +38,7 @@ def verify_webhook(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
     Raises:
         Unauthenticated: when the verification fails.
     """
-    # With an empty secret anybody can sign.
+    # Every sender could compute a signature with an empty secret.
     _require(expected.document["verifier"] == "HEADER_BASED" or bool(expected.secret))
     message_id = VERIFIERS[expected.document["verifier"]](expected, webhook)
     received = next((webhook.headers[name] for name in DELIVERY_HEADERS if webhook.headers.get(name)), "")
@@ -47,10 +47,10 @@ def verify_webhook(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
 
 def _verify_headers(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
     """Verify headers with secret values."""
-    found = [
+    matches = [
         _constant_time_equal(value, webhook.headers.get(name.lower(), "")) for name, value in expected.headers.items()
     ]
-    return _require(any(expected.headers.values()) and all(found))
+    return _require(any(expected.headers.values()) and all(matches))
 
 
 def _verify_basic_auth(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
@@ -63,8 +63,8 @@ def _verify_basic_auth(expected: WebhookSecrets, webhook: ReceivedWebhook) -> st
 def _verify_hmac(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
     """Verify a header with the HMAC of the body, in hex or base64, with or without `sha256=`.
 
-    If the definition names a header with the time, `<time>.<body>` is signed: an old message is refused, and a repeated
-    one is the same message.
+    If the definition names a header with the time, the signature covers `<time>.<body>`. Then an old message is
+    refused, and a repeated one has the same id.
     """
     received = webhook.headers.get(str(expected.document.get("headerKey") or "").lower(), "")
     timestamp_header = str(expected.document.get("timestampHeaderKey") or "").lower()
@@ -88,7 +88,7 @@ def _verify_slack(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
 
 
 def _verify_stripe(expected: WebhookSecrets, webhook: ReceivedWebhook) -> str:
-    """Verify Stripe's signature, `t=<time>,v1=<HMAC>`. The HMAC is of `<time>.<body>`; a rotation sends several."""
+    """Verify Stripe's signature, `t=<time>,v1=<HMAC>`, with the HMAC of `<time>.<body>`. A rotation sends several."""
     pairs = [part.strip().partition("=") for part in webhook.headers.get("stripe-signature", "").split(",")]
     timestamp = next((value for name, _, value in pairs if name == "t"), "")
     _require_recent(timestamp, webhook)
@@ -109,7 +109,7 @@ def _is_signed(expected: WebhookSecrets, content: bytes, received: str) -> bool:
 
 
 def _require_recent(timestamp: str, webhook: ReceivedWebhook) -> None:
-    """Check that the time is within the window before or after now: clocks differ, and repeated messages get older."""
+    """Check that the time is near now. The window covers differences of clocks and repeated deliveries."""
     seconds = int(timestamp) if timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 13 else 0
     seconds = seconds // 1000 if seconds > 10**11 else seconds
     _require(abs(webhook.now - seconds * 1000) <= conf.webhook_window_seconds * 1000)
@@ -119,9 +119,9 @@ def _constant_time_equal(required: str, received: str) -> bool:
     return hmac.compare_digest(required.encode("utf-8", "surrogatepass"), received.encode("utf-8", "surrogatepass"))
 
 
-def _require(is_right: bool) -> str:
-    if not is_right:
-        # One message for all failures, so that an attacker learns nothing from it.
+def _require(is_valid: bool) -> str:
+    if not is_valid:
+        # All failures have the same message, so that an attacker learns nothing from it.
         raise Unauthenticated("The signature of the webhook is wrong or too old.")
     return ""
 

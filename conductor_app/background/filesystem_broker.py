@@ -1,4 +1,4 @@
-"""Celery's messages as files in a folder, for one machine: kombu's transport, with two of its habits changed."""
+"""A Celery broker that stores messages as files, for one machine: kombu's transport with two changes."""
 
 import os
 import uuid
@@ -9,14 +9,15 @@ from typing import Any
 from kombu.transport import filesystem
 from kombu.utils.json import dumps
 
-# A worker notices a stop signal after this wait: kombu's default of two seconds is too long for Ctrl-C.
+# A worker notices a stop signal after at most this time. kombu's default of two seconds is too long for Ctrl-C.
 MAX_WAIT_SECONDS = 0.2
 
 
 class Channel(filesystem.Channel):
-    """Puts a message into the folder whole: a reader that is quick would find kombu's own still empty, and crash."""
+    """Writes messages atomically. With kombu's own channel, a reader could find an empty file and crash."""
 
-    def _put(self, queue: str, payload: Any, **_: Any) -> None:
+    # kombu's base classes name the second parameter differently.
+    def _put(self, queue: str, payload: Any, **_: Any) -> None:  # type: ignore[override]  # see above
         name = f"{round(time() * 1000)}_{uuid.uuid4()}.{queue}.msg"
         folder = Path(self.data_folder_out)
         draft = folder / f".{name}.part"
@@ -25,14 +26,14 @@ class Channel(filesystem.Channel):
 
 
 class Transport(filesystem.Transport):
-    """Waits in short stretches, so that a worker can stop between them."""
+    """Waits for short periods, so that a worker can stop in between."""
 
     Channel = Channel
 
-    def drain_events(self, connection: Any, timeout: float | None = None) -> None:
-        """Deliver the messages of the folder.
+    def drain_events(self, connection: Any, timeout: float | None = None, **_: Any) -> None:
+        """Deliver the messages in the folder.
 
         Raises:
-            socket.timeout: when there is none within the timeout.
+            TimeoutError: when no message arrives within the timeout in seconds.
         """
         super().drain_events(connection, timeout=min(timeout or MAX_WAIT_SECONDS, MAX_WAIT_SECONDS))

@@ -1,4 +1,4 @@
-"""Triggers that pass new work for built-in workers to Celery at once; beat would find it within a second."""
+"""Trigger the job of built-in workers as soon as they have new work, instead of up to one second later by beat."""
 
 import logging
 from collections import deque
@@ -10,18 +10,18 @@ from conductor_app import notifications
 
 log = logging.getLogger(__name__)
 
-# Each message brings one thread, which drains the queues: more than these few at once would find none.
+# Each message occupies one thread, which empties the queues. More messages at the same time would find no work.
 MESSAGES, SPAN_SECONDS = 4, 0.05
 MIN_INTERVAL_SECONDS = 5.0
 
 
 def connect_triggers() -> None:
-    """Connect the triggers to the announcements of this process."""
+    """Connect the trigger to the announcements of this process."""
     notifications.on_announce(trigger_built_in_workers)
 
 
 def trigger_built_in_workers(queues: Collection[str]) -> None:
-    """Send Celery one message for each attempt of a built-in worker."""
+    """Fire the trigger for each attempt of a built-in worker."""
     from conductor_app.workers import WORKERS
 
     for queue in queues:
@@ -30,7 +30,7 @@ def trigger_built_in_workers(queues: Collection[str]) -> None:
 
 
 class JobTrigger:
-    """Sends the job, but not more often than helps."""
+    """Sends the job to Celery, at a limited rate."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -38,7 +38,7 @@ class JobTrigger:
         self._paused_until = 0.0
 
     def fire(self) -> None:
-        """Send the job, unless that was just done. Never raises: a lost hint costs a second."""
+        """Send the job, unless the rate is reached. Never raises: beat sends the job within one second anyway."""
         if not self._may_fire(monotonic()):
             return
         from conductor_app.background.jobs import work
@@ -46,7 +46,7 @@ class JobTrigger:
         try:
             work.apply_async(retry=False, expires=2)
         except Exception as error:
-            # Whatever a broker's client raises: the work is committed, and beat will find it.
+            # Clients of brokers raise exceptions of many types. The work is committed already.
             log.warning("The broker cannot be reached, so built-in workers start up to one second later (%s).", error)
             self._paused_until = monotonic() + MIN_INTERVAL_SECONDS
 

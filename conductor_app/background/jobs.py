@@ -15,11 +15,11 @@ from conductor_app.telemetry import log_context, pool_metrics
 
 THREADS_RESERVED_FOR_SWEEPS = 3
 MAX_PRUNE_PASSES = 100
-"""The maximum number of passes of one call."""
+"""The maximum number of passes per call."""
 MAX_BULK_MS = 5_000
-"""The maximum duration of one call on bulk operations, in milliseconds. Beat calls again in the meantime."""
+"""The maximum duration of one call on bulk operations, in milliseconds."""
 FINISHING_SECONDS = 2.0
-"""The time that a stopped worker process has for its tasks: `serve` kills it after four seconds."""
+"""The time in which a stopped worker process can finish its tasks, in seconds. `serve` kills it after four."""
 
 _sweeping = BoundedSemaphore(1)
 _working = BoundedSemaphore(max(1, settings.CELERY_WORKER_CONCURRENCY - THREADS_RESERVED_FOR_SWEEPS))
@@ -30,11 +30,11 @@ _stopping = Event()
 
 @app.task(name="conductor_app.background.jobs.sweep")
 def sweep() -> None:
-    """Handle due rows, and those that become due until the next call; one call at a time per process."""
+    """Handle due rows, and rows that become due before the next call. One call runs at a time per process."""
     from conductor_app.engine.sweeps import sweep_until
 
     tick = conf.sweep_tick_seconds
-    # The next call starts while this one still waits for due rows; it waits for the lock, so that no moment is missed.
+    # The next call blocks on the semaphore while this one still waits for due rows, so that sweeps run without a gap.
     with _acquire(_sweeping, seconds=tick) as is_mine:
         if is_mine:
             sweep_until(clock.now() + round(tick * 1000))
@@ -44,7 +44,7 @@ def sweep() -> None:
 def work() -> None:
     """Execute the tasks of built-in workers until their queues are empty, and publish outbox messages.
 
-    Some threads stay free for sweeps, and a slow system blocks at most one.
+    Some threads are reserved for sweeps. Publishing to a slow system blocks at most one thread.
     """
     from conductor_app.workers.event_publisher import publish_due_events
     from conductor_app.workers.pulse_publisher import publish_due_messages
@@ -65,13 +65,13 @@ def bulk() -> None:
     from conductor_app.engine.bulk import run_operations_until
     from conductor_app.engine.sweeps import run_and_record_sweep
 
-    def go_on(_: int) -> int:
+    def continue_operations(_: int) -> int:
         until, tick = clock.now() + MAX_BULK_MS, round(conf.sweep_tick_seconds * 1000)
         return run_operations_until(until, tick, _stopping.is_set)
 
     with _acquire(_working_in_bulk) as is_mine:
         if is_mine:
-            run_and_record_sweep("work_bulk", go_on)
+            run_and_record_sweep("work_bulk", continue_operations)
 
 
 @app.task(name="conductor_app.background.jobs.measure")
@@ -109,31 +109,31 @@ def prune() -> None:
 
 @task_prerun.connect
 def bind_job_name(task_id: str, task: Any, **_: Any) -> None:
-    """Let the lines of a job say which job it is."""
+    """Add the name and id of the job to its log lines."""
     log_context.reset(job=task.name.rpartition(".")[2], job_id=task_id)
 
 
 @task_postrun.connect
 def unbind_job_name(**_: Any) -> None:
-    """Unbind the name of the job, because the thread executes other jobs next."""
+    """Remove the name and id of the job, because the thread executes other jobs next."""
     log_context.reset()
 
 
 @worker_ready.connect
 def start_pool_metrics(**_: Any) -> None:
-    """Start to measure how this process uses its connection pool."""
+    """Start to measure the usage of the connection pool of this process."""
     pool_metrics.start_recording()
 
 
 @worker_shutting_down.connect
 def stop_built_in_workers(**_: Any) -> None:
-    """Stop built-in workers from claiming, and release what they cannot finish in time."""
+    """Stop built-in workers from claiming, and release the tasks that they cannot finish in time."""
     _stopping.set()
-    # In a thread, because this is called by the handler of a signal.
-    Thread(target=_hand_back_before_exit, name="handing back", daemon=True).start()
+    # In a thread, because a signal handler calls this function.
+    Thread(target=_release_before_exit, name="release", daemon=True).start()
 
 
-def _hand_back_before_exit() -> None:
+def _release_before_exit() -> None:
     from conductor_app.workers.runner import release_unfinished
 
     sleep(FINISHING_SECONDS)
@@ -141,11 +141,11 @@ def _hand_back_before_exit() -> None:
 
 
 @contextmanager
-def _acquire(door: BoundedSemaphore, seconds: float = 0) -> Iterator[bool]:
-    """Try to acquire a semaphore within the given seconds, for the duration of the block. Yields True on success."""
-    is_mine = door.acquire(timeout=seconds) if seconds else door.acquire(blocking=False)
+def _acquire(semaphore: BoundedSemaphore, seconds: float = 0) -> Iterator[bool]:
+    """Try to acquire a semaphore within `seconds`, for the duration of the block. Yields True on success."""
+    is_mine = semaphore.acquire(timeout=seconds) if seconds else semaphore.acquire(blocking=False)
     try:
         yield is_mine
     finally:
         if is_mine:
-            door.release()
+            semaphore.release()

@@ -2,13 +2,17 @@
 
 from dataclasses import dataclass
 from math import ceil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from django_celery_beat.models import IntervalSchedule
 
 JOBS = "conductor_app.background.jobs"
 
 
 @dataclass(frozen=True)
 class PeriodicJob:
-    """One job and the seconds between two calls of it."""
+    """A job and the interval of its calls in seconds."""
 
     job: str
     every_seconds: float
@@ -16,19 +20,19 @@ class PeriodicJob:
 
     @property
     def expire_seconds(self) -> int:
-        """Return the age at which a message is dropped: an old one is superseded by the newest."""
+        """Return the age in seconds at which an undelivered message is dropped. A newer one has replaced it."""
         return max(1, ceil(self.every_seconds * 2))
 
 
 PERIODIC_JOBS = {
     "sweep": PeriodicJob(
-        f"{JOBS}.sweep", 0.5, "Ends expired leases, evaluates runs with due timers, delivers messages."
+        f"{JOBS}.sweep", 0.5, "Ends expired leases, evaluates runs with due timers, and delivers messages."
     ),
-    "work": PeriodicJob(f"{JOBS}.work", 1, "Serves the built-in workers, in case a hint was lost."),
+    "work": PeriodicJob(f"{JOBS}.work", 1, "Runs the built-in workers, in case a notification was lost."),
     "bulk": PeriodicJob(f"{JOBS}.bulk", 0.5, "Continues bulk operations at their rate."),
-    "measure": PeriodicJob(f"{JOBS}.measure", 60, "Measures how long runs and their steps usually take."),
-    "alerts": PeriodicJob(f"{JOBS}.alerts", 30, "Looks at the alerts that are due."),
-    "prune": PeriodicJob(f"{JOBS}.prune", 3600, "Removes runs and records older than their retention period."),
+    "measure": PeriodicJob(f"{JOBS}.measure", 60, "Measures the typical durations of runs and steps."),
+    "alerts": PeriodicJob(f"{JOBS}.alerts", 30, "Checks due alerts and watched task groups."),
+    "prune": PeriodicJob(f"{JOBS}.prune", 3600, "Deletes runs and records that exceed their retention period."),
 }
 
 
@@ -37,18 +41,18 @@ def sync_periodic_jobs() -> None:
     from django_celery_beat.models import PeriodicTask
 
     for name, beat in PERIODIC_JOBS.items():
-        wanted = {
+        values = {
             "task": beat.job,
             "interval": _interval_schedule(beat.every_seconds),
             "crontab": None,
             "expire_seconds": beat.expire_seconds,
             "description": beat.description,
         }
-        if not PeriodicTask.objects.filter(name=name, **wanted).exists():
-            PeriodicTask.objects.update_or_create(name=name, defaults=wanted)
+        if not PeriodicTask.objects.filter(name=name, **values).exists():
+            PeriodicTask.objects.update_or_create(name=name, defaults=values)
 
 
-def _interval_schedule(seconds: float):
+def _interval_schedule(seconds: float) -> "IntervalSchedule":
     from django_celery_beat.models import IntervalSchedule
 
     period, every = (
@@ -56,5 +60,5 @@ def _interval_schedule(seconds: float):
         if seconds % 1
         else (IntervalSchedule.SECONDS, int(seconds))
     )
-    found = IntervalSchedule.objects.filter(period=period, every=every).first()
-    return found or IntervalSchedule.objects.create(period=period, every=every)
+    schedule = IntervalSchedule.objects.filter(period=period, every=every).first()
+    return schedule or IntervalSchedule.objects.create(period=period, every=every)

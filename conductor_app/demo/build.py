@@ -1,6 +1,6 @@
-"""The second part of the demo: a build as tasks of Taskcluster. Sources, then twenty parallel tests, then a release.
+"""The second part of the demo: a build as tasks of Taskcluster, with sources, twenty parallel tests, and a release.
 
-The workers are the official scriptworker: it claims a task, runs a program (`build_step.py`) that reads the task,
+The official scriptworker executes the tasks. It claims a task, runs a program (`build_step.py`) that reads the task,
 uploads the artifacts of the program, and reports.
 """
 
@@ -23,7 +23,7 @@ PROGRAM = Path(__file__).with_name("build_step.py")
 PROVISIONER, TYPE = "demo", "linux"
 TESTS, WORKERS = 20, 4
 FLAKY = 7
-"""The number of the test that fails at its first attempt for an unrelated reason."""
+"""The number of the test whose first run fails intermittently."""
 LIMIT_SECONDS = 120
 LOOK_EVERY_SECONDS = 0.3
 STOP_SECONDS = 10
@@ -42,7 +42,7 @@ def run_build(url: str, say: Callable[[str], object], tests: int = TESTS, worker
     """Build a release on the server at this address. Returns the unexpected results."""
     queue = taskcluster.Queue(client_options(url))
     build = create_build(queue, tests)
-    say(f"\n{workers} scriptworkers build a release: the sources, {tests} tests side by side, and then the release.\n")
+    say(f"\n{workers} scriptworkers build a release: the sources, {tests} parallel tests, and the release.\n")
     with run_scriptworkers(url, workers):
         statuses = watch_build(queue, build, say)
     return find_problems(build, statuses)
@@ -56,8 +56,8 @@ def client_options(url: str) -> dict[str, Any]:
 def taskcluster_credentials() -> dict[str, str]:
     """Return TASKCLUSTER_CLIENT_ID and TASKCLUSTER_ACCESS_TOKEN, as Taskcluster's tools expect them."""
     names = {"clientId": "TASKCLUSTER_CLIENT_ID", "accessToken": "TASKCLUSTER_ACCESS_TOKEN"}
-    found = {word: os.environ.get(name, "") for word, name in names.items()}
-    return found if all(found.values()) else {}
+    credentials = {key: os.environ.get(name, "") for key, name in names.items()}
+    return credentials if all(credentials.values()) else {}
 
 
 def create_build(queue: taskcluster.Queue, tests: int) -> Build:
@@ -72,20 +72,24 @@ def create_build(queue: taskcluster.Queue, tests: int) -> Build:
 
 
 def create_task(
-    queue: taskcluster.Queue, build: Build, name: str, after: Sequence[str], is_flaky: bool = False, **fields
-):
-    """Create one task, which waits for others of its build."""
+    queue: taskcluster.Queue, build: Build, name: str, after: Sequence[str], is_flaky: bool = False, **fields: Any
+) -> None:
+    """Create one task with its dependencies."""
     now, id = datetime.now(UTC), taskcluster.slugId()
-    about = {"description": "A step of the demo's build.", "owner": "demo@example.org", "source": "https://example.org"}
+    metadata = {
+        "description": "A step of the demo's build.",
+        "owner": "demo@example.org",
+        "source": "https://example.org",
+    }
     definition = {
         "taskQueueId": f"{PROVISIONER}/{TYPE}",
         "taskGroupId": build.group,
-        "dependencies": [build.tasks[other] for other in after],
+        "dependencies": [build.tasks[required] for required in after],
         "created": now.isoformat(),
         "deadline": (now + timedelta(hours=1)).isoformat(),
         "expires": (now + timedelta(days=7)).isoformat(),
         "payload": {"step": name, "is_flaky": is_flaky},
-        "metadata": {"name": name, **about},
+        "metadata": {"name": name, **metadata},
         **fields,
     }
     queue.createTask(id, definition)
@@ -117,7 +121,7 @@ def start_worker(url: str, folder: Path) -> subprocess.Popen:
 
 
 def stop_worker(process: subprocess.Popen) -> None:
-    """Wait until it has ended; it finishes the task that it is at."""
+    """Wait until the worker has finished its current task, and kill it after STOP_SECONDS."""
     try:
         process.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:
@@ -128,14 +132,14 @@ def stop_worker(process: subprocess.Popen) -> None:
 def write_configuration(url: str, folder: Path) -> dict[str, Any]:
     """Write the configuration of a scriptworker."""
     artifacts = folder / "artifacts"
-    nobody = {"clientId": "demo", "accessToken": "not required on loopback", "certificate": ""}
+    credentials = {"clientId": "demo", "accessToken": "not required on loopback", "certificate": ""}
     return {
         "taskcluster_root_url": url,
         "provisioner_id": PROVISIONER,
         "worker_type": TYPE,
         "worker_group": "demo",
         "worker_id": folder.name,
-        "credentials": {**nobody, **taskcluster_credentials()},
+        "credentials": {**credentials, **taskcluster_credentials()},
         "poll_interval": 1,
         "task_max_timeout": 60,
         "task_script": [sys.executable, str(PROGRAM), str(folder)],
@@ -151,16 +155,19 @@ def write_configuration(url: str, folder: Path) -> dict[str, Any]:
 
 
 def watch_build(queue: taskcluster.Queue, build: Build, say: Callable[[str], object]) -> dict[str, dict]:
-    """Return the statuses of the tasks by name, once all are resolved or time is up. Each end is printed."""
-    began, told = time.monotonic(), set[tuple[str, int]]()
+    """Wait until all tasks are resolved, or the time is over, and return their statuses by name.
+
+    Prints a line for each ended run.
+    """
+    began, reported = time.monotonic(), set[tuple[str, int]]()
     names = {id: name for name, id in build.tasks.items()}
     while True:
         rows = [each["status"] for each in queue.listTaskGroup(build.group)["tasks"]]
         for status in rows:
             for run in status["runs"]:
                 place = (status["taskId"], run["runId"])
-                if "resolved" in run and place not in told:
-                    told.add(place)
+                if "resolved" in run and place not in reported:
+                    reported.add(place)
                     say(f"{time.monotonic() - began:5.1f} s  {describe_end(names[status['taskId']], run)}")
         if all(status["state"] not in OPEN for status in rows) or time.monotonic() - began > LIMIT_SECONDS:
             return {names[status["taskId"]]: status for status in rows}
@@ -168,16 +175,16 @@ def watch_build(queue: taskcluster.Queue, build: Build, say: Callable[[str], obj
 
 
 def describe_end(name: str, run: dict[str, Any]) -> str:
-    """Return a description of the end of a run."""
-    attempt = f" at run {run['runId']}" if run["runId"] else ""
+    """Return a line about an ended run."""
+    attempt = f" on run {run['runId']}" if run["runId"] else ""
     reason = f" ({run['reasonResolved']})" if run["state"] == "exception" else ""
-    return f"{name} {run['state']}{reason}{attempt} by {run.get('workerId', 'nobody')}"
+    return f"{name} {run['state']}{reason}{attempt} by {run.get('workerId', 'credentials')}"
 
 
 def find_problems(build: Build, statuses: dict[str, dict]) -> list[str]:
     """Return the unexpected results."""
-    found = [f"{name} is {status['state']}." for name, status in statuses.items() if status["state"] != "completed"]
+    problems = [f"{name} is {status['state']}." for name, status in statuses.items() if status["state"] != "completed"]
     flaky = statuses.get(f"test {FLAKY}")
     if flaky is not None and len(flaky["runs"]) != 2:
-        found.append(f"test {FLAKY} had {len(flaky['runs'])} runs instead of two.")
-    return found
+        problems.append(f"test {FLAKY} had {len(flaky['runs'])} runs instead of two.")
+    return problems

@@ -1,4 +1,4 @@
-"""The program that scriptworker runs for each task of the demo's build, in a folder of its own.
+"""The program that scriptworker runs for each task of the build, in a separate folder.
 
 It writes its results to `artifacts/public`; its exit code determines the result of the task.
 """
@@ -18,13 +18,13 @@ SOURCES = "".join(f"line {number} of the sources\n" for number in range(1, 101))
 def main(folder: Path) -> int:
     """Execute the step. Returns the exit code."""
     task = json.loads((folder / "work" / "task.json").read_text())
-    made = folder / "artifacts" / "public"
-    made.mkdir(parents=True, exist_ok=True)
+    results = folder / "artifacts" / "public"
+    results.mkdir(parents=True, exist_ok=True)
     if task["payload"]["is_flaky"] and os.environ["RUN_ID"] == "0":
-        print("The network went away.")
+        print("The network is unreachable.")
         return INTERMITTENT
     name, content = perform_step(task["payload"]["step"], task["dependencies"])
-    (made / name).write_text(content)
+    (results / name).write_text(content)
     return 0
 
 
@@ -44,7 +44,7 @@ def fetch_artifact(task_id: str, name: str) -> str:
     root = os.environ["TASKCLUSTER_ROOT_URL"]
     with urlopen(f"{root}/api/queue/v1/task/{task_id}/artifacts/public/{name}", timeout=20) as reply:
         body = reply.read()
-        # Text is uploaded compressed, and downloaded as it was uploaded.
+        # scriptworker compresses text, and the download is not decompressed.
         return (gzip.decompress(body) if reply.headers["Content-Encoding"] == "gzip" else body).decode()
 
 

@@ -30,7 +30,7 @@ class Order:
     card: str = GOOD_CARD
 
     def to_input(self, server: str) -> dict[str, Any]:
-        """Return the input of the order's workflow. The server's own address stands for the warehouse's."""
+        """Return the input of the order's workflow. The address of the server stands for that of the warehouse."""
         return {
             "order_id": self.number,
             "customer": self.customer,
@@ -56,19 +56,19 @@ def customer(name: str, email: str, known_since: int | None = None) -> dict[str,
 ORDERS = (
     Order(
         number="A-1001",
-        kind="two lines, sent home",
+        kind="two lines, delivered",
         customer=customer("Ida Solberg", "ida@example.com", 2019),
         lines=(order_line(1, TENT), order_line(2, MAT)),
     ),
     Order(
         number="A-1002",
-        kind="five lines, picked side by side",
+        kind="five lines, picked in parallel",
         customer=customer("Marek Nowak", "marek@example.com", 2022),
         lines=(order_line(1, BOOTS), order_line(1, STOVE), order_line(4, MUG), order_line(2, LAMP), order_line(1, MAT)),
     ),
     Order(
         number="A-1003",
-        kind="fetched at the counter",
+        kind="collected at the counter",
         customer=customer("Chloé Laurent", "chloe@example.com"),
         lines=(order_line(2, MUG),),
         delivery="counter",
@@ -93,7 +93,7 @@ ORDERS = (
     ),
     Order(
         number="A-1006",
-        kind="so dear that a person must approve it",
+        kind="expensive, requires an approval",
         customer=customer("Alpine Club Graz", "kontor@example.com", 2015),
         lines=(order_line(4, TENT), order_line(8, MAT)),
         status="RUNNING",

@@ -8,16 +8,14 @@ OWNER = "warehouse@example.com"
 def task_definitions() -> list[TaskDef]:
     """Return the definitions of all tasks of workers. Registering them again replaces them."""
     return [
-        task_definition("screen_for_fraud", "Ask the fraud service how likely the order is honest."),
-        task_definition("pick_item", "Fetch one line of an order from its shelf.", limit=8),
-        task_definition("pack_parcel", "Wrap and seal a parcel.", seconds=600),
+        task_definition("screen_for_fraud", "Ask the fraud service for a score."),
+        task_definition("pick_item", "Pick one line of an order.", limit=8),
+        task_definition("pack_parcel", "Pack a parcel.", seconds=600),
         task_definition("charge_card", "Charge the customer's card."),
-        task_definition(
-            "book_courier", "Book a courier, whose server is down now and then.", retries=5, delays="growing"
-        ),
+        task_definition("book_courier", "Book a courier, whose server is sometimes down.", retries=5, delays="growing"),
         task_definition("track_parcel", "Ask the courier where the parcel is."),
-        task_definition("put_back_stock", "Put the lines of a failed order back on their shelves."),
-        task_definition("notify_customer", "Write to the customer."),
+        task_definition("put_back_stock", "Restore the stock of a failed order."),
+        task_definition("notify_customer", "Notify the customer."),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The server that the demo talks to."""
+"""Connection to the server."""
 
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -10,13 +10,13 @@ HEALTH_SECONDS = 5
 
 
 class ServerUnavailable(Exception):
-    """No server answers, or it does not let us in."""
+    """The server does not respond or refuses the demo."""
 
 
 def configuration_for(url: str) -> Configuration:
-    """Return the configuration of the SDK. It reads CONDUCTOR_AUTH_KEY and CONDUCTOR_AUTH_SECRET itself.
+    """Return the configuration of the SDK, which reads CONDUCTOR_AUTH_KEY and CONDUCTOR_AUTH_SECRET itself.
 
-    Failing workers are part of the demo, so their stack traces are not printed; the page of the run has them.
+    Failing workers are part of the demo, so their stack traces are not printed. The page of the run shows them.
     """
     configuration = Configuration(server_api_url=f"{url}/api", log_level="CRITICAL")
     configuration.apply_logging_config()
@@ -40,8 +40,8 @@ def require_server(url: str) -> None:
     except (URLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         raise ServerUnavailable(
-            f"No server answers at {url} ({reason}). Start one with `make run` in another terminal; "
-            "URL=http://host:port names one elsewhere."
+            f"No server responds at {url} ({reason}). Start one with `make run` in another terminal, or set "
+            "URL=http://host:port to use another one."
         ) from error
 
 
@@ -51,12 +51,12 @@ def admin_page(url: str, run_id: str) -> str:
 
 
 def explain_refusal(error: ApiException, url: str) -> str:
-    """Return why the server refused a request, and what helps."""
+    """Return an error message with the reason of a refusal and advice."""
     if error.status in (401, 403):
         return (
-            f"The server at {url} asks for a key: set CONDUCTOR_AUTH_KEY and CONDUCTOR_AUTH_SECRET. "
-            "`manage.py create_access_key demo` makes them."
+            f"The server at {url} requires an access key. Set CONDUCTOR_AUTH_KEY and CONDUCTOR_AUTH_SECRET. "
+            "`manage.py create_access_key demo` creates them."
         )
     if not error.status:
-        return f"The server at {url} went away: {error.reason}"
-    return f"The server at {url} answered {error.status}: {error.body or error.reason}"
+        return f"The connection to the server at {url} failed: {error.reason}"
+    return f"The server at {url} responded with {error.status}: {error.body or error.reason}"

@@ -14,7 +14,7 @@ from .workflows import APPROVAL
 PrintLine = Callable[[str], object]
 CONTROL_FLOW = ("FORK", "FORK_JOIN_DYNAMIC", "JOIN", "SWITCH", "SET_VARIABLE", "INLINE", "DO_WHILE", "SUB_WORKFLOW")
 OPEN = ("SCHEDULED", "IN_PROGRESS")
-HEADINGS = ("ORDER", "RUN", "STATUS", "WHAT HAPPENED", "its page in the admin")
+HEADINGS = ("ORDER", "RUN", "STATUS", "RESULT", "Page in the admin")
 UP_AND_CLEAR = "\x1b[{}F\x1b[J"
 
 
@@ -25,7 +25,7 @@ class Progress(Protocol):
 
 
 class LineProgress:
-    """One line for each attempt that ends: for logs, and for terminals that can do no more."""
+    """One line per ended attempt, for logs and simple terminals."""
 
     def __init__(self, say: PrintLine) -> None:
         self._say = say
@@ -45,7 +45,7 @@ class LineProgress:
 
 
 class BoardProgress:
-    """A table with one row per order that is redrawn in place."""
+    """A table with one row per order, which is redrawn in place."""
 
     def __init__(self, say: PrintLine) -> None:
         self._say = say
@@ -68,21 +68,21 @@ def board_row(watched: WatchedOrder) -> str:
 
 def describe_task(task: Task) -> str:
     """Return the result of an attempt."""
-    attempt = f" at attempt {task.retry_count + 1}" if task.retry_count else ""
+    attempt = f" on attempt {task.retry_count + 1}" if task.retry_count else ""
     reason = f": {task.reason_for_incompletion}" if task.reason_for_incompletion else ""
     verb = "waits for a person" if task.status in OPEN else task.status.lower().replace("_", " ")
     return f"{task.reference_task_name} {verb}{attempt}{reason}"
 
 
 def summary_table(orders: Sequence[WatchedOrder], url: str) -> str:
-    """Return a table of all runs: order, run, status, events, and the address of its page."""
+    """Return a table of all runs: order, run, status, result, and the address of the page."""
     rows = [HEADINGS] + [row for watched in orders for row in summary_rows(watched, url)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     return "\n\n".join(format_row(row, widths) for row in rows)
 
 
 def summary_rows(watched: WatchedOrder, url: str) -> Iterable[tuple[str, ...]]:
-    """Yield the rows of an order's run and of the run that compensated it."""
+    """Yield the rows of an order's run and of its failure workflow."""
     number = watched.order.number
     yield number, watched.run_id, watched.status, watched.describe_progress, admin_page(url, watched.run_id)
     if run := watched.compensation:
@@ -92,7 +92,7 @@ def summary_rows(watched: WatchedOrder, url: str) -> Iterable[tuple[str, ...]]:
 def describe_compensation(run: Workflow) -> str:
     """Return what the failure workflow of an order did."""
     if run.status != "COMPLETED":
-        return f"Its failure workflow: {run.reason_for_incompletion or 'is not done yet'}"
+        return f"Its failure workflow: {run.reason_for_incompletion or 'not completed yet'}"
     return f"Its failure workflow: {run.output.get('put_back')} items restored, customer notified."
 
 
@@ -107,8 +107,8 @@ def approval_command(watched: WatchedOrder, url: str, has_token: bool) -> str:
     """Return the command with which a user approves a waiting order."""
     token = ' -H "X-Authorization: $TOKEN"' if has_token else ""
     return (
-        f"Order {watched.order.number} waits for you. Approve it (or send false) with\n\n"
+        f"Order {watched.order.number} waits for an approval. Approve it, or refuse it with false:\n\n"
         f"  curl -X POST {url}/api/tasks/{watched.run_id}/{APPROVAL}/COMPLETED{token} \\\n"
         "       -H 'Content-Type: application/json' -d '{\"approved\": true}'\n\n"
-        "and start `make demo` again: its workers continue with the waiting tasks."
+        "Then start `make demo` again: its workers continue with the waiting tasks."
     )

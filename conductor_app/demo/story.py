@@ -53,7 +53,7 @@ def register_definitions(clients: OrkesClients) -> None:
 def fulfill_orders(
     configuration: Configuration, url: str, progress: show.Progress, say: Callable[[str], object]
 ) -> list[WatchedOrder]:
-    """Start the workers and the orders, and watch them until nothing changes any more."""
+    """Start the workers and the orders, and watch the orders until all are settled."""
     client = OrkesClients(configuration).get_workflow_client()
     with TaskHandler(configuration=configuration, import_modules=[WORKERS]) as workers:
         workers.start_processes()
@@ -67,13 +67,13 @@ def fulfill_orders(
 
 
 def start_order(client: WorkflowClient, order: Order, url: str) -> WatchedOrder:
-    """Start the workflow of an order; its number finds it again."""
+    """Start the workflow of an order, with the order number as correlation id."""
     request = StartWorkflowRequest(name=ORDER, version=1, correlation_id=order.number, input=order.to_input(url))
     return WatchedOrder(order, client.start_workflow(request))
 
 
 def watch_orders(client: WorkflowClient, orders: list[WatchedOrder], progress: show.Progress) -> None:
-    """Refresh the orders until all are settled or time is up."""
+    """Refresh the orders until all are settled or the time is over."""
     began = time.monotonic()
     while (seconds := time.monotonic() - began) < LIMIT_SECONDS:
         for watched in orders:

@@ -1,5 +1,7 @@
 """Workflow definitions: process an order, deliver a parcel, compensate a failed order."""
 
+from typing import Any, TypeVar
+
 from conductor.client.workflow.conductor_workflow import ConductorWorkflow
 from conductor.client.workflow.executor.workflow_executor import WorkflowExecutor
 from conductor.client.workflow.task.do_while_task import DoWhileTask
@@ -13,11 +15,14 @@ from conductor.client.workflow.task.set_variable_task import SetVariableTask
 from conductor.client.workflow.task.simple_task import SimpleTask, simple_task
 from conductor.client.workflow.task.sub_workflow_task import SubWorkflowTask
 from conductor.client.workflow.task.switch_task import SwitchTask
+from conductor.client.workflow.task.task import TaskInterface
 from conductor.client.workflow.task.terminate_task import TerminateTask, WorkflowStatus
 from conductor.client.workflow.task.timeout_policy import TimeoutPolicy
 from conductor.client.workflow.task.wait_task import WaitForDurationTask
 
 from .policies import OWNER
+
+TaskT = TypeVar("TaskT", bound=TaskInterface)
 
 ORDER, PARCEL, COMPENSATION = "order_fulfilment", "parcel_delivery", "order_compensation"
 APPROVAL = "approve_order"
@@ -33,13 +38,13 @@ IS_UNDERWAY = "$.track_parcel.place !== 'delivered'"
 
 
 def workflow_definitions(executor: WorkflowExecutor) -> list[ConductorWorkflow]:
-    """Return the three definitions; a definition follows those that it calls."""
+    """Return the three definitions. A definition follows those that it calls."""
     return [parcel_delivery(executor), order_compensation(executor), order_fulfilment(executor)]
 
 
 def order_fulfilment(executor: WorkflowExecutor) -> ConductorWorkflow:
-    """Return the workflow of an order from the basket to the delivery."""
-    order = new_workflow(executor, ORDER, "Fulfils one order of the shop, from its price to the customer's door.")
+    """Return the workflow of an order, from its price to the delivery."""
+    order = new_workflow(executor, ORDER, "Processes one order, from its price to the delivery.")
     order.input_parameters(["order_id", "customer", "lines", "card", "delivery", "courier", "limit", "server"])
     order.failure_workflow(COMPENSATION)
     order >> price_order() >> remember_price() >> approval_if_needed()
@@ -95,7 +100,7 @@ def picking_fork() -> DynamicForkTask:
 
 
 def charge_card_task() -> SimpleTask:
-    """SIMPLE: a task for a worker, which may fail for good."""
+    """SIMPLE: a task for a worker, which can fail with a terminal error."""
     return simple_task(
         "charge_card",
         "charge_card",
@@ -108,7 +113,7 @@ def charge_card_task() -> SimpleTask:
 
 
 def handover_switch() -> SwitchTask:
-    """SWITCH and SUB_WORKFLOW: a parcel has a workflow of its own, unless the customer collects the order."""
+    """SWITCH and SUB_WORKFLOW: the delivery is a separate workflow, unless the customer collects the order."""
     parcel = with_inputs(
         SubWorkflowTask("deliver", PARCEL, version=1),
         order_id="${workflow.input.order_id}",
@@ -125,7 +130,7 @@ def customer_notification() -> SimpleTask:
 
 def parcel_delivery(executor: WorkflowExecutor) -> ConductorWorkflow:
     """The delivery of a parcel: an unreliable courier, a WAIT of 2 s, and a DO_WHILE."""
-    parcel = new_workflow(executor, PARCEL, "Packs a parcel and follows it until it is delivered.")
+    parcel = new_workflow(executor, PARCEL, "Packs a parcel and tracks it until it is delivered.")
     parcel.input_parameters(["order_id", "courier", "items"])
     pack = simple_task("pack_parcel", "pack_parcel", {"items": "${workflow.input.items}"})
     book = simple_task(
@@ -163,7 +168,7 @@ def order_compensation(executor: WorkflowExecutor) -> ConductorWorkflow:
 
 
 def new_workflow(executor: WorkflowExecutor, name: str, purpose: str) -> ConductorWorkflow:
-    """Return a workflow without steps with a timeout of one week, because it may wait for an approval."""
+    """Return a workflow without steps. Its timeout is one week, because it may wait for an approval."""
     workflow = ConductorWorkflow(executor, name, version=1, description=purpose)
     return workflow.owner_email(OWNER).timeout_policy(TimeoutPolicy.TIME_OUT_WORKFLOW).timeout_seconds(WEEK_SECONDS)
 
@@ -173,7 +178,7 @@ def notification_task(ref: str, subject: str) -> SimpleTask:
     return simple_task("notify_customer", ref, {"email": "${workflow.input.customer.email}", "subject": subject})
 
 
-def with_inputs(task, **inputs):
+def with_inputs(task: TaskT, **inputs: Any) -> TaskT:
     """Return the task with additional inputs."""
     for name, value in inputs.items():
         task.input_parameter(name, value)

@@ -1,1 +1,1 @@
-"""Management commands, and the supervisor of the processes on one machine."""
+"""Management commands, and the supervisor of the processes of one machine."""

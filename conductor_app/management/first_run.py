@@ -1,4 +1,4 @@
-"""Setup of a new checkout: tables, periodic jobs and an administrator."""
+"""Setup at the start of a server: tables, periodic jobs, and an administrator."""
 
 import os
 import secrets
@@ -15,14 +15,14 @@ from conductor_app.engine.access.bootstrap import ensure_first_access
 
 @dataclass(frozen=True)
 class Administrator:
-    """The created administrator; the password is set only if it was generated, to display it once."""
+    """The created administrator. `generated_password`: to be displayed once; None if the environment sets it."""
 
     username: str
     generated_password: str | None
 
 
 def prepare_server() -> Administrator | None:
-    """Bring the database up to date; returns the administrator if this run created one."""
+    """Migrate the database and create the periodic jobs. Returns the administrator if this call created one."""
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         call_command("migrate", verbosity=0, interactive=False)
@@ -33,8 +33,8 @@ def prepare_server() -> Administrator | None:
 
 def _create_administrator() -> Administrator:
     username = os.environ.get("DJANGO_SUPERUSER_USERNAME") or "admin"
-    given = os.environ.get("DJANGO_SUPERUSER_PASSWORD")
-    password = given or secrets.token_urlsafe(12)
+    configured_password = os.environ.get("DJANGO_SUPERUSER_PASSWORD")
+    password = configured_password or secrets.token_urlsafe(12)
     email = os.environ.get("DJANGO_SUPERUSER_EMAIL", "")
     get_user_model().objects.create_superuser(username, email, password)
-    return Administrator(username, None if given else password)
+    return Administrator(username, None if configured_password else password)

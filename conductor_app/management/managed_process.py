@@ -1,4 +1,4 @@
-"""One child process each of web, worker and beat: started, watched, started again, stopped."""
+"""Start, monitor, restart and stop one child process."""
 
 import ctypes
 import os
@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 FIRST_PAUSE, MAX_PAUSE = 0.5, 30.0
-# A child that has run so long is healthy: the next fault starts with a short pause again.
+# A child that has run for this time is healthy. The next restart begins with a short pause again.
 HEALTHY_SECONDS = 60.0
 PR_SET_PDEATHSIG = 1
 
 
 @dataclass
 class ManagedProcess:
-    """A process that is to run always."""
+    """A process that is restarted whenever it ends."""
 
     name: str
     command: list[str]
@@ -28,14 +28,14 @@ class ManagedProcess:
     pause: float = field(default=FIRST_PAUSE)
 
     def start(self) -> None:
-        """Begin, in a session of its own: Ctrl-C reaches the parent alone, which then stops all in order."""
+        """Start the process in a new session, so that only the parent receives Ctrl-C and stops all children."""
         self.started_at = monotonic()
         self.process = subprocess.Popen(
             self.command,
             start_new_session=True,
             pass_fds=self.inherits,
             stdin=subprocess.DEVNULL,
-            # Useful output is logged to standard error; the rest is banners.
+            # Logs go to standard error. Standard output has only banners.
             stdout=subprocess.DEVNULL,
             preexec_fn=_die_with_parent(os.getpid()),
         )
@@ -45,7 +45,7 @@ class ManagedProcess:
         return self.process is not None and self.process.poll() is None
 
     def restart_if_ended(self, report: Callable[[str], None]) -> None:
-        """Restart an ended process after a delay that doubles."""
+        """Restart the process if it has ended, after a pause that doubles with each restart."""
         if self.is_running:
             return
         if not self.restart_at:
@@ -55,7 +55,7 @@ class ManagedProcess:
             self.start()
 
     def signal(self, number: int) -> None:
-        """Send the whole session a signal, unless it has ended."""
+        """Send a signal to the process if it runs."""
         if self.is_running and self.process:
             self.process.send_signal(number)
 
@@ -72,20 +72,20 @@ class ManagedProcess:
         if monotonic() - self.started_at > HEALTHY_SECONDS:
             self.pause = FIRST_PAUSE
         code = self.process.returncode if self.process else None
-        report(f"{self.name} ended with code {code}; it starts again in {self.pause:g} s")
+        report(f"{self.name} ended with code {code}. Restarting in {self.pause:g} s.")
         self.restart_at = monotonic() + self.pause
         self.pause = min(self.pause * 2, MAX_PAUSE)
 
 
 def _die_with_parent(parent: int) -> Callable[[], None]:
-    """Return a function that asks the kernel to end the child when the parent dies in any way."""
+    """Return a function that makes the kernel stop the child when the parent dies."""
     if sys.platform != "linux":
         return lambda: None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
 
     def in_child() -> None:
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        # The parent may have died before the line above.
+        # The parent may have died before the call of prctl.
         if os.getppid() != parent:
             os._exit(1)
 

@@ -1,4 +1,4 @@
-"""The address of the server, and the banner that is printed when it is ready."""
+"""The listening socket of the server, and the banner that is printed when it is ready."""
 
 import errno
 import http.client
@@ -40,22 +40,22 @@ def _bind_error(host: str, port: int, error: OSError) -> str:
 
 
 class StartupBanner:
-    """Greets once, as soon as the server answers."""
+    """Prints the addresses of the server once, as soon as it responds."""
 
     def __init__(self, host: str, port: int, administrator: Administrator | None, say: Callable[[str], None]) -> None:
-        self._asked = (WILDCARD_HOSTS.get(host, host), port)
+        self._address = (WILDCARD_HOSTS.get(host, host), port)
         self._administrator = administrator
         self._say = say
         self._is_printed = False
 
     def print_when_ready(self) -> None:
-        """Print the addresses of the server once it responds."""
+        """Print the banner if the server responds and the banner was not printed before."""
         if not self._is_printed and self._is_server_up():
             self._is_printed = True
             self._say("\n".join(self._lines()))
 
     def _is_server_up(self) -> bool:
-        connection = http.client.HTTPConnection(*self._asked, timeout=ANSWER_SECONDS)
+        connection = http.client.HTTPConnection(*self._address, timeout=ANSWER_SECONDS)
         try:
             connection.request("GET", "/health")
             return connection.getresponse().status > 0
@@ -65,12 +65,12 @@ class StartupBanner:
             connection.close()
 
     def _lines(self) -> list[str]:
-        host, port = self._asked
-        here = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        host, port = self._address
+        base_url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         return [
-            f"Admin    {here}/admin/{self._login()}",
-            f"API      {here}/api/",
-            f"OpenAPI  {here}/api/docs",
+            f"Admin    {base_url}/admin/{self._login()}",
+            f"API      {base_url}/api/",
+            f"OpenAPI  {base_url}/api/docs",
             "Stop with Ctrl-C.",
         ]
 
@@ -81,5 +81,5 @@ class StartupBanner:
             return f"   (administrator {self._administrator.username} was created)"
         return (
             f"\n         log in as {self._administrator.username}, password {self._administrator.generated_password}"
-            "\n         (made up on this first start, shown only now; change it in the admin)"
+            "\n         (generated on first start and shown only once; change it in the admin)"
         )

@@ -1,4 +1,4 @@
-"""Supervision of child processes until a stop signal; then all end within five seconds."""
+"""Supervise child processes until a stop signal, and stop them within five seconds."""
 
 import signal
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 from .managed_process import ManagedProcess
 
 CHECK_SECONDS = 0.1
-# With gunicorn's three seconds of grace for requests below, and a second to spare above.
+# Longer than the three seconds in which gunicorn finishes requests.
 GRACE_SECONDS = 4.0
 
 
@@ -21,7 +21,7 @@ class Supervisor:
         self.is_stopping = False
 
     def run(self, on_check: Callable[[], None]) -> None:
-        """Start all, watch all, and stop all on the first SIGINT or SIGTERM."""
+        """Start and monitor all children, and stop them on the first SIGINT or SIGTERM."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._stop)
         try:

@@ -829,7 +829,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "verbose_name_plural": "failure tallies",
+                "verbose_name_plural": "hourly failure counts",
             },
         ),
         migrations.CreateModel(
@@ -1112,7 +1112,7 @@ class Migration(migrations.Migration):
                 ("definition", conductor_app.models.fields.DocumentField(default=dict)),
             ],
             options={
-                "verbose_name": "stand-alone task",
+                "verbose_name": "standalone task",
             },
         ),
         migrations.CreateModel(
@@ -1512,7 +1512,7 @@ class Migration(migrations.Migration):
                 ("busy_ms", models.BigIntegerField(default=0)),
             ],
             options={
-                "verbose_name_plural": "tallies",
+                "verbose_name_plural": "minute counts",
                 "indexes": [models.Index(fields=["at"], name="tally_by_time")],
                 "constraints": [models.UniqueConstraint(fields=("kind", "name", "at"), name="one_tally_per_minute")],
             },

@@ -1,7 +1,7 @@
 """Applications with their access keys, and grants.
 
-Users, applications' own users, groups and roles are rows of Django's users and groups; these tables have additional
-columns.
+Users, applications' own users, groups and roles are rows of Django's users and groups. These tables add columns to
+them.
 """
 
 from django.conf import settings
@@ -30,7 +30,7 @@ class Application(models.Model):
 
 
 class AccessKey(models.Model):
-    """A key with which an application requests tokens. The secret is stored as a hash."""
+    """A key that an application exchanges for tokens. The secret is stored as a hash."""
 
     id = models.CharField("key id", max_length=64, primary_key=True)
     application = models.ForeignKey(Application, on_delete=models.CASCADE, related_name="keys")
@@ -44,7 +44,7 @@ class AccessKey(models.Model):
 
 
 class UserProfile(models.Model):
-    """Columns of a user beside Django's."""
+    """Additional columns of a Django user."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="profile")
     contact = DocumentField(default=dict)
@@ -54,7 +54,7 @@ class UserProfile(models.Model):
 
 
 class GroupProfile(models.Model):
-    """Columns of a group beside Django's. A group with the name of a role is that role."""
+    """Additional columns of a Django group. A group with a `role` is that role."""
 
     group = models.OneToOneField("auth.Group", on_delete=models.CASCADE, related_name="facts")
     role = models.CharField(max_length=100, unique=True, null=True, blank=True)
@@ -68,7 +68,7 @@ class GroupProfile(models.Model):
 
 
 class Grant(models.Model):
-    """An access of a user, a group or a role to objects with a name, a prefix (`order_*`), or a tag."""
+    """An access of a user, a group or a role to the objects with a name, a prefix (`order_*`) or a tag."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True, related_name="grants"
@@ -81,12 +81,12 @@ class Grant(models.Model):
     granted_by = models.CharField(max_length=255, default="", blank=True)
 
     class Meta:
-        # Attributes of objects without a table of their own.
+        # Permissions on objects that have no table.
         permissions = [
             ("execute_domain", "Can poll in task domains"),
             *(
-                (f"{verb}_{thing}", f"Can {verb} {what}")
-                for thing, what in (
+                (f"{verb}_{thing}", f"Can {verb} {label}")
+                for thing, label in (
                     ("event_handler", "event handlers"),
                     ("schema", "schemas"),
                     ("webhook", "webhooks"),
@@ -116,10 +116,10 @@ class Grant(models.Model):
 
 
 class Tag(models.Model):
-    """A word on a thing: on its name, so that all versions of a definition carry it."""
+    """A tag of an object. It belongs to the object's name, so that all versions of a definition have it."""
 
     object_type = models.CharField(max_length=32)
-    # As long as an index takes, all of them together.
+    # The columns of the constraint must fit into one index entry.
     object_name = models.CharField(max_length=255)
     key = models.CharField(max_length=128)
     value = models.CharField(max_length=128)
@@ -137,7 +137,7 @@ class Tag(models.Model):
 
 
 class AccessRevision(models.Model):
-    """One row with the time of the last change of users, keys, roles, grants or tags, which validates caches."""
+    """One row with a revision that every change of users, keys, roles, grants or tags increases, for caches."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     revision = models.BigIntegerField(default=0)

@@ -1,4 +1,4 @@
-"""Artifacts that workers have stored for their attempts at standalone tasks."""
+"""Artifacts that workers store for their attempts at standalone tasks."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -16,12 +16,12 @@ class ArtifactQuerySet(models.QuerySet):
         return self.filter(task_id=task_id, number=number)
 
     def starting_after(self, place: Sequence[str]) -> Self:
-        """Return the artifacts after this position in the order of their names."""
+        """Return the artifacts after this position, ordered by name."""
         return (self.filter(name__gt=place[0]) if place else self).order_by("name")
 
 
 class Artifact(models.Model):
-    """An artifact of an attempt. `path`: where its content is stored after the upload; `details`: see the core."""
+    """An artifact of an attempt. `path`: the path of its content after the upload; `details`: see the core."""
 
     task_id = IdField()
     number = models.IntegerField()

@@ -9,7 +9,7 @@ from .fields import DocumentField, MomentField
 class AuditEntry(models.Model):
     """An action of a user or a client, written in the transaction of its effect.
 
-    `request_id`: the id of the HTTP request, as in its response and log lines, or empty.
+    `request_id`: the id of the HTTP request, as in its response and log lines; empty for other actions.
     """
 
     at = MomentField()

@@ -21,9 +21,9 @@ class BulkOperationQuerySet(models.QuerySet):
 class BulkOperation(models.Model):
     """An action on all runs of a selection.
 
-    `cursor`: the last run that was selected. `paced_at`: until when the rate is exhausted. `due_at`: when the engine
-    continues. `held_until`: until when a process works on it. `needs_approval`: it starts after another user than its
-    author has approved it.
+    `cursor`: the last selected run. `paced_at`: the time until which the rate is exhausted. `due_at`: the time at which
+    the engine continues. `held_until`: the end of the lease of the process that executes it. `needs_approval`: True if
+    it starts only after a user other than its author has approved it.
     """
 
     id = IdField(primary_key=True)

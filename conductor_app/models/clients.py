@@ -1,4 +1,4 @@
-"""Clients that sign their requests, and the roles that their scopes may assume: Taskcluster's side of access."""
+"""Taskcluster's clients, which sign their requests, and the roles that their scopes may assume."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from .fields import Authored, DocumentField, MomentField
 
 
 class Client(Authored):
-    """A client by its id. `sealed`: its access token, encrypted; signatures cannot be verified with a hash of it."""
+    """A client. `sealed`: its access token, encrypted, because a hash of it could not verify signatures."""
 
     # Set by queries and commands that load more than the row.
     token: str
@@ -34,7 +34,7 @@ class Client(Authored):
 
 
 class ScopeRole(Authored):
-    """A name for some scopes: `assume:<id>` stands for them; an id that ends in `*` is many roles."""
+    """A name for a set of scopes, which `assume:<id>` stands for. An id that ends in `*` matches many roles."""
 
     id = models.CharField("role id", max_length=512, primary_key=True)
     scopes = DocumentField(default=list)

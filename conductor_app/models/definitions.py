@@ -1,4 +1,4 @@
-"""Definitions as their authors wrote them, and the plans that runs follow."""
+"""Definitions as their authors wrote them, and the resolved definitions that runs follow."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from .fields import Authored, DocumentField, MomentField
 
 
 class WorkflowDefinition(Authored):
-    """The document that (name, version) points to now; overwriting replaces it, its runs keep their plan."""
+    """The current document of a name and version. Runs keep their resolved definition when it is overwritten."""
 
     # Set by queries and commands that load more than the row.
     catalog_entry: Any
@@ -34,7 +34,7 @@ class WorkflowDefinition(Authored):
 
 
 class TaskDefinition(Authored):
-    """A task definition as it was saved. Its limits are columns too, because every claim reads them."""
+    """A task definition as its author wrote it. Its limits are also columns, because every claim reads them."""
 
     # Set by queries and commands that load more than the row.
     catalog_entry: Any
@@ -58,7 +58,7 @@ class TaskDefinition(Authored):
 
 
 class ResolvedDefinition(models.Model):
-    """The exact document that runs follow: task definitions filled in, sub-workflow versions fixed. Never changed."""
+    """The exact document that runs follow, with task definitions and schemas filled in. It never changes."""
 
     hash = models.CharField(max_length=64, primary_key=True)
     name = models.CharField(max_length=255)
@@ -71,7 +71,7 @@ class ResolvedDefinition(models.Model):
 
 
 class DefinitionRevision(models.Model):
-    """One row with the time of the last change of definitions, which validates caches of parsed definitions."""
+    """One row with a revision that every change of a definition increases, for caches of parsed definitions."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     revision = models.BigIntegerField(default=0)

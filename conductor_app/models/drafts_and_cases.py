@@ -6,7 +6,7 @@ from .fields import DocumentField, MomentField
 
 
 class DefinitionDraft(models.Model):
-    """Unsaved text of a definition, JSON or not. `base`: the revision of the definition that it is based on."""
+    """An unsaved text of a definition, valid JSON or not. `base`: the revision of the definition that it changes."""
 
     kind = models.CharField(max_length=16)
     name = models.CharField(max_length=255, default="", blank=True)

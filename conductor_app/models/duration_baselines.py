@@ -1,4 +1,4 @@
-"""Typical durations, with which timelines and lists compare."""
+"""Typical durations, which timelines and lists compare with actual ones."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from .fields import MomentField
 
 
 class DurationBaseline(models.Model):
-    """Median and 95th percentile of the duration of a version's step (`ref`) or run (empty `ref`)."""
+    """Median and 95th percentile of the duration of a step (`ref`) or run (empty `ref`) of a definition version."""
 
     name = models.CharField(max_length=255)
     version = models.IntegerField()

@@ -5,14 +5,14 @@ from django.db import models
 from .fields import Authored, DocumentField, IdField, MomentField
 
 IN_PROGRESS, COMPLETED, FAILED = "IN_PROGRESS", "COMPLETED", "FAILED"
-"""The life of one action of a handler."""
+"""The statuses of an action of a handler."""
 MATCHED, NOT_MATCHED = "MATCHED", "NOT_MATCHED"
-"""The result of a handler's condition; FAILED if it could not be evaluated."""
+"""The results of a handler's condition, besides FAILED if it cannot be evaluated."""
 MAX_NAME_LENGTH = 255
 
 
 class EventHandler(Authored):
-    """An event handler as its author wrote it. The fields that every event is matched with are columns too."""
+    """An event handler as its author wrote it. The fields that are compared with every event are also columns."""
 
     # Set by queries and commands that load more than the row.
     last_at: int | None
@@ -33,7 +33,7 @@ class EventHandler(Authored):
 
 
 class EventDelivery(models.Model):
-    """A received event. A repeated message is counted and not processed."""
+    """A received event. A repeated delivery is counted, but not processed."""
 
     event = models.CharField(max_length=MAX_NAME_LENGTH)
     message_id = models.CharField(max_length=MAX_NAME_LENGTH)
@@ -79,7 +79,7 @@ class HandlerEvaluation(models.Model):
 
 
 class EventAction(models.Model):
-    """One action of a handler for one event; `document` is the action as it was when the event came."""
+    """One action of a handler for one event. `document`: the action at the time of the event."""
 
     delivery = models.ForeignKey(EventDelivery, on_delete=models.CASCADE, related_name="actions", db_index=False)
     handler = models.CharField(max_length=MAX_NAME_LENGTH)

@@ -1,4 +1,4 @@
-"""Failures, and the groups of those that have one cause."""
+"""Failures, and the groups of failures with the same cause."""
 
 from typing import Self
 
@@ -55,9 +55,9 @@ class FailureGroup(models.Model):
 
 
 class Failure(models.Model):
-    """A failed attempt, or a run that failed without a failed task; written in the transaction of the failure.
+    """A failed attempt, or a run that failed without a failed task, written in the transaction of the failure.
 
-    It belongs to no group until a sweep has counted it. For a standalone task, `definition` is its queue.
+    A sweep assigns its group later. For a standalone task, `definition` is the queue.
     """
 
     group = models.ForeignKey(FailureGroup, on_delete=models.CASCADE, null=True, db_index=False)
@@ -88,7 +88,7 @@ class Failure(models.Model):
 
 
 class HourlyFailureCount(models.Model):
-    """The number of failures of a group in one hour, by version of the definition and build of the worker."""
+    """The number of failures of a group in one hour, by definition version and worker build."""
 
     group = models.ForeignKey(FailureGroup, on_delete=models.CASCADE, db_index=False)
     hour_at = MomentField()
@@ -97,7 +97,7 @@ class HourlyFailureCount(models.Model):
     count = models.IntegerField(default=0)
 
     class Meta:
-        verbose_name_plural = "failure tallies"
+        verbose_name_plural = "hourly failure counts"
         constraints = [
             models.UniqueConstraint(name="one_tally_per_hour", fields=["group", "hour_at", "version", "build"])
         ]

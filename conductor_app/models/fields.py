@@ -37,7 +37,7 @@ class Authored(models.Model):
 
 
 class DocumentField(models.TextField):
-    """A JSON value stored as text: unchanged, with key order, number formats, and integers of any size."""
+    """A JSON value stored as text, which preserves key order, number formats, and integers of any size."""
 
     # Types for Django's mypy plugin: the field accepts and returns any JSON value.
     _pyi_private_set_type: Any
@@ -63,7 +63,7 @@ def dumps(value: Any) -> str | None:
     try:
         return orjson.dumps(value).decode()
     except TypeError:
-        # Integers beyond 64 bits, which orjson refuses.
+        # orjson cannot write integers beyond 64 bits.
         return json.dumps(value, separators=(",", ":"), ensure_ascii=True, default=str)
 
 
@@ -82,17 +82,17 @@ def loads_decrypted(text: str | None) -> Any:
 _decrypt: Callable[[Any], Any] = redact_masked
 
 
-def set_decryption(opened: Callable[[Any], Any]) -> None:
-    """Set the function that decrypts values. The keys belong to a higher layer."""
+def set_decryption(decrypt: Callable[[Any], Any]) -> None:
+    """Set the function that decrypts values. A higher layer has the keys and calls this."""
     global _decrypt
-    _decrypt = opened
+    _decrypt = decrypt
 
 
 def loads_encrypted(text: str | None) -> Any:
     """Return the JSON value of a text as stored, with its encrypted parts; None stays None."""
     if text is None:
         return None
-    # orjson reads integers beyond 64 bits as fractions, and stops at a depth that the slower reader passes.
+    # orjson reads integers beyond 64 bits as floats, and has a lower limit on nesting than the json module.
     if LONG_NUMBER.search(text):
         return json.loads(text)
     try:

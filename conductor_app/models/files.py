@@ -1,4 +1,4 @@
-"""Files of runs, which inputs and outputs refer to by handles."""
+"""Files of runs. Inputs and outputs refer to them by handles."""
 
 from django.db import models
 from django.db.models import Q
@@ -9,7 +9,7 @@ UPLOADING, UPLOADED = "UPLOADING", "UPLOADED"
 
 
 class FileHandle(models.Model):
-    """A file of a run. `path`: where its content is stored after the upload; `parts`: the uploaded parts."""
+    """A file of a run. `path`: the path of its content after the upload; `parts`: the uploaded parts."""
 
     id = IdField(primary_key=True)
     run_id = IdField(db_index=True)

@@ -1,7 +1,7 @@
 """The gates that a pending attempt must pass before a worker can claim it.
 
-Each gate is declared once: the SQL by which the claim applies it (`store/claims.py`), the same condition on facts that
-are loaded for one attempt, and the sentences that tell an operator its state (`insight/queues/gate_verdicts.py`).
+Each gate is declared once, with the SQL that the claim uses (`store/claims.py`), the same condition on the facts of one
+attempt, and the sentences that show its state to an operator (`insight/queues/gate_verdicts.py`).
 """
 
 import re
@@ -20,7 +20,8 @@ class GateFacts:
     """The facts that gates evaluate. Times are epoch milliseconds.
 
     `leased`: claimed attempts of the same name. `starts`: attempts started in the current rate window.
-    `rate_reopens_at`: when the first of them leaves the window. `queue_held_until`: until when the queue is paused.
+    `rate_reopens_at`: the time at which the first of them leaves the window. `queue_held_until`: the end of the pause
+    of the queue.
     """
 
     now: int
@@ -42,10 +43,10 @@ class GateFacts:
 class Gate:
     """A gate: one condition on attempts.
 
-    `free_slots`: the number of attempts that may pass now; None for any. `sentence`: why the gate is closed.
-    `open_sentence`: that it is open. `condition`: SQL on the attempt `a`, with `:queue` and `:now`, true while the gate
-    is open; empty if another gate's condition implies it. `usage`: SQL that counts the used slots of a limit, with
-    `:name` and `:since`.
+    `free_slots`: returns the number of attempts that may pass now, or None for any number. `sentence`: returns the
+    reason why the gate is closed. `open_sentence`: the text for an open gate. `condition`: SQL on the attempt `a`, with
+    `:queue` and `:now`, true while the gate is open; empty if another gate's condition implies it. `usage`: SQL that
+    counts the used slots of a limit, with `:name` and `:since`.
     """
 
     name: str
@@ -155,12 +156,12 @@ _PARAMETER = re.compile(r":([a-z]+)")
 
 
 def positional(sql: str) -> tuple[str, tuple[str, ...]]:
-    """Return SQL with `%s` in place of its named parameters, and the names in the order of their occurrence."""
+    """Return SQL with `%s` in place of its named parameters, and the names in order of occurrence."""
     return _PARAMETER.sub("%s", sql), tuple(_PARAMETER.findall(sql))
 
 
 def open_condition() -> str:
-    """Return the SQL that holds for an attempt `a` while every gate without a limit is open."""
+    """Return an SQL condition on an attempt `a`: true while every gate without a limit is open."""
     return " AND ".join(gate.condition for gate in GATES if gate.condition)
 
 
@@ -175,6 +176,6 @@ def usage_query(gate: Gate, name: str, since: int = 0) -> tuple[str, list[Any]]:
 
 
 def free_capacity(facts: GateFacts) -> int | None:
-    """Return the number of attempts of one name that the limits allow now; None for any."""
+    """Return the number of attempts of one name that the limits allow now, or None for any number."""
     counts = [gate.free_slots(facts) for gate in LIMIT_GATES]
     return min((count for count in counts if count is not None), default=None)

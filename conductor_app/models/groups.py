@@ -1,4 +1,4 @@
-"""Standalone tasks: their columns beside those of tasks, their groups and their dependencies."""
+"""Standalone tasks, their groups and their dependencies."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -32,7 +32,7 @@ class TaskGroup(models.Model):
 
 
 class PendingApproval(models.Model):
-    """An action on tasks of a group that requires the approval of a second user. The decision deletes the row."""
+    """An action on tasks of a group that waits for the approval of a second user. Approval or rejection deletes it."""
 
     group_id = IdField()
     verb = models.CharField(max_length=16)
@@ -86,7 +86,7 @@ class StandaloneTaskQuerySet(models.QuerySet):
         return self.select_related("task").prefetch_related(attempts)
 
     def starting_after(self, place: Sequence[str]) -> Self:
-        """Return the tasks after this position in the order of their ids."""
+        """Return the tasks after this position, ordered by id."""
         return (self.filter(pk__gt=place[0]) if place else self).order_by("pk")
 
     def waiting_for(self, task_id: str) -> Self:
@@ -96,7 +96,7 @@ class StandaloneTaskQuerySet(models.QuerySet):
 
 
 class StandaloneTask(models.Model):
-    """A standalone task, which belongs to no run. `definition`: the document that its client sent."""
+    """A standalone task: additional columns of its `Task`. `definition`: the document that its client sent."""
 
     task = models.OneToOneField(Task, on_delete=models.CASCADE, primary_key=True, related_name="standalone")
     group_id = IdField()
@@ -121,7 +121,7 @@ class StandaloneTask(models.Model):
     objects = StandaloneTaskQuerySet.as_manager()
 
     class Meta:
-        verbose_name = "stand-alone task"
+        verbose_name = "standalone task"
         indexes = [
             models.Index(name="standalone_by_group", fields=["group_id", "task"]),
             models.Index(name="standalone_to_wake", fields=["wake_at"], condition=Q(wake_at__lt=NEVER)),
@@ -143,7 +143,7 @@ class StandaloneTask(models.Model):
 
 
 class Dependency(models.Model):
-    """One task waits for another. It stays, satisfied or not, as long as the task that waits."""
+    """A dependency of a standalone task on another. The row is deleted with the dependent task."""
 
     task_id = IdField()
     required_id = IdField()
@@ -153,7 +153,7 @@ class Dependency(models.Model):
     class Meta:
         verbose_name_plural = "dependencies"
         constraints = [
-            # Dependent tasks are listed in pages, in the order of their ids.
+            # The order of columns also serves the paged list of dependent tasks, which is ordered by id.
             models.UniqueConstraint(name="one_dependency_per_pair", fields=["required_id", "task_id"]),
         ]
         indexes = [

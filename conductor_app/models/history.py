@@ -7,7 +7,7 @@ from .runs import Run
 
 
 class HistoryEntry(models.Model):
-    """One decision: the effects that were saved, by whom and why."""
+    """One decision: its effects, its author and its reason."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="history", db_index=False)
     revision = models.IntegerField()
@@ -22,7 +22,7 @@ class HistoryEntry(models.Model):
 
 
 class TaskLog(models.Model):
-    """A log line of a worker for its attempt. The attempt need not exist."""
+    """A log line that a worker wrote for an attempt, which need not exist."""
 
     attempt_id = IdField()
     at = MomentField()

@@ -1,4 +1,4 @@
-"""The assignment of human tasks: who has claimed a task, and to whom it was reassigned."""
+"""Assignments of HUMAN tasks."""
 
 from django.db import models
 from django.db.models import Q
@@ -8,10 +8,10 @@ from .runs import Task
 
 
 class HumanTask(models.Model):
-    """The assignment of a task. A task without changes has no row: its step names the assignee.
+    """The current assignment of a task. A task that was neither claimed nor reassigned has no row.
 
-    `is_claimer_external` and `is_external`: only the calling application knows the claimer or the assignee.
-    `followers`: assignments in the format of clients that apply after `due_at`.
+    `is_claimer_external` and `is_external`: True if the claimer or the assignee is a user of the calling application,
+    not of this server. `followers`: the assignments that apply after `due_at`, in the format of clients.
     """
 
     task = models.OneToOneField(

@@ -7,7 +7,7 @@ from .runs import Run
 
 
 class InboxMessage(models.Model):
-    """A message. The run counts its messages."""
+    """A message in the inbox of a run, which counts its messages."""
 
     number = models.BigAutoField(primary_key=True)
     id = IdField()

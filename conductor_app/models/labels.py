@@ -1,4 +1,4 @@
-"""Labels that people and clients put on runs, to find them by."""
+"""Labels of runs, which people and clients use to find them."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ MAX_LABEL_LENGTH = 64
 
 
 class JoinedTexts(Aggregate):
-    """Texts with commas between them: no label holds one."""
+    """Aggregate that joins texts with commas, which labels cannot contain."""
 
     function = "GROUP_CONCAT"
     template = "%(function)s(%(expressions)s, ',')"
@@ -29,7 +29,7 @@ class RunLabel(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(name="one_label_of_a_name_per_run", fields=["run", "name"])]
-        # Ids are time-ordered: the newest runs of a label are the last of it.
+        # Ids of runs are time-ordered, so this index lists the newest runs of a label.
         indexes = [models.Index(name="run_label_by_name", fields=["name", "run"])]
 
     def __str__(self) -> str:
@@ -37,6 +37,7 @@ class RunLabel(models.Model):
 
 
 def with_labels(runs: QuerySet[Run]) -> QuerySet[Run]:
-    """Return the runs with their labels as one text, `label_names`, read in the same query."""
-    own = RunLabel.objects.filter(run=OuterRef("pk")).order_by().values("run").annotate(all=JoinedTexts("name"))
-    return runs.annotate(label_names=Subquery(own.values("all")))
+    """Annotate the runs with their labels as one text, `label_names`."""
+    labels = RunLabel.objects.filter(run=OuterRef("pk")).order_by().values("run").annotate(all=JoinedTexts("name"))
+    # Run declares `label_names`, because callers get plain runs.
+    return runs.annotate(label_names=Subquery(labels.values("all")))  # type: ignore[no-redef]  # see above

@@ -8,21 +8,19 @@ from ..core.snapshot import NEVER
 from .fields import DocumentField, IdField, MomentField
 
 PUBLISH = "publish"
-"""The subject of messages to other systems, which the built-in workers send, because a sweep must not wait for a
-network.
-"""
+"""The subject of messages to other systems. Built-in workers send them, because a sweep must not wait for a network."""
 
 ALERT = "alert"
-"""The sink of alerts: a webhook or a mailbox, which the message names."""
+"""The sink of alerts. The message contains the address, a webhook or a mailbox."""
 LISTENER, TASK_LISTENER = "listener", "task listener"
-"""The sinks of notifications to the listeners in the server's settings, for runs and for tasks."""
+"""The sinks of notifications to the configured listeners, for runs and for tasks."""
 
 ABOUT_GROUP = "group"
 """The subject of messages about a task group whose tasks may all be resolved."""
 
 
 class Message(models.Model):
-    """A message to a run, a sink or a group (`to`), or about a limit (`to` is empty)."""
+    """A message to a run, a sink or a task group (`to`), or about a limit (`to` is empty)."""
 
     # Set by queries and commands that load more than the row.
     written: Any
@@ -47,10 +45,10 @@ class Message(models.Model):
 
 
 class PulseMessage(models.Model):
-    """A message about a standalone task or a task group, written with the change that it announces.
+    """A message about a standalone task or a task group, written in the transaction of the change.
 
-    If an exchange is configured, it is sent there in order per task and then deleted; otherwise it stays as long as its
-    task.
+    If an exchange is configured, messages are sent there, in order per task, and then deleted. Otherwise they are
+    deleted with their task.
     """
 
     task_id = IdField(default="", blank=True)

@@ -22,7 +22,7 @@ class StoredPayload(models.Model):
 
 
 class PayloadReference(models.Model):
-    """A run shows or reads the payload."""
+    """The use of a payload by a run."""
 
     payload = models.ForeignKey(StoredPayload, on_delete=models.CASCADE, related_name="uses", db_index=False)
     run_id = IdField()

@@ -7,7 +7,7 @@ from .fields import DocumentField
 
 
 class Preference(models.Model):
-    """The choices of one person, by name."""
+    """A preference of a user, by name."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="preference"
@@ -15,4 +15,4 @@ class Preference(models.Model):
     choices = DocumentField(default=dict)
 
     def __str__(self) -> str:
-        return f"choices of {self.user}"
+        return f"preferences of {self.user}"

@@ -80,7 +80,7 @@ class SweepPass(models.Model):
 
 
 class QueueHold(models.Model):
-    """A pause of a queue until a time, which may be unlimited."""
+    """A pause of a queue, until a time or without end."""
 
     queue = models.CharField(max_length=640, primary_key=True)
     until_at = MomentField()
@@ -93,7 +93,7 @@ class QueueHold(models.Model):
 
 
 class WorkerHold(models.Model):
-    """A drained worker: it gets no new attempts and finishes those it has."""
+    """A drained worker: it gets no new attempts and finishes its current ones."""
 
     worker = models.CharField(max_length=255, primary_key=True)
     held_at = MomentField()
@@ -105,7 +105,7 @@ class WorkerHold(models.Model):
 
 
 class MinuteCount(models.Model):
-    """Counts of one minute for a queue or a worker. They are kept for days, and only pages use them."""
+    """Counts of one minute for a queue or a worker, for pages. They are deleted after some days."""
 
     QUEUE, WORKER = "queue", "worker"
 
@@ -119,7 +119,7 @@ class MinuteCount(models.Model):
     busy_ms = models.BigIntegerField(default=0)
 
     class Meta:
-        verbose_name_plural = "tallies"
+        verbose_name_plural = "minute counts"
         constraints = [models.UniqueConstraint(name="one_tally_per_minute", fields=["kind", "name", "at"])]
         indexes = [models.Index(name="tally_by_time", fields=["at"])]
 

@@ -6,10 +6,10 @@ from .fields import MomentField
 
 
 class RetentionPolicy(models.Model):
-    """A policy for the runs of one definition, or for all without a policy of their own (empty name).
+    """The retention of the runs of one definition, or of all definitions without their own policy (empty name).
 
-    `days`: how long an ended run is kept, 0 for ever. `failed_days`: the same for failed runs. `keep_last`: the number
-    of newest runs that are always kept.
+    `days`: the days after which ended runs are deleted, 0 for never. `failed_days`: the days for failed runs.
+    `keep_last`: the number of newest runs that are never deleted.
     """
 
     definition = models.CharField(max_length=255, unique=True, blank=True)
@@ -27,7 +27,7 @@ class RetentionPolicy(models.Model):
 
 
 class DailyStorage(models.Model):
-    """A day: the size of the database at the last measurement, and the number of runs that retention has removed."""
+    """The storage of one day: the last measured size of the database, and the number of runs that retention deleted."""
 
     day_at = MomentField(primary_key=True)
     bytes = models.BigIntegerField(default=0)

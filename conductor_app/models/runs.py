@@ -1,4 +1,4 @@
-"""Run, Task and Attempt: one life of a definition, the things to be done in it, and the tries at them."""
+"""Runs, their tasks, and the attempts at tasks."""
 
 from typing import Any, Self
 
@@ -6,19 +6,19 @@ from django.db import models
 from django.db.models import Q
 
 from ..core.snapshot import NEVER
-from ..core.states import ATTEMPT, RUN, TASK
+from ..core.states import ATTEMPT, RUN, TASK, StateMachine
 from .fields import DocumentField, IdField, MomentField
 
 TASK_ONLY_STATUSES = ["COMPLETED_WITH_ERRORS", "SKIPPED"]
-"""Statuses that a task bears and its attempts do not."""
+"""Statuses of tasks that attempts do not have."""
 
 
 def status_in(statuses: frozenset[str]) -> Q:
     return Q(status__in=sorted(statuses))
 
 
-def ended_at_matches_status(machine, name: str) -> models.CheckConstraint:
-    """Return a CHECK constraint: the end time is set exactly in the final statuses."""
+def ended_at_matches_status(machine: StateMachine, name: str) -> models.CheckConstraint:
+    """Return a CHECK constraint: the end time is set if and only if the status is final."""
     ended = Q(ended_at__isnull=False)
     return models.CheckConstraint(
         name=name, condition=(status_in(machine.final) & ended) | (status_in(machine.open) & ~ended)
@@ -40,7 +40,7 @@ class RunQuerySet(models.QuerySet):
 
 
 class Run(models.Model):
-    """One life of a definition."""
+    """One execution of a workflow definition."""
 
     # Set by queries and commands that load more than the row.
     usual: Any
@@ -99,7 +99,7 @@ class Run(models.Model):
             ended_at_matches_status(RUN, "run_has_ended_exactly_when_final"),
             models.UniqueConstraint(
                 name="one_run_per_idempotency_key",
-                # The key comes first, because it is also searched without a name.
+                # The key comes first, because some queries search it without a name.
                 fields=["idempotency_key", "name"],
                 condition=Q(idempotency_key__isnull=False),
             ),
@@ -110,7 +110,7 @@ class Run(models.Model):
             ),
         ]
         indexes = [
-            # Columns that few values match have no index of their own; an index that is scanned in order serves them.
+            # Rarely filtered columns have no separate index. They are part of an index that the query scans in order.
             models.Index(
                 name="run_by_start", fields=["-created_at", "id", "parent_id", "version", "priority", "started_by"]
             ),
@@ -225,7 +225,7 @@ class AttemptQuerySet(models.QuerySet):
 
 
 class Attempt(models.Model):
-    """One try at a task; owns worker, lease, outcome and reason."""
+    """One try at a task, with its worker, its lease and its result."""
 
     # Set by queries and commands that load more than the row.
     holds_sealed: bool
@@ -286,7 +286,7 @@ class Attempt(models.Model):
         ]
         indexes = [
             models.Index(name="attempt_of_run", fields=["run", "seq"]),
-            # Ids are time-ordered: these list the newest first.
+            # Ids are time-ordered, so these indexes list the newest first.
             models.Index(name="attempt_by_name", fields=["name", "id"]),
             models.Index(name="attempt_by_domain", fields=["domain", "id"], condition=~Q(domain="")),
             models.Index(
@@ -303,7 +303,7 @@ class Attempt(models.Model):
             models.Index(name="attempt_due", fields=["due_at"], condition=status_in(ATTEMPT.open)),
             models.Index(name="attempt_retrying", fields=["id"], condition=Q(ended_at__isnull=True, number__gt=0)),
             models.Index(name="attempt_leased", fields=["name"], condition=Q(status="LEASED") & ~Q(queue="")),
-            # Only for standalone tasks, which are listed by age and by worker.
+            # For the lists of standalone tasks by age and by worker.
             models.Index(
                 name="attempt_waiting_standalone",
                 fields=["queue", "scheduled_at", "id"],

@@ -6,11 +6,11 @@ from django.db.models import Q
 from .fields import Authored, DocumentField, IdField, MomentField
 
 WAITING, EXECUTED, FAILED = "POLLED", "EXECUTED", "FAILED"
-"""The state of a slot: its run is yet to start, has started, or could not start."""
+"""The states of a slot: its run has not started yet, has started, or could not start."""
 
 
 class Schedule(Authored):
-    """Starts runs by the clock. The document is as it was given; the columns say when it fires next."""
+    """A schedule. `document` is stored as received; the columns hold the time of the next slot."""
 
     # Set by queries and commands that load more than the row.
     last_state: str
@@ -46,7 +46,7 @@ class Schedule(Authored):
 
 
 class ScheduleExecution(models.Model):
-    """A slot of a schedule with its result. The id is derived from the slot, so that a slot exists once."""
+    """A slot of a schedule with its result. The id is derived from the slot, so that each slot has one row."""
 
     id = IdField(primary_key=True)
     schedule_name = models.CharField(max_length=255)

@@ -14,7 +14,7 @@ class SchemaDefinition(Authored):
 
     class Meta:
         ordering = ["name", "-version"]
-        # Permissions use the name `schema`, which roles contain.
+        # Permissions use the name `schema`, which roles contain (see `Grant`).
         default_permissions = ()
         constraints = [models.UniqueConstraint(name="one_schema_per_name_and_version", fields=["name", "version"])]
 

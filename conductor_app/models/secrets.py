@@ -20,7 +20,7 @@ class NamedValue(Authored):
 
 
 class Secret(NamedValue):
-    """A value that only workers receive. `sealed`: the encrypted value, prefixed with the name of its key."""
+    """A value that only workers receive. `sealed`: the encrypted value, with the name of its encryption key."""
 
     sealed = models.TextField()
 

@@ -9,7 +9,7 @@ from .fields import DocumentField, MomentField
 
 
 class SavedView(models.Model):
-    """A selection of runs under a name: its owner's, or everybody's. `is_tile`: its count stands on the overview."""
+    """A selection of runs with a name, private or shared. `is_tile`: True if the overview shows its count."""
 
     name = models.CharField(max_length=120)
     owner = models.CharField(max_length=255)
@@ -29,7 +29,7 @@ class SavedView(models.Model):
 class Alert(models.Model):
     """A condition on a view. `next_at`: the time of the next check; `last_fired_at`: the time of the last firing.
 
-    `quiet_from`, `quiet_until`: minutes of the day in `zone` between which it does not fire.
+    `quiet_from`, `quiet_until`: the minutes of the day, in the time zone `zone`, between which it does not fire.
     """
 
     view = models.ForeignKey(SavedView, on_delete=models.CASCADE, related_name="alerts")

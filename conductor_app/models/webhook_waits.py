@@ -1,4 +1,4 @@
-"""Tasks that wait for webhooks, indexed by their conditions."""
+"""Attempts that wait for webhooks, indexed by their conditions."""
 
 from django.db import models
 
@@ -8,7 +8,7 @@ from .fields import DocumentField, IdField, MomentField
 class WebhookWait(models.Model):
     """One WAIT_FOR_WEBHOOK attempt, by the digest of its condition.
 
-    The row stays when the attempt ends; readers join the attempt's status, and a sweep deletes old rows.
+    The row stays when the attempt ends: queries also check the status of the attempt, and a sweep deletes old rows.
     """
 
     attempt_id = IdField(primary_key=True)
@@ -28,7 +28,7 @@ class WebhookWait(models.Model):
 
 
 class WebhookPaths(models.Model):
-    """The paths that conditions of a workflow's tasks have named; an event is read at these."""
+    """A set of payload paths that conditions of a workflow use. Events are evaluated at these paths."""
 
     workflow = models.CharField(max_length=255)
     digest = models.CharField(max_length=64)

@@ -1,4 +1,4 @@
-"""Workflow tests: executions computed by `POST /workflow/test`, shown by their ids like runs for a day."""
+"""Workflow tests: simulated executions of `POST /workflow/test`, which can be read by id like runs for a day."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from .fields import DocumentField, IdField, MomentField
 
 
 class WorkflowTest(models.Model):
-    """One computed execution, of the tested workflow or of a sub-workflow in it; no worker or sweep reads it."""
+    """One simulated execution, of the tested workflow or a sub-workflow in it. Workers and sweeps ignore it."""
 
     id = IdField(primary_key=True)
     name = models.CharField(max_length=255)

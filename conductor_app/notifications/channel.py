@@ -1,4 +1,4 @@
-"""Notifications: announce queues after a commit, and subscribe to one while waiting."""
+"""Announce new work in queues after a commit, and subscribe to queues while waiting."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable
@@ -20,38 +20,41 @@ class Backend(Protocol):
     """Transport of notifications to other processes."""
 
     def publish(self, queues: Collection[str]) -> None:
-        """Send the notification; it is dropped if that is impossible."""
+        """Send the notification, or drop it if it cannot be sent."""
 
     def start_listening(self) -> None:
         """Start to receive the notifications of other processes."""
 
 
 def announce(queues: Iterable[str]) -> None:
-    """Announce new work in these queues, one mention per attempt. Never raises: the work is committed already."""
+    """Announce new work. Never raises, because the work is committed already.
+
+    `queues`: one entry per attempt, so queues may be repeated.
+    """
     announced = list(queues)
     if not announced:
         return
-    # A waiter of this process claims the work; the others need no notification.
+    # If a waiter of this process is woken, it claims the work, and other processes need no notification.
     not_woken = WAITERS.wake(announced)
-    for tell, queues in (
+    for notify, queues in (
         (_backend(conf.wakeups).publish, not_woken),
-        *((tell, announced) for tell in _announcement_listeners),
+        *((notify, announced) for notify in _announcement_listeners),
     ):
         try:
             if queues:
-                tell(queues)
+                notify(queues)
         except Exception:
-            log.exception("hint_lost", extra={"queues": announced[:5]})
+            log.exception("notification_lost", extra={"queues": announced[:5]})
 
 
 def subscribe(*queues: str) -> AbstractContextManager[Waiter]:
-    """Subscribe to queues. Subscribe before reading: a notification in between ends the next wait."""
+    """Subscribe to queues. Subscribe before reading the queue, so that no notification is missed in between."""
     _backend(conf.wakeups).start_listening()
     return WAITERS.subscribe(*queues)
 
 
 def prepare_backend() -> None:
-    """Load the transport in advance; otherwise the first request takes half a second longer."""
+    """Load the transport, which takes half a second, before the first request."""
     _backend(conf.wakeups)
 
 
@@ -61,7 +64,7 @@ def count_waiting() -> int:
 
 
 def is_closing() -> bool:
-    """Return True if this process is about to stop: polls should return at once."""
+    """Return True if this process is about to stop. Polls must then return at once."""
     return WAITERS.is_closing
 
 
@@ -71,7 +74,7 @@ def wake_all_and_close() -> None:
 
 
 def on_announce(listener: AnnouncementListener) -> None:
-    """Let this be called with the queues of every announcement of this process."""
+    """Register a listener, which is called with the queues of every announcement of this process."""
     if listener not in _announcement_listeners:
         _announcement_listeners.append(listener)
 

@@ -1,4 +1,4 @@
-"""Hints between the processes of a cluster: a message on one Redis channel names the queues."""
+"""Notifications between the processes of a cluster: messages on a Redis channel that name queues."""
 
 import atexit
 import logging
@@ -22,35 +22,35 @@ from .waiters import WAITERS
 log = logging.getLogger(__name__)
 
 CHANNEL = "conductor:wakeups"
-# The time without attempts to send after Redis could not be reached: requests must not wait for it repeatedly.
+# The pause after Redis could not be reached, so that requests do not wait for it repeatedly.
 RETRY_SECONDS = 2.0
 MAX_RETRY_SECONDS = 5.0
 MAX_BATCH = 1000
-# The first notification is sent at once, later ones are collected: every process reads each message.
+# The first notification is sent at once. Later ones are collected, because every process reads each message.
 PACE_SECONDS = 0.02
 PROCESS_ID = secrets.token_hex(8)
 
 
 def publish(queues: Collection[str]) -> None:
-    """Send the notification from a thread, which collects further ones into one message."""
+    """Send the notification from a thread, which combines several notifications into one message."""
     _publisher().enqueue(queues)
 
 
 def start_listening() -> None:
-    """Start this process's listener, once."""
+    """Start the listener of this process, unless it runs already."""
     if not _listener.is_started:
         _listener.start()
 
 
 class RedisPublisher:
-    """Publishes from a thread of its own, and holds its tongue for a while after a failure."""
+    """Publishes notifications from a separate thread. It pauses after a failure."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
         self._paused_until = 0.0
         self._waiting: SimpleQueue[Collection[str]] = SimpleQueue()
         Thread(target=self._send_forever, name="wakeups-out", daemon=True).start()
-        # A process that announces and ends at once has sent the announcement.
+        # Send pending notifications before a short-lived process ends.
         atexit.register(self._send_waiting)
 
     def enqueue(self, queues: Collection[str]) -> None:
@@ -62,16 +62,16 @@ class RedisPublisher:
             sleep(PACE_SECONDS)
 
     def _send_waiting(self) -> None:
-        if left := self._take_waiting():
-            self._publish(left)
+        if pending := self._take_waiting():
+            self._publish(pending)
 
     def _take_waiting(self) -> list[str]:
-        """Return the collected mentions. Repeated ones count, because each wakes one waiter."""
-        found: list[str] = []
+        """Return the collected queues. Repetitions are significant, because each entry wakes one waiter."""
+        queues: list[str] = []
         with suppress(Empty):
-            while len(found) < MAX_BATCH:
-                found += self._waiting.get_nowait()
-        return found
+            while len(queues) < MAX_BATCH:
+                queues += self._waiting.get_nowait()
+        return queues
 
     def _publish(self, queues: Collection[str]) -> None:
         if monotonic() < self._paused_until:
@@ -98,29 +98,29 @@ class RedisListener:
         self._lock = Lock()
 
     def start(self) -> None:
-        """Begin to listen, unless another thread was first."""
+        """Start to listen, unless another thread has done so."""
         with self._lock:
             if not self.is_started:
                 Thread(target=self._listen_forever, name="wakeups", daemon=True).start()
                 self.is_started = True
 
     def _listen_forever(self) -> None:
-        rest = 0.1
+        pause = 0.1
         while True:
             try:
                 self._listen()
             except (redis.RedisError, OSError) as error:
-                rest = 0.1 if self.is_connected.is_set() else min(rest * 2, MAX_RETRY_SECONDS)
+                pause = 0.1 if self.is_connected.is_set() else min(pause * 2, MAX_RETRY_SECONDS)
                 self.is_connected.clear()
-                log.debug("wake-ups were interrupted: %s", error)
-            Event().wait(rest)
+                log.debug("redis_listener_disconnected: %s", error)
+            Event().wait(pause)
 
     def _listen(self) -> None:
         with _client(blocks_on_read=True).pubsub(ignore_subscribe_messages=False) as channel:
             channel.subscribe(CHANNEL)
             for message in channel.listen():
                 if message["type"] == "subscribe":
-                    # Notifications before this point were missed.
+                    # Notifications before this point were not received.
                     WAITERS.wake_all()
                     self.is_connected.set()
                 elif message["type"] == "message":

@@ -1,7 +1,7 @@
-"""Notifications between processes that share a SQLite file: a datagram names the queues.
+"""Notifications between processes that share a SQLite file: datagrams that name queues.
 
-SQLite can only report that the file has changed (`PRAGMA data_version`): every waiter would read again after every
-commit, and a process would have to poll two hundred times a second. A datagram costs nothing while the server is idle.
+SQLite itself can only report that the file has changed (`PRAGMA data_version`). A process would have to poll that 200
+times per second, and every waiter would read its queue after every commit. Datagrams cost nothing on an idle server.
 """
 
 import atexit
@@ -24,16 +24,16 @@ from .waiters import WAITERS
 
 log = logging.getLogger(__name__)
 
-# A longer list is cut to this one, which wakes everybody.
+# Replaces a list of queues that exceeds the size of a datagram. It wakes all waiters.
 WAKE_EVERYONE = b"*"
 MAX_HINT_BYTES = 60_000
 MAX_SOCKET_PATH = 80
-# A neighbour whose inbox stays full is busy with hints anyway.
+# A process with a full socket has unread notifications, so it needs no further one.
 SEND_TIMEOUT_SECONDS = 0.02
 
 
 def publish(queues: Collection[str]) -> None:
-    """Send the hint to every process that listens, but this one."""
+    """Send the notification to all other listening processes."""
     hint = orjson.dumps(list(queues))
     for inbox in _socket_folder().iterdir():
         if inbox != _inbox.path:
@@ -41,36 +41,36 @@ def publish(queues: Collection[str]) -> None:
 
 
 def start_listening() -> None:
-    """Open this process's inbox, once."""
+    """Open the socket of this process, unless it is open already."""
     if _inbox.path is None:
         _inbox.open()
 
 
 class HintInbox:
-    """The socket of this process, and the thread that reads it."""
+    """The socket of this process, and the thread that reads from it."""
 
     def __init__(self) -> None:
         self.path: Path | None = None
         self._lock = Lock()
 
     def open(self) -> None:
-        """Start to listen, unless another thread was first."""
+        """Start to listen, unless another thread has done so."""
         with self._lock:
             if self.path is None:
                 path = _socket_folder() / f"{os.getpid()}.{secrets.token_hex(4)}"
-                heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-                heard.bind(str(path))
+                receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+                receiver.bind(str(path))
                 atexit.register(path.unlink, missing_ok=True)
-                Thread(target=_receive_hints, args=(heard,), name="wakeups", daemon=True).start()
+                Thread(target=_receive_hints, args=(receiver,), name="wakeups", daemon=True).start()
                 self.path = path
 
 
 _inbox = HintInbox()
 
 
-def _receive_hints(heard: socket.socket) -> None:
+def _receive_hints(receiver: socket.socket) -> None:
     while True:
-        hint = heard.recv(MAX_HINT_BYTES)
+        hint = receiver.recv(MAX_HINT_BYTES)
         with suppress(orjson.JSONDecodeError):
             WAITERS.wake_all() if hint == WAKE_EVERYONE else WAITERS.wake(orjson.loads(hint))
 
@@ -81,18 +81,18 @@ def _send_hint(hint: bytes, inbox: Path) -> None:
         try:
             outgoing.sendto(hint, str(inbox))
         except ConnectionRefusedError:
-            # Left behind by a process that was killed.
+            # The process that listened on this socket was killed.
             inbox.unlink(missing_ok=True)
 
 
 @cache
 def _socket_folder() -> Path:
-    """Return the folder of the sockets: beside the database if the path fits into a socket's 108 bytes."""
+    """Return the folder of the sockets: next to the database, unless the path exceeds the limit of 108 bytes."""
     database = Path(connection.settings_dict["NAME"])
-    beside = database.parent / "wakeups"
-    if database.is_absolute() and len(os.fsencode(beside)) <= MAX_SOCKET_PATH:
-        beside.mkdir(mode=0o700, exist_ok=True)
-        return beside
+    folder = database.parent / "wakeups"
+    if database.is_absolute() and len(os.fsencode(folder)) <= MAX_SOCKET_PATH:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return folder
     return _temporary_folder(hashlib.sha256(os.fsencode(database)).hexdigest()[:16])
 
 

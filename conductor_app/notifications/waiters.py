@@ -1,4 +1,4 @@
-"""The waiters of this process by queue."""
+"""The waiters of this process, by queue."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from threading import Event, Lock
 
 TOPIC_PREFIX = "\0"
-"""Prefix of broadcast topics, which no name of a queue has."""
+"""The prefix of broadcast topics. Names of queues never start with it."""
 
 
 def broadcast_topic(name: str) -> str:
@@ -15,18 +15,18 @@ def broadcast_topic(name: str) -> str:
 
 
 class Waiter:
-    """One waiter, at one queue or at several."""
+    """One waiter, for one queue or several."""
 
     def __init__(self) -> None:
         self._notified = Event()
 
     @property
     def was_notified(self) -> bool:
-        """Return True if there is an unused notification."""
+        """Return True if there is an unconsumed notification."""
         return self._notified.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a notification, at most `seconds`. Returns True if there was one, which is used up."""
+        """Wait for a notification, at most `seconds`, and consume it. Returns True if there was one."""
         woken = self._notified.wait(seconds)
         self._notified.clear()
         return woken
@@ -36,7 +36,7 @@ class Waiter:
 
 
 class WaiterRegistry:
-    """All waiters of a process. New work wakes one waiter, the longest waiting; a broadcast wakes all."""
+    """All waiters of a process. New work wakes the waiter that has waited longest; a broadcast wakes all."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -66,9 +66,9 @@ class WaiterRegistry:
                     self._leave(queue, waiter)
 
     def wake(self, queues: Iterable[str]) -> list[str]:
-        """Wake one waiter for each mention of its queue. Returns the mentions that other processes must receive.
+        """Wake one waiter for each entry of its queue. Returns the entries that other processes must receive.
 
-        These are the queues without a waiter in this process, and all broadcasts.
+        These are the entries without a waiter in this process, and all broadcasts.
         """
         with self._lock:
             return [queue for queue in queues if not self._wake(queue)]

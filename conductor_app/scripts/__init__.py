@@ -1,1 +1,1 @@
-"""Users' programs (JavaScript, Python, jq), always evaluated in helper processes that can be killed."""
+"""Evaluation of scripts (JavaScript, Python, jq) in helper processes, which can be killed."""

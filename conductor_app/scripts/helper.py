@@ -1,8 +1,8 @@
-"""The main loop of a helper process: read a program and its inputs, evaluate, write the result.
+"""The main loop of a helper process: read a script and its inputs, evaluate it, write the result.
 
-Started as `python -I helper.py ENGINE` with an empty environment, so that it can import only the engine. Each request
-is two frames on stdin, the order and the inputs, both JSON after four bytes of length; each response is one frame on
-stdout.
+It is started as `python -I helper.py ENGINE` with an empty environment, so that it can import only the engine. A
+request has two frames on stdin, the order and the inputs; a response is one frame on stdout. A frame has four bytes of
+length, followed by JSON.
 """
 
 import json
@@ -14,7 +14,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-# Last, so that no module of this project hides one of a library.
+# At the end of the path, so that no module of this project hides one of a library.
 sys.path.append(str(Path(__file__).with_name("engines")))
 answers = import_module("answers")
 
@@ -23,9 +23,9 @@ ADDRESS_SPACE = 600 << 20
 
 
 def evaluate(engine, order, inputs):
-    """Return one result, as bytes within the size limit."""
+    """Return one result as bytes, within the size limit."""
     try:
-        # The kernel's alarm ends code that no engine can interrupt if the parent is gone.
+        # The alarm of the kernel ends this process if an engine cannot interrupt the script and the parent is gone.
         signal.setitimer(signal.ITIMER_REAL, order["limit"] + 1)
         answer = engine.LANGUAGES[order["language"]](order, inputs.decode("ascii")).encode()
         return (
@@ -40,7 +40,7 @@ def evaluate(engine, order, inputs):
 
 
 def lock_down(descriptors):
-    """Restrict this process: bounded memory, few or no new descriptors, default signals, shallow results."""
+    """Restrict this process: limited memory, few or no new descriptors, default signals, shallow results."""
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
@@ -49,12 +49,12 @@ def lock_down(descriptors):
     # Python adds LC_CTYPE to an empty environment, and jq programs can read the environment.
     os.environ.clear()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    # json.dumps counts its depth against this limit; the remainder is for the frames of this module.
+    # The depth of json.dumps counts against this limit. The other 30 are for the frames of this module.
     sys.setrecursionlimit(answers.MAX_RESULT_DEPTH + 30)
 
 
 def read_frame():
-    """Return the next frame. The process ends at the end of the input."""
+    """Return the next frame. Ends the process at the end of the input."""
     head = sys.stdin.buffer.read(LENGTH.size)
     if len(head) < LENGTH.size:
         sys.exit()

@@ -1,4 +1,4 @@
-"""Evaluation of users' programs: a few helper processes per server process, started when needed."""
+"""The pool of helper processes that evaluate scripts. They are started on demand."""
 
 import atexit
 import json
@@ -13,14 +13,14 @@ from typing import Any
 from conductor_app.scripts.process import Helper, HelperDied, HelperTimedOut
 
 ENGINES = {"javascript": "javascript_jq", "jq": "javascript_jq", "python": "monty"}
-"""The engine of each language. A helper process runs one engine, and starts when it is needed."""
+"""The engine of each language. A helper process runs one engine."""
 MAX_INPUT_SIZE = 16 << 20
 GRACE_SECONDS = 0.5
 QUEUE_SECONDS = 30.0
 
 
 class ScriptsUnavailable(Exception):
-    """No helper process could take the script; it has not run and may be tried again."""
+    """No helper process was available. The script has not run, so the caller can retry."""
 
 
 @dataclass(frozen=True)
@@ -36,20 +36,24 @@ class EvaluationResult:
 def evaluate(
     language: str, source: str, inputs: Any, limit_seconds: float = 4.0, *, pool_size: int = 2
 ) -> EvaluationResult:
-    """Evaluate a program in this process's helpers."""
+    """Evaluate a script in the pool of this process.
+
+    Raises:
+        ScriptsUnavailable: when no helper process is available.
+    """
     return shared_pool(pool_size).evaluate(language, source, inputs, limit_seconds)
 
 
 @cache
-def shared_pool(size):
-    """Return the pool of this process. It starts no helper before the first evaluation."""
+def shared_pool(size: int) -> "Pool":
+    """Return the pool of this process. It starts helpers on demand."""
     return Pool(size)
 
 
 class Pool:
-    """At most `size` busy helpers, and as many idle ones of each engine. Further callers wait."""
+    """At most `size` busy helpers, and as many idle helpers per engine. Further callers wait."""
 
-    def __init__(self, size=2, queue_seconds=QUEUE_SECONDS):
+    def __init__(self, size: int = 2, queue_seconds: float = QUEUE_SECONDS) -> None:
         self._size, self._queue_seconds = size, queue_seconds
         self.drop_helpers()
         POOLS.add(self)
@@ -58,40 +62,41 @@ class Pool:
         """Evaluate `source` with `inputs`. Errors of the script are part of the result and not raised.
 
         Raises:
-            ValueError: when the language is unknown.
+            ValueError: when the language is unknown
+            ScriptsUnavailable: when no helper process is available.
         """
         if language not in ENGINES:
             raise ValueError(f"unknown script language {language!r}")
         if not isinstance(source, str):
-            return EvaluationResult(error="The script is not text.")
-        asked = {"language": language, "source": source, "limit": limit_seconds}
+            return EvaluationResult(error="The script must be a string.")
+        order = {"language": language, "source": source, "limit": limit_seconds}
         if language == "python":
-            asked["names"] = input_names(inputs)
-        order = json.dumps(asked).encode("ascii")
+            order["names"] = input_names(inputs)
+        order_text = json.dumps(order).encode("ascii")
         try:
             text = json.dumps(inputs, allow_nan=False).encode("ascii")
         except (TypeError, ValueError, RecursionError) as error:
-            return EvaluationResult(error=f"The script's inputs cannot be written as JSON: {error}.")
-        if len(text) + len(order) > MAX_INPUT_SIZE:
+            return EvaluationResult(error=f"The script's inputs cannot be converted to JSON: {error}.")
+        if len(text) + len(order_text) > MAX_INPUT_SIZE:
             return EvaluationResult(error="The script and its inputs are larger than 16 MB.")
-        return self._ask(language, (order, text), limit_seconds)
+        return self._ask(language, (order_text, text), limit_seconds)
 
-    def idle_pids(self):
+    def idle_pids(self) -> list[int]:
         """Return the process ids of the idle helpers."""
         return [helper.pid for helpers in self._idle.values() for helper in helpers]
 
-    def close(self):
-        """End every helper that waits for work."""
+    def close(self) -> None:
+        """Kill all idle helpers."""
         for helpers in self._idle.values():
             while helpers:
                 helpers.pop().kill()
 
-    def drop_helpers(self):
-        """Discard the helpers: after a fork they belong to the parent."""
+    def drop_helpers(self) -> None:
+        """Discard the helpers, because after a fork they belong to the parent."""
         self._idle: dict[str, list[Helper]] = {engine: [] for engine in ENGINES.values()}
         self._permits = BoundedSemaphore(self._size)
 
-    def _ask(self, language, frames, limit):
+    def _ask(self, language: str, frames: tuple[bytes, bytes], limit: float) -> EvaluationResult:
         if not self._permits.acquire(timeout=self._queue_seconds):
             raise ScriptsUnavailable(f"All {self._size} helper processes were busy for {self._queue_seconds:g} s.")
         try:
@@ -99,15 +104,15 @@ class Pool:
         finally:
             self._permits.release()
 
-    def _ask_helper(self, language, helper, frames, limit):
-        # A helper goes back only after a whole exchange: whatever interrupts one leaves the pipes in the middle.
+    def _ask_helper(self, language: str, helper: Helper, frames: tuple[bytes, bytes], limit: float) -> EvaluationResult:
+        # A helper is reused only after a complete exchange. After an interruption, its pipes contain parts of frames.
         answer = None
         try:
             answer = helper.ask(frames, limit + GRACE_SECONDS)
         except HelperTimedOut:
             return EvaluationResult(error=timeout_message(limit), timed_out=True)
         except HelperDied as death:
-            return EvaluationResult(error=f"The script brought its helper process down ({death}) and was stopped.")
+            return EvaluationResult(error=f"The script crashed its helper process ({death}) and was stopped.")
         finally:
             if answer is None:
                 helper.kill()
@@ -115,7 +120,7 @@ class Pool:
                 self._idle[ENGINES[language]].append(helper)
         return parse_answer(answer, limit, is_exact=language == "python")
 
-    def _take(self, engine):
+    def _take(self, engine: str) -> Helper:
         idle = self._idle[engine]
         while idle:
             helper = idle.pop()
@@ -125,7 +130,7 @@ class Pool:
         return start_helper(engine)
 
 
-def start_helper(engine):
+def start_helper(engine: str) -> Helper:
     """Start a helper with this engine, and wait until it is ready.
 
     Raises:
@@ -140,42 +145,44 @@ def start_helper(engine):
     except BaseException as error:
         helper.kill()
         if isinstance(error, (HelperTimedOut, HelperDied)):
-            raise ScriptsUnavailable(f"A helper process did not start: {error or 'it took too long'}.") from error
+            raise ScriptsUnavailable(f"A helper process did not start: {error or 'timeout'}.") from error
         raise
     return helper
 
 
-def input_names(inputs):
-    """Return the names of the inputs; only an object has any."""
+def input_names(inputs: Any) -> list[str]:
+    """Return the names of the inputs if they are an object."""
     return [name for name in inputs if isinstance(name, str)] if isinstance(inputs, dict) else []
 
 
-def parse_answer(answer, limit, is_exact=False):
-    """Return the helper's JSON as an EvaluationResult.
+def parse_answer(answer: bytes, limit: float, is_exact: bool = False) -> EvaluationResult:
+    """Return the result in the response of a helper.
 
-    `is_exact`: the language distinguishes 1 from 1.0 and has integers of any size.
+    `is_exact`: True if the language distinguishes 1 from 1.0 and has integers of any size.
     """
     try:
-        told = json.loads(answer) if is_exact else json.loads(answer, parse_int=parse_integer, parse_float=parse_float)
+        document = (
+            json.loads(answer) if is_exact else json.loads(answer, parse_int=parse_integer, parse_float=parse_float)
+        )
     except RecursionError:
         return EvaluationResult(error="The script's result is nested too deeply.")
-    timed_out = told.get("timed_out", False)
-    error = timeout_message(limit) if timed_out else told.get("error")
-    return EvaluationResult(told.get("value"), error, timed_out, tuple(told.get("logs", ())))
+    timed_out = document.get("timed_out", False)
+    error = timeout_message(limit) if timed_out else document.get("error")
+    return EvaluationResult(document.get("value"), error, timed_out, tuple(document.get("logs", ())))
 
 
-def timeout_message(limit):
-    """Return the message for a script that exceeded its time limit."""
+def timeout_message(limit: float) -> str:
+    """Return the message for a script that exceeded its time limit in seconds."""
     return f"The script ran longer than {limit:g} s and was stopped."
 
 
-def parse_integer(text):
+def parse_integer(text: str) -> int | float:
     """Return an integer within 64 bits; a larger one becomes a float, as in the script."""
     value = int(text)
     return value if -(2**63) <= value < 2**63 else float(text)
 
 
-def parse_float(text):
+def parse_float(text: str) -> int | float:
     """Return a float, or the integer that it equals."""
     value = float(text)
     return int(value) if value.is_integer() and -(2.0**63) <= value < 2.0**63 else value

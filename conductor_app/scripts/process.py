@@ -1,4 +1,4 @@
-"""One helper process, seen from the process that owns it: start, ask with a deadline, kill."""
+"""Start a helper process, send it requests with a deadline, and kill it."""
 
 import contextlib
 import os
@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from math import ceil
 from pathlib import Path
 
@@ -19,17 +20,17 @@ CHUNK = 1 << 20
 
 
 class HelperTimedOut(Exception):
-    """The helper has not answered in time."""
+    """The helper has not responded in time."""
 
 
 class HelperDied(Exception):
-    """The helper process has ended without an answer."""
+    """The helper process has ended without a response."""
 
 
 class Helper:
-    """A process that evaluates one program at a time. After any exception it must be killed."""
+    """A process that evaluates one script at a time. After any exception it must be killed."""
 
-    def __init__(self, engine):
+    def __init__(self, engine: str) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-I", str(PROGRAM), engine],
             stdin=subprocess.PIPE,
@@ -38,43 +39,50 @@ class Helper:
             bufsize=0,
             env={},
             cwd="/",
-            # Ctrl-C at the terminal is for the parent; this process ends when its stdin does.
+            # The process does not receive Ctrl-C of the terminal. It ends when its stdin is closed.
             start_new_session=True,
         )
-        for pipe in (self._process.stdin, self._process.stdout):
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        for pipe in (self._stdin, self._stdout):
             os.set_blocking(pipe.fileno(), False)
 
     @property
-    def is_alive(self):
+    def is_alive(self) -> bool:
         """Return True if the process runs."""
         return self._process.poll() is None
 
     @property
-    def pid(self):
+    def pid(self) -> int:
         """Return the process id."""
         return self._process.pid
 
-    def await_ready(self):
-        """Return when the helper has loaded its engine, so that no script pays for that."""
+    def await_ready(self) -> None:
+        """Wait until the helper has loaded its engine, so that this time does not count for a script."""
         self._receive_frame(time.monotonic() + START_SECONDS)
 
-    def ask(self, frames, seconds):
-        """Send the frames of one question and return the answer's bytes."""
+    def ask(self, frames: Iterable[bytes], seconds: float) -> bytes:
+        """Send the frames of one request, and return the response.
+
+        Raises:
+            HelperTimedOut: when there is no response within `seconds`
+            HelperDied: when the process ends.
+        """
         deadline = time.monotonic() + seconds
         self._send(b"".join(LENGTH.pack(len(frame)) + frame for frame in frames), deadline)
         return self._receive_frame(deadline)
 
-    def kill(self):
-        """End the process at once, leaving neither zombie nor descriptor."""
-        # A session of its own is a process group too: an engine's own process ends with it.
+    def kill(self) -> None:
+        """Kill the process with its children, and release its resources."""
+        # The new session is also a process group, which contains the worker process of an engine.
         with contextlib.suppress(OSError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        self._process.stdin.close()
-        self._process.stdout.close()
+        self._stdin.close()
+        self._stdout.close()
 
-    def _send(self, data, deadline):
-        descriptor, rest = self._process.stdin.fileno(), memoryview(data)
+    def _send(self, data: bytes, deadline: float) -> None:
+        descriptor, rest = self._stdin.fileno(), memoryview(data)
         while rest:
             wait_until_ready(descriptor, select.POLLOUT, deadline)
             try:
@@ -82,14 +90,14 @@ class Helper:
             except BrokenPipeError:
                 raise HelperDied(self._exit_cause()) from None
 
-    def _receive_frame(self, deadline):
+    def _receive_frame(self, deadline: float) -> bytes:
         (size,) = LENGTH.unpack(self._receive(LENGTH.size, deadline))
         if size > MAX_RESPONSE_SIZE:
             raise HelperDied("its result exceeds the size limit")
         return self._receive(size, deadline)
 
-    def _receive(self, size, deadline):
-        descriptor, received = self._process.stdout.fileno(), bytearray()
+    def _receive(self, size: int, deadline: float) -> bytes:
+        descriptor, received = self._stdout.fileno(), bytearray()
         while len(received) < size:
             wait_until_ready(descriptor, select.POLLIN, deadline)
             chunk = os.read(descriptor, min(size - len(received), CHUNK))
@@ -98,8 +106,8 @@ class Helper:
             received += chunk
         return bytes(received)
 
-    def _exit_cause(self):
-        # The pipe closes before the process can be reaped. One that only closed its pipe is killed here.
+    def _exit_cause(self) -> str:
+        # The pipe closes before the process has ended. A process that only closed its pipe is killed later.
         try:
             code = self._process.wait(timeout=1)
         except subprocess.TimeoutExpired:
@@ -107,7 +115,7 @@ class Helper:
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
 
-def wait_until_ready(descriptor, event, deadline):
+def wait_until_ready(descriptor: int, event: int, deadline: float) -> None:
     """Wait until the pipe is ready.
 
     Raises:
@@ -115,6 +123,6 @@ def wait_until_ready(descriptor, event, deadline):
     """
     poller = select.poll()
     poller.register(descriptor, event)
-    left = deadline - time.monotonic()
-    if left <= 0 or not poller.poll(ceil(left * 1000)):
+    remaining = deadline - time.monotonic()
+    if remaining <= 0 or not poller.poll(ceil(remaining * 1000)):
         raise HelperTimedOut

@@ -1,1 +1,1 @@
-"""Settings: `base` is common to all profiles; each profile contains all differences."""
+"""Settings: `base` has the common ones, and each profile the differences."""

@@ -80,20 +80,20 @@ LOCALE_PATHS = [BASE_DIR / "conductor_app" / "locale"]
 FORMAT_MODULE_PATH = "conductor_app.settings.formats"
 USE_I18N = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-# Workers call the exact addresses of the API; a redirect would lose their body.
+# Workers call the exact addresses of the API. A redirect would lose the body of their request.
 APPEND_SLASH = False
 
-# Static files are found at start in their packages; no collection step is needed.
+# Static files are served from their packages, without `collectstatic`.
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
 
-# A request carries up to 20 MB of payload; the API refuses more in the words of its own dialect.
+# The maximum size of a request. The APIs refuse larger ones with errors in their own formats.
 CONDUCTOR_MAX_REQUEST_BYTES = 20 * 1024 * 1024
 DATA_UPLOAD_MAX_MEMORY_SIZE = CONDUCTOR_MAX_REQUEST_BYTES + 64 * 1024
 
-# With HTTPS, cookies require it. Plain HTTP is for loopback, and for private networks behind a proxy.
+# With HTTPS, cookies are sent over HTTPS only. Plain HTTP is for loopback and for private networks behind a proxy.
 HTTPS = environment.boolean("HTTPS", False)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
@@ -111,7 +111,7 @@ AUTH_PASSWORD_VALIDATORS = [
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
 
-# Large payloads are stored there: s3://bucket/prefix?endpoint_url=…, or a folder that all processes share.
+# The storage of large payloads: s3://bucket/prefix?endpoint_url=…, or a folder that all processes share.
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
@@ -171,7 +171,7 @@ LOGGING = logging_config(
     environment.choice("LOG_FORMAT", ("console", "json"), "console"),
 )
 
-# Messages are hints, the database is the truth: a late one is dropped, and beat makes up for one that is lost.
+# The state is in the database. Late messages are dropped, and beat compensates for lost ones.
 CELERY_IMPORTS = ["conductor_app.background.jobs"]
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
@@ -179,7 +179,7 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_RESULT_EXPIRES = None
 CELERY_TIMEZONE = TIME_ZONE
-# Threads, because our jobs wait for databases and for other people's servers, and hardly compute.
+# Threads, because jobs mostly wait for databases and other systems.
 CELERY_WORKER_POOL = "threads"
 CELERY_WORKER_CONCURRENCY = environment.number("CELERY_THREADS", 8, least=4)
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
@@ -188,5 +188,5 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
-# After this many jobs beat writes when each ran last: about every ten seconds, so that pages can display it.
+# The number of jobs after which beat stores their last runs for the pages: about every ten seconds.
 CELERY_BEAT_SYNC_EVERY = 30

@@ -1,4 +1,4 @@
-"""Several machines: PostgreSQL, Redis, and any number of web processes, Celery workers and one beat."""
+"""The profile for several machines: PostgreSQL, Redis, one beat, and any number of web processes and workers."""
 
 from . import environment, services
 from .base import *  # noqa: F403
@@ -11,7 +11,7 @@ DATABASES = {
     "default": services.postgresql(
         "DATABASE_URL",
         environment.require_value("DATABASE_URL", "postgresql://conductor:secret@db.example.org:5432/conductor"),
-        # Multiplied by the number of processes, this must stay below the limit of the database server.
+        # The total over all processes must stay below the connection limit of the database server.
         pool=environment.number("DATABASE_POOL", 8, least=2),
     )
 }
@@ -29,11 +29,11 @@ CONDUCTOR_WAKEUPS = "conductor_app.notifications.redis"
 
 CELERY_BROKER_URL = CONDUCTOR_REDIS_URL
 CELERY_BROKER_TRANSPORT_OPTIONS = {
-    # The message of a lost worker is redelivered after this many seconds, which is longer than any job.
+    # The seconds after which the message of a lost worker is redelivered. Every job is shorter.
     "visibility_timeout": 900,
     "unacked_restore_interval": 10,
     "unacked_restore_throttle": 1,
-    # A hint is not worth a request's time: one that cannot be sent at once is dropped.
+    # Requests must not wait for the broker. A message that cannot be sent at once is dropped.
     "socket_connect_timeout": 1,
     "socket_keepalive": True,
 }

@@ -1,4 +1,4 @@
-"""One machine without other services: SQLite, and a folder for Celery's messages."""
+"""The profile for one machine without other services: SQLite, and a folder for the messages of Celery."""
 
 from pathlib import Path
 

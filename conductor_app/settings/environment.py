@@ -16,11 +16,11 @@ SQL_SCHEMES = ("postgresql://", "postgres://", "sqlite:///")
 """Schemes of the databases that SQL tasks support."""
 
 WEB_THREADS = 256
-"""Threads of a web process where WEB_THREADS does not say otherwise."""
+"""The default number of threads of a web process."""
 
 
 def text(name: str, default: str) -> str:
-    """Return the variable's value. An empty one counts as not set."""
+    """Return the variable's value, or the default if it is empty or not set."""
     return os.environ.get(name, "").strip() or default
 
 
@@ -28,7 +28,7 @@ def require_value(name: str, example: str) -> str:
     """Return the variable's value.
 
     Raises:
-        ImproperlyConfigured: when it is not set, with an example.
+        ImproperlyConfigured: when the variable is not set. The message has an example.
     """
     if value := text(name, ""):
         return value
@@ -78,32 +78,32 @@ def choice(name: str, choices: tuple[str, ...], default: str) -> str:
 
 
 def choices(name: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the comma-separated values, which must be allowed; empty if the variable is not set.
+    """Return the values of a comma-separated list. It is empty if the variable is not set.
 
     Raises:
         ImproperlyConfigured: when a value is not allowed.
     """
-    found = tuple(split_words(text(name, "")))
-    if unknown := sorted(set(found) - set(allowed)):
+    selected = tuple(split_words(text(name, "")))
+    if unknown := sorted(set(selected) - set(allowed)):
         raise ImproperlyConfigured(
             f"{name} is refused: {', '.join(unknown)[:100]} must be one of {', '.join(allowed)}."
         )
-    return found
+    return selected
 
 
 def split_words(raw_value: str) -> list[str]:
     """Return the entries of a comma-separated list."""
-    return [word.strip() for word in raw_value.split(",") if word.strip()]
+    return [entry.strip() for entry in raw_value.split(",") if entry.strip()]
 
 
 def groups(name: str) -> tuple[str, ...]:
-    """Return isolation groups as in the names of queues: `blue`, `@east`, `@east-blue`.
+    """Return isolation groups in the format of queue names: `blue`, `@east`, `@east-blue`.
 
     Raises:
         ImproperlyConfigured: when one is invalid.
     """
     raw_value = split_words(text(name, ""))
-    if any(len(word) > 257 or not word.strip("@-") for word in raw_value):
+    if any(len(group) > 257 or not group.strip("@-") for group in raw_value):
         raise ImproperlyConfigured(f"{name} is refused: it must be isolation groups such as blue,green or @east-blue")
     return tuple(dict.fromkeys(raw_value))
 
@@ -115,13 +115,13 @@ def secret_words(name: str, *, least: int) -> tuple[str, ...]:
         ImproperlyConfigured: when one is too short.
     """
     raw_value = split_words(text(name, ""))
-    if any(len(word) < least for word in raw_value):
+    if any(len(key) < least for key in raw_value):
         raise ImproperlyConfigured(f"{name} is refused: each of its keys must have at least {least} characters.")
     return tuple(raw_value)
 
 
 def taskcluster_client(name_of_id: str, name_of_token: str) -> tuple[str, str]:
-    """Return a client's id and access token, or neither. Errors do not contain the token.
+    """Return a client's id and access token, or two empty strings. Errors do not contain the token.
 
     Raises:
         ImproperlyConfigured: when only one is set, or one is invalid.
@@ -152,7 +152,7 @@ def networks(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 
 def connections(name: str) -> dict[str, str]:
-    """Return databases by name from a JSON object of addresses.
+    """Return the addresses of databases by name, from a JSON object.
 
     Errors do not contain addresses, which include passwords.
 
@@ -169,7 +169,9 @@ def connections(name: str) -> dict[str, str]:
         raise ImproperlyConfigured(f"{shape}.")
     for key, address in raw_value.items():
         if not isinstance(address, str) or not address.startswith(SQL_SCHEMES):
-            raise ImproperlyConfigured(f"{shape}; {key!r} does not begin with {' or '.join(SQL_SCHEMES)}.")
+            raise ImproperlyConfigured(
+                f"{shape}. The address of {key!r} does not begin with {' or '.join(SQL_SCHEMES)}."
+            )
     return raw_value
 
 
@@ -205,7 +207,7 @@ def servers(name: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return True if only this machine can reach a server that listens there."""
+    """Return True if only this machine can reach a server that listens on the host."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -215,7 +217,7 @@ def is_loopback(host: str) -> bool:
 def load_or_create_secret(path: Path) -> str:
     """Return the secret in this file. A missing file is created with a random secret, readable only by its owner."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # Written aside and linked into place, so that two processes that start together read the same whole secret.
+    # The secret is written to another file and then linked, so that processes that start together read the same one.
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     if not path.exists():
         draft.touch(mode=0o600)

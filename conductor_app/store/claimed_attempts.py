@@ -1,4 +1,4 @@
-"""Claimed attempts with their tasks and runs as workers receive them, loaded with one statement."""
+"""Load claimed attempts with their tasks and runs in one statement, for the responses to workers."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,8 +13,8 @@ from .statements import fetch, placeholders
 PAYLOAD_COLUMNS = ("input", "output", "variables")
 
 
-def _columns(model: type[models.Model], *left_out: str) -> "list[models.Field[Any, Any]]":
-    return [field for field in model._meta.concrete_fields if field.name not in left_out]
+def _columns(model: type[models.Model], *excluded: str) -> "list[models.Field[Any, Any]]":
+    return [field for field in model._meta.concrete_fields if field.name not in excluded]
 
 
 SELECTED_MODELS = (
@@ -32,7 +32,7 @@ SQL = (
 def load_claimed(ids: Sequence[str]) -> list[Attempt]:
     """Return the attempts in the order of the ids, with `task` and `run` (without its payloads) loaded.
 
-    `holds_sealed`: a payload has encrypted parts.
+    Sets `holds_sealed` to True on an attempt if a payload has encrypted parts.
     """
     rows = fetch(f"{SQL}({placeholders(ids)})", ids)
     by_id = {attempt.id: attempt for attempt in map(_attempt, rows)}
@@ -60,5 +60,5 @@ def _build_rows(row: tuple[Any, ...]) -> Iterator[Any]:
 def _parse_column(field: "models.Field[Any, Any]", value: Any) -> Any:
     if not isinstance(field, DocumentField):
         return value
-    # Workers see the step as in every response; only the payload is specific to them.
+    # Masked values are `***` in the task, as in every response. Only the payload has their real values.
     return loads(value) if field.model is Task else loads_encrypted(value)

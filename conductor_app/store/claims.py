@@ -1,4 +1,4 @@
-"""Claims: attempts that pass every gate are assigned to workers; rows that other claims have locked are skipped."""
+"""Assign attempts that pass every gate to workers. A claim skips rows that other claims have locked."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -10,7 +10,7 @@ from .statements import execute, fetch, lock_clause, placeholders, serialize
 
 
 class Candidate(NamedTuple):
-    """A due attempt with the current limits of its name: those of its task definition, otherwise its own."""
+    """A due attempt with its limits: those of the current task definition, or its own if there is none."""
 
     id: str
     name: str
@@ -33,7 +33,7 @@ IS_CLAIMABLE, CLAIMABLE_PARAMETERS = positional(
     f"a.queue = :queue AND a.status = 'PENDING' AND a.queue <> '' AND {open_condition()} "
     "AND NOT EXISTS (SELECT 1 FROM conductor_workerhold w WHERE w.worker = :worker)"
 )
-"""The condition that an attempt of a queue passes the gates without a limit and the worker is not drained."""
+"""The condition that an attempt passes the gates without a limit, and that the worker is not drained."""
 BELONGS_TO_RUN = "a.run_id IS NOT NULL"
 """A queue of standalone tasks may have the name of a task type. The workers of one must not get attempts of the other.
 """
@@ -78,28 +78,31 @@ def claim_unlimited(queue: str, worker: str, now: int, count: int, names: Sequen
 
 
 def claim_limited(queue: str, worker: str, now: int, count: int) -> tuple[list[str], list[str]]:
-    """Claim in a transaction. Names with limits are claimed by one transaction at a time, so that no limit is exceeded.
+    """Claim attempts with and without limits, in a transaction.
 
-    Returns the ids, and those among them whose start is published.
+    For each name with a limit, one transaction claims at a time, so that the limit is not exceeded. Returns the ids,
+    and those among them whose start is published.
     """
-    taken: list[str] = []
-    telling: list[str] = []
+    claimed: list[str] = []
+    published: list[str] = []
     full: list[str] = []
-    while len(taken) < count:
-        found = _lock_candidates(queue, worker, now, count - len(taken), [*full])
-        if not found:
+    while len(claimed) < count:
+        candidates = _lock_candidates(queue, worker, now, count - len(claimed), [*full])
+        if not candidates:
             break
-        chosen, filled = _apply_limits(found, now)
+        chosen, filled = _apply_limits(candidates, now)
         full += filled
-        _count_starts(found, chosen)
+        _store_rate_limits(candidates, chosen)
         if chosen:
-            taken += mark_claimed(
+            claimed += mark_claimed(
                 f"SELECT a.id FROM conductor_attempt a WHERE a.id IN ({placeholders(chosen)})", chosen, worker, now
             )
-            telling += [candidate.id for candidate in found if candidate.publishes_start and candidate.id in taken]
+            published += [
+                candidate.id for candidate in candidates if candidate.publishes_start and candidate.id in claimed
+            ]
         if not filled:
             break
-    return taken, telling
+    return claimed, published
 
 
 def write_start_messages(ids: Sequence[str], now: int) -> tuple[int, ...]:
@@ -112,15 +115,18 @@ def write_start_messages(ids: Sequence[str], now: int) -> tuple[int, ...]:
         "AND poll_count = 1 ORDER BY id",
         ids,
     )
-    notes = [
+    messages = [
         Message(to=run_id, subject="started", facts={"attempt": id}, sent_at=now, due_at=now) for id, run_id in rows
     ]
-    return tuple(note.pk for note in Message.objects.bulk_create(notes))
+    return tuple(message.pk for message in Message.objects.bulk_create(messages))
 
 
-def _count_starts(found: list[Candidate], chosen: list[str]) -> None:
-    """Count starts. An attempt whose rate limit was registered after its run had started gets the limit now."""
-    for candidate in found:
+def _store_rate_limits(candidates: list[Candidate], chosen: list[str]) -> None:
+    """Store the rate limit of attempts whose task definition got it after their run had started.
+
+    The gate counts only the starts of attempts with a rate limit.
+    """
+    for candidate in candidates:
         if candidate.id in chosen and candidate.rate_count > 0:
             execute(
                 "UPDATE conductor_attempt SET rate_count = %s, rate_seconds = %s WHERE id = %s AND rate_count = 0",
@@ -136,22 +142,22 @@ def _lock_candidates(queue: str, worker: str, now: int, count: int, full: list[s
     return [Candidate(*row) for row in fetch(sql, [*claimable_params(queue, worker, now), *full, count])]
 
 
-def _apply_limits(found: list[Candidate], now: int) -> tuple[list[str], list[str]]:
-    """Return the ids that the limits allow, and the names whose limits are then reached."""
+def _apply_limits(candidates: list[Candidate], now: int) -> tuple[list[str], list[str]]:
+    """Return the ids that the limits allow, and the names that have reached their limits with them."""
     chosen, full = [], []
-    ordered = sorted(found, key=lambda candidate: candidate.name)
+    ordered = sorted(candidates, key=lambda candidate: candidate.name)
     for name, group in groupby(ordered, key=lambda candidate: candidate.name):
         same = list(group)
         free = _remaining_capacity(same[0], now)
         chosen += [candidate.id for candidate in same][:free]
         if free is not None and free <= len(same):
             full.append(name)
-    order = {candidate.id: place for place, candidate in enumerate(found)}
+    order = {candidate.id: place for place, candidate in enumerate(candidates)}
     return sorted(chosen, key=order.__getitem__), full
 
 
 def _remaining_capacity(limits: Candidate, now: int) -> int | None:
-    """Return the number of attempts of this name that can be claimed now; None for any."""
+    """Return the number of attempts of this name that can be claimed now, or None for no limit."""
     if not limits.is_limited:
         return None
     serialize(f"limit:{limits.name}")
@@ -159,7 +165,7 @@ def _remaining_capacity(limits: Candidate, now: int) -> int | None:
 
 
 def load_limit_facts(limits: Candidate, now: int) -> GateFacts:
-    """Return the current facts of the gates that count."""
+    """Return the current counts for the gates with limits."""
     leased = starts = 0
     if limits.concurrent_limit > 0:
         [(leased,)] = fetch(*usage_query(CONCURRENCY, limits.name))
@@ -178,7 +184,7 @@ def load_limit_facts(limits: Candidate, now: int) -> GateFacts:
 
 def mark_claimed(chosen: str, params: Sequence[Any], worker: str, now: int) -> list[str]:
     """Claim the chosen attempts. Returns the ids in dispatch order, which RETURNING does not keep."""
-    # MATERIALIZED: otherwise PostgreSQL may evaluate the choice once per row and claim too many attempts.
+    # MATERIALIZED: otherwise PostgreSQL may evaluate the subquery once per row and claim too many attempts.
     claim = (
         f"{CLAIM_ATTEMPTS} WHERE id IN (SELECT id FROM chosen) AND status = 'PENDING' "
         "RETURNING -priority, visible_at, id"

@@ -1,4 +1,4 @@
-"""Answers from rows to the questions that a decision asks."""
+"""Load the data that decisions request, from rows."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -60,14 +60,14 @@ def load_requested(run: Run, requests: Iterable[DataRequest], now: int) -> dict[
 
 @dataclass(frozen=True, slots=True)
 class ExternalPayload:
-    """Stands for a payload that is not in its row."""
+    """Placeholder for a payload in blob storage."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class MaskedPayload:
-    """Stands for a payload of which something was sealed before it was written."""
+    """A payload as stored, with encrypted parts."""
 
     value: Any
 
@@ -96,9 +96,9 @@ def _attempt_payloads(run: Run, requests: list[AttemptPayload], now: int) -> dic
     for part in ("input", "output"):
         ids = [request.attempt_id for request in requests if request.part == part]
         for start in range(0, len(ids), 500):
-            some = ids[start : start + 500]
-            sql = f"SELECT id, {part}, {PATHS[part]} FROM conductor_attempt WHERE id IN ({placeholders(some)})"
-            data |= {AttemptPayload(id, part): read_payload(text, path) for id, text, path in fetch(sql, some)}
+            chunk = ids[start : start + 500]
+            sql = f"SELECT id, {part}, {PATHS[part]} FROM conductor_attempt WHERE id IN ({placeholders(chunk)})"
+            data |= {AttemptPayload(id, part): read_payload(text, path) for id, text, path in fetch(sql, chunk)}
     return data
 
 
@@ -116,23 +116,23 @@ def _newest_parts(
     run: Run, within: tuple[int, ...], is_deep: bool, requests: list[TaskPart], now: int
 ) -> dict[DataRequest, Any]:
     refs = sorted({request.ref for request in requests})
-    here, begins = _iteration_condition("t", within, is_deep)
-    there, _ = _iteration_condition("n", within, is_deep)
+    path_condition, path_params = _iteration_condition("t", within, is_deep)
+    newer_path_condition, _ = _iteration_condition("n", within, is_deep)
     newest = (
-        f"t.ref IN ({placeholders(refs)}){here} AND NOT EXISTS (SELECT 1 FROM conductor_task n "
-        f"WHERE n.run_id = t.run_id AND n.ref = t.ref AND n.seq > t.seq{there})"
+        f"t.ref IN ({placeholders(refs)}){path_condition} AND NOT EXISTS (SELECT 1 FROM conductor_task n "
+        f"WHERE n.run_id = t.run_id AND n.ref = t.ref AND n.seq > t.seq{newer_path_condition})"
     )
-    rows = fetch(f"{TASK_SQL} AND {newest}", [run.id, *refs, *begins, *begins])
+    rows = fetch(f"{TASK_SQL} AND {newest}", [run.id, *refs, *path_params, *path_params])
     tasks = {task.key.ref: task for task in load_tasks(run, rows).values()}
     payloads = [
         AttemptPayload(tasks[q.ref].attempt.id, q.part) for q in requests if q.part != "facts" and q.ref in tasks
     ]
-    found = _attempt_payloads(run, payloads, now) if payloads else {}
-    return {request: _task_part(request, tasks.get(request.ref), found, run) for request in requests}
+    payloads_by_request = _attempt_payloads(run, payloads, now) if payloads else {}
+    return {request: _task_part(request, tasks.get(request.ref), payloads_by_request, run) for request in requests}
 
 
 def _iteration_condition(table: str, iteration_path: tuple[int, ...], is_deep: bool = True) -> tuple[str, list[str]]:
-    """Return the condition, with its parameters, that a task's iteration path equals this one or starts with it."""
+    """Return an SQL condition on the iteration path, and its parameters: equal, or if `is_deep` equal or below."""
     if not iteration_path:
         return "", []
     if not is_deep:
@@ -143,12 +143,12 @@ def _iteration_condition(table: str, iteration_path: tuple[int, ...], is_deep: b
     ]
 
 
-def _task_part(request: TaskPart, task: Task | None, found: dict[DataRequest, Any], run: Run) -> Any:
+def _task_part(request: TaskPart, task: Task | None, payloads_by_request: dict[DataRequest, Any], run: Run) -> Any:
     if task is None:
         return None
     if request.part == "facts":
         return {name: fact(run, task) for name, fact in TASK_FACTS.items()}
-    return found[AttemptPayload(task.attempt.id, request.part)]
+    return payloads_by_request[AttemptPayload(task.attempt.id, request.part)]
 
 
 SELECT_OUTCOMES = (
@@ -175,7 +175,7 @@ def _load_joined_outcomes(run: Run, request: JoinedOutcomes) -> list[TaskOutcome
 
 
 def _count_existing(run: Run, known: frozenset[Key]) -> int:
-    """Return how many of the known tasks have rows. Tasks that this decision creates have none yet."""
+    """Return the number of known tasks that have rows. Tasks that this decision creates have none yet."""
     return sum(1 for key in known if key in run.tasks)
 
 
@@ -197,8 +197,8 @@ def _load_iteration_outcomes(run: Run, request: IterationOutcomes) -> list[TaskO
 def _step_outcomes(run: Run, requests: list[StepOutcomes], now: int) -> dict[DataRequest, Any]:
     data: dict[DataRequest, Any] = {}
     for request in requests:
-        here, begins = _iteration_condition("t", request.loop.iteration_path)
-        data[request] = _load_outcomes(run, f"t.ref = %s{here}", [request.ref, *begins], request.known)
+        path_condition, path_params = _iteration_condition("t", request.loop.iteration_path)
+        data[request] = _load_outcomes(run, f"t.ref = %s{path_condition}", [request.ref, *path_params], request.known)
     return data
 
 
@@ -207,21 +207,21 @@ def _open_tasks_inside(run: Run, requests: list[OpenTaskInside], now: int) -> di
 
 
 def _is_open_inside(run: Run, request: OpenTaskInside) -> bool:
-    refs, (here, begins) = (
+    refs, (path_condition, path_params) = (
         sorted(request.refs),
         _iteration_condition("t", (*request.scope.iteration_path, request.iteration)),
     )
-    where = f"t.loop_ref IN ({placeholders(refs)}) AND t.loop_ref <> ''{here}"
-    return _is_any_open(run, where, [*refs, *begins], request.known)
+    where = f"t.loop_ref IN ({placeholders(refs)}) AND t.loop_ref <> ''{path_condition}"
+    return _is_any_open(run, where, [*refs, *path_params], request.known)
 
 
 def _list_items(run: Run, requests: list[ListItem], now: int) -> dict[DataRequest, Any]:
     """Return items of lists. A list that is not cached is loaded as the payload that contains it."""
     unknown = sorted({request.attempt_id for request in requests} - item_lists.keys())
-    found = _attempt_payloads(run, [AttemptPayload(id, "input") for id in unknown], now) if unknown else {}
+    payloads = _attempt_payloads(run, [AttemptPayload(id, "input") for id in unknown], now) if unknown else {}
     data: dict[DataRequest, Any] = {}
     for request in requests:
-        payload = found.get(AttemptPayload(request.attempt_id, "input"))
+        payload = payloads.get(AttemptPayload(request.attempt_id, "input"))
         if isinstance(payload, ExternalPayload | MaskedPayload):
             data[request] = payload
         else:
@@ -232,9 +232,9 @@ def _list_items(run: Run, requests: list[ListItem], now: int) -> dict[DataReques
 
 
 def _is_any_open(run: Run, where: str, params: list[str], known: frozenset[Key]) -> bool:
-    """Return True if a task is open that the snapshot does not contain.
+    """Return True if a matching task outside the snapshot is open.
 
-    The query reads one row more than the known ones.
+    `known`: the tasks in the snapshot. One row more than their number suffices to find another one.
     """
     rows = fetch(
         "SELECT t.ref, t.iteration_path FROM conductor_task t "
@@ -293,8 +293,8 @@ def _last_output(run: Run, requests: list[LastOutput], now: int) -> dict[DataReq
 
 
 def _tasks_at(run: Run, requests: list[TaskAt], now: int) -> dict[DataRequest, Any]:
-    found = load_tasks_at(run, [request.key for request in requests])
-    return {request: found.get(request.key) for request in requests}
+    tasks = load_tasks_at(run, [request.key for request in requests])
+    return {request: tasks.get(request.key) for request in requests}
 
 
 def _references_in_use(run: Run, requests: list[ReferencesInUse], now: int) -> dict[DataRequest, Any]:
@@ -302,15 +302,13 @@ def _references_in_use(run: Run, requests: list[ReferencesInUse], now: int) -> d
 
 
 def _used_references(run: Run, request: ReferencesInUse) -> Iterator[str]:
-    refs, iteration_path = (
-        sorted(request.refs),
-        () if request.iteration_path is None else (format_iteration_path(request.iteration_path),),
-    )
-    here = " AND iteration_path = %s" if iteration_path else ""
+    refs = sorted(request.refs)
+    path_params = () if request.iteration_path is None else (format_iteration_path(request.iteration_path),)
+    where = "run_id = %s AND iteration_path = %s" if path_params else "run_id = %s"
     for start in range(0, len(refs), 500):
-        some = refs[start : start + 500]
-        sql = f"SELECT DISTINCT ref FROM conductor_task WHERE run_id = %s{here} AND ref IN ({placeholders(some)})"
-        yield from (ref for (ref,) in fetch(sql, [run.id, *iteration_path, *some]))
+        chunk = refs[start : start + 500]
+        sql = f"SELECT DISTINCT ref FROM conductor_task WHERE {where} AND ref IN ({placeholders(chunk)})"
+        yield from (ref for (ref,) in fetch(sql, [run.id, *path_params, *chunk]))
 
 
 def _active_domains(run: Run, requests: list[ActiveDomains], now: int) -> dict[DataRequest, Any]:

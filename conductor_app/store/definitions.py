@@ -1,4 +1,4 @@
-"""Plans, parsed once and cached by their content."""
+"""Resolved definitions, parsed once and cached by their hash."""
 
 import hashlib
 from functools import lru_cache
@@ -20,7 +20,7 @@ def definitions_revision() -> int:
 
 @lru_cache(maxsize=1000)
 def load_definition(hash: str) -> Definition:
-    """Return the definition that a run follows."""
+    """Return the resolved definition with this hash."""
     return parse_document(ResolvedDefinition.objects.get(pk=hash).document, hash)
 
 

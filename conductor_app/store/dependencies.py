@@ -11,7 +11,7 @@ CHUNK = 300
 
 
 class RequiredTask(NamedTuple):
-    """A task that others wait for."""
+    """A task that other tasks wait for."""
 
     status: str
     expires_at: int
@@ -22,26 +22,29 @@ class RequiredTask(NamedTuple):
 
 
 def lock_tasks(task_ids: Sequence[str]) -> dict[str, RequiredTask]:
-    """Lock those of the tasks that exist, and return them.
+    """Lock the existing ones of these tasks until the transaction ends, and return them by id.
 
-    They stay unchanged until the end of the transaction: the resolution of an open one will find its new dependents.
+    So the resolution of an open task, which needs the same lock, finds its new dependents.
     """
-    ids, found = sorted(task_ids), {}
-    for some in _chunks(ids):
-        where = f"s.task_id IN ({placeholders(some)}) ORDER BY s.task_id"
+    ids, locked_tasks = sorted(task_ids), {}
+    for chunk in _chunks(ids):
+        where = f"s.task_id IN ({placeholders(chunk)}) ORDER BY s.task_id"
         locked = fetch(
             f"SELECT s.task_id, s.expires_at FROM conductor_standalonetask s WHERE {where}{share_lock_clause('s')}",
-            some,
+            chunk,
         )
-        # A separate query: after waiting for the locks, it sees tasks that were resolved in the meantime.
-        statuses = dict(fetch(f"SELECT id, status FROM conductor_task WHERE id IN ({placeholders(some)})", some))
+        # A separate query, so that it sees tasks that were resolved while the first one waited for the locks.
+        statuses = dict(fetch(f"SELECT id, status FROM conductor_task WHERE id IN ({placeholders(chunk)})", chunk))
         for id, expires_at in locked:
-            found[id] = RequiredTask(statuses[id], expires_at)
-    return found
+            locked_tasks[id] = RequiredTask(statuses[id], expires_at)
+    return locked_tasks
 
 
 def dependents_of(required_id: str, completed: bool, limit: int) -> list[str]:
-    """Return tasks that depend on this one, in the order of their ids."""
+    """Return the tasks with an unsatisfied dependency on this one, ordered by id.
+
+    `completed`: True if the required task completed; otherwise only tasks that accept its failure.
+    """
     accepts = "" if completed else " AND s.accepts_failure"
     rows = fetch(
         "SELECT d.task_id FROM conductor_dependency d JOIN conductor_standalonetask s ON s.task_id = d.task_id "

@@ -1,4 +1,4 @@
-"""Due rows, each found by a query over a partial index."""
+"""Queries for due rows, each over a partial index."""
 
 from itertools import groupby
 from typing import NamedTuple
@@ -12,7 +12,7 @@ OPEN_RUN = "status IN ('PAUSED', 'RUNNING')"
 HAS_WAKE_TIME = f"wake_at < {NEVER}"
 
 IS_INTERNAL_MESSAGE = "NOT (subject = 'publish')"
-"""Spelled as the index is: SQLite takes a partial index only for the condition that it was made with."""
+"""SQLite uses a partial index only if the query repeats the condition of the index literally."""
 
 
 class DueAttempts(NamedTuple):
@@ -37,7 +37,7 @@ def due_attempts(now: int, limit: int) -> list[DueAttempts]:
 
 
 def due_standalone_tasks(now: int, limit: int) -> list[str]:
-    """Return standalone tasks whose deadline has passed."""
+    """Return standalone tasks whose deadline has passed, the longest overdue first."""
     rows = fetch(
         "SELECT task_id FROM conductor_standalonetask "
         f"WHERE wake_at <= %s AND {HAS_WAKE_TIME} ORDER BY wake_at LIMIT %s",
@@ -47,7 +47,7 @@ def due_standalone_tasks(now: int, limit: int) -> list[str]:
 
 
 def due_runs(now: int, limit: int) -> list[str]:
-    """Return open runs with a due timer."""
+    """Return open runs with a due timer, the longest overdue first."""
     rows = fetch(
         f"SELECT id FROM conductor_run WHERE {OPEN_RUN} AND wake_at <= %s ORDER BY wake_at LIMIT %s", [now, limit]
     )
@@ -74,7 +74,7 @@ SLOT_CAN_START = f"""e.state = 'POLLED'
         OR EXISTS (SELECT 1 FROM conductor_scheduleexecution o WHERE o.state = 'POLLED'
                    AND o.schedule_name = e.schedule_name AND (o.slot_at, o.id) < (e.slot_at, e.id))))
     AND {SCHEDULER_IS_RUNNING}"""
-"""Slots whose run is still to be started, and can be: those that wait for one another come one at a time."""
+"""Slots whose run can start now. If runs of a schedule wait for one another, only the earliest slot qualifies."""
 
 
 def due_schedules(now: int, limit: int) -> list[int]:
@@ -88,7 +88,7 @@ def due_schedules(now: int, limit: int) -> list[int]:
 
 
 def startable_slots(now: int, limit: int) -> list[str]:
-    """Return slots that have waited for their turn, earliest first."""
+    """Return waiting slots whose run can start now, earliest first."""
     rows = fetch(
         f"SELECT e.id FROM conductor_scheduleexecution e WHERE e.executed_at <= %s AND {SLOT_CAN_START} "
         "ORDER BY e.slot_at, e.id LIMIT %s",
@@ -133,20 +133,20 @@ def expired_slots(before: int, limit: int) -> list[str]:
 
 
 def postpone_attempts(attempt_ids: list[str], moment: int, now: int) -> None:
-    """Move the timers of these attempts, unless they have changed."""
+    """Set the timers of these attempts to `moment`, unless they are no longer due."""
     where = f"id IN ({placeholders(attempt_ids)}) AND due_at <= %s"
     execute(f"UPDATE conductor_attempt SET due_at = %s WHERE {where}", [moment, *attempt_ids, now])
 
 
 def claim_to_publish(now: int, held_until: int, count: int) -> list[int]:
-    """Take messages to other systems that are due, those that others are taking skipped; their ids."""
+    """Claim due messages to other systems until `held_until`, and return their ids. Locked rows are skipped."""
     chosen = (
         "SELECT m.id FROM conductor_message m WHERE m.subject = 'publish' AND m.due_at <= %s "
         f"ORDER BY m.due_at, m.id LIMIT %s{lock_clause('m', skip_locked=True)}"
     )
-    taken = fetch(
+    claimed = fetch(
         f"WITH chosen AS MATERIALIZED ({chosen}) UPDATE conductor_message SET due_at = %s "
         "WHERE id IN (SELECT id FROM chosen) RETURNING id",
         [now, count, held_until],
     )
-    return sorted(id for (id,) in taken)
+    return sorted(id for (id,) in claimed)

@@ -1,10 +1,10 @@
-"""Typical durations of runs and steps, measured by the database from the newest completed runs."""
+"""Measure the typical durations of runs and steps, from the newest completed runs."""
 
 from ..models import DurationBaseline
 from .statements import fetch
 
 MAX_RUNS, MAX_ATTEMPTS = 200, 20_000
-"""The sample sizes per version: enough for typical values, and fast to read."""
+"""The sample sizes per definition version: large enough for typical values, and fast to read."""
 MAX_ENDED = 5_000
 
 MEASURE_STEPS = f"""
@@ -23,11 +23,11 @@ SELECT ref, n, MAX(CASE WHEN place = (n + 1) / 2 THEN took END),
     MAX(CASE WHEN place = (n * 95 + 99) / 100 THEN took END)
 FROM ranked GROUP BY ref, n
 """
-"""Count, median and 95th percentile (nearest rank) of each step, and with an empty name of the run."""
+"""Count, median and 95th percentile (nearest rank) of each step, and of the run (empty `ref`)."""
 
 
 def versions_ended_since(moment: int, limit: int) -> list[tuple[str, int]]:
-    """Return the definition versions of which a run has completed since then."""
+    """Return the definition versions with runs that completed after a moment in epoch milliseconds."""
     newest = (
         f"SELECT name, version, status FROM conductor_run WHERE ended_at > %s ORDER BY ended_at DESC LIMIT {MAX_ENDED}"
     )

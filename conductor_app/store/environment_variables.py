@@ -1,4 +1,4 @@
-"""Values of the environment that definitions may read: those that were meant for them, no others."""
+"""The environment variables that definitions may read."""
 
 import os
 
@@ -7,9 +7,10 @@ from .statements import fetch
 
 PREFIX = "CONDUCTOR_ENV_"
 BARE_NAMES = ("NETFLIX_ENV", "NETFLIX_STACK")
-"""Names that expressions may use bare (execution §9.2); any other variable of the process stays unseen (§11 row 29)."""
+"""Names that expressions may use without the prefix (execution §9.2). Other variables of the process are hidden
+(§11 row 29)."""
 CACHE_MS = 2_000
-"""The period in which cached variables are valid."""
+"""The lifetime of cached variables, in milliseconds."""
 
 
 class VariableCache:
@@ -27,20 +28,20 @@ class VariableCache:
         return self.values
 
 
-_remembered = VariableCache()
+_cache = VariableCache()
 
 
 def clear_cache() -> None:
     """Discard the cache."""
-    _remembered.loaded_at = -CACHE_MS
+    _cache.loaded_at = -CACHE_MS
 
 
 def process_variables() -> dict[str, str]:
-    """Return the variables of the process environment; names with the prefix lose it."""
+    """Return the variables of the process environment, without the prefix in their names."""
     prefixed = {name.removeprefix(PREFIX): value for name, value in os.environ.items() if name.startswith(PREFIX)}
     return prefixed | {name: os.environ[name] for name in BARE_NAMES if name in os.environ}
 
 
 def all_variables() -> dict[str, str]:
     """Return all variables by name. The process environment takes precedence over the table."""
-    return _remembered.current() | process_variables()
+    return _cache.current() | process_variables()

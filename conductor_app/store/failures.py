@@ -1,4 +1,4 @@
-"""The failures of a decision, written with it: one statement, and only where something has failed."""
+"""Storage of the failures of a decision, in its transaction: one statement if something has failed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -23,13 +23,13 @@ COLUMNS = (
 def write_failures(
     writes: StatementBatch, before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run, now: int
 ) -> None:
-    """Write the failures of this decision, to be grouped soon."""
-    seen = {task.attempt.id: task.attempt for task in before.tasks.values()}
+    """Write the failures of this decision. A sweep groups them later."""
+    previous = {task.attempt.id: task.attempt for task in before.tasks.values()}
     failed = [
         _attempt_failure(attempt, task, after, now)
         for id, (attempt, task) in touched.items()
         if attempt.status in FAILED_STATUSES
-        and _is_new_failure(attempt, seen.get(id))
+        and _is_new_failure(attempt, previous.get(id))
         and not _is_consequence(attempt, task)
     ]
     failed += [] if failed else list(_run_failure(before, after, now))
@@ -37,8 +37,8 @@ def write_failures(
         writes.insert(Failure, COLUMNS, failed)
 
 
-def _is_new_failure(attempt: Attempt, seen: Attempt | None) -> bool:
-    return seen is None or seen.is_open or attempt.number != seen.number
+def _is_new_failure(attempt: Attempt, previous: Attempt | None) -> bool:
+    return previous is None or previous.is_open or attempt.number != previous.number
 
 
 def _is_consequence(attempt: Attempt, task: Task) -> bool:
@@ -54,8 +54,8 @@ def _run_failure(before: Run, after: Run, now: int) -> Iterator[list[Any]]:
     """Yield the failure of a run that failed without a failed task: by its timeout or by a TERMINATE."""
     ended = before.status in RUN.open and after.status in RUN.final
     blamed = after.task_of_attempt(after.failed_attempt_id)
-    is_noted = after.failed_attempt_id and (blamed is None or blamed.attempt.status in FAILED_STATUSES)
-    if ended and after.status in ("FAILED", "TIMED_OUT") and not is_noted:
+    is_recorded = after.failed_attempt_id and (blamed is None or blamed.attempt.status in FAILED_STATUSES)
+    if ended and after.status in ("FAILED", "TIMED_OUT") and not is_recorded:
         yield _failure_row(after, "", "", after.reason, "", "", now)
 
 
@@ -69,12 +69,12 @@ def _failure_row(of: Run, ref: str, attempt_id: str, reason: str, queue: str, wo
 
 
 def write_standalone_failures(writes: StatementBatch, before: StandaloneTask, after: StandaloneTask, now: int) -> None:
-    """Write the failure of a standalone task. Tasks of one queue whose names differ only by numbers are grouped."""
-    seen = {attempt.id: attempt for attempt in before.attempts}
+    """Write the failures of a standalone task. Tasks of one queue whose names differ only in numbers form one group."""
+    previous = {attempt.id: attempt for attempt in before.attempts}
     failed = [
         _standalone_failure(attempt, after, now)
         for attempt in after.attempts
-        if attempt.status in FAILED_STATUSES and _is_new_failure(attempt, seen.get(attempt.id))
+        if attempt.status in FAILED_STATUSES and _is_new_failure(attempt, previous.get(attempt.id))
     ]
     if failed:
         writes.insert(Failure, COLUMNS, failed)
@@ -100,12 +100,12 @@ def ungrouped_failures(limit: int) -> list[Failure]:
 
 
 def add_to_counts(counts: Sequence[tuple[int, int, int, str, int]]) -> None:
-    """Add to the counts by group, hour, version and build."""
+    """Add to the stored counts. Each count has a group, an hour, a version, a build, and the number to add."""
     for start in range(0, len(counts), CHUNK):
-        some = counts[start : start + CHUNK]
+        chunk = counts[start : start + CHUNK]
         execute(
             "INSERT INTO conductor_hourlyfailurecount (group_id, hour_at, version, build, count) VALUES "
-            f"{', '.join(['(%s, %s, %s, %s, %s)'] * len(some))} ON CONFLICT (group_id, hour_at, version, build) "
+            f"{', '.join(['(%s, %s, %s, %s, %s)'] * len(chunk))} ON CONFLICT (group_id, hour_at, version, build) "
             "DO UPDATE SET count = conductor_hourlyfailurecount.count + excluded.count",
-            [value for count in some for value in count],
+            [value for count in chunk for value in count],
         )

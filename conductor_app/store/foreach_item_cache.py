@@ -1,15 +1,15 @@
-"""Cache of the lists of FOR_EACH steps: otherwise every item would load the whole list."""
+"""Cache of the lists of FOR_EACH steps. Without it, each item would load the whole list."""
 
 from collections import OrderedDict
 from threading import Lock
 from typing import Any
 
 MAX_ITEMS = 500_000
-"""Items that a process remembers, of all lists together."""
+"""The maximum number of cached items per process, over all lists."""
 
 
 class ItemListCache:
-    """Lists by the attempt whose input contains them. Inputs never change, so entries never expire."""
+    """Lists, by the attempt with the list in its input. Inputs never change, so entries never expire."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -21,7 +21,7 @@ class ItemListCache:
             return set(self._lists)
 
     def keep(self, attempt_id: str, items: list[Any]) -> None:
-        """Cache a list, and evict the least recently used ones, but never this one."""
+        """Cache a list. Evicts the least recently used lists, but never this one."""
         with self._lock:
             self._lists[attempt_id] = items
             self._lists.move_to_end(attempt_id)

@@ -1,4 +1,4 @@
-"""The inbox of a run: its oldest messages, and expired ones."""
+"""Reads and writes of the inbox of a run."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +14,7 @@ from .statements import execute, fetch
 
 WAITING_TYPE = PullWorkflowMessages.type
 MESSAGE_LIFETIME_MS = 86_400_000
-"""The lifetime of a message in the inbox (execution §10.8)."""
+"""The lifetime of a message in the inbox, in milliseconds (execution §10.8)."""
 
 
 def oldest_messages(run: Run, request: InboxMessages, now: int) -> InboxBatch:
@@ -26,8 +26,10 @@ def oldest_messages(run: Run, request: InboxMessages, now: int) -> InboxBatch:
     )
     rows = _within_output_limit(rows)
     up_to = rows[-1][0] if rows else _last_message_id(run.id)
-    [(left,)] = fetch("SELECT COUNT(*) FROM conductor_inboxmessage WHERE run_id = %s AND number > %s", [run.id, up_to])
-    return InboxBatch(tuple(_message_document(run, *row[1:]) for row in rows), up_to, left)
+    [(remaining,)] = fetch(
+        "SELECT COUNT(*) FROM conductor_inboxmessage WHERE run_id = %s AND number > %s", [run.id, up_to]
+    )
+    return InboxBatch(tuple(_message_document(run, *row[1:]) for row in rows), up_to, remaining)
 
 
 def _within_output_limit(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -58,7 +60,7 @@ def waiting_attempts(run_id: str) -> list[str]:
 
 
 def delete_expired(run_id: str, now: int) -> int:
-    """Delete expired messages. Returns the number of messages left."""
+    """Delete expired messages. Returns the number of remaining messages."""
     execute(
         "DELETE FROM conductor_inboxmessage WHERE run_id = %s AND received_at <= %s",
         [run_id, now - MESSAGE_LIFETIME_MS],
@@ -67,6 +69,6 @@ def delete_expired(run_id: str, now: int) -> int:
 
 
 def add_message(run_id: str, id: str, payload: Any, now: int, count: int) -> None:
-    """Add a message to the inbox of a locked run. `count`: the messages in the inbox after that."""
+    """Add a message to the inbox of a locked run. `count`: the number of messages including this one."""
     InboxMessage.objects.create(id=id, run_id=run_id, received_at=now, payload=payload)
     RunRow.objects.filter(pk=run_id).update(inbox=count)

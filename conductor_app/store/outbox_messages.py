@@ -19,12 +19,12 @@ def send_all(messages: Sequence[Message]) -> list[Message]:
 
 
 def consume(id: int) -> bool:
-    """Delete a message because it was handled. Returns False if another process has handled it."""
+    """Delete a handled message. Returns False if another process has handled it."""
     return bool(Message.objects.filter(pk=id).delete()[0])
 
 
 def delete_messages_to(address: str) -> None:
-    """Delete the messages to a run or task that is removed."""
+    """Delete the messages to a deleted run or task."""
     Message.objects.filter(to=address).delete()
 
 

@@ -1,4 +1,4 @@
-"""Placement of payloads: a small one is stored in its row, a large one in blob storage with its path in the row."""
+"""Decide where payloads are stored: small ones in their rows, large ones in blob storage with the path in the row."""
 
 from collections.abc import Callable, Mapping
 from hashlib import sha256
@@ -12,7 +12,7 @@ from .statements import placeholders
 
 
 class PayloadsTooLarge(Exception):
-    """Payloads must be stored in blob storage without holding locks, and the change repeated."""
+    """Payloads must be stored in blob storage, without locks, and then the change must be repeated."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         """`texts`: the payloads to store, by digest."""
@@ -21,18 +21,18 @@ class PayloadsTooLarge(Exception):
 
 
 class PayloadOverLimit(Exception):
-    """A payload that the engine has composed exceeds the maximum size; nothing is written (execution §1.6)."""
+    """A payload that the engine composed exceeds the maximum size. Nothing is written (execution §1.6)."""
 
     def __init__(self, what: str, size: int, most: int) -> None:
         super().__init__(f"{what} would take {size} bytes; {most} are allowed.")
 
 
 OVERHEAD_BYTES = 64 * 1024
-"""What the engine may add to a payload that was measured at its arrival, such as the id of a sub-workflow."""
+"""The number of bytes that the engine may add to a payload after its size was checked, such as the id of a child."""
 
 
 class PayloadPlacement:
-    """The payloads of one change."""
+    """Placement of the payloads of one decision."""
 
     def __init__(
         self,
@@ -44,12 +44,13 @@ class PayloadPlacement:
         most_of_task: int = 0,
         most_of_run: int = 0,
     ) -> None:
-        """`task_bytes`, `run_bytes`: the largest payload that stays in a row.
+        """Set the limits and the known payloads.
 
-        `most_of_…`: the maximum size. 0 means any.
+        `task_bytes`, `run_bytes`: the maximum size of a payload in a row. `most_of_task`, `most_of_run`: the maximum
+        size of any payload. All are bytes; 0 means no limit.
 
         `kept`: the paths of payloads that are in blob storage already, by digest. `named`: the paths that clients
-        uploaded to, by attempt or run and `input` or `output`. `seal`: encrypts masked values.
+        uploaded to, by (id of the attempt or run, `input` or `output`). `seal`: encrypts masked values.
         """
         self.seal, self.most_of_task, self.most_of_run = seal, most_of_task, most_of_run
         self.task_bytes, self.run_bytes, self.kept, self.named = task_bytes, run_bytes, kept or {}, named or {}
@@ -64,7 +65,7 @@ class PayloadPlacement:
             PayloadOverLimit: when it exceeds the maximum size.
         """
         placed = self._place_payload(getattr(attempt, part), run, self.task_bytes, (attempt.id, part))
-        # An uploaded payload was measured at its arrival.
+        # The size of an uploaded payload was checked at the upload.
         if _exceeds(placed, self.most_of_task) and (attempt.id, part) not in self.named:
             raise PayloadOverLimit(f"The {part} of {_payload_owner(attempt, run)}", placed.size, self.most_of_task)
         return placed
@@ -75,8 +76,7 @@ class PayloadPlacement:
         `extra_masked_names`: names to mask besides those of its definition.
 
         Raises:
-            PayloadOverLimit: when an output exceeds the maximum size
-            inputs are measured at their arrival.
+            PayloadOverLimit: when an output exceeds the maximum size. The sizes of inputs are checked on receipt.
         """
         placed = self._place_payload(getattr(run, part), run, self.run_bytes, (run.id, part), extra_masked_names)
         if part == "output" and _exceeds(placed, self.most_of_run):
@@ -139,9 +139,9 @@ class PayloadPlacement:
         pairs = [value for use in sorted(self.used) for value in use]
         rows = ", ".join(["(%s, %s)"] * len(self.used))
         claim = f"UPDATE conductor_storedpayload SET expires_at = NULL WHERE path IN ({placeholders(paths)})"
-        note = f"INSERT INTO conductor_payloadreference (payload_id, run_id) VALUES {rows} ON CONFLICT DO NOTHING"
+        reference = f"INSERT INTO conductor_payloadreference (payload_id, run_id) VALUES {rows} ON CONFLICT DO NOTHING"
         # A payload that is being deleted has no size.
-        return [(f"{claim} AND size IS NOT NULL", paths, len(paths)), (note, pairs, None)]
+        return [(f"{claim} AND size IS NOT NULL", paths, len(paths)), (reference, pairs, None)]
 
 
 def _payload_owner(attempt: Attempt, run: Run) -> str:

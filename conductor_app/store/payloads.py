@@ -1,10 +1,10 @@
-"""Rows of payloads in blob storage: which exist, and when unused ones expire."""
+"""Release and delete the rows of payloads in blob storage."""
 
 from .statements import execute, fetch
 
 
 def release_payloads(run_id: str, now: int) -> None:
-    """Release the payloads of a removed run that no other run uses."""
+    """Let the payloads of a deleted run expire, unless other runs use them."""
     execute(
         "UPDATE conductor_storedpayload SET expires_at = %s WHERE path IN "
         "(SELECT payload_id FROM conductor_payloadreference WHERE run_id = %s) AND NOT EXISTS (SELECT 1 FROM "
@@ -21,7 +21,7 @@ def expired_paths(now: int, limit: int) -> list[str]:
 
 
 def withdraw_payload(path: str, now: int) -> bool:
-    """Withdraw an unused payload before its deletion. Returns False if a run has begun to use it."""
+    """Make an expired payload unusable before its deletion. Returns False if a run has begun to use it."""
     sql = "UPDATE conductor_storedpayload SET size = NULL WHERE path = %s AND expires_at <= %s"
     return execute(sql, [path, now]) == 1
 

@@ -1,7 +1,7 @@
-"""Statements to PostgreSQL through libpq itself, any number of them in one round trip.
+"""Send any number of statements to PostgreSQL in one round trip, through libpq.
 
-Cursors and psycopg's own pipeline take a sixth of a report's time of the interpreter, which all threads of a web
-process share.
+Cursors and psycopg's own pipeline would take a sixth of the Python time of a report, during which the other threads of
+a web process cannot run.
 """
 
 import select
@@ -22,9 +22,10 @@ from . import psycopg_internals
 Statement = tuple[str, Sequence[Any]]
 EncodedStatement = tuple[str, list[bytes | None]]
 OUTDATED_ERRORS = (FeatureNotSupported, InvalidSqlStatementName, DuplicatePreparedStatement)
-"""Errors for a statement that was prepared before a table changed its columns, or in another session."""
+"""Errors of a statement that was prepared before the columns of a table changed, or in another session."""
 MAX_PREPARED_PARAMS = 500
-"""Parameters up to which a statement stays prepared: a server keeps 400 bytes for each, and few larger ones repeat."""
+"""The maximum number of parameters of a prepared statement: each takes 400 bytes of the server, and larger statements
+rarely repeat."""
 _statement_numbers = count()
 
 
@@ -32,7 +33,7 @@ def execute_together(statements: Sequence[Statement]) -> list[int]:
     """Execute the statements in order. Returns the number of rows that each changed.
 
     Raises:
-        DatabaseError: as a cursor.
+        DatabaseError: as a cursor does.
     """
     return [result.command_tuples or 0 for result in _send_statements(statements)]
 
@@ -41,7 +42,7 @@ def fetch(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Return all rows of a query.
 
     Raises:
-        DatabaseError: as a cursor.
+        DatabaseError: as a cursor does.
     """
     [result] = _send_statements([(sql, params)])
     reader = Transformer(connection.connection)
@@ -52,58 +53,59 @@ def fetch(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
 def _send_statements(statements: Sequence[Statement]) -> list[PGresult]:
     connection.ensure_connection()
     with connection.wrap_database_errors:
-        own = connection.connection
+        psycopg_connection = connection.connection
         encoded = [(sql, [_encode_parameter(value) for value in params]) for sql, params in statements]
-        is_first = own.pgconn.transaction_status == TransactionStatus.IDLE
+        is_first = psycopg_connection.pgconn.transaction_status == TransactionStatus.IDLE
         try:
-            return _read_results(own, encoded)
+            return _read_results(psycopg_connection, encoded)
         except OUTDATED_ERRORS:
-            psycopg_internals.forget_prepared(own)
+            psycopg_internals.forget_prepared(psycopg_connection)
             if not is_first:
                 raise
-            # The transaction has not changed anything before.
-            own.rollback()
-            return _read_results(own, encoded)
+            # These statements began the transaction, so nothing is lost.
+            psycopg_connection.rollback()
+            return _read_results(psycopg_connection, encoded)
 
 
-def _read_results(own: Connection, statements: Sequence[EncodedStatement]) -> list[PGresult]:
+def _read_results(psycopg_connection: Connection, statements: Sequence[EncodedStatement]) -> list[PGresult]:
     try:
-        own.pgconn.enter_pipeline_mode()
-        exchange = _PipelineExchange(own)
+        psycopg_connection.pgconn.enter_pipeline_mode()
+        exchange = _PipelineExchange(psycopg_connection)
         for sql, params in statements:
             exchange.add_statement(sql, params)
-        found = exchange.results()
-        own.pgconn.exit_pipeline_mode()
+        results = exchange.results()
+        psycopg_connection.pgconn.exit_pipeline_mode()
     except BaseException:
-        # Statements in flight cannot be revoked, and the next result could not be assigned to its statement.
-        own.close()
+        # Sent statements cannot be revoked: a later statement would receive their results.
+        psycopg_connection.close()
         if not connection.in_atomic_block:
             connection.close()
         raise
-    for result in found:
+    for result in results:
         if result.status == ExecStatus.FATAL_ERROR:
             exchange.forget_prepared()
             raise error_from_result(result)
-    return [found[place] for place in exchange.result_positions]
+    return [results[position] for position in exchange.result_positions]
 
 
 class _PipelineExchange:
-    """An exchange with the server: all statements are sent before the results are read."""
+    """One exchange with the server, which sends all statements before it reads the results."""
 
-    def __init__(self, own: Connection) -> None:
-        self.server: PGconn = own.pgconn
-        self.names, self.max_prepared = psycopg_internals.prepared_names(own), own.prepared_max
+    def __init__(self, psycopg_connection: Connection) -> None:
+        self.server: PGconn = psycopg_connection.pgconn
+        self.names = psycopg_internals.prepared_names(psycopg_connection)
+        self.max_prepared = psycopg_connection.prepared_max
         self.result_positions: list[int] = []
         self.new: list[tuple[bytes, tuple[Any, ...]]] = []
         self.sent_count = 0
-        closings = psycopg_internals.pending_closings(own)
+        closings = psycopg_internals.pending_closings(psycopg_connection)
         while closings:
             self._close(closings.popleft())
-        if not own.autocommit and self.server.transaction_status == TransactionStatus.IDLE:
-            self._command(psycopg_internals.begin_command(own))
+        if not psycopg_connection.autocommit and self.server.transaction_status == TransactionStatus.IDLE:
+            self._command(psycopg_internals.begin_command(psycopg_connection))
 
     def add_statement(self, sql: str, params: list[bytes | None]) -> None:
-        """Add a statement. Its result has the last of `result_positions`."""
+        """Send a statement and append the position of its result to `result_positions`."""
         if len(params) > MAX_PREPARED_PARAMS:
             self.server.send_query_params(number_parameters(sql), params)
         else:
@@ -124,18 +126,18 @@ class _PipelineExchange:
             ready.poll()
             self.server.consume_input()
         ready.modify(self.server.socket, select.POLLIN)
-        found: list[PGresult] = []
-        # The last result only says that the pipeline is empty; the error of a failed commit comes right before it.
-        while not found or found[-1].status != ExecStatus.PIPELINE_SYNC:
+        results: list[PGresult] = []
+        # The last result only marks the end of the pipeline. The error of a failed commit precedes it.
+        while not results or results[-1].status != ExecStatus.PIPELINE_SYNC:
             while self.server.is_busy():
                 ready.poll()
                 self.server.consume_input()
             result = self.server.get_result()
             if result is not None:
-                found.append(result)
+                results.append(result)
             elif self.server.status != ConnStatus.OK:
                 raise OperationalError("The connection to PostgreSQL was lost.")
-        return found[:-1]
+        return results[:-1]
 
     def _prepare(self, sql: str) -> bytes:
         key = (text := _number_parameters_cached(sql), ())
@@ -151,7 +153,7 @@ class _PipelineExchange:
         return name
 
     def forget_prepared(self) -> None:
-        """Discard statements that may not be prepared because of an error."""
+        """Discard the names of new statements, which the server may not have prepared because of an error."""
         for key in self.new:
             self.names.pop(key, None)
 
@@ -160,7 +162,7 @@ class _PipelineExchange:
         if name is None or not capabilities.has_send_close_prepared():
             self._command(b"DEALLOCATE " + (name or b"ALL"))
         else:
-            # Poolers between here and the server understand this one.
+            # Unlike DEALLOCATE, connection poolers support this message.
             self.server.send_close_prepared(name)
             self.sent_count += 1
 
@@ -171,8 +173,8 @@ class _PipelineExchange:
 
 def number_parameters(sql: str) -> bytes:
     """Return the statement with numbered parameters, as the server expects them."""
-    first, *others = sql.split("%s")
-    return "".join([first, *(f"${number}{text}" for number, text in enumerate(others, 1))]).encode()
+    first, *parts = sql.split("%s")
+    return "".join([first, *(f"${number}{text}" for number, text in enumerate(parts, 1))]).encode()
 
 
 _number_parameters_cached = lru_cache(2000)(number_parameters)

@@ -1,7 +1,7 @@
-"""The parts of psycopg without a public interface that `pg_pipeline` needs. No other module uses them.
+"""Access to private attributes of psycopg, for `pg_pipeline` only.
 
-A contract test (`tests/store/test_psycopg_internals.py`) pins their behavior. If a version of psycopg lacks them, or
-with SQL_PIPELINE=off, statements go through ordinary cursors.
+A contract test (`tests/store/test_psycopg_internals.py`) checks their behavior. If a version of psycopg lacks them, or
+if SQL_PIPELINE=off, statements go through ordinary cursors.
 """
 
 from collections import OrderedDict, deque
@@ -30,21 +30,21 @@ def is_supported() -> bool:
 def prepared_names(connection: Connection[Any]) -> PreparedNames:
     """Return the statements that psycopg has prepared on a connection, least recently used first.
 
-    psycopg empties it, here and in the server, when a transaction is rolled back.
+    psycopg clears them, here and on the server, when it rolls a transaction back.
     """
     return connection._prepared._names
 
 
 def pending_closings(connection: Connection[Any]) -> deque[bytes | None]:
-    """Return the names of prepared statements that the server has yet to deallocate; None stands for all."""
+    """Return the names of prepared statements that the server must still deallocate. None means all."""
     return connection._prepared._to_flush
 
 
 def forget_prepared(connection: Connection[Any]) -> None:
-    """Let psycopg prepare all statements of a connection again."""
+    """Discard all prepared statements of a connection, so that psycopg prepares them again."""
     connection._prepared.clear()
 
 
 def begin_command(connection: Connection[Any]) -> bytes:
-    """Return the statement by which a transaction of the connection begins."""
+    """Return the statement that begins a transaction on the connection."""
     return connection._get_tx_start_command()

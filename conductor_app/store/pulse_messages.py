@@ -1,4 +1,4 @@
-"""Pulse messages of standalone tasks: which can be published now."""
+"""Claims and deletion of Pulse messages."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -13,11 +13,11 @@ EARLIER_MESSAGE_EXISTS = (
 )
 """Unpublished earlier messages about the same group."""
 MAX_MESSAGES = 1000
-"""Notices of one task, or about one group, that stay to be read where no exchange takes them."""
+"""The maximum number of messages per task or group that are kept when no exchange is configured."""
 
 
 class NewPulseMessage(NamedTuple):
-    """A notice that is still to be written: hundreds a second are made, and a row costs ten times as much to make."""
+    """A message that is not stored yet. At hundreds per second, a tuple is ten times cheaper than a model instance."""
 
     task_id: str
     group_id: str
@@ -30,7 +30,7 @@ class NewPulseMessage(NamedTuple):
 
 
 def delete_oldest(writes: StatementBatch, newest: NewPulseMessage) -> None:
-    """Delete the oldest messages beyond the limit per task or group: clients can repeat requests without end."""
+    """Delete the oldest messages beyond the limit per task or group, because clients can repeat requests endlessly."""
     owner = "task_id = %s AND group_id = %s"
     writes.run(
         f"DELETE FROM conductor_pulsemessage WHERE {owner} "
@@ -41,9 +41,10 @@ def delete_oldest(writes: StatementBatch, newest: NewPulseMessage) -> None:
 
 
 def claim_due(now: int, held_until: int, count: int) -> list[int]:
-    """Claim due messages, skipping those that others are claiming.
+    """Claim due messages until `held_until`, and return their ids. Locked rows are skipped.
 
-    A message follows the earlier ones of its task, and one about a group follows those of its tasks.
+    A message is claimed only after all earlier messages of its task are published, and a message about a group only
+    after all earlier messages of the group's tasks.
     """
     chosen = (
         f"SELECT n.id FROM conductor_pulsemessage n WHERE n.due_at <= %s AND n.due_at < {NEVER} "
@@ -51,12 +52,12 @@ def claim_due(now: int, held_until: int, count: int) -> list[int]:
         f"AND (n.task_id <> '' OR NOT EXISTS ({EARLIER_MESSAGE_EXISTS})) "
         f"ORDER BY n.due_at, n.id LIMIT %s{lock_clause('n', skip_locked=True)}"
     )
-    taken = fetch(
+    claimed = fetch(
         f"WITH chosen AS MATERIALIZED ({chosen}) UPDATE conductor_pulsemessage SET due_at = %s "
         "WHERE id IN (SELECT id FROM chosen) RETURNING id",
         [now, count, held_until],
     )
-    return [id for (id,) in taken]
+    return [id for (id,) in claimed]
 
 
 def delete_messages(ids: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""Conversion between rows and values of the core: the columns, and how each is read and written."""
+"""Conversion between rows and values of the core."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -55,7 +55,7 @@ ATTEMPT_INSERTED = (
     "output_path",
 )
 ATTEMPT_REWRITTEN = tuple(column for column in ATTEMPT_INSERTED if column not in ("id", "run_id", "task_id"))
-"""Columns of an attempt that is opened again under its id: all but those that say whose it is."""
+"""Columns that are written when an attempt is opened again under its id: all but those that identify it."""
 ATTEMPT_UPDATED = (
     "status",
     "visible_at",
@@ -133,7 +133,7 @@ RUN_RARELY_UPDATED: dict[str, Callable[[Run], Any]] = {
     "correlation_id": lambda run: strip_nul(run.correlation_id)[:512],
     "limit_key": lambda run: run.limit_key,
 }
-"""Columns of a run that are written only where they have changed, as a restart or a rerun does."""
+"""Columns of a run that are written only if they have changed, for example by a restart or a rerun."""
 MAX_REASON_LENGTH = 500
 """The maximum length of a reason (api §3.6)."""
 
@@ -174,17 +174,17 @@ def parse_attempt(row: tuple[Any, ...]) -> Attempt:
 def parse_task(row: tuple[Any, ...], step: Step, attempt: Attempt, branch_steps: dict[str, Step]) -> Task:
     """Return a task from its columns."""
     id, ref, iteration_path, status, seq, created_at, iteration, step_state, joined_by, branch_head = row
-    remembered = loads_decrypted(step_state)
+    state = loads_decrypted(step_state)
     return Task(
         id=id,
         key=Key(ref, parse_iteration_path(iteration_path)),
-        step=override_inputs(step, remembered.get(INPUT_OVERRIDE_KEY)),
+        step=override_inputs(step, state.get(INPUT_OVERRIDE_KEY)),
         status=status,
         seq=seq,
         created_at=created_at,
         attempt=attempt,
         iteration=iteration,
-        step_state=remembered,
+        step_state=state,
         joined_by=joined_by,
         branch_head=parse_branch_head(branch_head),
         branch_steps=branch_steps,
@@ -218,21 +218,18 @@ def task_update_values(task: Task, step_state: str) -> list[Any]:
     return [task.status, task.attempt.id, task.iteration, step_state]
 
 
-def has_task_changed(task: Task, seen: Task) -> bool:
+def has_task_changed(task: Task, before: Task) -> bool:
     """Return True if a column of TASK_UPDATED has changed."""
     return (task.status, task.attempt.id, task.iteration, dict(task.step_state)) != (
-        seen.status,
-        seen.attempt.id,
-        seen.iteration,
-        dict(seen.step_state),
+        before.status,
+        before.attempt.id,
+        before.iteration,
+        dict(before.step_state),
     )
 
 
 def step_columns(task: Task) -> list[Any]:
-    """Return the columns that the definition determines: joined_by, loop_ref, is_permissive.
-
-    An upgrade may change them.
-    """
+    """Return the columns that an upgrade of the definition may change: joined_by, loop_ref, is_permissive."""
     loop_ref = task.step.loops[-1] if task.step.loops else ""
     return [task.joined_by, loop_ref, task.step.permissive and not task.step.optional]
 
@@ -242,9 +239,9 @@ def attempt_insert_values(
 ) -> list[Any]:
     """Return the values of ATTEMPT_INSERTED."""
     policy = task.step.policy
-    own = [getattr(attempt, column) for column in ATTEMPT_COLUMNS[:-4]]
+    values = [getattr(attempt, column) for column in ATTEMPT_COLUMNS[:-4]]
     return [
-        *own,
+        *values,
         strip_nul(attempt.worker),
         strip_nul(attempt.reason)[:MAX_REASON_LENGTH],
         attempt.previous_id,

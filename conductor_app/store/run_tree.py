@@ -1,4 +1,4 @@
-"""Open waits of a run and its descendants, read level by level over the index of open tasks."""
+"""Load the open waits of a run and its descendants, level by level, over the index of open tasks."""
 
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
@@ -7,15 +7,15 @@ from ..core.errors import NotFound
 from ..core.snapshot import NEVER
 from .statements import fetch, placeholders
 
-# Written as in the index, which otherwise would not be used.
+# Must equal the condition of the index; otherwise the database does not use it.
 TASK_IS_OPEN = "t.status IN ('ACTIVE', 'BLOCKED')"
 MAX_RUNS = 1000
-"""The maximum number of descendants to read. Children beyond them are read when others have ended."""
+"""The maximum number of runs to read. Later children are read when earlier ones have ended."""
 CHUNK = 300
 
 
 class OpenWait(NamedTuple):
-    """A task, by its newest attempt."""
+    """A task with its newest attempt."""
 
     run_id: str
     attempt_id: str
@@ -43,13 +43,13 @@ def status_of(run_id: str) -> str:
 
 def load_run_tree(run_id: str) -> RunTree:
     """Return the run and its open descendants."""
-    found, waits, level = [run_id], [], [run_id]
-    while level and len(found) < MAX_RUNS:
+    found_ids, waits, level = [run_id], [], [run_id]
+    while level and len(found_ids) < MAX_RUNS:
         rows = [row for chunk in _chunks(level) for row in _open_waits(chunk)]
         waits += [OpenWait(run, attempt, ends_at != NEVER) for run, kind, attempt, child, ends_at in rows if not child]
         level = [child for *_, child, _ in rows if child]
-        found += level
-    return RunTree(found, waits)
+        found_ids += level
+    return RunTree(found_ids, waits)
 
 
 def _open_waits(run_ids: Collection[str]) -> list[tuple[Any, ...]]:
@@ -80,13 +80,13 @@ def find_ended_task(run_ids: Collection[str], names: Collection[str]) -> OpenWai
 
 
 def _possible_references(name: str) -> Iterator[str]:
-    """Yield the references that a name may mean: `pay__2` is the second iteration of `pay`, or a reference itself."""
+    """Yield the references that a name may mean: `pay__2` is iteration 2 of `pay`, or a reference itself."""
     parts = name.split("__")
     yield from ("__".join(parts[:count]) for count in range(1, len(parts) + 1))
 
 
 def mark_watched(run_ids: Collection[str], name: str, until: int, now: int) -> set[str]:
-    """Mark the runs as watched until a time. Returns their notification topics; existing topics stay."""
+    """Mark the runs as watched until a time. Returns their notification topics; a run keeps an unexpired topic."""
     names: set[str] = set()
     for chunk in _chunks(list(run_ids)):
         rows = fetch(

@@ -1,4 +1,4 @@
-"""Writing a decision: snapshot and effects become a few statements, whatever the number of changes."""
+"""Storage of a decision: its effects become a few statements, regardless of the number of changes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ def save_run(writes: StatementBatch, before: Run, decision: Decision, revision: 
     """Write the effects of a decision, after the statements in `writes`.
 
     Raises:
-        StaleRow: when another process changed a row
+        StaleRow: when another process has changed a row
         PayloadsTooLarge: when payloads must be stored in blob storage first.
     """
     effects, after, now = list(decision.effects), decision.after, revision.at
@@ -58,14 +58,14 @@ def save_run(writes: StatementBatch, before: Run, decision: Decision, revision: 
     write_cached_results(writes, effects)
     try:
         writes.send()
-    except IntegrityError as twice:
-        # Another process has written a row that this decision, made on an older state, would have written.
-        raise StaleRow from twice
+    except IntegrityError as error:
+        # Another process has written a row with the same key; this decision was made on an older state.
+        raise StaleRow from error
     messages = insert_messages(effects, after, now, writes.placement.seal)
     # Messages to other systems are sent by the built-in workers, like the attempts of their queues.
-    others = frozenset({EVENT_QUEUE} if any(each.subject == PUBLISH for each in messages) else ())
-    soon = tuple(each.pk for each in messages if each.subject != PUBLISH)
-    return PendingNotifications(_affected_queues(before, attempts, after) | others, soon)
+    event_queues = frozenset({EVENT_QUEUE} if any(each.subject == PUBLISH for each in messages) else ())
+    internal_messages = tuple(each.pk for each in messages if each.subject != PUBLISH)
+    return PendingNotifications(_affected_queues(before, attempts, after) | event_queues, internal_messages)
 
 
 def _touched_attempts(before: Run, effects: list[Effect]) -> dict[str, tuple[Attempt, Task]]:
@@ -83,37 +83,43 @@ def _touched_attempts(before: Run, effects: list[Effect]) -> dict[str, tuple[Att
 def _write_attempts(
     writes: StatementBatch, before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run
 ) -> None:
-    seen = {task.attempt.id: task.attempt for task in before.tasks.values()}
-    kept = {id: pair for id, pair in touched.items() if _still_exists(pair[1], after)}
-    changed = [(attempt, seen[id]) for id, (attempt, _) in kept.items() if id in seen and attempt != seen[id]]
+    previous = {task.attempt.id: task.attempt for task in before.tasks.values()}
+    existing = {id: pair for id, pair in touched.items() if _still_exists(pair[1], after)}
+    changed = [
+        (attempt, previous[id]) for id, (attempt, _) in existing.items() if id in previous and attempt != previous[id]
+    ]
     reopened = [(new, old) for new, old in changed if new.number != old.number]
     if reopened:
-        values = [(old.id, old.status, _rewrite_values(new, kept[old.id][1], writes, after)) for new, old in reopened]
+        values = [
+            (old.id, old.status, _rewrite_values(new, existing[old.id][1], writes, after)) for new, old in reopened
+        ]
         writes.update(AttemptRow, rows.ATTEMPT_REWRITTEN, values)
         changed = [(new, old) for new, old in changed if new.number == old.number]
-    # Ended attempts first: a task has one open attempt at most, also between two statements.
+    # Ended attempts first: a task has at most one open attempt, also between two statements.
     for has_output, columns in ATTEMPT_UPDATE_COLUMNS:
         same = [(new, old) for new, old in changed if _payload_changed(new, old, "output") == has_output]
         values = [(old.id, old.status, _update_values(new, has_output, writes, after)) for new, old in same]
         if values:
             writes.update(AttemptRow, columns, values)
     for new, _old in (pair for pair in changed if _payload_changed(*pair, "input")):
-        # A further attempt of a step that the engine does itself gets its input when it begins.
+        # A later attempt of a step that the engine executes itself gets its input when it starts.
         sql = "UPDATE conductor_attempt SET input = %s, input_size = %s, input_path = %s WHERE id = %s"
         writes.run(sql, [*writes.placement.of_task(new, after, "input"), new.id])
     for new, old in changed:
         if (new.queue, new.priority) != (old.queue, old.priority):
             sql = "UPDATE conductor_attempt SET queue = %s, domain = %s, priority = %s WHERE id = %s"
             writes.run(sql, [new.queue, new.domain, new.priority, new.id])
-    fresh = [_insert_values(attempt, task, writes, after) for id, (attempt, task) in kept.items() if id not in seen]
+    fresh = [
+        _insert_values(attempt, task, writes, after) for id, (attempt, task) in existing.items() if id not in previous
+    ]
     if fresh:
         writes.insert(AttemptRow, rows.ATTEMPT_INSERTED, fresh)
 
 
 def _still_exists(task: Task, after: Run) -> bool:
     """Return True if the task exists after the decision: neither deleted, nor deleted and created again."""
-    found = after.tasks.get(task.key)
-    return found is not None and found.id == task.id
+    current = after.tasks.get(task.key)
+    return current is not None and current.id == task.id
 
 
 def _payload_changed(new: Attempt | Run, old: Attempt | Run, part: str) -> bool:
@@ -146,33 +152,33 @@ def _write_tasks(writes: StatementBatch, before: Run, after: Run) -> None:
     touched = [(task, _task_before(before, task)) for key, task in after.tasks.items() if key in after.touched]
     fresh = [
         rows.task_insert_values(task, after, writes.placement.step_state(task, after))
-        for task, seen in touched
-        if seen is None
+        for task, old in touched
+        if old is None
     ]
     if fresh:
         writes.insert(TaskRow, rows.TASK_INSERTED, fresh)
     changed = [
-        (seen.id, seen.status, rows.task_update_values(task, writes.placement.step_state(task, after)))
-        for task, seen in touched
-        if seen is not None and rows.has_task_changed(task, seen)
+        (old.id, old.status, rows.task_update_values(task, writes.placement.step_state(task, after)))
+        for task, old in touched
+        if old is not None and rows.has_task_changed(task, old)
     ]
     if changed:
         writes.update(TaskRow, rows.TASK_UPDATED, changed)
     if after.definition is not before.definition:
-        for task, seen in touched:
-            if seen is not None and rows.step_columns(task) != rows.step_columns(seen):
+        for task, old in touched:
+            if old is not None and rows.step_columns(task) != rows.step_columns(old):
                 sql = "UPDATE conductor_task SET joined_by = %s, loop_ref = %s, is_permissive = %s WHERE id = %s"
                 writes.run(sql, [*rows.step_columns(task), task.id])
 
 
 def _task_before(before: Run, task: Task) -> Task | None:
     """Return the previous state of the task, or None if another task has replaced it."""
-    found = before.tasks.get(task.key)
-    return found if found is not None and found.id == task.id else None
+    previous = before.tasks.get(task.key)
+    return previous if previous is not None and previous.id == task.id else None
 
 
 def _delete_tasks(writes: StatementBatch, before: Run, effects: list[Effect]) -> Run:
-    """Delete the rows of deleted tasks; return the snapshot without them.
+    """Delete the rows of deleted tasks, and return the snapshot without them.
 
     All attempts of a task and their logs are deleted too. A task that is entered again under its id loses only the
     attempt that is rewritten and later ones; the log of that attempt stays.
@@ -180,19 +186,19 @@ def _delete_tasks(writes: StatementBatch, before: Run, effects: list[Effect]) ->
     gone = {key: before.tasks[key] for effect in effects if isinstance(effect, DeleteTasks) for key in effect.keys}
     if not gone:
         return before
-    own = {task.id for task in gone.values()}
-    again = [effect.task for effect in effects if isinstance(effect, CreateTask) and effect.task.id in own]
-    for task in again:
+    deleted_ids = {task.id for task in gone.values()}
+    recreated = [effect.task for effect in effects if isinstance(effect, CreateTask) and effect.task.id in deleted_ids]
+    for task in recreated:
         _delete_rewritten_rows(writes, task)
-    kept = {task.id for task in again}
-    ids = [id for id in (task.id for task in gone.values()) if id not in kept]
+    recreated_ids = {task.id for task in recreated}
+    ids = [task.id for task in gone.values() if task.id not in recreated_ids]
     for start in range(0, len(ids), CHUNK):
-        some = ids[start : start + CHUNK]
-        tasks = f"({placeholders(some)})"
+        chunk = ids[start : start + CHUNK]
+        tasks = f"({placeholders(chunk)})"
         attempts = f"SELECT id FROM conductor_attempt WHERE task_id IN {tasks}"
-        writes.run(f"DELETE FROM conductor_tasklog WHERE attempt_id IN ({attempts})", some)
-        writes.run(f"DELETE FROM conductor_attempt WHERE task_id IN {tasks}", some)
-        writes.run(f"DELETE FROM conductor_task WHERE id IN {tasks}", some)
+        writes.run(f"DELETE FROM conductor_tasklog WHERE attempt_id IN ({attempts})", chunk)
+        writes.run(f"DELETE FROM conductor_attempt WHERE task_id IN {tasks}", chunk)
+        writes.run(f"DELETE FROM conductor_task WHERE id IN {tasks}", chunk)
     return fast_replace(before, tasks={key: task for key, task in before.tasks.items() if key not in gone})
 
 
@@ -260,7 +266,7 @@ def _write_run(writes: StatementBatch, before: Run, after: Run, now: int) -> Non
 def _write_history(writes: StatementBatch, before: Run, effects: list[Effect], revision: RevisionInfo) -> None:
     by, reason = rows.strip_nul(revision.by)[:255], rows.strip_nul(revision.reason)
     lines = [effect.to_history() for effect in effects]
-    shown = (
+    entries = (
         lines
         if len(lines) <= MAX_HISTORY_LINES
         else [*lines[:MAX_HISTORY_LINES], {"effect": "…", "more": len(lines) - MAX_HISTORY_LINES}]
@@ -268,20 +274,20 @@ def _write_history(writes: StatementBatch, before: Run, effects: list[Effect], r
     writes.insert(
         HistoryEntry,
         ("run_id", "revision", "at", "by", "reason", "effects"),
-        [[before.id, before.revision + 1, revision.at, by, reason, dumps(shown)]],
+        [[before.id, before.revision + 1, revision.at, by, reason, dumps(entries)]],
     )
 
 
 MAX_HISTORY_LINES = 200
-"""Lines of one decision that history keeps; a fan-out of thousands is summed up."""
+"""The maximum number of effects per history entry. The last line of a longer entry counts the rest."""
 
 
 def _affected_queues(before: Run, touched: Mapping[str, tuple[Attempt, Task]], after: Run) -> frozenset[str]:
     """Return the queues with new attempts, and those whose limit may have a free slot again."""
-    seen = {task.attempt.id: task.attempt for task in before.tasks.values()}
+    previous = {task.attempt.id: task.attempt for task in before.tasks.values()}
     queues = set()
     for id, (attempt, task) in touched.items():
-        is_freed = id in seen and seen[id].is_open and not attempt.is_open and task.step.policy.concurrent_limit
+        is_freed = id in previous and previous[id].is_open and not attempt.is_open and task.step.policy.concurrent_limit
         if attempt.queue and (attempt.status == "PENDING" or is_freed):
             queues.add(attempt.queue)
     return frozenset(queues)

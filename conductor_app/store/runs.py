@@ -1,4 +1,4 @@
-"""Rows → snapshot: the whole of a run, or the neighbourhood of a change (ARCHITECTURE §13)."""
+"""Loading of runs: a whole run as a snapshot, or the tasks that a change of some attempts can affect."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -28,9 +28,9 @@ from .rows import (
 from .statements import execute, fetch, lock_clause, placeholders
 
 CHUNK = 300
-"""Keys that one query looks up: SQLite parses no more than a thousand conditions."""
+"""The maximum number of keys per query: SQLite parses at most 1000 conditions."""
 SMALL_PAYLOAD_CHARS = 4096
-"""Bytes up to which the run's input and variables are read along with it: most are named by the next expression."""
+"""The maximum length of an input and of variables that are read with their run: the next expression often uses them."""
 
 RUN_SQL = (
     f"SELECT {', '.join(f'r.{column}' for column in RUN_COLUMNS)}, r.has_skips, "
@@ -48,8 +48,9 @@ TASK_SQL = f"SELECT {TASK_ROWS} WHERE t.run_id = %s"
 def load_for_update(run_id: str, around: Iterable[str] | None = None, is_locked: bool = True) -> Run:
     """Return the run, locked until the transaction ends.
 
-    `around`: ids of attempts, or None for the whole run. Loaded are their tasks, the enclosing loops, the joins that
-    wait for them, and skipped tasks: steps beyond an open task cannot have been entered yet.
+    `around`: ids of attempts, or None for the whole run. With ids, the snapshot contains their tasks, the enclosing
+    loops, the joins that wait for them, and skipped tasks. It needs no other tasks, because steps after an open task
+    cannot have been entered yet.
 
     Raises:
         NotFound: when there is no such run.
@@ -60,7 +61,7 @@ def load_for_update(run_id: str, around: Iterable[str] | None = None, is_locked:
 
 
 def set_timer(run_id: str, wake_at: int) -> None:
-    """Set the timer of the locked run."""
+    """Set the timer of the locked run, in epoch milliseconds."""
     execute("UPDATE conductor_run SET wake_at = %s WHERE id = %s", [wake_at, run_id])
 
 
@@ -90,20 +91,22 @@ def _load_neighborhood(run_id: str, attempt_ids: list[str], is_locked: bool) -> 
         raise NotFound(f"Task not found for taskId: {', '.join(attempt_ids)}")
     *columns, has_skips, input, variables, revision = rows[0][:RUN_WIDTH]
     run = fast_replace(_parse_run((*columns, has_skips, input, variables)), is_whole=False)
-    found = list({row[0]: row for row in (row[RUN_WIDTH:] for row in rows)}.values())
-    wanted = {key for row in found for key in _dependent_keys(run.definition, row)}
-    # A transaction that waited for the lock sees the run as it is now, but its tasks as they were before.
-    asked = {_parse_key(row) for row in found} if revision == run.revision else set()
-    found = [row for row in found if asked] + (_load_skipped(run.id) if has_skips else [])
+    task_rows = list({row[0]: row for row in (row[RUN_WIDTH:] for row in rows)}.values())
+    needed_keys = {key for row in task_rows for key in _dependent_keys(run.definition, row)}
+    # A transaction that waited for the lock sees the current run, but its tasks as they were before the wait.
+    loaded_keys = {_parse_key(row) for row in task_rows} if revision == run.revision else set()
+    task_rows = [row for row in task_rows if loaded_keys] + (_load_skipped(run.id) if has_skips else [])
     while True:
-        found += _load_rows_at(run.id, wanted - asked)
-        asked |= wanted
-        # Only the document in the head of a dynamic branch tells which joins wait for its tasks.
-        tasks = _parse_tasks(run, found)
-        wanted = {branch_head for row in found if (branch_head := parse_branch_head(row[len(TASK_COLUMNS) - 1]))}
-        wanted |= {key for task in tasks.values() for key in _branch_dependent_keys(run, task)}
-        if not wanted - asked:
-            return fast_replace(run, tasks=_parse_tasks(run, sorted(found, key=_seq_of)))
+        task_rows += _load_rows_at(run.id, needed_keys - loaded_keys)
+        loaded_keys |= needed_keys
+        # Only the document in the head of a dynamic branch says which joins wait for its tasks.
+        tasks = _parse_tasks(run, task_rows)
+        needed_keys = {
+            branch_head for row in task_rows if (branch_head := parse_branch_head(row[len(TASK_COLUMNS) - 1]))
+        }
+        needed_keys |= {key for task in tasks.values() for key in _branch_dependent_keys(run, task)}
+        if not needed_keys - loaded_keys:
+            return fast_replace(run, tasks=_parse_tasks(run, sorted(task_rows, key=_seq_of)))
 
 
 def _parse_key(row: tuple[Any, ...]) -> Key:
@@ -116,7 +119,7 @@ def load_tasks_at(run: Run, keys: Iterable[Key]) -> dict[Key, Task]:
 
 
 def load_tasks(run: Run, rows: list[tuple[Any, ...]]) -> dict[Key, Task]:
-    """Return the tasks of these rows. For a dynamic branch, its head is loaded too, which has its document."""
+    """Return the tasks of these rows. The head of a dynamic branch is loaded too, because it has the document."""
     keys = {_parse_key(row) for row in rows}
     heads = {branch_head for row in rows if (branch_head := parse_branch_head(row[len(TASK_COLUMNS) - 1]))} - keys
     tasks = _parse_tasks(run, [*rows, *_load_rows_at(run.id, heads)])
@@ -135,26 +138,26 @@ def _load_skipped(run_id: str) -> list[tuple[Any, ...]]:
 def _load_rows_at(run_id: str, keys: Iterable[Key]) -> list[tuple[Any, ...]]:
     rows, pairs = [], [(key.ref, format_iteration_path(key.iteration_path)) for key in keys]
     for start in range(0, len(pairs), CHUNK):
-        some = pairs[start : start + CHUNK]
-        conditions = " OR ".join(["(t.ref = %s AND t.iteration_path = %s)"] * len(some))
-        rows += fetch(f"{TASK_SQL} AND ({conditions})", [run_id, *(value for pair in some for value in pair)])
+        chunk = pairs[start : start + CHUNK]
+        conditions = " OR ".join(["(t.ref = %s AND t.iteration_path = %s)"] * len(chunk))
+        rows += fetch(f"{TASK_SQL} AND ({conditions})", [run_id, *(value for pair in chunk for value in pair)])
     return rows
 
 
 def _dependent_keys(definition: Definition, row: tuple[Any, ...]) -> Iterable[Key]:
-    """Return the keys of a task and of the tasks that may wait for it, by its row and the definition."""
+    """Yield the keys of a task and of the tasks that may wait for it, by its row and the definition."""
     key, (joined_by, branch_head) = _parse_key(row), row[len(TASK_COLUMNS) - 2 : len(TASK_COLUMNS)]
     yield key
     if head := parse_branch_head(branch_head):
         yield head
     if joined_by:
         yield Key(joined_by, key.iteration_path)
-    known = key.ref if definition.step(key.ref) else joined_by
-    yield from waits.dependent_keys(waits.dependents_of(definition, known), definition.step, key.iteration_path)
+    ref = key.ref if definition.step(key.ref) else joined_by
+    yield from waits.dependent_keys(waits.dependents_of(definition, ref), definition.step, key.iteration_path)
 
 
 def _branch_dependent_keys(run: Run, task: Task) -> Iterable[Key]:
-    """Return the keys of tasks that may wait for a task of a dynamic branch."""
+    """Yield the keys of tasks that may wait for a task of a dynamic branch."""
     if not task.branch_head:
         return
     if task.joined_by:
@@ -185,7 +188,7 @@ def _parse_run(row: tuple[Any, ...]) -> Run:
 
 
 def _small_payload(text: str | None) -> Any:
-    """Return a small payload that was loaded with its row. One with encrypted parts is requested when needed."""
+    """Return a small payload that was loaded with its row. A payload with encrypted parts is loaded on request."""
     return UNKNOWN if text is None or MARK in text else loads(text)
 
 
@@ -206,18 +209,18 @@ def _parse_tasks(run: Run, rows: list[tuple[Any, ...]]) -> dict[Key, Task]:
 
 def _parse_branches(rows: list[tuple[Any, ...]]) -> dict[str, dict[str, Step]]:
     """Return the steps of each dynamic branch by its head, in the format of the `branch_head` column."""
-    found = {}
+    branches = {}
     for _id, ref, iteration_path, *_others, step_state, joined_by, branch_head in rows:
         if branch_head and branch_head == f"{ref}@{iteration_path}":
-            found[branch_head] = _parse_branch(step_state, joined_by)
-    return found
+            branches[branch_head] = _parse_branch(step_state, joined_by)
+    return branches
 
 
 @lru_cache(maxsize=4000)
 def _parse_branch(step_state: str, joined_by: str) -> dict[str, Step]:
-    known = loads_decrypted(step_state)
-    steps = layout_steps([known["document"]], loops=tuple(known["loops"]), is_ad_hoc=False)
-    return layout_branch(steps, known["document"]["taskReferenceName"], joined_by)
+    state = loads_decrypted(step_state)
+    steps = layout_steps([state["document"]], loops=tuple(state["loops"]), is_ad_hoc=False)
+    return layout_branch(steps, state["document"]["taskReferenceName"], joined_by)
 
 
 def set_input(run_id: str, value: Any) -> None:

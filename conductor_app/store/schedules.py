@@ -1,4 +1,4 @@
-"""The runs of schedules."""
+"""Queries for the runs and slots of schedules."""
 
 from .due_rows import OPEN_RUN
 from .statements import fetch
@@ -14,6 +14,6 @@ def open_runs_of(schedule: str) -> list[str]:
 
 
 def count_waiting_slots(schedule: str) -> int:
-    """Return the number of slots of a schedule that wait for their turn."""
+    """Return the number of waiting slots of a schedule."""
     sql = "SELECT COUNT(*) FROM conductor_scheduleexecution WHERE state = 'POLLED' AND schedule_name = %s"
     return fetch(sql, [schedule])[0][0]

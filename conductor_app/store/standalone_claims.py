@@ -1,4 +1,4 @@
-"""Claims of standalone tasks: the gates of all claims, and the quarantine of workers."""
+"""Claims of standalone tasks. A worker in quarantine gets none."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -25,7 +25,7 @@ SELECT_CLAIMED = (
 
 
 def is_any_waiting(queue: str, group: str, name: str, now: int) -> bool:
-    """Return True if the queue has an attempt for this worker. Takes no lock."""
+    """Return True if the queue has a claimable attempt for this worker. Takes no lock."""
     return bool(fetch(f"SELECT 1 {CLAIMABLE_STANDALONE} LIMIT 1", _claim_params(queue, group, name, now)))
 
 
@@ -44,12 +44,12 @@ def claim_attempt(attempt_id: str, worker: str, now: int) -> bool:
 def load_claimed(ids: Sequence[str]) -> list[tuple[StandaloneTask, dict[str, Any]]]:
     """Return the tasks of claimed attempts, each with its newest attempt, in order and with their definitions."""
     rows = fetch(f"{SELECT_CLAIMED} WHERE c.id IN ({placeholders(ids)}) ORDER BY s.task_id, a.number", list(ids))
-    found = {}
+    claimed = {}
     for _, group in groupby(rows, key=lambda row: row[0]):
-        life = list(group)
-        standalone = parse_standalone_task([row[:-1] for row in life])
-        found[standalone.attempts[-1].id] = standalone, loads(life[-1][-1])
-    return [found[id] for id in ids]
+        attempt_rows = list(group)
+        standalone = parse_standalone_task([row[:-1] for row in attempt_rows])
+        claimed[standalone.attempts[-1].id] = standalone, loads(attempt_rows[-1][-1])
+    return [claimed[id] for id in ids]
 
 
 def _claim_params(queue: str, group: str, name: str, now: int) -> list[Any]:

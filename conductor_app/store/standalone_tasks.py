@@ -1,4 +1,4 @@
-"""Standalone tasks: conversion of rows to snapshots, and the writes of decisions."""
+"""Load standalone tasks as snapshots, and write the decisions on them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
@@ -68,7 +68,13 @@ STANDALONE = "STANDALONE"
 
 
 def load_for_update(task_id: str, ignored_dependency: str = "") -> StandaloneTask:
-    """Load and lock a task. `ignored_dependency`: a dependency that is about to be met. Raises NotFound."""
+    """Return the task, locked until the transaction ends.
+
+    `ignored_dependency`: a required task that is about to satisfy the dependency on it.
+
+    Raises:
+        NotFound: when there is no such task.
+    """
     return _load_rows(task_id, lock_clause("s"), ignored_dependency)
 
 
@@ -79,7 +85,7 @@ def lock_row(task_id: str) -> None:
 
 
 def load_task(task_id: str) -> StandaloneTask:
-    """Return the task, without a lock, from one statement, so that counters and attempts are consistent.
+    """Return the task, without a lock. One statement reads it, so that its counters and attempts are consistent.
 
     Raises:
         NotFound: when there is no such task.
@@ -96,16 +102,16 @@ def _load_rows(task_id: str, locking: str, ignored_dependency: str) -> Standalon
     rows = fetch(f"{SELECT_STANDALONE} WHERE s.task_id = %s{locking}", [task_id])
     if not rows:
         _raise_not_found(task_id)
-    # A separate query: after waiting for the lock, it sees the current attempts and dependents.
+    # A separate query, so that it sees the attempts and dependents as they are after the wait for the lock.
     [row] = rows
-    life = fetch(SELECT_TASK_STATE, [task_id, ignored_dependency, task_id, row[1], task_id, task_id])
-    return parse_standalone_task([row + each for each in life])
+    state_rows = fetch(SELECT_TASK_STATE, [task_id, ignored_dependency, task_id, row[1], task_id, task_id])
+    return parse_standalone_task([row + each for each in state_rows])
 
 
 def parse_standalone_task(rows: Sequence[tuple[Any, ...]]) -> StandaloneTask:
-    """Return a task from rows with its columns and those of one attempt each."""
-    id, *own = rows[0][: len(COLUMNS) + 1]
-    facts = dict(zip(COLUMNS, own, strict=True))
+    """Return a task from its rows, one per attempt."""
+    id, *values = rows[0][: len(COLUMNS) + 1]
+    facts = dict(zip(COLUMNS, values, strict=True))
     facts |= {"tags": loads(facts["tags"]), "routes": tuple(loads(facts["routes"]))}
     facts |= {name: bool(facts[name]) for name in ("accepts_failure", "ever_resolved")}
     status, created_at, name, *truths = rows[0][len(COLUMNS) + 1 : FIRST_ATTEMPT_COLUMN]
@@ -126,7 +132,7 @@ def _parse_attempt(row: tuple[Any, ...]) -> Attempt:
 def insert_task(
     writes: StatementBatch, standalone: StandaloneTask, definition: dict[str, Any], required: Iterable[tuple[str, bool]]
 ) -> None:
-    """Insert a new task without attempts. `required`: its dependencies, satisfied or not."""
+    """Insert a new task without attempts. `required`: the ids of required tasks, each with True if it is satisfied."""
     newest = standalone.attempt.id if standalone.attempt else ""
     task = [
         standalone.id,
@@ -160,19 +166,19 @@ def save_task(
     before: StandaloneTask,
     effects: Sequence[Effect],
     after: StandaloneTask,
-    notices: Sequence[NewPulseMessage],
+    messages: Sequence[NewPulseMessage],
     now: int,
     is_new: bool = False,
 ) -> None:
-    """Write the effects of a decision, and the messages about it.
+    """Write the effects of a decision, and its Pulse messages.
 
-    `is_new`: the insertion of the task is among the writes already.
+    `is_new`: True if `writes` contains the insertion of the task already.
 
     Raises:
-        StaleRow: when another process changed a row.
+        StaleRow: when another process has changed a row.
     """
     _write_attempts(writes, before, after)
-    if notices:
+    if messages:
         _lock_pending_attempts(writes, before, after)
     if not is_new:
         _write_task(writes, before, after)
@@ -183,40 +189,40 @@ def save_task(
                 "UPDATE conductor_dependency SET is_satisfied = TRUE WHERE required_id = %s AND task_id = %s", params
             )
     failures.write_standalone_failures(writes, before, after, now)
-    insert_pulse_messages(writes, notices, repeats=all(isinstance(effect, PublishMessage) for effect in effects))
+    insert_pulse_messages(writes, messages, repeats=all(isinstance(effect, PublishMessage) for effect in effects))
     try:
         writes.send()
-    except IntegrityError as twice:
-        raise StaleRow from twice
+    except IntegrityError as error:
+        raise StaleRow from error
 
 
-def insert_pulse_messages(writes: StatementBatch, notices: Sequence[NewPulseMessage], repeats: bool = False) -> None:
-    """Insert messages in order. `repeats`: clients can cause them any number of times."""
+def insert_pulse_messages(writes: StatementBatch, messages: Sequence[NewPulseMessage], repeats: bool = False) -> None:
+    """Insert messages in order. `repeats`: True if clients can cause any number of them."""
     columns = ("task_id", "group_id", "name", "key", "routes", "payload", "sent_at", "due_at", "tries", "error")
     rows = [
         [n.task_id, n.group_id, n.name, n.key, dumps(n.routes), dumps(n.payload), n.sent_at, n.due_at, 0, ""]
-        for n in notices
+        for n in messages
     ]
     for start in range(0, len(rows), ROWS_PER_STATEMENT):
         writes.insert(PulseMessage, columns, rows[start : start + ROWS_PER_STATEMENT])
-    if repeats and notices and notices[-1].due_at == NEVER:
-        delete_oldest(writes, notices[-1])
+    if repeats and messages and messages[-1].due_at == NEVER:
+        delete_oldest(writes, messages[-1])
 
 
 ROWS_PER_STATEMENT = 5
-"""Messages per statement: psycopg parses a statement with more than fifty parameters every time."""
+"""The maximum number of messages per statement: psycopg does not cache statements with more than 50 parameters."""
 
 
 def _write_attempts(writes: StatementBatch, before: StandaloneTask, after: StandaloneTask) -> None:
-    seen = {attempt.id: attempt for attempt in before.attempts}
-    # Ended attempts first: a task has one open attempt at most, also between two statements.
+    previous = {attempt.id: attempt for attempt in before.attempts}
+    # Ended attempts first: a task has at most one open attempt, also between two statements.
     for attempt in after.attempts:
-        old = seen.get(attempt.id)
+        old = previous.get(attempt.id)
         if old is not None and attempt != old:
             writes.update(AttemptRow, ATTEMPT_UPDATED, [(attempt.id, old.status, attempt_update_values(attempt))])
             if attempt.priority != old.priority:
                 writes.run("UPDATE conductor_attempt SET priority = %s WHERE id = %s", [attempt.priority, attempt.id])
-    fresh = [_insert_values(attempt, after) for attempt in after.attempts if attempt.id not in seen]
+    fresh = [_insert_values(attempt, after) for attempt in after.attempts if attempt.id not in previous]
     if fresh:
         writes.insert(AttemptRow, ATTEMPT_INSERTED, fresh)
 
@@ -230,8 +236,8 @@ def _lock_pending_attempts(writes: StatementBatch, before: StandaloneTask, after
 
 
 def _insert_values(attempt: Attempt, standalone: StandaloneTask) -> list[Any]:
-    own = [getattr(attempt, column) for column in ATTEMPT_READ_COLUMNS]
-    return [*own, standalone.id, standalone.queue, 0, 0, 1, False, "{}", "{}", 2, 2, "", ""]
+    values = [getattr(attempt, column) for column in ATTEMPT_READ_COLUMNS]
+    return [*values, standalone.id, standalone.queue, 0, 0, 1, False, "{}", "{}", 2, 2, "", ""]
 
 
 def _write_task(writes: StatementBatch, before: StandaloneTask, after: StandaloneTask) -> None:

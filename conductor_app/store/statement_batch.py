@@ -1,4 +1,4 @@
-"""The statements of one decision: collected, sent together, and checked together."""
+"""The statements of one decision, collected, sent and checked together."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,11 +14,11 @@ class StaleRow(Exception):
 
 
 COPY_MIN_ROWS = 50
-"""Rows from which on PostgreSQL is sent them as a copy: a statement with that many parameters is slow to take apart."""
+"""Larger inserts use COPY on PostgreSQL, because a statement with many parameters is slow to parse."""
 
 
 class StatementBatch:
-    """Statements that need not see one another's results."""
+    """Statements that do not depend on one another's results."""
 
     def __init__(self, placement: PayloadPlacement | None = None) -> None:
         self.placement = placement or PayloadPlacement()
@@ -26,7 +26,7 @@ class StatementBatch:
         self.copies: list[tuple[str, Sequence[str], Sequence[Sequence[Any]]]] = []
 
     def insert(self, model: type[models.Model], columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Write new rows, many in one statement."""
+        """Add an insert of rows."""
         if len(rows) > COPY_MIN_ROWS and connection.vendor == "postgresql":
             self.copies.append((model._meta.db_table, columns, rows))
         else:
@@ -35,22 +35,22 @@ class StatementBatch:
     def update(
         self, model: type[models.Model], columns: Sequence[str], rows: Sequence[tuple[str, str, Sequence[Any]]]
     ) -> None:
-        """Change rows, each named by its id and the status it was seen in."""
+        """Add an update. `rows`: for each row its id, its expected status, and the new values."""
         self.statements += update_statements(model, columns, rows)
 
     def run(self, sql: str, params: Sequence[Any], expected: int | None = None) -> None:
-        """Add any other statement. `expected`: the number of rows that it must change."""
+        """Add a statement. `expected`: the number of rows that it must change, or None for any."""
         self.statements.append((sql, params, expected))
 
     def send(self) -> None:
         """Execute all statements.
 
         Raises:
-            StaleRow: when a row was changed by another process
+            StaleRow: when another process has changed a row
             PayloadsTooLarge: before any write, when payloads must be stored first.
         """
         self.statements += self.placement.statements()
-        # A decision waits for its server once instead of six times.
+        # One round trip instead of about six.
         counts = execute_together([(sql, params) for sql, params, _ in self.statements])
         for (_, _, expected), count in zip(self.statements, counts, strict=True):
             if expected is not None and count != expected:
@@ -60,7 +60,6 @@ class StatementBatch:
 
 
 def _copy_rows(table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Write new rows as PostgreSQL takes them fastest."""
     with connection.cursor() as cursor, cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy:
         for row in rows:
             copy.write_row(row)

@@ -1,4 +1,4 @@
-"""SQL that both databases understand, written once for each shape."""
+"""SQL for both databases, with bulk inserts and updates."""
 
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
@@ -9,7 +9,7 @@ from django.db import connection, models
 from .. import conf
 
 CHUNK = 500
-"""Rows a statement: bounds its size, not the number of rows."""
+"""The maximum number of rows per statement. Longer lists are split."""
 CACHED_SHAPES = 1000
 """The number of cached statements, each for one number of rows. The longest have 100 kB."""
 
@@ -47,7 +47,7 @@ def _execute(sql: str, params: Sequence[Any]) -> int:
 
 
 def _bypasses_cursors() -> bool:
-    """Return True if statements go to PostgreSQL without Django's cursors: not while queries are logged or wrapped."""
+    """Return True if statements bypass Django's cursors: on PostgreSQL, unless queries are logged or wrapped."""
     return (
         connection.vendor == "postgresql"
         and not (connection.queries_logged or connection.execute_wrappers)
@@ -66,7 +66,7 @@ def _supports_pipeline() -> bool:
 def insert_statements(
     model: type[models.Model], columns: Sequence[str], rows: Sequence[Sequence[Any]]
 ) -> Iterable[tuple[str, list[Any]]]:
-    """Return the statements that insert rows, many rows per statement."""
+    """Yield the statements that insert rows, many rows per statement."""
     for chunk in _chunks(rows):
         yield _insert_sql(model._meta.db_table, tuple(columns), len(chunk)), [value for row in chunk for value in row]
 
@@ -74,37 +74,40 @@ def insert_statements(
 def update_statements(
     model: type[models.Model], columns: Sequence[str], rows: Sequence[tuple[str, str, Sequence[Any]]]
 ) -> Iterable[tuple[str, list[Any], int]]:
-    """Return the statements that update rows, each identified by its id and expected status, with their number."""
+    """Yield the statements that update rows, each with the number of rows that it must change.
+
+    `rows`: for each row its id, its expected status, and the new values.
+    """
     table, columns = model._meta.db_table, tuple(columns)
     if len(rows) == 1:
-        [(id, seen, values)] = rows
-        yield _update_one_sql(table, columns), [*values, id, seen], 1
+        [(id, status, values)] = rows
+        yield _update_one_sql(table, columns), [*values, id, status], 1
         return
     types = tuple(_cast(model, column) for column in columns)
     for chunk in _chunks(rows):
         sql = _update_sql(table, columns, types, len(chunk))
-        yield sql, [value for id, seen, values in chunk for value in (id, seen, *values)], len(chunk)
+        yield sql, [value for id, status, values in chunk for value in (id, status, *values)], len(chunk)
 
 
 def placeholders(values: Sequence[Any]) -> str:
-    """Return placeholders for the values, for IN (…)."""
+    """Return one placeholder per value, for IN (…)."""
     return ", ".join(["%s"] * len(values))
 
 
 def lock_clause(of: str, skip_locked: bool = False) -> str:
-    """Return the locking clause, empty on SQLite, where a transaction locks the database when it begins."""
+    """Return the FOR UPDATE clause. It is empty on SQLite, where a transaction locks the whole database."""
     if not connection.features.has_select_for_update:
         return ""
     return f" FOR UPDATE OF {of}" + (" SKIP LOCKED" if skip_locked else "")
 
 
 def share_lock_clause(of: str) -> str:
-    """Return the clause that protects rows from changes until the transaction ends, empty on SQLite."""
+    """Return the FOR SHARE clause, which blocks changes of the rows until the transaction ends. Empty on SQLite."""
     return f" FOR SHARE OF {of}" if connection.features.has_select_for_update else ""
 
 
 def serialize(name: str) -> None:
-    """Let one transaction at a time continue after this call with the same name."""
+    """Take the advisory lock with this name until the transaction ends."""
     if connection.vendor == "postgresql":
         execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
 

@@ -1,4 +1,4 @@
-"""Write the rows of payloads and files in blob storage. A sweep deletes the content of rows that have expired."""
+"""Writes of the rows of payloads and files in blob storage. A sweep deletes the content of expired rows."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from ..models import PayloadReference, StoredPayload
 
 
 def reserve(path: str, now: int, expires_at: int) -> None:
-    """Write the row of content that is about to be stored, so that no stored content is without a row."""
+    """Write the row before the content is stored, so that all content in blob storage has a row."""
     StoredPayload.objects.create(path=path, created_at=now, expires_at=expires_at)
 
 
@@ -21,12 +21,12 @@ def begin_upload(path: str) -> bool:
 
 
 def set_size(path: str, size: int) -> None:
-    """Set the size in bytes, by which the content becomes usable."""
+    """Set the size in bytes, which makes the content usable."""
     StoredPayload.objects.filter(pk=path).update(size=size)
 
 
 def set_expiry(paths: Iterable[str], expires_at: int) -> None:
-    """Set when the content is deleted."""
+    """Set the time from which the content may be deleted."""
     StoredPayload.objects.filter(pk__in=list(paths)).update(expires_at=expires_at)
 
 

@@ -1,7 +1,8 @@
-"""Task groups: their rows, and the check whether all their tasks are resolved.
+"""Rows of task groups, and the check that all tasks of a group are resolved.
 
-Two tasks that end at the same time do not see each other. So a task that ends while others are open writes a message to
-check the group again; usually others are still open, and then one statement deletes all such messages.
+Two transactions that resolve the last two tasks at the same time do not see each other's change. So a task that is
+resolved while others are open writes a message to check the group again. Usually other tasks are still open at that
+check, and one statement deletes all such messages.
 """
 
 from ..models import Message, TaskGroup
@@ -20,20 +21,20 @@ UNRESOLVED = "SELECT 1 FROM conductor_standalonetask o WHERE NOT o.ever_resolved
 
 
 def is_resolved(group_id: str) -> bool:
-    """Return True if each task of the group has been resolved at some time."""
+    """Return True if each task of the group has been resolved at least once."""
     return not fetch(f"{UNRESOLVED}%s LIMIT 1", [group_id])
 
 
 def load_group(id: str) -> TaskGroup | None:
     """Return the group, or None."""
-    found = fetch(f"SELECT {', '.join(COLUMNS)} FROM conductor_taskgroup WHERE id = %s", [id])
-    return TaskGroup(**dict(zip(COLUMNS, found[0], strict=True))) if found else None
+    rows = fetch(f"SELECT {', '.join(COLUMNS)} FROM conductor_taskgroup WHERE id = %s", [id])
+    return TaskGroup(**dict(zip(COLUMNS, rows[0], strict=True))) if rows else None
 
 
 def load_group_for(task_id: str, id: str) -> tuple[TaskGroup | None, bool]:
-    """Return the group, or None, for a new task; and True if the task exists already."""
-    [(is_there, *found)] = fetch(GROUP_AND_TASK, [task_id, id])
-    return None if found[0] is None else TaskGroup(**dict(zip(COLUMNS, found, strict=True))), bool(is_there)
+    """Return the group of a new task, or None; and True if the task exists already."""
+    [(task_exists, *values)] = fetch(GROUP_AND_TASK, [task_id, id])
+    return None if values[0] is None else TaskGroup(**dict(zip(COLUMNS, values, strict=True))), bool(task_exists)
 
 
 def insert_group(group: TaskGroup) -> bool:
@@ -56,10 +57,13 @@ def delete_check_messages(writes: StatementBatch, group_id: str) -> None:
 
 
 def delete_premature_messages(now: int) -> int:
-    """Delete the messages about groups that have more to do: the last of those tasks will see all others."""
-    found = (
+    """Delete due messages about groups with open tasks, and return their number.
+
+    The last task of such a group writes a message again.
+    """
+    premature = (
         f"SELECT m.id FROM conductor_message m WHERE m.subject = '{ABOUT_GROUP}' AND m.due_at <= %s "
         f"AND NOT (m.subject = 'publish') AND EXISTS ({UNRESOLVED}m.\"to\"){lock_clause('m', skip_locked=True)}"
     )
-    # Those that the last task of a group is just deleting are left to it: each would wait for the other.
-    return execute(f"DELETE FROM conductor_message WHERE id IN ({found})", [now])
+    # Skip the rows that the last task of a group is deleting: waiting for each other would be a deadlock.
+    return execute(f"DELETE FROM conductor_message WHERE id IN ({premature})", [now])

@@ -1,4 +1,4 @@
-"""Write the log lines of attempts."""
+"""Storage of the log lines of attempts."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Counts of a minute, added to those that other processes have written."""
+"""Write the counts of attempts per minute."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,17 @@ ADD_COLUMNS = ", ".join(f"{column} = conductor_minutecount.{column} + excluded.{
 
 
 def add_counts(counts: Sequence[Count]) -> None:
-    """Add counts by kind, name and minute: scheduled, started, completed and failed attempts, and their time."""
-    ordered = sorted(counts)  # two processes that write the same rows take them in the same order
+    """Add to the stored counts of other processes.
+
+    Each count has a kind, a name, a minute, the numbers of scheduled, started, completed and failed attempts, and
+    their duration in milliseconds.
+    """
+    ordered = sorted(counts)  # All processes lock rows in the same order, so they cannot deadlock.
     for start in range(0, len(ordered), CHUNK):
-        some = ordered[start : start + CHUNK]
+        chunk = ordered[start : start + CHUNK]
         execute(
             f"INSERT INTO conductor_minutecount (kind, name, at, {', '.join(COLUMNS)}) VALUES "
-            f"{', '.join(['(%s, %s, %s, %s, %s, %s, %s, %s)'] * len(some))} "
+            f"{', '.join(['(%s, %s, %s, %s, %s, %s, %s, %s)'] * len(chunk))} "
             f"ON CONFLICT (kind, name, at) DO UPDATE SET {ADD_COLUMNS}",
-            [value for count in some for value in count],
+            [value for count in chunk for value in count],
         )

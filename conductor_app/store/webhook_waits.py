@@ -1,4 +1,4 @@
-"""Attempts that wait for webhooks, found by their conditions, and deleted when they no longer wait."""
+"""Find attempts that wait for webhooks by their conditions, and delete the rows of those that no longer wait."""
 
 from ..models import WebhookPaths
 from .statements import execute_together, fetch
@@ -12,18 +12,18 @@ def condition_paths(workflow: str) -> list[tuple[str, ...]]:
     return [tuple(paths) for paths in rows]
 
 
-def waiting_attempts(workflow: str, version: int, digest: str, most: int) -> list[str]:
-    """Return the attempts that wait for this digest, those that have waited longest first; version 0 is any."""
+def waiting_attempts(workflow: str, version: int, digest: str, limit: int) -> list[str]:
+    """Return the attempts that wait for this digest, the oldest first. Version 0 matches any version."""
     rows = fetch(
         f"SELECT w.attempt_id FROM conductor_webhookwait w JOIN conductor_attempt a ON {IS_STILL_WAITING} "
         "WHERE w.workflow = %s AND w.digest = %s AND (%s = 0 OR w.version = %s) ORDER BY w.created_at LIMIT %s",
-        [workflow, digest, version, version, most],
+        [workflow, digest, version, version, limit],
     )
     return [attempt_id for (attempt_id,) in rows]
 
 
-def delete_ended(before: int, most: int) -> None:
-    """Delete rows, older than a time, whose attempts no longer wait."""
+def delete_ended(before: int, limit: int) -> None:
+    """Delete rows that are older than `before` and whose attempts no longer wait."""
     execute_together(
         [
             (
@@ -31,7 +31,7 @@ def delete_ended(before: int, most: int) -> None:
                 "SELECT w.attempt_id FROM conductor_webhookwait w "
                 f"WHERE w.created_at < %s "
                 f"AND NOT EXISTS (SELECT 1 FROM conductor_attempt a WHERE {IS_STILL_WAITING}) LIMIT %s)",
-                [before, most],
+                [before, limit],
             )
         ]
     )

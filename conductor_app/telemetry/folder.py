@@ -1,4 +1,4 @@
-"""Where the processes of one machine count together: a folder of files, one for each process and kind of count."""
+"""The folder in which the processes of one machine share their metrics, with one file per process and metric type."""
 
 import os
 from pathlib import Path
@@ -8,15 +8,15 @@ from tempfile import mkdtemp
 from django.core.exceptions import ImproperlyConfigured
 
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
-"""The name that the library reads, once, when it is imported."""
+"""The variable with the folder. The library prometheus_client reads it once, at its import."""
 
 _temporary_folder: list[str] = []
 
 
 def folder_path() -> Path | None:
     """Return the folder of shared metrics, or None if this process counts alone."""
-    given = os.environ.get(VARIABLE, "").strip()
-    return Path(given) if given else None
+    configured_path = os.environ.get(VARIABLE, "").strip()
+    return Path(configured_path) if configured_path else None
 
 
 def create_folder() -> None:
@@ -33,9 +33,9 @@ def create_folder() -> None:
 
 
 def empty_folder() -> None:
-    """Prepare the folder before any process counts: create it, and delete the files of ended processes.
+    """Prepare the folder before processes are started: create it, and delete the files of ended processes.
 
-    A temporary folder is passed to the children in the environment, and removed at the end.
+    Without a configured folder, a temporary one is created and passed to child processes in the environment.
     """
     if (folder := folder_path()) is None:
         os.environ[VARIABLE] = mkdtemp(prefix="conductor-metrics-")
@@ -46,13 +46,13 @@ def empty_folder() -> None:
 
 
 def remove_folder() -> None:
-    """Remove a temporary folder after the last process has ended."""
+    """Delete the temporary folder, if any, after all child processes have ended."""
     while _temporary_folder:
         rmtree(_temporary_folder.pop(), ignore_errors=True)
 
 
 def remove_stale_files(folder: Path, pattern: str = "*.db") -> None:
-    """Delete the counts of processes of this machine that no longer run."""
+    """Delete the files of processes that no longer run."""
     for file in folder.glob(pattern):
         if not _is_process_alive(file.stem.rpartition("_")[2]):
             file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The context of the current operation: log lines have its facts, and traces a span."""
+"""The context of the current operation, which is added to log lines and spans."""
 
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
@@ -8,29 +8,29 @@ from typing import Any
 from . import spans
 
 MAX_FACT_LENGTH = 200
-"""The maximum length of a fact. Ids are shorter; texts of clients are truncated."""
+"""The maximum length of a fact. Ids are shorter. Longer texts of clients are truncated."""
 RUN_FACT_NAMES = ("run_id", "task_id", "attempt_id")
 
-_context: ContextVar[dict[str, str | int]] = ContextVar("about", default={})  # noqa: B039, it is replaced, never changed
+_context: ContextVar[dict[str, str | int]] = ContextVar("log_context", default={})  # noqa: B039 - the dictionary is never mutated
 
 
 @contextmanager
-def log_context(what: str, **facts: str | int) -> Iterator[None]:
+def log_context(operation: str, **facts: str | int) -> Iterator[None]:
     """Add facts to the log lines of the block, and trace it as a span."""
-    found = _format_facts(facts)
+    new_facts = _format_facts(facts)
     before = _context.get()
-    if found.get("run_id", before.get("run_id")) != before.get("run_id"):
+    if new_facts.get("run_id", before.get("run_id")) != before.get("run_id"):
         before = {name: fact for name, fact in before.items() if name not in RUN_FACT_NAMES}
-    token = _context.set({**before, **found})
+    token = _context.set({**before, **new_facts})
     try:
-        with spans.span(what, found):
+        with spans.span(operation, new_facts):
             yield
     finally:
         _context.reset(token)
 
 
 def reset(**facts: str | int) -> None:
-    """Replace the facts of this thread when it starts another operation."""
+    """Replace the facts of this thread, because it starts another operation."""
     _context.set(_format_facts(facts))
 
 

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus. Counting costs one or two microseconds, and no statement."""
+"""Metrics for Prometheus. A count takes one or two microseconds and no database statement."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ P = ParamSpec("P")
 Result = TypeVar("Result")
 
 MAX_NAMES = 200
-"""The number of names (definitions, queues) with a label of their own; all others share one."""
+"""The maximum number of names (definitions, queues) with separate labels. All other names share one label."""
 OTHER_NAMES = "(others)"
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 REGISTRY = CollectorRegistry()
@@ -26,7 +26,7 @@ folder.create_folder()
 
 
 class LabeledCounter:
-    """A counter with labels, the first of which is a name from users. Its children are cached."""
+    """A counter whose first label is a name that users choose."""
 
     def __init__(self, name: str, help_text: str, *labels: str) -> None:
         self._counter = Counter(name, help_text, labels, registry=REGISTRY)
@@ -49,14 +49,14 @@ class LabeledCounter:
 
 
 class FunctionTimer:
-    """A histogram of the duration of a function in seconds. Its label tells whether the function had a result."""
+    """A histogram of the duration of a function in seconds. Its label is `yes` if the function returned a result."""
 
     def __init__(self, name: str, help_text: str, label: str) -> None:
         histogram = Histogram(name, help_text, (label,), registry=REGISTRY, buckets=BUCKETS)
         self._with_result, self._without_result = histogram.labels("yes"), histogram.labels("no")
 
     def of(self, function: Callable[P, Result]) -> Callable[P, Result]:
-        """Return the function with its duration measured. An error counts as no result."""
+        """Return the function with a measurement of its duration. An exception counts as no result."""
 
         @wraps(function)
         def timed(*args: P.args, **kwargs: P.kwargs) -> Result:
@@ -70,13 +70,13 @@ class FunctionTimer:
         return timed
 
 
-RUNS_STARTED = LabeledCounter("conductor_runs_started", "Runs that have begun.", "definition")
+RUNS_STARTED = LabeledCounter("conductor_runs_started", "Runs that have started.", "definition")
 RUNS_ENDED = LabeledCounter("conductor_runs_ended", "Runs that have ended.", "definition", "status")
 ATTEMPTS_ENDED = LabeledCounter(
-    "conductor_attempts_ended", "Attempts that have ended, by type of task.", "type", "outcome"
+    "conductor_attempts_ended", "Attempts that have ended, by task type.", "type", "outcome"
 )
-CLAIM_SECONDS = FunctionTimer("conductor_claim_seconds", "Duration of one search for claimable attempts.", "found")
-REPORT_SECONDS = FunctionTimer("conductor_report_seconds", "Hearing a report on an attempt.", "heard")
+CLAIM_SECONDS = FunctionTimer("conductor_claim_seconds", "Duration of one claim.", "registry")
+REPORT_SECONDS = FunctionTimer("conductor_report_seconds", "Duration of the handling of one report.", "heard")
 WAITING_POLLS = Gauge(
     "conductor_waiting_polls", "Polls that wait for work.", registry=REGISTRY, multiprocess_mode="livesum"
 )
@@ -92,7 +92,7 @@ POOL_GAUGES = {
 
 @contextmanager
 def gauge_waiting() -> Iterator[None]:
-    """Count a waiting poll during the block."""
+    """Count one more waiting poll during the block."""
     WAITING_POLLS.inc()
     try:
         yield
@@ -102,14 +102,14 @@ def gauge_waiting() -> Iterator[None]:
 
 def render_metrics(accepted: str, *collectors: Collector) -> tuple[bytes, str]:
     """Return all metrics of this machine and those of the collectors, and their content type."""
-    found = CollectorRegistry()
+    registry = CollectorRegistry()
     if (shared := folder.folder_path()) and shared.is_dir():
-        # The gauges of a killed process are dropped; its counters are kept.
+        # Delete the gauges of killed processes. Their counters remain part of the sums.
         folder.remove_stale_files(shared, "gauge_live*.db")
-        MultiProcessCollector(found, str(shared))
+        MultiProcessCollector(registry, str(shared))
     else:
-        found.register(REGISTRY)
+        registry.register(REGISTRY)
     for collector in collectors:
-        found.register(collector)
+        registry.register(collector)
     encode, content_type = choose_encoder(accepted)
-    return encode(found), content_type
+    return encode(registry), content_type

@@ -1,4 +1,4 @@
-"""Metrics of the connection pool. Each process has its own, so each measures periodically."""
+"""Metrics of the connection pool. Each process has its own pool and measures it periodically."""
 
 from threading import Thread
 from time import sleep
@@ -16,13 +16,13 @@ def record_pool_usage() -> None:
     pool = getattr(connection, "pool", None)
     if pool is None:
         return
-    found = pool.get_stats()
+    statistics = pool.get_stats()
     for name, key in POOL_STAT_KEYS.items():
-        POOL_GAUGES[name].set(found.get(key, 0))
+        POOL_GAUGES[name].set(statistics.get(key, 0))
 
 
 def start_recording() -> None:
-    """Record the usage periodically for the life of the process. Without a pool, no thread is started."""
+    """Start a thread that records the usage periodically, unless the process has no pool."""
     if getattr(connection, "pool", None) is not None:
         Thread(target=_record_forever, name="pool-watch", daemon=True).start()
 

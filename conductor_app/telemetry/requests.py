@@ -1,4 +1,4 @@
-"""The first middleware: gives each request an id that its log lines carry and its answer repeats, and a span."""
+"""The outermost middleware, which gives each request an id and a span."""
 
 import logging
 import re
@@ -15,12 +15,12 @@ log = logging.getLogger(__name__)
 
 REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 ID_PARAMETERS = {"workflow_id": "run_id", "workflow": "run_id", "task_id": "attempt_id"}
-"""Path parameters as ids of log lines and spans. In some paths, a workflow's name is in the same place."""
+"""The names in log lines and spans, by path parameter. Some paths have a workflow name instead of an id."""
 ID_PATTERN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class RequestContextMiddleware:
-    """The outermost middleware."""
+    """Adds an id to the log lines and the response of each request, and traces the request as a span."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -36,39 +36,39 @@ class RequestContextMiddleware:
             response.headers["X-Request-Id"] = id
             if log.isEnabledFor(logging.DEBUG):
                 facts = {"method": request.method, "path": request.path, "status": response.status_code}
-                log.debug("answered", extra=facts | {"took_ms": round((perf_counter() - began) * 1000, 1)})
+                log.debug("request_completed", extra=facts | {"took_ms": round((perf_counter() - began) * 1000, 1)})
             return response
         finally:
             log_context.reset()
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: dict[str, Any]) -> None:
-        """Add the ids in the path, which is resolved now, to the context."""
+        """Add the ids in the path to the context. The path is resolved at this point."""
         log_context.bind(**ids_in_address(kwargs))
 
 
 def ids_in_address(kwargs: Mapping[str, Any]) -> dict[str, str]:
-    """Return the ids in path parameters by their names in log lines and spans."""
-    found = {name: str(kwargs.get(word, "")) for word, name in ID_PARAMETERS.items()}
-    return {name: id for name, id in found.items() if ID_PATTERN.fullmatch(id)}
+    """Return the ids in path parameters, by their names in log lines and spans."""
+    values = {name: str(kwargs.get(parameter, "")) for parameter, name in ID_PARAMETERS.items()}
+    return {name: id for name, id in values.items() if ID_PATTERN.fullmatch(id)}
 
 
 def request_id_of(request: HttpRequest) -> str:
-    """Return the request id that the client or a proxy has sent, or a new one if it is invalid."""
-    given = request.META.get("HTTP_X_REQUEST_ID", "")
-    return given if REQUEST_ID_PATTERN.fullmatch(given) else secrets.token_hex(16)
+    """Return the request id that the client or a proxy has sent, or a new id if it is missing or invalid."""
+    received = request.META.get("HTTP_X_REQUEST_ID", "")
+    return received if REQUEST_ID_PATTERN.fullmatch(received) else secrets.token_hex(16)
 
 
 def _trace_headers(meta: Mapping[str, Any]) -> dict[str, str]:
-    given = {name: meta.get(f"HTTP_{name.upper()}") for name in ("traceparent", "tracestate")}
-    return {name: value for name, value in given.items() if value}
+    headers = {name: meta.get(f"HTTP_{name.upper()}") for name in ("traceparent", "tracestate")}
+    return {name: value for name, value in headers.items() if value}
 
 
 def _record_response(span: Any, request: HttpRequest, response: HttpResponse) -> None:
-    """Record the facts that are known only with the response."""
-    found = request.resolver_match
-    if found is not None:
-        span.update_name(f"{request.method} /{found.route}")
-        span.set_attributes({f"conductor.{name}": id for name, id in ids_in_address(found.kwargs).items()})
+    """Record the route and the status, which are known after the response."""
+    match = request.resolver_match
+    if match is not None:
+        span.update_name(f"{request.method} /{match.route}")
+        span.set_attributes({f"conductor.{name}": id for name, id in ids_in_address(match.kwargs).items()})
     span.set_attribute("http.request.method", str(request.method))
     span.set_attribute("http.response.status_code", response.status_code)
     if response.status_code >= 500:

@@ -1,4 +1,4 @@
-"""Spans for OpenTelemetry if an endpoint is configured; otherwise nothing is imported."""
+"""Spans for OpenTelemetry. Its libraries are imported only if an endpoint is configured."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -14,7 +14,7 @@ _no_span = nullcontext()
 
 
 def start_tracing(endpoint: str) -> None:
-    """Send spans to the collector at this endpoint, if there is one. The library reads its other variables.
+    """Start to send spans to the collector, unless `endpoint` is empty. The library reads its own variables.
 
     Raises:
         ImproperlyConfigured: when the libraries of OpenTelemetry are not installed.
@@ -26,13 +26,13 @@ def start_tracing(endpoint: str) -> None:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as missing:
         raise ImproperlyConfigured(
-            "OTEL_EXPORTER_OTLP_ENDPOINT is set, but OpenTelemetry is missing: pip install 'conductor-app[traces]'"
+            "OTEL_EXPORTER_OTLP_ENDPOINT requires OpenTelemetry. Install it: pip install 'conductor-app[traces]'"
         ) from missing
     add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
 
 
 def stop_tracing() -> None:
-    """Send the remaining spans and stop."""
+    """Send the remaining spans and stop tracing."""
     global _tracer, _provider
     if _provider is not None:
         _provider.shutdown()
@@ -51,22 +51,22 @@ def add_span_processor(processor: Any) -> None:
     _tracer = _provider.get_tracer("conductor_app")
 
 
-def span(what: str, facts: Mapping[str, Any], caller: Mapping[str, str] | None = None) -> AbstractContextManager[Any]:
+def span(name: str, facts: Mapping[str, Any], caller: Mapping[str, str] | None = None) -> AbstractContextManager[Any]:
     """Return a span around a block. `caller`: headers that may contain the span of the caller."""
-    return _no_span if _tracer is None else _start_span(what, facts, caller)
+    return _no_span if _tracer is None else _start_span(name, facts, caller)
 
 
 @contextmanager
-def _start_span(what: str, facts: Mapping[str, Any], caller: Mapping[str, str] | None) -> Iterator[Any]:
+def _start_span(name: str, facts: Mapping[str, Any], caller: Mapping[str, str] | None) -> Iterator[Any]:
     from opentelemetry.trace import SpanKind, Status, StatusCode
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     context = TraceContextTextMapPropagator().extract(caller) if caller else None
     kind = SpanKind.INTERNAL if caller is None else SpanKind.SERVER
     attributes = {f"conductor.{name}": fact for name, fact in facts.items()}
-    # The message of an exception may contain data of users, so only its type is sent.
+    # The message of an exception may contain user data, so only its type is sent.
     with _tracer.start_as_current_span(
-        what, context, kind, attributes, record_exception=False, set_status_on_exception=False
+        name, context, kind, attributes, record_exception=False, set_status_on_exception=False
     ) as current:
         try:
             yield current

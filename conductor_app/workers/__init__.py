@@ -1,4 +1,4 @@
-"""The workers that ship with the server, by the task type that they serve."""
+"""The built-in workers, by their task type."""
 
 from conductor_app.workers.event import EventWorker
 from conductor_app.workers.http import Http

@@ -1,4 +1,4 @@
-"""EVENT tasks for other systems: the event is published, and its payload becomes the output of the task."""
+"""EVENT tasks for other systems. The payload of the event becomes the output of the task."""
 
 from typing import Any
 
@@ -10,22 +10,23 @@ from .worker import BuiltInWorker, WorkResult
 
 
 class EventWorker(BuiltInWorker):
-    """Publishes the task's input to its sink, once (execution §8.15)."""
+    """Publishes the input of the task to its sink, once (execution §8.15)."""
 
     type = EventStep.type
 
     def inputs_of(self, attempt: Attempt) -> dict[str, Any]:
-        """Return the event. Its payload becomes the task's output, so secrets are not resolved."""
+        """Return the event. Its payload becomes the output of the task, so secrets are not resolved."""
         run = attempt.run
+        assert run is not None  # Built-in workers claim no standalone tasks.
         event = event_name(str(attempt.input.get("sink")), run.name, attempt.task.ref)
-        about = {
+        run_facts = {
             "workflowInstanceId": run.id,
             "workflowType": run.name,
             "workflowVersion": run.version,
             "correlationId": run.correlation_id or None,
             "taskToDomain": run.domains,
         }
-        return {"id": attempt.id, "event": event, "payload": {**attempt.input, **about, "event_produced": event}}
+        return {"id": attempt.id, "event": event, "payload": {**attempt.input, **run_facts, "event_produced": event}}
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
         """Publish the event. With asyncComplete the task stays open until a client completes it."""

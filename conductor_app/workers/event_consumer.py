@@ -1,4 +1,4 @@
-"""Listens to the other systems that handlers wait for: a thread for each event, with its own pauses after failures."""
+"""Consume the events of other systems that event handlers wait for, with one thread per event."""
 
 import logging
 import os
@@ -44,19 +44,19 @@ class QueueListener:
         self._thread.join(max(seconds, 0))
 
     def needs_report(self, now: int) -> bool:
-        """Return True if the state has changed since the last report, or that was long ago."""
-        said, facts = self._reported, self.facts
+        """Return True if the state has changed since the last report, or the last report is too old."""
+        last_reported, facts = self._reported, self.facts
         self._reported = (facts.connected_at, facts.failed_at)
-        return said != self._reported or now - facts.seen_at >= REPORT_EVERY_MS
+        return last_reported != self._reported or now - facts.seen_at >= REPORT_EVERY_MS
 
     def _is_stopping(self) -> bool:
-        """Return True if the consumer must stop. A call proves that the connection is established."""
+        """Return True if the consumer must stop. Providers call this only while they are connected."""
         if self.facts.connected_at is None:
             self.facts.connected_at, self.facts.error = clock.now(), ""
         return self._stop.is_set()
 
     def _record_failure(self, error: Exception) -> str:
-        # Whatever a broker's client raises: its own words may hold the address, and a password with it.
+        # Messages of other exceptions may contain the broker's address with its password, so only their type is logged.
         why = str(error) if isinstance(error, SinkFailed) else type(error).__name__
         self.facts.connected_at, self.facts.failed_at, self.facts.error = None, clock.now(), why
         return why
@@ -68,15 +68,15 @@ class QueueListener:
             try:
                 self._provider.consume(self._queue, self._handle_message, self._is_stopping)
             except Exception as error:
-                # It is tried again for as long as a handler wants it.
-                log.warning("listening_failed", extra={"event_name": self.event, "why": self._record_failure(error)})
+                # The listener retries until no active handler waits for its event.
+                log.warning("consumer_failed", extra={"event_name": self.event, "why": self._record_failure(error)})
             pause = FIRST_PAUSE if monotonic() - began > HEALTHY_SECONDS else pause
             self._stop.wait(pause)
             pause = min(pause * 2, MAX_PAUSE)
         connections.close_all()
 
     def _handle_message(self, message_id: str, payload: object) -> None:
-        """Process a message. Failures are retried here for some time, so that the broker need not redeliver it."""
+        """Process a message. Failures are retried for RETRY_SECONDS, so that the broker need not redeliver it."""
         pause, ends_at = FIRST_PAUSE, monotonic() + RETRY_SECONDS
         while True:
             try:
@@ -84,25 +84,25 @@ class QueueListener:
                 self.facts.last_message_at = clock.now()
                 break
             except Exception as error:
-                log.warning("event_not_heard", extra={"event_name": self.event, "why": type(error).__name__})
+                log.warning("event_not_processed", extra={"event_name": self.event, "why": type(error).__name__})
                 connections.close_all()
                 if self._stop.wait(pause) or monotonic() > ends_at:
                     raise
                 pause = min(pause * 2, MAX_PAUSE)
         if connection.vendor != "sqlite":
-            # A queue may be silent for days, and the pool's connections are few.
+            # A queue may be idle for days, and the pool has few connections.
             connection.close()
 
 
 def configured_queues() -> dict[str, tuple[Provider, str]]:
     """Return the events of configured systems that active event handlers wait for."""
     names = EventHandler.objects.filter(is_active=True).values_list("event", flat=True).distinct()
-    found = {}
+    queues = {}
     for name in names:
         provider, _, queue = name.partition(":")
         if provider != INTERNAL and queue and provider in PROVIDERS and PROVIDERS[provider].is_configured:
-            found[name] = (PROVIDERS[provider], queue)
-    return found
+            queues[name] = (PROVIDERS[provider], queue)
+    return queues
 
 
 def consume_events(stopping: Event, check_seconds: float = CHECK_SECONDS) -> None:
@@ -129,21 +129,21 @@ def process_name() -> str:
 
 def _reconcile_listeners(listeners: dict[str, QueueListener]) -> dict[str, QueueListener]:
     try:
-        now = configured_queues()
+        queues = configured_queues()
     except Exception as error:
-        # The database is unreachable: consumers continue, and meet their own failures.
-        log.warning("handlers_not_read", extra={"why": type(error).__name__})
+        # The database is unreachable. Consumers continue and handle their own failures.
+        log.warning("event_handlers_not_loaded", extra={"why": type(error).__name__})
         return listeners
     finally:
         if connection.vendor != "sqlite" and not connection.in_atomic_block:
             connection.close()
-    for name in listeners.keys() - now.keys():
+    for name in listeners.keys() - queues.keys():
         listeners[name].stop()
-    return {name: listeners.get(name) or QueueListener(name, *found) for name, found in now.items()}
+    return {name: listeners.get(name) or QueueListener(name, *queue) for name, queue in queues.items()}
 
 
 def _report_listeners(listeners: dict[str, QueueListener], gone: Collection[str]) -> None:
-    """Write the states of the listeners for the pages. A failure does not stop them."""
+    """Store the states of the listeners for the pages. Listeners continue if this fails."""
     now = clock.now()
     rows = [listener.facts for listener in listeners.values() if listener.needs_report(now)]
     try:
@@ -152,12 +152,12 @@ def _report_listeners(listeners: dict[str, QueueListener], gone: Collection[str]
         if gone:
             event_listeners.remove_listeners(process_name(), gone)
     except Exception as error:
-        log.warning("listeners_not_noted", extra={"why": type(error).__name__})
+        log.warning("listener_states_not_saved", extra={"why": type(error).__name__})
     finally:
         if connection.vendor != "sqlite" and not connection.in_atomic_block:
             connection.close()
 
 
 def has_configured_system() -> bool:
-    """Return True if any other system is configured."""
+    """Return True if any external event system is configured."""
     return any(provider.is_configured for name, provider in PROVIDERS.items() if name != INTERNAL)

@@ -1,4 +1,4 @@
-"""Publication of outbox messages to other systems: at least once, with separate retries per sink."""
+"""Publish outbox messages to other systems: at least once, with separate retries per sink."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -19,38 +19,38 @@ log = logging.getLogger(__name__)
 BATCH_SIZE = 20
 LISTENER_TIMEOUT_SECONDS = 5
 SUBJECT_PAGES = {"alert": "admin:alert", "taskGroupId": "admin:conductor_taskgroup_change"}
-"""The pages of the objects of alerts, by the member of the payload that names them."""
+"""The pages of the objects of alerts, by the payload key that names the object."""
 SUBJECT_HANDLERS = {LISTENER: "workflow_status_listener_url", TASK_LISTENER: "task_status_listener_url"}
 """The settings with the addresses of listeners."""
 
 
 def publish_due_events(is_stopping: Callable[[], bool] = lambda: False) -> int:
-    """Publish all due messages. Returns how many were delivered."""
-    heard = 0
+    """Publish all due messages. Returns the number of delivered messages."""
+    delivered = 0
     while not is_stopping() and (messages := outbox.take_due(BATCH_SIZE)):
-        heard += _publish_all(messages, is_stopping)
-    return heard
+        delivered += _publish_all(messages, is_stopping)
+    return delivered
 
 
 def _publish_all(messages: Sequence[Message], is_stopping: Callable[[], bool]) -> int:
-    heard, deaf = 0, dict[str, int]()
+    delivered, retry_at = 0, dict[str, int]()
     for place, message in enumerate(messages):
         if is_stopping():
             outbox.release(messages[place:], clock.now())
             break
-        if message.to in deaf:
-            # A sink that has just failed costs its timeout once a round, not once a message.
-            outbox.release([message], deaf[message.to])
+        if message.to in retry_at:
+            # A failing sink costs its timeout once per batch, not once per message.
+            outbox.release([message], retry_at[message.to])
             continue
         try:
             _publish_one(message)
             outbox.mark_delivered(message)
-            heard += 1
+            delivered += 1
         except Exception as error:
             why = str(error) if isinstance(error, SinkFailed) else type(error).__name__
             log.warning("message_not_published", extra={"message_id": message.pk, "why": why})
-            deaf[message.to] = outbox.mark_failed(message, why)
-    return heard
+            retry_at[message.to] = outbox.mark_failed(message, why)
+    return delivered
 
 
 def _publish_one(message: Message) -> None:
@@ -79,16 +79,16 @@ def notify_alert(facts: dict) -> None:
 
 
 def _page_link(payload: dict) -> str:
-    """Return the address of the object's page, or "" if the public address of the pages is not configured."""
-    named = next(((page, payload[name]) for name, page in SUBJECT_PAGES.items() if name in payload), None)
-    return f"{conf.public_url}{reverse(named[0], args=[named[1]])}" if named and conf.public_url else ""
+    """Return the address of the object's page, or "" if `public_url` is not configured."""
+    page = next(((view_name, payload[key]) for key, view_name in SUBJECT_PAGES.items() if key in payload), None)
+    return f"{conf.public_url}{reverse(page[0], args=[page[1]])}" if page and conf.public_url else ""
 
 
 def _post(url: str, facts: dict) -> None:
     """Send a POST request like an HTTP task, with the same network guard and limits.
 
     Raises:
-        SinkFailed: when it fails.
+        SinkFailed: when the request fails.
     """
     wait = LISTENER_TIMEOUT_SECONDS * 1000
     outcome = WORKERS[HttpStep.type].perform(

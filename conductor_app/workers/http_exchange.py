@@ -1,18 +1,20 @@
-"""One exchange with another system: within the operator's limits, past the guard, its redirects followed."""
+"""Send the requests of HTTP tasks, with redirects, within the operator's limits and through the network guard."""
 
 import os
 import ssl
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPException
+from typing import Any
 
 import requests
 from urllib3 import exceptions as broken
 
 from conductor_app import conf
 from conductor_app.workers.http_reply import FAILURE, NoReply, Reply, read_body
-from conductor_app.workers.http_request import InvalidHttpRequest, parse_request
+from conductor_app.workers.http_request import InvalidHttpRequest, Request, parse_request
 from conductor_app.workers.network_guard import AddressRefused, Guard, GuardedSession
 from conductor_app.workers.socket_deadline import Deadline
 from conductor_app.workers.worker import WorkResult
@@ -31,16 +33,13 @@ class HttpLimits:
     max_bytes: int = 10 << 20
 
 
-def configured_limits():
+def configured_limits() -> HttpLimits:
     """Return the limits in this server's settings."""
     return HttpLimits(conf.http_task_allowed_networks, conf.http_task_total_seconds, conf.http_task_max_bytes)
 
 
 class RequestFailed(Exception):
-    """The request has no reply. The result has a readable message.
-
-    `is_retryable`: a retry may succeed.
-    """
+    """The request has no reply. `outcome`: the result of the task; `is_retryable`: True if a retry may succeed."""
 
     def __init__(self, outcome: WorkResult, is_retryable: bool = False) -> None:
         super().__init__(outcome.reason)
@@ -48,13 +47,13 @@ class RequestFailed(Exception):
 
 
 class HttpTransport:
-    """The connections of the HTTP workers: kept per thread, and only to addresses that the guard permits."""
+    """The connections of the HTTP workers, per thread, and only to addresses that the guard permits."""
 
-    def __init__(self, limits=configured_limits):
+    def __init__(self, limits: Callable[[], HttpLimits] = configured_limits) -> None:
         self._limits, self._thread = limits, threading.local()
         self._guard = Guard(lambda: limits().allowed_networks)
 
-    def reply_to(self, inputs):
+    def reply_to(self, inputs: dict[str, Any]) -> Reply:
         """Return the reply to the request in a task's input.
 
         Raises:
@@ -71,65 +70,66 @@ class HttpTransport:
             except AddressRefused as refusal:
                 raise RequestFailed(refusal_result(request, refusal)) from refusal
             except CONNECTION_ERRORS as error:
-                said = TIMEOUT_TEXT.format(limits.total_seconds) if deadline.has_passed else describe_failure(error)
+                reason = TIMEOUT_TEXT.format(limits.total_seconds) if deadline.has_passed else describe_failure(error)
                 raise RequestFailed(
-                    failure_result(f"{said} ({request})"), not isinstance(error, InvalidHttpRequest)
+                    failure_result(f"{reason} ({request})"), not isinstance(error, InvalidHttpRequest)
                 ) from error
 
-    def _exchange(self, request, limits, deadline):
+    def _exchange(self, request: Request, limits: HttpLimits, deadline: Deadline) -> Reply:
         for _ in range(MAX_REDIRECTS + 1):
             with closing(self._send(request, limits.total_seconds)) as response:
                 location = response.headers.get("location")
                 if response.status_code not in REDIRECTS or not location:
                     content = read_body(response, limits.max_bytes)
-                    # A body without a length ends where the deadline cut it off, and looks complete.
+                    # A body without a Content-Length looks complete when the deadline has cut it off.
                     if deadline.has_passed:
                         raise NoReply
                     return Reply(request, response, content)
                 request = request.redirect_to(response.status_code, location)
         raise NoReply(f"the server redirected more than {MAX_REDIRECTS} times")
 
-    def _send(self, request, total_seconds):
+    def _send(self, request: Request, total_seconds: float) -> requests.Response:
+        connect_seconds, read_seconds = (min(seconds or total_seconds, total_seconds) for seconds in request.timeouts)
         return self._session().request(
             request.method,
             request.uri,
             headers=request.headers,
             data=request.body,
-            timeout=tuple(min(seconds or total_seconds, total_seconds) for seconds in request.timeouts),
+            timeout=(connect_seconds, read_seconds),
             stream=True,
             allow_redirects=False,
         )
 
-    def _session(self):
+    def _session(self) -> GuardedSession:
         # A forked process must not use the connections of its parent.
         if getattr(self._thread, "pid", None) != os.getpid():
             self._thread.pid, self._thread.session = os.getpid(), GuardedSession(self._guard)
         return self._thread.session
 
 
-def failure_result(text):
+def failure_result(text: str) -> WorkResult:
     """Return the result of a request without a reply."""
     return WorkResult("FAILED", {"response": text}, f"{FAILURE} {text}")
 
 
-def refusal_result(request, refusal):
-    """Return the result of a forbidden request, which a retry does not help."""
+def refusal_result(request: Request, refusal: AddressRefused) -> WorkResult:
+    """Return the result of a request to a forbidden address. A retry cannot succeed."""
     rule = "is not a public address, and no network in HTTP_TASK_ALLOWED_NETWORKS contains it"
     text = f"{refusal.address} {rule} ({request})"
     return WorkResult("FAILED_WITH_TERMINAL_ERROR", {"response": text}, f"{FAILURE} {text}")
 
 
-FAILURE_TEXTS = (
+FAILURE_TEXTS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Callable[[Any], str | None]], ...] = (
     (broken.NameResolutionError, lambda _: "the host's name cannot be resolved"),
     (ssl.SSLCertVerificationError, lambda error: f"the certificate is not trusted: {error.verify_message}"),
     (ssl.SSLError, lambda error: f"TLS failed: {error.reason}"),
     (broken.ReadTimeoutError, lambda _: "the server sent no data within readTimeOut"),
     (TimeoutError, lambda _: "no connection within connectionTimeOut"),
-    (broken.DecodeError, lambda _: "the body is not encoded as its headers say"),
+    (broken.DecodeError, lambda _: "the body does not match its Content-Encoding"),
     ((NoReply, InvalidHttpRequest), str),
     (OSError, lambda error: error.strerror),
-    ((broken.ProtocolError, HTTPException), lambda _: "the connection broke before the answer was complete"),
-    ((broken.LocationParseError, ValueError), lambda _: "the uri is not valid"),
+    ((broken.ProtocolError, HTTPException), lambda _: "the connection was closed before the reply was complete"),
+    ((broken.LocationParseError, ValueError), lambda _: "the uri is invalid"),
 )
 CONNECTION_ERRORS = (
     NoReply,
@@ -142,11 +142,12 @@ CONNECTION_ERRORS = (
 )
 
 
-def describe_failure(error):
-    """Return why there is no reply, without the addresses in the messages of libraries, which may contain secrets."""
-    chain = []
-    while error is not None and error not in chain:
-        chain.append(error)
-        error = error.__cause__ or error.__context__
-    said = (say(each) for kind, say in FAILURE_TEXTS for each in chain if isinstance(each, kind))
-    return next(filter(None, said), type(chain[0]).__name__)
+def describe_failure(error: BaseException) -> str:
+    """Return the reason why there is no reply. Messages of libraries may contain secret addresses and are not used."""
+    chain: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in chain:
+        chain.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    texts = (describe(each) for kind, describe in FAILURE_TEXTS for each in chain if isinstance(each, kind))
+    return next(filter(None, texts), type(chain[0]).__name__)

@@ -1,13 +1,14 @@
-"""HTTP_POLL tasks: the same request again and again, until its answer is as wanted."""
+"""HTTP_POLL tasks: one request, repeated until its reply meets a condition."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from conductor_app import conf
 from conductor_app.core.step_types.http_poll import HttpPollStep
 from conductor_app.scripts.pool import ScriptsUnavailable, evaluate
-from conductor_app.workers.http_exchange import HttpTransport, RequestFailed, configured_limits
+from conductor_app.workers.http_exchange import HttpLimits, HttpTransport, RequestFailed, configured_limits
 from conductor_app.workers.worker import BuiltInWorker, WorkResult
 
 STRATEGIES = {
@@ -15,21 +16,21 @@ STRATEGIES = {
     "LINEAR_BACKOFF": lambda polls: polls,
     "EXPONENTIAL_BACKOFF": lambda polls: 2 ** min(polls - 1, 32),
 }
-"""The growth of the interval after a number of polls."""
+"""The factor of the interval after a number of polls, by strategy."""
 DEFAULT_INTERVAL = 60
 MAX_INTERVAL = 86_400
 
 
 class InvalidPollInput(Exception):
-    """The input of the task does not describe a poll."""
+    """The input of the task does not describe a valid poll."""
 
 
 class HttpPoll(BuiltInWorker):
-    """Asks, and hands its attempt back until the next time: no thread waits, and the task's own timeout ends it."""
+    """Sends the request once per claim, and releases the attempt until the next poll, so that no thread waits."""
 
     type = HttpPollStep.type
 
-    def __init__(self, limits=configured_limits) -> None:
+    def __init__(self, limits: Callable[[], HttpLimits] = configured_limits) -> None:
         self._transport = HttpTransport(limits)
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
@@ -37,9 +38,9 @@ class HttpPoll(BuiltInWorker):
         return self.perform_again(inputs, 1)
 
     def perform_again(self, inputs: dict[str, Any], polls: int) -> WorkResult:
-        """Poll once. A reply that meets the condition completes the task; any other is its current output."""
+        """Poll once. A reply that meets the condition completes the task; any other becomes its current output."""
         try:
-            plan = parse_policy(inputs)
+            policy = parse_policy(inputs)
             outcome = self._transport.reply_to(inputs).outcome
         except InvalidPollInput as error:
             return WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, str(error))
@@ -48,13 +49,13 @@ class HttpPoll(BuiltInWorker):
             if not failure.is_retryable:
                 return WorkResult(outcome.status, outcome.output | {"polls": polls}, outcome.reason)
         return schedule_next_poll(
-            plan, inputs, WorkResult(outcome.status, outcome.output | {"polls": polls}, outcome.reason)
+            policy, inputs, WorkResult(outcome.status, outcome.output | {"polls": polls}, outcome.reason)
         )
 
 
 @dataclass(frozen=True)
 class PollPolicy:
-    """The policy of a poll. `most`: the maximum number of polls, 0 for any."""
+    """The policy of a poll. `interval`: in seconds. `most`: the maximum number of polls, 0 for no limit."""
 
     condition: str
     interval: float
@@ -67,31 +68,31 @@ class PollPolicy:
 
 
 def parse_policy(inputs: dict[str, Any]) -> PollPolicy:
-    """Return the policy in the input, beside or in `http_request`.
+    """Return the policy in the input, at its top level or in `http_request`.
 
     Raises:
         InvalidPollInput: when it is invalid.
     """
     request = inputs.get("http_request")
-    given = {**(request if isinstance(request, dict) else {}), **inputs}
-    condition, strategy = given.get("terminationCondition"), given.get("pollingStrategy") or "FIXED"
+    options = {**(request if isinstance(request, dict) else {}), **inputs}
+    condition, strategy = options.get("terminationCondition"), options.get("pollingStrategy") or "FIXED"
     if condition is not None and not isinstance(condition, str):
         raise InvalidPollInput("terminationCondition must be text: a script such as $.output.response.body.done")
     if not isinstance(strategy, str) or strategy.upper() not in STRATEGIES:
         raise InvalidPollInput(f"pollingStrategy must be one of {', '.join(STRATEGIES)}")
-    interval = parse_number(given, "pollingInterval", DEFAULT_INTERVAL)
+    interval = parse_number(options, "pollingInterval", DEFAULT_INTERVAL)
     return PollPolicy(
-        (condition or "").strip(), max(interval, 1), strategy.upper(), int(parse_number(given, "maxPollCount", 0))
+        (condition or "").strip(), max(interval, 1), strategy.upper(), int(parse_number(options, "maxPollCount", 0))
     )
 
 
-def parse_number(given: dict[str, Any], name: str, default: float) -> float:
-    """Return a member that is a number of at least zero.
+def parse_number(options: dict[str, Any], name: str, default: float) -> float:
+    """Return an option as a number of at least zero.
 
     Raises:
-        InvalidPollInput: when it is not.
+        InvalidPollInput: when the option is not such a number.
     """
-    value = given.get(name)
+    value = options.get(name)
     try:
         number = default if value in (None, "") else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -101,32 +102,32 @@ def parse_number(given: dict[str, Any], name: str, default: float) -> float:
     return number
 
 
-def schedule_next_poll(plan: PollPolicy, inputs: dict[str, Any], answer: WorkResult) -> WorkResult:
-    """Return the result of a reply: completed, poll again later, or failed.
+def schedule_next_poll(policy: PollPolicy, inputs: dict[str, Any], reply: WorkResult) -> WorkResult:
+    """Return the result of a reply: completed, in progress until the next poll, or failed.
 
-    Error replies only count with a condition for them.
+    An error reply can complete the task only if there is a condition.
     """
-    output, polls, is_refusal = answer.output, answer.output["polls"], answer.status == "FAILED"
+    output, polls, is_refusal = reply.output, reply.output["polls"], reply.status == "FAILED"
     try:
-        wanted, error = (
-            is_condition_met(plan.condition, inputs, output) if plan.condition or not is_refusal else (False, "")
+        is_met, error = (
+            is_condition_met(policy.condition, inputs, output) if policy.condition or not is_refusal else (False, "")
         )
     except ScriptsUnavailable:
-        # No helper was available to evaluate the condition: the next poll will.
-        wanted, error = False, ""
+        # No helper process was available. The next poll evaluates the condition again.
+        is_met, error = False, ""
     if error and not is_refusal:
         reason = f"The terminationCondition failed: {error}"
         return WorkResult("FAILED_WITH_TERMINAL_ERROR", output, reason)
-    if wanted:
+    if is_met:
         return WorkResult("COMPLETED", output)
-    if plan.most and polls >= plan.most:
-        last = f" The last answer: {answer.reason}" if is_refusal else ""
+    if policy.most and polls >= policy.most:
+        last = f" The last reply: {reply.reason}" if is_refusal else ""
         return WorkResult("FAILED", output, f"The terminationCondition did not become true within {polls} polls.{last}")
-    return WorkResult("IN_PROGRESS", output, answer.reason, plan.seconds(polls))
+    return WorkResult("IN_PROGRESS", output, reply.reason, policy.seconds(polls))
 
 
 def is_condition_met(condition: str, inputs: dict[str, Any], output: dict[str, Any]) -> tuple[bool, str]:
-    """Return True if the reply meets the condition, or an error message. Without a condition, every reply does."""
+    """Return True if the reply meets the condition, and an error message. An empty condition is always met."""
     if not condition:
         return True, ""
     answer = evaluate(
@@ -141,8 +142,8 @@ def is_condition_met(condition: str, inputs: dict[str, Any], output: dict[str, A
 def condition_scope(inputs: dict[str, Any], output: dict[str, Any]) -> dict[str, Any]:
     """Return the scope of the condition as `$`.
 
-    It has `output` as stored, the parts of the reply in it, and the inputs of the task. The parts of the reply and the
-    fields of its body are also available without `output.response`. In an error reply, the response is text.
+    It has the output of the task as `output` and its input as `input`. The parts of the reply, the fields of its body,
+    and the fields of the input are also available at the top level. In an error reply, the body is text.
     """
     response = output["response"]
     parts = response if isinstance(response, dict) else {"statusCode": output.get("statusCode"), "body": response}

@@ -1,9 +1,10 @@
-"""Replies to HTTP requests as results of tasks."""
+"""Convert replies to HTTP requests to results of tasks."""
 
 import json
 import math
 from dataclasses import dataclass
 from email.message import Message
+from typing import Any
 
 import requests
 
@@ -18,34 +19,37 @@ IGNORED_CODECS = frozenset(("idna", "punycode", "raw_unicode_escape", "unicode_e
 
 
 class NoReply(Exception):
-    """The exchange ended without an answer that can be the task's output."""
+    """The exchange ended without a reply that can be the output of the task."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """The answer to a request, its body read."""
+    """The reply to a request, with its body."""
 
     request: Request
     response: requests.Response
     content: bytes
 
     @property
-    def outcome(self):
-        """Return the result: success for 2xx; the `response` of a failure is text, as Conductor's clients expect it."""
+    def outcome(self) -> WorkResult:
+        """Return the result: success for 2xx. The `response` of a failure is text, as Conductor's clients expect it."""
         status, text = (
             self.response.status_code,
             decode_body(self.content, self.response.headers.get("content-type", "")),
         )
         if status >= 400:
-            said = f"{status} {self.response.reason or ''}".strip()[:200] + f" ({self.request})"
-            output = {"response": f"{said}: {text[:MAX_EXCERPT_LENGTH]}" if text else said, "statusCode": status}
-            return WorkResult("FAILED", output, f"{FAILURE} {said}")
+            status_line = f"{status} {self.response.reason or ''}".strip()[:200] + f" ({self.request})"
+            output = {
+                "response": f"{status_line}: {text[:MAX_EXCERPT_LENGTH]}" if text else status_line,
+                "statusCode": status,
+            }
+            return WorkResult("FAILED", output, f"{FAILURE} {status_line}")
         output = {"response": self._describe_body(parse_json_body(text))}
         if not 200 <= status < 300:
             return WorkResult("FAILED", output, text[:MAX_EXCERPT_LENGTH] or f"{FAILURE} {status} ({self.request})")
         return WorkResult("IN_PROGRESS" if self.request.is_async else "COMPLETED", output)
 
-    def _describe_body(self, body):
+    def _describe_body(self, body: Any) -> dict[str, Any]:
         headers = self.response.raw.headers
         return {
             "statusCode": self.response.status_code,
@@ -55,7 +59,7 @@ class Reply:
         }
 
 
-def read_body(response, most):
+def read_body(response: requests.Response, max_bytes: int) -> bytes:
     """Return the decompressed body.
 
     Raises:
@@ -64,12 +68,12 @@ def read_body(response, most):
     content = bytearray()
     while chunk := response.raw.read1(CHUNK, decode_content=True):
         content += chunk
-        if len(content) > most:
-            raise NoReply(f"the body is larger than {most / (1 << 20):g} MB")
+        if len(content) > max_bytes:
+            raise NoReply(f"the body is larger than {max_bytes / (1 << 20):g} MB")
     return bytes(content)
 
 
-def decode_body(content, content_type):
+def decode_body(content: bytes, content_type: str) -> str:
     """Return the body as text, in its charset or in UTF-8."""
     header = Message()
     header["content-type"] = content_type
@@ -81,7 +85,7 @@ def decode_body(content, content_type):
     return text.removeprefix("\ufeff")
 
 
-def parse_json_body(text):
+def parse_json_body(text: str) -> Any:
     """Return lists, objects and numbers in JSON as values, everything else as text, and an empty body as null."""
     try:
         value = json.loads(text, parse_constant=parse_finite_float, parse_float=parse_finite_float)
@@ -89,7 +93,7 @@ def parse_json_body(text):
         return text or None
     if isinstance(value, (bool, type(None))):
         return text.strip()
-    # Half of a surrogate pair can be spelled in JSON but not be written to a database.
+    # JSON can contain an escaped lone surrogate, which databases cannot store.
     return (
         json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
         if "\\ud" in text.lower()
@@ -97,7 +101,7 @@ def parse_json_body(text):
     )
 
 
-def parse_finite_float(text):
+def parse_finite_float(text: str) -> float:
     """Return a finite number.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Serves the tasks of isolation groups: each queue has threads of its own, which no other queue's tasks can fill."""
+"""Execute the tasks of isolation groups. Each queue has its own threads, which tasks of other queues cannot block."""
 
 import logging
 from collections.abc import Iterable
@@ -15,20 +15,20 @@ from . import runner
 log = logging.getLogger(__name__)
 
 WAIT_MS = 20_000
-"""The time in milliseconds that one claim waits for work."""
+"""The time that one claim waits for work, in milliseconds."""
 RETRY_SECONDS = 1.0
 FINISHING_SECONDS = 2.0
-"""The time in seconds that a stopped process has for its tasks."""
+"""The time in which a stopped process can finish its tasks, in seconds."""
 
 
 def queues_of_groups(groups: Iterable[str]) -> list[str]:
-    """Return the queues of these groups, in the format of queue names: `group`, `@space`, `@space-group`."""
+    """Return the queues of these groups, each of which is written as `group`, `@space` or `@space-group`."""
     endings = [group if group.startswith("@") else f"-{group}" for group in groups]
     return [f"{task_type}{ending}" for ending in endings for task_type in sorted(types_where("is_isolated"))]
 
 
 class QueueServer:
-    """One queue and the threads that serve it. One of them waits at its door, the others are at work."""
+    """The threads that serve one queue. One thread waits for a claim while the others execute tasks."""
 
     def __init__(self, queue: str, stopping: Event, threads: int) -> None:
         self.queue, self._stopping, self._claim_lock = queue, stopping, Lock()
@@ -44,7 +44,7 @@ class QueueServer:
                 for attempt in claimed:
                     runner.run_attempt(attempt)
             except Exception as error:
-                # The database is unreachable: the threads continue and try again.
+                # The database is unreachable. The thread tries again.
                 log.warning("queue_not_served", extra={"queue": self.queue, "why": type(error).__name__})
                 self._stopping.wait(RETRY_SECONDS)
             release_connection()

@@ -1,4 +1,4 @@
-"""JDBC tasks: one SQL statement on a database that the operator has named in SQL_TASK_CONNECTIONS."""
+"""JDBC tasks: one SQL statement on a database in SQL_TASK_CONNECTIONS."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ DATABASES = {
 
 @dataclass(frozen=True)
 class JdbcSettings:
-    """Databases by name and limits, set by the operator."""
+    """The databases by name, and the limits, which the operator configures."""
 
     connections: Mapping[str, str] = field(default_factory=dict)
     limits: SqlLimits = field(default_factory=SqlLimits)
@@ -35,45 +35,45 @@ def configured_connections() -> JdbcSettings:
 class Jdbc(BuiltInWorker):
     """Executes a SELECT in a read-only transaction, or an UPDATE that requires its expected row count.
 
-    Each task has a connection of its own, so that no session state outlives it.
+    Each task has its own connection, so that no session state outlives it.
     """
 
     type = JdbcStep.type
 
-    def __init__(self, site: Callable[[], JdbcSettings] = configured_connections) -> None:
-        self._settings = site
+    def __init__(self, settings: Callable[[], JdbcSettings] = configured_connections) -> None:
+        self._settings = settings
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
-        """Return the rows as `result`, or their number as `update_count`.
+        """Return the rows as `result`, or the number of changed rows as `update_count`.
 
-        Error messages do not contain the database's address.
+        Error messages do not contain the address of the database.
         """
-        site = self._settings()
+        settings = self._settings()
         try:
             statement = parse_statement(inputs)
-            url = database_address(inputs, site.connections)
-            came = DATABASES[url.partition("://")[0]](url, statement, site.limits)
+            url = database_address(inputs, settings.connections)
+            result = DATABASES[url.partition("://")[0]](url, statement, settings.limits)
         except InvalidStatement as error:
             return WorkResult("FAILED_WITH_TERMINAL_ERROR", {}, f"{FAILURE} {error}")
         except StatementFailed as error:
             return WorkResult("FAILED", {}, f"{FAILURE} {error}")
         if statement.is_query:
-            return WorkResult("COMPLETED", {"result": came})
-        if statement.expected not in (None, came):
-            reason = f"{FAILURE} it changed {came} rows where {statement.expected} were expected; it was taken back."
-            return WorkResult("FAILED", {"update_count": came}, reason)
-        return WorkResult("COMPLETED", {"update_count": came})
+            return WorkResult("COMPLETED", {"result": result})
+        if statement.expected not in (None, result):
+            reason = f"{FAILURE} it changed {result} rows instead of {statement.expected} and was rolled back."
+            return WorkResult("FAILED", {"update_count": result}, reason)
+        return WorkResult("COMPLETED", {"update_count": result})
 
 
 def database_address(inputs: dict[str, Any], connections: Mapping[str, str]) -> str:
     """Return the address of the database that the input names.
 
     Raises:
-        InvalidStatement: when it names none, or an unknown one.
+        InvalidStatement: when the name is missing or unknown.
     """
     name = inputs.get("connectionId") or inputs.get("integrationName")
     if not isinstance(name, str) or not name:
-        raise InvalidStatement("the input names no connection: write one in 'connectionId'")
+        raise InvalidStatement("connectionId is missing")
     if name not in connections:
-        raise InvalidStatement(f"SQL_TASK_CONNECTIONS names no connection {name!r:.100}")
+        raise InvalidStatement(f"SQL_TASK_CONNECTIONS has no connection {name!r:.100}")
     return connections[name]

@@ -1,4 +1,4 @@
-"""KAFKA_PUBLISH tasks: one message to a topic of a cluster that the task names."""
+"""KAFKA_PUBLISH tasks: one message to a topic."""
 
 import json
 import socket
@@ -15,11 +15,11 @@ SHORTEST_MS, MAX_MS = 5_000, 60_000
 
 
 class InvalidKafkaRequest(Exception):
-    """The task's input does not describe a message."""
+    """The input of the task does not describe a valid message."""
 
 
 class KafkaPublish(BuiltInWorker):
-    """Puts `kafka_request.value` into a topic (execution §8.22)."""
+    """Publishes `kafka_request.value` to a topic (execution §8.22)."""
 
     type = KafkaPublishStep.type
 
@@ -27,7 +27,7 @@ class KafkaPublish(BuiltInWorker):
         self._guard = Guard(lambda: conf.http_task_allowed_networks)
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
-        """Publish the message. Every failure is a result with a readable message."""
+        """Publish the message. A failure is a result with a readable message, not an exception."""
         try:
             request = inputs.get("kafka_request")
             if not isinstance(request, dict):
@@ -60,44 +60,46 @@ class KafkaPublish(BuiltInWorker):
             _wait_ms(request),
         )
 
-    def _servers(self, given: Any) -> str:
-        """Return the cluster: the operator's if none is named; others only in networks that tasks may reach.
+    def _servers(self, servers: Any) -> str:
+        """Return the servers of the cluster: the configured ones by default, others only in permitted networks.
 
         Raises:
-            InvalidKafkaRequest: when it is missing, invalid or not permitted.
+            InvalidKafkaRequest: when `bootStrapServers` is missing, invalid or not permitted.
         """
-        own = conf.event_queues_kafka_servers
-        if given in (None, "", own) and own:
-            return own
-        if not isinstance(given, str) or not given:
+        configured = conf.event_queues_kafka_servers
+        if servers in (None, "", configured) and configured:
+            return configured
+        if not isinstance(servers, str) or not servers:
             raise InvalidKafkaRequest("bootStrapServers is missing")
-        for server in given.split(","):
+        for server in servers.split(","):
             host, _, port = server.strip().rpartition(":")
             if not host or not (port.isascii() and port.isdigit()):
                 raise InvalidKafkaRequest("bootStrapServers must be hosts with ports, such as one:9092,two:9092")
             try:
                 self._guard.permitted_addresses(host.strip("[]"), int(port))
             except AddressRefused:
-                raise InvalidKafkaRequest(f"tasks may not reach {host}: see HTTP_TASK_ALLOWED_NETWORKS") from None
+                raise InvalidKafkaRequest(
+                    f"{host} is not a public address, and no network in HTTP_TASK_ALLOWED_NETWORKS contains it"
+                ) from None
             except (socket.gaierror, UnicodeError, OverflowError):
                 raise InvalidKafkaRequest(f"the name of {host} cannot be resolved") from None
-        return given
+        return servers
 
 
 def encode_value(value: Any) -> bytes:
-    """Return a value for Kafka: text as it is, everything else as JSON."""
+    """Return a value for Kafka: text unchanged, everything else as JSON."""
     text = value if isinstance(value, str) else json.dumps(value)
     return text.encode("utf-8", "replace")
 
 
 def _wait_ms(request: dict[str, Any]) -> int:
-    """Return the timeout. The defaults of clients are shorter than a first connection takes.
+    """Return the timeout in milliseconds, of at least SHORTEST_MS: a first connection may take that long.
 
     Raises:
-        InvalidKafkaRequest: when a timeout is no number.
+        InvalidKafkaRequest: when a timeout is not a number.
     """
     try:
-        asked = int(request.get("requestTimeoutMs") or 0) + int(request.get("maxBlockMs") or 0)
+        requested_ms = int(request.get("requestTimeoutMs") or 0) + int(request.get("maxBlockMs") or 0)
     except (TypeError, ValueError, OverflowError):
         raise InvalidKafkaRequest("requestTimeoutMs and maxBlockMs must be numbers of milliseconds") from None
-    return min(max(asked, SHORTEST_MS), MAX_MS)
+    return min(max(requested_ms, SHORTEST_MS), MAX_MS)

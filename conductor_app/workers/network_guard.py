@@ -1,13 +1,15 @@
 """Guard of the network addresses that tasks may connect to.
 
-It checks where the socket is created, so that redirects, names that resolve differently the second time, and unusual
-spellings of addresses are covered.
+It checks addresses when a socket is created. So it covers redirects, names that resolve differently the second time,
+and unusual spellings of addresses.
 """
 
 import socket
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from http.cookiejar import DefaultCookiePolicy
-from ipaddress import IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -17,54 +19,53 @@ from urllib3.exceptions import ConnectTimeoutError, NameResolutionError
 
 from conductor_app.workers.socket_deadline import watch_socket
 
-# The last 32 bits of such an address are an IPv4 address that a translator on the way would connect to.
+# The last 32 bits of such an address are the IPv4 address that a NAT64 gateway would connect to.
 IPV6_TRANSLATION = IPv6Network("64:ff9b::/96")
-# All allocated unicast addresses; the rest includes ranges that earlier standards reserved for one site.
+# All allocated unicast addresses. The rest includes site-local ranges of earlier standards.
 IPV6_UNICAST = IPv6Network("2000::/3")
-# Each may take a whole connection timeout, and a name server can list hundreds.
+# Each address may take a whole connection timeout, and a name server can return hundreds.
 MAX_ADDRESSES = 4
 
 
 class AddressRefused(Exception):
     """The address belongs to a network that tasks may not reach."""
 
-    def __init__(self, address):
+    def __init__(self, address: str) -> None:
         super().__init__(address)
         self.address = address
 
 
 class Guard:
-    """Lets connections pass to public addresses, and to the networks that the operator has allowed."""
+    """Permits connections to public addresses, and to the networks that the operator allows."""
 
-    def __init__(self, allowed_networks):
-        """`allowed_networks`: a function that returns networks such as "10.0.0.0/8", called for each connection."""
+    def __init__(self, allowed_networks: Callable[[], Sequence[str]]) -> None:
+        """`allowed_networks`: returns networks such as "10.0.0.0/8". It is called for each connection."""
         self._allowed_networks = allowed_networks
 
-    def permits(self, address):
+    def permits(self, address: str) -> bool:
         """Return True if a task may connect to this numeric address."""
-        address = embedded_ipv4(ip_address(address))
-        return is_public(address) or any(
-            address in network for network in parse_networks(tuple(self._allowed_networks()))
+        target = embedded_ipv4(ip_address(address))
+        return is_public(target) or any(
+            target in network for network in parse_networks(tuple(self._allowed_networks()))
         )
 
-    def permitted_addresses(self, host, port):
+    def permitted_addresses(self, host: str, port: int) -> list[str]:
         """Return the permitted addresses of a host in the resolver's order.
 
         Raises:
-            AddressRefused: when there is none.
+            AddressRefused: when no address is permitted.
         """
-        found = [info[4][0] for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-        permitted = [address for address in dict.fromkeys(found) if self.permits(address)]
+        resolved = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+        permitted = [address for address in dict.fromkeys(resolved) if self.permits(address)]
         if not permitted:
-            raise AddressRefused(found[0])
+            raise AddressRefused(resolved[0])
         return permitted
 
-    def require_permitted_peer(self, sock):
-        """Check the address of a connected socket.
+    def require_permitted_peer(self, sock: socket.socket) -> socket.socket:
+        """Check the peer of a connected socket, and return the socket.
 
         Raises:
-            AddressRefused: when it is not permitted
-            the socket is closed before a byte was sent.
+            AddressRefused: when the peer is not permitted. The socket is closed before a byte is sent.
         """
         peer = sock.getpeername()[0]
         if self.permits(peer):
@@ -73,8 +74,8 @@ class Guard:
         raise AddressRefused(peer)
 
 
-def embedded_ipv4(address):
-    """Return the IPv4 address inside an IPv6 address, or None."""
+def embedded_ipv4(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """Return the IPv4 address inside an IPv6 address, or the address itself if it contains none."""
     if not isinstance(address, IPv6Address):
         return address
     if address in IPV6_TRANSLATION:
@@ -82,7 +83,7 @@ def embedded_ipv4(address):
     return address.ipv4_mapped or address.sixtofour or address
 
 
-def is_public(address):
+def is_public(address: IPv4Address | IPv6Address) -> bool:
     """Return True for a public unicast address."""
     if isinstance(address, IPv6Address):
         return address.is_global and address in IPV6_UNICAST
@@ -90,55 +91,56 @@ def is_public(address):
 
 
 @lru_cache(maxsize=16)
-def parse_networks(networks):
-    """Return the networks in the settings."""
+def parse_networks(networks: tuple[str, ...]) -> tuple[IPv4Network | IPv6Network, ...]:
+    """Return configured networks as values, cached."""
     return tuple(ip_network(network, strict=False) for network in networks)
 
 
 class GuardedSession(requests.Session):
-    """One thread's connections. It keeps no cookies between tasks and obeys no environment variables."""
+    """The connections of one thread. It keeps no cookies between tasks and ignores environment variables."""
 
-    def __init__(self, guard):
+    def __init__(self, guard: Guard) -> None:
         super().__init__()
         self.trust_env = False
         self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
         for scheme in ("http://", "https://"):
             self.mount(scheme, GuardedAdapter(guard))
 
-    def get_redirect_target(self, resp):
-        """Return None: requests would read the whole body of a redirect, even when told not to follow it."""
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """Return None. Otherwise requests would read the whole body of a redirect, even with allow_redirects=False."""
 
 
 class GuardedAdapter(HTTPAdapter):
-    """requests' transport over connections that the guard has seen."""
+    """Transport adapter of requests, with connections that the guard checks."""
 
-    def __init__(self, guard):
+    def __init__(self, guard: Guard) -> None:
         self._pools = guarded_pools(guard)
         super().__init__()
 
-    def init_poolmanager(self, connections, maxsize, block=False, **options):
+    def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **options: Any) -> None:
         self.poolmanager = PoolManager(num_pools=connections, maxsize=maxsize, block=block, **options)
         self.poolmanager.pool_classes_by_scheme = self._pools
 
 
-class GuardedConnection:
-    """Checks of every connection of a task before it opens, for all schemes."""
+class GuardedConnection(HTTPConnection):
+    """Mixin for connections of all schemes that checks the address before it connects."""
 
     guard: Guard
+    _dns_host: str
 
-    def _new_conn(self):
+    def _new_conn(self) -> socket.socket:
         host = self._dns_host
         try:
             addresses = self.guard.permitted_addresses(host, self.port)
             return watch_socket(self.guard.require_permitted_peer(self._connect_to_any(addresses)))
         except (socket.gaierror, UnicodeError) as error:
-            raise NameResolutionError(host, self, error) from error
+            raise NameResolutionError(host, self, socket.gaierror(str(error))) from error
         finally:
             self._dns_host = host
 
-    def _connect_to_any(self, addresses):
+    def _connect_to_any(self, addresses: list[str]) -> socket.socket:
         for address in addresses[:MAX_ADDRESSES]:
-            # Only for the socket: the host header and the certificate are about the name, put back afterwards.
+            # Only for the socket. The Host header and the certificate need the name, which `_new_conn` restores.
             self._dns_host = address
             try:
                 return super()._new_conn()
@@ -146,14 +148,14 @@ class GuardedConnection:
                 failure = error
         raise failure
 
-    def request(self, *args, **options):
-        """Send a request. A kept connection gets the deadline of this exchange."""
+    def request(self, *args: Any, **options: Any) -> None:
+        """Send a request. A reused connection gets the deadline of this exchange."""
         if self.sock is not None:
             watch_socket(self.sock)
-        return super().request(*args, **options)
+        super().request(*args, **options)
 
 
-def guarded_pools(guard):
+def guarded_pools(guard: Guard) -> dict[str, type[HTTPConnectionPool]]:
     """Return urllib3's pool classes by scheme, with connections that this guard checks."""
     return {
         "http": guard_pool(HTTPConnectionPool, HTTPConnection, guard),
@@ -161,7 +163,9 @@ def guarded_pools(guard):
     }
 
 
-def guard_pool(pool, connection, guard):
+def guard_pool(
+    pool: type[HTTPConnectionPool], connection: type[HTTPConnection], guard: Guard
+) -> type[HTTPConnectionPool]:
     """Return a pool class with connections that this guard checks."""
     guarded_connection = type(
         "GuardedConnection" + connection.__name__, (GuardedConnection, connection), {"guard": guard}

@@ -1,4 +1,4 @@
-"""Publication of Pulse messages about standalone tasks to topic exchanges, as Taskcluster's listeners expect them."""
+"""Publish Pulse messages about standalone tasks to topic exchanges, in the format of Taskcluster."""
 
 import json
 import logging
@@ -20,50 +20,53 @@ ANSWER_SECONDS = 15
 
 
 def publish_due_messages(is_stopping: Callable[[], bool] = lambda: False) -> int:
-    """Publish all due messages. Returns how many the broker has confirmed."""
+    """Publish all due messages. Returns the number of messages that the broker has confirmed."""
     count = 0
-    while conf.taskcluster_amqp_url and not is_stopping() and (notices := outbox.take_due(BATCH_SIZE)):
-        told = _publish_all(notices)
-        count += told
-        if told < len(notices):
+    while conf.taskcluster_amqp_url and not is_stopping() and (messages := outbox.take_due(BATCH_SIZE)):
+        confirmed = _publish_all(messages)
+        count += confirmed
+        if confirmed < len(messages):
             break
     return count
 
 
-def _publish_all(notices: Sequence[PulseMessage]) -> int:
-    """Publish messages in order. Returns how many the broker has confirmed; the others are retried later."""
-    told = 0
+def _publish_all(messages: Sequence[PulseMessage]) -> int:
+    """Publish messages in order. Returns the number of messages that the broker has confirmed.
+
+    The other messages are retried later.
+    """
+    confirmed = 0
     try:
         with _connect() as connection:
             connection.ensure_connection(max_retries=1, timeout=CONNECT_SECONDS)
             errors = (*connection.connection_errors, *connection.channel_errors, KombuError, OSError)
             try:
                 producer = Producer(connection)
-                for notice in notices:
-                    _publish_one(producer, notice)
-                    told += 1
+                for message in messages:
+                    _publish_one(producer, message)
+                    confirmed += 1
             except errors as error:
-                _postpone(notices[told:], error)
+                _postpone(messages[confirmed:], error)
     except (KombuError, OSError, ValueError) as error:
-        _postpone(notices[told:], error)
-    outbox.mark_delivered(notices[:told])
-    return told
+        _postpone(messages[confirmed:], error)
+    outbox.mark_delivered(messages[:confirmed])
+    return confirmed
 
 
 def _connect() -> Connection:
-    # With confirmation: a publish returns when the broker has the message, not when it was sent.
+    # Publisher confirms: a publish returns when the broker has the message.
     options = {"confirm_publish": True, "read_timeout": ANSWER_SECONDS, "write_timeout": ANSWER_SECONDS}
     return Connection(conf.taskcluster_amqp_url, connect_timeout=CONNECT_SECONDS, transport_options=options)
 
 
-def _publish_one(producer: Producer, notice: PulseMessage) -> None:
-    # The broker itself copies a message to the keys in this header.
-    headers = {"CC": notice.routes} if notice.routes else {}
-    topic = Exchange(exchange_name(notice.name), type="topic", durable=True)
+def _publish_one(producer: Producer, message: PulseMessage) -> None:
+    # The broker also routes the message by the keys in this header.
+    headers = {"CC": message.routes} if message.routes else {}
+    topic = Exchange(exchange_name(message.name), type="topic", durable=True)
     producer.publish(
-        json.dumps(notice.payload).encode(),
+        json.dumps(message.payload).encode(),
         exchange=topic,
-        routing_key=notice.key,
+        routing_key=message.key,
         declare=[topic],
         headers=headers,
         content_type="application/json",
@@ -73,7 +76,7 @@ def _publish_one(producer: Producer, notice: PulseMessage) -> None:
     )
 
 
-def _postpone(notices: Sequence[PulseMessage], error: Exception) -> None:
-    # The error's own words may hold the broker's address, and that a password.
-    log.warning("notices_not_told", extra={"count": len(notices), "why": type(error).__name__})
-    outbox.mark_failed(notices, type(error).__name__)
+def _postpone(messages: Sequence[PulseMessage], error: Exception) -> None:
+    # The message of the error may contain the broker's address with its password, so only its type is logged.
+    log.warning("pulse_messages_not_published", extra={"count": len(messages), "why": type(error).__name__})
+    outbox.mark_failed(messages, type(error).__name__)

@@ -1,4 +1,4 @@
-"""Serves the built-in workers: claim, perform, report, like any worker, minus the network."""
+"""Run the built-in workers: claim tasks, execute them, and report the results, without the network."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -23,23 +23,23 @@ REPORT_STATUSES = {"FAILED_WITH_TERMINAL_ERROR": "FAILED_FOR_GOOD"}
 def run_built_in_workers(
     is_stopping: Callable[[], bool] = lambda: False, queues: Iterable[str] = tuple(WORKERS)
 ) -> int:
-    """Execute tasks of built-in workers until these queues are empty. Returns how many were executed."""
-    done = 0
+    """Execute tasks of built-in workers until these queues are empty. Returns the number of executed tasks."""
+    count = 0
     for queue in queues:
         while not is_stopping() and (claimed := claim_one(queue)):
             for attempt in claimed:
                 run_attempt(attempt)
-                done += 1
-    return done
+                count += 1
+    return count
 
 
 def claim_one(queue: str, wait_ms: int = 0) -> list[Attempt]:
-    """Take one task of a built-in worker's queue."""
+    """Claim one task of a built-in worker's queue, or none."""
     return task_commands.claim_tasks(queue, worker=WORKER_ID, wait_ms=wait_ms)
 
 
 def run_attempt(attempt: Attempt) -> bool:
-    """Execute an attempt and report it. Returns False if it was resolved already."""
+    """Execute an attempt and report its result. Returns False if the attempt had ended already."""
     with log_context(attempt.task.type, run_id=attempt.run_id or "", task_id=attempt.task_id, attempt_id=attempt.id):
         _running_attempts[attempt.id] = attempt
         try:
@@ -49,36 +49,36 @@ def run_attempt(attempt: Attempt) -> bool:
 
 
 def release_unfinished() -> int:
-    """Release the unfinished attempts of this process before it ends. Returns how many.
+    """Release the unfinished attempts of this process before it ends. Returns their number.
 
-    If a thread still completes its attempt, its report is accepted unless another worker was first; other outcomes are
-    not.
+    If a thread still completes its attempt, the report is accepted unless another worker reports first. Other results
+    are dropped.
     """
-    handed_back = 0
+    released_count = 0
     for attempt in list(_running_attempts.values()):
         lease = attempt.scheduled_at
-        asks_for_time = Report("IN_PROGRESS", worker=WORKER_ID, merges=True, is_kept=False, lease=lease)
+        release = Report("IN_PROGRESS", worker=WORKER_ID, merges=True, is_kept=False, lease=lease)
         try:
-            handed_back += task_commands.report_task(attempt.run_id or "", attempt.id, asks_for_time, WORKER_ID)
+            released_count += task_commands.report_task(attempt.run_id or "", attempt.id, release, WORKER_ID)
             _running_attempts.pop(attempt.id, None)
         except Exception:
-            # Its lease runs out: that is late, but no reason to keep the others.
-            log.exception("not_handed_back", extra={"run_id": attempt.run_id, "attempt_id": attempt.id})
-    return handed_back
+            # This attempt is released when its lease expires. The others can still be released now.
+            log.exception("attempt_not_released", extra={"run_id": attempt.run_id, "attempt_id": attempt.id})
+    return released_count
 
 
 def _run_and_report(attempt: Attempt) -> bool:
-    named = attempt.task.step_state.get("secrets", ())
+    secret_names = attempt.task.step_state.get("secrets", ())
     outcome = _perform(attempt)
     if attempt.id not in _running_attempts and outcome.status != "COMPLETED":
-        # The attempt was released in the meantime: the interruption says nothing about the work.
+        # The attempt was released in the meantime, so its failure may be due to the end of this process.
         return False
-    # Masked values are hidden by name in outputs; error messages have no names.
+    # Outputs are masked by name. Error messages have no names, so masked values are redacted in them.
     masked = getattr(attempt, "masked", ()) if outcome.status.startswith("FAILED") else ()
     report = Report(
         REPORT_STATUSES.get(outcome.status, outcome.status),
-        redact(outcome.output, named, masked),
-        redact(outcome.reason, named, masked),
+        redact(outcome.output, secret_names, masked),
+        redact(outcome.reason, secret_names, masked),
         outcome.callback_seconds,
         WORKER_ID,
         is_kept=not outcome.callback_seconds,
@@ -90,10 +90,10 @@ def _run_and_report(attempt: Attempt) -> bool:
 def _perform(attempt: Attempt) -> WorkResult:
     kind = attempt.task.step_state.get("type", attempt.task.type)
     try:
-        # A DYNAMIC step executes the type that it names.
+        # The step state of a DYNAMIC step has the type that it executes.
         worker = WORKERS[kind]
         return worker.perform_again(worker.inputs_of(attempt), attempt.poll_count)
     except Exception as error:
-        # An internal error must not block the attempt until its lease expires: it fails, and its policy applies.
+        # The attempt fails and can be retried, instead of being blocked until its lease expires.
         log.exception("built_in_worker_failed", extra={"attempt_id": attempt.id})
         return WorkResult("FAILED", {}, f"The built-in {kind} worker failed: {type(error).__name__}.")

@@ -17,12 +17,12 @@ class WorkResult:
     output: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
     callback_seconds: int = (
-        0  # in progress: seconds until the attempt can be claimed again; 0: a client will report on it
+        0  # If in progress: seconds until the attempt can be claimed again, or 0 if a client will report on it.
     )
 
 
 class BuiltInWorker:
-    """Does the tasks of one type. It sees the input alone, never the database."""
+    """Executes the tasks of one type. It uses only their input, never the database."""
 
     type: str
 
@@ -31,7 +31,7 @@ class BuiltInWorker:
         return substitute_secrets(attempt.input, attempt.task.step_state.get("secrets", ()))
 
     def perform(self, inputs: dict[str, Any]) -> WorkResult:
-        """Execute the work and return its result. An invalid input is a result, not an exception."""
+        """Execute the work and return its result. An invalid input is a failed result, not an exception."""
         raise NotImplementedError
 
     def perform_again(self, inputs: dict[str, Any], polls: int) -> WorkResult:

@@ -71,7 +71,7 @@ def test_a_role_that_changes_changes_its_clients_at_once(fleet):
 def test_a_wrong_token_is_refused_in_the_words_for_nobody(fleet):
     with pytest.raises(Unauthenticated):
         identified_caller(credentials("fleet/1", "x" * 44))
-    with pytest.raises(Unauthenticated, match="not known"):
+    with pytest.raises(Unauthenticated, match="Unknown client"):
         identified_caller(credentials("fleet/2", fleet["accessToken"]))
 
 
@@ -93,7 +93,7 @@ def test_a_client_is_let_in_no_more_once_it_is_disabled_expired_reset_or_gone(fl
         identified_caller(again)
 
     delete_client("fleet/1", "olga")
-    with pytest.raises(Unauthenticated, match="not known"):
+    with pytest.raises(Unauthenticated, match="Unknown client"):
         identified_caller(again)
 
 

@@ -31,7 +31,7 @@ def test_the_orders_of_the_demo_come_out_as_expected(quick_orders, server):
     table = show.summary_table(list(quick_orders.values()), server)
 
     assert [watched.problem for watched in quick_orders.values()] == [None, None, None]
-    assert "waits at the counter" in table
+    assert "ready at the counter" in table
     assert "The bank refused 201.40 EUR on the card ending in 0002." in table
     assert "Its failure workflow: 4 items restored, customer notified." in table
     assert f"{server}/admin/conductor/run/{quick_orders['A-1006'].run_id}/change/" in table

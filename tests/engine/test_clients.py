@@ -86,7 +86,7 @@ def test_tokens_are_reencrypted_with_the_newest_key(settings, capsys):
 
     call_command("reseal_secrets")
 
-    assert capsys.readouterr().out == "1 secrets encrypted with the current key.\n"
+    assert capsys.readouterr().out == "Encrypted 1 secrets with the current key.\n"
     assert Client.objects.get().sealed != before
     assert known.decrypt_token("fleet", Client.objects.get().sealed) == token
 

@@ -40,7 +40,7 @@ def test_it_stops_on_a_signal(tmp_path):
     # Without tables: it goes on all the same, and says so.
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
     try:
-        assert "handlers_not_read" in process.stderr.readline()
+        assert "event_handlers_not_loaded" in process.stderr.readline()
         began = time.monotonic()
         process.send_signal(signal.SIGTERM)
 

@@ -47,7 +47,7 @@ def test_the_pause_before_a_restart_doubles(child, told, time):
         time(pause)
         child.restart_if_ended(told.append)
 
-    assert told == [f"web ended with code 3; it starts again in {pause} s" for pause in ("0.5", "1", "2")]
+    assert told == [f"web ended with code 3. Restarting in {pause} s." for pause in ("0.5", "1", "2")]
 
 
 def test_the_pause_grows_no_longer_than_half_a_minute(child, told, time):
@@ -58,7 +58,7 @@ def test_the_pause_grows_no_longer_than_half_a_minute(child, told, time):
         time(30)
         child.restart_if_ended(told.append)
 
-    assert told == ["web ended with code 3; it starts again in 30 s"] * 2
+    assert told == ["web ended with code 3. Restarting in 30 s."] * 2
 
 
 def test_a_child_that_ran_stably_restarts_after_a_short_pause(child, told, time):
@@ -67,7 +67,7 @@ def test_a_child_that_ran_stably_restarts_after_a_short_pause(child, told, time)
 
     end_and_be_seen(child, told)
 
-    assert told == ["web ended with code 3; it starts again in 0.5 s"]
+    assert told == ["web ended with code 3. Restarting in 0.5 s."]
 
 
 def test_no_process_is_restarted_before_the_end_of_its_pause(child, told, time):

@@ -98,7 +98,7 @@ def test_a_killed_process_is_restarted(server, name):
 
     wait_until(lambda: any(name in child.cmdline() for child in server.children() if child.pid != killed.pid))
     assert server.get("/health")[0] == 200
-    assert "it starts again in 0.5 s" in server.words()
+    assert "Restarting in 0.5 s" in server.words()
 
 
 def test_a_port_in_use_is_reported_in_one_line(server, start):

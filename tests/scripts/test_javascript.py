@@ -108,7 +108,7 @@ ERRORS = {
     "bad syntax on another line": ("let a = 1;\nfoo(", "(line 2)"),
     "a thrown text": ("throw 'no funds'", "no funds"),
     "a thrown object": ("throw { code: 5 }", '{"code":5}'),
-    "a thrown null": ("throw null", "The script threw null, or used more memory than it may."),
+    "a thrown null": ("throw null", "The script threw null or exceeded its memory limit."),
     "a thrown undefined": ("throw undefined", "undefined"),
     "a thrown symbol": ("throw Symbol('a')", "Symbol(a)"),
     "an error of its own": ("class Poor extends Error {} throw new Poor('no funds')", "Error: no funds (line 1)"),
@@ -214,7 +214,7 @@ def test_a_script_that_redefines_built_ins_affects_only_itself(run):
 def test_a_setter_on_the_first_place_of_every_array_harms_only_its_script(run):
     answer = run("Object.defineProperty(Array.prototype, 0, { set() { throw 4 } }); [1]")
 
-    assert answer.error is None or "could not be written" in answer.error
+    assert answer.error is None or "cannot be serialized" in answer.error
     assert run("[1]").value == [1]
 
 
@@ -241,11 +241,11 @@ def test_a_script_that_logs_without_measure_is_cut_off(run):
 
 def test_an_input_that_json_cannot_represent_is_rejected(run):
     for value in (math.nan, {1, 2}, object()):
-        assert run("1", {"a": value}).error.startswith("The script's inputs cannot be written as JSON")
+        assert run("1", {"a": value}).error.startswith("The script's inputs cannot be converted to JSON")
 
 
 def test_a_source_that_is_no_text_is_refused(run):
-    assert run({"a": 1}).error == "The script is not text."
+    assert run({"a": 1}).error == "The script must be a string."
 
 
 def test_an_input_of_more_than_16_mb_is_refused(run):

@@ -69,5 +69,5 @@ def test_an_endless_program_is_stopped_at_its_limit(pool, source):
 def test_a_program_that_crashes_its_process_fails_alone(pool, run):
     answer = pool.evaluate("jq", "reduce range(1e6) as $i (1; [.])", {}, 30)
 
-    assert answer.error == "The script brought its helper process down (SIGSEGV) and was stopped."
+    assert answer.error == "The script crashed its helper process (SIGSEGV) and was stopped."
     assert run("1").value == [1]

@@ -103,7 +103,7 @@ def test_a_helper_that_dies_fails_only_its_evaluation(pool):
 
     answer = pool.evaluate("javascript", ENDLESS, {}, 2)
 
-    assert answer.error == "The script brought its helper process down (SIGKILL) and was stopped."
+    assert answer.error == "The script crashed its helper process (SIGKILL) and was stopped."
     assert is_gone(pid)
     assert pool.evaluate("javascript", "1", {}) == EvaluationResult(1)
 

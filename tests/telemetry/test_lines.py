@@ -56,7 +56,7 @@ def test_every_log_line_of_a_request_has_its_id_and_its_objects(client, clock, l
     reply = client.post("/api/tasks", body, "application/json", headers={"X-Request-Id": "from-the-proxy"})
 
     assert reply["X-Request-Id"] == "from-the-proxy"
-    assert {line["event"] for line in lines()} >= {"run_undecidable", "answered"}
+    assert {line["event"] for line in lines()} >= {"run_undecidable", "request_completed"}
     assert {line["request_id"] for line in lines()} == {"from-the-proxy"}
     told = next(line for line in lines() if line["event"] == "run_undecidable")
     assert (told["run_id"], told["attempt_id"], told["level"]) == (story.id, attempt, "error")
@@ -68,7 +68,7 @@ def test_the_objects_of_a_request_are_derived_from_its_path(client, clock, lines
 
     client.get(f"/api/workflow/{story.id}", headers={"X-Request-Id": "r"})
 
-    [line] = [line for line in lines() if line["event"] == "answered"]
+    [line] = [line for line in lines() if line["event"] == "request_completed"]
     assert (line["run_id"], line["method"], line["status"]) == (story.id, "GET", 200)
 
 

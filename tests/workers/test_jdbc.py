@@ -92,7 +92,7 @@ def test_an_update_with_an_unexpected_row_count_is_rolled_back(run):
     outcome = run("DELETE FROM sql_task_item WHERE id < ?", 3, type="UPDATE", expectedUpdateCount=1)
 
     assert (outcome.status, outcome.output) == ("FAILED", {"update_count": 2})
-    assert "changed 2 rows where 1 were expected" in outcome.reason
+    assert "changed 2 rows instead of 1 and was rolled back" in outcome.reason
     assert count(run) == 3
 
 
@@ -149,14 +149,14 @@ def test_an_invalid_statement_fails_with_the_message_of_the_database(run):
 
 
 MISTAKES = {
-    "no statement": ({"statement": " "}, "no statement"),
+    "no statement": ({"statement": " "}, "statement is missing"),
     "a NUL": ({"statement": "SELECT '\0'"}, "NUL"),
     "another type": ({"type": "MERGE"}, "SELECT or UPDATE"),
     "parameters that are no list": ({"parameters": {"a": 1}}, "must be a list"),
     "too few parameters": ({"statement": "SELECT ?"}, "has 1 parameters"),
     "a count in words": ({"expectedUpdateCount": "many"}, "whole number"),
     "no connection": ({"connectionId": None}, "connectionId"),
-    "a connection nobody named": ({"connectionId": "hr"}, "names no connection 'hr'"),
+    "a connection nobody named": ({"connectionId": "hr"}, "has no connection 'hr'"),
 }
 
 

@@ -58,7 +58,7 @@ def test_text_is_sent_unchanged_and_the_configured_cluster_is_the_default(server
         ({"bootStrapServers": "127.0.0.1:1", "topic": "a"}, "value is missing"),
         ({"bootStrapServers": "127.0.0.1:1", "topic": "a", "value": 1, "headers": []}, "headers must be"),
         ({"bootStrapServers": "127.0.0.1:1", "topic": "a", "value": 1, "maxBlockMs": "x"}, "must be numbers"),
-        ({"bootStrapServers": "10.1.2.3:9092", "topic": "a", "value": 1}, "may not reach 10.1.2.3"),
+        ({"bootStrapServers": "10.1.2.3:9092", "topic": "a", "value": 1}, "10.1.2.3 is not a public address"),
     ],
 )
 def test_an_invalid_message_fails_with_a_reason(request_, why):

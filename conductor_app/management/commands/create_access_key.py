@@ -1,4 +1,4 @@
-"""Create an access key with which clients of an application request tokens."""
+"""Create an access key, which clients of an application exchange for tokens."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -9,12 +9,12 @@ from conductor_app.access.access_keys import create_key
 
 
 class Command(BaseCommand):
-    """`manage.py create_access_key NAME`: prints the key and its secret, which is shown this once."""
+    """`manage.py create_access_key NAME`: prints the key and its secret, which is not displayed again."""
 
-    help = "Create an access key for an application; the secret is shown once."
+    help = "Create an access key for an application. The secret is displayed only once."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("application", help="purpose of the key, for example the name of its worker")
+        parser.add_argument("application", help="name of the application; it is created if it does not exist")
 
     def handle(self, *args: Any, application: str, **options: Any) -> None:
         key, secret = create_key(application)

@@ -7,21 +7,23 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 NO_SDK = (
-    "The demo's workers are written with the official SDK, which is not installed: "
-    "`make demo` installs it, and so does `pip install 'conductor-python~=2.0.0' taskcluster scriptworker`."
+    "The demo needs the official SDKs, which are not installed. Install them with `make demo` or "
+    "`pip install 'conductor-python~=2.0.0' taskcluster scriptworker`."
 )
 
 
 class Command(BaseCommand):
-    """`manage.py demo`: a client, in a second terminal; the server runs in the first one."""
+    """`manage.py demo`: a client of a server that runs in another terminal."""
 
-    help = "Fulfil six orders and build a release on a running server, with the workers of the official projects."
-    # A client needs no database, and the server that it talks to may run elsewhere.
+    help = "Process six orders and build a release on a running server, with the official workers of both projects."
+    # The demo is a client and needs no database. The server may run on another machine.
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        here = f"http://127.0.0.1:{os.environ.get('PORT') or 8000}"
-        parser.add_argument("--url", default=os.environ.get("URL") or here, help="the server (default: %(default)s)")
+        default_url = f"http://127.0.0.1:{os.environ.get('PORT') or 8000}"
+        parser.add_argument(
+            "--url", default=os.environ.get("URL") or default_url, help="address of the server (default: %(default)s)"
+        )
 
     def handle(self, *args: Any, url: str, **options: Any) -> None:
         try:
@@ -39,12 +41,12 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             raise CommandError("Stopped. The orders wait for new workers.", returncode=130) from None
         self._refuse(problems)
-        self._say("\nEvery order came out as expected, and so did the build.")
+        self._say("\nAll orders and the build ended as expected.")
 
     def _refuse(self, problems: list[str]) -> None:
         if problems:
             raise CommandError("\n".join(problems))
 
-    def _say(self, words: str) -> None:
-        self.stdout.write(words)
+    def _say(self, text: str) -> None:
+        self.stdout.write(text)
         self.stdout.flush()

@@ -19,7 +19,7 @@ class Command(BaseCommand):
 
 
 def draw_tables() -> str:
-    """Return one table per state machine: a line per status, with the events that leave it."""
+    """Return one table per state machine, with one row per status and its transitions."""
     return "\n".join(_table(name, machine) for name, machine in STATE_MACHINES.items())
 
 
@@ -33,7 +33,7 @@ def _table(name: str, machine: StateMachine) -> str:
 
 
 def _order_statuses(machine: StateMachine) -> list[str]:
-    """Return the statuses in the order of the table."""
+    """Return the statuses, those with transitions first."""
     return list(dict.fromkeys([status for status, _ in machine.moves] + list(machine.moves.values())))
 
 

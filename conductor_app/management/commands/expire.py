@@ -17,6 +17,6 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         artifacts.expire(conf.sweep_batch)
         count = 0
-        while found := delete_expired_tasks(conf.sweep_batch):
-            count += found
-        self.stdout.write(f"{count} tasks were deleted.")
+        while deleted := delete_expired_tasks(conf.sweep_batch):
+            count += deleted
+        self.stdout.write(f"Deleted {count} tasks.")

@@ -1,4 +1,4 @@
-"""Receive events from other systems, in one process if brokers are configured."""
+"""Receive events from the configured brokers."""
 
 import signal
 from threading import Event
@@ -10,7 +10,7 @@ from conductor_app.workers.event_consumer import consume_events
 
 
 class Command(BaseCommand):
-    """`manage.py listen_events`: listens to the queues that event handlers name, until SIGTERM or Ctrl-C."""
+    """`manage.py listen_events`: consumes the queues of active event handlers, until SIGTERM or Ctrl-C."""
 
     help = "Receive events from the brokers in EVENT_QUEUES_… and pass them to event handlers."
 

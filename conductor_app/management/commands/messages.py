@@ -16,24 +16,25 @@ from conductor_app.models import PulseMessage
 class Command(BaseCommand):
     """`manage.py messages TASK_OR_GROUP_ID`: exchanges and payloads, in order."""
 
-    help = "Print the Pulse messages of a task or a group. With a broker, print those that are not yet delivered."
+    help = "Print the Pulse messages of a task or a group. With a broker, print those that are not delivered yet."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("id", metavar="TASK_OR_GROUP_ID")
 
     def run_from_argv(self, argv: list[str]) -> None:
-        """Accept ids that begin with a dash, which would be options otherwise."""
-        words, ids = (
-            [word for word in argv if bool(re.match(SLUGID_PATTERN, word)) is is_id] for is_id in (False, True)
+        """Accept ids that begin with a dash, which would otherwise be parsed as options."""
+        options, ids = (
+            [argument for argument in argv if bool(re.match(SLUGID_PATTERN, argument)) is is_id]
+            for is_id in (False, True)
         )
-        super().run_from_argv([*words, *(["--", *ids] if ids else ())])
+        super().run_from_argv([*options, *(["--", *ids] if ids else ())])
 
     def handle(self, *args: Any, id: str, **options: Any) -> None:
-        notices = PulseMessage.objects.filter(Q(task_id=id) | Q(group_id=id)).order_by("id")
+        messages = PulseMessage.objects.filter(Q(task_id=id) | Q(group_id=id)).order_by("id")
         separator = "["
-        # A large group has tens of thousands: each is released after it is printed.
-        for notice in notices.iterator():
-            [whole] = to_wire([notice])
-            self.stdout.write(f"{separator}\n{indent(json.dumps(whole, indent=2), '  ')}", ending="")
+        # A large group has tens of thousands of messages, so they are not loaded at once.
+        for message in messages.iterator():
+            [document] = to_wire([message])
+            self.stdout.write(f"{separator}\n{indent(json.dumps(document, indent=2), '  ')}", ending="")
             separator = ","
         self.stdout.write("[]" if separator == "[" else "\n]")

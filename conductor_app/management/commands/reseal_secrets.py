@@ -1,4 +1,4 @@
-"""`manage.py reseal_secrets`: after a new key was put first into SECRETS_KEYS, before an old one is taken out."""
+"""Encrypt all secrets with the newest key."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ from conductor_app.engine.access.secrets_and_variables import reencrypt_secrets
 
 
 class Command(BaseCommand):
-    """Seals every secret with the newest key."""
+    """`manage.py reseal_secrets`: run it after adding a new first key to SECRETS_KEYS, before removing an old one."""
 
-    help = "Seal every secret with the newest key."
+    help = "Encrypt all secrets with the first key in SECRETS_KEYS, so that the other keys can be removed."
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             count = reencrypt_secrets("manage.py") + reseal_tokens()
         except DecryptionFailed as unreadable:
             raise CommandError(f"No key of this server decrypts the secret {unreadable}.") from None
-        self.stdout.write(f"{count} secrets encrypted with the current key.")
+        self.stdout.write(f"Encrypted {count} secrets with the current key.")

@@ -1,4 +1,4 @@
-"""One machine, one command: migrate, then start and watch web, Celery worker and beat."""
+"""Run a whole server on one machine: migrate, then start and supervise web, Celery worker and beat."""
 
 import socket
 import sys
@@ -21,14 +21,14 @@ GUNICORN = (*PYTHON, "gunicorn", "-c", "python:conductor_app.settings.gunicorn")
 LISTEN = (*PYTHON, "django", "listen_events")
 GROUPS = (*PYTHON, "django", "serve_groups")
 CELERY = (*PYTHON, "celery", "--quiet", "--skip-checks", "-A", "conductor_app")
-"""This command has run the system checks; repeating them would load all pages in each process."""
+"""The Celery command. It skips the system checks, which `serve` has run and which would load all pages."""
 
 
 class Command(BaseCommand):
-    """Starts a whole server on this machine; HOST and PORT say where it listens."""
+    """`manage.py serve`: listens on HOST and PORT."""
 
     requires_system_checks = (conf.CHECKS,)
-    help = "Migrate, then run web, sweeps and built-in workers until Ctrl-C or SIGTERM."
+    help = "Migrate the database, then run web, sweeps and built-in workers until Ctrl-C or SIGTERM."
 
     def handle(self, *args: Any, **options: Any) -> None:
         with listening_socket(settings.HOST, settings.PORT) as listener:
@@ -43,23 +43,25 @@ class Command(BaseCommand):
                 folder.remove_folder()
         self._say("Stopped.")
 
-    def _say(self, words: str) -> None:
-        self.stdout.write(words)
+    def _say(self, text: str) -> None:
+        self.stdout.write(text)
         self.stdout.flush()
 
 
 def managed_processes(listener: socket.socket) -> list[ManagedProcess]:
     """Return web, worker and beat processes, and optional ones for brokers and isolation groups.
 
-    Beat has its own process: inside the worker it would survive when the worker is killed.
+    Beat has its own process. Inside the worker, it would survive when the worker is killed.
     """
-    door = listener.fileno()
-    listens = [ManagedProcess("events", [*LISTEN])] if has_configured_system() else []
-    serves = [ManagedProcess("groups", [*GROUPS])] if conf.isolation_groups else []
+    descriptor = listener.fileno()
+    event_processes = [ManagedProcess("events", [*LISTEN])] if has_configured_system() else []
+    group_processes = [ManagedProcess("groups", [*GROUPS])] if conf.isolation_groups else []
     return [
-        ManagedProcess("web", [*GUNICORN, "--bind", f"fd://{door}", "conductor_app.wsgi"], inherits=(door,)),
+        ManagedProcess(
+            "web", [*GUNICORN, "--bind", f"fd://{descriptor}", "conductor_app.wsgi"], inherits=(descriptor,)
+        ),
         ManagedProcess("worker", [*CELERY, "worker", "--without-gossip", "--without-mingle", "--without-heartbeat"]),
         ManagedProcess("beat", [*CELERY, "beat"]),
-        *listens,
-        *serves,
+        *event_processes,
+        *group_processes,
     ]

@@ -1,4 +1,4 @@
-"""Serves isolation groups: one more process of a server whose task definitions name any."""
+"""Run the built-in workers of isolation groups in a separate process."""
 
 import signal
 from threading import Event
@@ -11,13 +11,13 @@ from conductor_app.workers.isolation_groups import queues_of_groups, serve_group
 
 
 class Command(BaseCommand):
-    """`manage.py serve_groups`: built-in workers for the groups in ISOLATION_GROUPS alone, until SIGTERM or Ctrl-C."""
+    """`manage.py serve_groups`: serves the groups in ISOLATION_GROUPS until SIGTERM or Ctrl-C."""
 
-    help = "Do the built-in workers' tasks of the isolation groups that ISOLATION_GROUPS names."
+    help = "Run the built-in workers of the groups in ISOLATION_GROUPS."
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not conf.isolation_groups:
-            raise CommandError("ISOLATION_GROUPS names no group to serve, for example ISOLATION_GROUPS=blue,green")
+            raise CommandError("ISOLATION_GROUPS is empty. Set it, for example ISOLATION_GROUPS=blue,green.")
         stopping = Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopping.set())

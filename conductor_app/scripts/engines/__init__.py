@@ -1,1 +1,1 @@
-"""The script engines of helper processes, where each is imported by its bare name without the rest of this project."""
+"""Script engines. A helper process imports one of them as a top-level module, without the rest of this project."""

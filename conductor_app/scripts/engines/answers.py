@@ -1,4 +1,4 @@
-"""The limits that hold for scripts in every language, and the answer as the helper process sends it."""
+"""The limits of scripts in all languages, and the format of results that helper processes send."""
 
 import json
 
@@ -12,5 +12,5 @@ TOO_DEEP = f"The result is nested deeper than {MAX_RESULT_DEPTH} levels."
 
 
 def answer_document(value=None, error=None, timed_out=False, logs=()):
-    """Return the answer as JSON text."""
+    """Return a result as JSON text."""
     return json.dumps({"value": value, "error": error, "timed_out": timed_out, "logs": list(logs)})

@@ -1,4 +1,4 @@
-"""JavaScript, run by QuickJS, and jq."""
+"""The engine for JavaScript, on QuickJS, and for jq."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def start():
 
 
 def run_javascript(order, inputs):
-    """Return the completion value of a script in a context of its own, in which `$` is the inputs."""
+    """Evaluate a script in a new context, in which `$` is the inputs, and return its completion value."""
     context = quickjs.Context()
     context.set_memory_limit(SCRIPT_MEMORY)
     context.set_max_stack_size(SCRIPT_STACK)
@@ -42,22 +42,22 @@ def run_javascript(order, inputs):
 
 
 def exhausted_result(error, run):
-    """Return the result if even the sandbox could not catch the error: time or memory is exhausted."""
+    """Return the result for an error that the sandbox cannot catch: time or memory is exhausted."""
     try:
         logs = json.loads(run())["logs"]
     except (quickjs.JSException, MemoryError):
         logs = ()
-    said = str(error).partition("\n")[0]
-    if said == "InternalError: interrupted":
+    message = str(error).partition("\n")[0]
+    if message == "InternalError: interrupted":
         return answer_document(timed_out=True, logs=logs)
-    if said in ("InternalError: out of memory", "null"):
+    if message in ("InternalError: out of memory", "null"):
         return answer_document(error=OUT_OF_MEMORY, logs=logs)
-    return answer_document(error=f"The script's result could not be written: {said[:1000]}", logs=logs)
+    return answer_document(error=f"The script's result cannot be serialized: {message[:1000]}", logs=logs)
 
 
 @lru_cache(maxsize=1000)
 def compile_jq(source):
-    """Return a compiled jq program. Compilation costs a hundred times as much as execution."""
+    """Return a compiled jq program. Compilation takes a hundred times as long as execution, so it is cached."""
     return jq.compile(source)
 
 
@@ -78,7 +78,7 @@ def run_jq(order, inputs):
 
 
 def error_line(error):
-    """Return the message of a jq error without its drawing."""
+    """Return the message of a jq error, without the excerpt of the program in its other lines."""
     return re.sub(r"^jq: error: ", "", str(error).strip().partition("\n")[0])[:2000]
 
 

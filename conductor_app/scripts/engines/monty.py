@@ -1,8 +1,8 @@
-"""Python executed by Monty: an interpreter without files, network, environment, and with few modules.
+"""The engine for Python, on Monty: an interpreter without files, network and environment, and with few modules.
 
-Monty runs its interpreter in a worker process, which this process owns, monitors and replaces. Inputs and result are
-passed as JSON text: the interpreter reads and writes it faster than values are converted one by one, and refuses values
-that are not JSON where the conversion would send a description.
+Monty runs its interpreter in a worker process, which this process starts, monitors and replaces. Inputs and results are
+passed as JSON text. The interpreter parses and writes it faster than values are converted one by one. It also refuses
+values that are not JSON, which a conversion would replace by a description.
 """
 
 import ast
@@ -11,6 +11,7 @@ import json
 import keyword
 import re
 import resource
+from typing import TypeGuard
 
 import pydantic_monty
 from answers import (
@@ -29,8 +30,8 @@ SECONDS_TO_START = 5
 MAX_MESSAGE_LENGTH = 2000
 LINES_BEFORE = 2
 NONE = (0, 0)
-# Without a cap on each sleep, the error names the time that the script wanted.
-OS_POLICY = {"sleep": "system", "sleep_system_max": float("inf")}
+# Without a limit per sleep, the error message contains the time that the script requested.
+OS_POLICY: pydantic_monty.OSPolicy = {"sleep": "system", "sleep_system_max": float("inf")}
 IMPORTABLE = (
     "asyncio, base64, binascii, bisect, collections, copy, csv, dataclasses, datetime, decimal, functools, hashlib, "
     "itertools, json, math, random, re, time, tomllib, typing and unicodedata"
@@ -57,28 +58,32 @@ class OutputLines:
         self._text += text[: LOG_LINES * (LOG_LINE_LENGTH + 1) - len(self._text)]
 
     def text_to_keep(self):
-        """Return the first lines, each cut off where it is too long."""
+        """Return the first lines, truncated to the maximum length."""
         return [line[:LOG_LINE_LENGTH] for line in self._text.splitlines()[:LOG_LINES]]
 
 
 def start():
-    """Start the worker process; it inherits this process's limits and its empty environment."""
+    """Start the worker process, which inherits the limits and the empty environment of this process."""
     pool.__enter__()
 
 
 def run_python(order, inputs):
-    """Execute a script in an interpreter session of its own, and return the result."""
+    """Execute a script in a new interpreter session, and return its result."""
     limit = order["limit"]
-    limits = {"max_feed_duration_secs": limit, "max_total_sleep_secs": limit, "max_memory": SCRIPT_MEMORY}
+    limits: pydantic_monty.ResourceLimits = {
+        "max_feed_duration_secs": limit,
+        "max_total_sleep_secs": limit,
+        "max_memory": SCRIPT_MEMORY,
+    }
     source = order["source"].replace("\r\n", "\n").replace("\r", "\n")
     names = [name for name in order["names"] if is_variable_name(name)]
     printed = OutputLines()
-    code, given = wrap_in_function(source, names), {"__inputs__": replace_lone_surrogates(inputs)}
+    code, variables = wrap_in_function(source, names), {"__inputs__": replace_lone_surrogates(inputs)}
     last_line = code.count("\n") + 1
     try:
         with pool.checkout(limits=limits, os_policy=OS_POLICY) as session:
             limit_worker_descriptors(session.worker_pid)
-            text = session.feed_run(code, inputs=given, print_callback=printed)
+            text = session.feed_run(code, inputs=variables, print_callback=printed)
     except pydantic_monty.MontyCrashedError as error:
         return crash_result(error, printed.text_to_keep())
     except pydantic_monty.MontyError as error:
@@ -87,12 +92,12 @@ def run_python(order, inputs):
 
 
 def is_variable_name(name):
-    """Return True if an input of this name can be a variable. Other inputs are not visible to the script."""
+    """Return True if an input with this name can be a variable. Scripts cannot read other inputs."""
     return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("__")
 
 
 def wrap_in_function(source, names):
-    """Write the script as the body of a function that has the inputs as global variables (Conductor's form)."""
+    """Return code that runs the script as the body of a function, with its inputs as global variables."""
     unindented = string_continuation_lines(source)
     body = [
         line if number in unindented or not line.strip() else f"    {line}"
@@ -114,7 +119,7 @@ def wrap_in_function(source, names):
 
 
 def string_continuation_lines(source):
-    """Return the numbers of the lines that begin inside a string literal, which indentation would change."""
+    """Return the numbers of the lines that begin inside a string literal. Indenting them would change the literal."""
     if '"""' not in source and "'''" not in source and "\\\n" not in source:
         return frozenset()
     try:
@@ -122,31 +127,31 @@ def string_continuation_lines(source):
         texts = [node for node in nodes if isinstance(node, ast.JoinedStr) or is_string_literal(node)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset()
-    return frozenset(line for text in texts for line in range(text.lineno + 1, text.end_lineno + 1))
+    return frozenset(line for text in texts for line in range(text.lineno + 1, (text.end_lineno or text.lineno) + 1))
 
 
-def is_string_literal(node):
+def is_string_literal(node: ast.AST) -> TypeGuard[ast.Constant]:
     """Return True if the node is a literal str or bytes."""
     return isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
 
 
 def replace_lone_surrogates(text):
-    """Return the JSON text with lone surrogates replaced, which the interpreter refuses."""
+    """Return the JSON text with lone surrogates replaced, because the interpreter refuses them."""
     if "\\ud" not in text:
         return text
-    return LONE_SURROGATE.sub(lambda found: "\\ufffd" if found[1] else found[0], text)
+    return LONE_SURROGATE.sub(lambda match: "\\ufffd" if match[1] else match[0], text)
 
 
 def limit_worker_descriptors(pid):
-    """Prevent the worker process, which may be a new one, from opening descriptors: it has loaded what it needs."""
-    # One that has died is noticed when the script is sent.
+    """Prevent the worker process, which may be a new one, from opening descriptors. It needs no further ones."""
+    # If the process has ended, sending the script raises an error.
     with contextlib.suppress(ProcessLookupError):
         if resource.prlimit(pid, resource.RLIMIT_NOFILE) != NONE:
             resource.prlimit(pid, resource.RLIMIT_NOFILE, NONE)
 
 
 def success_result(text, logs):
-    """Return the result with the value of the script. Numbers that JSON lacks are texts, as in Conductor."""
+    """Return the result with the value of the script. NaN and Infinity become text, as in Conductor."""
     try:
         value = json.loads(text, parse_constant=str)
         is_flat = text.count("[") + text.count("{") <= MAX_RESULT_DEPTH
@@ -168,23 +173,22 @@ def is_too_deep(value):
         depth += 1
         inner = (each for each in level if isinstance(each, dict | list))
         level = [each for one in inner for each in (one.values() if isinstance(one, dict) else one)]
-    # The rest is inside of this many containers.
+    # Containers remain after MAX_RESULT_DEPTH levels.
     return bool(level)
 
 
 def crash_result(error, logs):
-    """Return the result if the worker process has ended; the next script gets a new one."""
+    """Return the result after the worker process has ended. The next script gets a new process."""
     if error.timed_out:
         return answer_document(timed_out=True, logs=logs)
-    return answer_document(error="The script brought its interpreter down and was stopped.", logs=logs)
+    return answer_document(error="The script crashed its interpreter and was stopped.", logs=logs)
 
 
 def failure_result(error, source, last_line, logs):
     """Return the result for an error of the script, its syntax or its limits.
 
-    The script is called in the line before the last.
-
-    The last line writes the result; the lines before the call read the inputs.
+    In the code of `wrap_in_function`, the last line writes the result, the line before it calls the script, and earlier
+    lines read the inputs.
     """
     raised, frames = error.exception(), error.traceback()
     if isinstance(raised, TimeoutError) and not frames:
@@ -201,7 +205,7 @@ def failure_result(error, source, last_line, logs):
         return answer_document(error=error, logs=logs)
     text = error.display("type-msg")
     if isinstance(error, pydantic_monty.MontySyntaxError) and frames and frames[-1].line > lines + LINES_BEFORE:
-        text = "SyntaxError: the script ends in the middle of a statement, a bracket or a text"
+        text = "SyntaxError: the script ends within a statement, a bracket or a string"
     if unsupported := UNSUPPORTED.fullmatch(str(raised)):
         text = f"SyntaxError: {unsupported[1]} cannot be used in scripts"
     return answer_document(error=text[:MAX_MESSAGE_LENGTH] + place + advice_for(raised), logs=logs)
@@ -211,7 +215,7 @@ def line_of(frames, lines):
     """Return the line of the script in which the error occurred, or 0."""
     if not frames:
         return 0
-    # Syntax errors belong to no function. Unclosed constructs are detected after the end of the script.
+    # Syntax errors have no function. Unclosed constructs are detected after the end of the script.
     if frames[-1].function_name is None:
         return min(max(frames[-1].line - LINES_BEFORE, 1), lines)
     script = frames[0].filename
@@ -223,7 +227,7 @@ def unserializable_result_message(raised):
     """Return the message for a result that cannot be serialized."""
     if isinstance(raised, RecursionError):
         return TOO_DEEP
-    return f"{str(raised)[:MAX_MESSAGE_LENGTH]}: return text, numbers, True, False, None, and lists and dicts of them."
+    return f"{str(raised)[:MAX_MESSAGE_LENGTH]}: return strings, numbers, booleans, None, and lists and dicts of them."
 
 
 def unreadable_input_message(raised):
@@ -238,11 +242,11 @@ def advice_for(raised):
     if isinstance(raised, ModuleNotFoundError):
         return f": scripts can import {IMPORTABLE}."
     if isinstance(raised, PermissionError):
-        return ": scripts have no files."
+        return ": scripts cannot access files."
     if isinstance(raised, SyntaxError) and "token $" in str(raised):
-        return ": in Python the inputs are variables, so write name instead of $.name."
+        return ": in Python, inputs are variables: write name instead of $.name."
     if UNSUPPORTED.fullmatch(str(raised)):
-        return ": write it in another way, or do it in a task with a worker."
+        return ": rewrite the script, or use a task with a worker."
     return ""
 
 

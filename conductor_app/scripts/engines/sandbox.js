@@ -1,6 +1,6 @@
-// Runs first in every fresh context and answers with the function that evaluates one script.
-// The script may redefine anything it can reach, so nothing reachable is used after it has run: built-ins are
-// taken here, arrays of our own lose their prototype, and results are copied before they are written as JSON.
+// Runs first in every new context, and returns the function that evaluates one script.
+// A script can redefine every object that it can reach, so this code uses none of them after the script has run:
+// built-ins are stored in constants, internal arrays have no prototype, and results are copied before serialization.
 ((MAX_DEPTH, MAX_LINES, MAX_LINE, OUT_OF_MEMORY) => {
   "use strict";
   const evaluate = eval;
@@ -21,7 +21,7 @@
   const start = (text, length) => apply(slice, text, [0, length]);
   const lines = bare();
 
-  // What JSON can hold of a value, copied with a list of what is still to do, for the script's stack is short.
+  // Copies the parts of a value that JSON can represent. It uses a work list, because the stack is small.
   function plain(root) {
     const todo = bare();
     const copyOf = (value, depth) => {
@@ -40,7 +40,7 @@
     return result;
   }
 
-  // Members that JSON.stringify would drop become null, as Conductor shows them.
+  // Values that JSON.stringify would drop become null, as in Conductor.
   function plainScalar(value) {
     switch (typeof value) {
       case "string": return apply(toWellFormed, value, []);
@@ -67,8 +67,8 @@
 
   function described(error) {
     if (error === TOO_DEEP) return `The result is nested deeper than ${MAX_DEPTH} levels, or contains itself.`;
-    // When memory is so short that no error object can be made, the engine throws null.
-    if (error === null) return "The script threw null, or used more memory than it may.";
+    // The engine throws null if there is not enough memory for an error object.
+    if (error === null) return "The script threw null or exceeded its memory limit.";
     if (typeof error === "object" && !isA(error, Error)) return stringify(plain(error));
     if (typeof error !== "object") return String(error);
     const text = String(error);
@@ -108,8 +108,8 @@
   };
   const javaMap = create(Object.prototype, javaMethods);
 
-  // Conductor's scripts see Java maps and lists. A prototype of their own for the input's objects, because
-  // `get` on Object.prototype would break every property descriptor and proxy.
+  // In Conductor, inputs are Java maps and lists with a method `get`. It is on a separate prototype, because on
+  // Object.prototype it would break all property descriptors and proxies.
   function likeJava(value) {
     if (typeof value !== "object" || value === null) return;
     const names = keys(value);
@@ -124,7 +124,7 @@
 
   defineProperty(globalThis, "console", hidden({ log: write, info: write, warn: write, error: write, debug: write }));
 
-  // Called without a script, it answers with the lines alone: what is left of a script that was interrupted.
+  // Without arguments, the function returns only the log lines, for a script that was interrupted.
   return (script, text) => {
     const answer = create(null);
     answer.logs = lines;

@@ -1,4 +1,4 @@
-"""Where events go, and where they come from: one table of providers."""
+"""The providers of sinks, to which events are published, and of queues, from which they are received."""
 
 from typing import Any
 
@@ -16,10 +16,10 @@ __all__ = ["PROVIDERS", "Provider", "SinkFailed", "publish"]
 
 
 def publish(sink: str, message_id: str, payload: dict[str, Any]) -> None:
-    """Publish to a sink, `provider:queue`.
+    """Publish an event to a sink, `provider:queue`.
 
     Raises:
-        SinkFailed: when the sink is unknown or cannot be reached, with a readable message.
+        SinkFailed: when the sink is unknown or cannot be reached. The message is readable for users.
     """
     name, _, queue = sink.partition(":")
     provider = PROVIDERS.get(name)

@@ -1,4 +1,4 @@
-"""This server itself: an event is a message in its own database."""
+"""The internal provider: an event is an outbox message of this server."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Kafka: a topic is a sink."""
+"""The Kafka provider. A sink is a topic."""
 
 import json
 import logging
@@ -15,11 +15,11 @@ LOOK_SECONDS = 0.5
 GROUP = "conductor"
 ID_HEADER = "message-id"
 KAFKA_LOGGER = logging.getLogger("kafka")
-"""Without it, librdkafka would write to standard error."""
+"""Without this logger, librdkafka writes to standard error."""
 
 
 class Kafka(Provider):
-    """A cluster that the operator has named: kafka:topic."""
+    """The configured cluster. A sink is written `kafka:topic`."""
 
     name, setting = "kafka", "EVENT_QUEUES_KAFKA_SERVERS"
 
@@ -42,7 +42,7 @@ class Kafka(Provider):
                 "group.id": GROUP,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
-                # Messages of a crashed process go to another one after this time.
+                # After this time, another process receives the messages of a crashed one.
                 "session.timeout.ms": 10_000,
                 "logger": KAFKA_LOGGER,
             }
@@ -63,12 +63,12 @@ class Kafka(Provider):
                 raise SinkFailed(f"kafka: {message.error().str()}")
             return
         handle_message(_message_id(message), parse_payload(message.value() or b""))
-        # After processing: a message whose process crashes in between is delivered again.
+        # Commit after processing, so that the message is redelivered if this process crashes.
         consumer.commit(message, asynchronous=False)
 
 
 def _message_id(message: Any) -> str:
-    """Return the id of the sender, or the message's position, which is the same in every delivery."""
+    """Return the sender's id of a message, or its position, which is the same in every delivery."""
     for name, value in message.headers() or ():
         if name == ID_HEADER and value:
             return value.decode("utf-8", "replace")
@@ -89,23 +89,27 @@ def send_message(
     provider: Provider,
     most_ms: int = MAX_MS,
 ) -> None:
-    """Put a message into a topic; returns when the cluster has it. Raises SinkFailed."""
+    """Publish a message to a topic, and return when the cluster has it.
+
+    Raises:
+        SinkFailed: when the cluster refuses the message, or does not confirm it in time.
+    """
     kafka = import_library(provider, "confluent_kafka")
     outcome: list[Any] = []
     try:
         producer = _producer(kafka, servers)
         producer.produce(topic, value, key, headers=headers, on_delivery=lambda error, _: outcome.append(error))
-        left = producer.flush(most_ms / 1000)
+        unconfirmed = producer.flush(most_ms / 1000)
     except (kafka.KafkaException, BufferError, ValueError, TypeError) as error:
         raise SinkFailed(f"kafka did not accept the message: {type(error).__name__}.") from error
-    if not outcome and left:
+    if not outcome and unconfirmed:
         raise SinkFailed(f"kafka did not answer within {most_ms / 1000:g} s.")
     if outcome and outcome[0] is not None:
         raise SinkFailed(f"kafka did not accept the message: {outcome[0].str()}.")
 
 
 def _producer(kafka: Any, servers: str) -> Any:
-    """Return the producer of this process for a cluster. A forked process must not use its parent's."""
+    """Return the producer of this process for a cluster. A forked process must not use that of its parent."""
     with _lock:
         place = (os.getpid(), servers)
         if place not in _producers:

@@ -1,4 +1,4 @@
-"""AMQP and Redis, by the library that Celery brings."""
+"""The AMQP and Redis providers, on kombu, which Celery installs."""
 
 import json
 from collections.abc import Callable
@@ -18,7 +18,7 @@ PREFETCHED = 10
 
 
 class KombuProvider(Provider):
-    """A broker at an address of the operator's."""
+    """A broker at a configured address."""
 
     address: Callable[[], str]
 
@@ -27,37 +27,45 @@ class KombuProvider(Provider):
         return bool(self.address())
 
     def route(self, queue: str) -> tuple[Exchange, str, Queue]:
-        """Return exchange and routing key to publish to, and the queue to consume."""
+        """Return the exchange and routing key to publish to, and the queue to consume."""
         name, options = parse_queue(queue)
-        taken = Queue(name, durable=options.get("durable", "true") != "false")
-        return Exchange(""), name, taken
+        source = Queue(name, durable=options.get("durable", "true") != "false")
+        return Exchange(""), name, source
 
     def open_connection(self) -> Connection:
         self.require_configured()
-        # Publisher confirms: a publish returns when the broker has the message. The timeout covers a broker that hangs.
+        # Publisher confirms: a publish returns when the broker has the message. The timeouts cover a broker that hangs.
         amqp = {"confirm_publish": True, "read_timeout": ANSWER_SECONDS, "write_timeout": ANSWER_SECONDS}
         options = amqp if "amqp" in self.name else {"visibility_timeout": 60}
         return Connection(self.address(), connect_timeout=CONNECT_SECONDS, transport_options=options)
 
     def publish(self, queue: str, message_id: str, payload: dict[str, Any]) -> None:
-        exchange, key, taken = self.route(queue)
+        exchange, key, source = self.route(queue)
         try:
             with self.open_connection() as connection:
                 connection.ensure_connection(max_retries=1, timeout=CONNECT_SECONDS)
                 errors = (*connection.connection_errors, *connection.channel_errors, KombuError, OSError)
                 try:
-                    self._put(connection, exchange, key, taken, message_id, payload)
+                    self._put(connection, exchange, key, source, message_id, payload)
                 except errors as error:
                     raise SinkFailed(f"{self.name} did not accept the event: {type(error).__name__}.") from error
         except (KombuError, OSError, ValueError) as error:
             raise SinkFailed(f"{self.name} cannot be reached: {type(error).__name__}.") from error
 
-    def _put(self, connection, exchange, key, taken, message_id, payload) -> None:
+    def _put(
+        self,
+        connection: Connection,
+        exchange: Exchange,
+        key: str,
+        source: Queue,
+        message_id: str,
+        payload: dict[str, Any],
+    ) -> None:
         Producer(connection).publish(
             json.dumps(payload).encode(),
             exchange=exchange,
             routing_key=key,
-            declare=self.entities_to_declare(exchange, taken),
+            declare=self.entities_to_declare(exchange, source),
             content_type="application/json",
             content_encoding="utf-8",
             message_id=message_id,
@@ -65,22 +73,22 @@ class KombuProvider(Provider):
             timeout=CONNECT_SECONDS,
         )
 
-    def entities_to_declare(self, exchange: Exchange, taken: Queue) -> list[Any]:
-        """Return the entities to declare before a message is published."""
-        return [taken]
+    def entities_to_declare(self, exchange: Exchange, source: Queue) -> list[Any]:
+        """Return the entities to declare before a message is published: the queue."""
+        return [source]
 
     def consume(self, queue: str, handle_message: MessageHandler, is_stopping: Callable[[], bool]) -> None:
-        _, _, taken = self.route(queue)
+        _, _, source = self.route(queue)
 
-        def heard(message: Any) -> None:
+        def on_message(message: Any) -> None:
             id = message.properties.get("message_id") or message.headers.get("id")
             handle_message(message_id_of(id), parse_payload(message.body))
             message.ack()
 
         with self.open_connection() as connection:
             connection.ensure_connection(max_retries=1, timeout=CONNECT_SECONDS)
-            # Unacknowledged messages are redelivered after the connection ends, by the broker or after a timeout.
-            with Consumer(connection, [taken], on_message=heard, prefetch_count=PREFETCHED):
+            # Unacknowledged messages are redelivered: by AMQP when the connection ends, by Redis after a timeout.
+            with Consumer(connection, [source], on_message=on_message, prefetch_count=PREFETCHED):
                 while not is_stopping():
                     try:
                         connection.drain_events(timeout=LOOK_SECONDS)
@@ -89,7 +97,7 @@ class KombuProvider(Provider):
 
 
 class AmqpQueue(KombuProvider):
-    """A queue of an AMQP broker: amqp_queue:orders?durable=true."""
+    """A queue of an AMQP broker, such as `amqp_queue:orders?durable=true`."""
 
     name, setting = "amqp_queue", "EVENT_QUEUES_AMQP_URL"
 
@@ -98,7 +106,10 @@ class AmqpQueue(KombuProvider):
 
 
 class AmqpExchange(AmqpQueue):
-    """An exchange of an AMQP broker: amqp_exchange:orders?exchangeType=topic&routingKey=paid&bindQueueName=ours."""
+    """An exchange of an AMQP broker.
+
+    For example `amqp_exchange:orders?exchangeType=topic&routingKey=paid&bindQueueName=ours`.
+    """
 
     name = "amqp_exchange"
 
@@ -110,13 +121,13 @@ class AmqpExchange(AmqpQueue):
         bound = Queue(options.get("bindQueueName", f"conductor.{name}"), exchange, key, durable=is_durable)
         return exchange, options.get("routingKey", ""), bound
 
-    def entities_to_declare(self, exchange: Exchange, taken: Queue) -> list[Any]:
-        """Return only the exchange; consumers bind their own queues."""
+    def entities_to_declare(self, exchange: Exchange, source: Queue) -> list[Any]:
+        """Return only the exchange, because consumers bind their own queues."""
         return [exchange]
 
 
 class Redis(KombuProvider):
-    """A list of a Redis server, as kombu and Celery keep them: redis:orders."""
+    """A list of a Redis server, in the format of kombu and Celery, such as `redis:orders`."""
 
     name, setting = "redis", "EVENT_QUEUES_REDIS_URL"
 

@@ -1,4 +1,4 @@
-"""NATS: a subject is a sink. Messages are not stored: only current subscribers receive them."""
+"""The NATS provider. A sink is a subject. NATS stores no messages: only current subscribers receive them."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ ID_HEADER = "Nats-Msg-Id"
 
 
 class Nats(Provider):
-    """A server that the operator has named: nats:subject."""
+    """The configured server. A sink is written `nats:subject`."""
 
     name, setting = "nats", "EVENT_QUEUES_NATS_URL"
 
@@ -37,7 +37,7 @@ class Nats(Provider):
 
 
 async def _connect(nats: Any) -> Any:
-    # The caller retries; the library's own log lines would contain the address.
+    # The caller handles errors. The log lines of the library would contain the address.
     async def quiet(error: Exception) -> None:
         return
 

@@ -1,4 +1,4 @@
-"""The shape of a provider of events."""
+"""The interface of event providers."""
 
 import json
 import uuid
@@ -6,18 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 MessageHandler = Callable[[str, Any], None]
-"""Processes an event: an id that stays the same in repeated deliveries, and the payload. Raises if it fails."""
+"""Processes an event. Arguments: its id, which is the same in repeated deliveries, and its payload."""
 
 
 class SinkFailed(Exception):
-    """The event could not be published. The message has the reason, without addresses, which may include a password."""
+    """The event could not be published. The message has no addresses, because they may include a password."""
 
 
 class Provider:
     """A system to which events are published, and from which they are received."""
 
     name: str
-    setting = ""  # the environment variable with its address
+    setting = ""  # The environment variable with the address.
 
     @property
     def is_configured(self) -> bool:
@@ -25,7 +25,7 @@ class Provider:
         return True
 
     def publish(self, queue: str, message_id: str, payload: dict[str, Any]) -> None:
-        """Publish an event; return when the other system has it.
+        """Publish an event, and return when the other system has it.
 
         Raises:
             SinkFailed: when it cannot be published.
@@ -33,9 +33,9 @@ class Provider:
         raise NotImplementedError
 
     def consume(self, queue: str, handle_message: MessageHandler, is_stopping: Callable[[], bool]) -> None:
-        """Consume events until `is_stopping`, acknowledging each after its processing.
+        """Consume events until `is_stopping` returns True. Each event is acknowledged after `handle_message` returns.
 
-        Exceptions of the connection propagate.
+        Exceptions of the connection and of `handle_message` propagate.
         """
         raise NotImplementedError
 
@@ -43,10 +43,10 @@ class Provider:
         """Check that the address is configured.
 
         Raises:
-            SinkFailed: when it is not.
+            SinkFailed: when the address is not configured.
         """
         if not self.is_configured:
-            raise SinkFailed(f"Events to {self.name} are not configured: the server needs {self.setting}.")
+            raise SinkFailed(f"Events to {self.name} are not configured. Set {self.setting} on the server.")
 
 
 def import_library(provider: Provider, module: str, extra: str = "events") -> Any:
@@ -75,5 +75,5 @@ def parse_payload(body: bytes | str) -> Any:
 
 
 def message_id_of(message_id: Any) -> str:
-    """Return the sender's id of a message, or a new one, because messages without ids cannot be deduplicated."""
+    """Return the sender's id of a message, or a new id. Messages without an id are not deduplicated."""
     return str(message_id) if message_id not in (None, "", b"") else str(uuid.uuid4())

@@ -1,1 +1,1 @@
-"""SQL tasks: one statement on a database that the operator has named."""
+"""Execute one SQL statement on a configured database."""

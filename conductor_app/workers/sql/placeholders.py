@@ -1,12 +1,12 @@
-"""Parameters of statements: `?`, as in JDBC, becomes the placeholder of a database's driver."""
+"""Convert the JDBC placeholder `?` in statements to the placeholders of database drivers."""
 
 import re
 from collections.abc import Callable
 
 from conductor_app.workers.sql.statement import InvalidStatement
 
-# In order of matching: quoted text and comments have no parameters. `??` is a question mark. Unclosed parts reach to
-# the end, so that no text is searched twice.
+# Alternatives in order of precedence. Quoted text and comments contain no parameters. `??` is a question mark. An
+# unclosed part extends to the end, so that no text is searched twice.
 TOKENS = re.compile(
     r"""
     [eE]'(?:[^'\\]|\\.|'')*(?:'|\Z)
@@ -23,23 +23,23 @@ TOKENS = re.compile(
 
 
 def replace_placeholders(text: str, count: int, format_placeholder: Callable[[int], str]) -> str:
-    """Return the statement with each `?` replaced by its number, starting with one.
+    """Return the statement with each `?` replaced by the placeholder of its number, which starts with 1.
 
     Raises:
-        InvalidStatement: when there are not `count` parameters.
+        InvalidStatement: when the number of parameters is not `count`.
     """
-    found = 0
+    placeholder_count = 0
 
-    def spelled(token: re.Match[str]) -> str:
-        nonlocal found
+    def replacement(token: re.Match[str]) -> str:
+        nonlocal placeholder_count
         if token["mark"] is None:
             return token[0]
         if token["mark"] == "??":
             return "?"
-        found += 1
-        return format_placeholder(found)
+        placeholder_count += 1
+        return format_placeholder(placeholder_count)
 
-    written = TOKENS.sub(spelled, text)
-    if found != count:
-        raise InvalidStatement(f"the statement has {found} parameters (?), but {count} values are given")
+    written = TOKENS.sub(replacement, text)
+    if placeholder_count != count:
+        raise InvalidStatement(f"the statement has {placeholder_count} parameters (?), but {count} values are given")
     return written

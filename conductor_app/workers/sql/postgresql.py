@@ -1,4 +1,4 @@
-"""Statements on PostgreSQL."""
+"""Execute statements on PostgreSQL."""
 
 import json
 from contextlib import closing
@@ -15,7 +15,7 @@ from conductor_app.workers.sql.statement import InvalidStatement, SqlLimits, Sta
 from conductor_app.workers.sql.values import collect_rows
 
 GRACE_SECONDS = 2.0
-"""The time that the server has to cancel a statement before the connection is closed."""
+"""The time in which the server can cancel a statement before the connection is closed, in seconds."""
 MAX_CONNECT_SECONDS = 10
 
 
@@ -26,17 +26,17 @@ def execute_statement(url: str, statement: Statement, limits: SqlLimits) -> list
         InvalidStatement: when the statement is invalid
         StatementFailed: when the database refuses it.
     """
-    written = replace_placeholders(statement.text, len(statement.parameters), lambda number: f"${number}")
+    sql = replace_placeholders(statement.text, len(statement.parameters), lambda number: f"${number}")
     with Deadline(limits.seconds + GRACE_SECONDS) as deadline, closing(_connect(url, limits)) as connection:
-        # The server limits the time of a statement, but a server that no longer responds cannot.
+        # The server enforces `statement_timeout`. The deadline covers servers that no longer respond.
         deadline.watch(connection)
         try:
-            return _execute(connection, written, statement, limits)
+            return _execute(connection, sql, statement, limits)
         except psycopg.errors.QueryCanceled as error:
             raise StatementFailed(f"The statement took longer than {limits.seconds:g} s.") from error
         except psycopg.Error as error:
-            said = error.diag.message_primary or "the connection broke before the statement was done"
-            raise StatementFailed(f"{said} ({error.sqlstate})" if error.sqlstate else said) from error
+            message = error.diag.message_primary or "the connection was closed before the statement completed"
+            raise StatementFailed(f"{message} ({error.sqlstate})" if error.sqlstate else message) from error
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidStatement(f"a parameter cannot be bound: {error}") from error
 
@@ -47,31 +47,32 @@ def _connect(url: str, limits: SqlLimits) -> psycopg.Connection:
         connection = psycopg.connect(url, connect_timeout=seconds, application_name="conductor SQL task")
     except (psycopg.Error, ValueError) as error:
         # Connection errors of libpq contain hosts and users.
-        raise StatementFailed("The database cannot be reached, or refuses the login.") from error
+        raise StatementFailed("The database cannot be reached or refuses the login.") from error
     return connection
 
 
-def _execute(connection: psycopg.Connection, written: str, statement: Statement, limits: SqlLimits):
+def _execute(
+    connection: psycopg.Connection, sql: str, statement: Statement, limits: SqlLimits
+) -> list[dict[str, Any]] | int:
     connection.execute("SELECT set_config('statement_timeout', %s, false)", [str(ceil(limits.seconds * 1000))])
     connection.commit()
     connection.read_only = statement.is_query
     parameters = [_adapt_parameter(value) for value in statement.parameters]
     with psycopg.RawCursor(connection) as cursor:
         if statement.is_query:
-            return _fetch_rows(cursor, written, parameters, limits)
-        # Prepared, since only then the protocol refuses a second statement behind the first.
-        cursor.execute(written, parameters, prepare=True)
+            return _fetch_rows(cursor, sql, parameters, limits)
+        # Only a prepared statement makes the server refuse a second statement in the same text.
+        cursor.execute(sql, parameters, prepare=True)
         count = max(cursor.rowcount, 0)
     if statement.expected in (None, count):
         connection.commit()
     return count
 
 
-def _fetch_rows(
-    cursor: psycopg.RawCursor, written: str, parameters: list[Any], limits: SqlLimits
-) -> list[dict[str, Any]]:
-    """Read row by row, up to the limit; streaming sends a single statement only."""
-    with closing(cursor.stream(written, parameters)) as rows:
+def _fetch_rows(cursor: psycopg.RawCursor, sql: str, parameters: list[Any], limits: SqlLimits) -> list[dict[str, Any]]:
+    """Return the rows of a query, read one by one up to the limit. Streaming permits only a single statement."""
+    # `stream` is a generator function, although its annotation is Iterator.
+    with closing(cursor.stream(sql, parameters)) as rows:  # type: ignore[type-var]  # see above
         first = next(rows, None)
         if first is None:
             return []

@@ -1,4 +1,4 @@
-"""Statements on a SQLite file."""
+"""Execute statements on a SQLite file."""
 
 import json
 import sqlite3
@@ -13,7 +13,7 @@ from conductor_app.workers.sql.statement import InvalidStatement, SqlLimits, Sta
 from conductor_app.workers.sql.values import collect_rows
 
 STEPS_BETWEEN_CHECKS = 1000
-# A statement cannot leave its file, nor change the settings of the file.
+# Statements cannot access other files or change the settings of this one.
 FORBIDDEN_ACTIONS = (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA)
 
 
@@ -24,11 +24,11 @@ def execute_statement(url: str, statement: Statement, limits: SqlLimits) -> list
         InvalidStatement: when the statement is invalid
         StatementFailed: when the database refuses it.
     """
-    written = replace_placeholders(statement.text, len(statement.parameters), lambda number: "?")
+    sql = replace_placeholders(statement.text, len(statement.parameters), lambda number: "?")
     ends_at = monotonic() + limits.seconds
     try:
         with closing(_open(url, statement.is_query, limits, ends_at)) as connection:
-            return _execute(connection, written, statement, limits)
+            return _execute(connection, sql, statement, limits)
     except sqlite3.ProgrammingError as error:
         raise InvalidStatement(str(error)) from error
     except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
@@ -52,12 +52,14 @@ def _authorize(action: int, *_: Any) -> int:
     return sqlite3.SQLITE_DENY if action in FORBIDDEN_ACTIONS else sqlite3.SQLITE_OK
 
 
-def _execute(connection: sqlite3.Connection, written: str, statement: Statement, limits: SqlLimits):
+def _execute(
+    connection: sqlite3.Connection, sql: str, statement: Statement, limits: SqlLimits
+) -> list[dict[str, Any]] | int:
     connection.execute("BEGIN" if statement.is_query else "BEGIN IMMEDIATE")
-    cursor = connection.execute(written, [_adapt_parameter(value) for value in statement.parameters])
+    cursor = connection.execute(sql, [_adapt_parameter(value) for value in statement.parameters])
     if statement.is_query:
         if cursor.description is None:
-            raise InvalidStatement("the statement has the type SELECT and returns no rows")
+            raise InvalidStatement("the statement has the type SELECT but returns no rows")
         return collect_rows([column[0] for column in cursor.description], cursor, limits)
     count = max(cursor.rowcount, 0)
     if statement.expected in (None, count):

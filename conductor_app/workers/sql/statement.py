@@ -1,4 +1,4 @@
-"""The statement that a task's input describes, and the limits under which it is run."""
+"""Parse the SQL statement in the input of a task."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,15 +8,15 @@ MAX_PARAMETERS = 10_000
 
 
 class InvalidStatement(Exception):
-    """The task's input describes no statement that can be run."""
+    """The input of the task does not describe a valid statement."""
 
 
 class StatementFailed(Exception):
-    """The database refused the statement. The message has the reason, without parts of the address."""
+    """The database refused the statement. The message has the reason, but no part of the address."""
 
 
 class ResultTooLarge(StatementFailed):
-    """The result has more rows, or is longer, than a task's may be."""
+    """The result exceeds the limit of rows or bytes."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class SqlLimits:
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement; its parameters are always bound, never written into it."""
+    """One statement. Its parameters are always bound, never inserted into the text."""
 
     text: str
     parameters: tuple[Any, ...]
@@ -53,28 +53,28 @@ def parse_statement(inputs: dict[str, Any]) -> Statement:
 def _parse_text(inputs: dict[str, Any]) -> str:
     text = inputs.get("statement")
     if not isinstance(text, str) or not text.strip():
-        raise InvalidStatement("the input has no statement")
+        raise InvalidStatement("statement is missing")
     if "\0" in text:
         raise InvalidStatement("the statement contains a NUL character")
     return text
 
 
 def _parse_parameters(inputs: dict[str, Any]) -> tuple[Any, ...]:
-    given = inputs.get("parameters")
-    if given is None:
+    value = inputs.get("parameters")
+    if value is None:
         return ()
-    if not isinstance(given, list):
+    if not isinstance(value, list):
         raise InvalidStatement("parameters must be a list, one value for each ? of the statement")
-    if len(given) > MAX_PARAMETERS:
+    if len(value) > MAX_PARAMETERS:
         raise InvalidStatement(f"a statement takes at most {MAX_PARAMETERS} parameters")
-    return tuple(given)
+    return tuple(value)
 
 
 def _parse_expected(inputs: dict[str, Any]) -> int | None:
-    given = inputs.get("expectedUpdateCount")
-    if given in (None, ""):
+    value = inputs.get("expectedUpdateCount")
+    if value in (None, ""):
         return None
     try:
-        return int(given)
+        return int(value)
     except (TypeError, ValueError, OverflowError):
         raise InvalidStatement("expectedUpdateCount must be a whole number") from None

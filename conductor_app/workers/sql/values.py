@@ -1,4 +1,4 @@
-"""Results of databases as JSON: rows of named values, within the limits of a task."""
+"""Convert results of databases to JSON, within the limits of a task."""
 
 import json
 import math
@@ -12,14 +12,14 @@ from typing import Any
 from conductor_app.workers.sql.statement import ResultTooLarge, SqlLimits
 
 EXACT_DIGITS = 15
-"""Decimal digits that a JSON number keeps in every reader."""
+"""The number of decimal digits that every JSON parser preserves."""
 
 
 def collect_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], limits: SqlLimits) -> list[dict[str, Any]]:
     """Return the rows as objects.
 
     Raises:
-        ResultTooLarge: as soon as they exceed a limit.
+        ResultTooLarge: when they exceed a limit. Further rows are not read.
     """
     keys, result, size = distinct_names(names), [], 0
     for row in rows:
@@ -33,17 +33,17 @@ def collect_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], limits: Sq
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:
-    """Return the names of the columns; repeated names get a number."""
-    seen: Counter[str] = Counter()
+    """Return the names of the columns, with numbers appended to repeated names."""
+    counts: Counter[str] = Counter()
     keys = []
     for name in names:
-        seen[name] += 1
-        keys.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+        counts[name] += 1
+        keys.append(name if counts[name] == 1 else f"{name}_{counts[name]}")
     return keys
 
 
 def to_json_value(value: Any) -> Any:
-    """Return a value as JSON: times in ISO 8601, bytes in base64, numbers as numbers if they are exact."""
+    """Return a value as JSON: times in ISO 8601, bytes in base64, and numbers that JSON cannot represent as text."""
     if value is None or isinstance(value, bool | str):
         return value.replace("\0", "") if isinstance(value, str) else value
     if isinstance(value, int):
