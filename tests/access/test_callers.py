@@ -41,13 +41,13 @@ def pair(given):
     return given["clientId"], given["accessToken"]
 
 
-def test_whoever_does_not_sign_may_do_what_everybody_may():
+def test_an_unsigned_request_has_the_anonymous_scopes():
     nobody = identify_caller(HawkRequest("GET", PING, "tc.example.org", "8000"), "")
 
     assert (nobody.client_id, nobody.scope_list) == ("anonymous", ("assume:anonymous", PUBLIC))
 
 
-def test_a_client_may_do_what_its_scopes_and_roles_say_and_what_everybody_may(fleet):
+def test_a_client_has_its_own_scopes_those_of_its_roles_and_the_anonymous_ones(fleet):
     create_role("reader", ["queue:status:*"], "", "olga")
 
     found = identified_caller(fleet)
@@ -59,7 +59,7 @@ def test_a_client_may_do_what_its_scopes_and_roles_say_and_what_everybody_may(fl
     assert "queue:get-artifact:private/a" not in found.scopes
 
 
-def test_a_role_that_changes_changes_its_clients_at_once(fleet):
+def test_a_changed_role_affects_its_clients_at_once(fleet):
     create_role("reader", ["queue:status:*"], "", "olga")
     identified_caller(fleet)
 
@@ -68,14 +68,14 @@ def test_a_role_that_changes_changes_its_clients_at_once(fleet):
     assert "queue:status:abc" not in identified_caller(fleet).scopes
 
 
-def test_a_wrong_token_is_refused_in_the_words_for_nobody(fleet):
+def test_a_wrong_token_is_rejected_like_an_unknown_client(fleet):
     with pytest.raises(Unauthenticated):
         identified_caller(credentials("fleet/1", "x" * 44))
     with pytest.raises(Unauthenticated, match="Unknown client"):
         identified_caller(credentials("fleet/2", fleet["accessToken"]))
 
 
-def test_a_client_is_let_in_no_more_once_it_is_disabled_expired_reset_or_gone(fleet, clock):
+def test_a_disabled_expired_reset_or_deleted_client_is_rejected(fleet, clock):
     set_disabled("fleet/1", True, "olga")
     with pytest.raises(Unauthenticated, match="disabled"):
         identified_caller(fleet)
@@ -97,7 +97,7 @@ def test_a_client_is_let_in_no_more_once_it_is_disabled_expired_reset_or_gone(fl
         identified_caller(again)
 
 
-def test_named_temporary_credentials_hold_their_own_scopes(fleet):
+def test_named_temporary_credentials_have_their_own_scopes(fleet):
     given = issue_temporary(pair(fleet), ["queue:claim-work:proj/linux"], "fleet/1/a")
 
     found = identified_caller(given)
@@ -166,7 +166,7 @@ def test_authorized_scopes_narrow_temporary_credentials_too(fleet):
         identified_caller(given, ["assume:reader"])
 
 
-def test_what_this_server_issues_for_a_task_is_good_for_that_alone(clock):
+def test_credentials_issued_for_a_task_are_valid_only_for_that_task(clock):
     now = clock.now()
     given = dict(
         temporary_credentials.issue_credentials(
@@ -184,7 +184,7 @@ def test_what_this_server_issues_for_a_task_is_good_for_that_alone(clock):
         identified_caller(credentials(clients.ISSUER_CLIENT_ID, clients.issuing_key()))
 
 
-def test_nobody_can_be_made_under_the_name_of_the_issuer():
+def test_a_client_cannot_have_the_name_of_the_issuer():
     with pytest.raises(Invalid, match="client id"):
         made(clients.ISSUER_CLIENT_ID, "*")
 
@@ -218,13 +218,13 @@ BULK_ACTION_SUBJECT = {
 
 
 @pytest.mark.parametrize("case", BULK_ACTION_SUBJECT)
-def test_what_was_asked_is_read_behind(case):
+def test_the_path_is_read_behind_a_proxy(case):
     meta, (resource, port) = BULK_ACTION_SUBJECT[case]
 
     assert signed_request_of(request(**meta)) == HawkRequest("GET", resource, "tc.example.org", port)
 
 
-def test_what_was_asked_is_read_under_asgi():
+def test_the_path_is_read_under_asgi():
     made = request()
     made.scope = {"raw_path": b"/api/queue/v1/task-queues/a%2Fb", "query_string": b"x=%41"}
 
@@ -237,7 +237,7 @@ def test_a_body_that_was_not_signed_so_is_refused(fleet):
         authenticate(request(RAW_URI=PING, HTTP_AUTHORIZATION=header), bytes)
 
 
-def test_a_request_is_heard_with_the_body_that_it_was_signed_with(fleet):
+def test_a_request_is_processed_with_its_signed_body(fleet):
     meta = {"RAW_URI": PING, "HTTP_HOST": "tc.example.org:8000", "HTTP_AUTHORIZATION": sign_request(fleet)}
 
     assert authenticate(request(**meta, CONTENT_TYPE=""), bytes).client_id == "fleet/1"
@@ -245,7 +245,7 @@ def test_a_request_is_heard_with_the_body_that_it_was_signed_with(fleet):
         authenticate(request(**meta, CONTENT_TYPE=""), lambda: b"{}")
 
 
-def test_a_caller_who_is_known_costs_no_statement(fleet, clock):
+def test_a_cached_caller_takes_no_statement(fleet, clock):
     identified_caller(fleet)
 
     with Counted() as counted:
@@ -274,7 +274,7 @@ class TestOnLoopback:
     def open_to_all(self, settings):
         settings.CONDUCTOR_API_ACCESS = "open"
 
-    def test_everybody_may_do_everything_until_there_is_a_client(self):
+    def test_without_clients_every_scope_is_granted(self):
         stranger = {"RAW_URI": PING, "HTTP_AUTHORIZATION": 'Hawk id="me", ts="1", nonce="n", mac="m"'}
         assert authenticate(request(**stranger), bytes) is OPEN_ACCESS_CALLER
         assert "whatever:there/is" in OPEN_ACCESS_CALLER.scopes
@@ -290,6 +290,6 @@ class TestOnLoopback:
             authenticate(request(HTTP_ORIGIN="https://evil.example.org"), bytes)
 
 
-def test_no_line_and_no_value_shows_a_key(fleet):
+def test_no_log_line_and_no_value_contains_a_key(fleet):
     assert fleet["accessToken"] not in repr(clients.find_client_key("fleet/1"))
     assert fleet["accessToken"] not in str(Client.objects.values().get())

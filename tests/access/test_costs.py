@@ -26,7 +26,7 @@ def worker(clock):
     return api
 
 
-def test_a_poll_and_a_report_cost_what_they_cost_an_open_server(worker, clock):
+def test_a_poll_and_a_report_take_as_many_statements_as_on_an_open_server(worker, clock):
     with Counted() as polled:
         [task] = worker.poll("a")
     with Counted() as reported:
@@ -36,7 +36,7 @@ def test_a_poll_and_a_report_cost_what_they_cost_an_open_server(worker, clock):
     assert reported.count <= 8, reported.statements
 
 
-def test_a_second_later_one_statement_asks_whether_anything_has_changed(worker, clock):
+def test_after_a_second_one_statement_checks_for_changes(worker, clock):
     clock.advance(seconds=1)
 
     with Counted() as counted:
@@ -49,7 +49,7 @@ def test_a_second_later_one_statement_asks_whether_anything_has_changed(worker, 
     assert others == asked
 
 
-def test_what_is_known_is_read_again_only_when_something_has_changed(worker, clock):
+def test_cached_permissions_are_read_again_only_after_a_change(worker, clock):
     before = permission_cache.current_cache()
     clock.advance(seconds=5)
 

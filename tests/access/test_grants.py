@@ -39,7 +39,7 @@ GRANTS = {
 
 
 @pytest.mark.parametrize("case", GRANTS)
-def test_a_grant_shows_what_it_names_in_lists_and_one_by_one(admin, case):
+def test_a_grant_makes_its_object_visible_in_lists_and_individually(admin, case):
     target, seen = GRANTS[case]
     shop = create_application("shop")
     grant_access(shop, "WORKFLOW_DEF", target, "READ")
@@ -53,7 +53,7 @@ def test_a_grant_shows_what_it_names_in_lists_and_one_by_one(admin, case):
         assert (api.get(f"/metadata/workflow/{name}").status_code == 200) is (name in seen)
 
 
-def test_a_tag_gives_access_to_what_carries_it_while_it_does(admin, clock):
+def test_a_tag_grants_access_to_its_objects_while_they_have_it(admin, clock):
     shop = create_application("shop")
     grant_access(shop, "TAG", "team:shop", "READ", "EXECUTE")
     api = api_client_of(shop)
@@ -69,7 +69,7 @@ def test_a_tag_gives_access_to_what_carries_it_while_it_does(admin, clock):
     assert api.post("/workflow", {"name": "bill"}).status_code == 403
 
 
-def test_a_group_gives_its_members_what_it_has_and_so_do_its_roles(admin):
+def test_a_group_grants_its_permissions_and_roles_to_its_members(admin):
     group = Group.objects.create(name="shop people")
     facts = GroupProfile.objects.create(group=group)
     shop = create_application("shop")
@@ -86,7 +86,7 @@ def test_a_group_gives_its_members_what_it_has_and_so_do_its_roles(admin):
     assert names(api) == []
 
 
-def test_searches_find_what_may_be_read(admin):
+def test_searches_find_only_readable_objects(admin):
     theirs, single, hidden = admin.start("order_a"), admin.start("bill"), admin.start("bill")
     made = create_application()
     grant_access(made, "WORKFLOW_DEF", "order_a", "READ")
@@ -109,7 +109,7 @@ def test_searches_find_what_may_be_read(admin):
     assert api.get("/tasks/search-v2", query=f"workflowId = {hidden}").json()["results"] == []
 
 
-def test_runs_are_seen_by_their_definition_or_one_by_one(admin):
+def test_runs_are_visible_by_definition_or_individually(admin):
     seen, other = admin.start("bill"), admin.start("order_a")
     shop = create_application("shop")
     grant_access(shop, "WORKFLOW_DEF", "bill", "READ")
@@ -124,7 +124,7 @@ def test_runs_are_seen_by_their_definition_or_one_by_one(admin):
 
 
 class TestWorkers:
-    def test_a_worker_polls_and_reports_what_it_is_granted(self, admin):
+    def test_a_worker_polls_and_reports_only_granted_tasks(self, admin):
         admin.start("bill")
         shop = create_application("shop")
         grant_access(shop, "TASK_DEF", "pay", "EXECUTE")
@@ -147,7 +147,7 @@ class TestWorkers:
         [task] = api.poll("pay", domain="eu")
         assert api.report(task).status_code == 200
 
-    def test_whoever_may_steer_runs_may_answer_for_a_worker_but_gets_no_work(self, admin):
+    def test_an_operator_can_report_for_a_worker_but_not_poll(self, admin):
         admin.start("bill"), admin.start("bill")
         task, _ = admin.poll("pay", count=2)
         admin.start("bill")
@@ -160,7 +160,7 @@ class TestWorkers:
 
 
 class TestMakers:
-    def test_what_somebody_makes_is_theirs(self, admin):
+    def test_the_creator_of_an_object_owns_it(self, admin):
         shop, other = (
             api_client_of(create_application("shop", "USER")),
             api_client_of(create_application("other", "USER")),
@@ -177,7 +177,7 @@ class TestMakers:
         assert names(other) == []
         assert other.put("/metadata/workflow", [{"name": "mine", "tasks": [simple("cut")]}]).status_code == 403
 
-    def test_it_is_no_longer_when_it_is_gone(self, admin):
+    def test_the_ownership_ends_with_the_deletion_of_the_object(self, admin):
         shop = api_client_of(create_application("shop", "USER"))
         shop.define(simple("pay"), name="mine")
         assert shop.delete("/metadata/workflow/mine/1").status_code == 200
@@ -186,7 +186,7 @@ class TestMakers:
 
         assert shop.get("/metadata/workflow/mine").status_code == 403
 
-    def test_what_is_there_already_does_not_become_theirs(self, admin):
+    def test_overwriting_an_existing_object_does_not_change_its_owner(self, admin):
         shop = create_application("shop", "USER")
         api = api_client_of(shop)
 
@@ -196,7 +196,7 @@ class TestMakers:
         assert names(api) == []
         assert not shop.user.grants.exists()
 
-    def test_a_group_shares_what_its_members_make(self, admin):
+    def test_a_group_shares_the_objects_that_its_members_create(self, admin):
         group = Group.objects.create(name="shop people")
         GroupProfile.objects.create(group=group, default_access={"WORKFLOW_DEF": ["READ"]})
         maker, colleague = create_application("maker", "METADATA_MANAGER"), create_application("colleague")
@@ -221,7 +221,7 @@ class TestPeople:
         assert len(browser.get("/api/metadata/workflow").json()) == 4
         assert browser.post("/api/workflow", {"name": "bill"}, content_type="application/json").status_code == 403
 
-    def test_a_viewer_sees_runs_on_the_pages_and_by_the_api(self, admin):
+    def test_a_viewer_sees_runs_on_the_pages_and_in_the_api(self, admin):
         run = admin.start("bill")
         user = User.objects.create_user("vera", is_staff=True)
         user.groups.add(Group.objects.get(name="Viewers"))
@@ -234,7 +234,7 @@ class TestPeople:
         assert browser.get("/admin/conductor/accesskey/").status_code == 403
 
 
-def test_a_login_makes_no_process_read_again(admin, clock):
+def test_a_login_does_not_invalidate_the_caches_of_processes(admin, clock):
     before = permission_cache.current_cache()
     user = User.objects.create_user("olga")
     assert permission_cache.current_cache() is not before
@@ -246,7 +246,7 @@ def test_a_login_makes_no_process_read_again(admin, clock):
     assert permission_cache.current_cache() is before
 
 
-def test_a_report_under_the_id_of_another_run_needs_permission_on_both_runs(with_logins):
+def test_a_report_under_the_id_of_another_run_requires_permission_on_both_runs(with_logins):
     admin, made = api_client_of(create_application("admin", "ADMIN")), create_application("shop")
     admin.define(simple("pay"), name="one")
     admin.define(simple("pay"), name="two")
@@ -261,7 +261,7 @@ def test_a_report_under_the_id_of_another_run_needs_permission_on_both_runs(with
     assert admin.workflow(one)["status"] == "COMPLETED"
 
 
-def test_the_result_of_a_test_is_shown_to_those_who_may_read_the_workflow(with_logins):
+def test_the_result_of_a_test_is_visible_to_readers_of_the_workflow(with_logins):
     admin, made = api_client_of(create_application("admin", "ADMIN")), create_application("shop")
     admin.define(simple("pay"), name="order")
     id = admin.post("/workflow/test", {"name": "order"}).json()["workflowId"]

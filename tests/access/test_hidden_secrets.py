@@ -30,7 +30,7 @@ def test_spellings_of_a_secret_that_are_hidden(said, kept):
     assert redact(said, NAMED) == kept
 
 
-def test_it_is_hidden_wherever_it_stands_in_a_value():
+def test_a_secret_is_hidden_at_any_position_of_a_value():
     assert redact({"a": [1, None, {"b": 'to p"s3cret'}]}, NAMED) == {"a": [1, None, {"b": "***"}]}
 
 
@@ -42,5 +42,5 @@ def test_other_secrets_are_none_of_its_business():
     assert redact("somebody else's", NAMED) == "somebody else's"
 
 
-def test_a_secret_that_does_not_exist_hides_nothing(db):
+def test_an_unknown_secret_hides_nothing(db):
     assert redact("text", ("NOBODY",)) == "text"

@@ -8,7 +8,7 @@ from tests.access.people import api_client_of, create_application, grant_access,
 from tests.api.conductor.test_human_tasks import CALLS, begin, found, human, run_of, to
 
 
-def test_what_is_claimed_for_an_external_user_is_completed_by_the_application_that_acts_for_them(with_logins):
+def test_a_task_claimed_for_an_external_user_is_completed_by_its_application(with_logins):
     shop, other = create_application("shop", "ADMIN"), create_application("other", "ADMIN")
     task = begin(api_client_of(shop))
     assert api_client_of(shop).post(f"/human/tasks/{task}/externalUser/bob").status_code == 200
@@ -19,7 +19,7 @@ def test_what_is_claimed_for_an_external_user_is_completed_by_the_application_th
     assert api_client_of(other).post(f"/human/tasks/{mine}/update?complete=true", {}).status_code == 409
 
 
-def test_a_member_of_the_group_that_is_asked_claims_in_its_own_name(with_logins):
+def test_a_member_of_the_assigned_group_claims_in_its_own_name(with_logins):
     shop = create_application("shop", "ADMIN")
     task = begin(api_client_of(shop), human(assignments=[to("sales", "CONDUCTOR_GROUP")]))
     seen = {"searchType": "INBOX"}
@@ -33,7 +33,7 @@ def test_a_member_of_the_group_that_is_asked_claims_in_its_own_name(with_logins)
 
 
 @pytest.mark.parametrize("call", CALLS[:-1], ids=lambda call: call[1])
-def test_whoever_lacks_the_permission_is_refused_each_call_and_may_do_it_with_the_permission(with_logins, call):
+def test_each_call_requires_its_permission(with_logins, call):
     admin, made = api_client_of(create_application("admin", "ADMIN")), create_application("shop")
     task, (method, path, body) = begin(admin), call
     if "release" in path:
@@ -48,7 +48,7 @@ def test_whoever_lacks_the_permission_is_refused_each_call_and_may_do_it_with_th
     assert reply.status_code == (409 if path.endswith("/claim") else 200)
 
 
-def test_a_search_finds_what_the_caller_may_see(with_logins):
+def test_a_search_finds_tasks_visible_to_the_caller(with_logins):
     admin, made = api_client_of(create_application("admin", "ADMIN")), create_application("shop")
     task = begin(admin)
 
@@ -59,7 +59,7 @@ def test_a_search_finds_what_the_caller_may_see(with_logins):
     assert api_client_of(made).get("/human/tasks/getTaskDisplayNames").json() == ["Approve"]
 
 
-def test_an_update_by_reference_asks_for_the_permission_too(with_logins):
+def test_an_update_by_reference_requires_the_permission(with_logins):
     admin, made = api_client_of(create_application("admin", "ADMIN")), create_application("shop")
     run = run_of(admin, begin(admin))["workflowId"]
     where = f"/human/tasks/update/taskRef?workflowId={run}&taskRefName=approve&complete=true"

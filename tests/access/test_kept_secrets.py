@@ -25,7 +25,7 @@ def put(name: str, value: str) -> None:
     secret_cache.clear_cache()
 
 
-def test_a_kept_secret_is_put_in_where_the_author_names_it():
+def test_a_stored_secret_is_resolved_where_the_definition_names_it():
     put("DB", '{"user": "u", "password": "p4ssword"}')
 
     assert substitute_secrets({"x": "${workflow.secrets.DB.password}"}, ["DB"]) == {"x": "p4ssword"}
@@ -33,7 +33,7 @@ def test_a_kept_secret_is_put_in_where_the_author_names_it():
     assert substitute_secrets(WHOLE, []) == WHOLE
 
 
-def test_what_names_no_secret_asks_the_table_nothing():
+def test_a_definition_without_secrets_does_not_query_the_table():
     with Counted() as counted:
         substitute_secrets(WHOLE, [])
         redact(WHOLE, [])
@@ -42,7 +42,7 @@ def test_what_names_no_secret_asks_the_table_nothing():
     assert counted.count == 0
 
 
-def test_several_secrets_take_one_statement_and_then_none_for_a_while(clock):
+def test_several_secrets_take_one_statement_and_are_then_cached(clock):
     put("A", "aaaaaa")
     put("B", "bbbbbb")
 
@@ -70,7 +70,7 @@ def test_a_change_by_another_process_is_noticed_within_seconds(clock):
     assert substitute_secrets(WHOLE, ["DB"]) == {"x": "after"}
 
 
-def test_a_deleted_secret_is_told_no_more(clock):
+def test_a_deleted_secret_is_not_resolved(clock):
     put("DB", "s3cret")
     assert substitute_secrets(WHOLE, ["DB"]) == {"x": "s3cret"}
 
@@ -80,7 +80,7 @@ def test_a_deleted_secret_is_told_no_more(clock):
     assert substitute_secrets(WHOLE, ["DB"]) == {"x": None}
 
 
-def test_the_environments_secret_comes_before_the_kept_one_and_cannot_be_changed(monkeypatch):
+def test_a_secret_of_the_environment_overrides_the_stored_one_and_is_read_only(monkeypatch):
     put("DB", "kept")
     monkeypatch.setenv("CONDUCTOR_SECRET_DB", "given")
 
@@ -101,7 +101,7 @@ def test_a_task_definition_has_secrets_and_variables_delivered():
     assert runtime_metadata(["TOKEN", "REGION", "NOTHING", 7]) == {"TOKEN": "s3cret", "REGION": "eu"}
 
 
-def test_a_secret_that_no_key_opens_counts_as_missing_and_is_logged_by_name(caplog, settings):
+def test_an_undecryptable_secret_counts_as_missing_and_is_logged_by_name(caplog, settings):
     put("DB", "s3cret")
     settings.SECRET_KEY = "another one"
 
@@ -115,14 +115,14 @@ BAD = {"a bad name": ("a b", "x"), "no name": ("", "x"), "a long name": ("x" * 3
 
 
 @pytest.mark.parametrize(("name", "value"), BAD.values(), ids=BAD)
-def test_what_cannot_be_kept_is_refused(name, value):
+def test_an_invalid_secret_is_rejected(name, value):
     with pytest.raises(Invalid):
         secrets_and_variables.put_secret(name, value, ACTOR)
     with pytest.raises(Invalid):
         secrets_and_variables.put_variable(name, value, ACTOR)
 
 
-def test_changes_are_noted_by_name_alone():
+def test_changes_are_audited_without_values():
     put("DB", "s3cret")
     put("DB", "s3cret too")
     secrets_and_variables.read_secret("DB", ACTOR)
@@ -135,14 +135,14 @@ def test_changes_are_noted_by_name_alone():
     ]
 
 
-def test_an_unknown_schedule_is_not_found():
+def test_an_unknown_secret_is_not_found():
     with pytest.raises(NotFound):
         secrets_and_variables.read_secret("NOTHING", ACTOR)
     with pytest.raises(NotFound):
         secrets_and_variables.change_tags(Secret, "NOTHING", lambda tags: tags, ACTOR)
 
 
-def test_secrets_are_sealed_anew_with_the_newest_key(settings, capsys):
+def test_secrets_are_reencrypted_with_the_newest_key(settings, capsys):
     put("A", "aaaaaa")
     settings.CONDUCTOR_SECRETS_KEYS = ("a key of the operator, long enough",)
     put("B", "bbbbbb")

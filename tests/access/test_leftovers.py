@@ -59,7 +59,7 @@ def left(target: str, name: str) -> list[int]:
 
 
 @pytest.mark.parametrize("target", COLUMNS)
-def test_another_thing_of_a_removed_ones_name_begins_without_its_grants_and_tags(api, target):
+def test_a_recreated_object_starts_without_the_grants_and_tags_of_the_deleted_one(api, target):
     shop = create_application("shop")
     model, column = COLUMNS[target]
     assert api.send(*MADE[target]).status_code in (200, 204)
@@ -73,7 +73,7 @@ def test_another_thing_of_a_removed_ones_name_begins_without_its_grants_and_tags
     assert left(target, name) == [0, 0]
 
 
-def test_a_definition_keeps_them_until_its_last_version_is_gone(api):
+def test_a_definition_keeps_grants_and_tags_until_its_last_version_is_deleted(api):
     for version in (1, 2):
         api.define(simple("pay"), name="x", version=version)
     grant_access(create_application("shop"), "WORKFLOW_DEF", "x", "READ")
@@ -83,7 +83,7 @@ def test_a_definition_keeps_them_until_its_last_version_is_gone(api):
     assert left("WORKFLOW_DEF", "x") == [1, 0]
 
 
-def test_a_user_who_is_removed_on_the_pages_leaves_nothing_either(db):
+def test_deleting_a_user_on_the_pages_removes_its_grants(db):
     user = User.objects.create(username="x")
     grant_access(create_application("shop"), "USER", "x", "READ")
 

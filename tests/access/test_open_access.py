@@ -26,11 +26,11 @@ OWN = {
 
 
 @pytest.mark.parametrize("case", OWN)
-def test_everybody_else_is_let_in(db, case):
+def test_without_keys_every_caller_is_accepted(db, case):
     assert Client(headers=OWN[case]).get("/api/metadata/taskdefs").status_code == 200
 
 
-def test_there_are_no_tokens_so_that_clients_go_on_without(db):
+def test_no_tokens_are_issued_so_clients_continue_without_one(db):
     reply = Client().post("/api/token", {"keyId": "a", "keySecret": "b"}, content_type="application/json")
 
     assert (reply.status_code, reply.json()["status"]) == (404, 404)

@@ -66,7 +66,7 @@ def situation(clock):
 
 
 @pytest.mark.parametrize("role", MAY, ids=str)
-def test_a_role_may_do_what_the_table_says(situation, role):
+def test_a_role_has_the_permissions_of_the_table(situation, role):
     verdicts = {}
     for action in ACTIONS:
         api = api_client_of(create_application("somebody", *filter(None, [role])))
@@ -82,7 +82,7 @@ def _public(verdicts, role):
     return {action for action, status in verdicts.items() if status == 404}
 
 
-def test_a_refusal_says_what_is_missing_on_what(situation):
+def test_a_rejection_names_the_missing_permission_and_the_object(situation):
     reply = api_client_of(create_application("shop", "WORKER")).post("/workflow", {"name": "order"})
 
     assert (reply.status_code, reply["Content-Type"], reply.json()["status"]) == (403, "application/json", 403)
@@ -90,7 +90,7 @@ def test_a_refusal_says_what_is_missing_on_what(situation):
     assert reply.json()["message"] == "shop lacks the permission EXECUTE on WORKFLOW_DEF 'order'."
 
 
-def test_an_operator_may_not_start_what_an_author_has_not_written(situation):
+def test_an_operator_cannot_start_an_inline_definition(situation):
     reply = api_client_of(create_application("ops", "WORKFLOW_MANAGER")).post(
         "/workflow", {"name": "x", "workflowDef": DEFINITION}
     )
@@ -98,7 +98,7 @@ def test_an_operator_may_not_start_what_an_author_has_not_written(situation):
     assert "CREATE on WORKFLOW_DEF 'x' or UPDATE on WORKFLOW_DEF 'x'" in reply.json()["message"]
 
 
-def test_nothing_has_come_of_a_report_that_is_refused(situation):
+def test_a_rejected_report_has_no_effect(situation):
     run, task = situation
 
     api = api_client_of(create_application("shop"))

@@ -43,11 +43,11 @@ def test_a_beginning_of_assume_with_a_star_assumes_all_roles():
         assert {"queue:build", "secrets:shop", "queue:route:*"} <= set(expand_scopes([scope], ROLES))
 
 
-def test_whoever_may_do_everything_is_given_nothing_more():
+def test_the_all_scope_is_not_expanded():
     assert expand_scopes(["*", "assume:build"], ROLES) == ["*"]
 
 
-def test_roles_that_assume_one_another_come_to_an_end():
+def test_cyclic_roles_expand_in_finite_time():
     assert expand_scopes(["assume:a"], {"a": ["assume:b", "x"], "b": ["assume:a", "y"]}) == [
         "assume:a", "assume:b", "x", "y",
     ]  # fmt: skip
@@ -81,7 +81,7 @@ ENDED = st.builds("{}{}".format, TEXT, st.sampled_from(["", "*"]))
     scopes=st.lists(st.builds("assume:{}".format, ENDED), max_size=3),
     roles=st.dictionaries(ENDED, st.lists(st.builds("{}{}".format, st.sampled_from(["x:<..>", "y", ""]), ENDED))),
 )
-def test_an_expansion_holds_what_it_was_made_of_and_expands_no_further(scopes, roles):
+def test_an_expansion_contains_its_scopes_and_is_idempotent(scopes, roles):
     once = expand_scopes(scopes, roles)
 
     assert all(scope in scope_set(once) for scope in scopes)

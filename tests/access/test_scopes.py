@@ -40,7 +40,7 @@ def test_scopes_satisfy(case):
     assert (missing_scopes(expression, held) is None) is is_enough
 
 
-def test_what_is_lacking_is_the_smallest_part_that_would_do():
+def test_the_missing_scopes_are_minimal():
     expression = {"AllOf": ["a", {"AnyOf": ["b", "c"]}, {"AnyOf": ["d", "a"]}]}
 
     assert missing_scopes(expression, scope_set(["a"])) == {"AnyOf": ["b", "c"]}
@@ -63,7 +63,7 @@ def test_a_parameter_is_filled_in_as_it_is():
     assert render_expression("get:<name>", {"name": "<name>*"}) == "get:<name>*"
 
 
-def test_what_depends_on_a_fact_that_is_not_so_needs_nothing():
+def test_a_condition_that_is_false_requires_no_scope():
     template = {"if": "private", "then": "get:<name>"}
 
     assert render_expression(template, {"private": False, "name": "a"}) == {"AllOf": []}
@@ -72,5 +72,5 @@ def test_what_depends_on_a_fact_that_is_not_so_needs_nothing():
     assert render_expression(None, {}) == {"AllOf": []}
 
 
-def test_scopes_that_another_one_covers_are_left_out():
+def test_scopes_covered_by_another_are_omitted():
     assert drop_covered(["a:b", "a:*", "b", "a:b*", "b", "a:", "b!"]) == ["a:*", "b", "b!"]

@@ -56,7 +56,7 @@ def test_credentials_that_the_official_client_makes_are_verified(name):
     assert (certificate.scopes, certificate.issuer, authorized) == (("a", "b:*"), "me" if name else None, None)
 
 
-def test_what_is_issued_here_is_verified_here():
+def test_credentials_issued_here_are_verified_here():
     made = issue_credentials("static/queue", KEY, NAME, ["a", "b:*"], start=START, expiry=START + MINUTE)
 
     certificate, _ = read_ext(ext({"certificate": json.loads(made["certificate"])}))
@@ -65,7 +65,7 @@ def test_what_is_issued_here_is_verified_here():
     assert (made["clientId"], made["accessToken"]) == (NAME, temporary_key(certificate, KEY))
 
 
-def test_a_certificate_holds_from_its_start_to_its_expiry_and_five_minutes_around():
+def test_a_certificate_is_valid_from_start_to_expiry_with_five_minutes_tolerance():
     verify_certificate(VECTOR, NAME, KEY, START - 5 * MINUTE)
     verify_certificate(VECTOR, NAME, KEY, VECTOR.expiry + 5 * MINUTE)
     for moment in (START - 5 * MINUTE - 1, VECTOR.expiry + 5 * MINUTE + 1):
@@ -73,7 +73,7 @@ def test_a_certificate_holds_from_its_start_to_its_expiry_and_five_minutes_aroun
             verify_certificate(VECTOR, NAME, KEY, moment)
 
 
-def test_no_certificate_holds_for_more_than_31_days():
+def test_no_certificate_is_valid_for_more_than_31_days():
     long = replace(VECTOR, expiry=START + 31 * 24 * 60 * MINUTE)
     verify_certificate(replace(long, signature=sign_certificate(long, NAME, KEY)), NAME, KEY, START)
 
@@ -103,7 +103,7 @@ def test_a_certificate_is_not_signed_for(case):
         verify_certificate(replace(VECTOR, **changes), name, KEY, START)
 
 
-def test_nobody_issues_a_name_that_is_his_own():
+def test_a_client_cannot_issue_named_credentials_with_its_own_name():
     own = replace(VECTOR, issuer=NAME)
 
     with pytest.raises(Unauthenticated, match="issuer"):

@@ -28,14 +28,14 @@ def definitions(token):
     return Client(headers={"X-Authorization": token}).get("/api/metadata/taskdefs")
 
 
-def test_a_key_and_its_secret_give_a_token_that_opens_the_api(key, clock):
+def test_a_key_and_its_secret_are_exchanged_for_a_token(key, clock):
     reply = ask(*key)
 
     assert (reply.status_code, reply["Content-Type"]) == (200, "application/json")
     assert definitions(reply.json()["token"]).status_code == 200
 
 
-def test_a_token_lives_long_enough_for_every_client(key, clock):
+def test_a_token_is_valid_long_enough_for_every_client(key, clock):
     token = ask(*key).json()["token"]
 
     claims = jwt.decode(token, options={"verify_signature": False})
@@ -55,13 +55,13 @@ def test_an_old_token_has_expired(key, clock):
 
 
 @pytest.mark.parametrize("token", ["", "x", "a.b.c", "Bearer x", "é", "x" * 10_000])
-def test_what_is_no_token_is_not_valid(token):
+def test_a_malformed_token_is_invalid(token):
     reply = definitions(token)
 
     assert (reply.status_code, reply.json()["status"], reply.json()["error"]) == (401, 401, "INVALID_TOKEN")
 
 
-def test_a_token_that_somebody_else_signed_is_not_valid(key, clock):
+def test_a_token_signed_by_another_key_is_invalid(key, clock):
     claims = {"sub": key[0], "name": "billing", "exp": clock.now() // 1000 + 1000}
 
     for forged in (jwt.encode(claims, "x" * 32, "HS256"), jwt.encode(claims, None, "none")):
@@ -74,14 +74,14 @@ def test_a_token_without_an_end_is_not_valid(key):
     assert definitions(endless).json()["error"] == "INVALID_TOKEN"
 
 
-def test_no_token_at_all_is_refused_in_the_same_words():
+def test_a_missing_token_is_rejected_with_the_same_message():
     reply = Client().get("/api/metadata/taskdefs")
 
     assert (reply.status_code, reply.json()["error"]) == (401, "INVALID_TOKEN")
 
 
 @pytest.mark.parametrize("path", ["/health", "/api/health", "/api/version"])
-def test_some_addresses_need_no_token(path):
+def test_public_paths_require_no_token(path):
     assert Client().get(path).status_code == 200
 
 
@@ -93,7 +93,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_credentials_are_refused_without_making_clients_ask_again(key, case):
+def test_wrong_credentials_are_rejected_without_a_retry_of_the_client(key, case):
     reply = ask(*WRONG[case](key))
 
     assert (reply.status_code, reply.json()["status"], reply.json()["error"]) == (401, 401, "INVALID_CREDENTIALS")
@@ -103,7 +103,7 @@ def test_credentials_of_another_kind_are_refused():
     assert ask(None, 3).status_code == 400
 
 
-def test_a_withdrawn_key_gives_no_token_and_its_tokens_end_soon(key, clock):
+def test_a_revoked_key_gets_no_token_and_its_tokens_expire_soon(key, clock):
     token = ask(*key).json()["token"]
     definitions(token)
     withdrawn = AccessKey.objects.get()
@@ -114,7 +114,7 @@ def test_a_withdrawn_key_gives_no_token_and_its_tokens_end_soon(key, clock):
     assert definitions(token).json()["error"] == "INVALID_TOKEN"
 
 
-def test_another_process_hears_of_a_withdrawn_key_within_a_second(key, clock):
+def test_another_process_rejects_a_revoked_key_within_a_second(key, clock):
     token = ask(*key).json()["token"]
     definitions(token)
     remembered = permission_cache.current_cache()
@@ -126,7 +126,7 @@ def test_another_process_hears_of_a_withdrawn_key_within_a_second(key, clock):
     assert definitions(token).json()["error"] == "INVALID_TOKEN"
 
 
-def test_what_somebody_changed_by_hand_is_heard_of_in_half_a_minute(key, clock):
+def test_a_manual_change_takes_effect_within_half_a_minute(key, clock):
     token = ask(*key).json()["token"]
     definitions(token)
     AccessKey.objects.update(is_active=False)
@@ -135,7 +135,7 @@ def test_what_somebody_changed_by_hand_is_heard_of_in_half_a_minute(key, clock):
     assert definitions(token).json()["error"] == "INVALID_TOKEN"
 
 
-def test_an_application_that_is_switched_off_is_let_in_no_more(key, clock):
+def test_a_disabled_application_is_rejected(key, clock):
     token = ask(*key).json()["token"]
     user = Application.objects.get().user
     user.is_active = False
@@ -145,11 +145,11 @@ def test_an_application_that_is_switched_off_is_let_in_no_more(key, clock):
     assert ask(*key).status_code == 401
 
 
-def test_a_secret_is_not_kept_as_it_is(key):
+def test_a_secret_is_stored_hashed(key):
     assert key[1] not in str(AccessKey.objects.values_list().get())
 
 
-def test_what_a_client_does_is_noted_under_the_name_of_its_application(key, clock):
+def test_actions_of_a_client_are_audited_under_its_application(key, clock):
     client = Client(headers={"X-Authorization": ask(*key).json()["token"]})
 
     client.post("/api/metadata/taskdefs", [{"name": "pay"}], content_type="application/json")
@@ -166,7 +166,7 @@ class TestInABrowser:
         browser.force_login(User.objects.create_superuser("ann"))
         return browser
 
-    def test_an_administrator_may_look(self, browser):
+    def test_an_administrator_can_use_the_api_documentation(self, browser):
         assert browser.get("/api/metadata/taskdefs").status_code == 200
 
     def test_a_form_of_another_site_may_not_change_anything(self, browser):
@@ -188,7 +188,7 @@ class TestInABrowser:
 
         assert (reply.status_code, AuditEntry.objects.get().actor) == (200, "ann")
 
-    def test_the_page_of_the_api_asks_for_the_same_login(self, browser):
+    def test_the_api_documentation_requires_a_login(self, browser):
         assert browser.get("/api/docs").status_code == 200
         assert browser.get("/api/openapi.json").status_code == 200
         assert Client().get("/api/docs")["Location"] == "/admin/login/?next=/api/docs"
@@ -201,7 +201,7 @@ class TestInABrowser:
         assert browser.get("/api/metadata/taskdefs").status_code == 401
 
 
-def test_a_stored_key_stays_valid_when_the_code_moves(settings):
+def test_a_stored_key_stays_valid_after_a_code_move(settings):
     settings.SECRET_KEY = "fixed"
 
     assert access_keys.hash_secret("secret") == "b89a17d2c9d909b364d08ae6bbefdf4298a75e206ee591370baf1e4dae24ce8b"

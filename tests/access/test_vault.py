@@ -7,7 +7,7 @@ from conductor_app.access import vault
 OLD, NEW = "an old key of the operator, long enough", "a new key of the operator, long enough"
 
 
-def test_what_was_sealed_is_opened_and_cannot_be_read_before():
+def test_an_encrypted_value_is_unreadable_until_it_is_decrypted():
     sealed = vault.encrypt("DB", "s3cret ä\0\n")
 
     assert "s3cret" not in sealed

@@ -26,11 +26,11 @@ ESCAPE = "\x1b"
         ("paid to \u202eyrollam\u202c, \x9b31mnot", "paid to yrollam, 31mnot"),
     ],
 )
-def test_what_a_terminal_would_colour_is_marked(given, shown):
+def test_ansi_colors_are_converted_to_markup(given, shown):
     assert to_html(given) == shown
 
 
-def test_no_text_is_taken_for_html_wherever_it_stands():
+def test_text_is_escaped_at_every_position():
     hostile = f'<script>x</script>{ESCAPE}[31m<b onclick="x">&{ESCAPE}[0m'
 
     shown = to_html(hostile, find="<b")
@@ -39,7 +39,7 @@ def test_no_text_is_taken_for_html_wherever_it_stands():
     assert "<mark>&lt;b</mark>" in shown
 
 
-def test_what_was_looked_for_is_marked_whatever_its_case_and_signs():
+def test_matches_are_marked_despite_case_and_special_characters():
     assert to_html("Error (a.b) error", find="error") == "<mark>Error</mark> (a.b) <mark>error</mark>"
     assert to_html("Error (a.b) axb", find="(a.b)") == "Error <mark>(a.b)</mark> axb"
 
@@ -48,5 +48,5 @@ def test_numbers_beyond_all_colours_do_no_harm():
     assert strip_colors(f"{ESCAPE}[{'9' * 500};38m{ESCAPE}[38;5mx{ESCAPE}[:;;;my") == "xy"
 
 
-def test_a_long_line_of_nothing_but_colours_is_read_in_one_pass():
+def test_a_long_line_of_color_codes_is_processed_in_one_pass():
     assert sum(1 for _ in styled_pieces(f"{ESCAPE}[31mx" * 2_000)) == 2_000

@@ -15,21 +15,21 @@ def page(response, status: int) -> str:
     return response.content.decode()
 
 
-def test_a_page_that_is_not_there_says_so_beside_the_ways_on(operator):
+def test_an_unknown_page_offers_navigation(operator):
     shown = page(operator.get(NOWHERE), 404)
 
     assert SIDEBAR in shown
     assert "No such run: no-such-run." in shown
 
 
-def test_an_address_that_nobody_knows_shows_none_of_the_frameworks_words(operator):
+def test_an_unknown_address_displays_no_framework_text(operator):
     shown = page(operator.get("/admin/no/such/page/"), 404)
 
     assert "It may never have existed" in shown
     assert "Resolver404" not in shown
 
 
-def test_a_page_that_is_not_open_names_the_permission_beside_the_ways_on(client, django_user_model):
+def test_a_forbidden_page_names_the_permission_and_offers_navigation(client, django_user_model):
     client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
 
     shown = page(client.get("/admin/queues/"), 403)
@@ -39,13 +39,13 @@ def test_a_page_that_is_not_open_names_the_permission_beside_the_ways_on(client,
 
 
 @pytest.mark.parametrize("headers", [{}, {"X-Requested-With": "fetch"}], ids=["outside the pages", "a part of a page"])
-def test_only_whole_pages_stand_in_the_shell(operator, headers):
+def test_only_full_pages_have_the_site_frame(operator, headers):
     shown = page(operator.get("/favicon.ico" if not headers else NOWHERE, headers=headers), 404)
 
     assert SIDEBAR not in shown
 
 
-def test_a_page_that_broke_says_under_which_request_the_log_says_why(operator):
+def test_a_failed_page_displays_the_request_id_of_the_log(operator):
     request = operator.get("/admin/strip/").wsgi_request
 
     with log_context.log_context("look", request_id="asked-1"):
@@ -55,7 +55,7 @@ def test_a_page_that_broke_says_under_which_request_the_log_says_why(operator):
     assert "<pre>asked-1</pre>" in shown
 
 
-def test_where_the_shell_breaks_as_well_the_words_stand_alone(operator):
+def test_a_plain_page_is_displayed_if_the_site_frame_fails(operator):
     request = operator.get("/admin/strip/").wsgi_request
     del request.session  # whose table can be read as little as the others
 
@@ -65,7 +65,7 @@ def test_where_the_shell_breaks_as_well_the_words_stand_alone(operator):
     assert "This page failed to load" in shown
 
 
-def test_a_form_that_is_too_old_says_that_nothing_was_done(operator):
+def test_an_expired_form_states_that_no_change_was_made(operator):
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = operator.cookies
 

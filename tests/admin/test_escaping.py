@@ -64,7 +64,7 @@ def test_a_search_term_is_text(operator):
     assert "<img src=x" not in page
 
 
-def test_a_raw_document_is_never_shown_as_a_page(operator, hostile):
+def test_a_raw_document_is_never_rendered_as_a_page(operator, hostile):
     answer = operator.get(f"/admin/conductor/run/{hostile.pk}/raw/input/")
 
     assert answer["Content-Type"] == "application/json" and answer["X-Content-Type-Options"] == "nosniff"

@@ -15,7 +15,7 @@ GERMAN = {"Accept-Language": "de-DE,de;q=0.9,en;q=0.5"}
 HERE = "/admin/preferences/"
 
 
-def test_pages_follow_the_browser_until_somebody_chooses(operator):
+def test_pages_follow_the_browser_language_until_a_user_selects_one(operator):
     asked = operator.get(HERE, headers=GERMAN)
     operator.post(HERE, {"language": "en"})
     chosen = operator.get(HERE, headers=GERMAN)
@@ -25,7 +25,7 @@ def test_pages_follow_the_browser_until_somebody_chooses(operator):
     assert '<html lang="en">' in chosen.text and "Time zone" in chosen.text
 
 
-def test_the_language_is_kept_for_the_next_sign_in_and_leads_back_to_the_page_it_was_chosen_on(db):
+def test_the_language_is_stored_for_the_next_login_and_returns_to_the_same_page(db):
     User.objects.create_superuser("olga", password="secret")
     client = Client()
     client.login(username="olga", password="secret")
@@ -55,7 +55,7 @@ def test_the_page_to_sign_in_on_follows_the_browser(client, db):
     assert '<html lang="de">' in client.get("/admin/login/", headers=GERMAN).text
 
 
-def test_the_api_answers_in_english_whatever_is_asked_for(operator):
+def test_the_api_always_answers_in_english(operator):
     operator.post(HERE, {"language": "de"})
     for path in ("/api/workflow/none", "/api/queue/v1/task/none", "/api/nowhere"):
         english, german = operator.get(path), operator.get(path, headers=GERMAN)
@@ -64,7 +64,7 @@ def test_the_api_answers_in_english_whatever_is_asked_for(operator):
         assert re.sub(r"[0-9a-f-]{20,}|\d+", "", german.text) == re.sub(r"[0-9a-f-]{20,}|\d+", "", english.text)
 
 
-def test_a_number_in_a_template_stays_what_machines_read_in_every_language():
+def test_numbers_in_machine_readable_attributes_are_not_localized():
     with translation.override("de"):
         said = Template("{{ drawn }} {{ large }} {{ large|many }} {{ took|span }}").render(
             Context({"drawn": 1234.5, "large": 1234567, "took": 1500})

@@ -25,7 +25,7 @@ def test_queues_are_found_by_a_part_of_their_names(operator, polled):
     assert '/admin/queue/?name=east%3Aocr"' in html(page)
 
 
-def test_what_would_be_done_with_a_queue_is_found_by_its_verb_in_either_language(operator, polled):
+def test_actions_on_a_queue_are_found_by_verb_in_either_language(operator, polled):
     german = {"Accept-Language": "de"}
 
     assert "Action Pause: ocr" in page_text(found(operator, "pause queue ocr"))
@@ -33,7 +33,7 @@ def test_what_would_be_done_with_a_queue_is_found_by_its_verb_in_either_language
     assert "Anhalten: ocr" in page_text(found(operator, "anhalten ocr", **german))
 
 
-def test_actions_are_not_offered_to_those_who_may_only_look(viewer, polled):
+def test_actions_are_not_offered_to_viewers(viewer, polled):
     assert "Action" not in page_text(found(viewer, "pause ocr"))
 
 

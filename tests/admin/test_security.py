@@ -31,14 +31,14 @@ INLINE = re.compile(r"<style|\sstyle=|<script(?![^>]*\bsrc=)|\son[a-z]+=|javascr
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_a_page_brings_nothing_that_its_policy_forbids(operator, path):
+def test_a_page_contains_nothing_that_its_policy_forbids(operator, path):
     response = operator.get(path)
 
     assert "script-src 'self';" in response["Content-Security-Policy"]
     assert not INLINE.search(html(response))
 
 
-def test_the_pages_of_a_run_and_an_attempt_keep_it_too(operator, clock):
+def test_the_pages_of_a_run_and_an_attempt_obey_the_policy(operator, clock):
     run = start_run_of(step("ship"))
     attempt = newest_attempt_of(run, "ship")
 
@@ -46,22 +46,22 @@ def test_the_pages_of_a_run_and_an_attempt_keep_it_too(operator, clock):
         assert not INLINE.search(html(operator.get(path)))
 
 
-def test_the_login_page_keeps_it(client, db):
+def test_the_login_page_obeys_the_policy(client, db):
     assert not INLINE.search(html(client.get("/admin/login/")))
 
 
-def test_every_list_costs_few_queries(viewer, django_assert_max_num_queries):
+def test_every_list_takes_few_queries(viewer, django_assert_max_num_queries):
     for path in LISTS[:9]:
         with django_assert_max_num_queries(15):
             assert viewer.get(path).status_code == 200, path
 
 
-def test_nothing_is_shown_to_a_stranger(client, db):
+def test_an_anonymous_visitor_sees_nothing(client, db):
     for path in LISTS:
         assert client.get(path).status_code == 302, path
 
 
-def test_an_account_without_permissions_sees_no_numbers(client, django_user_model):
+def test_an_account_without_permissions_sees_no_counts(client, django_user_model):
     client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
 
     assert "No access yet" in html(client.get("/admin/"))
@@ -74,7 +74,7 @@ DIGITS, HALF = "9" * 5000, '"\\ud800"'
 
 
 @pytest.mark.parametrize("value", [DIGITS, HALF])
-def test_numbers_without_end_and_halves_of_characters_are_told_wherever_json_is_typed(operator, clock, value):
+def test_infinite_numbers_and_lone_surrogates_are_reported_in_every_json_field(operator, clock, value):
     run = start_run_of(step("ship"))
     row = WorkflowDefinition.objects.get(name=run.name)
     text = f'{{"name": "typed", "tasks": [{value}], "x": {value}}}'
@@ -91,7 +91,7 @@ def test_numbers_without_end_and_halves_of_characters_are_told_wherever_json_is_
     assert not WorkflowDefinition.objects.filter(name="typed").exists()
 
 
-def test_an_address_that_presets_nonsense_and_a_form_where_there_is_none_are_no_faults(operator, clock):
+def test_invalid_presets_and_unexpected_forms_are_no_errors(operator, clock):
     run = start_run_of(step("ship"))
 
     assert operator.get("/admin/conductor/grant/add/", {"user": "²", "group": "9" * 30}).status_code == 200

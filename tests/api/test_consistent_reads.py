@@ -220,7 +220,7 @@ def torn_output(run: dict[str, Any]) -> Iterable[str]:
 
 
 @pytest.mark.parametrize("what", LOOKS_AT_RUNS)
-def test_a_run_is_shown_with_its_tasks_as_of_one_moment(api, pages, orders, what):
+def test_a_run_and_its_tasks_are_read_in_one_snapshot(api, pages, orders, what):
     look = LOOKS_AT_RUNS[what]
     readers = [lambda id=orders[number % WRITERS]: look(api, pages, id) for number in range(READERS)]
 
@@ -228,7 +228,7 @@ def test_a_run_is_shown_with_its_tasks_as_of_one_moment(api, pages, orders, what
 
 
 @pytest.mark.parametrize("what", LOOKS_AT_RUNS)
-def test_what_becomes_of_a_run_between_two_statements_of_a_reader_is_not_shown(api, pages, orders, what):
+def test_a_change_between_two_statements_of_a_run_reader_is_invisible(api, pages, orders, what):
     look = partial(LOOKS_AT_RUNS[what], api, pages, orders[0])
 
     assert found_between(look, changes_of(orders[0])) == []
@@ -309,7 +309,7 @@ LOOKS_AT_TASKS: dict[str, Callable[[Web, Web, Jobs], Iterable[str]]] = {
 
 
 @pytest.mark.parametrize("what", LOOKS_AT_TASKS)
-def test_a_stand_alone_task_is_shown_with_its_runs_as_of_one_moment(api, pages, jobs, what):
+def test_a_standalone_task_and_its_runs_are_read_in_one_snapshot(api, pages, jobs, what):
     look = LOOKS_AT_TASKS[what]
     writers = [jobs.tried_again_and_again(api, number) for number in range(WRITERS)]
 
@@ -317,7 +317,7 @@ def test_a_stand_alone_task_is_shown_with_its_runs_as_of_one_moment(api, pages, 
 
 
 @pytest.mark.parametrize("what", LOOKS_AT_TASKS)
-def test_what_becomes_of_a_stand_alone_task_between_two_statements_of_a_reader_is_not_shown(api, pages, jobs, what):
+def test_a_change_between_two_statements_of_a_standalone_task_reader_is_invisible(api, pages, jobs, what):
     def again() -> None:
         assert list(jobs.tried_again_and_again(api, 0)()) == []
 

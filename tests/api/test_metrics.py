@@ -31,14 +31,14 @@ def samples_of(text):
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/actuator/prometheus"])
-def test_both_addresses_speak_prometheus(path):
+def test_both_paths_return_prometheus_metrics(path):
     reply = Client().get(path)
 
     assert (reply.status_code, reply["Content-Type"].partition(";")[0]) == (200, "text/plain")
     assert samples_of(reply.content)["conductor_database_up",] == 1
 
 
-def test_a_queue_shows_how_much_waits_and_since_when(clock):
+def test_a_queue_reports_its_size_and_oldest_task(clock):
     Story(clock, *fork([step("a")], [step("b")]))
     clock.advance(seconds=7)
 
@@ -48,7 +48,7 @@ def test_a_queue_shows_how_much_waits_and_since_when(clock):
     assert found["conductor_queue_oldest_seconds", "a"] == 7
 
 
-def test_further_queues_are_counted_as_one(clock):
+def test_queues_above_the_limit_are_counted_as_one(clock):
     Story(clock, *fork([step("a")], [step("b")], [step("c")]))
 
     queues = measure_load(most_queues=1, others="(others)").queues
@@ -56,7 +56,7 @@ def test_further_queues_are_counted_as_one(clock):
     assert {name: waiting.count for name, waiting in queues.items()} == {"a": 1, "(others)": 2}
 
 
-def test_queues_are_counted_in_the_index_from_which_work_is_handed_out(clock):
+def test_queues_are_counted_in_the_index_of_the_claim(clock):
     Story(clock, step("a"))
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
@@ -77,7 +77,7 @@ def test_a_scrape_takes_three_statements(clock):
     assert len(asked) == 3
 
 
-def test_what_runs_and_attempts_come_to_is_counted(clock):
+def test_results_of_runs_and_attempts_are_counted(clock):
     before = scraped()
     story = Story(clock, step("pay"), name="counted")
     story.worker("pay").fails()
@@ -98,14 +98,14 @@ def test_what_runs_and_attempts_come_to_is_counted(clock):
     assert more("conductor_report_seconds_count", "yes") == 1
 
 
-def test_a_child_that_is_started_by_a_run_is_counted(clock):
+def test_a_child_started_by_a_run_is_counted(clock):
     before = scraped().get(("conductor_runs_started_total", "child"), 0)
     Story(clock, sub_workflow("s", "child"), others=[definition(step("x"), name="child")])
 
     assert scraped()["conductor_runs_started_total", "child"] - before == 1
 
 
-def test_names_beyond_the_most_are_counted_together(monkeypatch):
+def test_names_above_the_limit_are_counted_together(monkeypatch):
     monkeypatch.setattr(metrics, "MAX_NAMES", 2)
     counted = metrics.LabeledCounter("test_names", "For this test.", "name", "status")
     for name in ("a", "b", "c", "d", "a"):
@@ -118,7 +118,7 @@ def test_names_beyond_the_most_are_counted_together(monkeypatch):
     }  # fmt: skip
 
 
-def test_messages_on_their_way_and_the_sweeps_are_seen(clock):
+def test_pending_messages_and_sweeps_are_exported(clock):
     clear_process_caches()
     sweeps.sweep_once()
     Message.objects.create(subject="release", sent_at=clock.now(), due_at=clock.now() + 60_000, facts={})
@@ -132,7 +132,7 @@ def test_messages_on_their_way_and_the_sweeps_are_seen(clock):
     assert found["conductor_sweep_last_pass_seconds", "wake_runs"] == 3
 
 
-def test_the_counts_are_there_while_the_database_is_not(clock):
+def test_metrics_are_served_without_the_database(clock):
     def nothing_answers(*_):
         raise OperationalError("gone")
 
@@ -180,7 +180,7 @@ class TestWithLogins:
 
     @pytest.mark.parametrize(("role", "status"), [("USER_READ_ONLY", 200), ("WORKER", 403)])
     @pytest.mark.parametrize("header", ["X-Authorization", "Authorization"])
-    def test_a_token_of_the_api_is_good_where_its_holder_may_see_all_runs(self, role, status, header):
+    def test_an_api_token_with_access_to_all_runs_can_read_metrics(self, role, status, header):
         made = create_application("watcher", role)
         key_id, _ = access_keys.new_key(made)
         token = tokens.issue_token(key_id, made.name)

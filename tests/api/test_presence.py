@@ -21,7 +21,7 @@ def asked(ours):
     return disconnect_check(RequestFactory().get("/", **{SOCKET_KEY: ours}))
 
 
-def test_a_client_that_says_nothing_is_there(ends):
+def test_a_silent_client_is_connected(ends):
     assert not asked(ends[0])()
 
 
@@ -32,7 +32,7 @@ def test_a_client_that_has_closed_the_connection_has_hung_up(ends):
     assert has_left()
 
 
-def test_what_a_client_sends_meanwhile_is_left_to_whoever_reads_it(ends):
+def test_data_that_a_waiting_client_sends_is_not_consumed(ends):
     ours, theirs = ends
     theirs.sendall(b"GET / HTTP/1.1\r\n")
 
@@ -47,5 +47,5 @@ def test_a_connection_that_is_broken_has_hung_up(ends):
     assert has_left()
 
 
-def test_where_no_connection_is_shown_the_client_is_believed_to_be_there():
+def test_without_a_socket_the_client_counts_as_connected():
     assert not disconnect_check(RequestFactory().get("/"))()

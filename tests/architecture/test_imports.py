@@ -90,7 +90,7 @@ def test_every_room_is_in_the_table():
     assert rooms - FREE <= {room.split(".")[0] for room in ROOMS}
 
 
-def test_imports_go_downward_only():
+def test_imports_point_downward_only():
     broken = []
     for path, tree in modules():
         own = own_room(path)
@@ -119,7 +119,7 @@ def test_the_core_imports_the_standard_library_and_itself():
     assert broken == []
 
 
-def test_the_store_is_imported_by_the_engine_alone():
+def test_only_the_engine_imports_the_store():
     broken = [
         said(path, line, "the store is the engine's own")
         for path, tree in modules()
@@ -161,7 +161,7 @@ def _defines_kind(path: Path) -> bool:
 @pytest.mark.parametrize(
     ("own", "other"), [("core", "conf"), ("store", "insight"), ("admin", "api.conductor"), ("admin", "store")]
 )
-def test_the_table_forbids_what_it_should(own, other):
+def test_the_table_forbids_the_intended_imports(own, other):
     assert other not in ROOMS[own]
 
 
@@ -219,7 +219,7 @@ def _reachable(graph: dict[str, set[str]], start: str) -> set[str]:
     return seen
 
 
-def test_no_module_imports_itself_by_way_of_others():
+def test_no_module_imports_itself_indirectly():
     graph = _graph()
 
     assert len(graph) > 500

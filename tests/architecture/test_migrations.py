@@ -65,7 +65,7 @@ def test_migrations_only_add(name):
     ],
     ids=lambda operation: type(operation).__name__,
 )
-def test_the_check_sees_what_an_older_process_would_not_survive(operation):
+def test_the_check_detects_changes_that_break_older_processes(operation):
     assert complaint(operation)
 
 

@@ -95,7 +95,7 @@ def test_functions_are_named_by_verbs_not_by_bare_participles():
     assert [f"{relative(path)}: {node.name}" for path, node in functions if is_participle(node.name)] == []
 
 
-def test_a_public_class_name_is_used_once():
+def test_a_public_class_name_is_unique():
     places: dict[str, set[str]] = defaultdict(set)
     for path, node in definitions():
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
@@ -109,7 +109,7 @@ MIRRORS = {"decide.py", "effects.py", "reports.py", "snapshot.py", "change.py", 
 NOT_FILES_OF_A_LAYER = {"settings", "migrations", "management"}
 
 
-def test_a_file_name_is_used_once_in_a_layer():
+def test_a_file_name_is_unique_within_a_layer():
     """A newcomer who looks for a file by its name finds one. The two APIs are layers of their own."""
     places: dict[tuple[str, str], list[str]] = defaultdict(list)
     for path, _ in modules():

@@ -40,7 +40,7 @@ def test_no_other_module_names_a_step_type():
     assert set(found) == HOMONYMS
 
 
-def test_each_step_type_stands_in_a_module_of_its_own():
+def test_each_step_type_is_in_its_own_module():
     types: dict[str, list[str]] = {}
     for path in (APP / "core" / "step_types").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -32,18 +32,18 @@ GUESSED = {"default", "default_if_none", "yesno", "pluralize"}
 NOT_YET: set[str] = set()
 
 
-def test_all_text_of_a_template_goes_through_gettext():
+def test_every_text_of_a_template_uses_gettext():
     found = {path: list(texts(path)) for path in names() if path not in NOT_YET}
 
     assert {path: said for path, said in found.items() if said} == {}
 
 
-def test_what_is_done_has_left_the_list():
+def test_finished_entries_are_removed_from_the_list():
     assert sorted(path for path in NOT_YET if path not in names() or not list(texts(path))) == []
 
 
 @pytest.mark.parametrize("path", CATALOGS, ids=lambda path: path.parts[-3])
-def test_the_catalog_that_is_read_is_the_one_that_was_written(path):
+def test_the_compiled_catalog_matches_its_source(path):
     with path.with_suffix(".mo").open("rb") as compiled:
         read = GNUTranslations(compiled)._catalog
     written = {key: said for entry in entries(path.read_text()) for key, said in entry.compiled_entries().items()}
@@ -52,7 +52,7 @@ def test_the_catalog_that_is_read_is_the_one_that_was_written(path):
 
 
 @pytest.mark.parametrize("path", CATALOGS, ids=lambda path: path.parts[-3])
-def test_a_translation_names_what_its_original_names(path):
+def test_a_translation_has_the_placeholders_of_its_original(path):
     wrong = [entry.original for entry in entries(path.read_text()) if not entry.has_same_parameters()]
 
     assert wrong == []

@@ -53,7 +53,7 @@ def _chain(node: ast.AST) -> Iterator[ast.Name | ast.Attribute]:
 
 
 @pytest.mark.parametrize("room", READERS)
-def test_who_only_reads_writes_nothing_that_the_engine_owns(room):
+def test_readers_do_not_write_engine_tables(room):
     broken = [
         said(path, line, f"{room} writes: {what}")
         for path, tree in modules()
@@ -76,7 +76,7 @@ def test_insight_saves_no_row_at_all():
     assert broken == []
 
 
-def test_transactions_that_write_begin_in_the_engine_alone():
+def test_writing_transactions_start_in_the_engine_only():
     reading = APP / "models" / "snapshots.py"
     broken = [
         said(path, line, "begins a transaction")
@@ -89,7 +89,7 @@ def test_transactions_that_write_begin_in_the_engine_alone():
     assert broken == []
 
 
-def test_the_check_sees_a_write():
+def test_the_check_detects_a_write():
     found = writes(ast.parse("Run.objects.filter(pk=1).update(status='COMPLETED')\nTask.objects.create()"))
 
     assert [line for line, _ in found] == [1, 2]

@@ -63,7 +63,7 @@ def test_an_author_changes_a_workflow_and_saves_it_as_a_new_version(page, order)
 
 
 @pytest.mark.looks
-def test_a_box_of_the_picture_leads_to_its_lines_and_what_is_typed_there_is_kept_by_itself(page, order):
+def test_a_box_of_the_diagram_leads_to_its_lines_and_edits_are_saved_as_a_draft(page, order):
     page.clock.install()
     page.goto(f"{WORKFLOWS}{order.pk}/edit/")
     page.locator("[data-picture]").get_by_role("link", name="ship").click()

@@ -35,20 +35,20 @@ def built(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize("name", BUILT)
-def test_what_is_committed_is_what_the_sources_build(built, name):
+def test_the_committed_bundle_matches_its_sources(built, name):
     assert (built / name).read_bytes() == (STATIC / name).read_bytes(), (
         "run `npm ci && npm run build` in static/ops/src"
     )
 
 
-def test_the_editor_keeps_its_budget():
+def test_the_editor_stays_within_its_size_budget():
     pages = ("editor.js", "ops.css", "design.css", "diagram.css", "page.js", "live.js")
     size = sum(len(gzip.compress((STATIC / name).read_bytes())) for name in pages)
 
     assert size < MAX_KILOBYTES * 1000
 
 
-def test_every_package_in_the_script_comes_with_its_licence():
+def test_every_bundled_package_has_its_license():
     licences = (STATIC / "editor.LICENSES.txt").read_text()
 
     assert "@codemirror/view" in licences and licences.count("Permission is hereby granted") >= 10

@@ -32,7 +32,7 @@ def again(page) -> set[str]:
     return {row.split()[0] for row in rows.all_inner_texts()}
 
 
-def test_a_rerun_from_the_middle_of_a_fork_in_a_loop_does_what_its_plan_showed(page):
+def test_a_rerun_from_the_middle_of_a_fork_in_a_loop_matches_its_preview(page):
     charge = step("charge", policy=policy() | {"sideEffects": "external"})
     body = fork([charge, step("notify")], [step("stock")])
     register_definitions(definition(step("first"), loop("rounds", *body, step("pack"), times=3), name="parcel"))
@@ -102,7 +102,7 @@ def test_failures_of_three_causes_are_three_groups_and_one_is_retried_with_a_can
     assert BulkItem.objects.filter(outcome="DONE").count() == Run.objects.filter(status="RUNNING").count() == done
 
 
-def test_a_waiting_task_says_which_gate_holds_it_and_raising_the_limit_releases_it(page):
+def test_a_waiting_task_names_its_gate_and_raising_the_limit_releases_it(page):
     register_definitions(
         definition(step_without_policy("ship"), name="shipping"), tasks=[policy("ship", concurrent_limit=1)]
     )

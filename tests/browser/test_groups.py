@@ -58,7 +58,7 @@ def test_every_page_fits_and_can_be_used_by_everybody(page, build):
         assert_usable_by_everybody(page, address)
 
 
-def test_the_group_leads_to_the_line_of_the_log_that_says_why(page, build):
+def test_the_group_leads_to_the_log_line_with_the_cause(page, build):
     group, _ = build
     page.goto(f"{group_address(group)}?tab=diagram")
     page.locator(".dg-node.failed").click()
@@ -70,7 +70,7 @@ def test_the_group_leads_to_the_line_of_the_log_that_says_why(page, build):
     expect(page.locator(".cause")).to_contain_text("Dependency test 3 did not succeed")
 
 
-def test_ticked_tasks_are_rerun_by_keys_alone_after_a_look(page, build):
+def test_selected_tasks_are_rerun_by_keyboard_after_a_preview(page, build):
     group, ids = build
     page.goto(group_address(group))
     page.keyboard.press("j")
@@ -87,7 +87,7 @@ def test_ticked_tasks_are_rerun_by_keys_alone_after_a_look(page, build):
     assert AuditEntry.objects.filter(object_id=ids["test 3"], reason="the network was away").exists()
 
 
-def test_what_may_be_done_to_many_is_in_reach_on_a_narrow_page(pages, olga, build):
+def test_bulk_actions_are_reachable_on_a_narrow_page(pages, olga, build):
     page = pages.open(olga, size=NARROW)
     page.goto(group_address(build[0]))
     button = page.get_by_text("Rerun, cancel, schedule")
@@ -98,7 +98,7 @@ def test_what_may_be_done_to_many_is_in_reach_on_a_narrow_page(pages, olga, buil
     assert has_no_horizontal_scroll(page)
 
 
-def test_the_page_follows_the_group_and_keeps_what_is_ticked(page, build):
+def test_the_page_follows_the_group_and_preserves_the_selection(page, build):
     group, ids = build
     page.clock.install()
     page.goto(group_address(group))

@@ -35,7 +35,7 @@ def test_every_tab_fits_and_can_be_used_by_everybody(page, failed):
         assert has_no_horizontal_scroll(page), f"{tab}, narrow"
 
 
-def test_one_choice_holds_on_all_tabs_and_in_the_address(page, failed):
+def test_a_selection_applies_to_all_tabs_and_the_address(page, failed):
     page.goto(page_of(failed, "?task=-"))
     page.get_by_role("link", name="reserve").click()
     expect(page.locator("#task-open")).to_contain_text("B-12")
@@ -48,7 +48,7 @@ def test_one_choice_holds_on_all_tabs_and_in_the_address(page, failed):
     expect(page.locator(".timeline")).to_be_visible()
 
 
-def test_the_page_follows_the_run_without_being_loaded_again_and_leaves_an_open_form_alone(page, transactional_db):
+def test_the_page_updates_in_place_and_does_not_disturb_an_open_form(page, transactional_db):
     define_task("ship")
     define_workflow("parcel", step("ship"))
     run = start_run("parcel")
@@ -68,7 +68,7 @@ def test_the_page_follows_the_run_without_being_loaded_again_and_leaves_an_open_
     expect(page.locator(".messagelist")).to_contain_text("Paused.")
 
 
-def test_a_drag_over_the_axis_looks_closer(page, failed):
+def test_dragging_over_the_axis_zooms_in(page, failed):
     page.goto(page_of(failed, "?task=-"))
     axis = page.locator("[data-brush]").bounding_box()
     page.mouse.move(axis["x"] + 20, axis["y"] + 8)

@@ -23,12 +23,12 @@ def orders(transactional_db):
     return failed
 
 
-def test_screens_fit_keep_their_policy_and_can_be_used_by_everybody(page, orders):
+def test_screens_fit_obey_their_policy_and_are_accessible(page, orders):
     for path in SCREENS:
         assert_usable_by_everybody(page, path)
 
 
-def test_keys_alone_find_a_run_walk_the_rows_and_stay_letters_in_a_text_field(page, orders):
+def test_keyboard_shortcuts_find_a_run_and_select_rows_and_are_off_in_text_fields(page, orders):
     page.goto("/admin/conductor/run/")
     page.keyboard.press("/")
     page.keyboard.type("jx?")
@@ -64,7 +64,7 @@ def test_a_narrow_page_opens_its_side(pages, olga, orders):
     pages.validation_errors.clear()  # the browser says on its console that there is no such page
 
 
-def test_moments_are_shown_in_the_chosen_zone(page, orders):
+def test_times_are_displayed_in_the_selected_zone(page, orders):
     page.goto("/admin/preferences/")
     page.get_by_label("Time zone").fill("Asia/Tokyo")
     page.get_by_role("button", name="Save").click()
@@ -74,7 +74,7 @@ def test_moments_are_shown_in_the_chosen_zone(page, orders):
     assert "+0900" in page.locator("tbody time").first.get_attribute("title")
 
 
-def test_a_fragment_says_what_the_server_refuses_and_the_page_that_it_does_not_answer(pages, page, orders):
+def test_a_fragment_displays_errors_and_the_page_reports_an_unreachable_server(pages, page, orders):
     page.route("**/admin/queues/live/**", lambda route: route.fulfill(status=500, headers=REFUSAL, body=REFUSED))
     page.clock.install()
     page.goto("/admin/queues/")
@@ -99,7 +99,7 @@ def test_a_fragment_says_what_the_server_refuses_and_the_page_that_it_does_not_a
     pages.validation_errors.clear()  # the browser says on its console that the server failed
 
 
-def test_the_pages_speak_german_and_english_again(page, orders):
+def test_the_pages_switch_to_german_and_back(page, orders):
     page.goto("/admin/")
     page.locator("#user-tools summary").click()
     page.get_by_role("button", name="Deutsch").click()
@@ -117,7 +117,7 @@ def test_the_pages_speak_german_and_english_again(page, orders):
     expect(page.get_by_role("heading", name="Runs")).to_be_visible()
 
 
-def test_whoever_may_not_learns_what_is_missing(pages, orders):
+def test_a_user_without_permission_learns_which_one_is_missing(pages, orders):
     page = pages.open(User.objects.create_user("nobody", is_staff=True))
     page.route("**/*", lambda route: route.continue_())
     response = page.goto("/admin/queues/")

@@ -27,7 +27,7 @@ def quick_orders(server, configuration, clients):
     return {watched.order.number: watched for watched in orders}
 
 
-def test_the_orders_of_the_demo_come_out_as_expected(quick_orders, server):
+def test_the_demo_orders_have_the_expected_results(quick_orders, server):
     table = show.summary_table(list(quick_orders.values()), server)
 
     assert [watched.problem for watched in quick_orders.values()] == [None, None, None]
@@ -46,12 +46,12 @@ def test_an_order_that_a_person_refuses_is_terminated(quick_orders, tasks):
     assert (run.status, run.reason_for_incompletion) == ("TERMINATED", "The order was not approved.")
 
 
-def test_a_demo_without_a_server_says_how_to_start_one():
+def test_a_demo_without_a_server_explains_how_to_start_one():
     with pytest.raises(CommandError, match="Start one with `make run`"):
         call_command("demo", url="http://127.0.0.1:9", stdout=StringIO())
 
 
-def test_a_demo_without_the_sdk_says_how_to_install_it(monkeypatch):
+def test_a_demo_without_the_sdk_explains_how_to_install_it(monkeypatch):
     monkeypatch.delitem(sys.modules, "conductor_app.demo.story")
     monkeypatch.delattr("conductor_app.demo.story")
     monkeypatch.setitem(sys.modules, "conductor.client.automator.task_handler", None)
@@ -60,7 +60,7 @@ def test_a_demo_without_the_sdk_says_how_to_install_it(monkeypatch):
         call_command("demo", stdout=StringIO())
 
 
-def test_a_demo_without_a_key_says_which_one_it_needs(server, settings, monkeypatch):
+def test_a_demo_without_a_key_names_the_missing_one(server, settings, monkeypatch):
     settings.CONDUCTOR_API_ACCESS = "token"
     monkeypatch.delenv("CONDUCTOR_AUTH_KEY", raising=False)
 

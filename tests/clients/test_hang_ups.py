@@ -29,7 +29,7 @@ def hang_up(server):
     return ask
 
 
-def test_a_task_goes_past_a_poll_that_nobody_reads(shop: Shop, hang_up):
+def test_a_task_is_not_lost_to_an_abandoned_poll(shop: Shop, hang_up):
     shop.define("cut")
     hang_up("GET", "/api/tasks/poll/batch/cut?workerid=gone&timeout=5000")
     shop.start()
@@ -39,7 +39,7 @@ def test_a_task_goes_past_a_poll_that_nobody_reads(shop: Shop, hang_up):
     assert (task.worker_id, task.poll_count) == ("tester", 1)
 
 
-def test_a_run_goes_past_a_claim_that_nobody_reads(server, hang_up):
+def test_a_run_is_not_lost_to_an_abandoned_claim(server, hang_up):
     queue = taskcluster.Queue({"rootUrl": server})
     hang_up("POST", f"/api/queue/v1/claim-work/{LINUX}", '{"workerGroup": "here", "workerId": "gone"}')
     id = created(queue)

@@ -23,13 +23,13 @@ def java():
     return java_sdk.compile_programs()
 
 
-def test_workers_of_the_java_sdk_serve_a_workflow(java, server):
+def test_workers_of_the_java_sdk_execute_a_workflow(java, server):
     found = java_sdk.run_program(java[0], "Suit", CONDUCTOR_SERVER_URL=f"{server}/api")
 
     assert found == {"TaskRunnerConfigurer.init": WORKS, "TaskRunnerConfigurer.shutdown": WORKS}
 
 
-def test_every_method_of_the_java_sdk_does_what_the_table_says(java, server, settings):
+def test_every_method_of_the_java_sdk_behaves_as_the_table_states(java, server, settings):
     if java[1] < java_sdk.NEWEST:
         pytest.skip(f"The newest Java SDK needs Java {java_sdk.NEWEST}; {java[1]} is installed.")
     settings.CONDUCTOR_API_ACCESS = "token"

@@ -50,7 +50,7 @@ def test_an_id_is_bare_text_whatever_the_client_accepts(wire: Wire, shop: Shop):
     assert [shop.show(run_id).input for run_id in (by_name, by_request)] == [{"size": 2}, {"size": 2}]
 
 
-def test_controls_take_the_empty_bodies_that_clients_send(wire: Wire, sdk: str, shop: Shop):
+def test_actions_accept_the_empty_bodies_that_clients_send(wire: Wire, sdk: str, shop: Shop):
     shop.define("cut")
     run_id, nothing = shop.start(), EMPTY_BODIES[sdk]
 
@@ -89,18 +89,18 @@ def test_a_refusal_is_json_with_its_status_and_its_message(wire: Wire):
         assert reply.json["message"]
 
 
-def test_an_address_with_a_slash_too_many_is_unknown_and_not_moved(wire: Wire):
+def test_a_url_with_an_extra_slash_is_not_found_and_not_redirected(wire: Wire):
     assert wire.post("/api/workflow/", '{"name": "order"}').status == 404
     assert wire.get("/api/tasks/poll/batch/cut/").status == 404
 
 
-def test_a_verb_that_an_address_does_not_know_is_405_so_that_clients_try_another(wire: Wire):
+def test_an_unsupported_method_returns_405_so_that_clients_try_another(wire: Wire):
     reply = wire.send("PATCH", "/api/workflow")
 
     assert (reply.status, reply.json["status"]) == (405, 405)
 
 
-def test_every_number_of_a_task_is_whole(go: Wire, shop: Shop):
+def test_every_number_of_a_task_is_an_integer(go: Wire, shop: Shop):
     shop.define("cut")
     shop.start()
 
@@ -129,7 +129,7 @@ def test_the_java_sdk_reports_with_all_its_fields_and_their_nulls(java: Wire, sh
     assert java.get(f"/api/tasks/{task['taskId']}/log").json[0]["log"] == "done"
 
 
-def test_the_java_sdk_extends_a_lease_with_nothing_but_ids(java: Wire, shop: Shop):
+def test_the_java_sdk_extends_a_lease_with_ids_only(java: Wire, shop: Shop):
     shop.define("cut")
     shop.start()
     task = shop.take("cut")
@@ -143,14 +143,14 @@ def test_the_java_sdk_extends_a_lease_with_nothing_but_ids(java: Wire, shop: Sho
     assert java.get(f"/api/tasks/{task.task_id}").json["status"] == "IN_PROGRESS"
 
 
-def test_the_javascript_sdk_registers_a_task_definition_with_put_alone(javascript: Wire, shop: Shop):
+def test_the_javascript_sdk_registers_a_task_definition_with_put(javascript: Wire, shop: Shop):
     assert javascript.send("PUT", "/api/metadata/taskdefs", '{"name": "cut", "retryCount": 7}').is_empty
 
     assert shop.metadata.get_task_def("cut").retry_count == 7
 
 
 @pytest.mark.parametrize("sdk, sent", [("javascript", '"he said \\"hi\\""'), ("java", 'he said "hi"')])
-def test_a_log_line_is_kept_as_it_was_meant(server, shop: Shop, sdk, sent):
+def test_a_log_line_is_stored_without_its_json_quotes(server, shop: Shop, sdk, sent):
     shop.define("cut")
     shop.start()
     task_id = shop.take("cut").task_id
@@ -172,7 +172,7 @@ def test_the_output_of_a_task_named_by_its_reference_is_stored_as_given(javascri
     assert javascript.get(f"/api/tasks/{task_id}").json["outputData"] == json.loads(body or "{}")
 
 
-def test_a_reference_that_is_not_open_is_answered_with_nothing(javascript: Wire, shop: Shop):
+def test_a_reference_that_is_not_open_is_answered_with_an_empty_body(javascript: Wire, shop: Shop):
     shop.define("cut")
     run_id = shop.start()
 
@@ -189,7 +189,7 @@ def test_lists_in_a_query_are_repeated_keys_or_have_commas(javascript: Wire, sho
     assert javascript.get("/api/tasks/queue/sizes?taskType=cut,sew").json == {"cut": 1, "sew": 0}
 
 
-def test_queries_that_the_server_does_not_know_are_passed_over(javascript: Wire, shop: Shop):
+def test_unknown_query_parameters_are_ignored(javascript: Wire, shop: Shop):
     shop.define("cut")
 
     definition = javascript.get("/api/metadata/workflow/order?version=1&metadata=true&skipCache=false").json
@@ -215,7 +215,7 @@ def test_a_client_that_names_its_content_type_with_a_charset_is_understood(java:
     assert shop.show(run_id).input == {"customer": "Chloé"}
 
 
-def test_a_server_without_keys_lets_clients_with_a_key_go_on_without(wire: Wire):
+def test_a_server_without_keys_lets_clients_with_a_key_continue_without_a_token(wire: Wire):
     reply = wire.post("/api/token", '{"keyId": "key", "keySecret": "secret"}')
 
     assert (reply.status, reply.json["status"]) == (404, 404)
@@ -235,7 +235,7 @@ SKIPS = {
 }  # fmt: skip
 
 
-def test_each_client_skips_a_task_in_its_own_way(wire: Wire, sdk: str, shop: Shop):
+def test_each_client_skips_a_task_in_its_own_format(wire: Wire, sdk: str, shop: Shop):
     shop.define("cut", "sew")
     run_id = shop.start()
     query, body = SKIPS[sdk]
@@ -257,7 +257,7 @@ def test_the_go_sdk_leaves_its_pattern_in_the_path_and_names_the_task_in_the_que
     assert shop.take("sew").input_data["size"] == 2
 
 
-def test_the_go_sdk_asks_for_correlated_workflows_with_get(go: Wire, shop: Shop):
+def test_the_go_sdk_requests_correlated_workflows_with_get(go: Wire, shop: Shop):
     shop.define("cut")
     run_id = shop.start(correlation_id="A-1")
 
@@ -289,7 +289,7 @@ RAW_TEXTS = {"javascript": '"say \\"hi\\""', "java": 'say "hi"', "go": 'say "hi"
 
 
 @pytest.mark.parametrize("sdk", RAW_TEXTS)
-def test_a_secret_is_kept_as_it_was_meant(wire: Wire, sdk: str):
+def test_a_secret_is_stored_without_its_json_quotes(wire: Wire, sdk: str):
     assert wire.send("PUT", "/api/secrets/TILL", RAW_TEXTS[sdk]).is_empty
 
     assert wire.get("/api/secrets/TILL").plain_text == 'say "hi"'
@@ -305,7 +305,7 @@ def test_a_variable_is_sent_as_plain_text(wire: Wire):
     assert wire.get("/api/environment/REGION").plain_text == ""
 
 
-def test_definitions_come_as_lists_where_clients_send_lists(wire: Wire, shop: Shop):
+def test_definitions_are_lists_for_clients_that_send_lists(wire: Wire, shop: Shop):
     step = {"name": "cut", "taskReferenceName": "cut_ref", "type": "SIMPLE"}
     definition = {"name": "order", "version": 1, "tasks": [step], "schemaVersion": 2}
 
@@ -317,7 +317,7 @@ def test_definitions_come_as_lists_where_clients_send_lists(wire: Wire, shop: Sh
 
 
 @pytest.mark.parametrize("unset", ["", "&waitUntilTaskRef=", "&requestId=None&waitUntilTaskRef=None"])
-def test_an_execution_takes_what_clients_send_for_nothing(wire: Wire, shop: Shop, unset):
+def test_an_execution_ignores_empty_parameters(wire: Wire, shop: Shop, unset):
     wait = {"name": "pay", "taskReferenceName": "pay", "type": "WAIT"}
     definition = {"name": "order", "version": 1, "tasks": [wait], "schemaVersion": 2}
     wire.post("/api/metadata/workflow", json.dumps(definition))
@@ -328,7 +328,7 @@ def test_an_execution_takes_what_clients_send_for_nothing(wire: Wire, shop: Shop
 
 
 @pytest.mark.parametrize("sent", ['{"taskOutput": {"amount": 3}}', '{"amount": 3}', "{}", ""])
-def test_a_signal_is_stored_as_given_and_answered_with_nothing(wire: Wire, shop: Shop, sent):
+def test_a_signal_is_stored_as_given_and_answered_with_an_empty_body(wire: Wire, shop: Shop, sent):
     wait = {"name": "pay", "taskReferenceName": "pay", "type": "WAIT"}
     wire.post(
         "/api/metadata/workflow", json.dumps({"name": "order", "version": 1, "tasks": [wait], "schemaVersion": 2})

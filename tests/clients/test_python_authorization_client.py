@@ -84,7 +84,7 @@ def test_keys_are_made_listed_toggled_and_deleted(auth, application, server):
     assert auth.get_access_keys(application.id) == []
 
 
-def test_an_application_is_given_roles_and_loses_them(auth, application, server):
+def test_an_application_gets_and_loses_roles(auth, application, server):
     made = auth.create_access_key(application.id)
     his = clients_of(server, made.id, made.secret)
     metadata = his.get_metadata_client()
@@ -131,7 +131,7 @@ def test_a_user_is_made_changed_listed_and_deleted(auth):
     assert auth.list_users() == []
 
 
-def test_groups_hold_users_and_share_what_they_are_granted(auth):
+def test_groups_contain_users_and_share_their_grants(auth):
     for name in ("ann", "bob"):
         auth.upsert_user(UpsertUserRequest(name, []), name)
     request = UpsertGroupRequest(
@@ -158,7 +158,7 @@ def test_groups_hold_users_and_share_what_they_are_granted(auth):
     assert auth.list_groups() == []
 
 
-def test_permissions_are_granted_shown_checked_and_taken_back(auth):
+def test_permissions_are_granted_listed_checked_and_revoked(auth):
     auth.upsert_user(UpsertUserRequest("Ann", []), "ann")
     auth.upsert_group(UpsertGroupRequest(default_access={}, description="Those who ship", roles=[]), "shippers")
     auth.add_user_to_group("shippers", "ann")
@@ -232,7 +232,7 @@ def test_roles_are_listed_made_changed_and_deleted(auth, application, server):
     assert auth.list_custom_roles() == []
 
 
-def test_what_every_server_has_stays_as_it_is(auth):
+def test_built_in_roles_are_immutable(auth):
     for refused in (
         lambda: auth.delete_role("ADMIN"),
         lambda: auth.update_role("USER", CreateOrUpdateRoleRequest("USER", [])),
@@ -243,7 +243,7 @@ def test_what_every_server_has_stays_as_it_is(auth):
         assert why.value.status in (403, 409)
 
 
-def test_there_is_no_gateway_and_clients_are_told_so(auth):
+def test_there_is_no_gateway_and_clients_get_not_found(auth):
     with pytest.raises(ApiException) as missing:
         auth.list_gateway_auth_configs()
 
@@ -276,7 +276,7 @@ def test_definitions_carry_tags_and_limits(admin):
     assert client.getWorkflowRateLimit("order") is None
 
 
-def test_the_audit_says_who_gave_what_to_whom(auth, application):
+def test_the_audit_records_who_granted_which_permission(auth, application):
     auth.add_role_to_application_user(application.id, "WORKER")
     subject = SubjectRef(SubjectType.USER, f"app:{application.id}")
     auth.grant_permissions(subject, TargetRef(TargetType.TASK_DEF, "cut"), [AccessType.EXECUTE])

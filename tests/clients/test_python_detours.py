@@ -28,7 +28,7 @@ def states(shop: Shop, run_id: str) -> dict[str, str]:
     return {task.reference_task_name: task.status for task in shop.show(run_id).tasks}
 
 
-def test_a_step_is_skipped_with_the_output_that_is_given(shop: Shop):
+def test_a_step_is_skipped_with_a_given_output(shop: Shop):
     shop.define("cut", "sew", "pack")
     run_id = shop.start()
     given = SkipTaskRequest(task_input={"who": None}, task_output={"seams": [1, 2], "text": "it's done", "ok": True})
@@ -42,7 +42,7 @@ def test_a_step_is_skipped_with_the_output_that_is_given(shop: Shop):
     assert shop.take("pack").workflow_instance_id == run_id
 
 
-def test_a_step_is_skipped_with_nothing_given(shop: Shop):
+def test_a_step_is_skipped_without_an_output(shop: Shop):
     shop.define("cut", "sew")
     run_id = shop.start()
 
@@ -52,7 +52,7 @@ def test_a_step_is_skipped_with_nothing_given(shop: Shop):
     assert shop.wait_for_end(run_id).status == "COMPLETED"
 
 
-def test_what_has_begun_is_not_skipped(shop: Shop):
+def test_an_executed_step_cannot_be_skipped(shop: Shop):
     shop.define("cut")
     run_id = shop.start()
 
@@ -62,7 +62,7 @@ def test_what_has_begun_is_not_skipped(shop: Shop):
     assert refused.value.status == 409
 
 
-def test_a_jump_goes_on_at_the_step(shop: Shop, resource):
+def test_a_jump_continues_at_the_step(shop: Shop, resource):
     shop.define("cut", "sew", "pack")
     run_id = shop.start()
 
@@ -93,7 +93,7 @@ def test_the_state_is_updated(shop: Shop):
     assert states(shop, run_id) == {"cut_ref": "COMPLETED", "sew_ref": "SCHEDULED"}
 
 
-def test_what_was_handed_back_is_handed_out_again(shop: Shop, resource):
+def test_a_released_task_is_dispatched_again(shop: Shop, resource):
     shop.define("cut")
     run_id = shop.start()
     shop.report(shop.take("cut"), "IN_PROGRESS", callback_after_seconds=600)
@@ -103,7 +103,7 @@ def test_what_was_handed_back_is_handed_out_again(shop: Shop, resource):
     assert shop.take("cut").workflow_instance_id == run_id
 
 
-def test_deciding_again_is_harmless(shop: Shop, resource):
+def test_deciding_again_has_no_effect(shop: Shop, resource):
     shop.define("cut")
     run_id = shop.start()
 
@@ -112,14 +112,14 @@ def test_deciding_again_is_harmless(shop: Shop, resource):
     assert states(shop, run_id) == {"cut_ref": "SCHEDULED"}
 
 
-def test_what_waits_for_workers_is_counted(shop: Shop, resource):
+def test_pending_tasks_are_counted(shop: Shop, resource):
     shop.define("cut")
     shop.start()
 
     assert str(TaskResourceApi(resource.api_client).requeue_pending_task("cut")) == "1"
 
 
-def test_several_workflows_are_handled_in_one_go(shop: Shop, bulk):
+def test_several_workflows_are_handled_in_one_request(shop: Shop, bulk):
     shop.policy("cut", retry_count=0)
     shop.define("cut")
     ids = [shop.start() for _ in range(3)]
@@ -136,7 +136,7 @@ def test_several_workflows_are_handled_in_one_go(shop: Shop, bulk):
     assert shop.show(ids[1]).reason_for_incompletion == "enough"
 
 
-def test_workflows_of_several_names_are_found_by_what_they_belong_to(shop: Shop):
+def test_workflows_of_several_names_are_found_by_correlation_id(shop: Shop):
     shop.define("cut")
     shop.define("cut", name="refund")
     order, refund = shop.start(correlation_id="A-1"), shop.start("refund", correlation_id="A-1")
@@ -161,7 +161,7 @@ def test_running_workflows_are_listed(shop: Shop, resource):
     assert resource.get_running_workflow("order") == [open_one]
 
 
-def test_a_failure_workflow_is_started_where_that_is_asked_for(shop: Shop):
+def test_a_failure_workflow_is_started_on_request(shop: Shop):
     shop.define("put_back", name="undo")
     shop.define("cut", failure_workflow="undo")
     run_id = shop.start()

@@ -20,7 +20,7 @@ def handlers(configuration) -> EventResourceApi:
     return EventResourceApi(ApiClient(configuration))
 
 
-def test_a_handler_is_kept_found_changed_and_forgotten(handlers):
+def test_a_handler_is_created_found_updated_and_deleted(handlers):
     handlers.add_event_handler(HANDLER)
 
     assert [each.name for each in handlers.get_event_handlers()] == ["h"]
@@ -47,7 +47,7 @@ def test_refusals_reach_the_client_with_their_status(handlers):
         assert refused.value.status == status
 
 
-def test_a_workflow_tells_an_event_and_another_begins(handlers, executor, workflows, tasks):
+def test_a_workflow_publishes_an_event_that_starts_another(handlers, executor, workflows, tasks):
     handlers.add_event_handler(HANDLER)
     (ConductorWorkflow(executor, "listen", 1) >> SimpleTask("listen", "listen")).register(overwrite=True)
     told = ConductorEventTask("tell", "hello")

@@ -37,7 +37,7 @@ def test_a_workflow_is_executed_until_a_task_of_it_has_ended(shop, configuration
     assert [task.status for task in run.tasks] == ["COMPLETED", "SCHEDULED"]
 
 
-def test_a_workflow_that_takes_too_long_is_shown_as_it_stands(shop):
+def test_a_workflow_that_exceeds_the_wait_is_returned_in_its_current_state(shop):
     shop.define("cut")
 
     run = shop.workflows.execute_workflow(StartWorkflowRequest(name="order", version=1), "r-1", "", 1)
@@ -70,7 +70,7 @@ def test_a_signal_ends_the_wait_and_its_consequence_is_waited_for(shop, configur
     assert end.output == {"seams": 3}
 
 
-def test_a_signal_that_is_not_waited_for_is_heard(shop, executor):
+def test_an_asynchronous_signal_is_processed(shop, executor):
     (shop.written() >> WaitTask("approve") >> simple_task("sew", "sew_ref", {})).register(overwrite=True)
     run_id = shop.start()
 
@@ -89,7 +89,7 @@ def test_a_workflow_is_called_like_an_api(shop, configuration):
     assert output == {"pieces": 4}
 
 
-def test_a_workflow_is_tried_out(shop):
+def test_a_workflow_is_tested(shop):
     child = shop.written("iron", name="child")
     workflow = shop.written("cut", "sew") >> InlineSubWorkflowTask("inner", child)
     # Where a field is not given, the SDK sends the text of a Python object.

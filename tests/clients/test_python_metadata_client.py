@@ -36,7 +36,7 @@ def test_the_newest_version_is_found_without_naming_it(shop: Shop):
     assert shop.metadata.get_workflow_def("order", version=9).version == 9
 
 
-def test_a_known_version_is_not_replaced_unless_that_is_asked_for(shop: Shop):
+def test_an_existing_version_is_replaced_only_on_request(shop: Shop):
     shop.define("cut")
     changed = shop.written("sew").to_workflow_def()
 
@@ -48,7 +48,7 @@ def test_a_known_version_is_not_replaced_unless_that_is_asked_for(shop: Shop):
     assert shop.metadata.get_workflow_def("order", 1).tasks[0].name == "sew"
 
 
-def test_a_definition_of_many_kinds_of_steps_comes_back_as_it_was_sent(shop: Shop, executor, configuration):
+def test_a_definition_of_many_kinds_of_steps_is_returned_as_it_was_sent(shop: Shop, executor, configuration):
     def as_sent(definition) -> dict:
         return ApiClient(configuration).sanitize_for_serialization(definition)
 
@@ -106,7 +106,7 @@ def test_a_task_definition_is_registered_updated_and_removed(shop: Shop):
     ],
     ids=["get workflow", "remove workflow", "get task", "remove task"],
 )
-def test_what_does_not_exist_is_not_found(shop: Shop, ask):
+def test_an_unknown_definition_is_not_found(shop: Shop, ask):
     with pytest.raises(ApiException) as missing:
         ask(shop.metadata)
 

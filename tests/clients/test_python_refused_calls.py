@@ -26,7 +26,7 @@ REFUSED = [name for name in sdk_table.refused_methods("python") if name.partitio
 
 
 @pytest.mark.parametrize("method", REFUSED)
-def test_what_is_not_supported_is_refused_with_404(configuration, method):
+def test_unsupported_calls_return_404(configuration, method):
     client, _, name = method.partition(".")
     call = getattr(CLIENTS[client](configuration), name)
     needed = [each for each in inspect.signature(call).parameters.values() if each.default is each.empty]

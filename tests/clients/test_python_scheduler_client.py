@@ -60,14 +60,14 @@ def test_a_schedule_is_paused_with_a_reason_and_resumed(scheduler):
     assert scheduler.get_schedule("order-yearly").paused is False
 
 
-def test_all_schedules_are_held_and_let_go(scheduler):
+def test_all_schedules_are_paused_and_resumed(scheduler):
     scheduler.pause_all_schedules()
     scheduler.resume_all_schedules()
 
     scheduler.requeue_all_execution_records()
 
 
-def test_next_times_are_told(scheduler):
+def test_next_times_are_returned(scheduler):
     first, second = scheduler.get_next_few_schedule_execution_times("@hourly", limit=2)
 
     assert second - first == 3_600_000
@@ -78,7 +78,7 @@ def test_next_times_are_told(scheduler):
     assert scheduler.preview_next("@hourly", 1) == [first]
 
 
-def test_tags_are_set_shown_and_deleted(scheduler):
+def test_tags_are_set_listed_and_deleted(scheduler):
     scheduler.save_schedule(wanted())
 
     scheduler.set_scheduler_tags([MetadataTag("team", "a"), MetadataTag("cost", "b")], "order-yearly")
@@ -92,7 +92,7 @@ def test_tags_are_set_shown_and_deleted(scheduler):
     assert [tag.key for tag in scheduler.get_schedule("order-yearly").tags] == ["cost"]
 
 
-def test_errors_are_those_that_the_lifecycle_methods_know(scheduler):
+def test_errors_are_those_that_the_lifecycle_methods_expect(scheduler):
     with pytest.raises(InvalidCronExpression):
         scheduler.preview_next("* * * * *")
     for ask in (scheduler.pause, scheduler.resume):

@@ -12,7 +12,7 @@ def schemas(clients):
     return clients.get_schema_client()
 
 
-def test_a_schema_is_registered_told_and_deleted(schemas):
+def test_a_schema_is_registered_returned_and_deleted(schemas):
     schemas.register_schema(SchemaDef("order", 1, SchemaType.JSON, DATA))
     schemas.register_schema(SchemaDef("order", 2, SchemaType.JSON, DATA))
     schemas.register_schema(SchemaDef("other", 1, SchemaType.AVRO, {"type": "record"}))

@@ -66,7 +66,7 @@ def test_every_method_has_a_result():
     assert set(FACTS["methods"]) == offered
 
 
-def test_every_method_that_works_is_called_by_a_test():
+def test_every_supported_method_is_called_by_a_test():
     working = sdk_table.methods_of("python", sdk_table.WORKS, sdk_table.DIFFERS)
 
     assert [name for name in working if name.partition(".")[2] not in called()] == []
@@ -77,7 +77,7 @@ def test_the_executor_has_a_test_that_calls_every_method_of_it():
     assert methods(WorkflowExecutor) - called("test_python_executor.py") == set()
 
 
-def test_every_client_that_the_sdk_offers_is_in_the_table(configuration):
+def test_every_client_of_the_sdk_is_in_the_table(configuration):
     factories = [name for name in methods(OrkesClients) if name.startswith("get_") and name.endswith("_client")]
 
     offered = {type(getattr(OrkesClients(configuration), name)()) for name in factories}
@@ -85,7 +85,7 @@ def test_every_client_that_the_sdk_offers_is_in_the_table(configuration):
     assert offered <= set(CLIENTS)
 
 
-def test_the_table_speaks_of_the_version_that_is_installed():
+def test_the_table_describes_the_installed_version():
     assert version(FACTS["package"]) == FACTS["version"]
 
 

@@ -40,7 +40,7 @@ def test_workflows_are_read_page_by_page(shop: Shop, orders):
     assert (len(first.results), len(second.results)) == (2, 1)
 
 
-def test_workflows_are_found_by_free_text_and_by_what_went_in(shop: Shop, orders):
+def test_workflows_are_found_by_free_text_and_by_input(shop: Shop, orders):
     by_text = shop.workflows.search(free_text="A-1")
     by_input = shop.workflows.search(query="input.size >= 1", free_text="*")
 
@@ -68,7 +68,7 @@ def test_tasks_are_searched(configuration, shop: Shop, orders):
     assert task.input_data["size"] == 1
 
 
-def test_a_query_that_cannot_be_understood_is_refused_in_words(configuration, server):
+def test_an_invalid_query_is_rejected_with_an_explanation(configuration, server):
     with pytest.raises(ApiException) as refused:
         WorkflowResourceApi(ApiClient(configuration)).search(query="status = ")
 

@@ -10,7 +10,7 @@ def secrets(clients):
     return clients.get_secret_client()
 
 
-def test_a_secret_is_put_told_and_deleted(secrets):
+def test_a_secret_is_created_returned_and_deleted(secrets):
     secrets.put_secret("DB", "s3cret")
 
     assert secrets.get_secret("DB") == "s3cret"
@@ -26,7 +26,7 @@ def test_a_secret_is_put_told_and_deleted(secrets):
     assert missing.value.status == 404
 
 
-def test_tags_are_set_shown_and_deleted(secrets):
+def test_tags_are_set_listed_and_deleted(secrets):
     secrets.put_secret("DB", "s3cret")
 
     secrets.set_secret_tags([MetadataTag("team", "a"), MetadataTag("cost", "b")], "DB")

@@ -9,7 +9,7 @@ from conductor.client.http.rest import ApiException
 from .shop import Shop, result_of
 
 
-def test_a_task_is_polled_with_all_that_a_worker_needs(shop: Shop):
+def test_a_polled_task_has_every_field_that_a_worker_needs(shop: Shop):
     shop.policy("cut", response_timeout_seconds=20)
     shop.define("cut")
     run_id = shop.start(input={"size": 2}, correlation_id="A-1", priority=5)
@@ -22,13 +22,13 @@ def test_a_task_is_polled_with_all_that_a_worker_needs(shop: Shop):
     assert (task.input_data["size"], task.response_timeout_seconds, task.workflow_priority) == (2, 20, 5)
 
 
-def test_a_poll_that_finds_nothing_says_so(shop: Shop):
+def test_a_poll_without_tasks_returns_none(shop: Shop):
     # What the SDK makes of the 204 that it expects here.
     assert shop.tasks.poll_task("cut").task_id is None
     assert shop.tasks.batch_poll_tasks("cut", count=5, timeout_in_millisecond=10) == []
 
 
-def test_a_batch_holds_no_more_tasks_than_were_asked_for(shop: Shop):
+def test_a_batch_contains_at_most_the_requested_tasks(shop: Shop):
     shop.define("cut")
     run_ids = [shop.start() for _ in range(3)]
 
@@ -51,7 +51,7 @@ def test_a_report_is_answered_with_the_tasks_id(shop: Shop):
     assert shop.show(run_id).status == "COMPLETED"
 
 
-def test_a_report_that_comes_twice_or_too_late_changes_nothing(shop: Shop):
+def test_a_repeated_or_late_report_changes_nothing(shop: Shop):
     shop.define("cut")
     run_id = shop.start()
     task = shop.take("cut")
@@ -86,7 +86,7 @@ def test_a_task_is_reported_by_its_reference(shop: Shop):
     assert (task.task_id, task.status, task.output_data) == (task_id, "COMPLETED", {"result": {"pieces": 4}})
 
 
-def test_a_task_is_reported_by_its_reference_and_the_workflow_comes_back(shop: Shop):
+def test_a_task_is_reported_by_its_reference_and_the_workflow_is_returned(shop: Shop):
     shop.define("cut", "sew")
     run_id = shop.start()
 
@@ -97,7 +97,7 @@ def test_a_task_is_reported_by_its_reference_and_the_workflow_comes_back(shop: S
 
 
 @pytest.mark.parametrize("line", ["cut 4 pieces", "été €", "1234", '{"size": 4}'])
-def test_a_line_that_is_logged_comes_back(shop: Shop, line):
+def test_a_line_that_is_logged_is_returned(shop: Shop, line):
     shop.define("cut")
     shop.start()
     task = shop.take("cut")
@@ -124,7 +124,7 @@ def test_a_report_may_carry_logs(shop: Shop):
     assert [kept.log for kept in shop.tasks.get_task_logs(task.task_id)] == ["line 0", "line 1"]
 
 
-def test_a_queue_counts_what_waits_in_it(shop: Shop):
+def test_a_queue_reports_its_size(shop: Shop):
     shop.define("cut")
     for _ in range(3):
         shop.start()
@@ -135,7 +135,7 @@ def test_a_queue_counts_what_waits_in_it(shop: Shop):
     assert shop.tasks.taskResourceApi.all() == {"cut": 2}
 
 
-def test_a_poll_is_remembered_even_if_it_finds_nothing(shop: Shop):
+def test_a_poll_is_recorded_even_without_tasks(shop: Shop):
     shop.tasks.poll_task("cut", worker_id="tester", domain="eu")
 
     (seen,) = shop.tasks.get_task_poll_data("cut")
@@ -144,7 +144,7 @@ def test_a_poll_is_remembered_even_if_it_finds_nothing(shop: Shop):
     assert seen.last_poll_time > 0
 
 
-def test_a_task_that_does_not_exist_is_not_found(shop: Shop):
+def test_an_unknown_task_is_not_found(shop: Shop):
     with pytest.raises(ApiException) as missing:
         shop.tasks.get_task("nothing")
 

@@ -49,7 +49,7 @@ def test_an_http_task_brings_the_answer(shop: Shop, web):
     assert (run.status, run.output) == ("COMPLETED", {"n": 1})
 
 
-def test_an_http_poll_task_asks_until_the_answer_is_as_wanted(shop: Shop, web):
+def test_an_http_poll_task_polls_until_its_condition_is_true(shop: Shop, web):
     web.answers["/a"] = [json_answer({"done": False}), json_answer({"done": True})]
     condition = "(function(){ return $.output.response.body.done; })();"
     task = HttpPollTask("ask", HttpPollInput(condition, polling_interval=1, uri=f"{web.url}/a"))
@@ -59,7 +59,7 @@ def test_an_http_poll_task_asks_until_the_answer_is_as_wanted(shop: Shop, web):
     assert (run.status, run.output["polls"], run.output["response"]["body"]) == ("COMPLETED", 2, {"done": True})
 
 
-def test_a_message_that_is_sent_reaches_the_workflow(shop: Shop):
+def test_a_sent_message_reaches_the_workflow(shop: Shop):
     run_id = written(shop, PullWorkflowMessagesTask("next")).start_workflow_with_input()
 
     sent = shop.workflows.workflowResourceApi.send_workflow_message({"said": "hello"}, run_id)
@@ -70,7 +70,7 @@ def test_a_message_that_is_sent_reaches_the_workflow(shop: Shop):
     assert (message["id"], message["workflowId"], message["payload"]) == (sent, run_id, {"said": "hello"})
 
 
-def test_branches_at_the_end_of_a_workflow_are_registered_and_its_run_says_that_it_lacks_a_join(shop: Shop):
+def test_branches_at_the_end_of_a_workflow_are_registered_and_its_run_reports_the_missing_join(shop: Shop):
     a, b, c, d = (simple_task(name, f"{name}_ref", {}) for name in "abcd")
     workflow = written(shop, [[a, b], [c, d]])
     workflow.register(overwrite=True)

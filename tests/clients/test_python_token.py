@@ -44,7 +44,7 @@ def test_a_client_without_a_key_is_refused(clients):
     assert refused.value.error_code == "INVALID_TOKEN"
 
 
-def test_a_client_whose_token_has_gone_bad_fetches_a_new_one_by_itself(with_key):
+def test_a_client_with_an_invalid_token_fetches_a_new_one(with_key):
     client = OrkesClients(with_key).get_metadata_client()
     with_key.update_token("yesterday's")
 

@@ -20,7 +20,7 @@ from .shop import Shop, result_of, serve_tasks, worker
 from .waiting import eventually
 
 
-def test_a_function_is_given_the_tasks_input_and_returns_its_output(shop: Shop, configuration):
+def test_a_function_receives_the_task_input_and_returns_its_output(shop: Shop, configuration):
     def cut(size: int, customer: dict) -> dict:
         return {"pieces": size * 2, "for": customer["name"]}
 
@@ -34,7 +34,7 @@ def test_a_function_is_given_the_tasks_input_and_returns_its_output(shop: Shop, 
     assert run.tasks[0].output_data == {"pieces": 42, "for": "Ida"}
 
 
-def test_a_worker_may_take_the_whole_task_and_return_a_whole_result(shop: Shop, configuration):
+def test_a_worker_can_receive_the_task_and_return_a_result(shop: Shop, configuration):
     def cut(task: Task) -> TaskResult:
         return result_of(task, "COMPLETED", output_data={"attempt": task.retry_count, "seq": task.seq})
 
@@ -47,7 +47,7 @@ def test_a_worker_may_take_the_whole_task_and_return_a_whole_result(shop: Shop, 
     assert run.tasks[0].output_data == {"attempt": 0, "seq": 1}
 
 
-def test_a_coroutine_serves_tasks_too(shop: Shop, configuration):
+def test_a_coroutine_can_be_a_worker(shop: Shop, configuration):
     async def sew(size: int) -> dict:
         return {"seams": size * 3}
 
@@ -60,7 +60,7 @@ def test_a_coroutine_serves_tasks_too(shop: Shop, configuration):
     assert run.tasks[0].output_data == {"seams": 6}
 
 
-def test_a_worker_with_three_threads_does_three_tasks_at_once(shop: Shop, configuration):
+def test_a_worker_with_three_threads_executes_three_tasks_at_once(shop: Shop, configuration):
     meeting = Barrier(3)
     shop.define("cut")
     run_ids = [shop.start() for _ in range(3)]
@@ -71,7 +71,7 @@ def test_a_worker_with_three_threads_does_three_tasks_at_once(shop: Shop, config
     assert {run.tasks[0].output_data["place"] for run in runs} == {0, 1, 2}
 
 
-def test_an_attempt_that_raises_is_tried_again_and_leaves_its_reason_and_its_stack(shop: Shop, configuration):
+def test_an_attempt_that_raises_is_retried_and_records_its_reason_and_stack(shop: Shop, configuration):
     def cut() -> dict:
         if get_task_context().get_retry_count() == 0:
             raise ConnectionError("the saw is stuck")
@@ -90,7 +90,7 @@ def test_an_attempt_that_raises_is_tried_again_and_leaves_its_reason_and_its_sta
     assert "ConnectionError" in shop.tasks.get_task_logs(first.task_id)[0].log
 
 
-def test_what_can_never_succeed_is_not_tried_again(shop: Shop, configuration):
+def test_a_terminal_error_is_not_retried(shop: Shop, configuration):
     def cut() -> dict:
         raise NonRetryableException("no such wood")
 
@@ -106,7 +106,7 @@ def test_what_can_never_succeed_is_not_tried_again(shop: Shop, configuration):
     assert run.tasks[0].reason_for_incompletion == "no such wood"
 
 
-def test_a_worker_that_is_not_done_is_called_again_and_its_logs_are_kept(shop: Shop, configuration):
+def test_a_worker_in_progress_is_called_again_and_its_logs_are_stored(shop: Shop, configuration):
     def cut() -> dict | TaskInProgress:
         context = get_task_context()
         context.add_log(f"call {context.get_poll_count()}")
@@ -124,7 +124,7 @@ def test_a_worker_that_is_not_done_is_called_again_and_its_logs_are_kept(shop: S
     assert [line.log for line in shop.tasks.get_task_logs(run.tasks[0].task_id)] == ["call 1", "call 2", "call 3"]
 
 
-def test_a_worker_of_a_domain_is_given_the_tasks_of_its_domain(shop: Shop, configuration):
+def test_a_worker_of_a_domain_receives_the_tasks_of_its_domain(shop: Shop, configuration):
     shop.define("cut")
     everywhere = shop.start()
     in_europe = shop.start(task_to_domain={"cut": "eu"})
@@ -136,7 +136,7 @@ def test_a_worker_of_a_domain_is_given_the_tasks_of_its_domain(shop: Shop, confi
     assert shop.show(everywhere).tasks[0].status == "SCHEDULED"
 
 
-def test_a_worker_that_works_longer_than_its_lease_extends_it(shop: Shop, configuration, monkeypatch):
+def test_a_worker_that_exceeds_its_lease_extends_it(shop: Shop, configuration, monkeypatch):
     impatient = LeaseManager(check_interval=0.1)
     monkeypatch.setattr(task_runner.LeaseManager, "get_instance", lambda: impatient)
     shop.policy("cut", response_timeout_seconds=3, timeout_seconds=0)
@@ -150,7 +150,7 @@ def test_a_worker_that_works_longer_than_its_lease_extends_it(shop: Shop, config
     assert [task.status for task in run.tasks] == ["COMPLETED"]
 
 
-def test_a_worker_that_says_nothing_loses_its_lease(shop: Shop):
+def test_a_silent_worker_loses_its_lease(shop: Shop):
     shop.policy("cut", response_timeout_seconds=1, timeout_seconds=0)
     shop.define("cut")
     run_id = shop.start()
@@ -174,7 +174,7 @@ def test_a_worker_registers_its_task_definition(shop: Shop, configuration, is_kn
     assert shop.metadata.get_task_def("cut").retry_logic == "LINEAR_BACKOFF"
 
 
-def test_a_worker_that_must_not_overwrite_leaves_a_known_definition_alone(shop: Shop, configuration):
+def test_a_worker_without_overwrite_does_not_change_an_existing_definition(shop: Shop, configuration):
     shop.policy("cut", retry_count=1)
     shop.define("cut")
     definition = TaskDef(name="cut", retry_count=7)
@@ -201,7 +201,7 @@ def test_a_worker_registers_the_schemas_of_its_function(shop: Shop, configuratio
     assert kept.data["properties"]["size"]["type"] == "integer"
 
 
-def test_the_task_handler_serves_functions_and_coroutines_in_processes_of_their_own(shop: Shop, configuration):
+def test_the_task_handler_runs_functions_and_coroutines_in_their_own_processes(shop: Shop, configuration):
     shop.define("cut", "sew")
     run_id = shop.start(input={"size": 4})
     workers = [worker("cut", handled.cut), worker("sew", handled.sew)]

@@ -31,7 +31,7 @@ def test_a_workflow_is_started_by_a_request(shop: Shop):
     assert run.tasks[0].domain == "eu"
 
 
-def test_a_workflow_that_nobody_registered_is_started_with_its_definition(shop: Shop):
+def test_an_unregistered_workflow_is_started_with_its_definition(shop: Shop):
     workflow = shop.written("cut", name="one_off")
 
     run = shop.show(workflow.start_workflow_with_input({"size": 2}, correlation_id="A-1"))
@@ -40,14 +40,14 @@ def test_a_workflow_that_nobody_registered_is_started_with_its_definition(shop: 
     assert run.workflow_definition.tasks[0].task_reference_name == "cut_ref"
 
 
-def test_a_strategy_without_a_key_does_not_keep_a_workflow_from_starting_twice(shop: Shop):
+def test_a_strategy_without_a_key_does_not_prevent_a_second_start(shop: Shop):
     workflow = shop.written("cut")
 
     # The SDK sends idempotencyStrategy FAIL with every start, also where no key was given (api §3.9).
     assert workflow.start_workflow_with_input({}) != workflow.start_workflow_with_input({})
 
 
-def test_several_workflows_are_started_in_one_go(shop: Shop, executor):
+def test_several_workflows_are_started_in_one_request(shop: Shop, executor):
     shop.define("cut")
 
     run_ids = executor.start_workflows(*(StartWorkflowRequest(name="order") for _ in range(3)))
@@ -91,7 +91,7 @@ def test_a_workflow_is_shown_without_its_tasks(shop: Shop):
     assert len(shop.workflows.get_workflow(run_id, include_tasks=False).tasks) == 1
 
 
-def test_a_status_comes_with_the_output_and_variables_that_are_asked_for(shop: Shop):
+def test_a_status_contains_output_and_variables_on_request(shop: Shop):
     workflow = shop.written("cut").output_parameter("pieces", "${cut_ref.output.pieces}").variables({"total": 3})
     workflow.register(overwrite=True)
     run_id = shop.start(correlation_id="A-1")
@@ -104,7 +104,7 @@ def test_a_status_comes_with_the_output_and_variables_that_are_asked_for(shop: S
     assert (whole.output, whole.variables) == ({"pieces": 4}, {"total": 3})
 
 
-def test_a_paused_workflow_schedules_nothing_until_it_is_resumed(shop: Shop):
+def test_a_paused_workflow_schedules_no_tasks_until_it_is_resumed(shop: Shop):
     shop.define("cut", "sew")
     run_id = shop.start()
     task = shop.take("cut")
@@ -119,7 +119,7 @@ def test_a_paused_workflow_schedules_nothing_until_it_is_resumed(shop: Shop):
     assert shop.take("sew").workflow_instance_id == run_id
 
 
-def test_a_workflow_that_is_terminated_says_why(shop: Shop):
+def test_a_terminated_workflow_has_a_reason(shop: Shop):
     shop.define("cut")
     run_id = shop.start()
 
@@ -170,7 +170,7 @@ def test_a_workflow_is_rerun_from_a_task_in_its_middle(shop: Shop):
 
 
 @pytest.mark.parametrize("latest", [None, True])
-def test_a_workflow_begins_anew(shop: Shop, latest):
+def test_a_workflow_is_restarted(shop: Shop, latest):
     shop.define("cut")
     run_id = shop.start()
     shop.report(shop.take("cut"))
@@ -184,7 +184,7 @@ def test_a_workflow_begins_anew(shop: Shop, latest):
     assert shop.wait_for_end(run_id).status == "COMPLETED"
 
 
-def test_a_workflow_above_goes_on_when_the_one_below_is_retried(shop: Shop):
+def test_a_parent_workflow_continues_when_its_child_is_retried(shop: Shop):
     shop.policy("sew", retry_count=0)
     shop.define("cut", "sew", name="tailor")
     above = shop.written(name="order")
@@ -241,7 +241,7 @@ def test_an_open_workflow_is_not_archived(shop: Shop):
     assert shop.show(run_id).status == "RUNNING"
 
 
-def test_workflows_are_found_by_what_they_belong_to(shop: Shop):
+def test_workflows_are_found_by_correlation_id(shop: Shop):
     shop.define("cut")
     open_one, ended = (shop.start(correlation_id="A-1") for _ in range(2))
     shop.workflows.terminate_workflow(ended)
@@ -275,7 +275,7 @@ def test_workflows_are_found_by_what_they_belong_to(shop: Shop):
         "terminate nothing",
     ],
 )
-def test_what_cannot_be_done_is_refused_with_the_status_that_clients_expect(shop: Shop, ask, status):
+def test_impossible_actions_are_rejected_with_the_expected_status(shop: Shop, ask, status):
     shop.define("cut")
     run_id = shop.start()
 

@@ -24,7 +24,7 @@ def test_a_build_is_run_by_a_scriptworker_from_its_sources_to_its_release(server
     assert {"public/release.json", "public/logs/live_backing.log"} <= {each["name"] for each in artifacts}
 
 
-def test_a_build_that_came_out_otherwise_says_how():
+def test_a_build_with_another_result_reports_it():
     made = build.Build("group", {"sources": "a"})
     run = {"runId": 0, "state": "completed"}
     statuses = {"sources": {"state": "failed", "runs": [run]}, "test 7": {"state": "completed", "runs": [run]}}
@@ -32,7 +32,7 @@ def test_a_build_that_came_out_otherwise_says_how():
     assert build.find_problems(made, statuses) == ["sources is failed.", "test 7 had 1 runs instead of two."]
 
 
-def test_what_is_in_the_environment_is_the_credentials(monkeypatch):
+def test_credentials_are_read_from_the_environment(monkeypatch):
     monkeypatch.setenv("TASKCLUSTER_CLIENT_ID", "me")
     assert build.taskcluster_credentials() == {}
     monkeypatch.setenv("TASKCLUSTER_ACCESS_TOKEN", "token")

@@ -15,7 +15,7 @@ INTERNAL = {
 """Methods that the JavaScript SDK declares private."""
 
 
-def test_the_page_is_what_the_files_say():
+def test_the_page_matches_the_files():
     assert sdk_table.PAGE.read_text(encoding="utf-8") == sdk_table.render_page(), (
         "run python -m tests.clients.sdk_table"
     )
@@ -61,7 +61,7 @@ def test_every_method_of_the_javascript_sdk_but_those_of_ai_is_called_by_a_scrip
     assert [name for name in wanted if name.partition(".")[2] not in called] == []
 
 
-def test_the_table_speaks_of_the_version_that_is_tested():
+def test_the_table_describes_the_tested_version():
     tested = json.loads((node.FOLDER / "package.json").read_text(encoding="utf-8"))["dependencies"]
     facts = sdk_table.read_results("javascript")
 

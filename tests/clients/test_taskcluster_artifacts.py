@@ -50,7 +50,7 @@ def job(server):
     return Job(server)
 
 
-def test_what_a_worker_sends_is_fetched_as_it_was(job):
+def test_an_artifact_is_fetched_unchanged(job):
     made = job.create("public/a b/u?.txt", contentType="text/plain; charset=utf-8", contentLength=7)
     name = "public/a b/u?.txt"
 
@@ -72,7 +72,7 @@ def test_what_a_worker_sends_is_fetched_as_it_was(job):
         assert requests.get(how["url"]).content == BYTES
 
 
-def test_an_encoding_goes_back_as_it_came_whoever_asks(job):
+def test_a_content_encoding_is_preserved_for_every_client(job):
     job.send(LOG, gzip.compress(BYTES), {"Content-Encoding": "gzip", "Content-Type": "text/plain"})
 
     fetched = job.fetch(LOG, **{"Accept-Encoding": "identity"})
@@ -102,7 +102,7 @@ def test_the_clients_own_download_finds_it(job):
     assert (bytes(content), content_type) == (BYTES, "application/octet-stream")
 
 
-def test_a_body_of_unknown_length_and_an_empty_one_are_kept(job):
+def test_a_body_of_unknown_length_and_an_empty_one_are_stored(job):
     address = job.create("public/a")["putUrl"]
     assert requests.put(address, (BYTES for _ in range(3))).status_code == 200
     assert job.fetch("public/a").content == BYTES * 3
@@ -111,7 +111,7 @@ def test_a_body_of_unknown_length_and_an_empty_one_are_kept(job):
     assert job.fetch("public/a").content == b""
 
 
-def test_what_is_sent_again_replaces_what_was_sent_before(job):
+def test_a_repeated_upload_replaces_the_earlier_one(job):
     address = job.create("public/a")["putUrl"]
     requests.put(address, b"first", headers={"Content-Encoding": "x-first"})
     requests.put(address, b"second")
@@ -122,7 +122,7 @@ def test_what_is_sent_again_replaces_what_was_sent_before(job):
     assert "Content-Encoding" not in fetched.headers
 
 
-def test_an_address_is_good_for_its_purpose_and_its_artifact_alone(job):
+def test_an_upload_url_is_valid_only_for_its_purpose_and_artifact(job):
     put = job.create("public/a")["putUrl"]
     job.create("public/b")
     requests.put(put, BYTES)
@@ -136,13 +136,13 @@ def test_an_address_is_good_for_its_purpose_and_its_artifact_alone(job):
     assert job.fetch("public/a").content == BYTES
 
 
-def test_content_that_has_not_come_is_not_there(job):
+def test_an_artifact_without_content_is_not_found(job):
     job.create("public/a")
 
     assert job.fetch("public/a").status_code == 404
 
 
-def test_a_log_streams_and_is_then_kept(job):
+def test_a_log_streams_and_is_then_stored(job):
     job.create(LOG, "reference", url="http://worker.example.org:1234/log", contentType="text/plain; charset=utf-8")
     found = job.queue.getLatestArtifact(job.id, LOG)
     assert found == {"storageType": "reference", "url": "http://worker.example.org:1234/log"}
@@ -158,7 +158,7 @@ def test_a_log_streams_and_is_then_kept(job):
     ]
 
 
-def test_a_redirect_says_what_it_leads_to(job):
+def test_a_redirect_artifact_returns_its_target(job):
     job.send("public/a")
 
     url = job.queue.buildUrl("getArtifact", job.id, 0, "public/a")
@@ -168,7 +168,7 @@ def test_a_redirect_says_what_it_leads_to(job):
     assert reply.headers["Location"].partition("?")[0] == reply.json()["url"].partition("?")[0]
 
 
-def test_what_went_wrong_with_an_artifact_is_told(job):
+def test_an_error_artifact_returns_its_reason(job):
     fault = {"reason": "file-missing-on-worker", "message": "It is not there."}
     assert job.create("public/a", "error", **fault) == {"storageType": "error"}
 
@@ -194,7 +194,7 @@ def test_artifacts_are_listed_in_pages_and_described_one_by_one(job):
 MISSING = (404, "ResourceNotFound")
 
 
-def test_an_unknown_schedule_is_not_found(job):
+def test_an_unknown_artifact_is_not_found(job):
     other = slugId()
 
     assert refused(job.queue.getArtifact, job.id, 0, "a") == MISSING
@@ -205,7 +205,7 @@ def test_an_unknown_schedule_is_not_found(job):
     assert refused(job.queue.listLatestArtifacts, other) == MISSING
 
 
-def test_an_attempt_that_is_done_takes_no_artifacts_but_what_is_there_can_be_read(job):
+def test_an_ended_attempt_accepts_no_artifacts_and_serves_existing_ones(job):
     job.send("public/a")
     job.queue.reportCompleted(job.id, 0)
 
@@ -243,7 +243,7 @@ class TestWithScopes:
         assert refused(self.create, worker, slugId(), "public/a") == LACKING
         assert refused(self.create, fleet.queue(), id, "public/b") == LACKING
 
-    def test_what_is_public_is_for_everybody_and_the_rest_for_those_who_may(self, claim, fleet):  # noqa: F811
+    def test_public_artifacts_are_readable_by_anyone_and_others_by_scope(self, claim, fleet):  # noqa: F811
         id, worker = claim
         for name in ("public/a", "private/a"):
             requests.put(self.create(worker, id, name)["putUrl"], BYTES)
@@ -255,7 +255,7 @@ class TestWithScopes:
         assert requests.get(worker.buildUrl("getLatestArtifact", id, "private/a")).status_code == 403
         assert refused(reader.listArtifacts, id, 0) == LACKING
 
-    def test_whoever_follows_a_link_must_be_allowed_all_of_the_way(self, claim, fleet):  # noqa: F811
+    def test_every_link_of_a_chain_requires_its_scope(self, claim, fleet):  # noqa: F811
         id, worker = claim
         asked = {"storageType": "link", "expires": later(hours=1), "artifact": "private/a"}
         worker.createArtifact(id, 0, "public/a", asked)

@@ -65,7 +65,7 @@ def refused(call, *args, **kwargs) -> tuple[int, str]:
 UNKNOWN, LACKING = (401, "AuthenticationFailed"), (403, "InsufficientScopes")
 
 
-def test_a_task_goes_its_way_with_the_scopes_of_its_submitter_and_of_its_worker(fleet):
+def test_a_task_runs_with_the_scopes_of_its_creator_and_of_its_worker(fleet):
     submitter = fleet.queue(fleet.credentials(*SUBMIT, "queue:route:index.*", "demo:*", id="ci/1"))
     worker = fleet.queue(
         fleet.credentials(f"queue:claim-work:{LINUX}", "queue:worker-id:here/*", "queue:get-artifact:private/*")
@@ -95,7 +95,7 @@ def test_a_task_with_a_hundred_scopes_gets_credentials_that_are_good(fleet, root
     assert fleet.queue(claim["credentials"]).reportCompleted(id, 0)["status"]["state"] == "completed"
 
 
-def test_what_a_task_hands_on_must_be_held_by_whoever_creates_it(fleet):
+def test_a_task_cannot_have_scopes_that_its_creator_lacks(fleet):
     queue = fleet.queue(fleet.credentials(*SUBMIT, "demo:a"))
 
     queue.createTask(slugId(), definition(scopes=["demo:a"]))
@@ -111,7 +111,7 @@ def test_what_a_task_hands_on_must_be_held_by_whoever_creates_it(fleet):
         assert refused(queue.createTask, slugId(), definition(**fields)) == LACKING, fields
 
 
-def test_a_refusal_says_what_is_missing(fleet):
+def test_a_rejection_names_the_missing_scopes(fleet):
     queue = fleet.queue(fleet.credentials("queue:status:a"))
     id = slugId()
 
@@ -122,7 +122,7 @@ def test_a_refusal_says_what_is_missing(fleet):
     assert failure.value.body["requestInfo"]["method"] == "status"
 
 
-def test_nobody_who_does_not_sign_may_do_what_not_everybody_may(fleet):
+def test_an_unsigned_request_cannot_exceed_the_anonymous_scopes(fleet):
     assert fleet.queue().ping()["alive"]
     assert refused(fleet.queue().status, slugId()) == LACKING
 
@@ -136,7 +136,7 @@ def test_a_wrong_token_is_refused(fleet, root):
     assert refused(fleet.queue({**root, "clientId": "static/r00t"}).status, slugId()) == UNKNOWN
 
 
-def test_temporary_credentials_do_what_they_say_until_they_expire(fleet, root):
+def test_temporary_credentials_have_their_scopes_until_they_expire(fleet, root):
     id, now = slugId(), datetime.now(UTC)
 
     def made(start, expiry, scopes, name):
@@ -171,7 +171,7 @@ def test_an_address_that_the_client_signs_can_be_opened_by_anybody(fleet):
     assert requests.post(current.replace("scopes/current", "scopes/expand"), json={"scopes": []}).status_code == 401
 
 
-def test_clients_are_kept_through_the_api(fleet, root):
+def test_clients_are_managed_through_the_api(fleet, root):
     auth = fleet.auth(root)
     payload = {"expires": "2099-01-01T00:00:00.123456Z", "description": "one", "scopes": ["queue:ping", "a"]}
 
@@ -199,7 +199,7 @@ def test_clients_are_kept_through_the_api(fleet, root):
     assert refused(auth.client, "project/a:b|c@d") == (404, "ResourceNotFound")
 
 
-def test_nobody_gives_to_a_client_what_he_does_not_hold(fleet):
+def test_a_caller_cannot_grant_a_client_scopes_that_it_lacks(fleet):
     auth = fleet.auth(fleet.credentials("auth:create-client:mine/*", "auth:update-client:mine/*", "a:*"))
     payload = {"expires": "2099-01-01T00:00:00Z", "description": "", "scopes": ["a:b"]}
 
@@ -211,7 +211,7 @@ def test_nobody_gives_to_a_client_what_he_does_not_hold(fleet):
     assert refused(auth.resetAccessToken, "mine/1") == LACKING
 
 
-def test_roles_are_kept_through_the_api(fleet, root):
+def test_roles_are_managed_through_the_api(fleet, root):
     auth = fleet.auth(root)
     payload = {"description": "repositories", "scopes": ["queue:route:<..>", "assume:reader"]}
     auth.createRole("reader", {"description": "", "scopes": ["queue:get-task:*"]})
@@ -234,7 +234,7 @@ def test_roles_are_kept_through_the_api(fleet, root):
     assert refused(auth.role, "repo:github.com/x/*") == (404, "ResourceNotFound")
 
 
-def test_nobody_gives_to_a_role_what_he_does_not_hold(fleet):
+def test_a_caller_cannot_grant_a_role_scopes_that_it_lacks(fleet):
     auth = fleet.auth(fleet.credentials("auth:create-role:*", "auth:update-role:*", "a:<..>", "b:*"))
 
     assert refused(auth.createRole, "x", {"description": "", "scopes": ["c"]}) == LACKING
@@ -243,7 +243,7 @@ def test_nobody_gives_to_a_role_what_he_does_not_hold(fleet):
     assert refused(auth.updateRole, "x*", {"description": "", "scopes": ["b:<..>", "c"]}) == LACKING
 
 
-def test_another_service_asks_who_has_signed_a_request(fleet, root):
+def test_another_service_can_authenticate_a_signed_request(fleet, root):
     sender = mohawk.Sender(
         {"id": ROOT, "key": root["accessToken"], "algorithm": "sha256"},
         "https://other.example.org/api/x/v1/y%2Fz", "POST", content="{}", content_type="application/json", ext="e30=",

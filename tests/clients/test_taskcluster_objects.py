@@ -54,7 +54,7 @@ def job(fleet, root):  # noqa: F811
 
 
 @pytest.mark.parametrize("size", [0, 5_000, 300_000])
-def test_the_clients_own_upload_and_download_go_through(job, size):
+def test_the_upload_and_download_of_the_client_succeed(job, size):
     data = os.urandom(size)
     made = job.create()
     job.upload(made, data)
@@ -69,7 +69,7 @@ def test_the_clients_own_upload_and_download_go_through(job, size):
     assert requests.get(job.fleet.queue().getArtifact(job.id, 0, NAME)["url"]).content == data
 
 
-def test_an_object_is_known_with_its_hashes_to_those_who_may_have_it(job):
+def test_an_object_is_returned_with_its_hashes_to_authorized_callers(job):
     made = job.create()
     job.upload(made, b"x" * 100)
     job.finish(made)
@@ -85,7 +85,7 @@ def test_an_object_is_known_with_its_hashes_to_those_who_may_have_it(job):
     assert refused(job.objects().object, made["name"]) == LACKING
 
 
-def test_the_same_artifact_again_is_the_same_upload(job):
+def test_creating_the_same_artifact_again_returns_the_same_upload(job):
     made = job.create()
 
     assert job.create(expires=later(hours=2))["uploadId"] == made["uploadId"]

@@ -85,7 +85,7 @@ def test_every_method_of_the_client_has_its_address(queue):
     assert strangers == []
 
 
-def test_who_waits_for_work_is_handed_it_as_soon_as_it_is_there(queue, server):
+def test_a_waiting_worker_receives_a_new_task_at_once(queue, server):
     with ThreadPoolExecutor(1) as hands:
         waiting = hands.submit(claimed, taskcluster.Queue({"rootUrl": server}))
         eventually(lambda: notifications.count_waiting())

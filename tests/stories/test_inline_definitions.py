@@ -203,9 +203,7 @@ def test_the_input_of_a_task_records_how_its_child_was_started(clock):
 
 
 @pytest.mark.parametrize(("given", "kind"), [("text", "a string"), ("", "a string"), (5, "a number"), ([], "an array")])
-def test_a_definition_that_resolves_to_no_object_fails_the_task(
-    clock, given, kind
-):
+def test_a_definition_that_resolves_to_no_object_fails_the_task(clock, given, kind):
     named = definition(step("x", "work"), name="child")
     s = sub_workflow("s", param={"name": "child", "workflowDefinition": "${workflow.input.plan}"})
 

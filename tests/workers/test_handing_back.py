@@ -13,7 +13,7 @@ CALL = {"name": "call", "taskReferenceName": "call", "type": "HTTP", "inputParam
 
 
 @pytest.mark.parametrize(("outcome", "status"), [("COMPLETED", "COMPLETED"), ("FAILED", "RUNNING")])
-def test_tasks_in_progress_are_released_at_once_and_only_late_successes_are_accepted(clock, monkeypatch, outcome, status):
+def test_tasks_in_progress_are_released_and_only_late_successes_accepted(clock, monkeypatch, outcome, status):
     story = Story(clock, CALL)
     seen = []
 

@@ -25,7 +25,7 @@ def administrator(db) -> Client:
     return client
 
 
-def test_an_application_is_made_shown_renamed_and_deleted(administrator, clock):
+def test_an_application_is_created_displayed_renamed_and_deleted(administrator, clock):
     administrator.post("/admin/conductor/application/add/", {"name": "fleet"})
     made = Application.objects.get(name="fleet")
     page = f"/admin/conductor/application/{made.pk}/change/"
@@ -40,7 +40,7 @@ def test_an_application_is_made_shown_renamed_and_deleted(administrator, clock):
     assert [(act.actor, act.action) for act in acts] == [("ada", "create"), ("ada", "rename"), ("ada", "delete")]
 
 
-def test_a_key_of_a_new_application_may_do_all_or_nothing(administrator, clock):
+def test_a_key_of_a_new_application_has_all_permissions_or_none(administrator, clock):
     administrator.post("/admin/conductor/accesskey/add/", {"application": "all", "may_do_all": "on"})
     administrator.post("/admin/conductor/accesskey/add/", {"application": "none"})
     administrator.post("/admin/conductor/accesskey/add/", {"application": "none", "may_do_all": "on"})
@@ -60,7 +60,7 @@ def test_a_key_is_withdrawn_and_deleted_from_the_list(administrator, clock):
     assert not AccessKey.objects.exists()
 
 
-def test_a_permission_is_given_listed_and_taken_back(administrator, clock):
+def test_a_permission_is_granted_listed_and_revoked(administrator, clock):
     user = User.objects.create_user("ann")
     form = {"user": user.pk, "group": "", "target_type": "WORKFLOW_DEF", "target_id": "order_*", "access": "READ"}
 
@@ -83,7 +83,7 @@ FAULTY = {"nobody": {"user": ""}, "a tag without a value": {"target_type": "TAG"
 
 
 @pytest.mark.parametrize("case", FAULTY)
-def test_a_permission_that_makes_no_sense_is_not_given(administrator, clock, case):
+def test_an_invalid_permission_is_not_granted(administrator, clock, case):
     user = User.objects.create_user("ann")
     form = {"user": user.pk, "group": "", "target_type": "WORKFLOW_DEF", "target_id": "order", "access": "READ"}
 
@@ -93,7 +93,7 @@ def test_a_permission_that_makes_no_sense_is_not_given(administrator, clock, cas
     assert not Grant.objects.exists()
 
 
-def test_what_is_changed_on_djangos_own_pages_stands_in_the_audit(administrator, clock):
+def test_changes_on_djangos_own_pages_are_audited(administrator, clock):
     administrator.post("/admin/auth/group/add/", {"name": "night shift"})
     group = Group.objects.get(name="night shift")
     administrator.post(f"/admin/auth/group/{group.pk}/delete/", {"post": "yes"})
@@ -117,7 +117,7 @@ PAGES = ("application", "accesskey", "grant")
 
 
 @pytest.mark.parametrize("role", ["USER_READ_ONLY", "WORKFLOW_MANAGER", "METADATA_MANAGER"])
-def test_nobody_else_sees_the_pages_of_access(db, role):
+def test_access_pages_are_restricted_to_administrators(db, role):
     user = User.objects.create_user("otto", is_staff=True)
     user.groups.add(role_group(role))
     client = Client()
@@ -128,7 +128,7 @@ def test_nobody_else_sees_the_pages_of_access(db, role):
     assert client.get("/admin/conductor/run/").status_code == 200
 
 
-def test_every_permission_that_a_page_asks_for_has_a_box():
+def test_every_permission_required_by_a_page_has_a_checkbox():
     asked = re.compile(r'"(conductor\.(?:view|add|change|delete|execute)_[a-z_]+)"')
     pages = Path(conductor_app.admin.__file__).parent
 
@@ -138,7 +138,7 @@ def test_every_permission_that_a_page_asks_for_has_a_box():
     assert named <= USED_PERMISSIONS
 
 
-def test_boxes_name_permissions_as_refusals_do_and_show_none_of_the_tables_within(administrator, clock):
+def test_checkboxes_name_permissions_like_errors_do_and_hide_internal_tables(administrator, clock):
     shown = html(administrator.get("/admin/auth/group/add/"))
 
     assert "conductor.view_attempt" in shown
@@ -146,7 +146,7 @@ def test_boxes_name_permissions_as_refusals_do_and_show_none_of_the_tables_withi
     assert "conductor.view_accessrevision" not in shown
 
 
-def test_what_the_boxes_do_not_show_is_left_as_it_is(administrator, clock):
+def test_permissions_without_a_checkbox_stay_unchanged(administrator, clock):
     within, seen = (Permission.objects.get(codename=name) for name in ("view_accessrevision", "view_attempt"))
     group = Group.objects.create(name="night shift")
     group.permissions.add(within)

@@ -19,7 +19,7 @@ def fleet(db, clock):
     return create_client("fleet/1", ClientSettings(["a"], clock.now() + 1000), "olga")
 
 
-def test_a_client_is_made_and_its_token_shown_once(operator, clock):
+def test_a_client_is_created_and_its_token_displayed_once(operator, clock):
     page = html(operator.post(ADD, FLEET))
 
     token = re.search(r"TASKCLUSTER_ACCESS_TOKEN=([\w-]+)", page)[1]
@@ -50,7 +50,7 @@ def test_a_client_is_changed_disabled_and_deleted(operator, fleet):
     assert list(acts) == ["create", "change", "disable", "delete"]
 
 
-def test_a_client_is_given_another_token(operator, fleet):
+def test_a_client_gets_a_new_token(operator, fleet):
     _, before = fleet
 
     page = html(
@@ -95,7 +95,7 @@ def test_a_role_is_made_changed_and_deleted(operator, clock):
     assert list(acts) == [("scope_role", "create", "r"), ("scope_role", "change", ""), ("scope_role", "delete", "")]
 
 
-def test_a_page_says_what_the_scopes_stand_for(operator, clock):
+def test_a_page_explains_the_scopes(operator, clock):
     scope_roles.create_role("reader", ["queue:status:*"], "", "olga")
     create_client("fleet/1", ClientSettings(["assume:reader"], clock.now() + 1000), "olga")
 
@@ -109,7 +109,7 @@ def test_a_role_that_would_assume_itself_is_not_made(operator):
     assert not ScopeRole.objects.filter(pk="a").exists()
 
 
-def test_who_may_only_look_changes_nothing(viewer, fleet):
+def test_a_viewer_cannot_change_anything(viewer, fleet):
     page = "/admin/conductor/client/"
 
     assert viewer.get(ADD).status_code == viewer.post(ADD, FLEET).status_code == 403

@@ -18,7 +18,7 @@ def kept(operator):
     return operator
 
 
-def test_a_secret_that_is_typed_in_reaches_whom_its_author_names(kept):
+def test_an_entered_secret_reaches_the_tasks_that_name_it(kept):
     assert substitute_secrets("${workflow.secrets.DB_1}", ["DB_1"]) == VALUE
     entry = AuditEntry.objects.get()
     assert (entry.actor, entry.action, entry.object_id, entry.reason) == ("olga", "create", "DB_1", "for the orders")
@@ -28,7 +28,7 @@ PAGES = ["", "DB_5F1/change/", "add/?name=DB_1"]
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_no_page_shows_its_value(kept, page):
+def test_no_page_displays_its_value(kept, page):
     shown = html(kept.get(f"/admin/conductor/secret/{page}"))
 
     assert "DB_1" in shown
@@ -43,14 +43,14 @@ def test_a_form_that_is_refused_does_not_repeat_the_value(operator):
     assert VALUE not in page
 
 
-def test_a_secret_is_forgotten(kept):
+def test_a_secret_is_deleted(kept):
     reply = kept.post("/admin/conductor/secret/DB_1/forget/", follow=True)
 
     assert "DB_1 deleted." in page_text(reply)
     assert not Secret.objects.exists()
 
 
-def test_who_may_only_look_writes_nothing(viewer, db):
+def test_a_viewer_cannot_enter_secrets(viewer, db):
     Secret.objects.create(name="DB_1", sealed="x")
 
     assert viewer.get(ADD).status_code == 403
@@ -60,7 +60,7 @@ def test_who_may_only_look_writes_nothing(viewer, db):
     assert Secret.objects.count() == 1
 
 
-def test_a_variable_is_typed_in_and_shown(operator):
+def test_a_variable_is_entered_and_displayed(operator):
     operator.post("/admin/conductor/variable/add/", {"name": "REGION", "value": "eu"})
 
     assert "REGION eu" in page_text(operator.get("/admin/conductor/variable/"))

@@ -21,7 +21,7 @@ def post(client, action, chosen, **more):
     return client.post(LIST, {"action": action, "_selected_action": [run.pk for run in chosen], "index": "0", **more})
 
 
-def test_an_action_asks_for_a_reason_and_says_how_many_can_do_it(operator, three):
+def test_an_action_asks_for_a_reason_and_counts_the_runs_that_allow_it(operator, three):
     run_commands.pause_run(three[0].pk, "ann")
 
     page = page_text(post(operator, "pause", three))
@@ -30,7 +30,7 @@ def test_an_action_asks_for_a_reason_and_says_how_many_can_do_it(operator, three
     assert reload_run(three[1]).status == "RUNNING"
 
 
-def test_what_is_confirmed_is_done_and_each_refusal_is_said(operator, three):
+def test_a_confirmed_action_is_applied_and_each_rejection_listed(operator, three):
     run_commands.terminate_run(three[0].pk, "ann")
 
     page = page_text(post(operator, "pause", three, confirmed="yes", reason="stock count"))
@@ -43,7 +43,7 @@ def test_what_is_confirmed_is_done_and_each_refusal_is_said(operator, three):
     )
 
 
-def test_no_more_than_a_request_can_bear_are_worked_off(operator, three, monkeypatch):
+def test_the_number_of_runs_per_request_is_limited(operator, three, monkeypatch):
     monkeypatch.setattr(selected_runs, "MAX_RUNS", 2)
 
     assert "At most the newest 2 are processed at a time" in page_text(post(operator, "pause", three))

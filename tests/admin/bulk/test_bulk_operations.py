@@ -36,7 +36,7 @@ def begun(**more) -> str:
     return bulk.start(bulk.BulkRequest(**asked), ACTOR)
 
 
-def test_a_plan_counts_what_it_would_touch(operator, story):
+def test_a_plan_counts_the_affected_runs(operator, story):
     page = page_text(operator.get(PLAN, {"status": "FAILED", "definition": "order"}))
 
     assert "3 : runs of order, with status FAILED" in page
@@ -44,7 +44,7 @@ def test_a_plan_counts_what_it_would_touch(operator, story):
     assert "Retry 3 runs" in page
 
 
-def test_an_operation_is_begun_from_its_plan_and_worked_off(operator, story, clock):
+def test_an_operation_is_started_from_its_plan_and_processed(operator, story, clock):
     form = {"action": "retry", "status": "FAILED", "rate": "10", "canary_size": "0", "reason": "it is back"}
 
     answer = operator.post(PLAN, form)
@@ -73,7 +73,7 @@ def test_it_is_paused_resumed_and_stopped_on_its_page(operator, story):
     assert "cannot pause" in page_text(operator.post(address, {"do": "pause"}, follow=True))
 
 
-def test_what_was_refused_says_why_and_can_be_tried_again(operator, story, clock):
+def test_a_rejected_run_has_a_reason_and_can_be_retried(operator, story, clock):
     id = begun()
     with run_commit_hooks():
         bulk.run_due_operations()
@@ -88,7 +88,7 @@ def test_what_was_refused_says_why_and_can_be_tried_again(operator, story, clock
     assert BulkOperation.objects.count() == 2
 
 
-def test_a_run_is_taken_out_before_its_turn(operator, story):
+def test_a_run_is_excluded_before_it_is_processed(operator, story):
     id = begun(rate=0.1)
     with run_commit_hooks():
         bulk.run_due_operations()
@@ -98,7 +98,7 @@ def test_a_run_is_taken_out_before_its_turn(operator, story):
     assert BulkItem.objects.get(run_id=story.id).outcome == "WITHDRAWN"
 
 
-def test_results_are_a_table_to_keep(operator, story, clock):
+def test_results_are_downloadable_as_a_table(operator, story, clock):
     id = begun()
     works(clock)
 
@@ -142,7 +142,7 @@ def test_hostile_plans_are_answered(operator, story, form):
     assert not BulkOperation.objects.exists()
 
 
-def test_a_viewer_sees_and_cannot_begin_or_stop(viewer, story):
+def test_a_viewer_sees_operations_and_cannot_start_or_stop_them(viewer, story):
     id = begun()
 
     assert "conductor.change_run" in page_text(viewer.get(PLAN, {"status": "FAILED"}))
@@ -156,7 +156,7 @@ def test_there_is_no_such_operation(operator):
     assert operator.get(f"{LIST}nobody/results.csv").status_code == 404
 
 
-def test_pages_of_operations_cost_few_queries(operator, story, clock, django_assert_max_num_queries):
+def test_pages_of_operations_take_few_queries(operator, story, clock, django_assert_max_num_queries):
     id = begun()
     works(clock)
     operator.get(LIST)
@@ -181,7 +181,7 @@ def test_a_second_person_approves_on_the_page(operator, story, clock, settings):
     assert BulkOperation.objects.get(by=ACTOR).state == "DONE"
 
 
-def test_chosen_runs_that_need_a_second_person_go_through_a_plan(operator, story, settings):
+def test_selected_runs_that_require_approval_go_through_a_plan(operator, story, settings):
     settings.CONDUCTOR_BULK_APPROVAL_ACTIONS = ("retry",)
     ids = list(Run.objects.values_list("pk", flat=True))
 
@@ -191,7 +191,7 @@ def test_chosen_runs_that_need_a_second_person_go_through_a_plan(operator, story
     assert "3 : runs selected individually (3)" in page_text(operator.get(answer["Location"]))
 
 
-def test_the_plan_of_a_move_tells_which_runs_can_and_why_others_cannot(operator, clock):
+def test_the_plan_of_an_upgrade_lists_possible_runs_and_reasons_for_the_others(operator, clock):
     story = Story(clock, step("pay"), step("ship"))
     further = story.starts("order")
     story.worker("pay").completes()
@@ -206,7 +206,7 @@ def test_the_plan_of_a_move_tells_which_runs_can_and_why_others_cannot(operator,
     assert further.status == "RUNNING" and story.row.version == 1
 
 
-def test_labels_are_put_on_the_runs_that_were_chosen_by_a_plan(operator, story, clock):
+def test_labels_are_added_to_selected_runs_through_a_plan(operator, story, clock):
     chosen = {"action": "label", "_selected_action": [run.pk for run in Run.objects.all()[:2]]}
     plan = operator.post("/admin/conductor/run/", chosen)["Location"]
     page = operator.get(plan)
@@ -222,7 +222,7 @@ def test_labels_are_put_on_the_runs_that_were_chosen_by_a_plan(operator, story, 
     assert Run.objects.filter(labels__name="may").count() == 2
 
 
-def test_a_plan_without_labels_says_so_and_keeps_what_was_typed(operator, story):
+def test_a_plan_without_labels_is_rejected_and_preserves_the_input(operator, story):
     page = operator.post(PLAN, {"action": "unlabel", "status": "FAILED", "labels": " , ", "reason": "tidy"})
 
     assert "Enter at least one label." in page_text(page) and 'value="tidy"' in html(page)

@@ -40,7 +40,7 @@ def test_effects_outside_that_would_be_repeated_are_warned_of(operator, failed):
     assert "charge of order" in page
 
 
-def test_a_plan_is_done_as_it_was_shown(operator, failed):
+def test_a_plan_is_applied_as_displayed(operator, failed):
     attempt = failed.task("charge").id
     form = {"do": "rerun", "attempt": attempt, "whole": "yes"}
     shown = operator.post(address(failed), form | {"plan": "yes"})
@@ -55,7 +55,7 @@ def test_a_plan_is_done_as_it_was_shown(operator, failed):
     assert (entry.actor, entry.reason) == ("olga", "the card was wrong")
 
 
-def test_an_edited_input_is_shown_as_a_difference_and_used(operator, failed):
+def test_an_edited_input_is_displayed_as_a_difference_and_applied(operator, failed):
     form = {"do": "rerun", "attempt": failed.task("charge").id, "task_input": json.dumps({"n": 7})}
 
     page = page_text(operator.post(address(failed), form | {"plan": "yes"}))
@@ -65,7 +65,7 @@ def test_an_edited_input_is_shown_as_a_difference_and_used(operator, failed):
     assert failed.task("charge").input == {"n": 7}
 
 
-def test_what_moved_meanwhile_is_refused_and_planned_again(operator, failed):
+def test_a_concurrently_changed_run_is_rejected_and_planned_again(operator, failed):
     revision = str(failed.row.revision)
     failed.retry()
     failed.worker("ship").fails("again")
@@ -86,7 +86,7 @@ def test_a_restart_by_another_version_offers_the_versions(operator, failed):
     assert "1 new" in page_text(page)
 
 
-def test_what_is_not_possible_names_the_rule_and_what_is(operator, clock):
+def test_an_impossible_action_names_the_rule_and_the_alternatives(operator, clock):
     story = Story(clock, step("a"))
 
     page = page_text(operator.get(address(story), {"do": "retry"}))
@@ -110,13 +110,13 @@ def test_what_is_not_possible_names_the_rule_and_what_is(operator, clock):
     ],
     ids=str,
 )
-def test_hostile_forms_are_answered_and_change_nothing(operator, failed, form):
+def test_hostile_forms_are_rejected_without_changes(operator, failed, form):
     for answer in (operator.get(address(failed), form), operator.post(address(failed), form)):
         assert answer.status_code in (200, 404)
     assert failed.status == "FAILED"
 
 
-def test_a_viewer_sees_the_plan_and_cannot_do_it(viewer, failed):
+def test_a_viewer_sees_the_plan_and_cannot_apply_it(viewer, failed):
     page = viewer.get(address(failed))
     assert "conductor.change_run" in page_text(page)
     assert 'name="confirm"' not in html(page)
@@ -126,13 +126,13 @@ def test_a_viewer_sees_the_plan_and_cannot_do_it(viewer, failed):
     assert failed.status == "FAILED"
 
 
-def test_there_is_no_plan_for_a_run_that_is_gone(operator, failed):
+def test_a_deleted_run_has_no_plan(operator, failed):
     Run.objects.all().delete()
 
     assert operator.get(address(failed)).status_code == 404
 
 
-def test_a_plan_costs_few_queries(operator, failed, django_assert_max_num_queries):
+def test_a_plan_takes_few_queries(operator, failed, django_assert_max_num_queries):
     operator.get(address(failed))
     with django_assert_max_num_queries(15):
         operator.get(address(failed), {"do": "retry"})
@@ -166,7 +166,7 @@ def test_a_step_that_is_not_there_is_refused(operator, running):
     assert "is not in workflow" in page_text(operator.get(address(running), {"do": "jump", "ref": "fly"}))
 
 
-def test_a_move_to_another_version_is_planned_for_one_run(operator, running):
+def test_an_upgrade_is_planned_for_one_run(operator, running):
     register_definitions(definition(step("pay"), step("wrap"), step("ship"), version=2))
     page = page_text(operator.get(address(running), {"do": "upgrade"}))
     assert "Apply: " in page and "version 2" in page
@@ -178,7 +178,7 @@ def test_a_move_to_another_version_is_planned_for_one_run(operator, running):
     assert AuditEntry.objects.get(action="upgrade").actor == "olga"
 
 
-def test_a_move_that_cannot_be_says_every_reason(operator, running):
+def test_an_impossible_upgrade_lists_every_reason(operator, running):
     body = loop("again", step("pay"), times=2)
     register_definitions(definition(body, step("ship"), version=2))
 
@@ -195,14 +195,14 @@ def test_an_input_that_cannot_be_read_is_refused(operator, failed, given):
     assert "The task input" in page_text(operator.post(address(failed), form))
 
 
-def test_the_run_page_leads_to_the_steps_that_control_has_not_come_to(operator, running):
+def test_the_run_page_offers_jumps_to_unreached_steps(operator, running):
     page = html(operator.get(f"/admin/conductor/run/{running.id}/change/", {"tab": "diagram", "task": "ship"}))
 
     assert "Control has not reached this step." in page
     assert "?do=skip&amp;ref=ship" in page and "?do=jump&amp;ref=ship" in page
 
 
-def test_what_is_reused_is_drawn_as_done_with_the_way_that_led_on_from_it(operator, clock):
+def test_reused_steps_are_drawn_as_executed_with_their_outgoing_path(operator, clock):
     story = Story(clock, *fork([step("stock")], [step("price")]), step("ship"))
     story.worker("stock").completes()
     story.worker("price").completes()
@@ -211,7 +211,7 @@ def test_what_is_reused_is_drawn_as_done_with_the_way_that_led_on_from_it(operat
     assert "2 of 2 done" in page_text(operator.get(address(story)))
 
 
-def test_the_branches_of_a_dynamic_fork_are_drawn_with_what_becomes_of_them(operator, clock):
+def test_branches_of_a_dynamic_fork_are_drawn_with_their_expected_results(operator, clock):
     names = ("ape", "bee", "cat")
     tasks = [{"name": name, "taskReferenceName": name, "type": "SIMPLE"} for name in names]
     story = Story(clock, *dynamic_fork(), input={"tasks": tasks, "inputs": {name: {} for name in names}})

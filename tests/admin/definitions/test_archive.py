@@ -18,7 +18,7 @@ def order(clock):
     return WorkflowDefinition.objects.get(name="order")
 
 
-def test_a_workflow_is_archived_goes_on_for_clients_and_comes_back(operator, order):
+def test_an_archived_workflow_stays_available_to_clients_and_can_be_restored(operator, order):
     operator.post(f"{WORKFLOWS}{order.pk}/put/away/", {"reason": "nobody orders"})
 
     assert "order v1" not in page_text(operator.get(WORKFLOWS))
@@ -33,7 +33,7 @@ def test_a_workflow_is_archived_goes_on_for_clients_and_comes_back(operator, ord
     assert "order v1" in page_text(operator.get(WORKFLOWS))
 
 
-def test_a_task_is_archived_and_comes_back(operator, order):
+def test_a_task_is_archived_and_restored(operator, order):
     row = TaskDefinition.objects.get()
     operator.post(f"{TASKS}{row.pk}/put/away/")
 
@@ -41,13 +41,13 @@ def test_a_task_is_archived_and_comes_back(operator, order):
     assert "charge" in page_text(operator.get(f"{TASKS}?shelf=archived"))
 
 
-def test_who_may_not_edit_archives_nothing(viewer, operator, order):
+def test_a_user_without_edit_permission_cannot_archive(viewer, operator, order):
     assert viewer.post(f"{WORKFLOWS}{order.pk}/put/away/").status_code == 403
     assert operator.post(f"{WORKFLOWS}{order.pk}/put/burn/").status_code == 404
     assert operator.get(f"{WORKFLOWS}{order.pk}/put/away/").status_code == 405
 
 
-def test_the_list_of_tasks_says_who_uses_them_and_what_deserves_a_look(operator, order, django_assert_max_num_queries):
+def test_the_list_of_tasks_displays_usage_and_findings(operator, order, django_assert_max_num_queries):
     define_task("forgotten")
 
     shown = page_text(operator.get(TASKS))

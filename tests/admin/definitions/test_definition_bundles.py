@@ -37,18 +37,18 @@ def document(name="new", **fields):
     return {"name": name, "version": 1, "ownerEmail": "team@example.com", "tasks": [step("ship")], **fields}
 
 
-def test_a_workflow_is_given_out_with_all_that_it_needs(operator, shop):
+def test_a_workflow_is_exported_with_its_dependencies(operator, shop):
     bundle = exported(operator, name="shop")
 
     assert [each["name"] for each in bundle["workflows"]] == ["shop", "billing"]
     assert [each["name"] for each in bundle["tasks"]] == ["charge"]
 
 
-def test_all_workflows_are_given_out(operator, shop):
+def test_all_workflows_are_exported(operator, shop):
     assert {each["name"] for each in exported(operator)["workflows"]} == {"shop", "billing", "other"}
 
 
-def test_what_was_given_out_is_taken_in_elsewhere(operator, shop):
+def test_an_export_is_imported_into_another_server(operator, shop):
     bundle = exported(operator)
     WorkflowDefinition.objects.all().delete()
     TaskDefinition.objects.all().delete()
@@ -59,7 +59,7 @@ def test_what_was_given_out_is_taken_in_elsewhere(operator, shop):
     assert AuditEntry.objects.get(object_id="shop:1", reason="moved here").actor == "olga"
 
 
-def test_first_it_is_said_what_it_would_do_and_nothing_is_done(operator, shop):
+def test_an_import_is_previewed_without_changes(operator, shop):
     bundle = exported(operator)
     bundle["tasks"][0] |= {"retryCount": 5}
     bundle["workflows"] += [document(), document("worse", tasks=[])]
@@ -80,13 +80,13 @@ def test_changed_workflows_become_new_versions(operator, shop):
     assert list(WorkflowDefinition.objects.filter(name="other").values_list("version", flat=True)) == [2, 1]
 
 
-def test_or_they_are_written_over_the_version_that_they_give_themselves(operator, shop):
+def test_an_import_can_overwrite_its_own_versions(operator, shop):
     take(operator, {"workflows": [document("other", description="changed")]}, how="given")
 
     assert WorkflowDefinition.objects.get(name="other").description == "changed"
 
 
-def test_what_is_refused_is_told_and_the_rest_is_taken_in(operator, shop):
+def test_rejected_entries_are_reported_and_the_others_imported(operator, shop):
     answer = take(operator, {"workflows": [document("worse", tasks=[]), document()]})
 
     assert "Rejected: workflow worse." in page_text(operator.get(answer.url))
@@ -119,11 +119,11 @@ def test_a_file_is_read(operator, clock):
         (json.dumps([{}] * 2001), "at most 2,000 definitions"),
     ],
 )
-def test_what_is_no_bundle_is_refused_with_the_reason(operator, clock, given, validation_error):
+def test_an_invalid_bundle_is_rejected_with_a_reason(operator, clock, given, validation_error):
     assert validation_error in page_text(look(operator, given))
 
 
-def test_who_may_not_change_definitions_may_give_out_and_not_take_in(viewer, shop):
+def test_a_user_without_edit_permission_can_export_but_not_import(viewer, shop):
     assert exported(viewer)["workflows"]
     assert viewer.get(IMPORT).status_code == take(viewer, [document()]).status_code == 403
     assert not WorkflowDefinition.objects.filter(name="new").exists()

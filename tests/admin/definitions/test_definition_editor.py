@@ -56,7 +56,7 @@ def test_the_picture_follows_the_text(operator, order):
     assert 'data-ref="pack"' in check(operator, text(tasks=[step("charge"), step("pack")]))["picture"]
 
 
-def test_nul_is_left_out_wherever_it_is_spelled(operator, order):
+def test_nul_characters_are_removed_in_every_spelling(operator, order):
     typed = text(description="s\0o", tasks=[step("a\0b", inputParameters={"\0c": ["\0"]})])
 
     assert check(operator, typed.replace('"order"', '"o\\u0000"'))["picture"]
@@ -67,7 +67,7 @@ def test_nul_is_left_out_wherever_it_is_spelled(operator, order):
     assert kept.document["tasks"][0]["inputParameters"] == {"c": [""]}
 
 
-def test_a_text_that_is_no_json_has_its_fault_marked_and_leaves_the_picture_alone(operator, order):
+def test_invalid_json_is_marked_and_keeps_the_diagram(operator, order):
     said = check(operator, '{\n  "name": "order",\n  "tasks": [,]\n}')
 
     assert (said["findings"][0]["line"], said["findings"][0]["column"]) == (3, 12)
@@ -79,7 +79,7 @@ def test_any_text_whatsoever_gets_an_answer(operator, order, typed):
     assert check(operator, typed)["findings"]
 
 
-def test_completion_knows_references_types_tasks_and_what_tasks_give(operator, order):
+def test_completion_offers_references_types_tasks_and_recent_outputs(operator, order):
     define_task("charge", outputKeys=["receipt", "total"])
 
     known = check(operator, order_text(order))["known"]
@@ -98,7 +98,7 @@ def test_a_check_takes_few_queries(operator, order, django_assert_max_num_querie
         check(operator, order_text(order))
 
 
-def test_what_is_typed_is_kept_as_a_draft_and_offered_again(operator, order):
+def test_edits_are_saved_as_a_draft_and_offered_again(operator, order):
     operator.post(f"{WORKFLOWS}draft/?name=order", {"document": '{"half', "base": "r1n1"})
 
     page = operator.get(f"{WORKFLOWS}{order.pk}/edit/")
@@ -113,7 +113,7 @@ def test_a_draft_is_its_authors_own(operator, author, order):
     assert "Your draft from" not in page_text(author.get(f"{WORKFLOWS}{order.pk}/edit/"))
 
 
-def test_a_draft_can_be_forgotten(operator, order):
+def test_a_draft_can_be_discarded(operator, order):
     operator.post(f"{WORKFLOWS}draft/?name=order", {"document": "mine"})
 
     answer = operator.post(f"{WORKFLOWS}draft/?name=order", {"discard": f"{WORKFLOWS}{order.pk}/edit/"})
@@ -122,18 +122,18 @@ def test_a_draft_can_be_forgotten(operator, order):
     assert not DefinitionDraft.objects.exists()
 
 
-def test_nobody_is_sent_to_another_server_by_forgetting_a_draft(operator, order):
+def test_discarding_a_draft_does_not_redirect_to_another_server(operator, order):
     for elsewhere in ("//evil.example", "/\\evil.example"):
         assert operator.post(f"{WORKFLOWS}draft/?name=order", {"discard": elsewhere}).url == "../"
 
 
-def test_invalid_json_is_kept_as_a_draft_when_it_cannot_be_saved(operator, order):
+def test_invalid_json_is_kept_as_a_draft(operator, order):
     operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": '{"half', "step": "review"})
 
     assert DefinitionDraft.objects.get().text == '{"half'
 
 
-def test_saving_forgets_the_draft(operator, order):
+def test_saving_discards_the_draft(operator, order):
     operator.post(f"{WORKFLOWS}draft/?name=order", {"document": "mine"})
 
     operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": text()})
@@ -147,7 +147,7 @@ def test_a_huge_draft_is_refused(operator, order):
     assert answer.status_code in (400, 413) and not DefinitionDraft.objects.exists()
 
 
-def test_before_it_is_saved_the_change_is_told_in_sentences_and_in_lines(operator, order):
+def test_a_change_is_reviewed_in_sentences_and_lines_before_saving(operator, order):
     start_run("order")
     tasks = [step("charge", retryCount=5), step("ship", inputParameters={"receipt": "${charge.output.receipt}"})]
 
@@ -160,13 +160,13 @@ def test_before_it_is_saved_the_change_is_told_in_sentences_and_in_lines(operato
     assert WorkflowDefinition.objects.count() == 1
 
 
-def test_what_would_be_refused_is_said_before_it_is_saved(operator, order):
+def test_validation_errors_are_displayed_before_saving(operator, order):
     page = page_text(operator.post(f"{WORKFLOWS}{order.pk}/edit/", {"document": text(tasks=[]), "step": "review"}))
 
     assert "saving will be rejected" in page and "WorkflowTask list cannot be empty" in page
 
 
-def test_a_definition_is_begun_like_another_one(operator, order):
+def test_a_definition_is_started_like_another_one(operator, order):
     offered = operator.get(f"{WORKFLOWS}add/?like={order.pk}").context["form"].initial["document"]
 
     assert json.loads(offered)["name"] == "order_copy" and len(json.loads(offered)["tasks"]) == 2
@@ -180,7 +180,7 @@ def test_an_author_may_edit_and_a_viewer_may_not_even_check(author, viewer, orde
 
 
 @pytest.mark.parametrize("path", ["check/", "draft/", "1/restore/"])
-def test_what_changes_something_is_no_address_to_look_at(operator, order, path):
+def test_changing_addresses_reject_get(operator, order, path):
     assert operator.get(f"{WORKFLOWS}{path.replace('1/', f'{order.pk}/')}").status_code == 405
 
 
@@ -192,7 +192,7 @@ def test_the_policy_lets_the_editor_make_its_styles_and_no_other_page(operator, 
     assert "nonce" not in operator.get("/admin/").headers["Content-Security-Policy"]
 
 
-def test_the_page_of_a_task_draws_its_retries_and_limits(operator, clock):
+def test_the_page_of_a_task_displays_its_retries_and_limits(operator, clock):
     define_task("charge", retryCount=3, retryLogic="EXPONENTIAL_BACKOFF", retryDelaySeconds=10)
     define_workflow("order", step("charge"))
     row = TaskDefinition.objects.get(name="charge")
@@ -206,7 +206,7 @@ def test_the_page_of_a_task_draws_its_retries_and_limits(operator, clock):
     assert "Timeout per attempt 1 h" in page and "order v1" in page
 
 
-def test_a_check_of_a_task_definition_draws_it(operator, clock):
+def test_a_check_of_a_task_definition_draws_its_policies(operator, clock):
     typed = json.dumps({"name": "charge", "retryCount": 2, "ownerEmail": "a@example.com"})
 
     assert "3 attempts" in check(operator, typed, TASKS)["picture"]
@@ -221,7 +221,7 @@ def test_old_versions_are_compared_with_the_one_before(operator, order):
     assert "v1 → v2" in page and "step ship removed" in page
 
 
-def test_an_old_version_is_made_the_newest_again(operator, order):
+def test_an_old_version_becomes_the_newest_again(operator, order):
     define_workflow("order", step("charge"), version=2)
 
     answer = operator.post(f"{WORKFLOWS}{order.pk}/restore/", {"reason": "v2 loses parcels"})
@@ -232,7 +232,7 @@ def test_an_old_version_is_made_the_newest_again(operator, order):
     assert AuditEntry.objects.get(object_id="order:3").reason == "v2 loses parcels"
 
 
-def test_the_ledger_tells_who_why_and_how_the_runs_of_each_version_go(operator, order):
+def test_the_version_history_lists_authors_reasons_and_run_results(operator, order):
     start_run_of(step("charge"), name="order")
     page = operator.get(f"{WORKFLOWS}{order.pk}/change/")
 
@@ -248,7 +248,7 @@ def test_the_page_takes_few_queries(operator, order, django_assert_max_num_queri
         operator.get(f"{WORKFLOWS}{order.pk}/change/?step=charge")
 
 
-def test_runs_of_older_versions_can_be_moved_to_the_newest(operator, order):
+def test_runs_of_older_versions_can_be_upgraded_to_the_newest(operator, order):
     start_run_of(step("charge"), step("pack"), name="order")
     define_workflow("order", step("charge"), step("ship"), version=2)
     newest = WorkflowDefinition.objects.get(version=2)

@@ -19,7 +19,7 @@ def catalog_entry(client, name="order"):
     return next(row.catalog_entry for row in found if row.name == name)
 
 
-def test_only_the_newest_versions_are_listed_unless_all_are_asked_for(operator):
+def test_only_the_newest_versions_are_listed_by_default(operator):
     define_workflow("order", step("ship"))
     define_workflow("order", step("ship"), version=2)
 
@@ -27,7 +27,7 @@ def test_only_the_newest_versions_are_listed_unless_all_are_asked_for(operator):
     assert len(operator.get(f"{WORKFLOWS}?versions=all").context["cl"].result_list) == 2
 
 
-def test_the_runs_of_the_last_day_are_told_with_the_share_that_failed(operator, clock):
+def test_runs_of_the_last_day_are_counted_with_their_failure_rate(operator, clock):
     define_task("ship", retryCount=0)
     define_workflow("order", step("ship"))
     for outcome in ("COMPLETED", "COMPLETED", "COMPLETED", "FAILED"):
@@ -42,7 +42,7 @@ def test_the_runs_of_the_last_day_are_told_with_the_share_that_failed(operator, 
     assert catalog_entry(operator).health.runs == 0
 
 
-def test_what_nothing_starts_is_flagged(operator):
+def test_an_unused_definition_is_flagged(operator):
     define_workflow("order", step("ship"))
     define_workflow("shop", step("order", "SUB_WORKFLOW", subWorkflowParam={"name": "order"}))
 
@@ -50,7 +50,7 @@ def test_what_nothing_starts_is_flagged(operator):
     assert catalog_entry(operator, "shop").flags["unused"] == "No workflow or schedule starts it, and it has never run."
 
 
-def test_a_definition_that_was_run_lately_is_not_unused(operator, clock):
+def test_a_recently_run_definition_is_not_unused(operator, clock):
     define_workflow("order", step("ship"))
     start_run("order")
 
@@ -68,7 +68,7 @@ def test_a_broken_reference_is_found_without_running_anything(operator):
     assert "broken reference" in page_text(operator.get(WORKFLOWS))
 
 
-def test_a_task_that_no_worker_ever_asked_for_is_flagged(operator):
+def test_a_task_that_no_worker_ever_polled_is_flagged(operator):
     define_workflow("order", step("ship"))
     assert "no worker" in catalog_entry(operator).flags
 
@@ -84,18 +84,18 @@ def test_the_reason_of_the_last_change_is_shown(operator):
     assert "because of the carrier" in page_text(operator.get(WORKFLOWS))
 
 
-def test_an_empty_list_says_how_to_fill_it(operator):
+def test_an_empty_list_explains_how_to_create_a_definition(operator):
     assert "New definition" in page_text(operator.get(WORKFLOWS))
 
 
-def test_a_viewer_sees_the_list_and_no_way_to_change_it(viewer):
+def test_a_viewer_sees_the_list_without_edit_actions(viewer):
     define_workflow("order", step("ship"))
 
     page = html(viewer.get(WORKFLOWS))
     assert "order" in page and "New definition" not in page and ">Import<" not in page
 
 
-def test_the_list_takes_few_queries_however_long_it_is(operator, django_assert_max_num_queries):
+def test_the_list_takes_few_queries_for_any_length(operator, django_assert_max_num_queries):
     for number in range(12):
         define_workflow(f"order{number}", step("ship"))
 

@@ -33,7 +33,7 @@ def edit(client, row, document, save_as="new", **more):
     return client.post(f"{WORKFLOWS}{row.pk}/edit/", fields)
 
 
-def test_the_list_shows_name_version_description_and_who_changed_it(operator, order):
+def test_the_list_displays_name_version_description_and_author(operator, order):
     page = page_text(operator.get(WORKFLOWS))
 
     assert "order v1" in page and "Sends an order" in page and "ann" in page
@@ -53,7 +53,7 @@ def test_a_new_definition_is_created_from_json(operator, clock):
     assert AuditEntry.objects.get(object_id="order:1").reason == "first"
 
 
-def test_what_exists_is_not_overwritten_by_creating_it_again(operator, order):
+def test_creating_an_existing_definition_does_not_overwrite_it(operator, order):
     page = page_text(operator.post(f"{WORKFLOWS}add/", {"document": json.dumps(document())}))
 
     assert "already exists" in page
@@ -83,7 +83,7 @@ def test_a_version_can_be_overwritten(operator, order):
 
 
 @pytest.mark.parametrize("save_as", ["overwrite", "new"])
-def test_what_somebody_has_changed_meanwhile_is_merged_by_hand(operator, order, save_as):
+def test_a_concurrent_change_is_merged_manually(operator, order, save_as):
     begun = base(operator, order)
     define_workflow("order", step("ship"), description="by ann meanwhile")
 
@@ -94,7 +94,7 @@ def test_what_somebody_has_changed_meanwhile_is_merged_by_hand(operator, order, 
     assert WorkflowDefinition.objects.get(name="order").description == "by ann meanwhile"
 
 
-def test_a_newer_version_that_appeared_meanwhile_is_merged_by_hand_too(operator, order):
+def test_a_concurrent_newer_version_is_merged_manually(operator, order):
     begun = base(operator, order)
     define_workflow("order", step("ship"), version=2)
 
@@ -102,7 +102,7 @@ def test_a_newer_version_that_appeared_meanwhile_is_merged_by_hand_too(operator,
     assert WorkflowDefinition.objects.count() == 2
 
 
-def test_what_was_merged_is_reviewed_against_the_newest_state_and_saved(operator, order):
+def test_a_merge_is_reviewed_against_the_newest_state_and_saved(operator, order):
     begun = base(operator, order)
     define_workflow("order", step("ship"), description="by ann meanwhile")
     merging = edit(operator, order, document(description="both"), base=begun)
@@ -116,7 +116,7 @@ def test_an_edited_definition_keeps_its_name(operator, order):
     assert "The name order cannot be changed" in page_text(edit(operator, order, document(name="other")))
 
 
-def test_what_is_no_json_is_refused_with_line_and_column_and_kept_as_typed(operator, order):
+def test_invalid_json_is_rejected_with_line_and_column_and_preserved(operator, order):
     typed = '{\n  "name": "order",\n  "tasks": [,]\n}'
 
     page = html(edit(operator, order, typed))
@@ -139,7 +139,7 @@ def test_other_texts_that_are_no_definition_are_refused_by_name(operator, order,
     assert validation_error in page_text(edit(operator, order, typed))
 
 
-def test_every_complaint_is_shown_with_its_path_and_line(operator, order):
+def test_every_validation_error_is_displayed_with_its_path_and_line(operator, order):
     wrong = json.dumps(document(tasks=[step("ship"), {"name": "x", "type": "SIMPLE"}, step("ship")]), indent=2)
 
     page = page_text(edit(operator, order, wrong))
@@ -160,7 +160,7 @@ def test_a_task_definition_is_created_and_changed(operator, clock):
     assert TaskDefinition.objects.get(name="charge").document["retryCount"] == 5
 
 
-def test_the_samples_that_the_editor_offers_are_valid(operator, clock):
+def test_the_samples_of_the_editor_are_valid(operator, clock):
     for path, model in ((WORKFLOWS, WorkflowDefinition), (TASKS, TaskDefinition)):
         offered = operator.get(f"{path}add/").context["form"].initial["document"]
         assert operator.post(f"{path}add/", {"document": offered}).status_code == 302, path
@@ -180,16 +180,16 @@ def test_a_viewer_may_read_but_not_edit(viewer, order):
     assert viewer.post(f"{WORKFLOWS}add/", {"document": "{}"}).status_code == 403
 
 
-def test_the_raw_document_can_be_had(operator, order):
+def test_the_raw_document_is_downloadable(operator, order):
     assert json.loads(operator.get(f"{WORKFLOWS}{order.pk}/raw/").content)["name"] == "order"
 
 
-def test_a_definition_that_does_not_exist_is_not_found(operator, clock):
+def test_an_unknown_definition_is_not_found(operator, clock):
     assert operator.get(f"{WORKFLOWS}99/change/").status_code == 404
     assert operator.get(f"{WORKFLOWS}x/change/").status_code == 404
 
 
-def test_a_fork_that_no_join_follows_is_saved_with_a_warning_on_its_page_and_its_run_says_why(operator, clock):
+def test_a_fork_without_a_join_is_saved_with_a_warning_and_its_run_states_it(operator, clock):
     fork = {"name": "f", "taskReferenceName": "f", "type": "FORK_JOIN", "forkTasks": [[step("a")], [step("b")]]}
     operator.post(f"{WORKFLOWS}add/", {"document": json.dumps(document(tasks=[fork]))})
     row = WorkflowDefinition.objects.get(name="order")

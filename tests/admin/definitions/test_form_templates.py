@@ -43,11 +43,11 @@ def typed(text: str, **fields: str) -> dict[str, str]:
     return {"document": text, "do": "save", **fields}
 
 
-def test_an_empty_list_says_what_templates_are_for(operator, clock):
+def test_an_empty_list_explains_templates(operator, clock):
     assert "No form templates" in page_text(operator.get(LIST))
 
 
-def test_a_template_is_written_on_the_page_and_listed_with_its_fields(operator, clock):
+def test_a_template_is_created_on_the_page_and_listed_with_its_fields(operator, clock):
     sample = operator.get(f"{LIST}new/").context["form"]["document"].value()
 
     page = operator.post(f"{LIST}new/", typed(sample, reason="a first one"), follow=True)
@@ -82,7 +82,7 @@ def test_a_version_is_changed_and_saved_as_a_new_one(operator, kept):
         ('{"name": "\\u0000", "jsonSchema": {}, "templateUI": {}}', "cannot be null or empty"),
     ],
 )
-def test_what_is_wrong_is_said_and_what_was_typed_stays(operator, kept, text, said):
+def test_errors_are_displayed_and_the_input_is_preserved(operator, kept, text, said):
     page = operator.post(f"{LIST}new/", typed(text))
 
     assert page.status_code == 200 and said in page_text(page)
@@ -97,7 +97,7 @@ def test_a_version_is_deleted_with_a_reason(operator, kept):
     assert operator.get(page_of(kept)).status_code == 404
 
 
-def test_a_viewer_sees_templates_and_changes_none(viewer, kept):
+def test_a_viewer_sees_templates_and_cannot_change_them(viewer, kept):
     assert "approval" in page_text(viewer.get(LIST)) and "New form template" not in page_text(viewer.get(LIST))
     assert "conductor.change_formtemplate" in html(viewer.get(page_of(kept)))
     for form in (typed("{}"), typed("{}", do="new_version"), {"do": "delete"}):
@@ -105,7 +105,7 @@ def test_a_viewer_sees_templates_and_changes_none(viewer, kept):
     assert viewer.get(f"{LIST}new/").status_code == 403
 
 
-def test_a_list_of_templates_costs_few_queries(operator, kept, django_assert_max_num_queries):
+def test_a_list_of_templates_takes_few_queries(operator, kept, django_assert_max_num_queries):
     form_templates.save_templates([{**TEMPLATE, "name": f"form-{number}"} for number in range(30)], "olga")
 
     with django_assert_max_num_queries(10):
@@ -117,7 +117,7 @@ def names_template(version: int = 0):
     return step("approve", "HUMAN", inputParameters={"__humanTaskDefinition": said})
 
 
-def test_the_form_of_an_answer_is_drawn_from_the_template_that_the_step_names(operator, kept):
+def test_the_form_of_a_human_task_is_built_from_the_template_of_its_step(operator, kept):
     define_workflow("order", names_template())
     run = start_run("order")
     here = f"/admin/waiting/{newest_attempt_of(run, 'approve').pk}/"
@@ -129,7 +129,7 @@ def test_the_form_of_an_answer_is_drawn_from_the_template_that_the_step_names(op
     assert reload_run(run).status == "COMPLETED"
 
 
-def test_what_a_client_has_saved_stands_in_the_form(operator, kept):
+def test_a_draft_saved_by_a_client_prefills_the_form(operator, kept):
     define_workflow("order", names_template())
     run = start_run("order")
     attempt = newest_attempt_of(run, "approve")
@@ -150,7 +150,7 @@ def test_an_assignment_is_skipped_on_the_page(operator, kept):
     assert "Skip to the next assignee" not in page
 
 
-def test_a_task_claimed_for_an_external_user_is_taken_over_before_it_is_answered(operator, kept):
+def test_a_task_claimed_for_an_external_user_is_taken_over_before_completion(operator, kept):
     define_workflow("order", names_template())
     run = start_run("order")
     attempt = newest_attempt_of(run, "approve")
@@ -176,7 +176,7 @@ def test_a_bundle_carries_the_templates_that_its_workflows_name(kept, clock):
     assert bundles.plan_import(bundle)[0].verdict == "refused"
 
 
-def test_a_bundle_with_templates_is_taken_in_by_who_may_write_them(author, operator, kept):
+def test_a_bundle_with_templates_requires_permission_to_edit_them(author, operator, kept):
     text = '{"formTemplates": [{"name": "x", "version": 1, "jsonSchema": {}, "templateUI": {}}]}'
     page = author.post("/admin/conductor/workflowdefinition/import/", {"text": text})
 

@@ -41,7 +41,7 @@ def try_out(client, row, query="", **said):
 AIR = {"output__charge": '{"way": "air"}', "output__fly": '{"plane": "A320"}'}
 
 
-def test_a_try_shows_the_way_it_goes_what_goes_in_and_what_comes_out(operator, order):
+def test_a_simulation_displays_its_path_inputs_and_outputs(operator, order):
     page = try_out(operator, order, **AIR)
     story = page.context["story"]
 
@@ -52,7 +52,7 @@ def test_a_try_shows_the_way_it_goes_what_goes_in_and_what_comes_out(operator, o
     assert 'class="dg-node leaf succeeded" href="?task=fly"' in html(page)
 
 
-def test_nothing_is_written(operator, order):
+def test_a_simulation_writes_nothing(operator, order):
     try_out(operator, order, **AIR)
 
     assert (Run.objects.count(), Attempt.objects.count(), ResolvedDefinition.objects.count()) == (0, 0, 0)
@@ -79,14 +79,14 @@ def test_a_step_may_end_badly_or_not_at_all(operator, order, how, status):
     assert story.unreached == ["route", "fly", "drive"]
 
 
-def test_it_can_be_gone_through_step_by_step(operator, order):
+def test_a_simulation_can_be_stepped_through(operator, order):
     page = try_out(operator, order, until="1", **AIR)
 
     assert "1 of 3" in page_text(page)
     assert page.context["story"].step_marks.get("route") is None and page.context["story"].step_marks.get("charge")
 
 
-def test_steps_are_offered_what_they_gave_lately(operator, order):
+def test_steps_are_prefilled_with_their_recent_outputs(operator, order):
     start_run_of(step("charge"), ROUTE, name="order", input={"order": "4711"})
     claim_and_report("charge", output={"way": "air", "receipt": 7})
 
@@ -98,7 +98,7 @@ def test_steps_are_offered_what_they_gave_lately(operator, order):
     assert json.loads(page.context["trial"].input) == {"order": "4711"}
 
 
-def test_what_was_never_run_is_offered_from_its_schema(operator, clock):
+def test_steps_without_outputs_are_prefilled_from_their_schema(operator, clock):
     data = {"type": "object", "properties": {"total": {"type": "number", "minimum": 3}, "paid": {"type": "boolean"}}}
     define_task("charge", outputSchema={"type": "JSON", "data": data})
     define_workflow("order", step("charge"), inputSchema={"type": "JSON", "data": data})
@@ -109,14 +109,14 @@ def test_what_was_never_run_is_offered_from_its_schema(operator, clock):
     assert json.loads(trial.input) == json.loads(trial.steps[0].output) == {"total": 3, "paid": True}
 
 
-def test_what_is_no_json_is_said_where_it_stands(operator, order):
+def test_invalid_json_is_reported_at_its_field(operator, order):
     page = page_text(try_out(operator, order, input="{", output__charge="[1]"))
 
     assert "Invalid JSON" in page and "Enter a JSON object." in page
     assert "Result" not in page
 
 
-def test_an_input_that_the_schema_refuses_is_said_so(operator, clock):
+def test_an_input_that_violates_the_schema_is_reported(operator, clock):
     schema = {"type": "object", "required": ["order"]}
     define_workflow("order", step("charge"), inputSchema={"type": "JSON", "data": schema})
     row = WorkflowDefinition.objects.get(name="order")
@@ -124,7 +124,7 @@ def test_an_input_that_the_schema_refuses_is_said_so(operator, clock):
     assert "order" in page_text(try_out(operator, row)).split("Diagram")[0]
 
 
-def test_a_draft_is_tried_before_it_is_saved(operator, order):
+def test_a_draft_is_simulated_before_it_is_saved(operator, order):
     draft = {"name": "order", "version": 1, "tasks": [step("walk")]}
     DefinitionDraft.objects.create(kind="workflow", name="order", author="olga", text=json.dumps(draft), updated_at=1)
 
@@ -134,7 +134,7 @@ def test_a_draft_is_tried_before_it_is_saved(operator, order):
     assert [moment.name for moment in page.context["story"].attempts] == ["walk"]
 
 
-def test_a_case_is_kept_offered_again_and_forgotten(operator, order):
+def test_a_case_is_saved_offered_again_and_deleted(operator, order):
     answer = try_out(operator, order, step="keep", case_name="by air", **AIR)
     assert answer.status_code == 302
 
@@ -147,11 +147,11 @@ def test_a_case_is_kept_offered_again_and_forgotten(operator, order):
     assert not SimulationCase.objects.exists()
 
 
-def test_a_case_without_a_name_is_not_kept(operator, order):
+def test_a_test_case_without_a_name_is_not_saved(operator, order):
     assert "Enter a name for the case" in page_text(try_out(operator, order, step="keep", case_name=" ", **AIR))
 
 
-def test_cases_are_tried_again_before_a_change_is_saved(operator, order):
+def test_test_cases_are_run_before_a_change_is_saved(operator, order):
     try_out(operator, order, step="keep", case_name="by air", **AIR)
     changed = {**order.document, "tasks": [step("charge"), {**ROUTE, "decisionCases": {"sea": [step("fly")]}}]}
 
@@ -163,7 +163,7 @@ def test_cases_are_tried_again_before_a_change_is_saved(operator, order):
     assert "unchanged by air" in same
 
 
-def test_a_loop_without_end_is_stopped(operator, clock, monkeypatch):
+def test_an_endless_loop_is_stopped(operator, clock, monkeypatch):
     monkeypatch.setattr("conductor_app.engine.definitions.simulation.MAX_SECONDS", 0.5)
     endless = step("l", "DO_WHILE", loopCondition="true", loopOver=[step("n", "NOOP")])
     define_workflow("order", endless)
@@ -172,7 +172,7 @@ def test_a_loop_without_end_is_stopped(operator, clock, monkeypatch):
     assert "takes too long" in page_text(try_out(operator, row))
 
 
-def test_who_may_neither_edit_nor_start_may_not_try(viewer, order):
+def test_a_simulation_requires_permission_to_edit_or_start(viewer, order):
     assert viewer.get(address(order)).status_code == 403
     assert try_out(viewer, order).status_code == 403
     assert "Test" not in page_text(viewer.get(f"{WORKFLOWS}{order.pk}/change/"))
@@ -192,7 +192,7 @@ def kept_by_rule(operator, order, rule="block"):
 
 
 @pytest.mark.parametrize(("rule", "versions"), [("block", 1), ("warn", 2)])
-def test_a_case_that_differs_holds_a_definition_back_or_warns(operator, order, rule, versions):
+def test_a_failing_test_case_blocks_saving_or_warns(operator, order, rule, versions):
     kept_by_rule(operator, order, rule)
     changed = {**order.document, "outputParameters": {"by": "a ship"}}
     edit = f"{WORKFLOWS}{order.pk}/edit/"
@@ -207,7 +207,7 @@ def test_a_case_that_differs_holds_a_definition_back_or_warns(operator, order, r
         assert "order cannot be saved while its case 'by air' fails" in page_text(answer)
 
 
-def test_a_client_is_held_back_by_cases_too_and_told_which(operator, order, client):
+def test_a_client_is_blocked_by_failing_test_cases_and_learns_which(operator, order, client):
     kept_by_rule(operator, order)
     changed = {**order.document, "outputParameters": {}}
 
@@ -218,7 +218,7 @@ def test_a_client_is_held_back_by_cases_too_and_told_which(operator, order, clie
     assert same.status_code == 200 and "order" in str(same.json())
 
 
-def test_who_may_not_edit_sets_no_rule(order, client, django_user_model):
+def test_a_user_without_edit_permission_cannot_set_the_rule(order, client, django_user_model):
     from django.contrib.auth.models import Group
 
     user = django_user_model.objects.create_user("op", is_staff=True)
@@ -236,7 +236,7 @@ def shop(order):
     return WorkflowDefinition.objects.get(name="shop")
 
 
-def test_a_sub_workflow_is_played_with_what_its_own_steps_come_to(operator, shop):
+def test_a_sub_workflow_is_simulated_with_mock_results_of_its_steps(operator, shop):
     offered = operator.get(address(shop)).context["trial"].steps
     assert [(told.ref, told.how) for told in offered][:2] == [("ordering", "played"), ("ordering>charge", "gives")]
 
@@ -258,7 +258,7 @@ def test_a_sub_workflow_is_played_with_what_its_own_steps_come_to(operator, shop
     assert {node.ref for node in inside.nodes if node.mark} == {"charge", "route", "fly"}
 
 
-def test_a_step_inside_may_fail_and_a_case_keeps_that(operator, shop):
+def test_a_step_of_a_sub_workflow_can_fail_and_a_test_case_stores_that(operator, shop):
     said = {"input": "{}", "how.ordering": "played", "how.ordering>charge": "fails_for_good"}
 
     story = operator.post(address(shop), said).context["story"]
@@ -269,7 +269,7 @@ def test_a_step_inside_may_fail_and_a_case_keeps_that(operator, shop):
     assert {told.ref: told.how for told in offered}["ordering>charge"] == "fails_for_good"
 
 
-def test_a_case_does_not_differ_by_the_ids_of_its_try(operator, shop):
+def test_a_test_case_ignores_ids_of_its_simulation(operator, shop):
     document = {name: value for name, value in shop.document.items() if name != "outputParameters"}
     WorkflowDefinition.objects.filter(pk=shop.pk).update(document=document)
     said = {"input": "{}", "how.ordering": "played", "step": "keep", "case_name": "any"}
@@ -283,7 +283,7 @@ def test_a_case_does_not_differ_by_the_ids_of_its_try(operator, shop):
     assert "unchanged any" in review
 
 
-def test_the_branches_of_a_dynamic_fork_are_drawn_and_what_a_try_stops_at_is_named(operator, clock):
+def test_branches_of_a_dynamic_fork_are_drawn_and_blocking_steps_named(operator, clock):
     fan = step("fan", "FORK_JOIN_DYNAMIC", inputParameters={"forkTaskName": "pick", "forkTaskInputs": [{}, {}]})
     define_workflow("pick_all", fan, step("all", "JOIN", joinOn=[]))
     row = WorkflowDefinition.objects.get(name="pick_all")
@@ -299,7 +299,7 @@ def test_the_branches_of_a_dynamic_fork_are_drawn_and_what_a_try_stops_at_is_nam
     assert [moment.output for moment in told.context["story"].attempts if moment.name == "_pick_1"] == [{"n": 1}]
 
 
-def test_a_sub_workflow_that_calls_itself_is_offered_to_a_depth(operator, clock):
+def test_a_recursive_sub_workflow_is_offered_to_a_limited_depth(operator, clock):
     define_workflow("again", step("self", "SUB_WORKFLOW", subWorkflowParam={"name": "again", "version": 1}))
     row = WorkflowDefinition.objects.get(name="again")
 
@@ -309,7 +309,7 @@ def test_a_sub_workflow_that_calls_itself_is_offered_to_a_depth(operator, clock)
     assert try_out(operator, row, how__self="played").context["story"].status == "COMPLETED"
 
 
-def test_a_definition_given_in_place_is_offered_and_played_with_its_own_input(operator, clock):
+def test_an_inline_definition_is_offered_and_simulated_with_its_own_input(operator, clock):
     child = {
         "name": "child",
         "tasks": [step("pick", inputParameters={"q": "${workflow.input.q}"})],
@@ -326,7 +326,7 @@ def test_a_definition_given_in_place_is_offered_and_played_with_its_own_input(op
     assert (story.status, story.output) == ("COMPLETED", {"q": "the child's", "got": 3})
 
 
-def test_no_steps_are_offered_of_a_workflow_whose_definition_an_expression_gives(operator, order):
+def test_a_workflow_defined_by_an_expression_offers_no_steps(operator, order):
     param = {"name": "order", "version": 1, "workflowDefinition": "${workflow.input.plan}"}
     define_workflow("asks", step("s", "SUB_WORKFLOW", subWorkflowParam=param))
     row = WorkflowDefinition.objects.get(name="asks")

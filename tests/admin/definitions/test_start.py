@@ -47,14 +47,14 @@ def send(client, row, mode="form", **typed):
     return client.post(address(row), {"mode": mode, **{names[name]: text for name, text in typed.items()}})
 
 
-def test_the_form_is_drawn_from_the_schema(operator, order):
+def test_the_form_is_built_from_the_schema(operator, order):
     page = operator.get(address(order))
 
     assert "Order number" in page_text(page) and 'name="input.amount"' in html(page)
     assert '<option value="standard" selected>' in html(page)
 
 
-def test_a_start_is_asked_for_ahead_and_its_page_says_until_when_it_waits(operator, order, clock):
+def test_a_start_can_be_scheduled_and_its_page_displays_the_time(operator, order, clock):
     answer = send(operator, order, order="4711", starts_at="2027-03-01T14:30:00")
     run = Run.objects.get()
 
@@ -68,7 +68,7 @@ def test_a_start_is_asked_for_ahead_and_its_page_says_until_when_it_waits(operat
     assert "Enter a time in the future." in page_text(send(operator, order, order="1", starts_at="2027-03-01T11:00:00"))
 
 
-def test_the_call_in_python_sends_what_the_package_has_no_name_for(order):
+def test_the_python_call_sends_options_without_a_parameter_in_the_package(order):
     api_client = pytest.importorskip("conductor.client.http.api_client")
     asked = StartRequest("order", input={"order": "4711"}, labels=("spring",), starts_at=1_800_000_000_000)
 
@@ -80,7 +80,7 @@ def test_the_call_in_python_sends_what_the_package_has_no_name_for(order):
     assert (sent["input"], sent["labels"], sent["startAt"]) == ({"order": "4711"}, ["spring"], 1_800_000_000_000)
 
 
-def test_what_is_typed_starts_a_run_and_leads_to_its_page(operator, order):
+def test_entered_values_start_a_run_and_lead_to_its_page(operator, order):
     answer = send(
         operator, order, order="4711", amount="12.5", correlation_id="order-4711", priority="7", reason="asked"
     )
@@ -92,7 +92,7 @@ def test_what_is_typed_starts_a_run_and_leads_to_its_page(operator, order):
     assert AuditEntry.objects.get(action="start").reason == "asked"
 
 
-def test_what_the_schema_refuses_is_said_at_its_field(operator, order):
+def test_schema_violations_are_reported_at_their_fields(operator, order):
     page = send(operator, order, order="4711", amount="-3")
 
     [wrong] = [each for each in page.context["fields"] if each.errors]
@@ -101,12 +101,12 @@ def test_what_the_schema_refuses_is_said_at_its_field(operator, order):
     assert not Run.objects.exists()
 
 
-def test_what_is_missing_is_said_above_the_fields(operator, order):
+def test_missing_values_are_reported_above_the_fields(operator, order):
     assert "order" in page_text(send(operator, order, amount="3"))
     assert not Run.objects.exists()
 
 
-def test_what_is_no_number_and_no_json_is_said_at_its_field(operator, order):
+def test_invalid_numbers_and_json_are_reported_at_their_fields(operator, order):
     page = page_text(send(operator, order, order="1", amount="many", lines="[1,"))
 
     assert "Enter a number" in page and "This is not valid JSON at line 1, column 4." in page
@@ -118,17 +118,17 @@ def test_the_input_can_be_typed_as_json(operator, order):
     assert Run.objects.get().input == {"order": "1", "lines": [1, 2]}
 
 
-def test_a_definition_without_a_schema_asks_for_json_that_begins_with_its_parameters(operator, plain):
+def test_a_definition_without_a_schema_asks_for_json_with_its_parameters(operator, plain):
     assert json.loads(operator.get(address(plain)).context["start"].json.initial["input"]) == {"order": ""}
 
 
-def test_json_that_is_none_is_refused_with_its_place(operator, plain):
+def test_invalid_json_is_rejected_with_its_position(operator, plain):
     page = page_text(send(operator, plain, mode="json", input='{"a": }'))
 
     assert "at line 1, column 7" in page and not Run.objects.exists()
 
 
-def test_a_run_is_begun_like_another_one(operator, order):
+def test_a_run_is_started_like_another_one(operator, order):
     other = start_run("order", input={"order": "4711", "amount": 3}, correlation_id="again", domains={"ship": "blue"})
 
     page = operator.get(address(order, like=other.pk))
@@ -136,7 +136,7 @@ def test_a_run_is_begun_like_another_one(operator, order):
     assert 'value="4711"' in html(page) and 'value="again"' in html(page) and "ship = blue" in html(page)
 
 
-def test_an_input_with_more_than_the_form_knows_is_offered_as_json(operator, order):
+def test_an_input_with_fields_outside_the_form_is_offered_as_json(operator, order):
     other = start_run("order", input={"order": "4711", "colour": "red"})
 
     page = operator.get(address(order, like=other.pk))
@@ -144,14 +144,14 @@ def test_an_input_with_more_than_the_form_knows_is_offered_as_json(operator, ord
     assert page.context["start"].mode == "json" and "&quot;colour&quot;" in html(page)
 
 
-def test_the_last_runs_are_offered(operator, order):
+def test_recent_runs_are_offered_as_templates(operator, order):
     for number in range(7):
         start_run("order", input={"order": str(number)}, correlation_id=f"order-{number}")
 
     assert len(operator.get(address(order)).context["last"]) == 5
 
 
-def test_a_run_that_does_not_exist_is_said_so(operator, order):
+def test_an_unknown_run_is_reported(operator, order):
     assert "No such run of order: nobody." in page_text(operator.get(address(order, like="nobody")))
 
 
@@ -174,7 +174,7 @@ def test_domains_are_a_line_each(operator, plain):
     assert Run.objects.get().domains == {"ship": "blue", "*": "green"}
 
 
-def test_the_same_call_is_shown_for_curl_and_for_python(operator, order):
+def test_the_same_call_is_displayed_for_curl_and_python(operator, order):
     page = send(operator, order, order="it's", step="show", idempotency_key="k")
 
     assert not Run.objects.exists()
@@ -183,7 +183,7 @@ def test_the_same_call_is_shown_for_curl_and_for_python(operator, order):
     assert "IdempotencyStrategy.FAIL" in page.context["python"]
 
 
-def test_who_may_not_start_is_told_which_permission_it_takes(viewer, order):
+def test_a_user_without_permission_learns_which_one_is_missing(viewer, order):
     for answer in (viewer.get(address(order)), send(viewer, order, order="1")):
         assert answer.status_code == 403 and b"conductor.execute_workflowdefinition" in answer.content
     assert "Start a run" not in page_text(viewer.get(f"{WORKFLOWS}{order.pk}/change/"))
@@ -196,7 +196,7 @@ def test_the_form_takes_few_queries(operator, order, django_assert_max_num_queri
         operator.get(address(order, like=other.pk))
 
 
-def test_what_is_masked_is_not_taken_over_and_the_page_says_so(operator, plain):
+def test_masked_values_are_not_copied_and_the_page_states_it(operator, plain):
     definition_commands.save_workflow({**plain.document, "maskedFields": ["order"]}, "ann", overwrite=True)
     other = start_run(plain.name, input={"order": "4711"})
 

@@ -19,7 +19,7 @@ def charge(clock):
     return TaskDefinition.objects.get(name="charge")
 
 
-def test_the_form_shows_what_is_saved_and_draws_it(operator, charge):
+def test_the_form_displays_saved_values_as_a_diagram(operator, charge):
     page = operator.get(f"{TASKS}{charge.pk}/form/")
 
     assert 'name="retryCount" value="1"' in html(page)
@@ -27,7 +27,7 @@ def test_the_form_shows_what_is_saved_and_draws_it(operator, charge):
     assert f"{TASKS}{charge.pk}/form/" in html(operator.get(f"{TASKS}{charge.pk}/edit/"))
 
 
-def test_what_is_typed_is_drawn_before_it_is_saved(operator, charge):
+def test_entered_values_are_drawn_before_saving(operator, charge):
     page = operator.post(f"{TASKS}{charge.pk}/form/", {**CHARGE, "step": "draw"})
 
     assert "3 attempts, retried after 10.0 s, 20.0 s" in page_text(page)
@@ -35,7 +35,7 @@ def test_what_is_typed_is_drawn_before_it_is_saved(operator, charge):
     assert charge.document["retryCount"] == 1
 
 
-def test_it_is_reviewed_saved_and_keeps_what_the_form_does_not_show(operator, charge):
+def test_a_review_and_save_preserve_fields_outside_the_form(operator, charge):
     page = operator.get(f"{TASKS}{charge.pk}/form/").context
     form = {**CHARGE, "base": page["base"], "before": page["before"], "step": "review"}
 
@@ -48,7 +48,7 @@ def test_it_is_reviewed_saved_and_keeps_what_the_form_does_not_show(operator, ch
     assert (charge.document["retryCount"], charge.document["inputKeys"]) == (2, ["order"])
 
 
-def test_what_nobody_touches_stays_as_it_was_written(operator, charge):
+def test_untouched_fields_stay_unchanged(operator, charge):
     page = operator.get(f"{TASKS}{charge.pk}/form/").context
     as_shown = {field.html_name: field.value() for field in page["form"] if field.value() is not None}
     menus = {"retryLogic": "FIXED", "timeoutPolicy": "TIME_OUT_WF"}
@@ -60,7 +60,7 @@ def test_what_nobody_touches_stays_as_it_was_written(operator, charge):
     assert list(document.items()) == [*charge.document.items(), ("concurrentExecLimit", 6)]
 
 
-def test_a_new_task_is_written_on_it(operator, clock):
+def test_a_new_task_is_created(operator, clock):
     review = operator.post(f"{TASKS}form/", {**CHARGE, "before": "{}", "step": "review"})
 
     assert json.loads(review.context["form"].data["document"])["name"] == "charge"
@@ -68,11 +68,11 @@ def test_a_new_task_is_written_on_it(operator, clock):
 
 
 @pytest.mark.parametrize("wrong", [{"retryCount": "-1"}, {"timeoutPolicy": "ODD"}, {"name": ""}], ids=str)
-def test_what_is_wrong_is_said_at_its_field(operator, charge, wrong):
+def test_errors_are_reported_at_their_fields(operator, charge, wrong):
     page = operator.post(f"{TASKS}{charge.pk}/form/", {**CHARGE, **wrong, "step": "review"})
 
     assert page.context["form"].errors and "errorlist" in html(page)
 
 
-def test_who_may_not_edit_sees_no_form(viewer, charge):
+def test_a_user_without_edit_permission_sees_no_form(viewer, charge):
     assert viewer.get(f"{TASKS}{charge.pk}/form/").status_code == 403

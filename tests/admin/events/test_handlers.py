@@ -47,7 +47,7 @@ def row() -> EventHandler:
     return EventHandler.objects.get()
 
 
-def test_an_author_writes_a_handler_and_another_may_only_look(clock):
+def test_an_author_creates_a_handler_and_a_viewer_cannot(clock):
     author, onlooker = of("Authors"), of("Viewers")
 
     saved(author, WRITTEN)
@@ -74,7 +74,7 @@ def test_a_changed_handler_is_reviewed_and_saved(operator, row):
     assert "cannot be changed" in page_text(saved(operator, {**changed, "name": "other"}, address))
 
 
-def test_what_is_wrong_is_marked_at_its_line(operator):
+def test_errors_are_marked_at_their_lines(operator):
     shop = '{"action": "start_workflow", "start_workflow": {"name": "shop"}}'
     document = f'{{\n "name": "x",\n "event": "kafka:orders",\n "actions": [\n  {shop}]\n}}'
 
@@ -88,7 +88,7 @@ def test_what_is_wrong_is_marked_at_its_line(operator):
     assert "in this definition." in page_text(saved(operator, {"name": "x"}))
 
 
-def test_a_condition_in_python_that_cannot_hold_is_marked(operator):
+def test_an_invalid_python_condition_is_marked(operator):
     def said(condition):
         document = {**WRITTEN, "evaluatorType": "python", "condition": condition}
         found = operator.post(f"{LIST}check/", {"document": json.dumps(document)}).json()["findings"]
@@ -103,7 +103,7 @@ def test_a_condition_in_python_that_cannot_hold_is_marked(operator):
     ]
 
 
-def test_a_condition_in_python_is_tried_on_past_events(operator, row):
+def test_a_python_condition_is_tested_on_past_events(operator, row):
     told("small", total=20)
     told("large", total=500)
     document = {**WRITTEN, "evaluatorType": "python", "condition": "return total > 100"}
@@ -113,7 +113,7 @@ def test_a_condition_in_python_is_tried_on_past_events(operator, row):
     assert "matched 1" in shown and "condition false 1" in shown
 
 
-def test_an_edited_handler_is_tried_on_past_events_without_effect(operator, row):
+def test_an_edited_handler_is_tested_on_past_events_without_effect(operator, row):
     told("small", total=20, order=1)
     told("large", total=500, order=2)
     before = (Run.objects.count(), EventAction.objects.count())
@@ -128,7 +128,7 @@ def test_an_edited_handler_is_tried_on_past_events_without_effect(operator, row)
     assert row.document["condition"] == "$.total > 100"
 
 
-def test_a_trial_says_what_would_fail(operator, row):
+def test_a_test_reports_actions_that_would_fail(operator, row):
     told("m1", total=500)
     document = {**WRITTEN, "actions": [{"action": "start_workflow", "start_workflow": {"name": "${to}"}}]}
 
@@ -137,7 +137,7 @@ def test_a_trial_says_what_would_fail(operator, row):
     assert "There is no workflow None." in shown
 
 
-def test_a_trial_of_a_broken_condition_says_how_it_breaks(operator, row):
+def test_a_test_of_a_failing_condition_displays_its_error(operator, row):
     told("m1", total=500)
 
     shown = page_text(saved(operator, {**WRITTEN, "condition": "$.a.b.c"}, f"{LIST}{row.pk}/edit/", step="try"))
@@ -145,7 +145,7 @@ def test_a_trial_of_a_broken_condition_says_how_it_breaks(operator, row):
     assert "condition failed 1" in shown and "TypeError" in shown
 
 
-def test_a_handler_is_let_rest_listen_and_forgotten(operator, viewer, row):
+def test_a_handler_is_deactivated_activated_and_deleted(operator, viewer, row):
     def does(act: str, client=operator):
         return client.post(f"{LIST}{row.pk}/do/{act}/", {"reason": "stocktaking"})
 
@@ -166,7 +166,7 @@ def test_a_handler_is_let_rest_listen_and_forgotten(operator, viewer, row):
     }
 
 
-def test_the_page_of_a_handler_shows_what_it_heard_last(viewer, row):
+def test_the_page_of_a_handler_displays_its_recent_events(viewer, row):
     told("m1", total=5)
 
     shown = viewer.get(f"{LIST}{row.pk}/change/")
@@ -175,7 +175,7 @@ def test_the_page_of_a_handler_shows_what_it_heard_last(viewer, row):
     assert f"/admin/events/?handler={row.name}" in html(shown)
 
 
-def test_pages_of_handlers_cost_few_queries(operator, row, django_assert_max_num_queries):
+def test_pages_of_handlers_take_few_queries(operator, row, django_assert_max_num_queries):
     told("m1", total=500)
     operator.get(LIST)
     for address in (LIST, f"{LIST}{row.pk}/change/", f"{LIST}{row.pk}/edit/"):

@@ -33,7 +33,7 @@ def ship(clock):
     register_definitions(definition(step("pack"), name="ship"))
 
 
-def test_before_the_first_event_the_page_says_how_to_send_one(viewer):
+def test_an_empty_page_explains_how_to_send_an_event(viewer):
     shown = page_text(viewer.get(EVENTS))
 
     assert "No events" in shown
@@ -52,7 +52,7 @@ def test_an_event_leads_to_the_run_that_it_started(viewer):
         assert f"/admin/conductor/run/{run.pk}/change/" in html(answer)
 
 
-def test_an_event_that_starts_nothing_says_which_values_were_compared(viewer):
+def test_an_event_without_effect_lists_the_compared_values(viewer):
     handler(condition="$.total > 100 && $.customer.vip")
 
     event = told(total=12, customer={"vip": True})
@@ -62,7 +62,7 @@ def test_an_event_that_starts_nothing_says_which_values_were_compared(viewer):
     assert "evaluated to false" in page_text(viewer.get(page(event)))
 
 
-def test_a_condition_that_breaks_says_how(viewer):
+def test_a_condition_that_raises_displays_its_error(viewer):
     handler(condition="$.customer.vip.since > 3")
 
     event = told(total=12)
@@ -71,7 +71,7 @@ def test_a_condition_that_breaks_says_how(viewer):
     assert "TypeError" in page_text(viewer.get(page(event)))
 
 
-def test_an_input_that_does_not_fit_its_schema_is_told_by_its_place(viewer):
+def test_an_input_that_violates_its_schema_is_reported_with_its_path(viewer):
     schema = {"type": "JSON", "name": "ship", "data": {"type": "object", "properties": {"order": {"type": "string"}}}}
     register_definitions(
         {**definition(step("pack"), name="ship", version=2), "inputSchema": schema, "enforceSchema": True}
@@ -84,7 +84,7 @@ def test_an_input_that_does_not_fit_its_schema_is_told_by_its_place(viewer):
     assert "invalid input input.order" in page_text(viewer.get(EVENTS))
 
 
-def test_what_nobody_listens_to_and_what_comes_again_is_said(viewer):
+def test_unhandled_and_duplicate_events_are_marked(viewer):
     told("m1", event="a:b")
     event = told("m1", event="a:b")
 
@@ -131,7 +131,7 @@ def test_events_whose_action_failed_are_found(viewer):
     assert "action failed" in page_text(viewer.get(EVENTS))
 
 
-def test_pages_go_on_where_the_last_one_ended(viewer, clock):
+def test_pages_continue_after_the_previous_one(viewer, clock):
     for number in range(55):
         EventDelivery.objects.create(event="a:b", message_id=f"n{number:02}", received_at=clock.now() + number)
 
@@ -159,7 +159,7 @@ def test_a_question_that_no_index_answers_is_answered_in_steps(viewer, clock, mo
     assert ">n0</code>" in html(third)
 
 
-def test_what_came_in_meanwhile_is_told(viewer, clock):
+def test_new_events_are_announced(viewer, clock):
     told("m1", event="a:b")
     query = viewer.get(EVENTS).context["news_query"]
     clock.advance(seconds=1)
@@ -193,19 +193,19 @@ def test_hostile_addresses_are_pages(viewer, query):
     assert viewer.get(f"{EVENTS}news/", query | {"than": "1"}).status_code == 200
 
 
-def test_who_may_not_see_handlers_sees_no_events(db, django_user_model, client):
+def test_a_user_without_permission_for_handlers_sees_no_events(db, django_user_model, client):
     client.force_login(django_user_model.objects.create_user("eve", is_staff=True))
 
     assert client.get(EVENTS).status_code == 403
     assert client.get(f"{EVENTS}1/").status_code == 403
 
 
-def test_an_event_that_is_gone_is_not_found(viewer):
+def test_a_deleted_event_is_not_found(viewer):
     assert viewer.get(f"{EVENTS}4711/").status_code == 404
     assert viewer.get(f"{EVENTS}{2**70}/payload/").status_code == 404
 
 
-def test_pages_of_events_cost_few_queries(viewer, clock, django_assert_max_num_queries):
+def test_pages_of_events_take_few_queries(viewer, clock, django_assert_max_num_queries):
     for number in range(5):
         handler(f"h{number}")
     event = told(order=1)

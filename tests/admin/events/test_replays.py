@@ -51,7 +51,7 @@ def test_an_event_that_came_before_its_handler_is_replayed(clock):
     assert (entry.actor, entry.action, entry.reason) == ("operators", "replay", "the handler was wrong")
 
 
-def test_only_the_chosen_handlers_hear_it_again(operator):
+def test_only_the_selected_handlers_process_a_replay(operator):
     event_handlers.create_handlers([WRITTEN, {**WRITTEN, "name": "too"}], "ann")
     told("m1", total=500)
 
@@ -61,7 +61,7 @@ def test_only_the_chosen_handlers_hear_it_again(operator):
     assert EventAction.objects.filter(handler="too").count() == 2
 
 
-def test_a_replay_needs_a_reason_a_handler_that_listens_and_the_permission(operator, viewer):
+def test_a_replay_requires_a_reason_an_active_handler_and_the_permission(operator, viewer):
     event_handlers.create_handlers([WRITTEN], "ann")
     told("m1", total=500)
     event = EventDelivery.objects.get()
@@ -75,7 +75,7 @@ def test_a_replay_needs_a_reason_a_handler_that_listens_and_the_permission(opera
     assert EventDelivery.objects.count() == 1
 
 
-def test_what_a_webhook_starts_by_itself_is_replayed_too(operator):
+def test_a_replay_includes_workflows_started_by_the_webhook(operator):
     row = webhooks.create_webhook(
         {"name": "shop", "verifier": "BASIC", "secretValue": "s", "workflowsToStart": {"ship": ""}}, "ann"
     )

@@ -22,22 +22,22 @@ def listening(event: str, process: str = "host:7", **facts) -> None:
     event_listeners.record_listeners([EventListener(event=event, process=process, **facts)])
 
 
-def test_the_page_knows_every_system_that_is_listened_to():
+def test_the_page_lists_every_subscribed_system():
     assert {*SETTINGS, "conductor"} == set(PROVIDERS)
 
 
-def test_before_there_is_a_handler_the_page_says_what_stands_here(viewer):
+def test_an_empty_page_explains_event_sources(viewer):
     assert "No event sources" in page_text(viewer.get(SOURCES))
 
 
-def test_what_this_server_is_told_needs_nobody_who_listens(viewer, clock):
+def test_internal_sources_need_no_subscriber(viewer, clock):
     heard("start", WRITTEN["event"])
     told("m1")
 
     assert "conductor:orders:paid Direct (API) 0 s ago 1" in page_text(viewer.get(SOURCES))
 
 
-def test_a_line_that_stands_one_that_is_broken_and_one_that_nobody_holds(viewer, clock, settings):
+def test_connected_failing_and_missing_subscribers_are_displayed(viewer, clock, settings):
     settings.CONDUCTOR_EVENT_QUEUES_REDIS_URL = "redis://somewhere"
     for name in ("up", "down", "alone"):
         heard(name, f"redis:{name}")
@@ -63,7 +63,7 @@ def test_a_listener_that_has_fallen_silent_is_not_there(viewer, clock, settings)
     assert "no subscriber" in page_text(viewer.get(SOURCES))
 
 
-def test_a_listener_says_again_how_it_goes_and_takes_its_leave(clock):
+def test_a_subscriber_reports_its_state_and_unregisters(clock):
     listening("redis:up")
     listening("redis:up", connected_at=clock.now())
     listening("redis:up", "other:1")
@@ -76,7 +76,7 @@ def test_a_listener_says_again_how_it_goes_and_takes_its_leave(clock):
     assert [row.event for row in EventListener.objects.all()] == ["redis:else"]
 
 
-def test_the_page_follows_what_it_shows(viewer, clock):
+def test_the_page_updates_its_content(viewer, clock):
     heard("start", WRITTEN["event"])
     revision = viewer.get(SOURCES).context["live_revision"]
 

@@ -39,7 +39,7 @@ def page() -> str:
     return f"{LIST}{Webhook.objects.get().pk}/"
 
 
-def test_an_author_makes_a_webhook_whose_secret_is_shown_once(clock):
+def test_an_author_creates_a_webhook_whose_secret_is_displayed_once(clock):
     author = of("Authors")
 
     secret = made(author)
@@ -67,7 +67,7 @@ def test_a_secret_is_changed_without_a_gap(operator, clock):
     assert AuditEntry.objects.get(action="rotate").reason == "it is time"
 
 
-def test_a_secret_that_others_know_is_good_no_more_at_once(operator, clock):
+def test_a_leaked_secret_is_replaced_at_once(operator, clock):
     old = made(operator)
 
     operator.post(page(), {"do": "rotate", "keep": "0", "secret": "typed by hand"})
@@ -75,7 +75,7 @@ def test_a_secret_that_others_know_is_good_no_more_at_once(operator, clock):
     assert (sent(old), sent("typed by hand")) == (401, 200)
 
 
-def test_refused_messages_are_counted(operator, clock):
+def test_rejected_messages_are_counted(operator, clock):
     made(operator)
 
     sent("wrong")
@@ -100,7 +100,7 @@ def test_headers_with_secret_values_are_changed_too(operator, clock):
     assert sends == {"one": 401, "two": 200}
 
 
-def test_a_webhook_is_changed_and_forgotten(operator, clock):
+def test_a_webhook_is_changed_and_deleted(operator, clock):
     secret = made(operator)
 
     operator.post(page(), {**FORM, "platform": "Shopkeeper", "starts": ""})
@@ -123,12 +123,12 @@ def test_a_webhook_is_changed_and_forgotten(operator, clock):
     ],
     ids=str,
 )
-def test_what_is_wrong_is_said_at_its_field(operator, form, said):
+def test_errors_are_reported_at_their_fields(operator, form, said):
     assert said in page_text(operator.post(f"{LIST}new/", {**FORM, **form}))
     assert not Webhook.objects.exists()
 
 
-def test_a_viewer_sees_webhooks_and_changes_none(operator, viewer, clock):
+def test_a_viewer_sees_webhooks_and_cannot_change_them(operator, viewer, clock):
     made(operator)
 
     assert "conductor.change_webhook" in page_text(viewer.get(page()))
@@ -137,7 +137,7 @@ def test_a_viewer_sees_webhooks_and_changes_none(operator, viewer, clock):
     assert viewer.get(f"{LIST}none/").status_code == 404
 
 
-def test_pages_of_webhooks_cost_few_queries(operator, clock, django_assert_max_num_queries):
+def test_pages_of_webhooks_take_few_queries(operator, clock, django_assert_max_num_queries):
     sent(made(operator))
     for address in (LIST, page()):
         with django_assert_max_num_queries(15):
@@ -158,7 +158,7 @@ def test_the_page_lists_the_tasks_that_wait_for_an_event_and_the_form_names_thei
     assert "has been waiting for a webhook event" in page_text(operator.get(f"/admin/conductor/run/{run}/change/"))
 
 
-def test_a_definition_says_where_no_webhook_completes_its_task(operator, clock):
+def test_a_definition_whose_webhook_is_missing_displays_a_warning(operator, clock):
     waits = {"type": "WAIT_FOR_WEBHOOK", "name": "paid", "taskReferenceName": "paid"}
     define_workflow("order", {**waits, "inputParameters": {"matches": {"$['order']": 7}}})
     address = f"/admin/conductor/workflowdefinition/{WorkflowDefinition.objects.get().pk}/change/"

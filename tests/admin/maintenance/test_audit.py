@@ -23,7 +23,7 @@ def text(response) -> str:
     return b"".join(response.streaming_content).decode()
 
 
-def test_a_line_shows_what_was_otherwise_before(operator, clock):
+def test_an_entry_displays_the_previous_values(operator, clock):
     retention.save_policy("order", 30, 90, 0, "ann", "Too much.")
     retention.save_policy("order", 7, 90, 0, "ann", "Still too much.")
 
@@ -34,7 +34,7 @@ def test_a_line_shows_what_was_otherwise_before(operator, clock):
     assert "days 30 → 7" in detail and "Still too much." in detail
 
 
-def test_a_program_is_named_with_who_made_it(operator, clock):
+def test_an_application_is_listed_with_its_owner(operator, clock):
     user = User.objects.create_user("app-1")
     Application.objects.create(id="app-1", name="nightly", user=user, created_at=clock.now(), created_by="olga")
     said(clock, actor="nightly")
@@ -49,7 +49,7 @@ def test_every_object_is_linked_as_far_as_it_has_a_page(operator, clock, kind):
     assert operator.get(AUDIT).status_code == 200
 
 
-def test_what_was_done_to_events_handlers_and_webhooks_leads_there(operator, clock):
+def test_entries_link_to_their_events_handlers_and_webhooks(operator, clock):
     for kind, id in (("event", "12"), ("event_handler", "on paid"), ("webhook", "0198-aa"), ("event", "not a number")):
         said(clock, object_type=kind, object_id=id)
 
@@ -61,7 +61,7 @@ def test_what_was_done_to_events_handlers_and_webhooks_leads_there(operator, clo
     assert "not a number" in shown
 
 
-def test_the_audit_is_exported_by_the_filter_that_the_list_shows(operator, viewer, clock, monkeypatch):
+def test_the_audit_log_is_exported_with_the_filter_of_the_list(operator, viewer, clock, monkeypatch):
     monkeypatch.setattr("conductor_app.admin.audit_log.BATCH", 2)
     for number in range(5):
         said(clock, object_id=f"r-{number}", reason="=1+1")
@@ -77,13 +77,13 @@ def test_the_audit_is_exported_by_the_filter_that_the_list_shows(operator, viewe
 
 
 @pytest.mark.parametrize("query", [{"p": "99"}, {"actor__x": "1"}, {"p": "x"}, {"q": "\0"}])
-def test_an_address_that_is_not_understood_exports_nothing_and_is_no_fault(operator, clock, query):
+def test_an_invalid_filter_exports_nothing_without_an_error(operator, clock, query):
     said(clock)
 
     assert operator.get(f"{AUDIT}export.csv", query).status_code in (200, 302, 400)
 
 
-def test_the_list_costs_few_queries(operator, clock, django_assert_max_num_queries):
+def test_the_list_takes_few_queries(operator, clock, django_assert_max_num_queries):
     for _ in range(20):
         said(clock)
     operator.get(AUDIT)
@@ -92,7 +92,7 @@ def test_the_list_costs_few_queries(operator, clock, django_assert_max_num_queri
         operator.get(AUDIT)
 
 
-def test_a_line_names_the_request_whose_work_it_was_and_leads_to_all_of_it(operator, clock):
+def test_an_entry_names_its_request_and_links_to_all_its_entries(operator, clock):
     told = {"do": "save", "definition": "order", "days": "30", "failed_days": "90", "reason": "Too much."}
     operator.post("/admin/retention/", told, headers={"X-Request-Id": "req-4711"})
     other = said(clock, object_id="of no request")

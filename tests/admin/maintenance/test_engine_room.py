@@ -16,11 +16,11 @@ def passed(name: str, clock, ago: int = 0, **more) -> None:
     SweepPass.objects.create(name=name, began_at=began, ended_at=began + 2, **more)
 
 
-def test_a_new_server_is_told_to_start_its_loops(operator):
+def test_a_new_server_explains_how_to_start_its_sweeps(operator):
     assert "No sweep has run yet" in page_text(operator.get(SYSTEM))
 
 
-def test_a_server_that_is_well_says_so(operator, clock):
+def test_a_healthy_server_reports_no_problems(operator, clock):
     passed("wake_runs", clock)
     passed("prune_finished", clock, ago=1_800_000)
 
@@ -33,7 +33,7 @@ def test_a_server_that_is_well_says_so(operator, clock):
     assert "all applied" in page
 
 
-def test_a_loop_that_is_late_behind_or_failing_comes_with_advice(operator, clock):
+def test_a_late_or_failing_sweep_has_advice(operator, clock):
     passed("wake_runs", clock, ago=120_000)
     passed("expire_leases", clock, lag_ms=9_000)
     passed("deliver_messages", clock, error="OperationalError: gone", failed_at=clock.now())
@@ -45,7 +45,7 @@ def test_a_loop_that_is_late_behind_or_failing_comes_with_advice(operator, clock
     assert "deliver_messages is failing: OperationalError: gone" in page
 
 
-def test_secrets_of_the_configuration_stay_secret(operator, settings):
+def test_secrets_of_the_configuration_are_hidden(operator, settings):
     settings.CONDUCTOR_SECRETS_KEYS = ("very-secret-key-of-the-server-0001",)
     settings.CONDUCTOR_REDIS_URL = "redis://:hunter2@cache/0"
 
@@ -61,7 +61,7 @@ def test_a_risky_value_is_marked(operator, settings):
     assert "API is open: no authentication." in page_text(operator.get(SYSTEM))
 
 
-def test_it_is_closed_to_whoever_may_not_see_it_and_costs_few_queries(operator, client, django_assert_max_num_queries):
+def test_the_page_requires_permission_and_takes_few_queries(operator, client, django_assert_max_num_queries):
     operator.get(SYSTEM)
     with django_assert_max_num_queries(15):
         operator.get(SYSTEM)

@@ -14,7 +14,7 @@ from tests.story import Story
 pytestmark = pytest.mark.django_db
 
 
-def test_the_page_shows_the_preview_and_changes_policies(operator, viewer, clock):
+def test_the_page_displays_the_preview_and_changes_policies(operator, viewer, clock):
     page = "/admin/retention/"
     story = Story(clock, step("pay"))
     story.starts("order")
@@ -32,7 +32,7 @@ def test_the_page_shows_the_preview_and_changes_policies(operator, viewer, clock
     assert viewer.post(page, {"do": "save", "days": "1"}).status_code == 403
 
 
-def test_the_page_says_how_the_database_grows_and_when_it_is_full(operator, clock, settings):
+def test_the_page_displays_growth_and_the_time_until_full(operator, clock, settings):
     settings.CONDUCTOR_DATABASE_LIMIT_GB = 3
     day = clock.now() - clock.now() % DAY
     for age, bytes, removed in ((10, GIB, 7), (5, 1.5 * GIB, 0), (0, 2 * GIB, 3)):
@@ -54,7 +54,7 @@ def test_each_sweep_of_retention_notes_the_day(clock):
     assert all(each.bytes > 0 for each in DailyStorage.objects.all())
 
 
-def test_nobody_is_told_when_what_does_not_grow_is_full(operator, clock):
+def test_a_database_without_growth_has_no_time_until_full(operator, clock):
     day = clock.now() - clock.now() % DAY
     DailyStorage.objects.create(day_at=day - DAY, bytes=2 * GIB)
     DailyStorage.objects.create(day_at=day, bytes=GIB)

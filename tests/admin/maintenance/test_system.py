@@ -5,7 +5,7 @@ from tests.admin.reading import html, page_text
 from tests.insight.situations import claim_and_report, claim_next, define_task, newest_attempt_of, start_run_of, step
 
 
-def test_the_queues_page_says_what_waits_and_that_nobody_polls(operator, clock):
+def test_the_queues_page_lists_pending_tasks_without_pollers(operator, clock):
     start_run_of(step("ship"))
     clock.advance(seconds=90)
 
@@ -14,11 +14,11 @@ def test_the_queues_page_says_what_waits_and_that_nobody_polls(operator, clock):
     assert "ship" in page and "1 min 30 s" in page and "No workers" in page
 
 
-def test_the_queues_page_without_queues_says_how_to_poll(operator):
+def test_the_empty_queues_page_explains_how_to_poll(operator):
     assert "/api/tasks/poll/" in page_text(operator.get("/admin/queues/"))
 
 
-def test_the_sweeps_page_shows_the_last_pass_and_which_is_late(operator, clock):
+def test_the_sweeps_page_displays_the_last_pass_and_late_sweeps(operator, clock):
     SweepPass.objects.create(
         name="wake_runs", began_at=clock.now(), ended_at=clock.now() + 4, handled=3, handled_in_all=70
     )
@@ -30,7 +30,7 @@ def test_the_sweeps_page_shows_the_last_pass_and_which_is_late(operator, clock):
     assert "late" in page and "2 min ago" in page
 
 
-def test_a_sweep_that_failed_shows_its_error(operator, clock):
+def test_a_failed_sweep_displays_its_error(operator, clock):
     now = clock.now()
     SweepPass.objects.create(
         name="wake_runs", began_at=now, ended_at=now, error="OperationalError: gone", failed_at=now
@@ -41,7 +41,7 @@ def test_a_sweep_that_failed_shows_its_error(operator, clock):
     assert "failing" in page and "OperationalError: gone" in page
 
 
-def test_the_front_page_lists_what_needs_attention(operator, clock):
+def test_the_overview_lists_problems(operator, clock):
     define_task("charge", retryCount=0)
     start_run_of(step("charge"))
     claim_and_report("charge", "FAILED", reason="no funds")
@@ -56,7 +56,7 @@ def test_the_front_page_lists_what_needs_attention(operator, clock):
     assert "timers are not processed" in page
 
 
-def test_the_front_page_of_a_new_server_shows_three_steps(operator):
+def test_the_overview_of_a_new_server_displays_three_steps(operator):
     page = page_text(operator.get("/admin/"))
 
     assert "Three steps to a first run" in page and "No problems" in page
@@ -68,7 +68,7 @@ def test_the_sidebar_is_in_the_order_of_the_work(operator):
     assert sections == ["Operate", "Design", "History", "System"]
 
 
-def test_the_audit_says_who_did_what_to_what(operator, clock):
+def test_the_audit_log_displays_actor_action_and_object(operator, clock):
     start_run_of(step("ship"))
 
     assert "workflow definition order:1" in page_text(operator.get("/admin/conductor/auditentry/"))
@@ -83,7 +83,7 @@ def test_an_attempt_is_found_by_its_id_and_shows_its_documents(operator, clock):
     assert "order 4711" in page and "Why it is waiting" in page
 
 
-def test_what_workers_hold_is_a_filter_of_the_attempts(operator, clock):
+def test_claimed_attempts_are_a_filter_of_the_list(operator, clock):
     run = start_run_of(step("ship"))
     claim_next("ship", worker="w9")
 
@@ -92,7 +92,7 @@ def test_what_workers_hold_is_a_filter_of_the_attempts(operator, clock):
     assert newest_attempt_of(run, "ship").pk in page and "w9" in page
 
 
-def test_a_key_is_made_and_its_secret_shown_once(operator, clock):
+def test_a_key_is_created_and_its_secret_displayed_once(operator, clock):
     page = operator.post("/admin/conductor/accesskey/add/", {"application": "warehouse"})
 
     key = AccessKey.objects.get(application__name="warehouse")

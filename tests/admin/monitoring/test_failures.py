@@ -35,18 +35,18 @@ def page_of(found: FailureGroup) -> str:
     return f"{INBOX}{found.pk}/"
 
 
-def test_the_inbox_shows_groups_with_their_counts(operator, story):
+def test_the_list_displays_groups_with_their_counts(operator, story):
     page = page_text(operator.get(INBOX))
 
     assert "502 from gateway <n>" in page and "no funds" in page
     assert "Open 2" in page and "New today 2" in page and "Regressed 0" in page
 
 
-def test_an_inbox_without_failures_says_what_it_is_for(operator):
+def test_an_empty_list_explains_failure_groups(operator):
     assert "No failures" in page_text(operator.get(INBOX))
 
 
-def test_an_empty_tab_tells_of_the_last_failure(operator, story):
+def test_an_empty_tab_names_the_last_failure(operator, story):
     assert "The last failure was" in page_text(operator.get(INBOX, {"view": "resolved"}))
 
 
@@ -58,7 +58,7 @@ def test_a_filter_without_hits_can_be_cleared(operator, story):
     assert "no funds" not in page_text(operator.get(INBOX, {"definition": "refund"}))
 
 
-def test_a_group_shows_what_its_failures_have_in_common(operator, story):
+def test_a_group_displays_the_common_values_of_its_failures(operator, story):
     page = page_text(operator.get(page_of(group())))
 
     assert "By worker build 41 1 42 1" in page
@@ -125,14 +125,14 @@ def test_a_group_is_assigned_annotated_merged_and_split(operator, story):
     ],
     ids=str,
 )
-def test_what_makes_no_sense_is_answered_and_changes_nothing(operator, story, form):
+def test_invalid_requests_are_rejected_without_changes(operator, story, form):
     assert operator.post(page_of(group()), form, follow=True).status_code == 200
 
     assert group().state == "OPEN"
     assert not AuditEntry.objects.filter(object_type="failure group").exists()
 
 
-def test_a_viewer_sees_and_cannot_act(viewer, story):
+def test_a_viewer_sees_groups_and_cannot_act(viewer, story):
     page = viewer.get(page_of(group()))
 
     assert "conductor.change_run" in page_text(page)
@@ -145,20 +145,20 @@ def test_there_is_no_such_group(operator):
     assert operator.get(f"{INBOX}{10**30}/").status_code == 404
 
 
-def test_a_poll_without_news_says_nothing(operator, story):
+def test_a_poll_without_changes_returns_nothing(operator, story):
     revision = operator.get(f"{INBOX}live/")["X-Revision"]
 
     assert operator.get(f"{INBOX}live/", {"rev": revision}).status_code == 204
 
 
-def test_pages_of_failures_cost_few_queries(operator, story, django_assert_max_num_queries):
+def test_pages_of_failures_take_few_queries(operator, story, django_assert_max_num_queries):
     operator.get(INBOX)
     for address in (INBOX, page_of(group())):
         with django_assert_max_num_queries(15):
             operator.get(address)
 
 
-def test_what_only_the_newest_are_counted_by_says_so(operator, story, monkeypatch):
+def test_counts_of_only_the_newest_runs_are_labeled_as_such(operator, story, monkeypatch):
     monkeypatch.setattr("conductor_app.insight.failures.failure_inbox.SEARCHED_ROWS", 1)
 
     page = page_text(operator.get(page_of(group())))

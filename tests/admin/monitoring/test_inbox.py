@@ -36,7 +36,7 @@ def inbox(client, whose="all"):
     return page_text(client.get(INBOX, {"whose": whose}))
 
 
-def test_a_task_is_listed_for_whom_it_asks_and_then_for_the_group_that_follows(operator, viewer, asked, clock):
+def test_a_task_is_listed_for_its_assignee_and_later_for_the_next_group(operator, viewer, asked, clock):
     User.objects.get(username="vera").groups.add(Group.objects.create(name="sales"))
 
     assert "Approve the order Is the customer known? order v1 order-4711 olga" in inbox(operator, "mine")
@@ -49,7 +49,7 @@ def test_a_task_is_listed_for_whom_it_asks_and_then_for_the_group_that_follows(o
     assert "1 is overdue" in page_text(operator.get("/admin/"))
 
 
-def test_a_task_is_taken_put_back_and_taken_over_with_each_step_in_the_audit(operator, asked):
+def test_a_task_is_claimed_released_and_taken_over_with_audit_entries(operator, asked):
     here = task_of(asked)
     operator.post(here, {"do": "take"})
     assert "claimed by olga" in inbox(operator, "mine")
@@ -72,7 +72,7 @@ def test_a_task_is_taken_put_back_and_taken_over_with_each_step_in_the_audit(ope
     ]
 
 
-def test_a_task_is_handed_on_until_a_moment_with_a_reason_that_is_shown(operator, asked, clock):
+def test_a_task_is_delegated_until_a_time_with_a_visible_reason(operator, asked, clock):
     Group.objects.create(name="legal")
     said = {"do": "hand_on", "to": "group:legal", "minutes": "20", "reason": "a contract"}
     page = operator.post(task_of(asked), said, follow=True)
@@ -82,7 +82,7 @@ def test_a_task_is_handed_on_until_a_moment_with_a_reason_that_is_shown(operator
     assert HumanTask.objects.get().due_at == clock.now() + 20 * 60_000
 
 
-def test_a_comment_is_kept_and_shown_as_text(operator, asked):
+def test_a_comment_is_stored_and_displayed_as_text(operator, asked):
     page = operator.post(task_of(asked), {"do": "comment", "text": "<b>wait</b> for Monday"}, follow=True)
 
     assert "olga commented" in page_text(page) and "&lt;b&gt;wait&lt;/b&gt; for Monday" in html(page)
@@ -105,7 +105,7 @@ def test_hostile_forms_of_a_task_are_answered(operator, asked, form):
     assert not HumanTask.objects.exists()
 
 
-def test_many_are_answered_at_once_with_a_reason_and_the_rest_is_told_why_not(operator, asked):
+def test_many_tasks_are_completed_at_once_and_rejections_explained(operator, asked):
     verdict = step("verdict", "SET_VARIABLE", inputParameters={"was": "${approve.output.ok}"})
     define_workflow("read", ask(), verdict)
     runs = [asked, start_run("order"), start_run("read")]
@@ -122,13 +122,13 @@ def test_many_are_answered_at_once_with_a_reason_and_the_rest_is_told_why_not(op
     assert AuditEntry.objects.filter(action="complete_task", reason="all known").count() == 2
 
 
-def test_a_viewer_may_neither_take_nor_answer(viewer, asked):
+def test_a_viewer_can_neither_claim_nor_complete(viewer, asked):
     assert viewer.post(task_of(asked), {"do": "take"}).status_code == 403
     assert viewer.post(INBOX, {"outcome": "COMPLETED", "reason": "x"}).status_code == 403
     assert 'type="checkbox" name="attempt"' not in html(viewer.get(INBOX))
 
 
-def test_what_people_agreed_on_goes_with_the_run(operator, asked):
+def test_comments_are_deleted_with_the_run(operator, asked):
     operator.post(task_of(asked), {"do": "take"})
     asked.delete()
 

@@ -9,7 +9,7 @@ from tests.insight.situations import claim_and_report, define_task, define_workf
 PULSE = "/admin/pulse/live/"
 
 
-def test_the_last_hour_is_shown_beside_the_same_hour_a_week_ago_with_links_to_its_runs(operator, clock):
+def test_the_last_hour_is_compared_with_a_week_ago_and_links_to_its_runs(operator, clock):
     define_task("charge", retryCount=0)
     start_run_of(step("charge"))
     claim_and_report("charge", "FAILED", reason="no funds")
@@ -35,14 +35,14 @@ def test_runs_that_are_open_for_longer_than_usual_are_listed(operator, clock):
     assert "Open for longer than typical" in page_text(page) and run.pk in html(page)
 
 
-def test_what_waits_for_people_is_told(operator, clock):
+def test_open_human_tasks_are_counted(operator, clock):
     define_workflow("order", step("approve", "HUMAN"))
     start_run("order")
 
     assert "1 human task is open" in page_text(operator.get("/admin/"))
 
 
-def test_the_front_page_and_its_pulse_cost_few_queries(viewer, clock, django_assert_max_num_queries):
+def test_the_overview_and_its_updates_take_few_queries(viewer, clock, django_assert_max_num_queries):
     start_run_of(step("ship"))
 
     for path in ("/admin/", PULSE):
@@ -61,7 +61,7 @@ def test_an_operation_that_waits_for_a_second_person_is_on_the_front_page(operat
     )
 
 
-def test_the_last_day_is_drawn_by_the_hour_on_the_same_hours_a_week_ago(operator, clock):
+def test_the_last_day_is_drawn_by_hour_against_a_week_ago(operator, clock):
     start_run_of(step("charge"))
     clock.advance(seconds=7 * 86_400 - 7_200)
     start_run("order")
@@ -74,7 +74,7 @@ def test_the_last_day_is_drawn_by_the_hour_on_the_same_hours_a_week_ago(operator
     assert ": 1, last week 0" in page and ": 0, last week 1" in page
 
 
-def test_definitions_that_have_lately_been_slower_than_usual_come_first(operator, clock):
+def test_recently_slow_definitions_come_first(operator, clock):
     define_workflow("order", step("charge"))
     for _ in range(3):
         start_run("order")
@@ -85,14 +85,14 @@ def test_definitions_that_have_lately_been_slower_than_usual_come_first(operator
     assert "order v1 3 runs 10.0 s 1.0 s to 2.0 s 10 ×" in page_text(operator.get(PULSE))
 
 
-def test_the_queues_whose_work_has_waited_longest_are_listed(operator, clock):
+def test_queues_with_the_oldest_tasks_are_listed(operator, clock):
     start_run_of(step("ship"))
     clock.advance(seconds=90)
 
     assert "ship 1 min 30 s 1" in page_text(operator.get(PULSE))
 
 
-def test_a_tile_that_fails_says_so_with_the_requests_id_and_leaves_the_others(operator, clock, monkeypatch, caplog):
+def test_a_failing_tile_displays_the_request_id_without_affecting_others(operator, clock, monkeypatch, caplog):
     def broken(now):
         raise RuntimeError("the disk burns")
 

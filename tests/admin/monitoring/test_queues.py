@@ -28,7 +28,7 @@ def limited(clock) -> Story:
     return story
 
 
-def test_the_list_says_how_each_queue_is(operator, limited):
+def test_the_list_displays_the_state_of_each_queue(operator, limited):
     page = page_text(operator.get(QUEUES))
 
     assert "ship" in page and "Throttled" in page
@@ -36,7 +36,7 @@ def test_the_list_says_how_each_queue_is(operator, limited):
     assert "Paused" in page_text(operator.get(QUEUES))
 
 
-def test_a_queue_shows_who_holds_its_limit_and_what_waits_in_order(operator, limited):
+def test_a_queue_lists_holders_of_its_limit_and_pending_tasks_in_order(operator, limited):
     page = page_text(operator.get(queue("ship")))
 
     assert "Throttled by a limit." in page
@@ -55,7 +55,7 @@ def test_a_queue_is_paused_for_a_while_and_resumed(operator, limited, clock):
     assert not QueueHold.objects.exists()
 
 
-def test_what_waits_is_moved_to_the_front_to_a_priority_and_to_a_domain(operator, limited):
+def test_pending_tasks_get_another_position_priority_and_domain(operator, limited):
     last = Attempt.objects.pending("ship").order_by("visible_at").last()
 
     operator.post(queue("ship"), {"do": "front", "attempt": last.pk, "reason": "a good customer"})
@@ -87,7 +87,7 @@ def test_hostile_forms_of_a_queue_are_answered(operator, limited, form):
     assert not QueueHold.objects.exists()
 
 
-def test_a_nul_in_a_form_is_left_out(operator, limited):
+def test_a_nul_in_a_form_is_removed(operator, limited):
     operator.post(queue("sh%00ip"), {"do": "pause", "reason": "the van\0 burns"})
 
     assert QueueHold.objects.get(queue="ship").reason == "the van burns"
@@ -103,11 +103,11 @@ def test_a_nul_in_a_form_is_left_out(operator, limited):
         "/admin/turn/%00/",
     ],
 )
-def test_a_nul_or_a_line_break_in_an_address_names_nothing(operator, address):
+def test_a_nul_or_line_break_in_an_address_is_not_found(operator, address):
     assert operator.get(address).status_code == 404
 
 
-def test_an_empty_queue_says_so_and_a_nameless_one_is_not_there(operator):
+def test_an_empty_queue_is_labeled_and_a_nameless_one_is_not_found(operator):
     page = page_text(operator.get(queue("none")))
 
     assert "Empty." in page and "No worker has ever polled this queue" in page
@@ -127,7 +127,7 @@ def test_workers_are_listed_with_their_work(operator, limited, clock):
     assert "Offline" in page_text(operator.get(WORKERS))
 
 
-def test_of_many_workers_the_last_are_shown_and_any_is_found_by_its_name_or_task_type(operator, limited, monkeypatch):
+def test_recent_workers_are_listed_and_all_are_searchable_by_name_or_task_type(operator, limited, monkeypatch):
     monkeypatch.setattr(workers, "MAX_SHOWN", 1)
     for type, name in (("pack", "box@7"), ("pack", "box@8")):
         Poller.objects.create(task_type=type, worker=name, polled_at=1)
@@ -141,12 +141,12 @@ def test_of_many_workers_the_last_are_shown_and_any_is_found_by_its_name_or_task
     assert "No results" in page_text(operator.get(WORKERS, {"q": "train\0"}))
 
 
-def test_what_is_done_to_a_worker_leads_back_to_those_that_were_looked_for(operator, limited):
+def test_an_action_on_a_worker_returns_to_its_search(operator, limited):
     assert 'action="/admin/workers/?q=van"' in html(operator.get(WORKERS, {"q": "van"}))
     assert operator.post(f"{WORKERS}?q=van", {"worker": "van@7", "do": "drain"})["Location"] == f"{WORKERS}?q=van"
 
 
-def test_a_queue_tells_how_many_are_with_workers_and_shows_the_first(operator, clock, monkeypatch):
+def test_a_queue_counts_claimed_tasks_and_lists_the_first(operator, clock, monkeypatch):
     monkeypatch.setattr(queue_insight, "MAX_RUNNING", 1)
     story = Story(clock, step_without_policy("ship"))
     for name in ("van@7", "van@8"):
@@ -157,11 +157,11 @@ def test_a_queue_tells_how_many_are_with_workers_and_shows_the_first(operator, c
     assert "2 now" in page and "van@7" in page and "van@8" not in page and "The first one is listed." in page
 
 
-def test_without_workers_the_page_says_how_to_start_one(operator):
+def test_a_page_without_workers_explains_how_to_start_one(operator):
     assert "CONDUCTOR_SERVER_URL=http://testserver/api" in page_text(operator.get(WORKERS))
 
 
-def test_a_worker_is_drained_relieved_and_forgotten(operator, limited, clock):
+def test_a_worker_is_drained_released_and_deleted(operator, limited, clock):
     operator.post(WORKERS, {"worker": "van@7", "do": "drain", "reason": "its host is replaced"})
     assert "Draining" in page_text(operator.get(WORKERS))
     operator.post(WORKERS, {"worker": "van@7", "do": "release"})
@@ -183,20 +183,20 @@ def test_hostile_forms_of_workers_are_answered(operator, limited, form):
     assert not WorkerHold.objects.exists()
 
 
-def test_a_viewer_sees_and_cannot_act(viewer, limited):
+def test_a_viewer_sees_groups_and_cannot_act(viewer, limited):
     assert 'name="do"' not in html(viewer.get(queue("ship")))
     assert 'name="do"' not in html(viewer.get(WORKERS))
     assert viewer.post(queue("ship"), {"do": "pause"}).status_code == 403
     assert viewer.post(WORKERS, {"do": "drain", "worker": "van@7"}).status_code == 403
 
 
-def test_a_poll_without_news_says_nothing(operator, limited):
+def test_a_poll_without_changes_returns_nothing(operator, limited):
     for address in (f"{QUEUES}live/", "/admin/queue/live/?name=ship", f"{WORKERS}live/"):
         revision = operator.get(address)["X-Revision"]
         assert operator.get(f"{address}{'&' if '?' in address else '?'}rev={revision}").status_code == 204
 
 
-def test_pages_of_queues_and_workers_cost_few_queries(operator, limited, django_assert_max_num_queries):
+def test_pages_of_queues_and_workers_take_few_queries(operator, limited, django_assert_max_num_queries):
     operator.get(QUEUES)
     for address in (QUEUES, queue("ship"), WORKERS):
         with django_assert_max_num_queries(15):
@@ -210,7 +210,7 @@ def test_work_without_a_limit_has_none(operator, clock):
     assert "No workers polling – 1 queued" in page_text(operator.get(queue("pay")))
 
 
-def test_what_waits_is_held_until_a_moment_and_canceled_for_good(operator, limited, clock):
+def test_pending_tasks_are_delayed_and_canceled_permanently(operator, limited, clock):
     first, last = Attempt.objects.pending("ship").order_by("visible_at")
 
     operator.post(queue("ship"), {"do": "hold", "attempt": first.pk, "minutes": "30", "reason": "its parcel is lost"})
@@ -223,7 +223,7 @@ def test_what_waits_is_held_until_a_moment_and_canceled_for_good(operator, limit
     assert AuditEntry.objects.get(action="cancel task").reason == "nobody wants it"
 
 
-def test_the_list_says_how_fast_work_comes_in_and_how_much_of_a_limit_is_used(operator, limited, clock):
+def test_the_list_displays_the_incoming_rate_and_limit_usage(operator, limited, clock):
     clock.advance(seconds=6)
     limited.starts("order")
     page = page_text(operator.get(QUEUES))
@@ -232,7 +232,7 @@ def test_the_list_says_how_fast_work_comes_in_and_how_much_of_a_limit_is_used(op
 
 
 @pytest.mark.parametrize(("off", "said"), [(60, "ahead by 1 min"), (-90, "behind by 1 min 30 s"), (4, ""), (-4, "")])
-def test_a_worker_whose_clock_goes_wrong_is_marked(operator, limited, clock, off, said):
+def test_a_worker_with_clock_skew_is_marked(operator, limited, clock, off, said):
     held = Attempt.objects.get(status="LEASED")
     TaskLog.objects.create(attempt_id=held.pk, at=clock.now() + off * 1000, line="on my way")
     page = page_text(operator.get(WORKERS))

@@ -25,7 +25,7 @@ def page(attempt: Attempt) -> str:
     return f"/admin/turn/{attempt.pk}/"
 
 
-def test_it_names_the_gate_and_who_holds_it(operator, waiting):
+def test_the_page_names_the_gate_and_its_holders(operator, waiting):
     story, attempt = waiting
 
     told = page_text(operator.get(page(attempt)))
@@ -43,14 +43,14 @@ def test_raising_the_limit_opens_the_gate(operator, waiting):
     assert "Every gate is open" in page_text(operator.get(page(attempt)))
 
 
-def test_what_does_not_wait_says_so(operator, waiting):
+def test_a_task_that_is_not_waiting_is_labeled_as_such(operator, waiting):
     story, _ = waiting
 
     assert "The task is not waiting in a queue" in page_text(operator.get(page(story.task("ship"))))
     assert operator.get("/admin/turn/nobody/").status_code == 404
 
 
-def test_what_is_shown_while_it_changes_has_its_state_and_buttons_with_it(operator, waiting):
+def test_a_live_update_replaces_status_and_buttons(operator, waiting):
     story, attempt = waiting
     taken = story.task("ship")
 
@@ -66,7 +66,7 @@ def test_the_run_and_the_queue_lead_there(operator, waiting):
     assert page(attempt) in html(operator.get("/admin/queue/?name=ship"))
 
 
-def test_it_costs_few_queries(operator, viewer, waiting, django_assert_max_num_queries):
+def test_the_page_takes_few_queries(operator, viewer, waiting, django_assert_max_num_queries):
     _, attempt = waiting
     operator.get(page(attempt))
     with django_assert_max_num_queries(15):
@@ -75,7 +75,7 @@ def test_it_costs_few_queries(operator, viewer, waiting, django_assert_max_num_q
     assert button_names(viewer.get(page(attempt))) == []
 
 
-def test_it_names_what_is_handed_out_before_it(operator, waiting, clock):
+def test_the_page_lists_preceding_tasks(operator, waiting, clock):
     story, attempt = waiting
     clock.advance(seconds=1)
     other = story.starts("order").task("ship")

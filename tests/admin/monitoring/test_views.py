@@ -44,7 +44,7 @@ def watched(operator, page: str, **more) -> Alert:
     return Alert.objects.last()
 
 
-def test_a_view_is_saved_shown_and_forgotten(operator, viewer, story):
+def test_a_view_is_saved_shown_and_deleted(operator, viewer, story):
     page = saved(operator)
 
     assert "Runs of order, with status FAILED" in page_text(operator.get(page))
@@ -58,7 +58,7 @@ def test_a_view_is_saved_shown_and_forgotten(operator, viewer, story):
     assert not SavedView.objects.exists()
 
 
-def test_a_filtered_list_offers_itself_to_be_saved(operator, story):
+def test_a_filtered_list_offers_to_save_the_view(operator, story):
     listed = operator.get("/admin/conductor/run/?status=FAILED&least=1").content.decode()
     assert f"{VIEWS}?from_list=yes&amp;" in listed
     page = page_text(operator.get(f"{VIEWS}?from_list=yes&status=FAILED&least=1"))
@@ -66,7 +66,7 @@ def test_a_filtered_list_offers_itself_to_be_saved(operator, story):
     assert "unknown run status" in page_text(operator.get(VIEWS, {"status": "ODD"})).lower()
 
 
-def test_an_alert_is_tried_on_the_last_seven_days(operator, story, clock):
+def test_an_alert_is_tested_on_the_last_seven_days(operator, story, clock):
     page = saved(operator)
     clock.advance(seconds=3600)
 
@@ -75,7 +75,7 @@ def test_an_alert_is_tried_on_the_last_seven_days(operator, story, clock):
     assert "would have fired 1 time" in page_text(operator.get(page, {"try": alert.pk}))
 
 
-def test_an_alert_rings_once_and_says_so_by_mail_and_webhook(operator, story, clock, settings):
+def test_an_alert_fires_once_by_mail_and_webhook(operator, story, clock, settings):
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
     settings.CONDUCTOR_PUBLIC_URL = "https://conductor.example.org"
     page = saved(operator)
@@ -97,7 +97,7 @@ def test_an_alert_rings_once_and_says_so_by_mail_and_webhook(operator, story, cl
     assert "delivered" in page_text(operator.get(page))
 
 
-def test_who_does_not_hear_is_seen_in_the_log(operator, story):
+def test_failed_deliveries_of_alerts_are_logged(operator, story):
     page = saved(operator)
     watched(operator, page, mail="", webhook="http://127.0.0.1:9/hook")
 
@@ -109,7 +109,7 @@ def test_who_does_not_hear_is_seen_in_the_log(operator, story):
     assert "not delivered" in page_text(operator.get(page))
 
 
-def test_what_is_not_met_does_not_ring(operator, story):
+def test_an_alert_below_its_threshold_does_not_fire(operator, story):
     watched(operator, saved(operator), threshold="4")
 
     alerts.check_due_alerts(10)
@@ -140,14 +140,14 @@ def test_hostile_alerts_are_refused(operator, story, form):
     assert not Alert.objects.exists()
 
 
-def test_a_viewer_keeps_views_and_no_alerts(viewer, story):
+def test_a_viewer_saves_views_but_no_alerts(viewer, story):
     page = saved(viewer)
 
     assert "conductor.change_run" in page_text(viewer.get(page))
     assert viewer.post(page, {"do": "save"}).status_code == 403
 
 
-def test_pages_of_views_cost_few_queries(operator, story, django_assert_max_num_queries):
+def test_pages_of_views_take_few_queries(operator, story, django_assert_max_num_queries):
     page = saved(operator)
     watched(operator, page)
     operator.get(VIEWS)
@@ -166,7 +166,7 @@ def test_seven_views_are_there_before_anybody_has_saved_one(operator, story):
     assert "3 runs" in page_text(operator.get(links[0]))
 
 
-def test_the_count_of_a_view_that_is_a_tile_stands_on_the_overview(operator, viewer, story):
+def test_the_count_of_a_pinned_view_is_on_the_overview(operator, viewer, story):
     saved(operator, is_tile="on")
 
     assert "3 Failed orders" in page_text(operator.get("/admin/tiles/"))
@@ -183,7 +183,7 @@ def test_programs_find_the_runs_of_a_view_at_an_address_of_the_api(operator, sto
     assert "/export.csv?" in page and "/export.json?" in page
 
 
-def test_an_alert_is_silent_in_its_quiet_hours_and_rings_after_them(operator, story, clock):
+def test_an_alert_is_silent_in_its_quiet_hours_and_fires_afterwards(operator, story, clock):
     now = clock.now() // 60_000 % 1440
     begins, ends = (f"{minute // 60:02d}:{minute % 60:02d}" for minute in ((now - 5) % 1440, (now + 5) % 1440))
     page = saved(operator)
@@ -197,7 +197,7 @@ def test_an_alert_is_silent_in_its_quiet_hours_and_rings_after_them(operator, st
     assert AlertFiring.objects.count() == 1
 
 
-def test_an_alert_on_age_rings_for_what_is_open_too_long(operator, story, clock):
+def test_an_alert_on_age_fires_for_runs_open_too_long(operator, story, clock):
     story.starts("order")
     page = saved(operator, status="RUNNING")
     alert = watched(operator, page, kind="age", threshold="30")
@@ -212,7 +212,7 @@ def test_an_alert_on_age_rings_for_what_is_open_too_long(operator, story, clock)
     assert "would have fired 1 time" in page_text(operator.get(page, {"try": alert.pk}))
 
 
-def test_the_address_of_a_webhook_is_shown_to_those_who_may_change_it(operator, viewer, story):
+def test_the_address_of_a_webhook_is_visible_to_its_editors(operator, viewer, story):
     page = saved(operator, is_shared="on")
     watched(operator, page, webhook="https://bot:secret@chat.example.com/hooks/T0K3N")
 

@@ -30,24 +30,24 @@ def task_of(run):
     return f"{INBOX}{newest_attempt_of(run, 'approve').pk}/"
 
 
-def test_the_inbox_lists_what_waits_with_its_run(operator, asked):
+def test_the_inbox_lists_open_tasks_with_their_runs(operator, asked):
     page = page_text(operator.get(INBOX))
 
     assert "approve order v1 order-4711" in page
 
 
-def test_an_empty_inbox_says_what_it_is_for(operator, db):
+def test_an_empty_inbox_explains_human_tasks(operator, db):
     assert "No open human tasks" in page_text(operator.get(INBOX))
 
 
-def test_a_task_shows_what_it_was_given_and_what_later_steps_will_read(operator, asked):
+def test_a_task_displays_its_input_and_the_fields_read_later(operator, asked):
     page = operator.get(task_of(asked))
 
     assert "total 1999" in page_text(page) and "Read by later steps approved" in page_text(page)
     assert "&quot;approved&quot;: null" in html(page)
 
 
-def test_an_answer_completes_the_task_and_stands_in_the_audit_with_its_reason(operator, asked):
+def test_a_completion_is_audited_with_its_reason(operator, asked):
     said = {"output": '{"approved": true}', "reason": "a good customer", "outcome": "COMPLETED"}
 
     page = operator.post(task_of(asked), said, follow=True)
@@ -66,14 +66,14 @@ def test_a_task_can_be_failed_with_a_reason(operator, asked):
 
 
 @pytest.mark.parametrize("said", [{"output": "[1]"}, {"output": "{"}, {"output": "{}", "outcome": "SKIPPED"}], ids=str)
-def test_an_answer_that_makes_no_sense_is_refused_and_changes_nothing(operator, asked, said):
+def test_an_invalid_completion_is_rejected_without_changes(operator, asked, said):
     page = operator.post(task_of(asked), {"outcome": "COMPLETED", **said}, follow=True)
 
     assert 'class="error"' in html(page)
     assert reload_run(asked).status == "RUNNING"
 
 
-def test_what_was_answered_meanwhile_is_gone(operator, asked):
+def test_a_concurrently_completed_task_is_not_found(operator, asked):
     address = task_of(asked)
     run_commands.terminate_run(asked.pk, "ann")
 
@@ -81,7 +81,7 @@ def test_what_was_answered_meanwhile_is_gone(operator, asked):
     assert operator.post(address, {"outcome": "COMPLETED", "output": "{}"}).status_code == 404
 
 
-def test_a_viewer_sees_the_task_and_may_not_answer(viewer, asked):
+def test_a_viewer_sees_the_task_and_cannot_complete_it(viewer, asked):
     page = page_text(viewer.get(task_of(asked)))
 
     assert "conductor.change_run" in page and "Complete" not in page
@@ -89,7 +89,7 @@ def test_a_viewer_sees_the_task_and_may_not_answer(viewer, asked):
     assert reload_run(asked).status == "RUNNING"
 
 
-def test_the_inbox_is_closed_to_those_who_may_not_see_runs(client, django_user_model, db):
+def test_the_inbox_requires_permission_to_view_runs(client, django_user_model, db):
     client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
 
     assert client.get(INBOX).status_code == 403
@@ -99,7 +99,7 @@ def test_the_page_of_the_run_leads_to_the_answer(operator, asked):
     assert task_of(asked) in html(operator.get(run_url(asked, task="approve")))
 
 
-def test_the_inbox_costs_few_queries(viewer, asked, django_assert_max_num_queries):
+def test_the_inbox_takes_few_queries(viewer, asked, django_assert_max_num_queries):
     # Four of them read what a viewer was granted by name; a process remembers that for a second.
     for _ in range(20):
         start_run("order")
@@ -118,7 +118,7 @@ def with_schema(request, clock, db):
     return start_run("order")
 
 
-def test_the_answer_is_typed_into_a_form_that_the_schema_draws(operator, with_schema):
+def test_a_form_is_built_from_the_schema(operator, with_schema):
     page = operator.get(task_of(with_schema))
     assert "Is it approved?" in page_text(page) and 'name="output.limit"' in html(page)
 
@@ -138,7 +138,7 @@ def test_the_answer_is_typed_into_a_form_that_the_schema_draws(operator, with_sc
     ],
     ids=["too much", "no number", "a part is missing"],
 )
-def test_an_answer_that_does_not_fit_is_told_so_where_it_is_typed_and_fails_nothing(operator, with_schema, typed, told):
+def test_an_invalid_value_is_reported_at_its_field_without_failing_the_task(operator, with_schema, typed, told):
     page = operator.post(task_of(with_schema), {"mode": "form", **typed, "outcome": "COMPLETED"})
 
     assert 'class="error"' in html(page) and f'value="{typed["output.limit"]}"' in html(page)
@@ -146,7 +146,7 @@ def test_an_answer_that_does_not_fit_is_told_so_where_it_is_typed_and_fails_noth
     assert reload_run(with_schema).status == "RUNNING"
 
 
-def test_an_answer_with_a_schema_can_be_typed_as_json_and_is_held_to_it(operator, with_schema):
+def test_a_json_completion_is_validated_by_the_schema(operator, with_schema):
     assert operator.get(task_of(with_schema), {"mode": "json"}).context["answer"].mode == "json"
 
     said = {"mode": "json", "outcome": "COMPLETED"}
@@ -157,13 +157,13 @@ def test_an_answer_with_a_schema_can_be_typed_as_json_and_is_held_to_it(operator
     assert newest_attempt_of(with_schema, "approve").output == {"approved": False}
 
 
-def test_whoever_fails_a_task_need_not_fill_its_form(operator, with_schema):
+def test_failing_a_task_requires_no_form_values(operator, with_schema):
     operator.post(task_of(with_schema), {"mode": "form", "reason": "too dear", "outcome": "FAILED"})
 
     assert reload_run(with_schema).status == "FAILED"
 
 
-def test_many_at_once_are_not_answered_with_what_their_schema_refuses(operator, with_schema):
+def test_a_bulk_completion_is_validated_by_each_schema(operator, with_schema):
     chosen = {"attempt": newest_attempt_of(with_schema, "approve").pk, "outcome": "COMPLETED", "reason": "all known"}
 
     page = operator.post(INBOX, chosen, follow=True)

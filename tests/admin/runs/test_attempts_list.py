@@ -29,7 +29,7 @@ def follow(client, page, rel):
     return client.get(LIST + address.group(1).replace("&amp;", "&")) if address else None
 
 
-def test_every_attempt_is_on_one_page_and_the_way_back_shows_the_same(operator, attempts):
+def test_every_attempt_appears_on_exactly_one_page_in_both_directions(operator, attempts):
     pages = [operator.get(LIST)]
     while (further := follow(operator, pages[-1], "next")) is not None:
         pages.append(further)
@@ -49,7 +49,7 @@ def test_pages_keep_the_filter_and_the_search(operator, attempts):
     assert "119 attempts" in page_text(page) and len(shown(follow(operator, page, "next"))) == 50
 
 
-def test_a_page_deep_down_costs_what_the_first_one_costs(operator, attempts, django_assert_max_num_queries):
+def test_a_deep_page_takes_as_many_queries_as_the_first(operator, attempts, django_assert_max_num_queries):
     with django_assert_max_num_queries(15):
         operator.get(LIST, {"after": attempts[60]})
 

@@ -6,7 +6,7 @@ from tests.insight.situations import claim_and_report, define_task, define_workf
 LIST = "/admin/conductor/attempt/"
 
 
-def test_the_list_shows_what_is_at_another_try(operator, clock):
+def test_the_list_displays_attempts_awaiting_a_retry(operator, clock):
     define_task("charge", retryCount=1, retryDelaySeconds=5)
     define_workflow("order", step("charge"))
     again, first = start_run("order"), start_run("order")

@@ -47,7 +47,7 @@ def test_all_tasks_can_be_shown(operator, pair):
     assert "pay Completed Completed" in page and "−5.0 s" in page
 
 
-def test_runs_that_are_alike_are_said_to_be_in_one_line(operator, clock):
+def test_equal_runs_are_summarized_in_one_line(operator, clock):
     story = Story(clock, step("pay"))
     other = story.starts("order")
     for _ in range(2):
@@ -67,7 +67,7 @@ def test_runs_of_different_definitions_are_compared_by_name(operator, pair):
     assert "ship Completed –" in page
 
 
-def test_what_is_not_there_is_said(operator, clock):
+def test_an_unknown_run_is_reported(operator, clock):
     story = Story(clock, step("pay"))
 
     assert "No other run of order" in page_text(operator.get(address(story)))
@@ -75,14 +75,14 @@ def test_what_is_not_there_is_said(operator, clock):
     assert operator.get("/admin/runs/nobody/compare/").status_code == 404
 
 
-def test_a_comparison_costs_few_queries(operator, pair, django_assert_max_num_queries):
+def test_a_comparison_takes_few_queries(operator, pair, django_assert_max_num_queries):
     _, bad = pair
     operator.get(address(bad))
     with django_assert_max_num_queries(15):
         operator.get(address(bad))
 
 
-def test_a_comparison_is_had_as_a_file(operator, pair):
+def test_a_comparison_is_downloadable(operator, pair):
     good, bad = pair
 
     told = operator.get(address(bad), {"with": good.id, "format": "json"}).json()

@@ -28,7 +28,7 @@ def send(client, run, **said):
     return client.post(reverse("admin:run_labels", args=[run.pk]), said, follow=True)
 
 
-def test_labels_are_put_on_and_taken_off_with_a_reason(operator, run):
+def test_labels_are_added_and_removed_with_a_reason(operator, run):
     page = send(operator, run, labels="big customer,  black friday,big customer", reason="sorted by hand")
 
     assert of(run) == ["big customer", "black friday"] and "2 labels added." in page_text(page)
@@ -43,7 +43,7 @@ def test_labels_are_put_on_and_taken_off_with_a_reason(operator, run):
 
 
 @pytest.mark.parametrize("label", ["", " ", "a,b", "x" * 65, "line\nbreak", "\ud800"])
-def test_what_is_no_label_is_refused(run, label):
+def test_an_invalid_label_is_rejected(run, label):
     with pytest.raises(Invalid):
         labels.add_labels(run.pk, [label], "ann")
 
@@ -55,7 +55,7 @@ def test_a_run_has_twenty_labels_at_most(operator, run):
     assert labels.add_labels(run.pk, ["l3"], "ann") == [] and len(of(run)) == 20
 
 
-def test_a_viewer_sees_labels_and_changes_none(viewer, run):
+def test_a_viewer_sees_labels_and_cannot_change_them(viewer, run):
     labels.add_labels(run.pk, ["vip"], "ann")
 
     assert "vip" in page_text(viewer.get(run_url(run)))
@@ -71,7 +71,7 @@ def test_runs_are_found_by_their_label(operator, run):
     assert run.pk in page and other.pk not in page
 
 
-def test_labels_stay_through_a_restart_and_go_with_the_run(run):
+def test_labels_survive_a_restart_and_are_deleted_with_the_run(run):
     labels.add_labels(run.pk, ["vip"], "ann")
     claim_and_report("ship")
     run_commands.restart(run.pk, "ann")
@@ -81,7 +81,7 @@ def test_labels_stay_through_a_restart_and_go_with_the_run(run):
     assert of(run) == []
 
 
-def test_a_start_gives_labels_or_is_refused_whole(clock):
+def test_a_start_with_an_invalid_label_is_rejected(clock):
     define_workflow("order", step("ship"))
     run_id = run_commands.start(StartRequest("order", labels=("vip", "vip", " gold ")), "ann")
     assert sorted(RunLabel.objects.filter(run_id=run_id).values_list("name", flat=True)) == ["gold", "vip"]
@@ -91,7 +91,7 @@ def test_a_start_gives_labels_or_is_refused_whole(clock):
     assert RunLabel.objects.count() == 2
 
 
-def test_clients_give_show_and_change_labels(client, clock):
+def test_clients_add_read_and_change_labels(client, clock):
     define_workflow("order", step("ship"))
     body = json.dumps({"name": "order", "labels": ["vip"]})
     run_id = client.post("/api/workflow", body, content_type="application/json").content.decode()

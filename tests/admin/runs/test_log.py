@@ -41,7 +41,7 @@ def linked(page, word):
     return before.rpartition('href="')[2].rpartition('"')[0].replace("&amp;", "&")
 
 
-def test_the_newest_lines_are_shown_and_followed_while_the_worker_is_at_it(operator, attempt):
+def test_the_newest_lines_are_displayed_and_followed_while_the_worker_is_running(operator, attempt):
     logged(attempt, 450)
 
     page = panel(operator, attempt)
@@ -52,7 +52,7 @@ def test_the_newest_lines_are_shown_and_followed_while_the_worker_is_at_it(opera
     assert "data-log-follow" not in html(panel(operator, attempt))
 
 
-def test_earlier_lines_are_a_link_away_and_none_is_shown_twice(operator, attempt):
+def test_earlier_lines_are_linked_without_duplicates(operator, attempt):
     logged(attempt, 450)
     at = f"/admin/conductor/run/{attempt.run_id}/change/"
     newest = panel(operator, attempt)
@@ -65,7 +65,7 @@ def test_earlier_lines_are_a_link_away_and_none_is_shown_twice(operator, attempt
     assert lines(operator.get(at + linked(oldest, "Later lines"))) == lines(middle)
 
 
-def test_the_address_names_a_line_and_shows_it_among_its_neighbours(operator, attempt):
+def test_the_address_selects_a_line_and_its_context(operator, attempt):
     logged(attempt, 450)
     line = TaskLog.objects.get(line="line 120")
 
@@ -76,7 +76,7 @@ def test_the_address_names_a_line_and_shows_it_among_its_neighbours(operator, at
     assert "data-log-tail" not in html(page)
 
 
-def test_words_are_looked_for_in_the_log_and_marked(operator, attempt):
+def test_a_log_is_searched_and_matches_are_marked(operator, attempt):
     logged(attempt, 30)
 
     page = panel(operator, attempt, find="LINE 2")
@@ -86,7 +86,7 @@ def test_words_are_looked_for_in_the_log_and_marked(operator, attempt):
     assert "No searched line contains “100%”." in page_text(panel(operator, attempt, find="100%"))
 
 
-def test_a_search_through_a_long_log_stops_and_can_go_on(operator, attempt, monkeypatch):
+def test_a_search_through_a_long_log_stops_and_can_continue(operator, attempt, monkeypatch):
     monkeypatch.setattr("conductor_app.insight.tasks.task_log.MAX_SEARCHED_LINES", 20)
     logged(attempt, 50)
     at = f"/admin/conductor/run/{attempt.run_id}/change/"
@@ -101,7 +101,7 @@ def test_a_search_through_a_long_log_stops_and_can_go_on(operator, attempt, monk
     assert lines(page)[-1] == "<mark>line 1</mark>9"
 
 
-def test_a_log_is_coloured_by_level_and_by_its_own_colours_and_never_taken_for_html(operator, attempt):
+def test_a_log_is_colored_by_level_and_ansi_codes_and_escaped(operator, attempt):
     TaskLog.objects.create(attempt_id=attempt.pk, at=1, line="\x1b[31mERROR\x1b[0m <b>it</b> broke")
 
     page = html(panel(operator, attempt))
@@ -109,7 +109,7 @@ def test_a_log_is_coloured_by_level_and_by_its_own_colours_and_never_taken_for_h
     assert 'class="error"' in page and '<span class="ansi-ink-red">ERROR</span> &lt;b&gt;it' in page
 
 
-def test_the_whole_log_is_a_file(operator, viewer, attempt, monkeypatch):
+def test_the_complete_log_is_downloadable(operator, viewer, attempt, monkeypatch):
     monkeypatch.setattr("conductor_app.insight.tasks.task_log.CHUNK", 7)
     logged(attempt, 20, "<line {}>")
 
@@ -120,7 +120,7 @@ def test_the_whole_log_is_a_file(operator, viewer, attempt, monkeypatch):
     assert "attachment" in answer["Content-Disposition"] and answer["Content-Type"].startswith("text/plain")
 
 
-def test_an_empty_log_says_how_to_send_one(operator, attempt):
+def test_an_empty_log_explains_how_to_send_one(operator, attempt):
     page = page_text(panel(operator, attempt))
 
     assert "The worker sent no lines." in page
@@ -137,7 +137,7 @@ def test_an_address_that_makes_no_sense_does_no_harm(operator, attempt, asked):
     assert panel(operator, attempt, **asked).status_code == 200
 
 
-def test_a_log_costs_few_queries_wherever_it_is_opened(operator, attempt, django_assert_max_num_queries):
+def test_a_log_takes_few_queries_at_any_position(operator, attempt, django_assert_max_num_queries):
     logged(attempt, 450)
     line = TaskLog.objects.get(line="line 120")
     panel(operator, attempt)

@@ -48,7 +48,7 @@ def pages(story: Story) -> list[str]:
     ]
 
 
-def test_no_page_or_file_shows_it(operator, story):
+def test_no_page_or_file_contains_a_masked_value(operator, story):
     shown = {}
     for address in pages(story):
         reply = operator.get(address)
@@ -61,7 +61,7 @@ def test_no_page_or_file_shows_it(operator, story):
 
 
 @pytest.mark.django_db
-def test_no_reply_shows_it(story):
+def test_no_response_contains_a_masked_value(story):
     api = Api()
     addresses = [
         f"/workflow/{story.id}",

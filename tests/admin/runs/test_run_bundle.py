@@ -38,7 +38,7 @@ def looked_into(client, document, text: str = ""):
     return client.post(LOOK, {"file": file})
 
 
-def test_a_bundle_holds_what_explains_the_run_and_nothing_that_is_masked(viewer, story):
+def test_a_bundle_contains_everything_about_the_run_except_masked_values(viewer, story):
     document = given(viewer, story)
 
     [attempt] = document["run"]["tasks"]
@@ -50,7 +50,7 @@ def test_a_bundle_holds_what_explains_the_run_and_nothing_that_is_masked(viewer,
     assert "4111" not in json.dumps(document) and "4711" in json.dumps(document)
 
 
-def test_a_colleague_looks_into_it_and_nothing_is_kept(viewer, story):
+def test_a_bundle_of_another_server_is_displayed_without_storing_it(viewer, story):
     document = given(viewer, story)
     Run.objects.all().delete()
     before = AuditEntry.objects.count()
@@ -74,7 +74,7 @@ def test_a_colleague_looks_into_it_and_nothing_is_kept(viewer, story):
         {"tasks": [{"referenceTaskName": "a__1", "iteration": 1, "status": "IN_PROGRESS"}] * 400},
     ],
 )
-def test_whatever_a_file_claims_is_shown_as_text_or_left_out(viewer, run):
+def test_the_content_of_a_file_is_displayed_as_text_or_omitted(viewer, run):
     history = [{"effects": [{"effect": "TakeBack", "count": "x"}, {"effect": "MoveRun"}, 3]}, None]
 
     page = looked_into(viewer, {"bundle": "run", "format": 1, "run": run, "history": history, "takenAt": 10**15})
@@ -83,13 +83,13 @@ def test_whatever_a_file_claims_is_shown_as_text_or_left_out(viewer, run):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"bundle": "run"}', "9" * 5000, '{"bundle": "\\ud800"}', "[" * 5000])
-def test_what_is_no_bundle_is_told(viewer, text):
+def test_an_invalid_bundle_is_reported(viewer, text):
     page = looked_into(viewer, None, text or " ")
 
     assert "errorlist" in html(page)
 
 
-def test_it_is_closed_to_whoever_may_not_see_runs(client, django_user_model, story):
+def test_the_page_requires_permission_to_view_runs(client, django_user_model, story):
     client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
 
     assert client.get(f"/admin/conductor/run/{story.id}/bundle.json").status_code == 403

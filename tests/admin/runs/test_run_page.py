@@ -48,18 +48,18 @@ def _failure(reason):
     return Report("FAILED", reason=reason)
 
 
-def test_the_cause_line_says_where_it_failed_and_why(operator, failed):
+def test_the_cause_states_the_failed_task_and_the_reason(operator, failed):
     assert "Failed at charge, attempt 2 of 2: 502 from gateway" in page_text(operator.get(run_url(failed)))
 
 
-def test_the_task_that_failed_is_open_with_its_attempts_and_the_whole_reason(operator, failed):
+def test_the_failed_task_is_open_with_its_attempts_and_the_complete_reason(operator, failed):
     page = page_text(operator.get(run_url(failed)))
 
     assert "Attempt 1" in page and "Attempt 2" in page and "timeout" in page
     assert "at charge.py, line 42" in page
 
 
-def test_an_attempt_can_be_chosen_by_the_address_and_shows_its_log(operator, failed):
+def test_an_attempt_is_selected_by_the_address_and_displays_its_log(operator, failed):
     page = page_text(operator.get(run_url(failed, task="charge", attempt="1")))
 
     assert "calling the gateway" in page
@@ -71,7 +71,7 @@ def test_a_task_can_be_opened_to_see_its_output(operator, failed):
     assert 'shelf "B-12"' in page
 
 
-def test_the_input_and_the_history_are_shown_with_who_and_what(operator, failed):
+def test_the_input_and_the_history_are_displayed_with_actors(operator, failed):
     assert "order 4711" in page_text(operator.get(run_url(failed, tab="data")))
     assert "attempt of charge failed, worker w7 — 502 from gateway" in page_text(
         operator.get(run_url(failed, tab="events"))
@@ -106,14 +106,14 @@ def test_a_waiting_task_lists_every_gate_with_its_verdict(operator, clock):
     ],
     ids=["running", "paused", "terminated", "failed", "completed"],
 )
-def test_buttons_are_offered_where_they_make_sense(operator, clock, bring_to, offered):
+def test_buttons_are_displayed_if_their_action_is_possible(operator, clock, bring_to, offered):
     run = start_run_of(step("ship"))
     bring_to(run)
 
     assert button_names(operator.get(run_url(run))) == offered
 
 
-def test_a_button_asks_the_engine_with_the_persons_name_and_reason(operator, clock):
+def test_a_button_calls_the_engine_with_the_user_and_the_reason(operator, clock):
     run = start_run_of(step("ship"))
 
     page = operator.post(run_action_url(run, "pause"), {"reason": "stock count"}, follow=True)
@@ -123,7 +123,7 @@ def test_a_button_asks_the_engine_with_the_persons_name_and_reason(operator, clo
     assert reload_run(run).status == "PAUSED"
 
 
-def test_retry_gives_what_failed_another_attempt(operator, failed):
+def test_a_retry_repeats_the_failed_task(operator, failed):
     operator.post(run_action_url(failed, "retry"))
 
     assert reload_run(failed).status == "RUNNING"
@@ -172,7 +172,7 @@ def test_an_open_run_offers_no_rerun(operator, clock):
     assert "rerun" not in button_names(operator.get(run_url(run, task="ship")))
 
 
-def test_a_refused_action_shows_the_engines_words(operator, clock):
+def test_a_rejected_action_displays_the_message_of_the_engine(operator, clock):
     run = start_run_of(step("ship"))
     claim_and_report("ship")
 
@@ -183,7 +183,7 @@ def test_a_refused_action_shows_the_engines_words(operator, clock):
     assert f"?like={run.pk}" in html(page)
 
 
-def test_an_action_needs_a_post(operator, clock):
+def test_an_action_requires_a_post(operator, clock):
     assert operator.get(run_action_url(start_run_of(step("ship")), "pause")).status_code == 405
 
 
@@ -191,7 +191,7 @@ def test_an_unknown_action_is_not_found(operator, clock):
     assert operator.post(run_action_url(start_run_of(step("ship")), "explode")).status_code == 404
 
 
-def test_a_viewer_sees_no_button_and_is_refused(viewer, clock):
+def test_a_viewer_sees_no_button_and_is_rejected(viewer, clock):
     run = start_run_of(step("ship"))
 
     assert button_names(viewer.get(run_url(run))) == []
@@ -206,7 +206,7 @@ def test_a_post_without_its_token_is_refused(operator, clock):
     assert operator.post(run_action_url(run, "terminate")).status_code == 403
 
 
-def test_the_page_asks_for_news_by_revision_and_hears_nothing_when_nothing_moved(operator, clock):
+def test_the_page_polls_by_revision_and_gets_nothing_without_a_change(operator, clock):
     run = start_run_of(step("ship"))
     news = f"/admin/conductor/run/{run.pk}/parts/"
 
@@ -227,7 +227,7 @@ def test_parent_and_child_are_linked_both_ways(operator, clock):
     assert parent.pk in html(operator.get(run_url(child)))
 
 
-def test_a_document_can_be_had_as_a_file(operator, failed):
+def test_a_document_is_downloadable(operator, failed):
     answer = operator.get(f"/admin/conductor/run/{failed.pk}/raw/input/")
 
     assert json.loads(answer.content) == {"order": 4711}
@@ -235,7 +235,7 @@ def test_a_document_can_be_had_as_a_file(operator, failed):
     assert operator.get(f"/admin/conductor/run/{failed.pk}/raw/status/").status_code == 404
 
 
-def test_the_files_of_a_run_are_listed_and_can_be_had(operator, failed):
+def test_the_files_of_a_run_are_listed_and_downloadable(operator, failed):
     assert "Files" not in page_text(operator.get(run_url(failed, tab="data")))
     sent, _ = (file_handles.create_handle(failed.pk, "", name, "text/html") for name in ("<b>.html", "late.pdf"))
     file_contents.store_content(failed.pk, sent.pk, ContentFile(b"<script>"), "d" * 64)
@@ -250,7 +250,7 @@ def test_the_files_of_a_run_are_listed_and_can_be_had(operator, failed):
     assert "attachment" in fetched["Content-Disposition"] and "sandbox" in fetched["Content-Security-Policy"]
 
 
-def test_a_large_document_is_offered_as_a_file_instead_of_being_drawn(operator, clock):
+def test_a_large_document_is_offered_as_a_download(operator, clock):
     run = start_run_of(step("ship"), input={"text": "x" * 100_000})
 
     page = page_text(operator.get(run_url(run, tab="data")))
@@ -258,13 +258,13 @@ def test_a_large_document_is_offered_as_a_file_instead_of_being_drawn(operator, 
     assert "Too large to display here" in page and "xxxx" not in page
 
 
-def test_the_page_costs_few_queries(operator, viewer, failed, django_assert_max_num_queries):
+def test_the_page_takes_few_queries(operator, viewer, failed, django_assert_max_num_queries):
     for client in (operator, viewer):
         with django_assert_max_num_queries(15):
             client.get(run_url(failed, task="charge"))
 
 
-def test_a_waiting_run_costs_few_queries_too(operator, clock, django_assert_max_num_queries):
+def test_a_waiting_run_takes_few_queries_too(operator, clock, django_assert_max_num_queries):
     define_task("ship", concurrentExecLimit=1, rateLimitPerFrequency=5, rateLimitFrequencyInSeconds=60)
     run = start_run_of(step("ship"))
     operator.get(run_url(run))  # the plan is parsed once in a process
@@ -309,7 +309,7 @@ def test_a_task_far_down_is_opened_in_its_own_window(operator, clock):
     assert "Tasks 601 to 700 of 700" in page and "This task has no stored attempt" in page
 
 
-def test_a_tab_keeps_the_chosen_task(operator, failed):
+def test_a_tab_preserves_the_selected_task(operator, failed):
     page = html(operator.get(run_url(failed, task="reserve", tab="events")))
 
     assert 'href="?tab=diagram&amp;task=reserve"' in page and 'id="task-open"' in page
@@ -332,7 +332,7 @@ def test_a_part_of_the_timeline_is_chosen_by_the_address(operator, clock):
     assert "Fit" in page
 
 
-def test_where_an_input_came_from_is_told_with_the_name_that_was_meant(operator, clock):
+def test_the_source_of_an_input_is_displayed_with_suggestions_for_typos(operator, clock):
     given = {"sku": "${pick.output.shelf}", "name": "${workflow.input.custmer.name}", "lost": "${workflow.input.total}"}
     run = start_run_of(
         step("pick"), step("ship", inputParameters=given), input={"customer": {"name": "Ann"}, "total": None}
@@ -346,7 +346,7 @@ def test_where_an_input_came_from_is_told_with_the_name_that_was_meant(operator,
     assert "the value is null" in page
 
 
-def test_sub_workflows_are_shown_among_the_tasks_where_that_is_wanted(operator, clock):
+def test_sub_workflows_are_listed_among_the_tasks_on_request(operator, clock):
     define_workflow("child", step("pack"))
     run = start_run_of(step("sub", "SUB_WORKFLOW", subWorkflowParam={"name": "child", "version": 1}))
     sweeps.sweep_once()
@@ -377,7 +377,7 @@ def _with_tasks(count):
     return run
 
 
-def test_a_definition_that_is_gone_does_not_break_the_page(operator, clock):
+def test_a_deleted_definition_does_not_break_the_page(operator, clock):
     run = start_then_forget()
 
     assert "ship" in page_text(operator.get(run_url(run)))
@@ -392,7 +392,7 @@ def start_then_forget():
     return run
 
 
-def test_the_events_show_the_run_as_of_a_revision_with_ways_to_others(operator, failed, django_assert_max_num_queries):
+def test_the_events_display_a_past_revision_with_links_to_others(operator, failed, django_assert_max_num_queries):
     with django_assert_max_num_queries(15):
         page = operator.get(run_url(failed, tab="events", task="-", revision="2"))
 
@@ -417,7 +417,7 @@ def test_the_critical_path_is_marked_in_the_timeline(operator, failed, django_as
     assert "critical=1" in html(operator.get(run_url(failed, task="-")))
 
 
-def test_a_run_that_is_not_here_any_more_says_why(operator, viewer, clock):
+def test_a_deleted_run_explains_its_absence(operator, viewer, clock):
     run = start_run_of(step("ship"))
     run_commands.terminate_run(run.pk, "ann")
     run_commands.remove_run(run.pk, "ann", "asked for by the customer", archive=False)
@@ -435,7 +435,7 @@ def test_a_run_that_is_not_here_any_more_says_why(operator, viewer, clock):
         assert operator.get(f"/admin/conductor/run/{never}/change/").status_code == 404
 
 
-def test_whoever_may_not_see_runs_learns_which_permission_is_missing(db):
+def test_a_user_without_permission_learns_which_one_is_missing(db):
     client = Client()
     client.force_login(User.objects.create_user("nobody", is_staff=True))
 

@@ -68,7 +68,7 @@ def test_runs_are_filtered_by_status_definition_and_start(operator, orders, cloc
     assert listed(started="7d", status="RUNNING") == {"old", "running"}
 
 
-def test_the_list_costs_the_same_few_queries_however_long_it_is(operator, orders, django_assert_max_num_queries):
+def test_the_list_takes_few_queries_for_any_length(operator, orders, django_assert_max_num_queries):
     for _ in range(30):
         start_run("order")
         claim_and_report("charge", "FAILED", reason="no funds")
@@ -87,13 +87,13 @@ def test_counting_stops_early(operator, orders, monkeypatch):
     assert "2+ runs" in page_text(operator.get(LIST))
 
 
-def test_an_empty_list_says_what_a_run_is_and_how_to_start_one(operator):
+def test_an_empty_list_explains_runs_and_how_to_start_one(operator):
     page = page_text(operator.get(LIST))
 
     assert "No runs" in page and "make demo" in page and "http://testserver/api/workflow/" in page
 
 
-def test_a_search_without_a_hit_offers_to_clear_it(operator, orders):
+def test_a_search_without_results_can_be_cleared(operator, orders):
     start_run("order")
 
     page = page_text(operator.get(LIST, {"q": "nonsense"}))
@@ -101,7 +101,7 @@ def test_a_search_without_a_hit_offers_to_clear_it(operator, orders):
 
 
 @pytest.mark.parametrize(("most", "said"), [(2, "there are 2."), (1, "there are more than 1.")])
-def test_an_empty_filter_says_how_many_there_are_without_it(operator, orders, monkeypatch, most, said):
+def test_an_empty_filter_states_the_number_of_runs_without_it(operator, orders, monkeypatch, most, said):
     start_run("order")
     start_run("order")
     monkeypatch.setattr(paginator, "MAX_COUNTED", most)
@@ -124,24 +124,24 @@ def test_runs_cannot_be_added_changed_or_deleted_by_hand(operator, orders):
     assert operator.post(reverse("admin:conductor_run_delete", args=[run.pk]), {"post": "yes"}).status_code == 403
 
 
-def test_an_address_that_names_no_run_answers_not_found(operator):
+def test_an_invalid_run_id_is_not_found(operator):
     assert operator.get("/admin/conductor/run/nothing/change/").status_code == 404
 
 
-def test_the_list_is_closed_to_those_who_may_not_see_runs(client, django_user_model):
+def test_the_list_requires_permission_to_view_runs(client, django_user_model):
     client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
 
     assert client.get(LIST).status_code == 403
 
 
-def test_a_held_run_says_that_a_limit_holds_it(operator, clock):
+def test_a_rate_limited_run_names_its_limit(operator, clock):
     define_workflow("order", step("ship"), rateLimitConfig={"rateLimitKey": "all", "concurrentExecLimit": 1})
     start_run("order"), start_run("order")
 
     assert "waiting: workflow concurrency limit reached" in page_text(operator.get(LIST))
 
 
-def test_a_terminated_run_shows_the_reason_that_was_given(operator, orders):
+def test_a_terminated_run_displays_its_reason(operator, orders):
     run = start_run_of(step("ship"), name="shipping")
     run_commands.terminate_run(run.pk, "bob", "ordered twice")
 
@@ -162,7 +162,7 @@ def test_a_query_of_the_api_works_in_the_search_box(operator, orders, query):
     assert other.pk not in page
 
 
-def test_a_query_that_cannot_be_understood_says_where(operator, orders):
+def test_an_invalid_query_is_reported_with_its_position(operator, orders):
     run = start_run("order")
 
     page = operator.get(LIST, {"q": "status = "})
@@ -171,7 +171,7 @@ def test_a_query_that_cannot_be_understood_says_where(operator, orders):
     assert run.pk not in html(page)
 
 
-def test_words_that_look_a_little_like_a_query_are_looked_for(operator, orders):
+def test_words_that_resemble_a_query_are_searched_as_text(operator, orders):
     run = start_run("order", correlation_id="refund in progress")
 
     assert run.pk in html(operator.get(LIST, {"q": "refund in progress"}))
@@ -223,7 +223,7 @@ def test_each_field_of_the_bar_narrows_the_list(operator, orders, clock, asked, 
     ],
     ids=str,
 )  # fmt: skip
-def test_what_cannot_be_read_is_said_and_finds_nothing(operator, orders, asked):
+def test_invalid_filters_are_reported_and_find_nothing(operator, orders, asked):
     run = start_run("order")
 
     page = operator.get(LIST, asked)
@@ -232,7 +232,7 @@ def test_what_cannot_be_read_is_said_and_finds_nothing(operator, orders, asked):
     assert run.pk not in html(page)
 
 
-def test_every_filter_that_holds_is_a_chip_with_its_way_out(operator, orders):
+def test_every_active_filter_is_a_removable_chip(operator, orders):
     start_run("order")
 
     page = html(operator.get(LIST, {"status": ["FAILED", "RUNNING"], "name": "order"}))
@@ -241,7 +241,7 @@ def test_every_filter_that_holds_is_a_chip_with_its_way_out(operator, orders):
     assert 'href="?status=FAILED&amp;status=RUNNING"' in page
 
 
-def test_pages_go_on_where_the_one_before_ended_and_back(operator, orders, clock, monkeypatch):
+def test_pages_continue_after_the_previous_one_and_back(operator, orders, clock, monkeypatch):
     monkeypatch.setattr(keyset_pages, "SIZE", 2)
     monkeypatch.setattr(keyset_pages.keyset_page, "__defaults__", ("", "", 2))
     begun = []
@@ -267,7 +267,7 @@ def _link(page, rel):
     return unescape(found.group(1)) if found else ""
 
 
-def test_the_list_can_be_had_as_a_file_by_the_same_filter(operator, orders):
+def test_the_filtered_list_is_downloadable(operator, orders):
     failed = start_run("order", correlation_id="=cmd()")
     claim_and_report("charge", "FAILED", reason="502 from gateway")
     start_run("order")
@@ -282,7 +282,7 @@ def test_the_list_can_be_had_as_a_file_by_the_same_filter(operator, orders):
     assert json.loads(b"".join(operator.get(f"{LIST}export.json", {"version": "9"}))) == []
 
 
-def test_a_file_needs_the_permission_to_see_runs(client, django_user_model):
+def test_a_download_requires_permission_to_view_runs(client, django_user_model):
     client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
 
     assert client.get(f"{LIST}export.csv").status_code == 403
@@ -290,7 +290,7 @@ def test_a_file_needs_the_permission_to_see_runs(client, django_user_model):
     assert client.post(f"{LIST}columns/").status_code == 403
 
 
-def test_the_chosen_columns_are_kept(operator, orders):
+def test_the_selected_columns_are_remembered(operator, orders):
     start_run("order", correlation_id="order-4711")
 
     operator.post(f"{LIST}columns/", {"column": ["ended", "who"], "query": "status=RUNNING"})
@@ -299,7 +299,7 @@ def test_the_chosen_columns_are_kept(operator, orders):
     assert "column-ended" in page and "column-who" in page and "column-correlation" not in page
 
 
-def test_runs_that_have_begun_since_are_offered_and_not_pushed_in(operator, orders, clock):
+def test_new_runs_are_announced_without_changing_the_list(operator, orders, clock):
     start_run("order")
     page = html(operator.get(LIST))
     clock.advance(seconds=1)
@@ -309,7 +309,7 @@ def test_runs_that_have_begun_since_are_offered_and_not_pushed_in(operator, orde
     assert "Show 1 new" in page_text(operator.get(address))
 
 
-def test_a_run_that_takes_longer_than_usual_is_marked(operator, orders, clock):
+def test_an_unusually_slow_run_is_marked(operator, orders, clock):
     DurationBaseline.objects.create(
         name="order", version=1, ref="", count=9, p50_ms=1000, p95_ms=2000, measured_at=clock.now()
     )
@@ -322,9 +322,7 @@ def test_a_run_that_takes_longer_than_usual_is_marked(operator, orders, clock):
     assert "typical 1.0 s (p95 2.0 s" in page
 
 
-def test_a_filter_that_has_looked_at_the_newest_only_says_so_and_shows_the_ways_on(
-    operator, orders, monkeypatch, clock
-):
+def test_a_filter_limited_to_the_newest_runs_states_that_and_offers_alternatives(operator, orders, monkeypatch, clock):
     monkeypatch.setattr(scanning, "REASONS", 1)
     monkeypatch.setattr(scanning, "SEARCHED_ROWS", 1)
     found = {}
@@ -343,13 +341,13 @@ def test_a_filter_that_has_looked_at_the_newest_only_says_so_and_shows_the_ways_
     assert "view=all&q=no&definition=order" in unescape(quicker)
 
 
-def test_a_filter_that_has_looked_at_everything_says_nothing_of_it(operator, orders):
+def test_a_filter_over_all_runs_states_no_limit(operator, orders):
     start_run("order")
 
     assert "was looked for among the newest" not in page_text(operator.get(LIST, {"error": "no", "task": "charge"}))
 
 
-def test_what_is_looked_at_one_by_one_is_what_the_other_filters_leave(orders, monkeypatch, clock):
+def test_scanned_runs_are_those_matching_the_other_filters(orders, monkeypatch, clock):
     monkeypatch.setattr(scanning, "SEARCHED_ROWS", 1)
     define_workflow("other", step("charge"))
     wanted = start_run("other")
@@ -360,7 +358,7 @@ def test_what_is_looked_at_one_by_one_is_what_the_other_filters_leave(orders, mo
     assert list(selections.selected_runs({"task": "charge", "definition": "other"})) == [wanted]
 
 
-def test_where_very_many_have_ended_the_newest_are_found_by_their_starts(operator, orders, monkeypatch, clock):
+def test_among_very_many_ended_runs_the_newest_are_found_by_their_starts(operator, orders, monkeypatch, clock):
     monkeypatch.setattr(selections, "SEARCHED_ROWS", 1)
     ended = []
     for _ in range(3):

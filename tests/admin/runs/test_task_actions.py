@@ -30,7 +30,7 @@ def noted():
     return entry.actor, entry.action, entry.reason, entry.facts.get("task")
 
 
-def test_each_state_offers_what_makes_sense_in_it(operator, story):
+def test_each_state_offers_its_possible_actions(operator, story):
     assert button_names(panel(operator, story)) == ["pause", "terminate", "front", "priority", "conclude"]
     story.worker("pay").polls()
     assert button_names(panel(operator, story))[2:] == ["release", "conclude"]
@@ -40,7 +40,7 @@ def test_each_state_offers_what_makes_sense_in_it(operator, story):
     assert button_names(panel(operator, story)) == ["retry", "restart", "rerun"]
 
 
-def test_a_retry_that_waits_for_its_delay_is_handed_out_now(operator, story):
+def test_a_delayed_retry_is_dispatched_at_once(operator, story):
     story.worker("pay").fails("no funds")
     assert story.queue("pay") == []
 
@@ -52,7 +52,7 @@ def test_a_retry_that_waits_for_its_delay_is_handed_out_now(operator, story):
     assert "is not delayed" in page_text(act(operator, story.task("pay"), "now"))
 
 
-def test_another_priority_is_given(operator, story):
+def test_the_priority_is_changed(operator, story):
     act(operator, story.task("pay"), "priority", priority="7")
 
     assert story.task("pay").priority == 7
@@ -61,7 +61,7 @@ def test_another_priority_is_given(operator, story):
     assert "The priority must be 0 to 99" in page_text(act(operator, story.task("pay"), "priority", priority="100"))
 
 
-def test_a_task_is_taken_from_its_worker_for_another(operator, story):
+def test_a_task_is_released_from_its_worker(operator, story):
     story.worker("pay", "w1").polls()
 
     act(operator, story.task("pay"), "release", reason="w1 hangs")
@@ -87,12 +87,12 @@ def test_a_task_is_answered_in_its_workers_place(operator, story):
         ({"outcome": "LOST"}, "Unknown outcome"),
     ],
 )
-def test_an_answer_that_cannot_be_read_is_refused_in_words(operator, story, said, answer):
+def test_an_invalid_completion_is_rejected_with_an_explanation(operator, story, said, answer):
     assert answer in page_text(act(operator, story.task("pay"), "conclude", **said))
     assert story.is_waiting_for("pay")
 
 
-def test_what_is_over_is_refused_with_the_way_to_why(operator, story):
+def test_an_action_on_an_ended_task_is_rejected_with_a_link_to_the_reason(operator, story):
     attempt = story.task("pay")
     run_commands.terminate_run(story.id, "ann")
 
@@ -109,7 +109,7 @@ def test_the_button_leads_back_to_where_it_stood(operator, story):
         assert answer["Location"] == address
 
 
-def test_a_viewer_is_offered_nothing_and_refused(viewer, operator, story):
+def test_a_viewer_sees_no_actions_and_is_rejected(viewer, operator, story):
     attempt = story.task("pay")
 
     assert button_names(panel(viewer, story)) == []
@@ -119,7 +119,7 @@ def test_a_viewer_is_offered_nothing_and_refused(viewer, operator, story):
     assert operator.post(reverse("admin:task_act", args=["nobody", "front"])).status_code == 404
 
 
-def test_the_way_past_an_open_task_is_planned(operator, story):
+def test_skipping_an_open_task_is_planned(operator, story):
     assert "?do=jump&amp;ref=ship" in html(panel(operator, story))
     story.worker("pay").completes()
     assert "do=jump" not in html(panel(operator, story, "ship"))  # nothing comes behind it

@@ -25,7 +25,7 @@ def pages(row: Schedule) -> str:
     return f"/admin/conductor/schedule/{row.pk}/change/"
 
 
-def test_a_week_shows_what_has_run_and_what_is_to_come(viewer, clock):
+def test_a_week_displays_past_and_future_slots(viewer, clock):
     row = create_schedule("nightly", "0 0 13 * * *")
     clock.advance(seconds=HOUR)
     with run_commit_hooks():
@@ -37,13 +37,13 @@ def test_a_week_shows_what_has_run_and_what_is_to_come(viewer, clock):
     assert pages(row) in html(shown)
 
 
-def test_what_fires_often_is_one_line_a_day(viewer, clock):
+def test_a_frequent_schedule_is_one_line_per_day(viewer, clock):
     create_schedule("often", "0 * * * * *")
 
     assert "Tue 2 Mar 00:00 often multiple Wed 3 Mar" in page_text(viewer.get(WEEK))
 
 
-def test_a_paused_schedule_is_not_to_come_and_other_weeks_are_a_link_away(viewer, clock):
+def test_a_paused_schedule_has_no_future_slots_and_other_weeks_are_linked(viewer, clock):
     create_schedule("held", "0 0 13 * * *", paused=True)
     create_schedule("later", "0 0 8 9 3 *")
 
@@ -52,7 +52,7 @@ def test_a_paused_schedule_is_not_to_come_and_other_weeks_are_a_link_away(viewer
     assert "later" not in page_text(viewer.get(f"{WEEK}?from=2027-03-08&name=held"))
 
 
-def test_a_day_on_which_the_clocks_are_changed_says_so(viewer, clock):
+def test_a_day_with_a_clock_change_is_labeled(viewer, clock):
     viewer.post("/admin/preferences/", {"zone": "Europe/Berlin"})
 
     assert "Sun 28 Mar the clocks go forward" in page_text(viewer.get(f"{WEEK}?from=2027-03-22"))
@@ -95,7 +95,7 @@ def test_runs_of_one_slot_are_spread(clock):
     assert set(Schedule.objects.values_list("next_slot_at", flat=True)) == {slot + HOUR * 1000}
 
 
-def test_a_schedule_that_was_held_comes_back_to_a_slot_and_not_to_its_spread(clock):
+def test_a_resumed_schedule_returns_to_its_slot_and_not_to_its_jitter(clock):
     row = create_schedule(jitterSeconds=600)
     schedules.pause_schedule(row.name, "ann", "")
     clock.advance(seconds=3 * HOUR)
@@ -107,7 +107,7 @@ def test_a_schedule_that_was_held_comes_back_to_a_slot_and_not_to_its_spread(clo
     assert row.next_slot_at == slot and slot <= row.next_run_at <= slot + 600_000
 
 
-def test_a_spread_that_is_longer_than_the_rhythm_passes_no_slot_over(clock):
+def test_a_jitter_longer_than_the_interval_skips_no_slot(clock):
     row = create_schedule(cron="0 * * * * *", jitterSeconds=150)
 
     for _ in range(40):
@@ -121,7 +121,7 @@ def test_a_spread_that_is_longer_than_the_rhythm_passes_no_slot_over(clock):
     assert row.name == "hourly"
 
 
-def test_the_form_offers_the_spread_and_the_page_tells_of_it(operator, clock):
+def test_the_form_offers_jitter_and_the_page_displays_it(operator, clock):
     form = {"name": "n", "clocks": "0 0 13 * * *", "workflow": "order", "overlap": "ALLOW", "input": "{}"}
     operator.post("/admin/conductor/schedule/add/", form | {"jitter": "300"})
 
@@ -132,7 +132,7 @@ def test_the_form_offers_the_spread_and_the_page_tells_of_it(operator, clock):
     assert "less than or equal to 86400" in page_text(page)
 
 
-def test_a_backfill_says_what_has_run_already(operator, clock):
+def test_a_backfill_lists_slots_that_have_already_run(operator, clock):
     row = create_schedule()
     clock.advance(seconds=HOUR)
     with run_commit_hooks():
@@ -148,7 +148,7 @@ def test_a_backfill_says_what_has_run_already(operator, clock):
     assert "1 run would start." in shown
 
 
-def test_the_week_costs_few_queries(viewer, clock, django_assert_max_num_queries):
+def test_the_week_takes_few_queries(viewer, clock, django_assert_max_num_queries):
     for number in range(5):
         create_schedule(f"s{number}")
     viewer.get(WEEK)

@@ -28,7 +28,7 @@ def typed(**changes):
     return {**fields, "input": '{"order": 1}', **changes}
 
 
-def test_a_schedule_is_written_on_a_form(operator, hourly):
+def test_a_schedule_is_created_with_a_form(operator, hourly):
     answer = operator.post(f"{SCHEDULES}add/", typed(catches_up="on", window="60", reason="nights are quiet"))
 
     row = Schedule.objects.get(name="nightly")
@@ -38,7 +38,7 @@ def test_a_schedule_is_written_on_a_form(operator, hourly):
     assert AuditEntry.objects.get(object_id="nightly").reason == "nights are quiet"
 
 
-def test_the_next_ten_times_are_shown_before_it_is_saved(operator, hourly):
+def test_the_next_ten_times_are_previewed_before_saving(operator, hourly):
     page = operator.post(f"{SCHEDULES}add/", typed(step="show"))
 
     assert len(page.context["times"]) == 10
@@ -66,12 +66,12 @@ def test_several_clocks_are_a_line_each(operator, hourly):
     ],
     ids=str,
 )
-def test_what_cannot_be_read_is_said_at_its_field(operator, hourly, changes, validation_error):
+def test_invalid_values_are_reported_at_their_fields(operator, hourly, changes, validation_error):
     assert validation_error in page_text(operator.post(f"{SCHEDULES}add/", typed(**changes)))
     assert Schedule.objects.count() == 1
 
 
-def test_editing_keeps_what_the_form_does_not_show(operator, hourly):
+def test_editing_preserves_fields_that_the_form_does_not_display(operator, hourly):
     Schedule.objects.update(document={**hourly.document, "description": "of ours"})
 
     operator.post(f"{SCHEDULES}{hourly.pk}/edit/", typed(name="hourly"))
@@ -79,7 +79,7 @@ def test_editing_keeps_what_the_form_does_not_show(operator, hourly):
     assert Schedule.objects.get().document["description"] == "of ours"
 
 
-def test_the_page_tells_the_next_times_and_how_the_last_slots_went(operator, hourly, clock):
+def test_the_page_displays_next_times_and_results_of_the_last_slots(operator, hourly, clock):
     clock.advance(seconds=HOUR)
     sweeps.fire_schedules(10)
 
@@ -105,14 +105,14 @@ def test_editing_a_paused_schedule_leaves_it_paused(operator, hourly):
     assert (Schedule.objects.get().is_paused, Schedule.objects.get().paused_reason) == (True, "inventory")
 
 
-def test_it_is_run_by_hand(operator, hourly):
+def test_it_is_run_manually(operator, hourly):
     answer = operator.post(f"{SCHEDULES}{hourly.pk}/do/run/", {"reason": "asked for"})
 
     assert Run.objects.get().pk in answer.url
     assert AuditEntry.objects.get(action="run now").reason == "asked for"
 
 
-def test_what_was_missed_is_shown_first_and_then_run(operator, hourly):
+def test_missed_slots_are_previewed_and_then_run(operator, hourly):
     span = {"first": moment(hourly.updated_at - 4 * HOUR * 1000), "last": moment(hourly.updated_at - HOUR * 1000)}
     page = operator.post(f"{SCHEDULES}{hourly.pk}/backfill/", span)
     assert len(page.context["slots"]) in (3, 4) and not ScheduleExecution.objects.exists()
@@ -124,19 +124,19 @@ def test_what_was_missed_is_shown_first_and_then_run(operator, hourly):
     assert ScheduleExecution.objects.count() == len(page.context["slots"])
 
 
-def test_a_span_that_cannot_be_read_is_said_so(operator, hourly):
+def test_an_invalid_period_is_reported(operator, hourly):
     page = page_text(operator.post(f"{SCHEDULES}{hourly.pk}/backfill/", {"first": "x", "last": ""}))
 
     assert "Not a valid date" in page
 
 
-def test_it_is_forgotten(operator, hourly):
+def test_it_is_deleted(operator, hourly):
     operator.post(f"{SCHEDULES}{hourly.pk}/do/delete/", {"reason": "gone"})
 
     assert not Schedule.objects.exists()
 
 
-def test_who_may_only_look_changes_nothing(viewer, hourly):
+def test_a_viewer_cannot_change_anything(viewer, hourly):
     page = page_text(viewer.get(f"{SCHEDULES}{hourly.pk}/change/"))
     assert "Run now" not in page and "Pause" not in page.split("Upcoming slots")[0].split("hourly")[-1]
     for path in (

@@ -26,7 +26,7 @@ def test_schedules_are_listed_with_their_clocks(operator, fired):
     assert "in 1 h" in page
 
 
-def test_a_schedule_shows_what_it_starts_and_why_it_is_paused(operator, fired):
+def test_a_schedule_displays_its_workflow_and_the_reason_of_a_pause(operator, fired):
     schedules.pause_schedule("hourly", "olga", "inventory")
 
     page = operator.get(f"/admin/conductor/schedule/{Schedule.objects.get().pk}/change/")
@@ -36,14 +36,14 @@ def test_a_schedule_shows_what_it_starts_and_why_it_is_paused(operator, fired):
     assert "&lt;script&gt;" in html(page) and "<script>" not in html(page)
 
 
-def test_what_schedules_came_to_leads_to_the_runs(operator, fired):
+def test_executions_of_schedules_link_to_their_runs(operator, fired):
     page = html(operator.get("/admin/conductor/scheduleexecution/"))
 
     assert "/admin/conductor/run/" in page
     assert "Completed" in page
 
 
-def test_the_audit_says_who_changed_a_schedule(operator, fired):
+def test_the_audit_log_displays_who_changed_a_schedule(operator, fired):
     schedules.pause_schedule("hourly", "olga", "inventory")
 
     page = page_text(operator.get("/admin/conductor/auditentry/?object_type=schedule"))

@@ -21,7 +21,7 @@ def kept(clock, name, kind="s3", **details) -> Artifact:
     return Artifact.objects.create(task_id=TASK, number=0, name=name, kind=kind, details=details, **facts)
 
 
-def test_what_was_kept_is_listed_with_the_way_to_it(operator, clock):
+def test_stored_artifacts_are_listed_with_links(operator, clock):
     kept(clock, "public/a b<i>.html")
     kept(clock, "public/log", "reference", url="http://worker/log")
     kept(clock, "public/lost", "error", reason="file-missing-on-worker", message="It is not there.")
@@ -40,5 +40,5 @@ def test_what_was_kept_is_listed_with_the_way_to_it(operator, clock):
 
 
 @pytest.mark.parametrize("path", ["add/", "1/change/", "1/delete/"])
-def test_nobody_types_into_artifacts(operator, clock, path):
+def test_artifacts_are_read_only(operator, clock, path):
     assert operator.get(f"{PAGE}{path}").status_code in (302, 403)

@@ -47,7 +47,7 @@ def page(client, group: str, **asked: str):
     return client.get(group_address(group), asked)
 
 
-def test_the_list_says_how_far_each_group_is(build, operator, clock):
+def test_the_list_displays_the_progress_of_each_group(build, operator, clock):
     group, _ = build
     clock.advance(seconds=5)
     other = create(clock)
@@ -63,7 +63,7 @@ def test_the_list_says_how_far_each_group_is(build, operator, clock):
     assert group not in html(operator.get(LIST, {"state": "sealed"}))
 
 
-def test_a_page_says_what_went_wrong_first_and_counts_by_state(build, viewer):
+def test_the_page_displays_failures_first_and_counts_by_state(build, viewer):
     group, ids = build
 
     shown = page(viewer, group)
@@ -92,7 +92,7 @@ def test_the_timeline_and_the_diagram_mark_the_longest_chain(build, viewer):
     assert standalone_task_address(ids["release"]) not in alone
 
 
-def test_more_tasks_than_can_be_drawn_are_shown_by_kind(build, viewer, monkeypatch):
+def test_more_tasks_than_can_be_drawn_are_grouped_by_kind(build, viewer, monkeypatch):
     group, ids = build
     monkeypatch.setattr("conductor_app.insight.standalone.task_groups.bars.MAX_ROWS", 4)
     monkeypatch.setattr("conductor_app.insight.standalone.task_groups.picture.MAX_NODES", 4)
@@ -104,7 +104,7 @@ def test_more_tasks_than_can_be_drawn_are_shown_by_kind(build, viewer, monkeypat
         assert standalone_task_address(ids["test 2"]) in html(page(viewer, group, tab=tab, only="test #"))
 
 
-def test_states_names_and_kinds_filter_and_nothing_found_says_so(build, operator):
+def test_states_names_and_kinds_filter_and_an_empty_result_is_labeled(build, operator):
     group, ids = build
 
     assert standalone_task_address(ids["sources"]) not in html(page(operator, group, state="FAILED"))
@@ -113,7 +113,7 @@ def test_states_names_and_kinds_filter_and_nothing_found_says_so(build, operator
     assert "The group has 5 tasks." in page_text(page(operator, group, q="nowhere"))
 
 
-def test_pages_go_on_where_the_last_one_ended(build, operator, monkeypatch):
+def test_pages_continue_after_the_previous_one(build, operator, monkeypatch):
     group, ids = build
     monkeypatch.setattr("conductor_app.admin.standalone.group_tabs.PAGE_SIZE", 2)
 
@@ -128,7 +128,7 @@ def test_pages_go_on_where_the_last_one_ended(build, operator, monkeypatch):
     assert after == ""
 
 
-def test_a_group_too_large_to_be_looked_at_whole_is_looked_at_in_parts(build, viewer, monkeypatch):
+def test_a_very_large_group_is_displayed_in_parts(build, viewer, monkeypatch):
     group, ids = build
     monkeypatch.setattr("conductor_app.insight.standalone.task_groups.members.LIMIT", 3)
     in_order = sorted(ids, key=ids.__getitem__)
@@ -141,7 +141,7 @@ def test_a_group_too_large_to_be_looked_at_whole_is_looked_at_in_parts(build, vi
     assert "too large to display completely" in page_text(page(viewer, group))
 
 
-def test_a_page_asks_the_same_whatever_is_in_the_group(build, operator, clock, django_assert_max_num_queries):
+def test_the_page_takes_the_same_queries_for_any_group(build, operator, clock, django_assert_max_num_queries):
     group, _ = build
     for number in range(20):
         create(clock, name=f"more {number}", group_id=group)
@@ -164,7 +164,7 @@ def test_the_page_follows_the_group_by_its_revision(build, operator, clock):
     assert operator.get(live, {"rev": first["X-Revision"]}).status_code == 200
 
 
-def test_what_would_happen_is_shown_before_it_does(build, operator):
+def test_an_action_is_previewed(build, operator):
     group, ids = build
     do = reverse("admin:group_do", args=[group])
 
@@ -180,7 +180,7 @@ def test_what_would_happen_is_shown_before_it_does(build, operator):
     assert state(ids["release"]) == "BLOCKED"
 
 
-def test_an_act_on_all_that_is_shown_happens_to_each_with_its_reason(build, operator):
+def test_an_action_on_all_displayed_tasks_applies_to_each_with_its_reason(build, operator):
     group, ids = build
     do = reverse("admin:group_do", args=[group])
 
@@ -196,7 +196,7 @@ def test_an_act_on_all_that_is_shown_happens_to_each_with_its_reason(build, oper
     assert "wrong branch" in page_text(page(operator, group, tab="audit"))
 
 
-def test_what_the_policy_wants_approved_waits_for_a_second_person(build, operator, client, settings):
+def test_an_action_that_requires_approval_waits_for_another_user(build, operator, client, settings):
     group, ids = build
     do = reverse("admin:group_do", args=[group])
     client.force_login(User.objects.create_superuser("otto", password="x"))
@@ -226,7 +226,7 @@ def test_what_the_policy_wants_approved_waits_for_a_second_person(build, operato
     assert [entry.action for entry in acted] == ["ask", "ask", "approve", "cancel", "decline"]
 
 
-def test_the_ticked_ones_alone_get_another_priority(build, operator):
+def test_only_selected_tasks_get_another_priority(build, operator):
     group, ids = build
     do = reverse("admin:group_do", args=[group])
 
@@ -238,7 +238,7 @@ def test_the_ticked_ones_alone_get_another_priority(build, operator):
 
 
 @pytest.mark.parametrize("seen", ["1", "0" * 5000 + "9"])
-def test_more_than_was_shown_is_not_done(build, operator, seen):
+def test_tasks_that_were_not_previewed_are_not_changed(build, operator, seen):
     group, ids = build
 
     reply = operator.post(reverse("admin:group_do", args=[group]), {"do": "cancel", "seen": seen}, follow=True)
@@ -258,7 +258,7 @@ def test_a_group_is_sealed_with_a_reason(build, operator):
     assert "Seal this group" not in page_text(page(operator, group))
 
 
-def test_who_may_only_look_changes_nothing(build, viewer):
+def test_a_viewer_cannot_change_anything(build, viewer):
     group, ids = build
     do = reverse("admin:group_do", args=[group])
 
@@ -267,7 +267,7 @@ def test_who_may_only_look_changes_nothing(build, viewer):
     assert state(ids["release"]) == "BLOCKED"
 
 
-def test_a_group_without_tasks_says_so(db, operator, clock):
+def test_a_group_without_tasks_is_labeled(db, operator, clock):
     now = clock.now()
     group = TaskGroup.objects.create(
         pk=new_id(), scheduler_id="-", created_at=now, expires_at=now + 1000, sealed_at=now
@@ -276,7 +276,7 @@ def test_a_group_without_tasks_says_so(db, operator, clock):
     assert "The group is sealed and has no tasks." in page_text(page(operator, group.pk))
 
 
-def test_what_has_expired_is_gone_with_the_reason_and_what_never_was_is_not_found(build, operator, clock):
+def test_an_expired_group_is_gone_with_a_reason_and_an_unknown_one_is_not_found(build, operator, clock):
     group, _ = build
     operator.post(reverse("admin:group_do", args=[group]), {"do": "seal"})
     clock.advance(seconds=4 * 3600)

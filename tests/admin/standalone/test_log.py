@@ -30,11 +30,11 @@ def item(html: str, about: str = "") -> str:
         ("ERROR it broke", item("ERROR it broke", ' class="error"')),
     ],
 )
-def test_what_was_written_is_seen_line_by_line(written, seen):
+def test_a_log_is_displayed_line_by_line(written, seen):
     assert render_log_lines(written) == seen
 
 
-def test_a_very_long_line_is_cut_and_says_by_how_much():
+def test_a_very_long_line_is_truncated_with_its_length():
     long = render_log_lines(f"{'j' * 3_000}{ESC}[31m{'z' * 2_000}")
 
     assert "… 1,000" in long
@@ -43,7 +43,7 @@ def test_a_very_long_line_is_cut_and_says_by_how_much():
 
 @property_settings(60)
 @given(st.text(alphabet=st.sampled_from([*"<>&\"'[];m0139\n\r x\\]", ESC, "\x07", "\x9b", "é"]), max_size=60))
-def test_nothing_becomes_markup_but_what_is_made_here(written):
+def test_log_content_never_becomes_markup(written):
     html = render_log_lines(written)
 
     tags = re.findall(r"<[^>]*>", html)

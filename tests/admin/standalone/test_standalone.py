@@ -33,7 +33,7 @@ def page(client, address: str) -> str:
     return reply.content.decode()
 
 
-def test_every_list_and_every_queue_is_shown_with_them(some, operator):
+def test_every_list_and_queue_page_displays_standalone_tasks(some, operator):
     ours = [model for model in MODEL_ADMINS if model._meta.app_label == "conductor"]
     lists = [reverse(f"admin:conductor_{model._meta.model_name}_changelist") for model in ours]
     pages = [reverse(f"admin:{name}") for name in ("queues", "workers", "system", "sweeps", "find")]
@@ -75,7 +75,7 @@ def test_the_audit_leads_to_their_pages(some, operator):
     assert group_address(some[0]) in audit
 
 
-def test_its_page_says_what_came_of_it_what_it_waits_for_and_what_was_told(some, viewer):
+def test_its_page_displays_resolution_dependencies_and_messages(some, viewer):
     _, done, waiting = some
 
     assert "here/w1" in page(viewer, standalone_task_address(done))
@@ -86,7 +86,7 @@ def test_its_page_says_what_came_of_it_what_it_waits_for_and_what_was_told(some,
     assert 'name="do"' not in shown
 
 
-def test_an_operator_steers_it_and_the_audit_knows_why(some, operator):
+def test_an_operator_acts_on_it_and_the_audit_records_the_reason(some, operator):
     held, done, waiting = some
 
     for id, verb in ((waiting, "schedule"), (done, "rerun"), (held, "cancel")):
@@ -102,7 +102,7 @@ def test_an_operator_steers_it_and_the_audit_knows_why(some, operator):
     ]
 
 
-def test_what_is_refused_is_said_and_leaves_no_line(some, operator, clock):
+def test_a_rejected_action_is_reported_and_not_audited(some, operator, clock):
     clock.advance(seconds=4000)
 
     reply = operator.post(standalone_task_address(some[0]), {"do": "cancel"}, follow=True)
@@ -111,10 +111,10 @@ def test_what_is_refused_is_said_and_leaves_no_line(some, operator, clock):
     assert not AuditEntry.objects.filter(object_type="task").exists()
 
 
-def test_who_may_only_look_steers_nothing(some, viewer):
+def test_a_viewer_cannot_act(some, viewer):
     assert viewer.post(standalone_task_address(some[0]), {"do": "cancel"}).status_code == 403
     assert Task.objects.get(pk=some[0]).status == "ACTIVE"
 
 
-def test_a_task_that_is_not_there_is_not_found(some, operator):
+def test_an_unknown_task_is_not_found(some, operator):
     assert operator.get(standalone_task_address(new_id())).status_code == 404

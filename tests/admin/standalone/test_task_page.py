@@ -62,7 +62,7 @@ def page(client, task_id: str, **asked):
     return client.get(standalone_task_address(task_id), asked)
 
 
-def test_it_says_what_is_at_it_and_shows_definition_and_scopes_as_text(held, viewer):
+def test_the_page_displays_state_definition_and_scopes_as_text(held, viewer):
     shown = page(viewer, held)
 
     assert "Running on worker here/w1." in page_text(shown).replace("<code>", "")
@@ -71,7 +71,7 @@ def test_it_says_what_is_at_it_and_shows_definition_and_scopes_as_text(held, vie
     assert group_address(held) in html(shown)
 
 
-def test_a_task_that_waits_says_for_what(held, viewer, clock):
+def test_a_waiting_task_names_its_dependencies(held, viewer, clock):
     waiting = create(clock, name="test", requires=(held,))
     assert "Waiting for build." in page_text(page(viewer, waiting))
     assert standalone_task_address(waiting) in html(page(viewer, held))
@@ -91,7 +91,7 @@ def test_the_failure_of_an_attempt_leads_to_its_group(held, viewer, limited, clo
     assert link not in html(page(limited, held))  # who may not see it is not sent there
 
 
-def test_a_task_that_depends_on_itself_says_so(db, viewer, clock):
+def test_a_self_dependent_task_is_labeled(db, viewer, clock):
     id = create(clock)
     Dependency.objects.create(task_id=id, required_id=id, expires_at=clock.now())
     StandaloneTask.objects.get(pk=id).task.attempts.all().delete()
@@ -100,7 +100,7 @@ def test_a_task_that_depends_on_itself_says_so(db, viewer, clock):
     assert "The task depends on itself and must be scheduled manually." in page_text(page(viewer, id))
 
 
-def test_a_task_in_a_queue_says_who_polls_and_who_is_in_quarantine(db, viewer, clock):
+def test_a_pending_task_lists_pollers_and_quarantined_workers(db, viewer, clock):
     id = create(clock)
     assert f"No worker has ever polled queue {LINUX}." in page_text(page(viewer, id))
 
@@ -111,7 +111,7 @@ def test_a_task_in_a_queue_says_who_polls_and_who_is_in_quarantine(db, viewer, c
     assert f"The only worker of queue {LINUX} is quarantined." in page_text(page(viewer, id))
 
 
-def test_its_attempts_stand_side_by_side_and_one_is_chosen(held, viewer, clock):
+def test_attempts_are_listed_side_by_side_and_one_is_selected(held, viewer, clock):
     task_commands.report_task(held, 0, "worker-shutdown")
 
     assert "worker-shutdown" in page_text(page(viewer, held))
@@ -150,13 +150,13 @@ def test_a_log_that_grows_is_followed_by_its_revision(held, viewer, clock):
     ("content", "encoding", "said"),
     [(b"no gzip", "gzip", "is not valid gzip data"), (b"x", "br", "which cannot be shown")],
 )
-def test_what_cannot_be_read_says_why(held, viewer, clock, content, encoding, said):
+def test_an_unreadable_log_states_the_reason(held, viewer, clock, content, encoding, said):
     keep(clock, held, LOG, content, encoding)
 
     assert said in page_text(page(viewer, held))
 
 
-def test_a_log_behind_a_link_is_followed_and_one_at_a_worker_is_told_of(held, viewer, clock):
+def test_a_linked_log_is_followed_and_a_log_on_a_worker_is_explained(held, viewer, clock):
     keep(clock, held, "public/logs/kept.txt", b"kept here\n")
     keep(clock, held, "public/logs/live.log", kind="link", artifact="public/logs/kept.txt")
     assert "kept here" in page_text(page(viewer, held))
@@ -202,7 +202,7 @@ def test_a_new_task_like_it_is_made_with_a_reason(held, operator, clock):
     assert newest.group_id == newest.pk
 
 
-def test_its_priority_is_changed_and_all_acts_stand_in_its_audit(db, operator, clock):
+def test_its_priority_is_changed_and_all_actions_are_audited(db, operator, clock):
     id = create(clock)
 
     operator.post(standalone_task_address(id), {"do": "prioritize", "priority": "very-high", "reason": "release day"})
@@ -213,7 +213,7 @@ def test_its_priority_is_changed_and_all_acts_stand_in_its_audit(db, operator, c
     assert "before a worker claimed it" in page_text(page(operator, id))
 
 
-def test_its_page_asks_little(held, viewer, clock, django_assert_max_num_queries):
+def test_the_page_takes_few_queries(held, viewer, clock, django_assert_max_num_queries):
     for number in range(5):
         keep(clock, held, f"public/{number}.txt", b"x")
 

@@ -61,7 +61,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), HOSTILE, ids=lambda each: str(each)[:40])
-def test_what_cannot_be_is_refused_with_a_reason(api, method, path, body):
+def test_an_invalid_grant_is_rejected_with_a_reason(api, method, path, body):
     api.define(simple("pay"))
 
     reply = api.send(method, path, body)
@@ -98,7 +98,7 @@ def test_a_grant_that_makes_no_sense_is_refused(api, method, case):
     assert not Grant.objects.exists()
 
 
-def test_a_grant_is_given_once_however_often_it_is_asked_for(api):
+def test_a_repeated_grant_is_stored_once(api):
     api.put("/users/ann", {"name": "Ann"})
     for _ in range(2):
         asked = {"subject": SUBJECT, "target": TARGET, "access": ["READ", "READ"]}
@@ -140,7 +140,7 @@ def test_groups_that_were_made_on_the_pages_are_groups(api):
     assert api.get("/groups/night shift").json()["roles"][0]["name"] == "USER"
 
 
-def test_what_is_not_said_of_a_user_stays(api):
+def test_omitted_fields_of_a_user_stay_unchanged(api):
     api.put("/groups/g", {"description": "x"})
     api.put("/users/ann", {"name": "Ann", "roles": ["USER"], "groups": ["g"]})
 
@@ -159,7 +159,7 @@ def test_an_open_server_calls_everybody_an_administrator(api):
     assert (user["id"], [role["name"] for role in user["roles"]]) == ("anonymous", ["ADMIN"])
 
 
-def test_a_limit_is_set_as_the_javascript_sdk_does_and_shows_as_a_tag(api):
+def test_a_limit_set_by_the_javascript_sdk_is_listed_as_a_tag(api):
     api.define(simple("pay"))
     assert api.get("/metadata/workflow/order/rate-limit").status_code == 404
 
@@ -174,7 +174,7 @@ def test_a_limit_is_set_as_the_javascript_sdk_does_and_shows_as_a_tag(api):
     assert api.get("/metadata/workflow/order/tags").json() == []
 
 
-def test_a_limit_holds_back_what_is_started_then(api):
+def test_a_limit_applies_to_later_starts(api):
     api.define(simple("pay"))
     api.post("/metadata/workflow/order/tags", {"key": "order", "value": 1, "type": "RATE_LIMIT"})
 
@@ -185,7 +185,7 @@ def test_a_limit_holds_back_what_is_started_then(api):
     assert (api.workflow(first)["status"], api.workflow(second)["rateLimited"]) == ("COMPLETED", False)
 
 
-def test_tags_of_all_kinds_of_things_are_listed_once(api):
+def test_tags_of_all_objects_are_listed_once(api):
     api.define(simple("pay"))
     api.post("/metadata/taskdefs", [{"name": "pay"}])
     tag = {"key": "team", "value": "shop", "type": "METADATA"}

@@ -357,12 +357,12 @@ def test_every_documented_operation_is_served(table):
     assert unserved(operations(table)) == []
 
 
-def test_every_documented_address_beside_the_api_is_served():
+def test_every_documented_path_outside_the_api_is_served():
     assert unserved(operations(SERVED_BESIDE_THE_API, prefix="")) == []
 
 
 @pytest.mark.parametrize("reason", LEFT_OUT)
-def test_what_is_left_out_is_said_to_be_left_out_truly(reason):
+def test_documented_exclusions_are_accurate(reason):
     left_out = operations(LEFT_OUT[reason])
 
     assert unserved(left_out) == [f"{method} {address}" for method, address in left_out]

@@ -44,7 +44,7 @@ def test_each_is_handled_and_answered_by_itself(api, some, method, address):
     assert statuses([one, two]) == [ACTS[method, address]] * 2
 
 
-def test_what_is_paused_is_resumed(api, some):
+def test_paused_workflows_are_resumed(api, some):
     ids = some(2)
     api.put("/workflow/bulk/pause", ids[:1])
 
@@ -54,7 +54,7 @@ def test_what_is_paused_is_resumed(api, some):
     assert "RUNNING" in reply.json()["bulkErrorResults"][ids[1]]
 
 
-def test_what_failed_is_retried(api, some):
+def test_failed_workflows_are_retried(api, some):
     failed, running = some(2)
     task = next(task for task in api.poll("pay", count=2) if task["workflowInstanceId"] == failed)
     api.report(task, "FAILED")
@@ -66,7 +66,7 @@ def test_what_failed_is_retried(api, some):
     assert statuses([failed]) == ["RUNNING"]
 
 
-def test_what_has_ended_is_restarted(api, some):
+def test_ended_workflows_are_restarted(api, some):
     ended, running = some(2)
     task = next(task for task in api.poll("pay", count=2) if task["workflowInstanceId"] == ended)
     api.report(task)
@@ -79,7 +79,7 @@ def test_what_has_ended_is_restarted(api, some):
     assert Run.objects.get(pk=ended).version == 2
 
 
-def test_a_failure_workflow_is_started_where_that_is_asked_for(api):
+def test_a_failure_workflow_is_started_on_request(api):
     api.define(simple("clean"), name="undo")
     api.define(simple("pay"), failureWorkflow="undo")
     ids = [api.start(), api.start()]
@@ -136,7 +136,7 @@ def test_ids_may_be_anything(api, method, name):
     assert set(reply.json()["bulkErrorResults"]) == {id.replace("\0", "") for id in ids}
 
 
-def test_who_did_it_is_kept_for_each(api, some):
+def test_the_actor_is_recorded_for_each_workflow(api, some):
     ids = some(2)
 
     api.post("/workflow/bulk/terminate?reason=enough", ids)

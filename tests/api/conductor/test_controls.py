@@ -55,13 +55,13 @@ def test_an_operation_is_allowed_or_refused_by_status(api, in_status, method, ad
 
 
 @pytest.mark.parametrize(("method", "address"), [*CODES, ("PUT", "/decide")])
-def test_an_operation_on_nobody_is_not_found(api, method, address):
+def test_an_action_on_an_unknown_workflow_is_not_found(api, method, address):
     path = "/workflow/decide/nobody" if address == "/decide" else f"/workflow/nobody{address}"
 
     assert api.send(method, path, {}).status_code == 404
 
 
-def test_a_paused_workflow_schedules_nothing_until_it_is_resumed(api, clock):
+def test_a_paused_workflow_schedules_no_tasks_until_it_is_resumed(api, clock):
     api.define(simple("pay"), simple("ship"))
     workflow_id = api.start()
     api.put(f"/workflow/{workflow_id}/pause", {})
@@ -72,7 +72,7 @@ def test_a_paused_workflow_schedules_nothing_until_it_is_resumed(api, clock):
     assert len(api.poll("ship")) == 1
 
 
-def test_a_terminated_workflow_says_why(api, in_status):
+def test_a_terminated_workflow_has_its_reason(api, in_status):
     workflow = api.workflow(in_status("TERMINATED"))
 
     assert (workflow["reasonForIncompletion"], workflow["tasks"][0]["status"]) == ("enough", "CANCELED")
@@ -131,7 +131,7 @@ def test_deciding_again_changes_nothing(api, in_status):
     assert (reply.status_code, len(api.workflow(workflow_id)["tasks"])) == (200, 1)
 
 
-def test_a_removed_workflow_is_gone(api, in_status):
+def test_a_deleted_workflow_is_not_found(api, in_status):
     workflow_id = in_status("COMPLETED")
 
     api.delete(f"/workflow/{workflow_id}/remove")

@@ -20,7 +20,7 @@ def found(reply):
     return {id: [run["workflowId"] for run in runs] for id, runs in reply.json().items()}
 
 
-def test_several_names_are_looked_up_in_one_go(api, started):
+def test_several_names_are_looked_up_in_one_request(api, started):
     asked = {"correlationIds": ["A", "B", "C"], "workflowNames": ["order", "refund", "nobody"]}
 
     running = api.post("/workflow/correlated/batch", asked)
@@ -34,7 +34,7 @@ def test_several_names_are_looked_up_in_one_go(api, started):
 
 
 @pytest.mark.parametrize("query", ["?correlationIds=A,B", "?correlationIds=A&correlationIds=B"])
-def test_one_client_asks_by_get(api, started, query):
+def test_one_client_sends_a_get_request(api, started, query):
     assert found(api.get(f"/workflow/order/correlated{query}")) == {"A": [started["order", "A"]], "B": []}
 
 
@@ -53,7 +53,7 @@ def test_a_batch_that_makes_no_sense_is_refused(api, body):
     assert api.post("/workflow/correlated/batch", body).status_code == 400
 
 
-def test_a_batch_of_nothing_finds_nothing(api, started):
+def test_an_empty_batch_finds_nothing(api, started):
     assert api.post("/workflow/correlated/batch", {}).json() == {}
 
 
@@ -97,7 +97,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_of_starting_knows_the_key(api, form):
+def test_every_way_to_start_accepts_the_key(api, form):
     api.define(simple("pay"))
     start = FORMS[form]
     first = start(api, "k", "FAIL").content
@@ -112,7 +112,7 @@ def test_every_form_of_starting_knows_the_key(api, form):
     assert start(api, "other", "FAIL").status_code == 200
 
 
-def test_a_strategy_that_nobody_knows_is_refused(api):
+def test_an_unknown_strategy_is_rejected(api):
     api.define(simple("pay"))
 
     assert api.post("/workflow/order", {}, **{"X-on-conflict": "PERHAPS"}).status_code == 400

@@ -46,7 +46,7 @@ def test_a_skip_is_understood_however_it_is_spelled(api, running, spelling):
     )  # fmt: skip
 
 
-def test_a_skip_comes_as_a_form(api, running):
+def test_a_skip_accepts_a_form(api, running):
     kind = "application/x-www-form-urlencoded"
 
     api.client.generic("PUT", f"/api/workflow/{running}/skiptask/two", b"taskOutput[x]=1&taskInput[y]=two", kind)
@@ -56,7 +56,7 @@ def test_a_skip_comes_as_a_form(api, running):
     )  # fmt: skip
 
 
-def test_a_skip_comes_as_go_prints_it(api, running):
+def test_a_skip_accepts_the_format_of_the_go_sdk(api, running):
     text = "{map[] map[cause:out of stock count:3 list:[1 two] ok:true deep:map[a:<nil> b:1.5]]}"
 
     api.put(f"/workflow/{running}/skiptask/two?skipTaskRequest={quote(text)}")
@@ -67,7 +67,7 @@ def test_a_skip_comes_as_go_prints_it(api, running):
 
 
 @pytest.mark.parametrize("empty", ["", "?skipTaskRequest=", "?skipTaskRequest={}", "?skipTaskRequest={map[] map[]}"])
-def test_a_skip_need_say_nothing(api, running, empty):
+def test_a_skip_accepts_an_empty_body(api, running, empty):
     assert api.put(f"/workflow/{running}/skiptask/two{empty}", {}).status_code == 200
 
     assert (task(api, running, "two")["inputData"], task(api, running, "two")["outputData"]) == ({}, {})
@@ -103,7 +103,7 @@ def test_a_skip_that_makes_no_sense_is_refused(api, running, text):
 
 @pytest.mark.parametrize("act", ["skiptask", "jump"])
 @pytest.mark.parametrize(("ref", "code"), [("one", 409), ("nobody", 404)])
-def test_what_cannot_be_skipped_or_jumped_to(api, running, act, ref, code):
+def test_an_invalid_skip_or_jump_is_rejected(api, running, act, ref, code):
     method = {"skiptask": "PUT", "jump": "POST"}[act]
 
     assert api.send(method, f"/workflow/{running}/{act}/{ref}", {}).status_code == code
@@ -111,7 +111,7 @@ def test_what_cannot_be_skipped_or_jumped_to(api, running, act, ref, code):
 
 
 @pytest.mark.parametrize("address", ["three", "%7BtaskReferenceName%7D?taskReferenceName=three"])
-def test_a_jump_goes_on_at_the_step(api, running, address):
+def test_a_jump_continues_at_the_step(api, running, address):
     reply = api.post(f"/workflow/{running}/jump/{address}", {"n": 1})
 
     assert (reply.status_code, reply.content) == (200, b"")
@@ -141,7 +141,7 @@ def test_a_step_that_cannot_be_entered_with_these_inputs_is_not_jumped_to(api):
     assert len(api.workflow(workflow_id)["tasks"]) == 1
 
 
-def test_variables_are_laid_over_those_that_are_there(api):
+def test_variables_are_merged_into_the_existing_ones(api):
     api.define(
         simple("one"), simple("two", inputParameters={"v": "${workflow.variables.v}"}), variables={"v": 1, "w": 2}
     )
@@ -158,11 +158,11 @@ def test_variables_are_laid_over_those_that_are_there(api):
 @pytest.mark.parametrize(
     ("body", "code"), [(b"", 200), ({}, 200), ([], 400), ({"v": "x" * 300_000}, 400)], ids=["none", "{}", "[]", "large"]
 )
-def test_what_variables_may_be(api, running, body, code):
+def test_invalid_variables_are_rejected(api, running, body, code):
     assert api.post(f"/workflow/{running}/variables", body).status_code == code
 
 
-def test_variables_of_what_has_ended_do_not_change(api, running):
+def test_variables_of_an_ended_run_cannot_change(api, running):
     api.delete(f"/workflow/{running}")
 
     assert api.post(f"/workflow/{running}/variables", {"v": 1}).status_code == 409
@@ -185,7 +185,7 @@ def test_a_state_update_reports_on_a_task_and_sets_variables(api, running):
     assert run["tasks"][0]["outputData"] == {"n": 1}
 
 
-def test_a_state_update_waits_where_it_is_asked_to(api):
+def test_a_state_update_waits_on_request(api):
     api.define(simple("one"), step("WAIT", "pause"))
     workflow_id = api.start()
     update = {"taskReferenceName": "one", "taskResult": result()}
@@ -206,11 +206,11 @@ def test_a_state_update_may_name_the_task_by_its_id(api, running):
     assert task(api, running, "one")["status"] == "COMPLETED"
 
 
-def test_a_state_update_may_be_of_variables_alone(api, running):
+def test_a_state_update_can_change_variables_only(api, running):
     assert api.post(f"/workflow/{running}/state", {"variables": {"v": 2}}).json()["variables"] == {"v": 2}
 
 
-def test_a_state_update_happens_as_a_whole_or_not_at_all(api, running):
+def test_a_state_update_is_atomic(api, running):
     update = {"taskReferenceName": "two", "taskResult": result(), "variables": {"v": 2}}
 
     assert api.post(f"/workflow/{running}/state", update).status_code == 404
@@ -232,7 +232,7 @@ def test_a_state_update_that_makes_no_sense_is_refused(api, running, update):
     assert api.post(f"/workflow/{running}/state", update).status_code == 400
 
 
-def test_what_was_handed_back_for_later_is_handed_out_after_a_reset(api, running):
+def test_a_task_released_with_a_delay_is_dispatched_after_a_reset(api, running):
     api.report(api.poll("one")[0], "IN_PROGRESS", callbackAfterSeconds=600)
     assert api.poll("one") == []
 
@@ -242,7 +242,7 @@ def test_what_was_handed_back_for_later_is_handed_out_after_a_reset(api, running
     assert len(api.poll("one")) == 1
 
 
-def test_callbacks_of_what_has_ended_are_not_reset(api, running):
+def test_callbacks_of_an_ended_run_are_not_reset(api, running):
     api.delete(f"/workflow/{running}")
 
     assert api.post(f"/workflow/{running}/resetcallbacks").status_code == 409

@@ -9,7 +9,7 @@ START = {"action": "start_workflow", "start_workflow": {"name": "order", "input"
 HANDLER = {"name": "h", "event": "kafka:a/b", "actions": [START], "active": True}
 
 
-def test_a_handler_comes_back_as_given_with_its_defaults(api):
+def test_a_handler_is_returned_as_given_with_its_defaults(api):
     reply = api.post("/event", {**HANDLER, "colour": "red", "condition": "$.n > 1"})
 
     assert (reply.status_code, reply.content, reply.has_header("Content-Type")) == (200, b"", False)
@@ -25,7 +25,7 @@ def test_a_handler_comes_back_as_given_with_its_defaults(api):
     assert api.get("/event/handler/h").json() == shown
 
 
-def test_handlers_are_found_by_their_event_whatever_it_holds(api):
+def test_handlers_are_found_by_event_names_with_special_characters(api):
     api.post("/event", HANDLER)
     api.post("/event", {**HANDLER, "name": "asleep", "active": False})
 
@@ -37,7 +37,7 @@ def test_handlers_are_found_by_their_event_whatever_it_holds(api):
     assert names("/event/unknown:thing") == []
 
 
-def test_a_list_of_handlers_is_kept_whole_or_not_at_all(api):
+def test_a_list_of_handlers_is_saved_atomically(api):
     # The JavaScript client sends a list even for a single one.
     assert api.post("/event", [HANDLER]).status_code == 200
 
@@ -55,7 +55,7 @@ def test_names_are_unique_and_unknown_ones_are_not_found(api):
     assert api.get("/event/handler/other").status_code == 404
 
 
-def test_a_handler_is_changed_and_forgotten(api):
+def test_a_handler_is_updated_and_deleted(api):
     api.post("/event", HANDLER)
 
     assert api.put("/event", {**HANDLER, "event": "conductor:order:paid"}).status_code == 200
@@ -86,7 +86,7 @@ def test_a_faulty_handler_is_refused_with_its_place(api, change, path, message, 
     assert message is None or message in [error["message"] for error in errors]
 
 
-def test_an_event_that_a_client_brings_is_heard_once(api):
+def test_a_repeated_client_event_is_processed_once(api):
     api.define(simple("a"))
     api.post("/event", {**HANDLER, "event": "shop:paid", "condition": "$.n == 2"})
 
@@ -100,11 +100,11 @@ def test_an_event_that_a_client_brings_is_heard_once(api):
 
 
 @pytest.mark.parametrize("body", [{}, {"event": 1}, {"event": "a", "id": 3}, [], "x"])
-def test_an_event_that_says_not_what_it_is_is_refused(api, body):
+def test_an_event_without_a_name_is_rejected(api, body):
     assert api.post("/event/handleIncomingEvent", body).status_code == 400
 
 
-def test_what_became_of_events_is_told(api, clock):
+def test_results_of_events_are_returned(api, clock):
     api.define(simple("a"))
     api.post("/event", {**HANDLER, "event": "shop:paid", "condition": "$.n > 1"})
     for n in (1, 2):
@@ -125,7 +125,7 @@ def test_what_became_of_events_is_told(api, clock):
     assert api.get("/event/message/shop:other").json() == []
 
 
-def test_handlers_are_told_with_how_much_they_have_had_to_do(api, clock):
+def test_handlers_are_returned_with_their_statistics(api, clock):
     api.define(simple("a"))
     api.post("/event", {**HANDLER, "event": "shop:paid"})
     api.post("/event", {**HANDLER, "name": "asleep", "active": False})
@@ -137,7 +137,7 @@ def test_handlers_are_told_with_how_much_they_have_had_to_do(api, clock):
     assert [(each["name"], each["numberOfMessages"]) for each in later["results"]] == [("asleep", 0), ("h", 0)]
 
 
-def test_a_handler_bears_tags(api):
+def test_a_handler_has_tags(api):
     api.post("/event", HANDLER)
     tag, other = {"key": "team", "value": "a", "type": "METADATA"}, {"key": "team", "value": "b", "type": "METADATA"}
 
@@ -151,7 +151,7 @@ def test_a_handler_bears_tags(api):
     assert api.get("/event/h/tags").json() == []
 
 
-def test_handlers_are_shown_with_their_tags(api):
+def test_handlers_are_returned_with_their_tags(api):
     tag = {"key": "team", "value": "a", "type": "METADATA"}
     api.post("/event", [HANDLER, {**HANDLER, "name": "untagged"}])
     api.put("/event/h/tags", [tag])
@@ -161,7 +161,7 @@ def test_handlers_are_shown_with_their_tags(api):
     assert api.get("/event/handler/h").json()["tags"] == [tag]
 
 
-def test_tags_that_are_sent_with_a_handler_are_not_kept(api):
+def test_tags_in_the_document_of_a_handler_are_not_stored(api):
     tag = {"key": "team", "value": "a", "type": "METADATA"}
     api.post("/event", HANDLER)
     api.put("/event/h/tags", [tag])

@@ -19,7 +19,7 @@ def execute(api, query: str = "", name: str = "order", **fields):
     return api.post(f"/workflow/execute/{name}/1?{query}", fields)
 
 
-def test_a_workflow_that_ends_by_itself_is_shown_as_it_ended(api, thinks):
+def test_a_workflow_without_waits_is_returned_complete(api, thinks):
     reply = execute(api, input={"n": 2}, correlationId="A-1", priority=7).json()
 
     assert (reply["status"], reply["targetWorkflowStatus"], reply["signalTimeout"]) == ("COMPLETED", "COMPLETED", False)
@@ -30,7 +30,7 @@ def test_a_workflow_that_ends_by_itself_is_shown_as_it_ended(api, thinks):
     assert reply["requestId"]
 
 
-def test_a_workflow_that_waits_for_somebody_is_answered_at_once(api, clock):
+def test_a_workflow_that_waits_for_input_is_returned_at_once(api, clock):
     api.define(step("WAIT", "approve", inputParameters={"of": "${workflow.input.n}"}))
 
     reply = execute(api, "waitForSeconds=60&returnStrategy=BLOCKING_TASK", input={"n": 2}).json()
@@ -80,14 +80,14 @@ def test_the_end_of_a_named_task_is_waited_for(api, clock):
 @pytest.mark.parametrize(
     "query", ["requestId=None&waitUntilTaskRef=None&returnStrategy=None", "requestId=&waitUntilTaskRef="]
 )
-def test_what_clients_send_for_nothing_is_nothing(api, thinks, query):
+def test_empty_parameters_are_ignored(api, thinks, query):
     first, second = execute(api, query).json(), execute(api, query).json()
 
     assert first["workflowId"] != second["workflowId"]
     assert first["requestId"] not in ("", "None", second["requestId"])
 
 
-def test_a_request_that_is_sent_again_starts_nothing_more(api, thinks):
+def test_a_repeated_request_starts_no_second_run(api, thinks):
     first, second = (execute(api, "requestId=r-1", input={"n": n}).json() for n in (1, 2))
 
     assert second["workflowId"] == first["workflowId"]
@@ -111,7 +111,7 @@ FAULTY = {
 
 
 @pytest.mark.parametrize("case", FAULTY)
-def test_a_wish_that_cannot_be_understood_starts_nothing(api, thinks, case):
+def test_an_invalid_request_starts_nothing(api, thinks, case):
     reply = execute(api, FAULTY[case])
 
     assert reply.status_code == 400
@@ -141,7 +141,7 @@ def test_a_workflow_as_an_api_answers_with_its_output(api, thinks, method):
     assert (reply["X-Workflow-Status"], reply["X-Signal-Timeout"]) == ("COMPLETED", "false")
 
 
-def test_no_more_requests_wait_than_leave_threads_free(api, clock, settings):
+def test_waiting_requests_leave_threads_for_others(api, clock, settings):
     settings.CONDUCTOR_MOST_WAITING_POLLS = 0
     api.define(simple("ship"))
 

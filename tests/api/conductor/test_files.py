@@ -65,7 +65,7 @@ def content(reply) -> bytes:
     return b"".join(reply.streaming_content)
 
 
-def test_a_file_is_begun_sent_finished_and_fetched(api, run, clock):
+def test_a_file_is_started_sent_finished_and_fetched(api, run, clock):
     made = begin(api, run)
     file = id_of(made)
     assert (made["storageType"], made["uploadStatus"], made["createdAt"]) == ("CONDUCTOR", "UPLOADING", clock.now())
@@ -98,7 +98,7 @@ def test_a_file_is_begun_sent_finished_and_fetched(api, run, clock):
     assert "sandbox" in fetched["Content-Security-Policy"]
 
 
-def test_a_file_comes_in_parts_in_any_order_and_again(api, run):
+def test_a_file_is_uploaded_in_parts_in_any_order_and_repeatedly(api, run):
     file = id_of(begin(api, run))
     upload = api.post(f"/files/{run}/{file}/multipart").json()["uploadId"]
     tags = {}
@@ -116,7 +116,7 @@ def test_a_file_comes_in_parts_in_any_order_and_again(api, run):
     assert len(kept()) == 1
 
 
-def test_parts_that_are_given_up_are_forgotten(api, run, clock):
+def test_parts_of_an_aborted_upload_are_deleted(api, run, clock):
     file = id_of(begin(api, run))
     upload = api.post(f"/files/{run}/{file}/multipart").json()["uploadId"]
     assert api.send("PUT", f"/files/content/{run}/{file}?part={upload}/1", b"x").status_code == 204
@@ -130,7 +130,7 @@ def test_parts_that_are_given_up_are_forgotten(api, run, clock):
     assert kept() == []
 
 
-def test_until_all_has_come_nothing_can_be_fetched_and_afterwards_nothing_sent(api, run):
+def test_an_incomplete_file_cannot_be_fetched_and_a_complete_one_accepts_no_parts(api, run):
     made = begin(api, run)
     file = id_of(made)
     assert api.post(f"/files/{run}/{file}/upload-complete").status_code == 400
@@ -194,7 +194,7 @@ def test_a_file_that_cannot_be_is_refused(api, run, body, status):
     assert api.post("/files", body).status_code == status
 
 
-def test_what_is_too_large_is_refused_and_leaves_nothing(api, run, settings):
+def test_a_file_above_the_limit_is_rejected_and_leaves_nothing(api, run, settings):
     settings.CONDUCTOR_FILE_MAX_BYTES = 10
     file = id_of(begin(api, run))
     upload = api.post(f"/files/{run}/{file}/multipart").json()["uploadId"]
@@ -210,7 +210,7 @@ def test_what_is_too_large_is_refused_and_leaves_nothing(api, run, settings):
     assert kept() == []
 
 
-def test_files_go_with_their_run(api, run):
+def test_files_are_deleted_with_their_run(api, run):
     send(api, run)
     api.delete(f"/workflow/{run}")
 
@@ -220,7 +220,7 @@ def test_files_go_with_their_run(api, run):
     assert (kept(), FileHandle.objects.count(), StoredPayload.objects.count()) == ([], 0, 0)
 
 
-def test_what_nobody_finishes_is_forgotten_after_a_day(api, run, clock):
+def test_an_unfinished_upload_is_deleted_after_a_day(api, run, clock):
     made = begin(api, run)
     api.send("PUT", path_of(made["uploadUrl"]), b"half")
     whole = send(api, run)
@@ -238,14 +238,14 @@ def test_a_server_without_a_place_for_payloads_has_no_files(api, run, settings):
     assert api.post("/files", {"workflowId": run}).status_code == 404
 
 
-def test_a_run_has_no_more_than_so_many_files(api, run, monkeypatch):
+def test_the_number_of_files_of_a_run_is_limited(api, run, monkeypatch):
     monkeypatch.setattr("conductor_app.engine.payloads.file_handles.MAX_FILES_PER_RUN", 1)
     begin(api, run)
 
     assert api.post("/files", {"workflowId": run}).status_code == 400
 
 
-def test_who_may_work_on_an_open_task_may_bring_and_fetch_files(api, run, settings):
+def test_workers_of_an_open_task_can_upload_and_fetch_files(api, run, settings):
     settings.CONDUCTOR_API_ACCESS = "token"
     worker, stranger, reader = (
         create_application("worker"),
@@ -273,7 +273,7 @@ def test_a_name_with_a_nul_opens_no_door(api, run, settings):
     assert api_client_of(stranger).post("/files", {"workflowId": f"{run}\0"}).status_code == 403
 
 
-def test_a_run_that_is_gone_is_nobodys_family(api, clock):
+def test_a_deleted_run_has_no_files(api, clock):
     child = {"name": "child", "tasks": [simple("pay")], "schemaVersion": 2}
     api.define(step("SUB_WORKFLOW", "sub", subWorkflowParam={"name": "child", "workflowDefinition": child}))
     parent = api.start()

@@ -45,7 +45,7 @@ def test_a_template_is_saved_shown_replaced_and_deleted(api):
 
 
 @pytest.mark.parametrize("path", ["/human/template/none/1", "/human/template/approval/7", "/human/template/none"])
-def test_an_unknown_schedule_is_not_found(api, path):
+def test_an_unknown_form_template_is_not_found(api, path):
     api.post("/human/template", given())
 
     if path.count("/") == 4:
@@ -86,7 +86,7 @@ def test_a_faulty_template_is_refused_with_the_place_of_each_fault(api, document
     assert versions(api) == []
 
 
-def test_one_faulty_template_of_several_keeps_all_from_being_saved(api):
+def test_one_invalid_template_of_several_rejects_all(api):
     reply = api.post("/human/template/bulk", [given(), given("other", jsonSchema=None)])
 
     assert reply.json()["validationErrors"][0]["path"] == "saveTemplates.templates[1].jsonSchema"
@@ -96,7 +96,7 @@ def test_one_faulty_template_of_several_keeps_all_from_being_saved(api):
     assert api.post("/human/template?newVersion=perhaps", given()).status_code == 400
 
 
-def test_a_task_that_names_a_template_is_shown_with_it_and_held_to_its_schema(api):
+def test_a_task_with_a_template_contains_it_and_is_validated_by_its_schema(api):
     api.post("/human/template", given())
     task = begin(api, human(userFormTemplate={"name": "approval", "version": 0}))
 
@@ -112,7 +112,7 @@ def test_a_task_that_names_a_template_is_shown_with_it_and_held_to_its_schema(ap
     assert api.post(f"/human/tasks/{task}/update?complete=true", {"ok": True}).status_code == 200
 
 
-def test_a_task_that_names_a_template_which_is_gone_is_completed_without_it(api):
+def test_a_task_with_a_deleted_template_is_completed_without_it(api):
     task = begin(api, human(userFormTemplate={"name": "gone", "version": 3}))
 
     assert api.get(f"/human/template/{task}").status_code == 404

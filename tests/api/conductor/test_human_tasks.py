@@ -52,7 +52,7 @@ def found(api, **filters: Any) -> list[str]:
     return [each["taskId"] for each in search(api, **filters)["results"]]
 
 
-def test_a_task_says_what_it_is_and_to_whom_it_is_assigned(api):
+def test_a_task_contains_its_state_and_assignee(api):
     task = begin(api, input={"order": 7})
 
     entry = api.get(f"/human/tasks/{task}").json()
@@ -141,7 +141,7 @@ def test_a_task_of_a_loop_is_found_by_its_iteration(api):
     assert api.workflow(run)["status"] == "COMPLETED"
 
 
-def test_what_does_not_fit_the_schema_is_refused_with_the_reason_and_a_draft_is_not_held_to_it(api):
+def test_an_output_that_violates_the_schema_is_rejected_but_a_draft_is_not(api):
     task = begin(api, human(jsonSchema=SCHEMA))
 
     assert api.post(f"/human/tasks/{task}/update?complete=false", {"ok": "perhaps"}).status_code == 200
@@ -152,7 +152,7 @@ def test_what_does_not_fit_the_schema_is_refused_with_the_reason_and_a_draft_is_
     assert api.post(f"/human/tasks/{task}/update?complete=true", {"ok": True}).status_code == 200
 
 
-def test_an_output_larger_than_a_task_may_have_is_refused_and_the_task_stays_open(api, settings):
+def test_an_output_above_the_limit_is_rejected_and_the_task_stays_open(api, settings):
     task = begin(api)
     settings.CONDUCTOR_TASK_PAYLOAD_MAX_BYTES = 1_000
 
@@ -162,7 +162,7 @@ def test_an_output_larger_than_a_task_may_have_is_refused_and_the_task_stays_ope
     assert state(api, task) == "ASSIGNED"
 
 
-def test_new_assignments_are_asked_in_turn_and_nobody_has_claimed_it_then(api, clock):
+def test_a_new_assignment_replaces_the_claim(api, clock):
     task = begin(api)
     api.post(f"/human/tasks/{task}/externalUser/bob")
 
@@ -174,7 +174,7 @@ def test_new_assignments_are_asked_in_turn_and_nobody_has_claimed_it_then(api, c
     assert api.get(f"/human/tasks/{task}").json()["assignee"]["user"] == "cid"
 
 
-def test_a_skip_goes_to_the_next_assignment_and_after_the_last_to_nobody(api, clock):
+def test_a_skip_passes_the_task_to_the_next_assignment_and_finally_to_none(api, clock):
     task = begin(api, human(assignments=[to("bob", minutes=30), to("ann", minutes=30), to("cid")]))
     clock.advance(seconds=31 * 60)
     assert api.get(f"/human/tasks/{task}").json()["assignee"]["user"] == "ann"
@@ -188,7 +188,7 @@ def test_a_skip_goes_to_the_next_assignment_and_after_the_last_to_nobody(api, cl
     assert api.post(f"/human/tasks/{task}/skip").status_code == 409
 
 
-def test_assignments_that_terminate_end_the_task_when_the_last_is_over(api, clock):
+def test_assignments_that_terminate_end_the_task_after_the_last_one(api, clock):
     ends = {"assignmentCompletionStrategy": "TERMINATE"}
     task = begin(api, human(**ends, assignments=[to("bob", minutes=30), to("ann", minutes=10)]))
     moved = begin(api, human(**ends, assignments=[to("bob", minutes=30)]))
@@ -221,7 +221,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), CALLS)
-def test_an_unknown_task_is_not_found_and_neither_is_one_for_workers(api, method, path, body):
+def test_unknown_and_non_human_tasks_are_not_found(api, method, path, body):
     api.define(step("SIMPLE", "pay"))
     [other] = api.workflow(api.start())["tasks"]
 
@@ -230,7 +230,7 @@ def test_an_unknown_task_is_not_found_and_neither_is_one_for_workers(api, method
 
 
 @pytest.mark.parametrize(("method", "path", "body"), CALLS[2:-1])
-def test_a_task_that_is_over_is_a_conflict(api, method, path, body):
+def test_an_ended_task_is_a_conflict(api, method, path, body):
     task = begin(api)
     api.post(f"/human/tasks/{task}/update?complete=true", {})
 
@@ -268,7 +268,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), HOSTILE, ids=lambda each: str(each)[:60])
-def test_what_cannot_be_understood_is_refused_with_a_reason(api, method, path, body):
+def test_an_invalid_body_is_rejected_with_a_reason(api, method, path, body):
     task = begin(api)
 
     reply = api.send(method, path.format(task), body)
@@ -278,7 +278,7 @@ def test_what_cannot_be_understood_is_refused_with_a_reason(api, method, path, b
     assert not HumanTask.objects.exists()
 
 
-def test_odd_characters_in_a_search_find_nothing_and_break_nothing(api):
+def test_unusual_characters_in_a_search_find_nothing_without_an_error(api):
     begin(api)
 
     for text in ("\0", "%", "_", "'", '"', "\\", "💥" * 100, "$.a", "a..b = 1", "[0] = 1", "a = ", "*"):
@@ -378,7 +378,7 @@ def test_a_search_is_read_page_by_page(api, many):
     assert found(api, assignees=[BOB], start=1, size=1) == [many["done"]]
 
 
-def test_a_search_looks_at_a_bounded_number_and_says_so(api, many, monkeypatch):
+def test_a_search_scans_a_limited_number_and_reports_that(api, many, monkeypatch):
     from conductor_app.insight.tasks import human_tasks
 
     monkeypatch.setattr(human_tasks, "SEARCHED_ROWS", 2)

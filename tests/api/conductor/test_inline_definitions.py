@@ -64,7 +64,7 @@ def test_the_input_of_the_task_has_the_keys_of_the_original(api):
     }
 
 
-def test_a_child_that_is_found_by_its_name_carries_no_mark(api):
+def test_a_child_found_by_name_has_no_inline_marker(api):
     api.define(simple("pick"), name="child")
     named = step("SUB_WORKFLOW", "s", subWorkflowParam={"name": "child"}, inputParameters={"q": 1})
     api.define(named)

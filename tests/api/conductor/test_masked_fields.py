@@ -8,7 +8,7 @@ from tests.builders import step
 NUMBER = "4711-0815"
 
 
-def test_workers_get_what_clients_do_not_see(api):
+def test_workers_receive_values_masked_for_clients(api):
     inputs = {"number": "${workflow.input.card.number}"}
     api.define(step("pay"), step("ship", inputs=inputs), maskedFields=["number"])
     id = api.start(input={"card": {"number": NUMBER, "holder": "Ada"}})
@@ -28,7 +28,7 @@ def test_workers_get_what_clients_do_not_see(api):
 
 
 @pytest.mark.parametrize(("address", "field"), [("variables", None), ("state", "variables")])
-def test_variables_that_are_sent_back_as_they_are_shown_stay_what_they_are(api, address, field):
+def test_masked_variables_that_are_sent_back_stay_unchanged(api, address, field):
     number = "${workflow.variables.cards[0].number}"
     cards = [{"number": NUMBER, "holder": "Ada"}]
     api.define(
@@ -48,7 +48,7 @@ def test_variables_that_are_sent_back_as_they_are_shown_stay_what_they_are(api, 
     assert api.poll("ship")[0]["inputData"] == {"number": NUMBER}
 
 
-def test_an_input_that_an_upgrade_is_given_as_it_is_shown_stays_what_it_is(api):
+def test_a_masked_input_of_an_upgrade_stays_unchanged(api):
     steps = [step("pay"), step("ship", inputs={"number": "${workflow.input.number}"})]
     api.define(*steps, maskedFields=["number"])
     id = api.start(input={"number": NUMBER, "holder": "Ada"})

@@ -20,7 +20,7 @@ def test_a_message_is_answered_with_its_id_as_bare_text(api, clock):
     assert workflow["output"]["messages"][0]["id"] == reply.content.decode()
 
 
-def test_a_refusal_says_why(api, clock, monkeypatch):
+def test_a_rejection_has_a_reason(api, clock, monkeypatch):
     monkeypatch.setattr(inbox, "MAX_MESSAGES", 1)
     api.define(simple("pay"))
     open_id, closed_id = api.start(), api.start()

@@ -25,7 +25,7 @@ def test_a_method_that_is_not_declared_is_for_administrators_only():
     assert ConductorView.operation("put").permission is ADMINISTRATORS_ONLY
 
 
-def test_every_address_of_the_api_is_of_a_view_that_asks():
+def test_every_path_of_the_api_checks_permissions():
     others = [str(pattern.pattern) for pattern in urls.urlpatterns if not hasattr(pattern.callback, "cls")]
 
     assert others == ["health", "docs", "docs.js"]

@@ -26,7 +26,7 @@ def test_every_published_operation_has_a_summary_and_a_response():
     assert undescribed == []
 
 
-def test_the_document_is_valid_and_declares_what_may_go_wrong(api):
+def test_the_document_is_valid_and_declares_its_errors(api):
     # Its module makes 39 parsers when it is imported: that is left to the process that runs this.
     from drf_spectacular.validation import validate_schema
 
@@ -39,7 +39,7 @@ def test_the_document_is_valid_and_declares_what_may_go_wrong(api):
             assert operation["summary"]
 
 
-def test_the_document_names_the_fields_of_what_is_sent(api):
+def test_the_document_names_the_fields_of_requests(api):
     schemas = api.get("/openapi.json").json()["components"]["schemas"]
 
     assert {"workflowInstanceId", "taskId", "status", "outputData"} <= schemas["TaskResult"]["properties"].keys()
@@ -47,7 +47,7 @@ def test_the_document_names_the_fields_of_what_is_sent(api):
     assert schemas["WorkflowTask"]["properties"]["loopOver"]["items"] == {"$ref": "#/components/schemas/WorkflowTask"}
 
 
-def test_the_page_takes_nothing_from_elsewhere(api):
+def test_the_page_loads_nothing_from_other_hosts(api):
     page = api.get("/docs").content.decode()
 
     *files, script = re.findall(r'(?:src|href)="([^"]+)"', page)

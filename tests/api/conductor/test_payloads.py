@@ -45,7 +45,7 @@ def order(api, clock) -> None:
 
 @pytest.mark.parametrize("name", ["externalstoragelocation", "external-storage-location"])
 @pytest.mark.parametrize("room", ["workflow", "tasks"])
-def test_a_payload_is_sent_and_fetched_at_addresses_that_are_handed_out(api, clock, room, name):
+def test_a_payload_is_uploaded_and_fetched_at_signed_urls(api, clock, room, name):
     written = location(api, room, "write", "workflow_input", name=name).json()
     assert put(api, written["uri"], b'{"n": 1}').content == b""
 
@@ -135,7 +135,7 @@ def test_an_upload_is_not_larger_than_a_payload_may_be(api, clock, settings):
     assert StoredPayload.objects.get().size is None
 
 
-def test_an_upload_may_be_repeated_until_it_is_used(api, order):
+def test_an_upload_can_be_repeated_until_it_is_used(api, order):
     written = location(api).json()
     put(api, written["uri"], b'{"size": 1}')
     again = put(api, written["uri"], b'{"size": 2}')
@@ -162,7 +162,7 @@ NAMED = {
 
 
 @pytest.mark.parametrize("case", NAMED)
-def test_a_payload_that_cannot_be_read_starts_nothing(api, order, case):
+def test_an_unreadable_payload_starts_nothing(api, order, case):
     content = NAMED[case]
     path = "task/input/nowhere.json" if content is None else location(api).json()["path"]
     if content:

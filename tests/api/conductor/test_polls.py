@@ -5,20 +5,20 @@ import pytest
 from ..steps import simple, step
 
 
-def test_a_batch_poll_without_tasks_gives_an_empty_list(api):
+def test_a_batch_poll_without_tasks_returns_an_empty_list(api):
     reply = api.get("/tasks/poll/batch/pay", count=5, timeout=0)
 
     assert (reply.status_code, reply.content, reply["Content-Type"]) == (200, b"[]", "application/json")
 
 
-def test_a_single_poll_without_tasks_gives_nothing_and_no_type(api):
+def test_a_single_poll_without_tasks_returns_an_empty_body_without_a_type(api):
     reply = api.get("/tasks/poll/pay")
 
     assert (reply.status_code, reply.content) == (204, b"")
     assert "Content-Type" not in reply
 
 
-def test_a_polled_task_has_all_that_a_worker_needs(api, clock):
+def test_a_polled_task_has_every_field_that_a_worker_needs(api, clock):
     api.post("/metadata/taskdefs", [{"name": "pay", "responseTimeoutSeconds": 30, "rateLimitPerFrequency": 100}])
     api.define(simple("pay", inputParameters={"total": "${workflow.input.total}"}))
     workflow_id = api.start(input={"total": 7}, correlationId="c1", priority=3)
@@ -51,7 +51,7 @@ def test_a_polled_task_has_all_that_a_worker_needs(api, clock):
     assert "reasonForIncompletion" not in task
 
 
-def test_a_batch_holds_no_more_than_was_asked_for(api):
+def test_a_batch_contains_at_most_the_requested_tasks(api):
     api.define(simple("pay"))
     for _ in range(3):
         api.start()
@@ -69,7 +69,7 @@ def test_a_worker_of_a_domain_gets_only_its_tasks(api):
     assert task["domain"] == "blue"
 
 
-def test_secrets_are_told_to_the_worker_and_shown_to_nobody_else(api, monkeypatch):
+def test_secrets_are_visible_to_the_worker_only(api, monkeypatch):
     monkeypatch.setenv("CONDUCTOR_SECRET_KEY", "s3cret")
     literal = "Bearer ${workflow.secrets.KEY}"
     api.define(simple("pay", inputParameters={"auth": literal}))
@@ -82,7 +82,7 @@ def test_secrets_are_told_to_the_worker_and_shown_to_nobody_else(api, monkeypatc
     assert api.get(f"/tasks/{task['taskId']}").json()["inputData"] == {"auth": literal}
 
 
-def test_what_a_task_definition_asks_for_is_delivered_beside_the_task(api, monkeypatch):
+def test_settings_of_the_task_definition_are_delivered_with_the_task(api, monkeypatch):
     monkeypatch.setenv("CONDUCTOR_SECRET_KEY", "s3cret")
     monkeypatch.setenv("CONDUCTOR_ENV_REGION", "north")
     api.post("/metadata/taskdefs", [{"name": "pay", "runtimeMetadata": ["KEY", "REGION", "ABSENT"]}])
@@ -94,7 +94,7 @@ def test_what_a_task_definition_asks_for_is_delivered_beside_the_task(api, monke
     assert task["runtimeMetadata"] == {"KEY": "s3cret", "REGION": "north"}
 
 
-def test_a_task_of_a_dynamic_branch_shows_its_own_step(api):
+def test_a_task_of_a_dynamic_branch_contains_its_own_step(api):
     fork = step(
         "FORK_JOIN_DYNAMIC",
         "fork",
@@ -113,7 +113,7 @@ def test_a_task_of_a_dynamic_branch_shows_its_own_step(api):
 
 
 @pytest.mark.parametrize("query", [{"timeout": 5001}, {"timeout": "soon"}, {"count": "many"}, {"count": 2**31}])
-def test_what_cannot_be_asked_for_is_refused(api, query):
+def test_an_invalid_poll_is_rejected(api, query):
     assert api.get("/tasks/poll/batch/pay", **query).status_code == 400
 
 

@@ -13,7 +13,7 @@ def two_waiting(api, clock):
     api.start(taskToDomain={"pay": "blue"})
 
 
-def test_every_type_that_is_asked_for_has_a_size(api, two_waiting):
+def test_every_requested_type_has_a_size(api, two_waiting):
     assert api.get("/tasks/queue/sizes", taskType=["pay", "ship"]).json() == {"pay": 1, "ship": 0}
     assert api.get("/tasks/queue/sizes", taskType="pay,ship").json() == {"pay": 1, "ship": 0}
 

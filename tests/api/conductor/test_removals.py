@@ -24,14 +24,14 @@ def left(ids):
     return [found.get(id) for id in ids]
 
 
-def test_children_stay_and_are_stopped_with_their_parent(api, family):
+def test_children_stay_and_are_terminated_with_their_parent(api, family):
     api.delete(f"/workflow/{family[0]}/remove?archiveWorkflow=false")
 
     assert left(family) == [None, "TERMINATED", "TERMINATED"]
 
 
 @pytest.mark.parametrize("address", ["remove?archiveWorkflow=false&cascade=true", "terminate-remove?cascade=true"])
-def test_children_are_removed_with_their_parent_where_that_is_asked_for(api, family, address):
+def test_children_are_removed_with_their_parent_on_request(api, family, address):
     assert api.delete(f"/workflow/{family[0]}/{address}").status_code == 200
 
     assert left(family) == [None, None, None]
@@ -52,7 +52,7 @@ def test_a_child_that_is_removed_ends_the_task_that_waits_for_it(api, family):
     assert left([parent, child]) == ["TERMINATED", None]
 
 
-def test_terminate_remove_says_why(api):
+def test_terminate_and_remove_has_a_reason(api):
     api.define(simple("pay"))
     workflow_id = api.start()
 
@@ -63,7 +63,7 @@ def test_terminate_remove_says_why(api):
     assert list(kept)[-2:] == [("terminate", "enough"), ("remove", "enough")]
 
 
-def test_what_has_completed_is_not_terminated_to_be_removed(api):
+def test_a_completed_workflow_is_not_terminated_before_its_removal(api):
     api.define(simple("pay"))
     workflow_id = api.start()
     api.report(api.poll("pay")[0])

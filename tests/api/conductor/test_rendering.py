@@ -61,7 +61,7 @@ def test_a_task_is_polled_and_shown_with_few_statements(api):
     assert statements(lambda: api.get(f"/tasks/{task['taskId']}")) == 1
 
 
-def test_a_run_as_plain_values_equals_what_is_shown(api):
+def test_a_run_as_plain_values_equals_its_json(api):
     fork = step(
         "FORK_JOIN_DYNAMIC",
         "fork",

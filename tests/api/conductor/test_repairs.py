@@ -25,13 +25,13 @@ def test_open_tasks_of_a_name_are_shown_in_pages(api, running):
     assert api.get("/admin/task/pay", start=-5, count=-5).json() == []
 
 
-def test_a_task_that_is_over_is_not_open(api, running):
+def test_an_ended_task_is_not_open(api, running):
     api.report(api.poll("pay")[0])
 
     assert api.get("/admin/task/pay").json() == []
 
 
-def test_what_waits_for_workers_is_counted(api, running):
+def test_pending_tasks_are_counted(api, running):
     api.start()
 
     assert api.post("/tasks/queue/requeue/pay").content == b"2"
@@ -43,7 +43,7 @@ def test_what_waits_for_workers_is_counted(api, running):
     ("address", "answer"),
     [("sweep/requeue", "true.{id}"), ("consistency/verifyAndRepair", "false")],
 )
-def test_a_workflow_is_looked_at(api, running, address, answer):
+def test_a_workflow_is_decided(api, running, address, answer):
     reply = api.post(f"/admin/{address}/{running}")
 
     assert (reply.status_code, reply.content.decode()) == (200, answer.format(id=running))
@@ -58,11 +58,11 @@ def test_deciding_is_noted(api, running):
     assert AuditEntry.objects.get(object_id=running, action="decide").actor == "anonymous"
 
 
-def test_queues_are_shown_to_administrators(api, running):
+def test_queues_are_visible_to_administrators(api, running):
     assert api.get("/admin/queues", verbose="true").json() == {"conductor": {"pay": 1}}
 
 
-def test_the_event_queues_have_names_and_hold_nothing(api):
+def test_the_event_queues_have_names_and_are_empty(api):
     queues = api.get("/queue/").json()
 
     assert sorted(queues) == ["COMPLETED", "FAILED"]
@@ -92,5 +92,5 @@ def test_a_message_ends_the_task_that_waits_for_it(api):
         ("{id}/none/FAILED", 200),
     ],
 )
-def test_messages_that_nobody_serves_or_waits_for(api, running, address, code):
+def test_paths_of_external_message_queues_return_empty_results(api, running, address, code):
     assert api.post(f"/queue/update/{address.format(id=running)}", {}).status_code == code

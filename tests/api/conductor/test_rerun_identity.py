@@ -39,7 +39,7 @@ def test_a_rerun_task_answers_under_the_id_and_seq_that_clients_noted(api, ended
     assert after["tasks"][1]["outputData"] == {"by": "second"}
 
 
-def test_a_second_rerun_takes_the_id_noted_before_the_first(api, ended):
+def test_a_second_rerun_accepts_the_id_from_before_the_first(api, ended):
     noted = ended["tasks"][0]["taskId"]
 
     for cycle in range(3):
@@ -85,7 +85,7 @@ def test_a_canceled_sibling_reopens_under_its_own_id_when_a_child_next_to_it_is_
 
 
 @pytest.mark.parametrize("way", ["the child", "the parent"])
-def test_a_child_next_to_the_failed_one_goes_on_where_it_was(api, way):
+def test_a_sibling_of_the_failed_child_continues(api, way):
     """Both ways keep the sibling's task, its run and what that has completed (compatibility: 19 of 28 differences)."""
     api.put("/metadata/taskdefs", {"name": "charge", "retryCount": 0})
     api.define(simple("charge"), simple("ship"), name="child")

@@ -23,7 +23,7 @@ def saved(api, clock):
     return reply.json()
 
 
-def test_a_schedule_comes_back_as_it_was_sent_with_what_the_server_knows(api, saved):
+def test_a_schedule_is_returned_as_sent_with_the_fields_of_the_server(api, saved):
     assert saved == {
         "name": "hourly",
         "cronExpression": "0 0 * * * *",
@@ -50,7 +50,7 @@ def test_a_schedule_comes_back_as_it_was_sent_with_what_the_server_knows(api, sa
     assert api.get("/scheduler/schedules/hourly").json() == saved
 
 
-def test_fields_that_nobody_knows_survive(api, clock):
+def test_unknown_fields_are_preserved(api, clock):
     start = {**START, "colour": "red"}
     api.post("/scheduler/schedules", document(orgId="x", startWorkflowRequest=start))
 
@@ -60,7 +60,7 @@ def test_fields_that_nobody_knows_survive(api, clock):
     assert kept["startWorkflowRequest"]["colour"] == "red"
 
 
-def test_saving_again_keeps_when_and_by_whom_it_was_made(api, saved, clock):
+def test_saving_again_preserves_creation_time_and_author(api, saved, clock):
     clock.advance(seconds=60)
 
     again = api.post("/scheduler/schedules", document(description="new", createdBy="somebody", updatedBy="me")).json()
@@ -92,26 +92,26 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("fields", REFUSED.values(), ids=REFUSED)
-def test_a_faulty_schedule_is_refused_and_not_kept(api, clock, fields):
+def test_an_invalid_schedule_is_rejected_and_not_saved(api, clock, fields):
     reply = api.post("/scheduler/schedules", document(**fields))
 
     assert reply.status_code == 400, reply.content
     assert api.get("/scheduler/schedules").json() == []
 
 
-def test_a_bad_expression_is_named_as_clients_look_for_it(api, clock):
+def test_an_invalid_expression_is_rejected_with_the_text_that_clients_expect(api, clock):
     reply = api.post("/scheduler/schedules", document(cronExpression="0 0 0 * * SAT-MON"))
 
     assert "cron" in reply.json()["message"]
 
 
 @pytest.mark.parametrize("moment", [-(2**63), 2**63 - 1, "9223372036854775807"])
-def test_moments_at_the_ends_of_time_are_answered(api, clock, moment):
+def test_extreme_times_are_accepted(api, clock, moment):
     for field in ("scheduleStartTime", "scheduleEndTime"):
         assert api.post("/scheduler/schedules", document(**{field: moment})).status_code in (200, 400)
 
 
-def test_a_schedule_that_is_not_there_is_not_found(api, clock):
+def test_an_unknown_schedule_is_not_found(api, clock):
     assert api.get("/scheduler/schedules/nothing").status_code == 404
     assert api.delete("/scheduler/schedules/nothing").status_code == 200
     for verb in ("pause", "resume"):
@@ -120,7 +120,7 @@ def test_a_schedule_that_is_not_there_is_not_found(api, clock):
 
 
 @pytest.mark.parametrize("method", ["get", "put"])
-def test_it_is_paused_and_resumed_by_the_verb_that_the_client_knows(api, saved, method):
+def test_it_is_paused_and_resumed_with_the_method_of_each_client(api, saved, method):
     ask = getattr(api, method)
 
     assert ask("/scheduler/schedules/hourly/pause").content == b""
@@ -132,7 +132,7 @@ def test_it_is_paused_and_resumed_by_the_verb_that_the_client_knows(api, saved, 
     assert not api.get("/scheduler/schedules/hourly").json()["paused"]
 
 
-def test_a_pause_has_a_reason_until_it_is_over(api, saved):
+def test_a_pause_has_a_reason_until_it_ends(api, saved):
     api.put("/scheduler/schedules/hourly/pause?reason=inventory")
     assert api.get("/scheduler/schedules/hourly").json()["pausedReason"] == "inventory"
 
@@ -175,7 +175,7 @@ def test_schedules_are_listed_by_workflow_and_searched(api, saved):
     assert api.get(search, size=1).json()["totalHits"] == 2
 
 
-def test_tags_are_replaced_and_taken_off(api, saved):
+def test_tags_are_replaced_and_removed(api, saved):
     tags = [{"key": "team", "value": "a"}, {"key": "team", "value": "b", "type": "METADATA"}]
     assert api.put("/scheduler/schedules/hourly/tags", tags).status_code == 200
     assert [tag["value"] for tag in api.get("/scheduler/schedules/hourly/tags").json()] == ["a", "b"]
@@ -189,7 +189,7 @@ def test_tags_are_replaced_and_taken_off(api, saved):
     assert api.put("/scheduler/schedules/nothing/tags", tags).status_code == 404
 
 
-def test_the_next_moments_of_an_expression_are_told(api, clock):
+def test_the_next_times_of_an_expression_are_returned(api, clock):
     def next_few(**query):
         return api.get("/scheduler/nextFewSchedules", **query)
 
@@ -229,7 +229,7 @@ def test_a_schedule_is_run_now_and_backfilled(api, saved, clock):
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
-def test_all_are_held_and_let_go(api, saved, clock, method):
+def test_all_schedules_are_paused_and_resumed(api, saved, clock, method):
     ask = getattr(api, method)
     api.define(simple("pay"))
     clock.advance(seconds=3600)
@@ -278,11 +278,11 @@ QUERIES = {
 
 
 @pytest.mark.parametrize(("query", "expected"), QUERIES.items(), ids=[query or "all" for query in QUERIES])
-def test_what_schedules_came_to_is_searched(history, query, expected):
+def test_executions_of_schedules_are_searchable(history, query, expected):
     assert set(search(history, query=query)) == expected
 
 
-def test_a_page_of_what_schedules_came_to(history):
+def test_executions_of_schedules_are_paged(history):
     assert [each[1] for each in search(history)] == [2, 2, 1, 1]
     assert search(history, sort="scheduledTime:ASC,scheduleName:DESC", size=2) == [
         ("hourly", 1, "EXECUTED"),
@@ -292,7 +292,7 @@ def test_a_page_of_what_schedules_came_to(history):
     assert history.get("/scheduler/search/executions", size=1).json()["totalHits"] == 4
 
 
-def test_an_execution_tells_what_it_started_or_why_not(history):
+def test_an_execution_names_its_run_or_the_reason_for_none(history):
     [failed] = history.get("/scheduler/search/executions", query="broken", size=1).json()["results"]
     [started] = history.get("/scheduler/search/executions", query="hourly", size=1).json()["results"]
 
@@ -316,5 +316,5 @@ def test_a_query_that_cannot_be_read_is_refused(api, clock, query):
 
 
 @pytest.mark.parametrize("query", ["\0", "state=\0", "((((", "scheduleName IN ()", "=", "x" * 10_000])
-def test_an_odd_query_finds_nothing(api, clock, query):
+def test_an_unusual_query_finds_nothing(api, clock, query):
     assert api.get("/scheduler/search/executions", query=query).json()["results"] == []

@@ -27,7 +27,7 @@ def versions(api, name: str = "order") -> list[int]:
     return [each["version"] for each in api.get("/schema").json() if each["name"] == name]
 
 
-def test_a_schema_is_kept_shown_overwritten_and_forgotten(api):
+def test_a_schema_is_saved_shown_overwritten_and_deleted(api):
     assert api.post("/schema", given()).content == b""
     api.post("/schema", [given(version=2), given("other")])
 
@@ -60,7 +60,7 @@ def test_a_short_list_leaves_out_the_data(api):
 
 
 @pytest.mark.parametrize("path", ["/schema/nix", "/schema/order/7"])
-def test_an_unknown_schedule_is_not_found(api, path):
+def test_an_unknown_schema_is_not_found(api, path):
     api.post("/schema", given())
 
     assert api.get(path).status_code == 404
@@ -77,7 +77,7 @@ FAULTY = [
 
 
 @pytest.mark.parametrize(("fields", "path"), FAULTY)
-def test_a_faulty_schema_is_refused_with_its_place_and_nothing_is_kept(api, fields, path):
+def test_an_invalid_schema_is_rejected_with_its_path_and_not_saved(api, fields, path):
     reply = api.post("/schema", [given("fine"), given(**fields)])
 
     assert reply.status_code == 400
@@ -87,7 +87,7 @@ def test_a_faulty_schema_is_refused_with_its_place_and_nothing_is_kept(api, fiel
 
 
 @pytest.mark.parametrize("body", [[], 7, "x", [7], None])
-def test_what_is_no_schema_at_all_is_refused(api, body):
+def test_an_invalid_json_body_is_rejected(api, body):
     assert api.post("/schema", body).status_code == 400
 
 
@@ -101,7 +101,7 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("data", UNUSABLE.values(), ids=UNUSABLE)
-def test_what_is_no_json_schema_is_registered_as_by_the_original(api, data):
+def test_a_schema_of_another_type_is_registered_like_in_the_original(api, data):
     assert api.post("/schema", given(data=data)).status_code == 200
     assert api.get("/schema").json()[0]["data"] == data
     definition = {"name": "w", "tasks": [simple("a")], "inputSchema": given(data=data), "enforceSchema": True}
@@ -123,7 +123,7 @@ def test_validate_lists_schemas_that_cannot_be_used_with_their_places(api, data)
     assert all("Not a usable JSON schema" in each["message"] for each in found.values())
 
 
-def test_where_a_schema_that_cannot_be_used_is_enforced_the_start_says_so(api):
+def test_a_start_with_an_unusable_enforced_schema_is_rejected(api):
     api.define(simple("a"), inputSchema=given(data={"$ref": "http://localhost/other"}))
 
     reply = api.post("/workflow", {"name": "order"})
@@ -132,7 +132,7 @@ def test_where_a_schema_that_cannot_be_used_is_enforced_the_start_says_so(api):
     assert "the schema cannot be used: " in reply.json()["validationErrors"][0]["message"]
 
 
-def test_where_a_tasks_schema_cannot_be_used_the_task_says_so(api):
+def test_a_task_with_an_unusable_schema_fails_with_the_reason(api):
     own = {"name": "a", "inputSchema": given(data={"type": "nix"}), "enforceSchema": True}
     api.define(simple("a", taskDefinition=own))
 
@@ -168,13 +168,13 @@ UNHELD = [
 
 
 @pytest.mark.parametrize("fields", UNHELD)
-def test_what_is_not_enforced_or_no_json_schema_holds_nothing_up(api, fields):
+def test_unenforced_and_foreign_schemas_have_no_effect(api, fields):
     api.define(simple("pay"), **fields)
 
     assert api.workflow(api.start(input={"lines": 7}))["status"] == "RUNNING"
 
 
-def test_a_schema_that_nobody_has_registered_lets_nothing_through(api):
+def test_an_unregistered_enforced_schema_rejects_every_input(api):
     api.define(simple("pay"), inputSchema=NAMED)
 
     reply = api.post("/workflow", {"name": "order", "input": {"id": 1}})
@@ -185,7 +185,7 @@ def test_a_schema_that_nobody_has_registered_lets_nothing_through(api):
     assert api.start(input={"id": 1})
 
 
-def test_a_schema_that_is_changed_holds_for_the_next_start(api):
+def test_a_changed_schema_applies_to_the_next_start(api):
     api.post("/schema", given())
     api.define(simple("pay"), inputSchema=NAMED)
     api.start(input={"id": 1})
@@ -212,7 +212,7 @@ def test_a_report_with_an_output_that_does_not_fit_fails_the_task_for_good(api):
     assert failed["outputData"] == {"id": "seven", "lines": 7}
 
 
-def test_a_report_with_an_output_that_fits_is_heard_as_ever_and_a_failed_one_is_not_judged(api):
+def test_a_valid_output_is_accepted_and_a_failed_report_is_not_validated(api):
     api.post("/metadata/taskdefs", [task(outputSchema=given())])
     api.define(simple("pay"))
     run = api.start()
@@ -226,7 +226,7 @@ def test_a_report_with_an_output_that_fits_is_heard_as_ever_and_a_failed_one_is_
     assert api.workflow(run)["status"] == "COMPLETED"
 
 
-def test_a_task_whose_input_does_not_fit_fails_for_good_and_no_worker_sees_it(api):
+def test_a_task_with_an_invalid_input_fails_permanently_before_dispatch(api):
     api.post("/metadata/taskdefs", [task(inputSchema=given())])
     api.define(simple("pay", inputParameters={"id": "${workflow.input.id}"}))
 
@@ -242,7 +242,7 @@ def test_a_task_whose_input_does_not_fit_fails_for_good_and_no_worker_sees_it(ap
     assert len(api.poll("pay")) == 1
 
 
-def test_task_schemas_are_not_enforced_unless_that_is_asked_for(api):
+def test_task_schemas_are_enforced_only_on_request(api):
     api.post("/metadata/taskdefs", [task(inputSchema=given(), outputSchema=given(), enforceSchema=None)])
     api.define(simple("pay"))
     run = api.start()
@@ -252,7 +252,7 @@ def test_task_schemas_are_not_enforced_unless_that_is_asked_for(api):
     assert api.workflow(run)["status"] == "COMPLETED"
 
 
-def test_a_branch_made_on_the_way_is_held_to_its_tasks_schemas(api):
+def test_tasks_of_dynamic_branches_are_validated(api):
     api.post("/schema", given())
     api.post("/metadata/taskdefs", [task(inputSchema=NAMED)])
     fork = step("FORK_JOIN_DYNAMIC", "fork", dynamicForkTasksParam="made", dynamicForkTasksInputParamName="inputs",
@@ -268,7 +268,7 @@ def test_a_branch_made_on_the_way_is_held_to_its_tasks_schemas(api):
 
 
 @pytest.mark.parametrize("kind", ["SUB_WORKFLOW", "START_WORKFLOW"])
-def test_a_workflow_that_a_step_starts_is_held_to_its_schema_too(api, kind):
+def test_the_input_of_a_sub_workflow_is_validated(api, kind):
     api.define(simple("pay"), name="child", inputSchema=given())
     fields = {
         "SUB_WORKFLOW": {"subWorkflowParam": {"name": "child"}, "inputParameters": {"id": "${workflow.input.id}"}},
@@ -288,7 +288,7 @@ def test_a_workflow_that_a_step_starts_is_held_to_its_schema_too(api, kind):
     assert Run.objects.filter(name="child").count() == 1
 
 
-def test_a_workflow_whose_output_does_not_fit_has_failed(api):
+def test_a_workflow_with_an_invalid_output_fails(api):
     api.define(simple("pay"), outputSchema=given(), outputParameters={"id": "${pay.output.id}"})
     good, bad = api.start(), api.start()
     for polled in api.poll("pay", count=2):
@@ -300,7 +300,7 @@ def test_a_workflow_whose_output_does_not_fit_has_failed(api):
     assert api.workflow(bad)["output"] == {"id": "seven"}
 
 
-def test_a_step_that_the_engine_does_itself_is_held_to_its_schemas(api):
+def test_system_tasks_are_validated(api):
     held = task("sum", outputSchema=given())
     inline = {"evaluatorType": "graaljs", "expression": "({id: $.n})", "n": "x"}
     api.define(step("INLINE", "sum", inputParameters=inline, taskDefinition=held))
@@ -312,14 +312,14 @@ def test_a_step_that_the_engine_does_itself_is_held_to_its_schemas(api):
     assert '"id" is a required property' in done["reasonForIncompletion"]
 
 
-def test_a_pattern_that_could_take_for_ever_ends_at_once(api):
+def test_a_catastrophic_pattern_ends_at_once(api):
     hostile = {"properties": {"x": {"pattern": "^(a+)+$"}}}
     api.define(simple("pay"), inputSchema=given(data=hostile))
 
     assert api.post("/workflow", {"name": "order", "input": {"x": "a" * 5000 + "b"}}).status_code == 400
 
 
-def test_a_workflow_that_is_tried_out_is_held_to_its_schemas_too(api):
+def test_a_workflow_test_is_validated(api):
     definition = {"name": "order", "version": 1, "tasks": [simple("pay")], "inputSchema": given()}
 
     reply = api.post("/workflow/test", {"name": "order", "workflowDef": definition, "input": {"id": "x"}})

@@ -138,7 +138,7 @@ def test_a_query_finds(reader, shop, words, query):
     )
 
 
-def test_every_query_at_once(reader, shop, words):
+def test_a_query_can_combine_all_fields(reader, shop, words):
     """The table again, joined with AND to a condition that hides nothing: other fields lead, the hits are the same."""
     for query, expected in QUERIES.items():
         for also in (f"startTime > {words['noon'] - 1}", "status != NONSENSE", "workflowType IN (order, refund)"):
@@ -228,7 +228,7 @@ def test_a_summary_has_the_fields_and_forms_that_clients_read(reader, shop):
     assert "No funds left" in found["reasonForIncompletion"]
 
 
-def test_a_result_is_totals_and_results_and_nothing_else(reader, shop):
+def test_a_result_contains_totals_and_results_only(reader, shop):
     assert reader.get("/workflow/search").json().keys() == {"totalHits", "results"}
     assert reader.get("/workflow/search", start=0, size=2).json()["totalHits"] == 4
 
@@ -242,7 +242,7 @@ def test_pages_follow_one_another(reader, shop):
     assert reader.get("/workflow/search", size=0).json() == {"totalHits": 4, "results": []}
 
 
-def test_hits_are_sorted_as_asked(reader, shop):
+def test_hits_are_sorted_as_requested(reader, shop):
     def order(sort, **more):
         names = {id: name for name, id in shop.items()}
         return [names[id] for id in ids(reader.get("/workflow/search", sort=sort, **more))]
@@ -265,13 +265,13 @@ def test_more_than_five_thousand_are_refused_as_the_original_does(api):
     assert reply.json()["message"] == "Validation failed, check below errors for detail."
 
 
-def test_whole_workflows_come_without_their_tasks(reader, shop):
+def test_a_search_returns_workflows_without_tasks(reader, shop):
     [found] = reader.get("/workflow/search-v2", query="status = FAILED").json()["results"]
 
     assert found == {**reader.workflow(shop["failed"]), "tasks": []}
 
 
-def test_only_the_top_level_is_shown_where_that_is_asked_for(api, clock):
+def test_only_the_top_level_is_returned_on_request(api, clock):
     api.define(simple("pay"), name="child")
     api.define({"name": "c", "taskReferenceName": "c", "type": "SUB_WORKFLOW", "subWorkflowParam": {"name": "child"}})
     parent = api.start()
@@ -310,7 +310,7 @@ QUERY = st.recursive(
 )
 
 
-def test_a_beginning_inside_a_document_may_look_like_a_number(api):
+def test_a_prefix_inside_a_document_can_look_like_a_number(api):
     reply = api.get("/workflow/search", query="input.order STARTS_WITH 10")
 
     assert reply.status_code == 200
@@ -345,7 +345,7 @@ def test_no_query_is_too_large_to_be_answered_soon(api, query):
     assert api.get("/workflow/search", query=HUGE[query]).status_code in (200, 400)
 
 
-def test_what_a_database_cannot_read_as_json_is_passed_over(api, clock):
+def test_invalid_json_in_the_database_is_skipped(api, clock):
     api.define(simple("pay"))
     api.start(input={"a": "x\0y", "b": {"c": 1}})
     found = api.start(input={"a": "x", "b": {"c": 1}, "long": 12345678901234567890123456789})
@@ -360,7 +360,7 @@ def near(monkeypatch):
     monkeypatch.setattr(query_compiler, "FREE_TEXT_SCAN_LIMIT", 2)
 
 
-def test_free_text_is_looked_for_in_the_newest_and_the_reply_says_so(reader, shop, near):
+def test_free_text_is_searched_in_the_newest_runs_and_the_response_states_it(reader, shop, near):
     reply = reader.get("/workflow/search", freeText="order").json()
     everything = reader.get("/workflow/search").json()
 
@@ -372,11 +372,11 @@ def test_free_text_is_looked_for_in_the_newest_and_the_reply_says_so(reader, sho
 
 
 @pytest.mark.parametrize("word", ["{waits}", "cu-1"])
-def test_free_text_that_is_an_id_is_found_however_old(reader, shop, near, word):
+def test_free_text_that_is_an_id_is_found_at_any_age(reader, shop, near, word):
     assert ids(reader.get("/workflow/search", freeText=word.format(**shop))) == [shop["waits"]]
 
 
-def test_totals_beyond_what_is_counted_stay_ahead_of_the_page(api, clock, monkeypatch):
+def test_totals_above_the_counting_limit_stay_above_the_page(api, clock, monkeypatch):
     monkeypatch.setattr(result_pages, "MAX_COUNTED", 2)
     api.define(simple("pay"))
     for _ in range(6):
@@ -395,7 +395,7 @@ def test_totals_beyond_what_is_counted_stay_ahead_of_the_page(api, clock, monkey
     assert api.get("/workflow/search", size=1).json()["totalHitsIsLowerBound"] is True
 
 
-def test_a_deep_page_goes_on_where_the_one_before_ended(api, clock, monkeypatch):
+def test_a_deep_page_continues_after_the_previous_one(api, clock, monkeypatch):
     monkeypatch.setattr(result_pages, "DEEP_PAGE_START", 2)
     api.define(simple("pay"))
     first = []
@@ -415,7 +415,7 @@ def test_a_deep_page_goes_on_where_the_one_before_ended(api, clock, monkeypatch)
 
 
 @pytest.mark.parametrize("query_id", ["nonsense", "W10=", "bnVsbA==", "\u00e9", "WyJ4Iiwx"])
-def test_a_query_id_that_is_not_ours_does_not_count(reader, shop, query_id):
+def test_an_unknown_query_id_is_ignored(reader, shop, query_id):
     assert len(ids(reader.get("/workflow/search", queryId=query_id))) == 4
 
 
@@ -424,7 +424,7 @@ ADDRESSES = ["workflow/search", "workflow/search-v2", "workflow/search-by-tasks"
 
 @pytest.mark.parametrize("query", ["", "status IN (SCHEDULED, RUNNING)", "input.n > 1", "workflowType = order"])
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_a_page_takes_few_statements_however_many_it_shows(api, clock, address, query):
+def test_a_page_takes_few_statements_for_any_size(api, clock, address, query):
     api.define(simple("pay"))
     for number in range(12):
         api.start(input={"n": number}, correlationId=f"c-{number}")

@@ -100,13 +100,13 @@ def test_a_task_summary_has_the_fields_and_forms_that_clients_read(reader, tasks
     }
 
 
-def test_what_has_not_ended_shows_the_epoch_in_a_task_summary(reader, tasks):
+def test_an_open_task_has_the_epoch_as_its_end_in_a_summary(reader, tasks):
     found = reader.get("/tasks/search", query="correlationId = cu-1").json()["results"][0]
 
     assert (found["endTime"], found["correlationId"]) == ("1970-01-01T00:00:00.000Z", "cu-1")
 
 
-def test_whole_tasks_are_as_they_are_by_their_ids(reader, tasks):
+def test_a_search_for_tasks_returns_full_tasks(reader, tasks):
     found = reader.get("/tasks/search-v2", sort="scheduledTime:ASC").json()["results"]
 
     assert len(found) == 5
@@ -114,7 +114,7 @@ def test_whole_tasks_are_as_they_are_by_their_ids(reader, tasks):
     assert [task["scheduledTime"] for task in found] == sorted(task["scheduledTime"] for task in found)
 
 
-def test_the_workflows_of_tasks_come_once_each(reader, tasks):
+def test_the_workflows_of_tasks_are_returned_once(reader, tasks):
     reply = reader.get("/workflow/search-by-tasks", query="workflowType = refund").json()
     whole = reader.get("/workflow/search-by-tasks-v2", query="taskType = pay", start=1, size=2).json()
 

@@ -16,7 +16,7 @@ def kept(api, clock):
     return api
 
 
-def test_a_secret_is_kept_told_by_name_and_forgotten(kept):
+def test_a_secret_is_stored_listed_by_name_and_deleted(kept):
     reply = kept.get("/secrets/DB")
     assert (reply.content.decode(), reply["Content-Type"]) == (VALUE, "text/plain;charset=UTF-8")
     assert kept.get("/secrets/DB/exists").json() is True
@@ -28,7 +28,7 @@ def test_a_secret_is_kept_told_by_name_and_forgotten(kept):
     assert kept.get("/secrets/DB/exists").json() is False
 
 
-def test_a_client_that_takes_false_for_true_is_told_null(kept):
+def test_an_existence_check_returns_null_for_clients_that_read_false_as_true(kept):
     for agent in ("node", "undici"):
         reply = kept.client.get("/api/secrets/NOTHING/exists", headers={"User-Agent": agent})
         assert reply.json() is None
@@ -48,14 +48,14 @@ def test_secrets_are_named_and_never_listed_with_their_values(kept, monkeypatch)
     ]
 
 
-def test_a_value_that_comes_as_json_text_is_unwrapped(kept):
+def test_a_json_string_value_is_unwrapped(kept):
     kept.put("/secrets/DB", b'"he said \\"hi\\"\\nand left"')
 
     assert kept.get("/secrets/DB").content.decode() == 'he said "hi"\nand left'
 
 
 @pytest.mark.parametrize("value", ['{"user": "u"}', "123", "true", '"half', "[1]", "ä€"])
-def test_any_other_value_stays_as_it_was_sent(kept, value):
+def test_any_other_value_is_stored_as_sent(kept, value):
     kept.put("/secrets/DB", value.encode())
 
     assert kept.get("/secrets/DB").content.decode() == value
@@ -72,13 +72,13 @@ BAD = {
 
 
 @pytest.mark.parametrize(("path", "value"), BAD.values(), ids=BAD)
-def test_what_cannot_be_kept_is_refused(api, clock, path, value):
+def test_an_invalid_secret_is_rejected(api, clock, path, value):
     assert api.put(path, value).status_code == 400
     assert api.put(path.replace("secrets", "environment"), value).status_code == 400
     assert api.get("/secrets").json() == []
 
 
-def test_a_secret_of_the_environment_is_read_only_and_told_to_tasks_alone(api, clock, monkeypatch):
+def test_a_secret_of_the_environment_is_read_only_and_visible_to_tasks_only(api, clock, monkeypatch):
     monkeypatch.setenv("CONDUCTOR_SECRET_API", "from the environment")
 
     replies = [api.put("/secrets/API", b"x"), api.delete("/secrets/API"), api.get("/secrets/API")]
@@ -88,7 +88,7 @@ def test_a_secret_of_the_environment_is_read_only_and_told_to_tasks_alone(api, c
     assert api.get("/secrets/API/exists").json() is True
 
 
-def test_tags_are_replaced_and_taken_off(kept):
+def test_tags_are_replaced_and_removed(kept):
     tags = [{"key": "team", "value": "a"}, {"key": "cost", "value": "b"}]
     kept.put("/secrets/DB/tags", tags)
     kept.delete("/secrets/DB/tags", tags[:1])
@@ -104,7 +104,7 @@ def test_caches_are_cleared(kept):
         assert kept.get(f"/secrets/{name}").json() == {"status": "done"}
 
 
-def test_a_worker_is_told_what_the_author_names_and_the_page_of_the_run_is_not(kept):
+def test_a_worker_receives_the_secret_and_the_run_page_does_not(kept):
     kept.put("/secrets/OTHER", b"not for this step")
     kept.define(simple("pay", inputParameters={"key": "${workflow.secrets.DB}", "data": "${workflow.input.text}"}))
     run = kept.start(input={"text": "${workflow.secrets.OTHER}"})
@@ -117,7 +117,7 @@ def test_a_worker_is_told_what_the_author_names_and_the_page_of_the_run_is_not(k
     assert VALUE not in Secret.objects.get(pk="DB").sealed
 
 
-def test_variables_are_kept_shown_and_forgotten(api, clock, monkeypatch):
+def test_variables_are_stored_listed_and_deleted(api, clock, monkeypatch):
     monkeypatch.setenv("CONDUCTOR_ENV_ZONE", "a")
     assert api.put("/environment/REGION", b"eu").content == b""
 

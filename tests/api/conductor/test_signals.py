@@ -20,14 +20,14 @@ def test_a_signal_ends_the_first_open_wait(api, approval):
     assert (first["status"], first["outputData"], second["status"]) == ("COMPLETED", {"by": "ann"}, "IN_PROGRESS")
 
 
-def test_what_is_signalled_is_laid_over_what_is_there(api, approval):
+def test_a_signal_is_merged_into_the_output(api, approval):
     api.post(f"/tasks/{approval}/IN_PROGRESS/signal", {"a": 1, "b": 1})
     api.post(f"/tasks/{approval}/COMPLETED/signal", {"b": 2})
 
     assert api.workflow(approval)["tasks"][0]["outputData"] == {"a": 1, "b": 2}
 
 
-def test_a_signal_that_is_waited_for_tells_what_came_of_it(api, approval):
+def test_a_synchronous_signal_returns_its_result(api, approval):
     reply = api.post(f"/tasks/{approval}/COMPLETED/signal/sync?returnStrategy=BLOCKING_TASK", {"by": "ann"}).json()
 
     assert (reply["referenceTaskName"], reply["targetWorkflowId"]) == ("confirm", approval)
@@ -47,7 +47,7 @@ def test_a_signal_reaches_the_wait_of_a_child(api, clock):
     assert (reply["workflowId"], reply["status"], reply["output"]["by"]) == (parent, "COMPLETED", "ann")
 
 
-def test_a_signal_that_nobody_waits_for_changes_nothing(api, clock):
+def test_a_signal_without_a_waiting_task_changes_nothing(api, clock):
     api.define(simple("ship"))
     workflow_id = api.start()
 
@@ -64,13 +64,13 @@ def test_an_unknown_workflow_is_not_found(api, clock, address):
 
 
 @pytest.mark.parametrize("sent", ["SOON/signal", "SOON/signal/sync", "COMPLETED/signal/sync?returnStrategy=ALL"])
-def test_a_signal_that_cannot_be_understood_changes_nothing(api, approval, sent):
+def test_an_invalid_signal_changes_nothing(api, approval, sent):
     assert api.post(f"/tasks/{approval}/{sent}", {}).status_code == 400
     assert api.workflow(approval)["tasks"][0]["status"] == "IN_PROGRESS"
 
 
 @pytest.mark.parametrize("strategy", ["TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING_TASK_INPUT"])
-def test_a_yield_stands_for_a_wait_in_all_return_strategies(api, clock, strategy):
+def test_a_yield_acts_as_a_wait_in_all_return_strategies(api, clock, strategy):
     """As the Python SDK's signal tests use it: execute, then signal until the workflow has ended."""
     yields = [step("YIELD", ref, inputParameters={"n": number}) for number, ref in enumerate(("first", "second"))]
     api.define(*yields)

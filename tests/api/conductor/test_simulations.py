@@ -48,7 +48,7 @@ def done(**output):
     return {"status": "COMPLETED", "output": output}
 
 
-def test_tasks_come_to_what_is_written(tries):
+def test_tasks_have_their_mock_results(tries):
     found = tries(
         step("a"), step("b", inputs={"n": "${a.output.n}"}), mocks={"a": [done(n=1)], "b": [done(m=2)]},
         outputParameters={"m": "${b.output.m}"},
@@ -59,7 +59,7 @@ def test_tasks_come_to_what_is_written(tries):
     assert found["workflowDefinition"]["name"] == "order"
 
 
-def test_failures_that_are_written_are_caught_and_items_come_to_what_is_written(tries):
+def test_mocked_failures_are_caught_and_items_have_their_mock_results(tries):
     body = try_("t", step("pay", inputs={"item": "${each.output.item}"}), default=[step("refund")])
     found = tries(
         each("each", body, items="${workflow.input.orders}"),
@@ -91,13 +91,13 @@ def test_the_document_has_the_fields_of_a_real_execution(api, tries):
     assert different <= {"taskId", "workflowInstanceId", "workerId"}
 
 
-def test_a_task_for_which_nothing_is_written_ends_the_test(tries):
+def test_a_task_without_a_mock_result_ends_the_test(tries):
     found = tries(step("a"), step("b"), step("c"), mocks={"a": [{}], "c": [{}]})
 
     assert (found["status"], statuses(found)) == ("RUNNING", {"a": "COMPLETED", "b": "SCHEDULED"})
 
 
-def test_attempts_come_to_one_after_another(tries):
+def test_attempts_have_consecutive_mock_results(tries):
     steps = [step("a", policy=policy(retries=2, delay_seconds=10))]
     failed = {"status": "FAILED", "output": {"n": 1}}
 
@@ -121,7 +121,7 @@ def test_a_run_fails_with_its_last_attempt(tries):
     assert (found["status"], found["failedReferenceTaskNames"]) == ("FAILED", ["a"])
 
 
-def test_work_takes_the_time_that_is_written(tries):
+def test_a_mock_result_can_have_a_duration(tries):
     mocks = {"a": [{**done(), "queueWaitTime": 2 * SECOND, "executionTime": 3 * SECOND}]}
 
     found = tries(step("a"), step("b"), mocks=mocks)
@@ -131,7 +131,7 @@ def test_work_takes_the_time_that_is_written(tries):
     assert (a["queueWaitTime"], b["scheduledTime"]) == (2 * SECOND, a["endTime"])
 
 
-def test_work_that_takes_too_long_times_out(tries):
+def test_a_mock_duration_above_the_timeout_times_out(tries):
     steps = [step("a", policy=policy(timeout_seconds=5, timeout_policy="TIME_OUT_WF"))]
 
     found = tries(*steps, mocks={"a": [{**done(), "executionTime": 60 * SECOND}]})
@@ -154,7 +154,7 @@ def test_a_day_passes_in_no_time(tries):
     assert (found["status"], found["endTime"] - found["startTime"]) == ("COMPLETED", 86_400 * SECOND)
 
 
-def test_a_signal_can_be_written_too(tries):
+def test_a_signal_can_be_mocked(tries):
     open_wait = tries(wait("approve"))
     signalled = tries(wait("approve"), mocks={"approve": [done(by="ann")]})
 
@@ -171,7 +171,7 @@ def test_branches_are_played_side_by_side(tries):
     assert found["tasks"][-1]["outputData"] == {"a": {"n": 1}, "b": {"n": 2}}
 
 
-def test_a_branch_for_which_nothing_is_written_does_not_stop_the_others(tries):
+def test_a_branch_without_mock_results_does_not_stop_the_others(tries):
     found = tries(fork([step("a")], [step("b"), step("c")]), mocks={"b": [{}], "c": [{}]})
 
     assert statuses(found) == {
@@ -191,7 +191,7 @@ def test_a_dynamic_fork_is_played(tries):
     assert [task["workflowTask"]["taskReferenceName"] for task in paid] == ["x", "y"]
 
 
-def test_the_turns_of_a_loop_take_what_is_written_in_turn(tries):
+def test_iterations_of_a_loop_use_consecutive_mock_results(tries):
     mocks = {"a": [done(n=1), done(n=3)], "a__2": [done(n=2)]}
 
     found = tries(loop("l", step("a"), times=3), mocks=mocks)
@@ -215,7 +215,7 @@ def test_scripts_are_run_and_cases_chosen(tries):
 CHILD = {"name": "child", "version": 1, "tasks": [step("c", inputs={"n": "${workflow.input.n}"})], "schemaVersion": 2}
 
 
-def test_a_child_is_played_with_what_is_written_for_it(tries):
+def test_a_child_is_simulated_with_its_mock_results(tries):
     steps = [sub_workflow("inner", CHILD, inputs={"n": 5}), step("b", inputs={"n": "${inner.output.m}"})]
     children = {"inner": {"name": "child", "taskRefToMockOutput": {"c": [done(m=7)]}}}
 
@@ -225,19 +225,19 @@ def test_a_child_is_played_with_what_is_written_for_it(tries):
     assert (inner["status"], inner["outputData"]["m"], b["inputData"]) == ("COMPLETED", 7, {"n": 7})
 
 
-def test_a_child_without_anything_written_stands_still(tries):
+def test_a_child_without_mock_results_waits(tries):
     found = tries(sub_workflow("inner", CHILD))
 
     assert (found["status"], statuses(found)) == ("RUNNING", {"inner": "IN_PROGRESS"})
 
 
-def test_a_child_itself_can_be_written(tries):
+def test_a_child_can_be_mocked(tries):
     found = tries(sub_workflow("inner", CHILD), mocks={"inner": [done(m=7)]})
 
     assert (found["status"], found["output"]) == ("COMPLETED", {"m": 7})
 
 
-def test_a_failed_child_is_tried_again(tries):
+def test_a_failed_child_is_retried(tries):
     steps = [sub_workflow("inner", CHILD, taskDefinition={"name": "inner", **policy(retries=1, delay_seconds=5)})]
     children = {"inner": {"taskRefToMockOutput": {"c": [{"status": "FAILED"}]}}}
 
@@ -247,7 +247,7 @@ def test_a_failed_child_is_tried_again(tries):
     assert found["status"] == "FAILED"
 
 
-def test_a_loop_without_end_is_stopped(api, clock, monkeypatch):
+def test_an_endless_loop_is_stopped(api, clock, monkeypatch):
     monkeypatch.setattr("conductor_app.engine.definitions.simulation.MAX_SECONDS", 0.5)
     endless = {"loopCondition": "true", "loopOver": [noop("n")]}
     document = {"name": "order", "tasks": [{"name": "l", "taskReferenceName": "l", "type": "DO_WHILE", **endless}]}
@@ -258,7 +258,7 @@ def test_a_loop_without_end_is_stopped(api, clock, monkeypatch):
     assert "too long" in reply.json()["message"]
 
 
-def test_a_workflow_that_starts_itself_without_end_is_stopped(api, clock):
+def test_an_endless_recursion_of_workflows_is_stopped(api, clock):
     api.define(sub_workflow("again", "order"))
 
     reply = api.post("/workflow/test", {"name": "order"})
@@ -276,13 +276,13 @@ FAULTY = {
 
 
 @pytest.mark.parametrize("case", FAULTY)
-def test_what_is_written_must_be_legible(api, clock, case):
+def test_invalid_mock_results_are_rejected(api, clock, case):
     reply = api.post("/workflow/test", {"name": "order", **FAULTY[case]})
 
     assert (reply.status_code, len(reply.json()["validationErrors"])) == (400, 1)
 
 
-def test_an_unknown_workflow_cannot_be_tried(api, clock):
+def test_an_unknown_workflow_cannot_be_tested(api, clock):
     assert api.post("/workflow/test", {"name": "nobody"}).status_code == 404
 
 
@@ -318,7 +318,7 @@ def test_the_result_of_a_sub_workflow_can_be_read_by_its_id(tries, api):
     )
 
 
-def test_a_test_that_waits_for_a_task_gives_workers_nothing_to_do(tries, api):
+def test_a_test_waiting_for_a_task_dispatches_nothing(tries, api):
     found = tries(step("a"))
 
     assert (found["status"], api.poll("a")) == ("RUNNING", [])
@@ -327,7 +327,7 @@ def test_a_test_that_waits_for_a_task_gives_workers_nothing_to_do(tries, api):
     assert api.get("/workflow/search").json()["totalHits"] == 0
 
 
-def test_a_result_is_kept_for_a_day(tries, api, clock):
+def test_a_result_is_stored_for_a_day(tries, api, clock):
     id = tries(step("a"))["workflowId"]
 
     clock.advance(seconds=86_400)

@@ -1,7 +1,7 @@
 """Task definitions over the wire (api §1.5, §3.2)."""
 
 
-def test_a_definition_comes_back_as_given_with_its_defaults(api, clock):
+def test_a_definition_is_returned_as_given_with_its_defaults(api, clock):
     reply = api.post("/metadata/taskdefs", [{"name": "pay", "retryCount": 1, "colour": "red"}])
 
     shown = api.get("/metadata/taskdefs/pay").json()
@@ -11,7 +11,7 @@ def test_a_definition_comes_back_as_given_with_its_defaults(api, clock):
     assert "ownerEmail" not in shown
 
 
-def test_a_put_creates_what_does_not_exist(api):
+def test_a_put_creates_an_unknown_definition(api):
     # The JavaScript client registers its workers' definitions by this call alone.
     assert api.put("/metadata/taskdefs", {"name": "pay", "retryCount": 1}).status_code == 200
     assert api.put("/metadata/taskdefs", {"name": "pay", "retryCount": 2}).status_code == 200
@@ -30,7 +30,7 @@ def test_a_list_overwrites_what_exists(api):
     ]
 
 
-def test_one_faulty_definition_refuses_the_whole_list(api):
+def test_one_invalid_definition_rejects_the_list(api):
     reply = api.post("/metadata/taskdefs", [{"name": "pay"}, {"retryCount": -1}, {"name": "x", "timeoutSeconds": 60}])
 
     assert reply.status_code == 400
@@ -49,7 +49,7 @@ def test_an_empty_list_is_refused(api):
     assert (reply.status_code, error["path"]) == (400, "registerTaskDef.taskDefinitions")
 
 
-def test_a_definition_is_forgotten(api):
+def test_a_definition_is_deleted(api):
     api.post("/metadata/taskdefs", [{"name": "pay"}])
 
     assert api.delete("/metadata/taskdefs/pay", {}).status_code == 200

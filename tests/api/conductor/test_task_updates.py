@@ -31,7 +31,7 @@ def test_a_second_report_is_accepted_and_changes_nothing(api, task):
     assert api.get(f"/tasks/{task['taskId']}").json()["outputData"] == {"first": 1}
 
 
-def test_a_failed_task_is_tried_again_as_a_new_task(api, task):
+def test_a_failed_task_is_retried_as_a_new_task(api, task):
     api.report(task, "FAILED", reasonForIncompletion="no funds")
 
     first, second = api.workflow(task["workflowInstanceId"])["tasks"]
@@ -41,7 +41,7 @@ def test_a_failed_task_is_tried_again_as_a_new_task(api, task):
     assert second["taskId"] != first["taskId"]
 
 
-def test_a_task_in_progress_comes_back_after_the_time_that_was_asked_for(api, task, clock):
+def test_a_task_in_progress_is_dispatched_again_after_the_requested_delay(api, task, clock):
     api.report(task, "IN_PROGRESS", callbackAfterSeconds=30)
 
     assert api.poll("pay") == []
@@ -49,20 +49,20 @@ def test_a_task_in_progress_comes_back_after_the_time_that_was_asked_for(api, ta
     assert api.poll("pay")[0]["taskId"] == task["taskId"]
 
 
-def test_more_time_is_given_to_whoever_asks_for_it(api, task):
+def test_a_worker_can_extend_its_lease(api, task):
     reply = api.report(task, "IN_PROGRESS", extendLease=True, outputData={"ignored": 1})
 
     stored = api.get(f"/tasks/{task['taskId']}").json()
     assert (reply.status_code, stored["status"], stored["outputData"]) == (200, "IN_PROGRESS", {})
 
 
-def test_more_time_needs_no_status(api, task):
+def test_a_lease_extension_requires_no_status(api, task):
     result = {"workflowInstanceId": task["workflowInstanceId"], "taskId": task["taskId"], "extendLease": True}
 
     assert api.post("/tasks", result).status_code == 200
 
 
-def test_lines_that_come_with_a_report_are_kept(api, task):
+def test_log_lines_of_a_report_are_stored(api, task):
     api.report(task, logs=[{"log": "one", "createdTime": 5}, {"log": "two", "createdTime": 6, "taskId": "x"}])
 
     lines = api.get(f"/tasks/{task['taskId']}/log").json()
@@ -73,7 +73,7 @@ def test_lines_that_come_with_a_report_are_kept(api, task):
     ]
 
 
-def test_the_report_with_next_gives_the_next_task_of_the_same_queue(api, task):
+def test_a_report_with_next_returns_the_next_task_of_the_same_queue(api, task):
     api.start()
     result = {"workflowInstanceId": task["workflowInstanceId"], "taskId": task["taskId"], "status": "COMPLETED"}
 
@@ -83,7 +83,7 @@ def test_the_report_with_next_gives_the_next_task_of_the_same_queue(api, task):
     assert reply.json()["workflowInstanceId"] != task["workflowInstanceId"]
 
 
-def test_the_report_with_next_gives_nothing_where_nothing_waits(api, task):
+def test_a_report_with_next_returns_an_empty_body_without_a_pending_task(api, task):
     result = {"workflowInstanceId": task["workflowInstanceId"], "taskId": task["taskId"], "status": "COMPLETED"}
 
     reply = api.post("/tasks/update-v2", result)
@@ -91,7 +91,7 @@ def test_the_report_with_next_gives_nothing_where_nothing_waits(api, task):
     assert (reply.status_code, reply.content, reply.has_header("Content-Type")) == (204, b"", False)
 
 
-def test_a_task_that_goes_on_is_followed_by_no_other(api, task):
+def test_a_task_that_continues_returns_no_next_task(api, task):
     api.start()
     result = {"workflowInstanceId": task["workflowInstanceId"], "taskId": task["taskId"]}
 
@@ -101,7 +101,7 @@ def test_a_task_that_goes_on_is_followed_by_no_other(api, task):
     assert (going_on.status_code, extended.status_code) == (204, 204)
 
 
-def test_a_report_that_comes_too_late_is_followed_by_the_next_task_too(api, task):
+def test_a_late_report_returns_the_next_task(api, task):
     api.report(task)
     later = api.start()
     result = {"workflowInstanceId": task["workflowInstanceId"], "taskId": task["taskId"]}
@@ -111,7 +111,7 @@ def test_a_report_that_comes_too_late_is_followed_by_the_next_task_too(api, task
     assert (late.status_code, late.json()["workflowInstanceId"]) == (200, later)
 
 
-def test_a_task_that_its_loop_forgets_is_followed_by_the_next(api, clock):
+def test_a_report_on_a_task_deleted_by_its_loop_returns_the_next_task(api, clock):
     body = [simple("pay")]
     rounds = {"loopCondition": "$.l.iteration < 4", "loopOver": body, "inputParameters": {"keepLastN": 1}}
     api.define({"name": "l", "taskReferenceName": "l", "type": "DO_WHILE", **rounds})
@@ -160,7 +160,7 @@ def test_a_faulty_report_is_refused_with_all_complaints(api, case):
     assert "instance" not in reply.json()
 
 
-def test_a_report_under_the_id_of_another_run_is_taken_as_by_the_original(api, task):
+def test_a_report_under_the_id_of_another_run_is_accepted_like_in_the_original(api, task):
     other = api.start()
 
     reply = api.report({**task, "workflowInstanceId": other}, outputData={"paid": True})

@@ -20,7 +20,7 @@ def test_an_open_task_is_ended_by_its_name(api, workflow_id):
     assert (task["status"], task["outputData"]) == ("COMPLETED", {"by": "ann"})
 
 
-def test_output_is_laid_over_what_is_there(api, workflow_id):
+def test_output_is_merged_into_the_existing_one(api, workflow_id):
     api.post(f"/tasks/{workflow_id}/approve/IN_PROGRESS", {"a": 1, "b": 1})
 
     api.post(f"/tasks/{workflow_id}/approve/COMPLETED", {"b": 2})
@@ -29,26 +29,26 @@ def test_output_is_laid_over_what_is_there(api, workflow_id):
 
 
 @pytest.mark.parametrize("reference", ["nobody", "ship"])
-def test_a_name_that_is_not_open_is_answered_with_nothing(api, workflow_id, reference):
+def test_a_closed_reference_is_answered_with_an_empty_body(api, workflow_id, reference):
     reply = api.post(f"/tasks/{workflow_id}/{reference}/COMPLETED", {})
 
     assert (reply.status_code, reply.content, reply["Content-Length"]) == (200, b"", "0")
     assert "Content-Type" not in reply
 
 
-def test_the_workflow_comes_back_where_that_is_asked_for(api, workflow_id):
+def test_the_workflow_is_returned_on_request(api, workflow_id):
     reply = api.post(f"/tasks/{workflow_id}/approve/COMPLETED/sync", {"by": "ann"})
 
     assert reply.json()["workflowId"] == workflow_id
     assert [task["referenceTaskName"] for task in reply.json()["tasks"]] == ["approve", "ship"]
 
 
-def test_the_workflow_comes_back_only_if_there_was_something_to_end(api, workflow_id):
+def test_the_workflow_is_returned_only_if_a_task_was_open(api, workflow_id):
     assert api.post(f"/tasks/{workflow_id}/ship/COMPLETED/sync", {}).status_code == 404
     assert api.post("/tasks/nobody/approve/COMPLETED/sync", {}).status_code == 404
 
 
-def test_a_task_of_a_loop_is_found_with_and_without_its_turn(api):
+def test_a_task_of_a_loop_is_found_with_and_without_its_iteration(api):
     api.define(step("DO_WHILE", "loop", loopCondition="false", loopOver=[step("HUMAN", "approve")]))
     with_turn, without = api.start(), api.start()
 
@@ -72,7 +72,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("case", LINES)
-def test_a_line_is_logged_however_a_client_sends_it(api, clock, case):
+def test_a_log_line_is_stored_in_every_format_of_clients(api, clock, case):
     sent, kept = LINES[case]
 
     reply = api.post("/tasks/some-id/log", sent)
@@ -81,5 +81,5 @@ def test_a_line_is_logged_however_a_client_sends_it(api, clock, case):
     assert api.get("/tasks/some-id/log").json() == [{"log": kept, "taskId": "some-id", "createdTime": clock.now()}]
 
 
-def test_a_task_without_lines_is_answered_with_nothing(api):
+def test_a_task_without_lines_is_answered_with_an_empty_body(api):
     assert api.get("/tasks/some-id/log").status_code == 204

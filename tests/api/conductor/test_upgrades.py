@@ -44,7 +44,7 @@ def test_an_upgrade_that_makes_no_sense_is_refused(api, running, asked, code):
     assert api.workflow(running)["workflowVersion"] == 1
 
 
-def test_what_cannot_be_moved_is_refused_with_why(api, running):
+def test_an_impossible_upgrade_is_rejected_with_a_reason(api, running):
     loop = {"name": "l", "taskReferenceName": "l", "type": "DO_WHILE", "loopCondition": "false"}
     api.define({**loop, "loopOver": [simple("one")]}, version=3)
 

@@ -38,7 +38,7 @@ def heard() -> list[tuple[str, Any]]:
     return list(EventDelivery.objects.order_by("id").values_list("event", "payload"))
 
 
-def test_a_webhook_is_kept_shown_changed_and_forgotten(api, webhook):
+def test_a_webhook_is_saved_shown_changed_and_deleted(api, webhook):
     id = webhook(**GITHUB, sourcePlatform="GitHub")
 
     shown = api.get(f"/metadata/webhook/{id}").json()
@@ -69,7 +69,7 @@ def test_a_webhook_carries_tags_as_long_as_it_is_there(api, webhook):
     assert (api.get(tags).status_code, api.get("/metadata/tags").json()) == (404, [])
 
 
-def test_secrets_are_never_shown_and_never_lie_open(api, webhook):
+def test_secrets_are_never_returned_and_stored_encrypted(api, webhook):
     id = webhook(verifier="HEADER_BASED", headers={"X-Key": SECRET}, secretValue=SECRET)
 
     row = Webhook.objects.get(pk=id)
@@ -129,7 +129,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("fields", "headers"), RIGHT)
-def test_what_is_signed_as_it_should_be_is_heard_as_an_event(api, webhook, fields, headers):
+def test_a_correctly_signed_message_is_processed_as_an_event(api, webhook, fields, headers):
     id = webhook(**fields)
 
     reply = api.post(f"/webhook/{id}", BODY, **headers)
@@ -139,7 +139,7 @@ def test_what_is_signed_as_it_should_be_is_heard_as_an_event(api, webhook, field
 
 
 @pytest.mark.parametrize(("fields", "headers"), WRONG)
-def test_what_is_not_is_refused_without_a_word_more_than_needed(api, webhook, fields, headers):
+def test_an_unverified_message_is_rejected_without_details(api, webhook, fields, headers):
     id = webhook(**fields)
 
     reply = api.post(f"/webhook/{id}", BODY, **headers)
@@ -173,7 +173,7 @@ DATED = {
 
 
 @pytest.mark.parametrize("way", DATED)
-def test_a_dated_webhook_is_heard_once_and_only_while_it_is_young(api, webhook, clock, way):
+def test_a_timestamped_message_is_processed_once_while_it_is_recent(api, webhook, clock, way):
     fields, sign = DATED[way]
     id = webhook(**fields)
     moment = str(clock.now() // 1000)
@@ -189,7 +189,7 @@ def test_a_dated_webhook_is_heard_once_and_only_while_it_is_young(api, webhook, 
     assert EventDelivery.objects.get().duplicates == 2
 
 
-def test_slack_is_told_that_the_address_is_ours(api, webhook, clock):
+def test_the_challenge_of_slack_is_answered(api, webhook, clock):
     id, asked = (
         webhook(verifier="SLACK_BASED", secretValue=SECRET),
         b'{"type": "url_verification", "challenge": "3eZb"}',
@@ -203,13 +203,13 @@ def test_slack_is_told_that_the_address_is_ours(api, webhook, clock):
 
 
 @pytest.mark.parametrize("moment", ["", "soon", "-5", "9" * 30, "1e9"])
-def test_a_moment_that_is_none_is_refused(api, webhook, moment):
+def test_an_invalid_timestamp_is_rejected(api, webhook, moment):
     id = webhook(**TIMED)
 
     assert api.post(f"/webhook/{id}", BODY, **timed(moment)).status_code == 401
 
 
-def test_what_its_sender_has_numbered_is_heard_once(api, webhook):
+def test_a_message_with_a_sender_id_is_processed_once(api, webhook):
     id = webhook(**GITHUB)
     headers = {"X-Hub-Signature-256": signed(BODY)}
 
@@ -259,7 +259,7 @@ def test_a_webhook_starts_the_workflows_that_it_names_and_those_of_handlers(api,
     assert (inputs["order"]["order"], inputs["other"]["n"]) == (7, 7)
 
 
-def test_a_webhook_asks_for_no_login_and_is_reached_at_the_front_door_too(api, webhook, settings):
+def test_a_webhook_requires_no_login_and_is_reachable_at_the_root_path(api, webhook, settings):
     id = webhook(verifier="HEADER_BASED", headers={"X-Key": "k"})
     settings.CONDUCTOR_API_ACCESS = "token"
 
@@ -280,7 +280,7 @@ HEADERS = {"verifier": "HEADER_BASED", "headers": {"X-Key": SECRET}}
         (GITHUB, {"verifier": "HEADER_BASED", "headers": {"X-Key": ""}}, "headers"),
     ],
 )
-def test_another_way_to_verify_needs_a_secret_of_its_own(api, webhook, before, after, path):
+def test_another_verifier_requires_its_own_secret(api, webhook, before, after, path):
     id = webhook(**before)
 
     reply = api.put(f"/metadata/webhook/{id}", {"name": "shop", **after})
@@ -289,7 +289,7 @@ def test_another_way_to_verify_needs_a_secret_of_its_own(api, webhook, before, a
     assert [each["path"] for each in reply.json()["validationErrors"]] == [f"updateWebhook.webhookConfig.{path}"]
 
 
-def test_a_webhook_that_is_sent_back_as_it_is_shown_keeps_its_headers(api, webhook):
+def test_a_masked_webhook_that_is_sent_back_preserves_its_headers(api, webhook):
     id = webhook(**HEADERS)
 
     assert api.put(f"/metadata/webhook/{id}", api.get(f"/metadata/webhook/{id}").json()).status_code == 200
@@ -298,7 +298,7 @@ def test_a_webhook_that_is_sent_back_as_it_is_shown_keeps_its_headers(api, webho
     assert api.post(f"/webhook/{id}", BODY, **{"X-Key": SECRET}).status_code == 200
 
 
-def test_nothing_is_verified_by_a_former_secret_that_there_never_was(api, webhook):
+def test_a_missing_previous_secret_verifies_nothing(api, webhook):
     id = webhook(**HEADERS)
     webhooks.rotate_secret(id, {"headers": {"X-Key": "another"}}, 3600, "olga")
     assert api.put(f"/metadata/webhook/{id}", {"name": "shop", **GITHUB}).status_code == 200
@@ -322,7 +322,7 @@ def test_an_event_completes_the_task_that_waits_for_it_over_http(api, webhook):
     assert (workflow["status"], workflow["tasks"][0]["outputData"]) == ("COMPLETED", {"order": 7})
 
 
-def test_what_a_webhook_step_waits_for_is_checked_by_validate(api):
+def test_validate_checks_the_matches_of_a_webhook_step(api):
     def findings(**inputs: Any) -> list[str]:
         wait = step("WAIT_FOR_WEBHOOK", "paid", inputParameters=inputs)
         reply = api.post("/metadata/workflow/validate", {"name": "order", "ownerEmail": "a@b.c", "tasks": [wait]})

@@ -4,7 +4,7 @@ import pytest
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/xml", "image/png", "text/plain", "application/json"])
-def test_what_a_client_would_accept_is_never_asked(api, accept):
+def test_the_accept_header_is_ignored(api, accept):
     assert api.client.get("/api/metadata/taskdefs", headers={"Accept": accept})["Content-Type"] == "application/json"
     assert api.client.get("/api/version", headers={"Accept": accept})["Content-Type"].startswith("text/plain")
 
@@ -18,12 +18,12 @@ def test_an_unknown_address_is_not_found_by_any_method(api, method):
 
 
 @pytest.mark.parametrize("path", ["/workflow/", "/tasks/", "/metadata/taskdefs/", "/tasks/poll/batch/pay/"])
-def test_a_slash_too_many_is_not_found_and_never_redirected(api, path):
+def test_an_extra_slash_is_not_found_and_never_redirected(api, path):
     assert api.get(path).status_code == 404
     assert api.post(path, {}).status_code == 404
 
 
-def test_the_bare_prefix_is_not_found_in_the_same_words(api):
+def test_the_bare_prefix_is_not_found_with_the_same_message(api):
     assert api.client.get("/api").json()["status"] == 404
     assert api.client.get("/api/").json()["status"] == 404
 
@@ -39,7 +39,7 @@ def test_the_bare_prefix_is_not_found_in_the_same_words(api):
         ("GET", "/metadata/workflow/order/1", "DELETE"),
     ],
 )
-def test_a_known_address_refuses_other_methods(api, method, path, allowed):
+def test_a_known_path_rejects_other_methods(api, method, path, allowed):
     reply = api.send(method, path, {})
 
     if allowed is None:
@@ -52,7 +52,7 @@ def test_a_known_address_refuses_other_methods(api, method, path, allowed):
 @pytest.mark.parametrize(
     "content_type", ["", "text/plain", "application/xml", "multipart/form-data", "application/json"]
 )
-def test_the_type_of_a_body_is_never_asked(api, content_type):
+def test_the_content_type_of_a_body_is_ignored(api, content_type):
     reply = api.client.generic("POST", "/api/metadata/taskdefs", b'[{"name": "pay"}]', content_type)
 
     assert reply.status_code == 200
@@ -64,7 +64,7 @@ def test_a_body_on_a_get_is_ignored(api):
     assert reply.json() == []
 
 
-def test_an_error_says_who_answered_and_whether_to_try_again(api):
+def test_an_error_names_the_server_and_whether_to_retry(api):
     error = api.get("/workflow/nobody").json()
 
     assert error.keys() == {"status", "message", "instance", "retryable"}
@@ -82,7 +82,7 @@ def test_yes_may_be_spelled_in_many_ways(api, given):
     assert reply.status_code == 200
 
 
-def test_a_truth_that_is_none_is_refused(api):
+def test_an_invalid_boolean_is_rejected(api):
     assert api.get("/workflow/x", includeTasks="perhaps").status_code == 400
 
 
@@ -97,7 +97,7 @@ def test_the_version_is_no_number_to_a_client(api):
     assert not api.get("/version").content.decode().replace(".", "", 1).isdigit()
 
 
-def test_the_configuration_tells_nothing_of_the_environment(api, monkeypatch):
+def test_the_configuration_does_not_reveal_the_environment(api, monkeypatch):
     monkeypatch.setenv("CONDUCTOR_SECRET_KEY", "s3cret")
 
     assert api.get("/admin/config").json().keys() == {"version", "apiAccess", "ownerEmailMandatory"}
@@ -107,7 +107,7 @@ def test_the_front_door_leads_to_the_operators_pages(api):
     assert api.client.get("/")["Location"] == "/admin/"
 
 
-def test_what_watches_the_original_finds_its_addresses(api):
+def test_monitoring_paths_of_the_original_are_served(api):
     assert api.client.get("/actuator/health").json() == {"status": "UP"}
     assert api.client.get("/actuator/info").json() == {}
     assert api.client.get("/api-docs").json()["openapi"].startswith("3.")

@@ -9,7 +9,7 @@ def document(name="order", **fields):
     return {"name": name, "tasks": [simple("pay")], **fields}
 
 
-def test_a_definition_comes_back_as_given_with_its_defaults(api, clock):
+def test_a_definition_is_returned_as_given_with_its_defaults(api, clock):
     reply = api.post("/metadata/workflow", document(colour="red", description=None))
 
     shown = api.get("/metadata/workflow/order").json()
@@ -23,7 +23,7 @@ def test_a_definition_comes_back_as_given_with_its_defaults(api, clock):
     assert (shown["createTime"], shown["updateTime"], "description" in shown) == (clock.now(), 0, False)
 
 
-def test_a_definition_is_overwritten_only_where_that_is_asked_for(api, clock):
+def test_a_definition_is_overwritten_only_on_request(api, clock):
     api.post("/metadata/workflow", document())
 
     assert api.post("/metadata/workflow", document(description="new")).status_code == 409
@@ -32,7 +32,7 @@ def test_a_definition_is_overwritten_only_where_that_is_asked_for(api, clock):
     assert (shown["description"], shown["updateTime"]) == ("new", clock.now())
 
 
-def test_several_definitions_are_kept_at_once_whether_new_or_not(api):
+def test_several_definitions_are_saved_in_one_request(api):
     api.post("/metadata/workflow", document())
 
     reply = api.put("/metadata/workflow?overwrite=True", [document(), document("ship")])
@@ -40,7 +40,7 @@ def test_several_definitions_are_kept_at_once_whether_new_or_not(api):
     assert reply.json() == {"bulkErrorResults": {}, "bulkSuccessfulResults": ["order", "ship"]}
 
 
-def test_one_faulty_definition_refuses_the_whole_list(api):
+def test_one_invalid_definition_rejects_the_list(api):
     reply = api.put("/metadata/workflow", [document(), document(name="", tasks=[{}])])
 
     assert reply.status_code == 400
@@ -52,7 +52,7 @@ def test_one_faulty_definition_refuses_the_whole_list(api):
     assert api.get("/metadata/workflow").json() == []
 
 
-def test_complaints_say_where_they_belong(api):
+def test_validation_errors_contain_their_paths(api):
     reply = api.post("/metadata/workflow", {"schemaVersion": 1, "tasks": [{"name": "", "taskReferenceName": "a"}]})
 
     assert reply.json() == {
@@ -74,7 +74,7 @@ def test_complaints_say_where_they_belong(api):
     }
 
 
-def test_a_definition_can_be_checked_without_being_kept(api):
+def test_a_definition_can_be_validated_without_saving(api):
     assert api.post("/metadata/workflow/validate", document()).status_code == 200
     assert api.post("/metadata/workflow/validate", {"name": "order"}).status_code == 400
     assert api.get("/metadata/workflow/names").json() == []
@@ -87,7 +87,7 @@ def versions(api):
         api.post("/metadata/workflow", document(name, version=version))
 
 
-def test_the_newest_version_is_shown_where_none_is_named(api, versions):
+def test_the_newest_version_is_shown_by_default(api, versions):
     assert api.get("/metadata/workflow/order").json()["version"] == 2
     assert api.get("/metadata/workflow/order", version=1).json()["version"] == 1
     assert api.get("/metadata/workflow/order", version=3).status_code == 404
@@ -114,7 +114,7 @@ def test_versions_are_summed_up(api, versions):
     assert by_name["ship"][0].keys() == {"name", "version", "createTime"}
 
 
-def test_one_version_is_forgotten(api, versions):
+def test_one_version_is_deleted(api, versions):
     reply = api.delete("/metadata/workflow/order/2", {})
 
     assert (reply.status_code, reply.content) == (200, b"")
@@ -123,7 +123,7 @@ def test_one_version_is_forgotten(api, versions):
     assert api.delete("/metadata/workflow/order/two").status_code == 400
 
 
-def test_definitions_are_listed_by_what_they_are_tagged_as(api):
+def test_definitions_are_listed_by_tag(api):
     api.post("/metadata/workflow", document("plain"))
     api.post("/metadata/workflow", document("robot", metadata={"agentDef": {}}))
     api.post("/metadata/workflow", document("special", metadata={"classifier": "Batch"}))
@@ -137,7 +137,7 @@ def test_definitions_are_listed_by_what_they_are_tagged_as(api):
 UNJOINED = {"name": "f", "taskReferenceName": "f", "type": "FORK_JOIN", "forkTasks": [[simple("a")], [simple("b")]]}
 
 
-def test_what_is_accepted_and_suspicious_is_listed_by_validate(api):
+def test_validate_lists_warnings(api):
     reply = api.post("/metadata/workflow/validate", {"name": "order", "ownerEmail": "a@b.c", "tasks": [UNJOINED]})
 
     [finding] = reply.json()["findings"]
@@ -145,13 +145,13 @@ def test_what_is_accepted_and_suspicious_is_listed_by_validate(api):
     assert "No JOIN follows `f`" in finding["message"]
 
 
-def test_validate_answers_with_nothing_where_nothing_is_suspicious(api):
+def test_validate_returns_an_empty_body_without_warnings(api):
     reply = api.post("/metadata/workflow/validate", {"name": "order", "ownerEmail": "a@b.c", "tasks": [simple("a")]})
 
     assert (reply.status_code, reply.content, "Content-Type" in reply.headers) == (200, b"", False)
 
 
-def test_findings_of_an_inline_definition_say_where_in_it_they_are(api):
+def test_findings_of_an_inline_definition_contain_their_path(api):
     inline = {"name": "child", "tasks": [UNJOINED]}
     step = {"type": "SUB_WORKFLOW", "name": "s", "taskReferenceName": "s", "subWorkflowParam": {"name": "child"}}
     step["subWorkflowParam"]["workflowDefinition"] = inline

@@ -27,14 +27,14 @@ def test_a_start_by_name_takes_the_body_as_input(api, defined):
     assert (workflow["input"], workflow["correlationId"], workflow["priority"]) == ({"total": 5}, "c1", 7)
 
 
-def test_a_start_is_asked_for_ahead(api, defined, clock):
+def test_a_start_is_scheduled_for_later(api, defined, clock):
     workflow = api.workflow(api.start(startAt=clock.now() + 60_000))
 
     assert (workflow["startTime"], workflow["tasks"]) == (clock.now() + 60_000, [])
     assert api.post("/workflow", {"name": "order", "startAt": 10**30}).status_code == 400
 
 
-def test_a_workflow_is_shown_with_all_that_clients_read(api, defined, clock):
+def test_a_workflow_has_every_field_that_clients_read(api, defined, clock):
     workflow_id = api.start(input={"total": 5}, taskToDomain={"*": "NO_DOMAIN"})
 
     workflow = api.workflow(workflow_id)
@@ -85,7 +85,7 @@ def test_the_default_task_definition_is_not_part_of_the_definition_itself(api, d
     assert "taskDefinition" not in api.get("/metadata/workflow/order").json()["tasks"][0]
 
 
-def test_a_task_is_executed_when_its_run_has_moved_on_from_it(api):
+def test_a_task_is_executed_when_its_run_has_continued_after_it(api):
     """The original says so of completed tasks and of those that were tried again; not of the last failure."""
     api.put("/metadata/taskdefs", {"name": "ship", "retryCount": 0})
     api.define(simple("pay"), simple("ship"))
@@ -131,14 +131,14 @@ def test_a_wait_and_a_sub_workflow_show_the_polls_of_the_original(api, clock):
     assert [(task["pollCount"], task["callbackAfterSeconds"]) for task in (wait, child)] == [(1, 5), (1, 0)]
 
 
-def test_the_tasks_are_left_out_where_nobody_wants_them(api, defined):
+def test_tasks_are_omitted_on_request(api, defined):
     workflow_id = api.start()
 
     assert api.get(f"/workflow/{workflow_id}", includeTasks="False").json()["tasks"] == []
     assert len(api.get(f"/workflow/{workflow_id}", includeTasks="").json()["tasks"]) == 1
 
 
-def test_the_status_has_output_and_variables_only_where_asked_for(api, defined):
+def test_the_status_contains_output_and_variables_on_request(api, defined):
     workflow_id = api.start(correlationId="c1")
     api.report(api.poll("pay")[0])
 
@@ -149,7 +149,7 @@ def test_the_status_has_output_and_variables_only_where_asked_for(api, defined):
     assert more == {**plain, "output": {"a": 1}, "variables": {}}
 
 
-def test_tasks_come_in_pages_and_by_status(api):
+def test_tasks_are_paged_and_filtered_by_status(api):
     api.define(simple("pay"), simple("ship"), simple("bill"))
     workflow_id = api.start()
     for name in ("pay", "ship"):
@@ -162,7 +162,7 @@ def test_tasks_come_in_pages_and_by_status(api):
     assert (done["totalHits"], [task["taskType"] for task in done["results"]]) == (2, ["pay", "ship"])
 
 
-def test_workflows_that_belong_together_are_found(api, defined):
+def test_workflows_are_found_by_correlation_id(api, defined):
     running, ended = api.start(correlationId="c1"), api.start(correlationId="c1")
     api.delete(f"/workflow/{ended}")
 
@@ -187,7 +187,7 @@ def test_running_workflows_are_listed_by_id(api, defined, clock):
     assert api.get("/workflow/running/order", version=2, startTime=now - 1, endTime=now + 1).json() == []
 
 
-def test_a_definition_given_in_place_is_used_and_not_kept(api):
+def test_an_inline_definition_is_used_without_saving(api):
     document = {"name": "once", "version": 3, "tasks": [simple("pay")], "failureWorkflow": "", "enforceSchema": False}
 
     workflow_id = api.start("once", workflowDef=document, idempotencyStrategy="FAIL")
@@ -196,7 +196,7 @@ def test_a_definition_given_in_place_is_used_and_not_kept(api):
     assert api.get("/metadata/workflow/once").status_code == 404
 
 
-def test_numbers_of_any_length_come_back_as_they_were_sent(api, defined):
+def test_numbers_of_any_length_are_returned_as_they_were_sent(api, defined):
     long = 12345678901234567890123456789
 
     workflow_id = api.start(input={"total": 1, "long": long})
@@ -218,7 +218,7 @@ def test_a_key_starts_one_workflow(api, defined, strategy):
         assert reply.content.decode() == first
 
 
-def test_a_strategy_without_a_key_means_nothing(api, defined):
+def test_a_strategy_without_a_key_is_ignored(api, defined):
     assert api.start(idempotencyStrategy="FAIL") != api.start(idempotencyStrategy="FAIL")
 
 
@@ -253,7 +253,7 @@ def test_a_null_input_and_a_blank_name_are_refused(api, defined, document):
 
 
 @pytest.mark.parametrize("document", [{"name": "nobody"}, {"name": "order", "version": 9}])
-def test_a_start_of_what_is_not_defined_is_not_found(api, defined, document):
+def test_a_start_of_an_unknown_definition_is_not_found(api, defined, document):
     assert api.post("/workflow", document).status_code == 404
 
 

@@ -51,7 +51,7 @@ def test_an_artifact_is_refused_with(job, case):
     assert refusal_code(job.asks(**fields)) == expected
 
 
-def test_an_artifact_is_created_once_more_only_as_it_was(job):
+def test_an_artifact_can_be_created_again_only_unchanged(job):
     assert job.asks().status_code == 200
 
     assert job.asks(hours=2).status_code == 200
@@ -72,7 +72,7 @@ def test_links_are_followed_and_those_that_lead_in_a_circle_lead_nowhere(job):
     assert refusal_code(job.get("a")) == INPUT
 
 
-def test_an_artifact_that_has_expired_is_gone_and_still_listed(job):
+def test_an_expired_artifact_is_deleted_and_still_listed(job):
     job.asks(storageType="reference", url="https://example.org/x")
     job.queue.clock.advance(seconds=HOUR + 1)
 

@@ -12,7 +12,7 @@ def moments(claim: dict) -> tuple[str, str]:
     return claim["takenUntil"], run["takenUntil"]
 
 
-def test_a_claim_hands_over_all_that_a_worker_needs(queue):
+def test_a_claim_contains_every_field_that_a_worker_needs(queue):
     id = queue.create(payload={"command": ["true"]}, scopes=["secrets:get:x"])
 
     [claim] = queue.claim()
@@ -31,7 +31,7 @@ def test_a_claim_hands_over_all_that_a_worker_needs(queue):
     assert {type(value) for value in claim["credentials"].values()} == {str}
 
 
-def test_a_claim_is_told(queue):
+def test_a_claim_is_published(queue):
     id = queue.create()
 
     queue.claim()
@@ -50,7 +50,7 @@ def test_a_claim_is_told(queue):
     assert message_names["routingKey"] == f"primary.{id}.0.here.w1.proj.linux.-.{id}._"
 
 
-def test_an_empty_queue_and_a_queue_that_nobody_knows_give_nothing(queue):
+def test_empty_and_unknown_queues_return_no_tasks(queue):
     queue.create()
 
     assert queue.claim(queue="proj/other") == []
@@ -58,7 +58,7 @@ def test_an_empty_queue_and_a_queue_that_nobody_knows_give_nothing(queue):
     assert queue.claim() == []
 
 
-def test_what_is_more_urgent_comes_first_and_then_what_has_waited_longest(queue):
+def test_tasks_are_claimed_by_priority_and_then_by_age(queue):
     order = []
     for priority in ("lowest", "high", "lowest", "highest", "high"):
         order.append((priority, queue.create(priority=priority)))
@@ -70,7 +70,7 @@ def test_what_is_more_urgent_comes_first_and_then_what_has_waited_longest(queue)
     assert [claim["status"]["taskId"] for claim in claims] == wanted
 
 
-def test_the_workers_of_a_task_type_of_the_same_name_are_handed_nothing(queue):
+def test_conductor_workers_of_the_same_queue_name_receive_no_standalone_tasks(queue):
     from conductor_app.engine.tasks import task_commands
 
     queue.create()
@@ -80,14 +80,14 @@ def test_the_workers_of_a_task_type_of_the_same_name_are_handed_nothing(queue):
     assert len(queue.claim()) == 1
 
 
-def test_nothing_is_handed_out_once_its_deadline_has_come(queue):
+def test_a_task_is_not_claimed_after_its_deadline(queue):
     queue.create(deadline=queue.at(60))
     queue.clock.advance(seconds=60)
 
     assert queue.claim() == []
 
 
-def test_a_reclaim_lasts_longer_and_tells_nobody(queue):
+def test_a_reclaim_extends_the_lease_without_a_message(queue):
     id = queue.create()
     queue.claim()
     queue.later(600)
@@ -111,7 +111,7 @@ def test_a_reclaim_never_shortens_the_lease(queue, settings):
 
 
 @pytest.mark.parametrize("how", ["pending", "completed", "worker-shutdown"])
-def test_only_what_is_running_is_reclaimed(queue, how):
+def test_only_running_tasks_can_be_reclaimed(queue, how):
     id = queue.create()
     if how != "pending":
         queue.claim_and_report(id, how)
@@ -119,7 +119,7 @@ def test_only_what_is_running_is_reclaimed(queue, how):
     assert refusal_code(queue.post(f"/task/{id}/runs/0/reclaim")) == (409, "RequestConflict")
 
 
-def test_nothing_is_reclaimed_that_is_not_there_or_late(queue):
+def test_unknown_and_late_runs_cannot_be_reclaimed(queue):
     id = queue.create(deadline=queue.at(HOUR))
     queue.claim()
 
@@ -129,7 +129,7 @@ def test_nothing_is_reclaimed_that_is_not_there_or_late(queue):
     assert refusal_code(queue.post(f"/task/{id}/runs/0/reclaim")) == (409, "RequestConflict")
 
 
-def test_one_run_is_claimed_by_its_name_and_again_by_the_same_worker_only(queue):
+def test_a_run_can_be_claimed_by_id_repeatedly_by_the_same_worker_only(queue):
     id = queue.create()
 
     first = queue.claim_specific_task(id, 0).json()
@@ -167,7 +167,7 @@ def test_a_reclaimed_run_outlives_its_first_lease(queue):
     assert queue.state(id) == "running"
 
 
-def test_a_worker_in_quarantine_is_handed_nothing(queue):
+def test_a_worker_in_quarantine_receives_no_tasks(queue):
     queue.create()
     worker = "/provisioners/proj/worker-types/linux/workers/here/w1"
     queue.claim(queue=LINUX, worker="w1")
@@ -180,7 +180,7 @@ def test_a_worker_in_quarantine_is_handed_nothing(queue):
     assert len(queue.claim(worker="w1")) == 1
 
 
-def test_a_claim_takes_few_statements_however_many_tasks_it_takes(queue, django_assert_max_num_queries):
+def test_a_claim_takes_few_statements_for_any_number_of_tasks(queue, django_assert_max_num_queries):
     for _ in range(8):
         queue.create()
     queue.claim()

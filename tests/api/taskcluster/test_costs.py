@@ -35,7 +35,7 @@ def test_a_claim_that_finds_nothing_takes_one_statement(working):
     assert counted.count <= 1, counted.statements
 
 
-def test_going_on_takes_four_statements(working):
+def test_a_reclaim_takes_four_statements(working):
     first, second = (claim["status"]["taskId"] for claim in working.claim(tasks=2))
     working.post(f"/task/{first}/runs/0/reclaim")
 
@@ -68,7 +68,7 @@ def test_the_report_on_the_last_task_of_a_group_takes_eight_statements(working):
     assert working.message_names("")[-1] == "task-group-resolved"
 
 
-def test_a_task_with_many_runs_costs_what_one_with_few_costs(queue):
+def test_a_task_with_many_runs_takes_as_many_statements_as_one_with_few(queue):
     id = queue.create(retries=20)
     costs = []
     for number in range(20):

@@ -9,7 +9,7 @@ INPUT = (400, "InputError")
 SCHEMA = (400, "InputValidationError")
 
 
-def test_the_reply_equals_the_status_that_is_asked_for_later(queue):
+def test_the_response_equals_the_later_status(queue):
     id = new_id()
 
     reply = queue.request_creation(id)
@@ -44,7 +44,7 @@ def test_a_minimal_definition_gets_all_defaults(queue):
     }
 
 
-def test_it_is_told_as_it_was_before_it_was_scheduled_and_then_that_it_is_pending(queue):
+def test_creation_publishes_the_defined_and_the_pending_message(queue):
     id = queue.create(tags={"kind": "test"}, routes=["index.a.b"])
 
     defined, pending = printed_messages(id)
@@ -63,7 +63,7 @@ def test_it_is_told_as_it_was_before_it_was_scheduled_and_then_that_it_is_pendin
     assert pending["cc"] == ["route.index.a.b"]
 
 
-def test_the_same_definition_again_changes_nothing_and_is_told_again(queue):
+def test_repeating_the_same_definition_changes_nothing_and_publishes_again(queue):
     definition, id = queue.definition(created="2027-03-01T12:00:00.1234567Z"), new_id()
 
     first = queue.send("PUT", f"/task/{id}", definition)
@@ -80,7 +80,7 @@ def test_another_definition_for_the_same_task_is_a_conflict(queue):
     assert refusal_code(queue.request_creation(id, payload={"other": True})) == CONFLICT
 
 
-def test_a_repeat_after_another_priority_was_given_is_a_conflict(queue):
+def test_a_repeat_after_a_priority_change_is_a_conflict(queue):
     id = queue.create()
     assert queue.post(f"/task/{id}/priority", {"newPriority": "high"}).status_code == 200
 
@@ -95,7 +95,7 @@ QUEUES = {
 
 
 @pytest.mark.parametrize("names", QUEUES.values(), ids=QUEUES)
-def test_a_queue_is_named_in_one_way_or_in_the_other(queue, names):
+def test_a_queue_has_one_of_two_name_forms(queue, names):
     id = queue.create(**names)
 
     assert queue.status(id)["taskQueueId"] == LINUX
@@ -121,7 +121,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("fields", "expected"), REFUSED.values(), ids=REFUSED)
-def test_what_makes_no_sense_is_refused_and_leaves_nothing(queue, fields, expected):
+def test_an_invalid_task_is_rejected_and_leaves_nothing(queue, fields, expected):
     id = new_id()
 
     assert refusal_code(queue.request_creation(id, **fields)) == expected
@@ -139,7 +139,7 @@ MOMENTS = {
 
 
 @pytest.mark.parametrize("moments", MOMENTS.values(), ids=MOMENTS)
-def test_moments_must_follow_one_another(queue, moments):
+def test_times_must_be_in_order(queue, moments):
     assert (
         refusal_code(queue.request_creation(new_id(), **{name: queue.at(seconds) for name, seconds in moments.items()}))
         == INPUT
@@ -164,7 +164,7 @@ def test_the_end_of_all_calendars_is_an_end_for_a_group_too(queue):
     assert queue.get(f"/task-group/{id}").json()["expires"] == last
 
 
-def test_a_whole_number_may_be_written_as_a_fraction(queue):
+def test_an_integer_can_be_written_as_a_decimal(queue):
     id = queue.create(retries=1.0)
 
     assert queue.status(id)["retriesLeft"] == 1
@@ -182,7 +182,7 @@ def test_a_task_of_another_scheduler_does_not_join_a_group(queue):
     assert refusal_code(queue.request_creation(new_id(), taskGroupId=group, schedulerId="two")) == CONFLICT
 
 
-def test_many_are_asked_for_at_once_and_unknown_ones_are_left_out(queue):
+def test_several_tasks_are_returned_at_once_without_unknown_ones(queue):
     ids = sorted(queue.create() for _ in range(3))
 
     def pages(path: str, name: str) -> list:

@@ -29,7 +29,7 @@ def test_the_delay_is_a_setting(queue, settings):
     assert queue.runs(id) == [DEADLINE]
 
 
-def test_an_unscheduled_task_ends_with_a_run_that_says_so(queue):
+def test_an_unscheduled_task_ends_with_a_run_that_states_the_reason(queue):
     id = queue.create(dependencies=[queue.create(deadline=queue.at(5 * HOUR))])
 
     queue.later(HOUR + 60)
@@ -37,7 +37,7 @@ def test_an_unscheduled_task_ends_with_a_run_that_says_so(queue):
     assert queue.runs(id) == [("exception", "exception", "deadline-exceeded")]
 
 
-def test_a_running_task_ends_whatever_its_lease_says(queue):
+def test_a_running_task_ends_at_its_deadline_despite_its_lease(queue):
     id = queue.create(deadline=queue.at(60))
     queue.claim_specific_task(id)
 
@@ -48,7 +48,7 @@ def test_a_running_task_ends_whatever_its_lease_says(queue):
     assert refusal_code(queue.report(id, 0, "completed")) == (409, "RequestConflict")
 
 
-def test_a_lease_that_runs_out_after_the_deadline_is_left_to_the_deadline(queue, settings):
+def test_a_lease_that_expires_after_the_deadline_is_ignored(queue, settings):
     settings.CONDUCTOR_TASKCLUSTER_DEADLINE_DELAY = 600
     id = queue.create(deadline=queue.at(60))
     queue.later(59)
@@ -59,7 +59,7 @@ def test_a_lease_that_runs_out_after_the_deadline_is_left_to_the_deadline(queue,
     assert queue.runs(id) == [DEADLINE]
 
 
-def test_what_is_reported_between_the_deadline_and_its_consequence_counts(queue):
+def test_a_report_between_the_deadline_and_its_sweep_counts(queue):
     done, lost = (queue.create(deadline=queue.at(60)) for _ in range(2))
     queue.claim_specific_task(done)
     queue.claim_specific_task(lost)
@@ -76,7 +76,7 @@ def test_what_is_reported_between_the_deadline_and_its_consequence_counts(queue)
     assert queue.state(done) == "completed"
 
 
-def test_what_depends_on_a_late_task_hears_of_it(queue):
+def test_dependents_of_an_expired_task_are_resolved(queue):
     first = queue.create()
     second = queue.create(dependencies=[first], requires="all-resolved", deadline=queue.at(5 * HOUR))
 

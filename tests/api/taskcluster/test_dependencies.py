@@ -7,7 +7,7 @@ from conductor_app.models import Dependency, PulseMessage
 from .conftest import HOUR, new_id, refusal_code
 
 
-def test_a_task_waits_until_what_it_depends_on_is_completed(queue):
+def test_a_task_waits_for_its_dependencies(queue):
     first = queue.create()
     second = queue.create(dependencies=[first])
     assert queue.state(second) == "unscheduled"
@@ -29,7 +29,7 @@ def test_it_waits_for_all_of_them(queue):
 
 
 @pytest.mark.parametrize("how", ["failed", "malformed-payload"])
-def test_what_needs_success_stays_and_what_needs_an_end_starts(queue, how):
+def test_all_completed_waits_and_all_resolved_starts_after_a_failure(queue, how):
     first = queue.create()
     needs_success = queue.create(dependencies=[first])
     needs_an_end = queue.create(dependencies=[first], requires="all-resolved")
@@ -49,7 +49,7 @@ def test_a_canceled_dependency_is_an_end_too(queue):
     assert (queue.state(needs_success), queue.state(needs_an_end)) == ("unscheduled", "pending")
 
 
-def test_what_waits_for_success_starts_when_a_failed_dependency_is_run_again(queue):
+def test_a_rerun_dependency_that_succeeds_starts_its_dependents(queue):
     first = queue.create()
     second = queue.create(dependencies=[first])
     queue.claim_and_report(first, "failed")
@@ -74,7 +74,7 @@ def test_an_exception_that_is_retried_is_no_end(queue):
     assert queue.state(second) == "pending"
 
 
-def test_a_dependency_that_is_met_stays_met(queue):
+def test_a_satisfied_dependency_stays_satisfied(queue):
     one, other = queue.create(), queue.create()
     last = queue.create(dependencies=[one, other])
     queue.claim_and_report(one)
@@ -85,7 +85,7 @@ def test_a_dependency_that_is_met_stays_met(queue):
     assert queue.state(last) == "pending"
 
 
-def test_what_is_completed_at_creation_is_not_waited_for(queue):
+def test_a_dependency_completed_before_creation_is_satisfied(queue):
     first = queue.create()
     queue.claim_and_report(first)
 
@@ -104,7 +104,7 @@ def test_a_task_that_depends_on_itself_waits_until_it_is_scheduled(queue):
     assert queue.post(f"/task/{id}/schedule").json()["status"] == queue.status(id)
 
 
-def test_a_dependency_that_does_not_exist_is_refused_and_the_task_is_gone(queue):
+def test_an_unknown_dependency_is_rejected_and_the_task_is_not_created(queue):
     id = new_id()
 
     assert refusal_code(queue.request_creation(id, dependencies=[new_id()])) == (400, "InputError")
@@ -132,7 +132,7 @@ def test_many_dependents_of_one_task_all_start(queue):
     assert not Dependency.objects.filter(is_satisfied=False).exists()
 
 
-def test_who_waits_for_a_task_is_listed(queue):
+def test_dependents_of_a_task_are_listed(queue):
     first = queue.create()
     dependents = sorted(queue.create(dependencies=[first]) for _ in range(3))
 
@@ -145,7 +145,7 @@ def test_who_waits_for_a_task_is_listed(queue):
     assert queue.get(f"/task/{new_id()}/dependents").status_code == 404
 
 
-def test_the_group_is_told_to_be_resolved_with_its_last_task(queue):
+def test_the_last_task_resolves_its_group(queue):
     group = new_id()
     one, other = queue.create(taskGroupId=group), queue.create(taskGroupId=group)
 

@@ -27,7 +27,7 @@ def canceled() -> set[str]:
     return set(Task.objects.filter(status="CANCELED").values_list("pk", flat=True))
 
 
-def test_a_large_group_is_canceled_within_seconds_and_told_at_once(queue, group):
+def test_a_large_group_is_canceled_within_seconds_with_immediate_messages(queue, group):
     id, tasks = group
 
     reply = queue.post(f"/task-group/{id}/cancel").json()
@@ -41,7 +41,7 @@ def test_a_large_group_is_canceled_within_seconds_and_told_at_once(queue, group)
     assert not Message.objects.exists()
 
 
-def test_asked_twice_it_is_done_once(queue, group):
+def test_a_repeated_cancel_is_executed_once(queue, group):
     id, _ = group
     queue.post(f"/task-group/{id}/cancel")
 
@@ -50,7 +50,7 @@ def test_asked_twice_it_is_done_once(queue, group):
     assert queue.message_names().count("task-exception") == COUNT
 
 
-def test_what_is_rerun_meanwhile_is_not_canceled(queue, group):
+def test_tasks_rerun_concurrently_are_not_canceled(queue, group):
     id, tasks = group
     queue.claim_and_report(tasks[-1])
     queue.post(f"/task-group/{id}/cancel")
@@ -65,7 +65,7 @@ def test_what_is_rerun_meanwhile_is_not_canceled(queue, group):
     assert canceled() == {*tasks[:-1]} - {left}
 
 
-def test_another_priority_reaches_all_of_a_large_group(queue, group):
+def test_a_priority_change_reaches_every_task_of_a_large_group(queue, group):
     id, tasks = group
 
     reply = queue.post(f"/task-group/{id}/priority", {"newPriority": "high"}).json()
@@ -76,7 +76,7 @@ def test_another_priority_reaches_all_of_a_large_group(queue, group):
     assert {queue.status(each)["priority"] for each in tasks} == {"high"}
 
 
-def test_the_answer_costs_the_same_for_any_number(queue, group):
+def test_the_response_takes_the_same_statements_for_any_number_of_tasks(queue, group):
     id, _ = group
 
     with Counted() as counted:
@@ -86,7 +86,7 @@ def test_the_answer_costs_the_same_for_any_number(queue, group):
     assert canceled() == set()
 
 
-def test_the_audit_knows_who_asked(queue, group):
+def test_the_audit_records_the_caller(queue, group):
     id, tasks = group
     queue.post(f"/task-group/{id}/cancel")
     queue.later(2)
@@ -95,7 +95,7 @@ def test_the_audit_knows_who_asked(queue, group):
     assert set(entries.values_list("object_id", "actor")) == {(each, "anonymous") for each in (id, *tasks)}
 
 
-def test_what_is_told_again_and_again_does_not_pile_up(queue, monkeypatch):
+def test_repeated_messages_do_not_accumulate(queue, monkeypatch):
     monkeypatch.setattr(pulse_messages, "MAX_MESSAGES", 5)
     other, id = queue.create(), queue.create()
     queue.claim_and_report(id)

@@ -14,7 +14,7 @@ def asking(queue, settings):
     return queue.client
 
 
-def test_a_page_asks_beforehand_and_is_let(asking):
+def test_a_cors_preflight_is_accepted(asking):
     reply = asking.options("/api/queue/v1/tasks", headers=ELSEWHERE)
 
     assert reply.status_code == 204

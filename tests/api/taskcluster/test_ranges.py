@@ -11,16 +11,16 @@ PARTS = {
 
 
 @pytest.mark.parametrize("asked", PARTS)
-def test_a_part_is_found(asked):
+def test_a_range_is_returned(asked):
     assert parse_range(asked, 10) == PARTS[asked]
 
 
 @pytest.mark.parametrize("asked", ["bytes=10-", "bytes=10-20", "bytes=-0"])
-def test_there_is_nothing_behind_the_end(asked):
+def test_a_range_after_the_end_is_empty(asked):
     assert not parse_range(asked, 10)
     assert parse_range(asked, 10) is not None
 
 
 @pytest.mark.parametrize("asked", ["", "bytes=-", "bytes=4-2", "bytes=0-1,3-4", "lines=1-2", "bytes=a-b", "bytes=²-"])
-def test_what_is_no_range_is_no_reason_to_refuse(asked):
+def test_an_invalid_range_is_ignored(asked):
     assert parse_range(asked, 10) is None

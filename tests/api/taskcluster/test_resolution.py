@@ -10,7 +10,7 @@ RETRIED = {"worker-shutdown": "retry", "intermittent-task": "task-retry"}
 
 
 @pytest.mark.parametrize("how", ["completed", "failed"])
-def test_an_end_is_kept_and_told_and_may_be_said_again(queue, how):
+def test_a_resolution_is_stored_and_published_and_can_be_repeated(queue, how):
     id = queue.create()
     queue.claim_and_report(id, how)
 
@@ -22,7 +22,7 @@ def test_an_end_is_kept_and_told_and_may_be_said_again(queue, how):
     assert queue.status(id)["runs"][0]["resolved"] == queue.at(0)
 
 
-def test_an_older_body_of_completed_may_say_that_it_failed(queue):
+def test_the_legacy_body_of_completed_can_report_a_failure(queue):
     id = queue.create()
     queue.claim_specific_task(id)
 
@@ -32,7 +32,7 @@ def test_an_older_body_of_completed_may_say_that_it_failed(queue):
 
 
 @pytest.mark.parametrize("reason", FINAL)
-def test_some_exceptions_are_final_whatever_retries_are_left(queue, reason):
+def test_some_exceptions_are_final_despite_remaining_retries(queue, reason):
     id = queue.create(retries=5)
 
     queue.claim_and_report(id, reason)
@@ -43,7 +43,7 @@ def test_some_exceptions_are_final_whatever_retries_are_left(queue, reason):
 
 
 @pytest.mark.parametrize(("reason", "cause"), RETRIED.items())
-def test_others_are_tried_again_while_retries_are_left(queue, reason, cause):
+def test_others_are_retried_while_retries_are_left(queue, reason, cause):
     id = queue.create(retries=1)
 
     queue.claim_and_report(id, reason)
@@ -55,7 +55,7 @@ def test_others_are_tried_again_while_retries_are_left(queue, reason, cause):
     assert queue.state(id) == "exception"
 
 
-def test_an_exception_that_is_retried_is_not_told_and_the_last_one_is(queue):
+def test_only_the_last_exception_of_a_retried_task_is_published(queue):
     id = queue.create(retries=1)
 
     queue.claim_and_report(id, "worker-shutdown")
@@ -66,7 +66,7 @@ def test_an_exception_that_is_retried_is_not_told_and_the_last_one_is(queue):
     assert printed_messages(id, "task-exception")[-1]["payload"]["runId"] == 1
 
 
-def test_where_the_settings_ask_for_it_each_exception_is_told(queue, settings):
+def test_a_setting_publishes_each_exception(queue, settings):
     settings.CONDUCTOR_TASKCLUSTER_EXCEPTION_MESSAGES = "every"
     id = queue.create(retries=1)
 
@@ -81,7 +81,7 @@ ENDS = ("completed", "failed", *FINAL, *RETRIED)
 
 @pytest.mark.parametrize("first", ENDS)
 @pytest.mark.parametrize("second", ENDS)
-def test_an_end_cannot_be_said_to_be_another_one(queue, first, second):
+def test_a_resolution_cannot_be_replaced_by_another(queue, first, second):
     id = queue.create(retries=1)
     queue.claim_and_report(id, first)
     before = queue.status(id)
@@ -92,7 +92,7 @@ def test_an_end_cannot_be_said_to_be_another_one(queue, first, second):
     assert queue.status(id) == before
 
 
-def test_an_exception_may_be_said_again_while_one_run_follows_it_and_not_while_two_do(queue):
+def test_an_exception_can_be_repeated_until_a_second_run_follows(queue):
     id = queue.create(retries=5)
     queue.claim_and_report(id, "worker-shutdown")
 
@@ -104,7 +104,7 @@ def test_an_exception_may_be_said_again_while_one_run_follows_it_and_not_while_t
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_what_nobody_has_claimed_has_no_end(queue, how):
+def test_an_unclaimed_run_cannot_be_resolved(queue, how):
     id = queue.create()
 
     assert refusal_code(queue.report(id, 0, how)) == CONFLICT

@@ -142,7 +142,7 @@ LACKING = (403, "InsufficientScopes")
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_method_is_for_those_who_hold_all_that_it_requires(world, case):
+def test_a_method_requires_all_its_scopes(world, case):
     verb, path, body, scopes = CASES[case]
 
     for one in scopes:
@@ -157,7 +157,7 @@ def test_every_method_of_the_client_is_among_the_cases():
     assert named | public | {"createTask"} == set(taskcluster.Queue.funcinfo)
 
 
-def test_whoever_creates_a_task_holds_all_that_it_names(world, queue):
+def test_the_creator_of_a_task_needs_every_scope_it_names(world, queue):
     asked = {"scopes": ["demo:x"], "routes": ["index.a", "index.b"], "projectId": "p", "schedulerId": "s"}
     body = queue.definition(**asked, priority="medium")
 
@@ -175,7 +175,7 @@ def test_the_right_to_a_priority_is_a_right_to_all_below(world, queue, held, may
     assert (world.asked("PUT", f"/task/{new_id()}", body, scopes).status_code == 200) is may
 
 
-def test_who_may_not_ask_is_told_so_before_it_is_told_what_is_wrong(world):
+def test_missing_scopes_are_reported_before_validation_errors(world):
     assert refusal_code(world.asked("GET", f"/task/{new_id()}", None, [])) == LACKING
     assert refusal_code(world.asked("GET", "/task/no-slug", None, [])) == LACKING
     assert refusal_code(world.asked("GET", "/task/no-slug", None, ["*"])) == (400, "InvalidRequestArguments")

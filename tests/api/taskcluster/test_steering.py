@@ -22,7 +22,7 @@ def test_a_pending_task_is_canceled_and_may_be_canceled_again(queue):
     assert queue.claim() == []
 
 
-def test_an_unscheduled_task_that_is_canceled_gets_a_run_that_says_so(queue):
+def test_an_unscheduled_canceled_task_gets_a_run_that_states_the_reason(queue):
     id = queue.create(dependencies=[queue.create()])
 
     steer(queue, id, "cancel")
@@ -33,7 +33,7 @@ def test_an_unscheduled_task_that_is_canceled_gets_a_run_that_says_so(queue):
     assert steer(queue, id, "schedule").json()["status"]["state"] == "exception"
 
 
-def test_who_works_on_a_canceled_task_is_told_when_it_says_something(queue):
+def test_a_worker_of_a_canceled_task_is_notified_at_its_next_request(queue):
     id = queue.create()
     queue.claim_specific_task(id)
 
@@ -44,7 +44,7 @@ def test_who_works_on_a_canceled_task_is_told_when_it_says_something(queue):
     assert printed_messages(id, "task-exception")[-1]["payload"]["workerId"] == "w1"
 
 
-def test_what_is_resolved_otherwise_is_not_canceled(queue):
+def test_a_resolved_task_cannot_be_canceled(queue):
     id = queue.create()
     queue.claim_and_report(id)
     before = queue.status(id)
@@ -54,7 +54,7 @@ def test_what_is_resolved_otherwise_is_not_canceled(queue):
 
 
 @pytest.mark.parametrize("how", ["completed", "failed", "malformed-payload"])
-def test_what_is_resolved_is_run_again_with_all_its_retries(queue, how):
+def test_a_resolved_task_is_rerun_with_all_its_retries(queue, how):
     id = queue.create(retries=2)
     queue.claim_and_report(id, "worker-shutdown")
     queue.claim_and_report(id, how)
@@ -73,7 +73,7 @@ def test_an_unscheduled_task_is_run_whatever_it_waits_for(queue):
     assert steer(queue, id, "rerun").json()["status"]["runs"][0]["reasonCreated"] == "rerun"
 
 
-def test_a_pending_task_is_only_told_again_and_a_running_one_not_even_that(queue):
+def test_scheduling_a_pending_task_publishes_again_and_a_running_one_does_not(queue):
     id = queue.create()
 
     steer(queue, id, "rerun")
@@ -100,7 +100,7 @@ def test_a_task_has_fifty_runs_at_most(queue):
 
 
 @pytest.mark.parametrize("verb", ["cancel", "rerun", "schedule"])
-def test_nothing_is_steered_that_is_not_there_or_late(queue, verb):
+def test_unknown_and_late_tasks_cannot_be_changed(queue, verb):
     id = queue.create(deadline=queue.at(HOUR))
 
     assert refusal_code(steer(queue, new_id(), verb)) == (404, "ResourceNotFound")
@@ -108,7 +108,7 @@ def test_nothing_is_steered_that_is_not_there_or_late(queue, verb):
     assert refusal_code(steer(queue, id, verb)) == CONFLICT
 
 
-def test_another_priority_changes_the_order_of_what_waits(queue):
+def test_a_priority_change_reorders_pending_tasks(queue):
     first = queue.create()
     queue.later(1)
     second = queue.create()
@@ -121,7 +121,7 @@ def test_another_priority_changes_the_order_of_what_waits(queue):
     assert (message_names["payload"]["oldPriority"], message_names["payload"]["newPriority"]) == ("lowest", "high")
 
 
-def test_another_priority_holds_for_what_is_not_scheduled_yet_and_for_later_runs(queue):
+def test_a_priority_change_applies_to_unscheduled_tasks_and_later_runs(queue):
     first = queue.create()
     second = queue.create(dependencies=[first])
     queue.post(f"/task/{second}/priority", {"newPriority": "high"})
@@ -135,7 +135,7 @@ def test_another_priority_holds_for_what_is_not_scheduled_yet_and_for_later_runs
     assert [claim["status"]["taskId"] for claim in queue.claim(2)] == [second, third]
 
 
-def test_what_was_resolved_or_has_that_priority_keeps_it(queue):
+def test_the_priority_of_a_resolved_task_or_an_equal_priority_stays_unchanged(queue):
     id = queue.create(priority="high")
 
     assert refusal_code(queue.post(f"/task/{id}/priority", {"newPriority": "high"})) == CONFLICT

@@ -43,13 +43,13 @@ def test_its_tasks_are_listed_in_pages(queue, group):
     ("verb", "path"),
     [("GET", ""), ("GET", "/list"), ("POST", "/seal"), ("POST", "/cancel"), ("POST", "/priority")],
 )
-def test_a_group_that_is_not_there_is_not_found(queue, group, verb, path):
+def test_an_unknown_group_is_not_found(queue, group, verb, path):
     body = {"newPriority": "high"} if path == "/priority" else None
 
     assert refusal_code(queue.send(verb, f"/task-group/{group}{path}", body)) == (404, "ResourceNotFound")
 
 
-def test_a_sealed_group_takes_no_more_tasks_and_keeps_the_moment(queue, group):
+def test_a_sealed_group_accepts_no_tasks_and_keeps_its_time(queue, group):
     id = queue.create(taskGroupId=group)
 
     first = queue.post(f"/task-group/{group}/seal").json()

@@ -19,7 +19,7 @@ def paged(queue, path: str, name: str, **query) -> list:
         token = {"continuationToken": page["continuationToken"]}
 
 
-def test_what_is_pending_and_what_is_claimed_is_counted(queue):
+def test_pending_and_claimed_tasks_are_counted(queue):
     for _ in range(3):
         queue.create()
     queue.claim()
@@ -34,7 +34,7 @@ def test_what_is_pending_and_what_is_claimed_is_counted(queue):
     ]
 
 
-def test_what_is_late_is_not_pending(queue):
+def test_an_overdue_task_is_not_pending(queue):
     queue.create(deadline=queue.at(60))
     queue.clock.advance(seconds=61)
 
@@ -42,7 +42,7 @@ def test_what_is_late_is_not_pending(queue):
     assert queue.get(f"/task-queues/{LINUX}/pending").json() == {"tasks": []}
 
 
-def test_what_is_pending_and_what_is_claimed_is_listed_oldest_first(queue):
+def test_pending_and_claimed_tasks_are_listed_oldest_first(queue):
     ids = []
     for _ in range(5):
         ids.append(queue.create())
@@ -62,13 +62,13 @@ def test_what_is_pending_and_what_is_claimed_is_listed_oldest_first(queue):
     assert (claimed[0]["workerGroup"], claimed[0]["workerId"], claimed[0]["claimed"]) == ("here", "w1", queue.at(-5))
 
 
-def test_tasks_of_one_moment_are_all_on_some_page(queue):
+def test_tasks_with_equal_times_appear_on_exactly_one_page(queue):
     ids = {queue.create() for _ in range(5)}
 
     assert {each["taskId"] for each in paged(queue, f"/task-queues/{LINUX}/pending", "tasks")} == ids
 
 
-def test_a_queue_is_known_once_a_worker_has_asked_it(queue):
+def test_a_queue_is_known_after_its_first_poll(queue):
     queue.create()
     assert refusal_code(queue.get(f"/task-queues/{LINUX}")) == (404, "ResourceNotFound")
 
@@ -95,11 +95,11 @@ def test_queues_and_provisioners_are_listed_in_pages(queue):
 
 
 @pytest.mark.parametrize("path", ["/provisioners/none", "/provisioners/proj/worker-types/none", f"{WORKERS}/here/w9"])
-def test_what_nobody_has_asked_is_not_found(queue, path):
+def test_an_unpolled_queue_is_not_found(queue, path):
     assert refusal_code(queue.get(path)) == (404, "ResourceNotFound")
 
 
-def test_a_worker_is_shown_with_the_last_twenty_tasks_that_it_took(queue):
+def test_a_worker_is_returned_with_its_last_twenty_tasks(queue):
     ids = []
     for _ in range(22):
         ids.append(queue.create())
@@ -143,7 +143,7 @@ def test_workers_are_listed_by_whether_they_are_in_quarantine(queue):
     assert lifted.json()["quarantineUntil"] == "0001-01-01T00:00:00.000Z"
 
 
-def test_a_worker_that_has_expired_is_seen_only_in_quarantine(queue):
+def test_an_expired_worker_is_listed_only_in_quarantine(queue):
     for name in ("w1", "w2"):
         queue.claim(worker=name)
     queue.send("PUT", f"{WORKERS}/here/w2", {"quarantineUntil": queue.at(9 * DAY)})
@@ -153,7 +153,7 @@ def test_a_worker_that_has_expired_is_seen_only_in_quarantine(queue):
     assert [each["workerId"] for each in queue.get(WORKERS).json()["workers"]] == ["w2"]
 
 
-def test_a_worker_may_be_declared_before_it_asks(queue):
+def test_a_worker_can_be_declared_before_its_first_poll(queue):
     path = "/provisioners/proj/worker-types/linux/here/w7"
 
     declared = queue.send("PUT", path, {"expires": queue.at(9 * DAY)}).json()

@@ -15,17 +15,17 @@ def in_drops(content: bytes, size: int = 2):
     return lambda count: source.read(min(count, size))
 
 
-def test_a_storage_gets_as_much_as_it_asks_for():
+def test_a_storage_reads_as_many_bytes_as_it_requests():
     body = RequestBodyStream(in_drops(b"abcdefg"), 7, 100)
 
     assert (body.read(5), body.read(5), body.read(5)) == (b"abcde", b"fg", b"")
 
 
-def test_a_body_is_read_no_further_than_it_said():
+def test_a_body_is_not_read_past_its_declared_length():
     assert RequestBodyStream(in_drops(b"abcdefg"), 3, 100).read() == b"abc"
 
 
-def test_a_body_that_does_not_say_its_length_ends_with_its_source():
+def test_a_body_without_a_length_ends_with_its_source():
     upload = RequestUpload(RequestBodyStream(in_drops(b"abcdefg"), None, 100))
 
     assert b"".join(upload.chunks()) == b"abcdefg"
@@ -45,7 +45,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("case", FAULTS)
-def test_a_body_says_why_it_cannot_be_read_if_it(case):
+def test_a_body_reports_why_it_cannot_be_read(case):
     body, read_error = FAULTS[case]
 
     with pytest.raises(read_error):
@@ -53,5 +53,5 @@ def test_a_body_says_why_it_cannot_be_read_if_it(case):
     assert type(body.read_error) is read_error
 
 
-def test_there_is_no_way_back_in_a_body():
+def test_a_body_cannot_seek_back():
     assert not RequestUpload(RequestBodyStream(in_drops(b"ab"), 2, 100)).seekable()

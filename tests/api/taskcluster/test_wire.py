@@ -11,7 +11,7 @@ MALFORMED, SCHEMA, INPUT = (400, "MalformedPayload"), (400, "InputValidationErro
 ARGUMENTS = (400, "InvalidRequestArguments")
 
 
-def test_a_refusal_says_what_was_asked(queue):
+def test_a_rejection_repeats_the_request(queue):
     path = f"/claim-work/{LINUX}"
 
     reply = queue.post(path, {"workerGroup": "here", "colour": "crimson"})
@@ -30,7 +30,7 @@ def test_a_refusal_says_what_was_asked(queue):
     assert "crimson" not in text
 
 
-def test_replies_are_kept_by_nobody_and_bear_an_id(queue):
+def test_responses_are_not_cached_and_have_an_id(queue):
     reply = queue.client.get("/api/queue/v1/ping", headers={"x-taskcluster-trace-id": "abc123"})
 
     assert reply.json()["alive"] is True
@@ -39,7 +39,7 @@ def test_replies_are_kept_by_nobody_and_bear_an_id(queue):
 
 
 @pytest.mark.parametrize("trace", ["fN1SbArXTPSVFNUvaOlinQ-_", "0f8fad5b-d9cb-469f-a165-70867728950e", "x" * 128])
-def test_the_trace_id_of_a_caller_is_sent_back_with_every_reply(queue, trace):
+def test_the_trace_id_of_a_caller_is_returned_with_every_response(queue, trace):
     for path in ("/ping", f"/task/{NONE}", "/nothing"):
         reply = queue.client.get(f"/api/queue/v1{path}", headers={"x-taskcluster-trace-id": trace})
 
@@ -47,7 +47,7 @@ def test_the_trace_id_of_a_caller_is_sent_back_with_every_reply(queue, trace):
 
 
 @pytest.mark.parametrize("trace", ["", "x" * 129, "a b", "ü", "a\r\nset-cookie: b=c"])
-def test_a_trace_id_that_cannot_be_sent_back_is_replaced(queue, trace):
+def test_an_unusable_trace_id_is_replaced(queue, trace):
     reply = queue.client.get("/api/queue/v1/ping", headers={"x-taskcluster-trace-id": trace})
 
     assert len(reply["x-for-trace-id"]) == 32
@@ -55,7 +55,7 @@ def test_a_trace_id_that_cannot_be_sent_back_is_replaced(queue, trace):
 
 
 @pytest.mark.parametrize("path", ["/nothing", f"/task/{NONE}/nothing", "/Ping", "/task/"])
-def test_what_is_no_address_is_told_so_plainly(queue, path):
+def test_an_unknown_path_is_a_clear_not_found(queue, path):
     reply = queue.get(path)
 
     assert (reply.status_code, reply.json()) == (404, {"error": "Not found"})
@@ -93,7 +93,7 @@ def test_a_body_that_makes_no_sense_is_refused(queue, body, expected):
 
 
 @pytest.mark.parametrize("type", ["text/plain", "application/x-www-form-urlencoded", ""])
-def test_a_body_must_say_that_it_is_json(queue, type):
+def test_a_body_must_declare_json(queue, type):
     body = {"workerGroup": "a", "workerId": "b"}
 
     assert refusal_code(queue.send("POST", f"/claim-work/{LINUX}", body, type=type)) == MALFORMED
@@ -159,13 +159,13 @@ def test_options_are_checked(queue, query, expected):
     assert reply.status_code == 200 if expected is None else refusal_code(reply) == expected
 
 
-def test_an_option_where_none_is_known_is_refused(queue):
+def test_an_unknown_query_parameter_is_rejected(queue):
     id = queue.create()
 
     assert refusal_code(queue.client.get(f"/api/queue/v1/task/{id}?limit=1")) == ARGUMENTS
 
 
-def test_every_method_says_what_it_requires():
+def test_every_method_declares_its_scopes():
     addresses = [*urls.urlpatterns, *auth_urls.urlpatterns, *object_urls.urlpatterns]
     views = [each.callback.view_class for each in addresses if hasattr(each.callback, "view_class")]
     methods = [method for view in views for method in view.methods.values()]
@@ -176,7 +176,7 @@ def test_every_method_says_what_it_requires():
     assert schemas.SCHEMAS.keys() - {each.name for each in methods} == set()
 
 
-def test_nobody_knows_a_stranger_who_must_be_known(queue, settings):
+def test_an_unsigned_caller_is_rejected_where_authentication_is_required(queue, settings):
     id = queue.create()
     settings.CONDUCTOR_API_ACCESS = "token"
 
