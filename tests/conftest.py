@@ -16,7 +16,7 @@ from conductor_app.engine.definitions import resolved_definitions
 from conductor_app.engine.queues import pollers, throughput
 from conductor_app.engine.standalone import standalone_rows
 from conductor_app.store import environment_variables
-from tests import furniture
+from tests import database_baseline as furniture
 
 # A machine that others use as well may be slow: that is no fault of what is tested.
 settings.register_profile(

@@ -7,9 +7,8 @@ from django.urls import reverse
 from conductor_app.access import permission_cache
 from conductor_app.access.roles import role_group
 from conductor_app.models import GroupProfile, Tag
-from tests.api.steps import simple
-
-from .people import api_client_of, create_application, grant_access, grant_group_access, logged_in_client
+from tests.access.users import api_client_of, create_application, grant_access, grant_group_access, logged_in_client
+from tests.api.step_documents import simple
 
 pytestmark = pytest.mark.usefixtures("with_logins")
 

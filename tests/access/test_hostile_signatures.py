@@ -12,7 +12,7 @@ from conductor_app.access.hawk import HawkRequest
 from conductor_app.access.taskcluster_auth import identify_caller
 from conductor_app.access.temporary_credentials import read_ext
 from conductor_app.core.errors import Unauthenticated
-from tests.tries import property_settings
+from tests.hypothesis_profile import property_settings
 
 pytestmark = pytest.mark.django_db
 WHATEVER = property_settings(30)

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 
 from conductor_app.access import permission_cache
-from tests.access.people import api_client_of, create_application, grant_access, grant_group_access, logged_in_client
+from tests.access.users import api_client_of, create_application, grant_access, grant_group_access, logged_in_client
 from tests.api.conductor.test_human_tasks import CALLS, begin, found, human, run_of, to
 
 

@@ -3,9 +3,8 @@
 import pytest
 
 from conductor_app.models import Attempt
-from tests.api.steps import simple
-
-from .people import api_client_of, create_application
+from tests.access.users import api_client_of, create_application
+from tests.api.step_documents import simple
 
 pytestmark = pytest.mark.usefixtures("with_logins")
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from conductor_app.access.scope_roles import assumes_itself, expand_scopes
 from conductor_app.access.scopes import scope_set
-from tests.tries import property_settings
+from tests.hypothesis_profile import property_settings
 
 ROLES = {
     "build": ["queue:build", "assume:upload"],

@@ -7,9 +7,8 @@ from conductor_app.admin.json_tree import render_tree
 from conductor_app.engine.runs import run_commands
 from conductor_app.engine.tasks import task_commands
 from conductor_app.models import Attempt
-from tests.insight.situations import claim_next, define_task, define_workflow, newest_attempt_of, start_run, step
-
-from .reading import html, run_url
+from tests.admin.page_text import html, run_url
+from tests.insight.scenarios import claim_next, define_task, define_workflow, newest_attempt_of, start_run, step
 
 EVIL = "<script>alert(1)</script>"
 BREAKOUT = '"><img src=x onerror=alert(1)>'

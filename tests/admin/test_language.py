@@ -9,7 +9,7 @@ from django.template import Context, Template
 from django.test import Client
 from django.utils import translation
 
-from tests.insight.situations import claim_and_report, start_run_of, step
+from tests.insight.scenarios import claim_and_report, start_run_of, step
 
 GERMAN = {"Accept-Language": "de-DE,de;q=0.9,en;q=0.5"}
 HERE = "/admin/preferences/"

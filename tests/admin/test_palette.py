@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.models import Poller
-from tests.admin.reading import html, page_text
+from tests.admin.page_text import html, page_text
 
 HITS = "/admin/find/hits/"
 

@@ -5,9 +5,8 @@ import re
 import pytest
 
 from conductor_app.models import WorkflowDefinition
-from tests.insight.situations import newest_attempt_of, start_run_of, step
-
-from .reading import html, run_url
+from tests.admin.page_text import html, run_url
+from tests.insight.scenarios import newest_attempt_of, start_run_of, step
 
 LISTS = [
     "/admin/",

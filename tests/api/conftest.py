@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.test import Client
 
 from tests.conftest import Clock, disable_process_caches, freeze_time, seed_randomness
-from tests.furniture import restore_baseline
+from tests.database_baseline import restore_baseline
 
 
 class Api:

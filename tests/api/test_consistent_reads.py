@@ -26,7 +26,7 @@ from tests.engine.test_groups_parallel import RETRIES as RETRIED
 from tests.engine.test_groups_parallel import new_task
 from tests.engine.test_parallel import at_once
 from tests.engine.test_statements import CONTROL
-from tests.story import ACTOR, Story
+from tests.scenario import ACTOR, Scenario
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -133,7 +133,7 @@ def found_by(acts: Iterable[Act]) -> list[str]:
 
 @pytest.fixture
 def orders(clock) -> list[str]:
-    first = Story(clock, step("a", policy=policy(retries=1)), step("b"), start={"correlation_id": "one"})
+    first = Scenario(clock, step("a", policy=policy(retries=1)), step("b"), start={"correlation_id": "one"})
     return [first.id, *(first.starts("order", correlation_id="one").id for _ in range(WRITERS - 1))]
 
 
@@ -287,7 +287,7 @@ def torn_task(status: dict[str, Any]) -> Iterable[str]:
 def torn_task_page(page: str) -> Iterable[str]:
     """The same of what a page says."""
     [left] = re.findall(rf"<dt>Retries left</dt><dd>(\d+) of {RETRIES}</dd>", page)
-    causes = re.findall(r"opened as ([\w-]+)", page)[::-1]
+    causes = re.findall(r"created as ([\w-]+)", page)[::-1]
     retried = sum(cause in RETRIED for cause in takewhile(lambda cause: cause != "rerun", causes))
     if retried + int(left) != RETRIES:
         yield f"{retried} retries, {left} of {RETRIES} left"

@@ -11,9 +11,9 @@ from conductor_app.engine import sweeps
 from conductor_app.insight.monitoring.engine_load import measure_load, waiting_by_queue
 from conductor_app.models import Message
 from conductor_app.telemetry import metrics
-from tests.access.people import create_application
+from tests.access.users import create_application
 from tests.builders import definition, fork, step, sub_workflow
-from tests.story import Story, clear_process_caches
+from tests.scenario import Scenario, clear_process_caches
 
 pytestmark = pytest.mark.django_db
 
@@ -39,7 +39,7 @@ def test_both_paths_return_prometheus_metrics(path):
 
 
 def test_a_queue_reports_its_size_and_oldest_task(clock):
-    Story(clock, *fork([step("a")], [step("b")]))
+    Scenario(clock, *fork([step("a")], [step("b")]))
     clock.advance(seconds=7)
 
     found = scraped()
@@ -49,7 +49,7 @@ def test_a_queue_reports_its_size_and_oldest_task(clock):
 
 
 def test_queues_above_the_limit_are_counted_as_one(clock):
-    Story(clock, *fork([step("a")], [step("b")], [step("c")]))
+    Scenario(clock, *fork([step("a")], [step("b")], [step("c")]))
 
     queues = measure_load(most_queues=1, others="(others)").queues
 
@@ -57,7 +57,7 @@ def test_queues_above_the_limit_are_counted_as_one(clock):
 
 
 def test_queues_are_counted_in_the_index_of_the_claim(clock):
-    Story(clock, step("a"))
+    Scenario(clock, step("a"))
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = off")
@@ -69,7 +69,7 @@ def test_queues_are_counted_in_the_index_of_the_claim(clock):
 
 
 def test_a_scrape_takes_three_statements(clock):
-    Story(clock, step("a"))
+    Scenario(clock, step("a"))
 
     with CaptureQueriesContext(connection) as asked:
         scraped()
@@ -79,9 +79,9 @@ def test_a_scrape_takes_three_statements(clock):
 
 def test_results_of_runs_and_attempts_are_counted(clock):
     before = scraped()
-    story = Story(clock, step("pay"), name="counted")
-    story.worker("pay").fails()
-    other = story.starts("counted")
+    scenario = Scenario(clock, step("pay"), name="counted")
+    scenario.worker("pay").fails()
+    other = scenario.starts("counted")
     other.terminate()
 
     after = scraped()
@@ -100,7 +100,7 @@ def test_results_of_runs_and_attempts_are_counted(clock):
 
 def test_a_child_started_by_a_run_is_counted(clock):
     before = scraped().get(("conductor_runs_started_total", "child"), 0)
-    Story(clock, sub_workflow("s", "child"), others=[definition(step("x"), name="child")])
+    Scenario(clock, sub_workflow("s", "child"), others=[definition(step("x"), name="child")])
 
     assert scraped()["conductor_runs_started_total", "child"] - before == 1
 

@@ -17,9 +17,10 @@ from statistics import median, quantiles
 
 import orjson
 
+from tests.bench.database_baseline import floor
+
 from . import groups, idling, workloads
 from .client import Client
-from .floor import floor
 from .load import Measurements, in_processes, serve
 from .servers import Server, postgresql_server, sqlite_server, statements_a_task
 

@@ -16,9 +16,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from tests.clients.live import running_server
-
-from .looks import WIDE, chromium
+from tests.browser.page_checks import WIDE, chromium
+from tests.clients.live_server import running_server
 
 HARMLESS = ("net::ERR_ABORTED",)
 """What a browser says of requests that a page left behind as it was left."""

@@ -19,7 +19,7 @@ from urllib.request import urlopen
 import django
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
-from .looks import NARROW, RULES, WIDE, axe_violations, chromium, has_no_horizontal_scroll
+from tests.browser.page_checks import NARROW, RULES, WIDE, axe_violations, chromium, has_no_horizontal_scroll
 
 ROOT = Path(__file__).parents[2]
 TARGET = ROOT / "var" / "screenshots"
@@ -57,8 +57,7 @@ def create_scenery() -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "conductor_app.settings.embedded"
     django.setup()
     from conductor_app.management.first_run import prepare_server
-
-    from .scenery import create_everything
+    from tests.browser.demo_data import create_everything
 
     prepare_server()
     create_everything()

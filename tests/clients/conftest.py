@@ -9,8 +9,8 @@ from conductor.client.orkes_clients import OrkesClients
 from conductor.client.task_client import TaskClient
 from conductor.client.workflow.executor.workflow_executor import WorkflowExecutor
 
-from .live import running_server
-from .shop import Shop
+from tests.clients.live_server import running_server
+from tests.clients.shop_workflow import Shop
 
 
 @pytest.fixture(autouse=True)

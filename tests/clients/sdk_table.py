@@ -21,8 +21,9 @@ BROKEN = "Broken in the SDK: "
 
 GO = """## Go
 
-No test calls the Go SDK's methods: its module is not fetched by the tests. `tests/clients/test_other_sdks.py` sends \
-the requests that it sends, byte for byte, and reads the replies as it reads them."""
+No test calls the Go SDK's methods: its module is not fetched by the tests. \
+`tests/clients/test_sdk_wire_formats.py` sends the requests that it sends, byte for byte, and reads the replies as it \
+reads them."""
 
 Entry = dict[str, str]
 

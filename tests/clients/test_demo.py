@@ -7,11 +7,10 @@ import pytest
 from conductor.client.automator.task_handler import get_registered_workers
 from django.core.management import CommandError, call_command
 
-from conductor_app.demo import show, story, workers  # noqa: F401
+from conductor_app.demo import scenario, show, workers  # noqa: F401
 from conductor_app.demo.orders import ORDERS
-
-from .shop import serve_tasks
-from .waiting import eventually
+from tests.clients.shop_workflow import serve_tasks
+from tests.clients.wait_until import eventually
 
 QUICK = {order.number: order for order in ORDERS if order.number in ("A-1003", "A-1005", "A-1006")}
 
@@ -20,8 +19,8 @@ QUICK = {order.number: order for order in ORDERS if order.number in ("A-1003", "
 def quick_orders(server, configuration, clients):
     """Three of the demo's orders, as they come out: one ends well, one fails and is undone, one waits for a person."""
     client = clients.get_workflow_client()
-    story.register_definitions(clients)
-    orders = [story.start_order(client, order, server) for order in QUICK.values()]
+    scenario.register_definitions(clients)
+    orders = [scenario.start_order(client, order, server) for order in QUICK.values()]
     with serve_tasks(configuration, *get_registered_workers()):
         eventually(lambda: [watched.refresh(client) for watched in orders] and all(w.is_settled for w in orders))
     return {watched.order.number: watched for watched in orders}
@@ -52,8 +51,8 @@ def test_a_demo_without_a_server_explains_how_to_start_one():
 
 
 def test_a_demo_without_the_sdk_explains_how_to_install_it(monkeypatch):
-    monkeypatch.delitem(sys.modules, "conductor_app.demo.story")
-    monkeypatch.delattr("conductor_app.demo.story")
+    monkeypatch.delitem(sys.modules, "conductor_app.demo.scenario")
+    monkeypatch.delattr("conductor_app.demo.scenario")
     monkeypatch.setitem(sys.modules, "conductor.client.automator.task_handler", None)
 
     with pytest.raises(CommandError, match="pip install 'conductor-python"):

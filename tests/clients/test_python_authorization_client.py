@@ -20,8 +20,7 @@ from conductor.client.orkes_clients import OrkesClients
 
 from conductor_app.access.access_keys import create_key
 from conductor_app.models import AuditEntry
-
-from .shop import Shop
+from tests.clients.shop_workflow import Shop
 
 
 @pytest.fixture(autouse=True)

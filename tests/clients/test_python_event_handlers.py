@@ -8,7 +8,7 @@ from conductor.client.workflow.conductor_workflow import ConductorWorkflow
 from conductor.client.workflow.task.event_task import ConductorEventTask
 from conductor.client.workflow.task.simple_task import SimpleTask
 
-from .waiting import eventually
+from tests.clients.wait_until import eventually
 
 SINK = "conductor:greet:hello"
 START = {"action": "start_workflow", "start_workflow": {"name": "listen", "input": {"who": "${who}"}}}

@@ -7,7 +7,7 @@ from conductor.client.workflow.task.simple_task import simple_task
 from conductor.client.workflow.task.sub_workflow_task import InlineSubWorkflowTask
 from conductor.client.workflow.task.wait_task import WaitTask
 
-from .shop import serve_tasks, worker
+from tests.clients.shop_workflow import serve_tasks, worker
 
 STRATEGIES = ("TARGET_WORKFLOW", "BLOCKING_WORKFLOW", "BLOCKING_TASK", "BLOCKING_TASK_INPUT")
 

@@ -9,7 +9,7 @@ from conductor.client.http.models.workflow_def import WorkflowDef
 from conductor.client.http.models.workflow_task import WorkflowTask
 from conductor.client.http.rest import ApiException
 
-from .shop import Shop
+from tests.clients.shop_workflow import Shop
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from conductor.client.workflow.task.task import TaskInterface
 from conductor.client.workflow.task.task_type import TaskType
 
-from .shop import Shop
+from tests.clients.shop_workflow import Shop
 
 
 class Pull(TaskInterface):

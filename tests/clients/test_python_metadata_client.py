@@ -6,8 +6,7 @@ from conductor.client.http.models.task_def import TaskDef
 from conductor.client.http.rest import ApiException
 
 from conductor_app.demo.workflows import order_fulfilment
-
-from .shop import Shop
+from tests.clients.shop_workflow import Shop
 
 
 def names_and_versions(shop: Shop) -> list[tuple[str, int]]:

@@ -8,8 +8,8 @@ from conductor.client.http.models.start_workflow_request import StartWorkflowReq
 from conductor.client.http.rest import ApiException
 from conductor.client.orkes.models.metadata_tag import MetadataTag
 
-from .shop import Shop
-from .waiting import eventually
+from tests.clients.shop_workflow import Shop
+from tests.clients.wait_until import eventually
 
 NEVER_SOON = "0 0 0 1 1 *"
 

@@ -6,7 +6,7 @@ from conductor.client.http.api.workflow_resource_api import WorkflowResourceApi
 from conductor.client.http.api_client import ApiClient
 from conductor.client.http.rest import ApiException
 
-from .shop import Shop
+from tests.clients.shop_workflow import Shop
 
 
 @pytest.fixture

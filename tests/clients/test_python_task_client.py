@@ -6,7 +6,7 @@ import pytest
 from conductor.client.http.models.task_exec_log import TaskExecLog
 from conductor.client.http.rest import ApiException
 
-from .shop import Shop, result_of
+from tests.clients.shop_workflow import Shop, result_of
 
 
 def test_a_polled_task_has_every_field_that_a_worker_needs(shop: Shop):

@@ -8,9 +8,8 @@ from conductor.client.workflow.task.json_jq_task import JsonJQTask
 from conductor.client.workflow.task.pull_workflow_messages_task import PullWorkflowMessagesTask
 from conductor.client.workflow.task.simple_task import simple_task
 
-from tests.web import json_answer, running_web_server
-
-from .shop import Shop
+from tests.clients.shop_workflow import Shop
+from tests.recording_web_server import json_answer, running_web_server
 
 
 @pytest.fixture

@@ -7,9 +7,8 @@ from conductor.client.http.rest import AuthorizationException
 from conductor.client.orkes_clients import OrkesClients
 
 from conductor_app.access.access_keys import create_key
-
-from . import handled
-from .shop import Shop, serve_tasks, worker
+from tests.clients import importable_workers as handled
+from tests.clients.shop_workflow import Shop, serve_tasks, worker
 
 
 @pytest.fixture(autouse=True)

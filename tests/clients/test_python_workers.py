@@ -14,10 +14,10 @@ from conductor.client.http.models.task_result import TaskResult
 from conductor.client.orkes.orkes_schema_client import OrkesSchemaClient
 from conductor.client.worker.exception import NonRetryableException
 
-from . import handled
-from .handled import nothing
-from .shop import Shop, result_of, serve_tasks, worker
-from .waiting import eventually
+from tests.clients import importable_workers as handled
+from tests.clients.importable_workers import nothing
+from tests.clients.shop_workflow import Shop, result_of, serve_tasks, worker
+from tests.clients.wait_until import eventually
 
 
 def test_a_function_receives_the_task_input_and_returns_its_output(shop: Shop, configuration):

@@ -6,7 +6,7 @@ from conductor.client.http.models.start_workflow_request import StartWorkflowReq
 from conductor.client.http.rest import ApiException
 from conductor.client.workflow.task.sub_workflow_task import SubWorkflowTask
 
-from .shop import Shop
+from tests.clients.shop_workflow import Shop
 
 
 def test_a_workflow_is_started_by_its_name(shop: Shop):

@@ -9,8 +9,7 @@ import taskcluster
 from taskcluster.exceptions import TaskclusterRestFailure
 
 from conductor_app import notifications
-
-from .waiting import eventually
+from tests.clients.wait_until import eventually
 
 WORKER = {"workerGroup": "here", "workerId": "w1"}
 LINUX = "proj/linux"

@@ -20,7 +20,7 @@ from conductor_app.core.decide import apply_command, decide
 from conductor_app.core.decision_context import DecisionContext
 from conductor_app.core.snapshot import UNKNOWN, Run
 from tests.builders import fork, inline, noop, plan, set_variable, step, sub_workflow
-from tests.core.life import RunInMemory
+from tests.core.simulated_run import RunInMemory
 
 
 def asked(*steps, **fields) -> set:

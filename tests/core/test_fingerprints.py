@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core.fingerprints import build_of, fingerprint, normalize_message
-from tests.tries import property_settings
+from tests.hypothesis_profile import property_settings
 
 SAME = {
     "numbers": ("order 4711 has 3 items", "order 4712 has 17 items"),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core.schema_form import build_form, members_without_field, parse_form, split_document
-from tests.tries import property_settings
+from tests.hypothesis_profile import property_settings
 
 SCHEMA = {
     "type": "object",

@@ -2,9 +2,9 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.engine.chance")
+pytest.register_assert_rewrite("tests.engine.random_workers")
 
-from tests.story import clear_process_caches  # noqa: E402
+from tests.scenario import clear_process_caches  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -12,22 +12,22 @@ from conductor_app.engine.failures import failure_groups
 from conductor_app.engine.runs import labels
 from conductor_app.models import AuditEntry, BulkItem, BulkOperation, FailureGroup, Run, RunLabel
 from tests.builders import step
-from tests.story import ACTOR, Story, run_commit_hooks
+from tests.scenario import ACTOR, Scenario, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 
 FAILED = {"definition": "order", "status": ["FAILED"]}
 
 
-def failed(clock, count: int, reason: str = "no luck") -> Story:
+def failed(clock, count: int, reason: str = "no luck") -> Scenario:
     """So many runs that failed, the first one first."""
-    story = Story(clock, step("pay"))
+    scenario = Scenario(clock, step("pay"))
     for _ in range(count - 1):
         clock.advance(seconds=0.01)
-        story.starts("order")
+        scenario.starts("order")
     for _ in range(count):
-        story.worker("pay").fails(reason)
-    return story
+        scenario.worker("pay").fails(reason)
+    return scenario
 
 
 def begun(**asked) -> str:
@@ -135,13 +135,13 @@ def test_an_item_stopped_or_withdrawn_during_its_action_is_rolled_back(clock):
 
 
 def test_a_canary_runs_and_is_watched_before_the_other_items(clock):
-    story = failed(clock, 6)
+    scenario = failed(clock, 6)
     id = begun(canary_size=2, canary_share=100)
     passes(clock, 3)
     assert (row(id).state, running()) == ("WATCHING", 2)
 
-    story.worker("pay").completes()
-    story.worker("pay").completes()
+    scenario.worker("pay").completes()
+    scenario.worker("pay").completes()
     passes(clock, 3)
 
     assert (row(id).state, row(id).done) == ("DONE", 6)
@@ -149,11 +149,11 @@ def test_a_canary_runs_and_is_watched_before_the_other_items(clock):
 
 
 def test_a_failed_canary_pauses_the_operation_until_a_user_resumes_it(clock):
-    story = failed(clock, 6)
+    scenario = failed(clock, 6)
     id = begun(canary_size=2, canary_share=80)
     passes(clock, 3)
-    story.worker("pay").completes()
-    story.worker("pay").fails()
+    scenario.worker("pay").completes()
+    scenario.worker("pay").fails()
     passes(clock, 2)
     assert row(id).state == "PAUSED"
     assert row(id).verdict.startswith("1 of 2 runs of the canary succeeded: 50 %")
@@ -205,18 +205,18 @@ def test_an_operation_can_be_paused_resumed_and_stopped(clock):
 
 
 def test_a_refused_item_does_not_block_others_and_can_be_retried(clock):
-    story = failed(clock, 3)
+    scenario = failed(clock, 3)
     id = begun()
     with run_commit_hooks():
         bulk.run_due_operations()
-    story.retry()
+    scenario.retry()
     passes(clock, 2)
     refused = BulkItem.objects.get(operation=id, outcome="REFUSED")
-    assert refused.run_id == story.id
+    assert refused.run_id == scenario.id
     assert "Only a failed, timed-out or terminated workflow can be retried" in refused.answer
     assert (row(id).state, row(id).done, row(id).refused) == ("DONE", 2, 1)
 
-    story.terminate()
+    scenario.terminate()
     again = bulk.retry_refused(id, ACTOR)
     passes(clock, 2)
 
@@ -226,9 +226,9 @@ def test_a_refused_item_does_not_block_others_and_can_be_retried(clock):
 
 
 def test_runs_can_be_excluded_before_and_withdrawn_during_an_operation(clock):
-    story = failed(clock, 4)
+    scenario = failed(clock, 4)
     ids = list(Run.objects.order_by("id").values_list("pk", flat=True))
-    id = begun(excluded=[story.id], rate=0.5)
+    id = begun(excluded=[scenario.id], rate=0.5)
     with run_commit_hooks():
         bulk.run_due_operations()
 
@@ -237,7 +237,7 @@ def test_runs_can_be_excluded_before_and_withdrawn_during_an_operation(clock):
 
     assert outcomes(id) == ["DONE", "DONE", "WITHDRAWN"]
     assert (row(id).state, row(id).left) == ("DONE", 0)
-    assert story.status == "FAILED"
+    assert scenario.status == "FAILED"
 
 
 def test_runs_are_gathered_in_batches_and_those_that_fail_later_are_not_among_them(clock, monkeypatch):
@@ -264,9 +264,9 @@ def test_a_selection_without_runs_ends_immediately(clock):
 
 
 def test_a_group_of_failures_is_retried_as_one(clock):
-    story = failed(clock, 2, "502 from gateway")
-    story.starts("order")
-    story.worker("pay").fails("no funds")
+    scenario = failed(clock, 2, "502 from gateway")
+    scenario.starts("order")
+    scenario.worker("pay").fails("no funds")
     failure_groups.group_failures(100)
     group = FailureGroup.objects.get(message="502 from gateway")
 
@@ -291,14 +291,14 @@ def test_a_process_that_died_leaves_its_operation_to_the_next(clock):
 
 
 def test_runs_are_terminated_paused_and_resumed_too(clock):
-    story = Story(clock, step("pay"))
-    story.starts("order")
+    scenario = Scenario(clock, step("pay"))
+    scenario.starts("order")
     for action, status in (("pause", "PAUSED"), ("resume", "RUNNING"), ("terminate", "TERMINATED")):
         id = begun(action=action, selection={"definition": "order"}, canary_size=1, reason="because")
         passes(clock, 2)
         assert row(id).state == "DONE", row(id).verdict
         assert set(Run.objects.values_list("status", flat=True)) == {status}
-    assert story.reason.startswith("because (bulk operation")
+    assert scenario.reason.startswith("because (bulk operation")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from conductor_app.engine.definitions.duration_baselines import update_duration_
 from conductor_app.engine.tasks import task_commands
 from conductor_app.insight.definitions.duration_baselines import typical_run_durations, typical_step_durations
 from conductor_app.models import DurationBaseline
-from tests.insight.situations import claim_and_report, claim_next, define_task, define_workflow, start_run, step
+from tests.insight.scenarios import claim_and_report, claim_next, define_task, define_workflow, start_run, step
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from conductor_app.engine import delivery, sweeps
 from conductor_app.engine.events import event_actions, event_handlers, event_intake
 from conductor_app.models import EventAction, EventDelivery, Message, Run
 from tests.builders import definition, step
-from tests.story import register_definitions, run_commit_hooks
+from tests.scenario import register_definitions, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 

@@ -8,19 +8,19 @@ from conductor_app.engine.runs import run_commands
 from conductor_app.models import AuditEntry, Failure, FailureGroup, HourlyFailureCount
 from tests.builders import definition, fork, noop, policy, step, sub_workflow, terminate
 from tests.engine.test_statements import Counted
-from tests.story import ACTOR, Story, register_definitions, run_commit_hooks
+from tests.scenario import ACTOR, Scenario, register_definitions, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 
 
-def failing(clock, *reasons: str, worker: str = "w7@41", **more) -> Story:
+def failing(clock, *reasons: str, worker: str = "w7@41", **more) -> Scenario:
     """Runs that fail for these reasons, one each."""
-    story = Story(clock, step("pay"), **more)
+    scenario = Scenario(clock, step("pay"), **more)
     for _ in reasons[1:]:
-        story.starts("order")
+        scenario.starts("order")
     for reason in reasons:
-        story.worker("pay", worker).fails(reason)
-    return story
+        scenario.worker("pay", worker).fails(reason)
+    return scenario
 
 
 def groups() -> dict[str, tuple[int, str]]:
@@ -42,18 +42,18 @@ def test_a_failure_is_counted_exactly_one_time(clock):
 
 
 def test_the_sweep_groups_within_its_pass(clock):
-    story = failing(clock, "no luck")
+    scenario = failing(clock, "no luck")
 
-    story.later(1)
+    scenario.later(1)
 
     assert FailureGroup.objects.get().count == 1
 
 
 def test_each_failed_attempt_is_counted_by_version_worker_and_build(clock):
-    story = Story(clock, step("pay", policy=policy(retries=1)))
-    story.worker("pay", "w7@41").fails("no luck")
+    scenario = Scenario(clock, step("pay", policy=policy(retries=1)))
+    scenario.worker("pay", "w7@41").fails("no luck")
     clock.advance(seconds=3600)
-    story.worker("pay", "w8@42").fails("no luck")
+    scenario.worker("pay", "w8@42").fails("no luck")
 
     assert groups() == {"no luck": (2, "OPEN")}
     assert sorted(HourlyFailureCount.objects.values_list("version", "build", "count")) == [(1, "41", 1), (1, "42", 1)]
@@ -64,63 +64,63 @@ def test_each_failed_attempt_is_counted_by_version_worker_and_build(clock):
 
 
 def test_a_lost_lease_is_a_failure(clock):
-    story = Story(clock, step("pay", policy=policy(lease_seconds=20)))
-    story.worker("pay").polls()
+    scenario = Scenario(clock, step("pay", policy=policy(lease_seconds=20)))
+    scenario.worker("pay").polls()
 
-    story.later(21)
+    scenario.later(21)
 
-    assert Failure.objects.get().attempt_id == story.task("pay").id
+    assert Failure.objects.get().attempt_id == scenario.task("pay").id
 
 
 def test_consequences_of_a_failure_are_not_counted(clock):
     leaf = definition(step("x"), name="leaf")
-    story = Story(clock, *fork([sub_workflow("s", "leaf")], [step("a")]), others=[leaf])
-    story.worker("x").fails("deep down")
+    scenario = Scenario(clock, *fork([sub_workflow("s", "leaf")], [step("a")]), others=[leaf])
+    scenario.worker("x").fails("deep down")
 
     assert [(f.definition, f.ref) for f in Failure.objects.all()] == [("leaf", "x")]
 
 
 def test_a_run_that_ends_badly_by_itself_is_a_failure_without_a_task(clock):
-    story = Story(clock, noop("n"), terminate("t", "FAILED", "not today"))
+    scenario = Scenario(clock, noop("n"), terminate("t", "FAILED", "not today"))
 
     assert groups() == {"not today": (1, "OPEN")}
-    assert Failure.objects.get().run_id == story.id
+    assert Failure.objects.get().run_id == scenario.id
 
 
 def test_a_canceled_task_and_a_terminated_run_are_no_failures(clock):
-    story = Story(clock, step("a"))
-    story.terminate("enough")
+    scenario = Scenario(clock, step("a"))
+    scenario.terminate("enough")
 
     assert not Failure.objects.exists()
 
 
 def test_a_failure_costs_one_statement_and_a_success_none(clock):
-    story = Story(clock, step("a", policy=policy(retries=1)), step("b"))
-    story.worker("a").polls()
+    scenario = Scenario(clock, step("a", policy=policy(retries=1)), step("b"))
+    scenario.worker("a").polls()
     with Counted() as failed:
-        story.worker("a").fails()
+        scenario.worker("a").fails()
 
     assert sum("conductor_failure" in sql for sql in failed.statements) == 1
     assert failed.count <= 8, failed.statements
-    story.worker("a").polls()
+    scenario.worker("a").polls()
     with Counted() as completed:
-        story.worker("a").completes()
+        scenario.worker("a").completes()
     assert not any("conductor_failure" in sql for sql in completed.statements)
 
 
 def test_an_acknowledged_group_stays_acknowledged_and_a_resolved_one_regresses(clock):
-    story = failing(clock, "no luck")
+    scenario = failing(clock, "no luck")
     groups()
     group = FailureGroup.objects.get()
 
     failure_groups.transition_group(group.pk, "acknowledge", ACTOR, "looking")
-    story.starts("order")
-    story.worker("pay").fails("no luck")
+    scenario.starts("order")
+    scenario.worker("pay").fails("no luck")
     assert groups() == {"no luck": (2, "ACKNOWLEDGED")}
 
     failure_groups.transition_group(group.pk, "resolve", ACTOR, "fixed the gateway")
-    story.starts("order")
-    story.worker("pay").fails("no luck")
+    scenario.starts("order")
+    scenario.worker("pay").fails("no luck")
     assert groups() == {"no luck": (3, "REGRESSED")}
     assert [entry.reason for entry in AuditEntry.objects.filter(object_type="failure group").order_by("id")] == [
         "looking",
@@ -129,42 +129,42 @@ def test_an_acknowledged_group_stays_acknowledged_and_a_resolved_one_regresses(c
 
 
 def test_a_group_resolved_in_a_build_ignores_failures_of_earlier_builds(clock):
-    story = failing(clock, "no luck", worker="w7@41")
+    scenario = failing(clock, "no luck", worker="w7@41")
     groups()
     failure_groups.transition_group(FailureGroup.objects.get().pk, "resolve", ACTOR, build="42")
 
-    story.starts("order")
-    story.worker("pay", "w7@41").fails("no luck")
+    scenario.starts("order")
+    scenario.worker("pay", "w7@41").fails("no luck")
     assert groups() == {"no luck": (2, "RESOLVED")}
 
-    story.starts("order")
-    story.worker("pay", "w7@42").fails("no luck")
+    scenario.starts("order")
+    scenario.worker("pay", "w7@42").fails("no luck")
     assert groups() == {"no luck": (3, "REGRESSED")}
 
 
 def test_a_group_resolved_in_a_version_ignores_failures_of_earlier_versions(clock):
-    story = failing(clock, "no luck")
+    scenario = failing(clock, "no luck")
     groups()
     failure_groups.transition_group(FailureGroup.objects.get().pk, "resolve", ACTOR, version=2)
 
-    story.starts("order")
-    story.worker("pay").fails("no luck")
+    scenario.starts("order")
+    scenario.worker("pay").fails("no luck")
     assert groups() == {"no luck": (2, "RESOLVED")}
 
     register_definitions(definition(step("pay"), version=2))
-    story.starts("order")
-    story.worker("pay").fails("no luck")
+    scenario.starts("order")
+    scenario.worker("pay").fails("no luck")
     assert groups() == {"no luck": (3, "REGRESSED")}
 
 
 def test_groups_can_be_merged_and_separated(clock):
-    story = failing(clock, "no luck", "no funds")
+    scenario = failing(clock, "no luck", "no funds")
     groups()
     luck, funds = FailureGroup.objects.order_by("message").reverse()
 
     failure_groups.merge_groups(luck.pk, funds.pk, ACTOR, "the same gateway")
-    story.starts("order")
-    story.worker("pay").fails("no luck")
+    scenario.starts("order")
+    scenario.worker("pay").fails("no luck")
     assert groups() == {"no funds": (3, "OPEN")}
 
     failure_groups.split_group(luck.pk, ACTOR)
@@ -190,11 +190,11 @@ def test_invalid_parameters_are_refused(clock):
 
 
 def test_removing_a_run_deletes_its_failures_and_keeps_the_counts(clock):
-    story = failing(clock, "no luck")
+    scenario = failing(clock, "no luck")
     groups()
 
     with run_commit_hooks():
-        run_commands.remove_run(story.id, ACTOR)
+        run_commands.remove_run(scenario.id, ACTOR)
 
     assert not Failure.objects.exists()
     assert FailureGroup.objects.get().count == 1

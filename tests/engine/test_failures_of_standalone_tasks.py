@@ -7,7 +7,7 @@ from conductor_app.engine.standalone import expiry
 from conductor_app.insight.failures.failure_inbox import failure_detail
 from conductor_app.insight.queues.workers import workforce
 from conductor_app.models import AuditEntry, Failure, FailureGroup, MinuteCount
-from tests.admin.reading import page_text
+from tests.admin.page_text import page_text
 from tests.api.taskcluster.conftest import LINUX, Queue
 from tests.engine.test_statements import Counted
 

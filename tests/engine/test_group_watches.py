@@ -72,7 +72,7 @@ def test_an_operator_adds_and_removes_a_watch_on_the_page(group, client, django_
     do, there = (reverse(f"admin:{name}", args=[group]) for name in ("group_do", "conductor_taskgroup_change"))
 
     client.post(do, {"do": "watch", "event": "failed", "mail": ANN})
-    assert f"{ANN} is told of the first failure" in client.get(there).content.decode()
+    assert f"{ANN} is notified of the first failure" in client.get(there).content.decode()
     [row] = GroupWatch.objects.all()
     client.post(do, {"do": "unwatch", "watch": str(row.pk)})
     assert not GroupWatch.objects.exists()

@@ -12,7 +12,7 @@ from conductor_app.core.reports import Report
 from conductor_app.engine.tasks import task_commands
 from conductor_app.models import Attempt, Run, Task
 from tests.builders import dynamic_fork, fork, policy, step
-from tests.story import ACTOR, Story
+from tests.scenario import ACTOR, Scenario
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,9 +34,9 @@ def at_once(what: Callable[[int], Any], times: int = POLLERS) -> list[Any]:
         return list(pool.map(begin, range(times)))
 
 
-def fan(clock, count: int, limits: dict) -> Story:
+def fan(clock, count: int, limits: dict) -> Scenario:
     inputs = {"forkTaskInputs": list(range(count)), "forkTaskName": "pay"}
-    return Story(clock, *dynamic_fork(inputs=inputs, optional=False), tasks=[limits])
+    return Scenario(clock, *dynamic_fork(inputs=inputs, optional=False), tasks=[limits])
 
 
 def polled_by_all(count: int = 2) -> list[str]:
@@ -71,53 +71,56 @@ def test_a_limit_of_starts_in_a_window_is_exact(clock):
 
 
 def test_only_one_of_many_reports_on_an_attempt_is_applied(clock):
-    story = Story(clock, step("a"), step("b"))
-    id = story.task("a").id
+    scenario = Scenario(clock, step("a"), step("b"))
+    id = scenario.task("a").id
 
     heard = at_once(
-        lambda number: task_commands.report_task(story.id, id, Report("COMPLETED", {"by": number}), ACTOR), 20
+        lambda number: task_commands.report_task(scenario.id, id, Report("COMPLETED", {"by": number}), ACTOR), 20
     )
 
     assert sum(heard) == 1
-    assert story.task("a").output == {"by": heard.index(True)}
-    assert Task.objects.filter(run_id=story.id, ref="b").count() == 1
+    assert scenario.task("a").output == {"by": heard.index(True)}
+    assert Task.objects.filter(run_id=scenario.id, ref="b").count() == 1
 
 
 def test_a_report_while_others_poll_is_never_lost(clock):
-    story = Story(clock, step("a", policy=policy(retries=30)), step("b"))
+    scenario = Scenario(clock, step("a", policy=policy(retries=30)), step("b"))
 
     def poll_or_fail(number: int) -> None:
         if number % 2:
             task_commands.claim_tasks("a", worker=f"worker {number}", wait_ms=0)
         else:
-            task_commands.report_task(story.id, story.task("a").id, Report("FAILED"), ACTOR)
+            task_commands.report_task(scenario.id, scenario.task("a").id, Report("FAILED"), ACTOR)
 
     at_once(poll_or_fail, 20)
 
-    assert story.status == "RUNNING"
-    assert Attempt.objects.filter(run_id=story.id, status__in=("PENDING", "LEASED")).count() == 1
+    assert scenario.status == "RUNNING"
+    assert Attempt.objects.filter(run_id=scenario.id, status__in=("PENDING", "LEASED")).count() == 1
 
 
 def test_branches_that_end_together_complete_their_join_one_time(clock):
     branches = [[step(f"b{number}")] for number in range(16)]
-    story = Story(clock, *fork(*branches), step("after"))
+    scenario = Scenario(clock, *fork(*branches), step("after"))
 
     at_once(
-        lambda number: task_commands.report_task(story.id, story.task(f"b{number}").id, Report("COMPLETED"), ACTOR), 16
+        lambda number: task_commands.report_task(
+            scenario.id, scenario.task(f"b{number}").id, Report("COMPLETED"), ACTOR
+        ),
+        16,
     )
 
-    assert story.statuses["join"] == "COMPLETED"
-    assert Task.objects.filter(run_id=story.id, ref="after").count() == 1
+    assert scenario.statuses["join"] == "COMPLETED"
+    assert Task.objects.filter(run_id=scenario.id, ref="after").count() == 1
 
 
 def test_a_limit_of_runs_at_a_time_is_exact(clock):
     limits = {"rateLimitKey": "all", "concurrentExecLimit": 3}
-    story = Story(clock, step("a"), name="limited", rateLimitConfig=limits)
+    scenario = Scenario(clock, step("a"), name="limited", rateLimitConfig=limits)
 
-    at_once(lambda number: story.starts("limited"), 12)
+    at_once(lambda number: scenario.starts("limited"), 12)
     assert Run.objects.filter(name="limited", is_held=False).count() == 3
 
-    at_once(lambda number: story.worker("a", f"worker {number}").polls(), 12)
+    at_once(lambda number: scenario.worker("a", f"worker {number}").polls(), 12)
     held = list(Attempt.objects.filter(status="LEASED"))
     at_once(
         lambda number: task_commands.report_task(held[number].run_id, held[number].id, Report("COMPLETED"), ACTOR),

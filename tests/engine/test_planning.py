@@ -8,10 +8,10 @@ from conductor_app.engine.runs.operations import Operation, apply_operation
 from conductor_app.engine.runs.planning import OperationPlan, plan_operation
 from conductor_app.models import Attempt, AuditEntry, Run, Task
 from tests.builders import definition, dynamic_fork, fork, loop, policy, step, sub_workflow, switch
-from tests.engine.chance import RandomWorkers
+from tests.engine.random_workers import RandomWorkers
 from tests.engine.test_preview import everything
-from tests.story import ACTOR, Story, register_definitions, run_commit_hooks
-from tests.tries import seeds
+from tests.hypothesis_profile import seeds
+from tests.scenario import ACTOR, Scenario, register_definitions, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 
@@ -27,23 +27,23 @@ def do(run_id: str, operation: Operation, **more) -> None:
         apply_operation(run_id, operation, ACTOR, **more)
 
 
-def forked(clock) -> Story:
+def forked(clock) -> Scenario:
     """Two turns of a loop around a fork; the run failed in the second, after one branch had gone on."""
     body = fork([step("a"), step("b")], [step("c")])
-    story = Story(clock, step("first"), loop("l", *body, step("d"), times=3), step("last"))
-    story.worker("first").completes()
+    scenario = Scenario(clock, step("first"), loop("l", *body, step("d"), times=3), step("last"))
+    scenario.worker("first").completes()
     for _ in range(2):
         for name in ("a", "c", "b"):
-            story.worker(name).completes()
-        story.worker("d").completes() if story.is_waiting_for("d__1") else story.worker("d").fails()
-    assert story.status == "FAILED"
-    return story
+            scenario.worker(name).completes()
+        scenario.worker("d").completes() if scenario.is_waiting_for("d__1") else scenario.worker("d").fails()
+    assert scenario.status == "FAILED"
+    return scenario
 
 
 def test_a_plan_of_a_rerun_in_a_fork_in_a_loop_lists_exactly_the_repeated_tasks(clock):
-    story = forked(clock)
+    scenario = forked(clock)
 
-    planned = plan_operation(story.id, Operation("rerun", attempt_id=story.task("a__2").id))
+    planned = plan_operation(scenario.id, Operation("rerun", attempt_id=scenario.task("a__2").id))
 
     again = {name for name, fate in told(planned).items() if fate.startswith("again")}
     assert again == {"l", "a__2", "b__2", "join__2", "d__2"}
@@ -53,53 +53,53 @@ def test_a_plan_of_a_rerun_in_a_fork_in_a_loop_lists_exactly_the_repeated_tasks(
 
 
 def test_then_it_is_done(clock):
-    story = forked(clock)
-    operation = Operation("rerun", attempt_id=story.task("a__2").id, reason="the data was wrong")
-    kept = {name: story.task(name).id for name in ("first", "a__1", "c__2")}
-    planned = plan_operation(story.id, operation)
+    scenario = forked(clock)
+    operation = Operation("rerun", attempt_id=scenario.task("a__2").id, reason="the data was wrong")
+    kept = {name: scenario.task(name).id for name in ("first", "a__1", "c__2")}
+    planned = plan_operation(scenario.id, operation)
 
-    do(story.id, operation, revision=planned.revision)
+    do(scenario.id, operation, revision=planned.revision)
 
-    assert story.is_waiting_for("a__2")
-    assert "b__2" not in story.statuses
-    assert {name: story.task(name).id for name in kept} == kept
-    assert AuditEntry.objects.get(object_id=story.id, action="rerun").reason == "the data was wrong"
+    assert scenario.is_waiting_for("a__2")
+    assert "b__2" not in scenario.statuses
+    assert {name: scenario.task(name).id for name in kept} == kept
+    assert AuditEntry.objects.get(object_id=scenario.id, action="rerun").reason == "the data was wrong"
 
 
 def test_a_plan_does_not_change_any_row(clock):
-    story = forked(clock)
+    scenario = forked(clock)
     before = everything()
 
-    plan_operation(story.id, Operation("restart", latest=True))
+    plan_operation(scenario.id, Operation("restart", latest=True))
 
     assert everything() == before
 
 
 def test_a_retry_reuses_completed_tasks(clock):
-    story = Story(clock, step("a"), *fork([step("b")], [step("c")]))
-    story.worker("a").completes()
-    story.worker("b").fails()
+    scenario = Scenario(clock, step("a"), *fork([step("b")], [step("c")]))
+    scenario.worker("a").completes()
+    scenario.worker("b").fails()
 
-    planned = plan_operation(story.id, Operation("retry"))
+    planned = plan_operation(scenario.id, Operation("retry"))
 
     assert told(planned) == {"a": "reused", "fork_join": "reused", "b": "again", "c": "again", "join": "again"}
     assert planned.counts == {"again": 3, "reused": 2}
 
 
 def test_a_task_that_an_end_would_stop_is_cancelled(clock):
-    story = Story(clock, *fork([step("a")], [sub_workflow("s", definition(step("x"), name="leaf"))]))
-    child = story.child("s")
+    scenario = Scenario(clock, *fork([step("a")], [sub_workflow("s", definition(step("x"), name="leaf"))]))
+    child = scenario.child("s")
 
-    planned = plan_operation(story.id, Operation("terminate"))
+    planned = plan_operation(scenario.id, Operation("terminate"))
 
     assert told(planned)["a"] == told(planned)["s"] == "cancelled"
     assert told(planned, child.id) == {"x": "cancelled"}
 
 
 def test_a_skipped_task_is_new_in_the_plan(clock):
-    story = Story(clock, step("a"), step("b"))
+    scenario = Scenario(clock, step("a"), step("b"))
 
-    planned = plan_operation(story.id, Operation("skip", ref="b"))
+    planned = plan_operation(scenario.id, Operation("skip", ref="b"))
 
     assert told(planned) == {"a": "goes on", "b": "new"}
 
@@ -107,13 +107,13 @@ def test_a_skipped_task_is_new_in_the_plan(clock):
 def test_a_task_with_effects_outside_is_warned_of_when_it_has_run(clock):
     charge = step("charge", policy=policy() | {"sideEffects": "external"})
     refund = step("refund", policy=policy() | {"sideEffects": "external"})
-    story = Story(clock, step("a"), charge, step("b"), refund)
+    scenario = Scenario(clock, step("a"), charge, step("b"), refund)
     for name in ("a", "charge"):
-        story.worker(name).completes()
-    story.worker("b").fails()
+        scenario.worker(name).completes()
+    scenario.worker("b").fails()
 
-    from_start = plan_operation(story.id, Operation("restart"))
-    retried = plan_operation(story.id, Operation("retry"))
+    from_start = plan_operation(scenario.id, Operation("restart"))
+    retried = plan_operation(scenario.id, Operation("retry"))
 
     assert [str(fate.key) for _, fate in from_start.external] == ["charge"]
     assert retried.external == []
@@ -123,13 +123,13 @@ def test_a_plan_warns_of_external_effects_in_a_restarted_child(clock):
     charge = step("charge", policy=policy() | {"sideEffects": "external"})
     leaf = definition(charge, step("x"), name="leaf")
     middle = definition(sub_workflow("below", "leaf"), name="middle")
-    story = Story(clock, sub_workflow("s", "middle"), step("z"), others=[leaf, middle])
-    old = story.child("s").child("below")
-    story.worker("charge").completes()
-    story.worker("x").completes()
-    story.worker("z").fails()
+    scenario = Scenario(clock, sub_workflow("s", "middle"), step("z"), others=[leaf, middle])
+    old = scenario.child("s").child("below")
+    scenario.worker("charge").completes()
+    scenario.worker("x").completes()
+    scenario.worker("z").fails()
 
-    planned = plan_operation(story.id, Operation("rerun", attempt_id=story.task("s").id))
+    planned = plan_operation(scenario.id, Operation("rerun", attempt_id=scenario.task("s").id))
 
     assert [(run.run_id, run.is_replaced, str(fate.key)) for run, fate in planned.external] == [
         (old.id, True, "charge")
@@ -138,42 +138,42 @@ def test_a_plan_warns_of_external_effects_in_a_restarted_child(clock):
 
 
 def test_a_plan_of_a_retry_in_a_child_shows_its_resumed_parents(clock):
-    story = Story(clock, sub_workflow("s", "leaf"), others=[definition(step("x"), name="leaf")])
-    story.worker("x").fails()
-    child = story.child("s")
+    scenario = Scenario(clock, sub_workflow("s", "leaf"), others=[definition(step("x"), name="leaf")])
+    scenario.worker("x").fails()
+    child = scenario.child("s")
 
-    planned = plan_operation(story.id, Operation("retry", resume_children=True))
+    planned = plan_operation(scenario.id, Operation("retry", resume_children=True))
 
     assert planned.target == child.id
     assert told(planned, child.id) == {"x": "again"}
-    assert told(planned, story.id) == {"s": "resumed"}
+    assert told(planned, scenario.id) == {"s": "resumed"}
 
 
 def test_a_confirmation_is_refused_after_the_run_has_changed(clock):
-    story = Story(clock, step("a"))
-    story.worker("a").fails()
-    planned = plan_operation(story.id, Operation("retry"))
-    story.retry()
-    story.worker("a").fails()
+    scenario = Scenario(clock, step("a"))
+    scenario.worker("a").fails()
+    planned = plan_operation(scenario.id, Operation("retry"))
+    scenario.retry()
+    scenario.worker("a").fails()
 
     with pytest.raises(RevisionChanged, match="has changed"):
-        do(story.id, Operation("retry"), revision=planned.revision)
+        do(scenario.id, Operation("retry"), revision=planned.revision)
 
-    assert story.status == "FAILED"
+    assert scenario.status == "FAILED"
 
 
 def test_a_restart_by_another_version_is_planned_and_done_by_that_version(clock):
-    story = Story(clock, step("a"))
-    story.worker("a").fails()
+    scenario = Scenario(clock, step("a"))
+    scenario.worker("a").fails()
     register_definitions(definition(step("a"), step("b"), version=2), definition(step("c"), version=3))
 
     by_second = Operation("restart", version=2)
-    assert {run.version for run in plan_operation(story.id, by_second).runs} == {2}
-    do(story.id, by_second)
+    assert {run.version for run in plan_operation(scenario.id, by_second).runs} == {2}
+    do(scenario.id, by_second)
 
-    assert story.row.version == 2
-    assert story.is_waiting_for("a")
-    assert plan_operation(Story(clock, step("z"), name="y").id, Operation("pause")).counts == {"goes on": 1}
+    assert scenario.row.version == 2
+    assert scenario.is_waiting_for("a")
+    assert plan_operation(Scenario(clock, step("z"), name="y").id, Operation("pause")).counts == {"goes on": 1}
 
 
 @pytest.mark.parametrize(
@@ -186,21 +186,21 @@ def test_a_restart_by_another_version_is_planned_and_done_by_that_version(clock)
     ],
 )
 def test_an_impossible_operation_has_no_plan(clock, operation, error):
-    story = Story(clock, step("a"))
+    scenario = Scenario(clock, step("a"))
 
     with pytest.raises(error):
-        plan_operation(story.id, operation)
+        plan_operation(scenario.id, operation)
 
 
 def test_the_branches_of_a_dynamic_fork_run_again_with_their_fork(clock):
     steps = [step("a"), *dynamic_fork(inputs={"forkTaskInputs": [1, 2], "forkTaskName": "pay"}), step("z")]
-    story = Story(clock, *steps, tasks=[policy("pay")])
-    story.worker("a").completes()
+    scenario = Scenario(clock, *steps, tasks=[policy("pay")])
+    scenario.worker("a").completes()
     for _ in range(2):
-        story.worker("pay").completes()
-    story.worker("z").fails()
+        scenario.worker("pay").completes()
+    scenario.worker("z").fails()
 
-    planned = plan_operation(story.id, Operation("rerun", attempt_id=story.task("a").id))
+    planned = plan_operation(scenario.id, Operation("rerun", attempt_id=scenario.task("a").id))
 
     assert set(told(planned).values()) == {"again", "again, later"}
 
@@ -232,7 +232,7 @@ def test_every_task_has_the_planned_impact(clock, seed):
     chance = RandomWorkers(clock, seed)
     chance.live(steps=chance.random.choice((5, 15, 30)))
     for _ in range(3):
-        id = chance.story.id
+        id = chance.scenario.id
         task = chance.random.choice(list(Task.objects.filter(run_id=id).order_by("seq")) or [None])
         operation = chance.random.choice(
             (
@@ -269,9 +269,9 @@ def test_every_task_has_the_planned_impact(clock, seed):
 
 
 def test_a_switch_in_a_plan_follows_the_new_input(clock):
-    story = Story(clock, switch("way", {"x": [step("b")], "y": [step("c")]}), input={"way": "x"})
-    story.worker("b").fails()
+    scenario = Scenario(clock, switch("way", {"x": [step("b")], "y": [step("c")]}), input={"way": "x"})
+    scenario.worker("b").fails()
 
-    planned = plan_operation(story.id, Operation("rerun", input={"way": "y"}))
+    planned = plan_operation(scenario.id, Operation("rerun", input={"way": "y"}))
 
     assert told(planned) == {"way": "again", "b": "dropped", "c": "new"}

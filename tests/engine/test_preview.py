@@ -10,10 +10,10 @@ from conductor_app.engine.runs.preview import Preview, preview
 from conductor_app.models import Attempt, HistoryEntry, Message, ResolvedDefinition, Run, Task
 from conductor_app.store.rows import parse_iteration_path
 from tests.builders import definition, fork, inline, step, sub_workflow
-from tests.engine.chance import RandomWorkers
-from tests.engine.views import row_violations
-from tests.story import ACTOR, Story, run_commit_hooks
-from tests.tries import seeds
+from tests.engine.random_workers import RandomWorkers
+from tests.engine.report_contexts import row_violations
+from tests.hypothesis_profile import seeds
+from tests.scenario import ACTOR, Scenario, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 
@@ -50,54 +50,54 @@ def statuses(seen: Preview) -> dict[str, str]:
 
 
 def test_a_preview_does_not_change_any_row(clock):
-    story = Story(clock, *fork([step("a")], [sub_workflow("s", "leaf")]), others=[LEAF])
-    story.worker("a").fails()
+    scenario = Scenario(clock, *fork([step("a")], [sub_workflow("s", "leaf")]), others=[LEAF])
+    scenario.worker("a").fails()
     before = everything()
 
-    seen = preview(story.id, commands.restart_run())
+    seen = preview(scenario.id, commands.restart_run())
 
     assert everything() == before
-    assert seen.revision == story.row.revision
-    assert seen.runs[story.id].after.status == "RUNNING"
+    assert seen.revision == scenario.row.revision
+    assert seen.runs[scenario.id].after.status == "RUNNING"
 
 
 def test_a_preview_includes_the_runs_that_would_receive_messages(clock):
     middle = definition(sub_workflow("below", "leaf"), step("m"), name="middle")
-    story = Story(clock, sub_workflow("s", "middle"), others=[LEAF, middle])
-    story.worker("x").fails()
-    leaf = story.child("s").child("below")
+    scenario = Scenario(clock, sub_workflow("s", "middle"), others=[LEAF, middle])
+    scenario.worker("x").fails()
+    leaf = scenario.child("s").child("below")
 
     seen = preview(leaf.id, commands.Retry())
 
-    assert statuses(seen) == {leaf.id: "RUNNING", story.child("s").id: "RUNNING", story.id: "RUNNING"}
+    assert statuses(seen) == {leaf.id: "RUNNING", scenario.child("s").id: "RUNNING", scenario.id: "RUNNING"}
 
 
 def test_a_preview_of_a_rerun_includes_the_new_child(clock):
-    story = Story(clock, sub_workflow("s", "leaf"), others=[LEAF])
-    story.worker("x").completes()
+    scenario = Scenario(clock, sub_workflow("s", "leaf"), others=[LEAF])
+    scenario.worker("x").completes()
 
-    seen = preview(story.id, commands.Rerun(Key("s")))
-    begun = seen.runs[story.id].after.tasks[Key("s")].attempt.child_id
+    seen = preview(scenario.id, commands.Rerun(Key("s")))
+    begun = seen.runs[scenario.id].after.tasks[Key("s")].attempt.child_id
 
     assert [str(key) for key in seen.runs[begun].after.tasks] == ["x"]
-    story.rerun("s")
-    assert story.child("s").id == begun
+    scenario.rerun("s")
+    assert scenario.child("s").id == begun
 
 
 def test_a_preview_evaluates_scripts(clock):
-    story = Story(clock, inline("i", "$.n * 2", inputs={"n": "${workflow.input.n}"}), step("a"), input={"n": 1})
-    story.worker("a").completes()
+    scenario = Scenario(clock, inline("i", "$.n * 2", inputs={"n": "${workflow.input.n}"}), step("a"), input={"n": 1})
+    scenario.worker("a").completes()
 
-    seen = preview(story.id, commands.Rerun(Key("i"), input={"n": 4}))
+    seen = preview(scenario.id, commands.Rerun(Key("i"), input={"n": 4}))
 
-    assert seen.runs[story.id].after.tasks[Key("i")].attempt.output == {"result": 8}
+    assert seen.runs[scenario.id].after.tasks[Key("i")].attempt.output == {"result": 8}
 
 
 def test_a_preview_refuses_an_impossible_command(clock):
-    story = Story(clock, step("a"))
+    scenario = Scenario(clock, step("a"))
 
     with pytest.raises(Conflict):
-        preview(story.id, commands.Rerun())
+        preview(scenario.id, commands.Rerun())
     with pytest.raises(NotFound):
         preview("nobody", commands.Rerun())
 
@@ -106,7 +106,7 @@ class Deeds:
     """Something that an operator does to a run, as a command and as an act."""
 
     def __init__(self, chance: RandomWorkers) -> None:
-        self.random, self.id = chance.random, chance.story.id
+        self.random, self.id = chance.random, chance.scenario.id
 
     def rerun(self):
         task = self.random.choice([None, *Task.objects.filter(run_id=self.id).order_by("seq")])
@@ -162,4 +162,4 @@ def test_the_previewed_effects_happen_and_the_run_ends(clock, seed):
             )
             assert row_violations(id) == []
         chance.finish()
-        assert chance.story.row.ended_at
+        assert chance.scenario.row.ended_at

@@ -11,7 +11,7 @@ from conductor_app.insight.queues.queue_position import queue_position
 from conductor_app.models import Attempt, AuditEntry, HistoryEntry, MinuteCount
 from tests.builders import policy, step, step_without_policy
 from tests.engine.test_statements import Counted
-from tests.story import ACTOR, Story, run_commit_hooks
+from tests.scenario import ACTOR, Scenario, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 
@@ -26,15 +26,15 @@ def obstacles(attempt: Attempt) -> dict[str, str]:
 
 
 def test_a_paused_queue_dispatches_no_attempt_and_names_who_paused_it(clock):
-    story = Story(clock, step("ship"))
-    story.worker("other").polls()
+    scenario = Scenario(clock, step("ship"))
+    scenario.worker("other").polls()
     do(queue_commands.pause_queue, "ship", reason="the printer burns")
 
-    assert story.worker("ship").polls() == []
-    assert obstacles(story.task("ship")) == {"queue": "The queue was paused by a test: the printer burns."}
+    assert scenario.worker("ship").polls() == []
+    assert obstacles(scenario.task("ship")) == {"queue": "The queue was paused by a test: the printer burns."}
 
     do(queue_commands.resume_queue, "ship", reason="it is out")
-    assert story.worker("ship").polls() == ["ship"]
+    assert scenario.worker("ship").polls() == ["ship"]
     assert list(AuditEntry.objects.filter(object_type="queue").order_by("id").values_list("action", "reason")) == [
         ("pause", "the printer burns"),
         ("resume", "it is out"),
@@ -42,74 +42,74 @@ def test_a_paused_queue_dispatches_no_attempt_and_names_who_paused_it(clock):
 
 
 def test_a_pause_until_a_time_ends_automatically(clock):
-    story = Story(clock, step("ship"))
+    scenario = Scenario(clock, step("ship"))
     do(queue_commands.pause_queue, "ship", until_at=clock.now() + 60_000)
 
-    assert story.worker("ship").polls() == []
-    assert "It resumes in 60.0 s" in obstacles(story.task("ship"))["queue"]
+    assert scenario.worker("ship").polls() == []
+    assert "It resumes in 60.0 s" in obstacles(scenario.task("ship"))["queue"]
     clock.advance(seconds=60)
-    assert story.worker("ship").polls() == ["ship"]
+    assert scenario.worker("ship").polls() == ["ship"]
 
 
 def test_a_pause_affects_only_its_queue_and_limited_tasks_too(clock):
-    story = Story(clock, step_without_policy("ship"), tasks=[policy("ship", concurrent_limit=5)])
+    scenario = Scenario(clock, step_without_policy("ship"), tasks=[policy("ship", concurrent_limit=5)])
     do(queue_commands.pause_queue, "east:ship")
-    assert "queue" not in obstacles(story.task("ship"))
+    assert "queue" not in obstacles(scenario.task("ship"))
     do(queue_commands.pause_queue, "ship")
 
-    assert story.worker("ship").polls() == []
+    assert scenario.worker("ship").polls() == []
     do(queue_commands.resume_queue, "ship")
-    assert story.worker("ship").polls() == ["ship"]
+    assert scenario.worker("ship").polls() == ["ship"]
 
 
 def test_claimed_attempts_continue_in_a_paused_queue(clock):
-    story = Story(clock, step("ship"))
-    story.worker("ship").polls()
+    scenario = Scenario(clock, step("ship"))
+    scenario.worker("ship").polls()
     do(queue_commands.pause_queue, "ship")
 
-    assert story.worker("ship").completes()
-    assert story.status == "COMPLETED"
+    assert scenario.worker("ship").completes()
+    assert scenario.status == "COMPLETED"
 
 
 def test_a_drained_worker_gets_no_attempts_and_others_do(clock):
-    story = Story(clock, step("a"), step("b"))
-    story.worker("a", "w1").polls()
+    scenario = Scenario(clock, step("a"), step("b"))
+    scenario.worker("a", "w1").polls()
     do(queue_commands.drain_worker, "w1", reason="its host is replaced")
-    story.worker("a", "w1").completes()
+    scenario.worker("a", "w1").completes()
 
-    assert story.worker("b", "w1").polls() == []
-    assert obstacles(story.task("b")) == {"polled": "Only draining workers poll queue `b`."}
-    assert story.worker("b", "w2").polls() == ["b"]
+    assert scenario.worker("b", "w1").polls() == []
+    assert obstacles(scenario.task("b")) == {"polled": "Only draining workers poll queue `b`."}
+    assert scenario.worker("b", "w2").polls() == ["b"]
     do(queue_commands.undrain_worker, "w1")
     assert AuditEntry.objects.filter(object_type="worker").count() == 2
 
 
 def test_pauses_cost_a_poll_no_statement(clock):
-    story = Story(clock, step("a"))
+    scenario = Scenario(clock, step("a"))
     do(queue_commands.pause_queue, "elsewhere")
 
     with Counted() as counted:
-        assert story.worker("a").polls() == ["a"]
+        assert scenario.worker("a").polls() == ["a"]
 
     assert counted.count <= 3, counted.statements
 
 
-def three(clock) -> tuple[Story, list[Attempt]]:
+def three(clock) -> tuple[Scenario, list[Attempt]]:
     """Three runs that wait for the same worker."""
-    story = Story(clock, step("ship"))
-    runs = [story]
+    scenario = Scenario(clock, step("ship"))
+    runs = [scenario]
     for _ in range(2):
         clock.advance(seconds=1)
-        runs.append(story.starts("order"))
-    return story, [run.task("ship") for run in runs]
+        runs.append(scenario.starts("order"))
+    return scenario, [run.task("ship") for run in runs]
 
 
 def test_attempts_with_higher_priority_are_dispatched_first(clock):
-    story, (first, _, third) = three(clock)
+    scenario, (first, _, third) = three(clock)
 
     do(queue_commands.prioritize, third.pk, 7, reason="a good customer")
 
-    assert story.worker("ship").polls() and story.worker("ship").held.pk == third.pk
+    assert scenario.worker("ship").polls() and scenario.worker("ship").held.pk == third.pk
     assert HistoryEntry.objects.filter(run_id=third.run_id).last().effects == [
         {"effect": "RequeueAttempt", "task": "ship", "priority": 7}
     ]
@@ -118,35 +118,35 @@ def test_attempts_with_higher_priority_are_dispatched_first(clock):
 
 
 def test_an_attempt_moved_to_the_front_is_dispatched_next(clock):
-    story, (_, second, third) = three(clock)
+    scenario, (_, second, third) = three(clock)
     do(queue_commands.prioritize, second.pk, 3)
 
     do(queue_commands.move_to_front, third.pk)
 
     assert queue_position(Attempt.objects.get(pk=third.pk), clock.now()).ahead == 0
-    story.worker("ship").polls()
-    assert story.worker("ship").held.pk == third.pk
+    scenario.worker("ship").polls()
+    assert scenario.worker("ship").held.pk == third.pk
 
 
 def test_a_delayed_retry_moved_to_the_front_is_dispatched_immediately(clock):
-    story = Story(clock, step("ship", policy=policy(retries=1, delay_seconds=600)))
-    story.worker("ship").fails()
-    assert story.worker("ship").polls() == []
+    scenario = Scenario(clock, step("ship", policy=policy(retries=1, delay_seconds=600)))
+    scenario.worker("ship").fails()
+    assert scenario.worker("ship").polls() == []
 
-    do(queue_commands.move_to_front, story.task("ship").pk)
+    do(queue_commands.move_to_front, scenario.task("ship").pk)
 
-    assert story.worker("ship").polls() == ["ship"]
+    assert scenario.worker("ship").polls() == ["ship"]
 
 
 def test_an_attempt_can_be_moved_to_another_domain(clock):
-    story = Story(clock, step("ship"))
+    scenario = Scenario(clock, step("ship"))
 
-    do(queue_commands.move_to_domain, story.task("ship").pk, "east")
-    assert story.worker("ship").polls() == []
-    assert story.worker("ship", domain="east").polls() == ["ship"]
+    do(queue_commands.move_to_domain, scenario.task("ship").pk, "east")
+    assert scenario.worker("ship").polls() == []
+    assert scenario.worker("ship", domain="east").polls() == ["ship"]
 
     with pytest.raises(Conflict):
-        queue_commands.move_to_domain(story.task("ship").pk, "west", ACTOR)
+        queue_commands.move_to_domain(scenario.task("ship").pk, "west", ACTOR)
 
 
 def test_an_attempt_that_is_not_pending_cannot_be_moved(clock):
@@ -163,32 +163,32 @@ def test_an_attempt_that_is_not_pending_cannot_be_moved(clock):
 
 
 def test_the_queue_position_follows_the_dispatch_order(clock):
-    story, attempts = three(clock)
+    scenario, attempts = three(clock)
     do(queue_commands.prioritize, attempts[1].pk, 1)
     now = clock.now()
 
     places = {attempt.pk: queue_position(Attempt.objects.get(pk=attempt.pk), now).ahead for attempt in attempts}
     order = []
     for _ in attempts:
-        story.worker("ship").held = None
-        story.worker("ship").polls()
-        order.append(story.worker("ship").held.pk)
+        scenario.worker("ship").held = None
+        scenario.worker("ship").polls()
+        order.append(scenario.worker("ship").held.pk)
 
     assert sorted(places, key=places.get) == order
     assert queue_position(Attempt.objects.get(pk=order[0]), now) is None
 
 
 def test_the_dispatch_rate_of_a_queue_estimates_the_waiting_time(clock):
-    story = Story(clock, step("ship"))
+    scenario = Scenario(clock, step("ship"))
     for _ in range(12):
-        story.worker("ship").completes()
+        scenario.worker("ship").completes()
         clock.advance(seconds=5)
-        story.starts("order")
-    story.worker("ship").completes()
-    story.starts("order")
-    story.starts("order")
+        scenario.starts("order")
+    scenario.worker("ship").completes()
+    scenario.starts("order")
+    scenario.starts("order")
     clock.advance(seconds=0.1)
-    waiting = story.starts("order").task("ship")
+    waiting = scenario.starts("order").task("ship")
 
     found = queue_position(waiting, clock.now())
 
@@ -212,24 +212,24 @@ def test_counts_are_stored_for_two_days(clock):
 
 
 def test_a_shut_limit_names_its_holders_and_raising_it_releases(clock):
-    story = Story(clock, step_without_policy("ship"), tasks=[policy("ship", concurrent_limit=1)])
-    story.worker("ship", "w7").polls()
-    waiting = story.starts("order").task("ship")
+    scenario = Scenario(clock, step_without_policy("ship"), tasks=[policy("ship", concurrent_limit=1)])
+    scenario.worker("ship", "w7").polls()
+    waiting = scenario.starts("order").task("ship")
 
     [verdict] = [verdict for verdict in closed_gates(explain_attempt(waiting.pk)) if verdict.gate == "concurrency"]
-    assert [(holder.run_id, holder.worker) for holder in verdict.holders] == [(story.id, "w7")]
+    assert [(holder.run_id, holder.worker) for holder in verdict.holders] == [(scenario.id, "w7")]
 
     definition_commands.save_task(policy("ship", concurrent_limit=2), ACTOR)
     assert obstacles(waiting) == {}
-    assert story.worker("ship", "w8").polls() == ["ship"]
+    assert scenario.worker("ship", "w8").polls() == ["ship"]
 
 
 def test_an_exhausted_rate_limit_states_when_it_reopens(clock):
-    story = Story(clock, step_without_policy("ship"), tasks=[policy("ship", rate_count=1, rate_seconds=60)])
-    story.worker("ship").completes()
+    scenario = Scenario(clock, step_without_policy("ship"), tasks=[policy("ship", rate_count=1, rate_seconds=60)])
+    scenario.worker("ship").completes()
     clock.advance(seconds=20)
-    waiting = story.starts("order").task("ship")
+    waiting = scenario.starts("order").task("ship")
 
     assert "next start is possible in 40.0 s" in obstacles(waiting)["rate"]
     clock.advance(seconds=40)
-    assert story.worker("ship").polls() == ["ship"]
+    assert scenario.worker("ship").polls() == ["ship"]

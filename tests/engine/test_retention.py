@@ -8,27 +8,27 @@ from conductor_app.engine.runs import retention
 from conductor_app.insight.runs.retention import growth_by_definition, preview_removal, retention_policies
 from conductor_app.models import AuditEntry, Run
 from tests.builders import definition, step
-from tests.story import ACTOR, Story, register_definitions, run_commit_hooks
+from tests.scenario import ACTOR, Scenario, register_definitions, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 DAY = 86_400
 
 
 @pytest.fixture
-def story(clock) -> Story:
+def scenario(clock) -> Scenario:
     """Two orders that went well, one that failed, and a refund; a month later another order."""
-    story = Story(clock, step("pay"))
+    scenario = Scenario(clock, step("pay"))
     register_definitions(definition(step("pay"), name="refund"))
     for name in ("order", "order", "refund"):
-        story.starts(name)
+        scenario.starts(name)
         clock.advance(seconds=1)
     for _ in range(2):
-        story.worker("pay").completes()
-    story.worker("pay").fails()
-    story.worker("pay").completes()
+        scenario.worker("pay").completes()
+    scenario.worker("pay").fails()
+    scenario.worker("pay").completes()
     clock.advance(seconds=31 * DAY)
-    story.starts("order")
-    return story
+    scenario.starts("order")
+    return scenario
 
 
 def left() -> dict[str, int]:
@@ -45,7 +45,7 @@ def foreseen(clock) -> dict[str, int]:
     return {policy.definition: preview_removal(policy, known, clock.now()).count for policy in known}
 
 
-def test_without_a_policy_the_setting_decides(story, clock, settings):
+def test_without_a_policy_the_setting_decides(scenario, clock, settings):
     assert foreseen(clock) == {"": 0}
     assert swept() == 0
 
@@ -54,7 +54,7 @@ def test_without_a_policy_the_setting_decides(story, clock, settings):
     assert swept() == 4
 
 
-def test_the_policy_of_a_definition_overrides_the_default_policy(story, clock):
+def test_the_policy_of_a_definition_overrides_the_default_policy(scenario, clock):
     retention.save_policy("", 30, 30, 0, ACTOR)
     retention.save_policy("order", 30, 90, 0, ACTOR, "we look at failures for longer")
 
@@ -65,7 +65,7 @@ def test_the_policy_of_a_definition_overrides_the_default_policy(story, clock):
     assert foreseen(clock) == {"order": 0, "": 0}
 
 
-def test_the_newest_runs_can_be_kept_at_any_age(story, clock):
+def test_the_newest_runs_can_be_kept_at_any_age(scenario, clock):
     retention.save_policy("order", 1, 1, 3, ACTOR)
 
     assert foreseen(clock)["order"] == 1
@@ -73,7 +73,7 @@ def test_the_newest_runs_can_be_kept_at_any_age(story, clock):
     assert left() == {"order": 3, "refund": 1}
 
 
-def test_open_runs_are_never_removed_and_zero_days_are_for_ever(story, clock):
+def test_open_runs_are_never_removed_and_zero_days_are_for_ever(scenario, clock):
     retention.save_policy("", 0, 1, 0, ACTOR)
 
     assert swept() == 1
@@ -81,7 +81,7 @@ def test_open_runs_are_never_removed_and_zero_days_are_for_ever(story, clock):
     assert Run.objects.filter(status="RUNNING").count() == 1
 
 
-def test_a_sweep_removes_at_most_its_limit(story, clock):
+def test_a_sweep_removes_at_most_its_limit(scenario, clock):
     retention.save_policy("", 1, 1, 0, ACTOR)
 
     assert len(list(retention.runs_to_remove(3))) == 3
@@ -95,7 +95,7 @@ def test_invalid_parameters_are_refused(db):
         retention.delete_policy("order", ACTOR)
 
 
-def test_growth_is_measured_on_the_newest_runs(story, clock):
+def test_growth_is_measured_on_the_newest_runs(scenario, clock):
     found = {each.definition: each.count for each in growth_by_definition(clock.now())}
 
     assert found == {"order": 4, "refund": 1}

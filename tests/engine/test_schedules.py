@@ -12,8 +12,8 @@ from conductor_app.engine.schedules import firing
 from conductor_app.models import Run, Schedule, ScheduleExecution
 from conductor_app.store import due_rows
 from tests.engine.test_statements import Counted
-from tests.schedules import HOURLY, create_schedule, register_order_workflow, slot_outcomes
-from tests.story import run_commit_hooks
+from tests.scenario import run_commit_hooks
+from tests.schedule_helpers import HOURLY, create_schedule, register_order_workflow, slot_outcomes
 
 pytestmark = pytest.mark.django_db
 

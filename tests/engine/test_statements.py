@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.builders import dynamic_fork, each, fork, loop, policy, step, step_without_policy, switch
-from tests.story import Story
+from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db
 
@@ -38,19 +38,19 @@ class Counted(CaptureQueriesContext):
 
 
 def test_an_empty_poll_takes_one_statement(clock):
-    story = Story(clock, step("a"))
+    scenario = Scenario(clock, step("a"))
 
     with Counted() as counted:
-        assert story.worker("nothing").polls() == []
+        assert scenario.worker("nothing").polls() == []
 
     assert counted.count <= 1, counted.statements
 
 
 def test_a_successful_poll_takes_three_statements(clock):
-    story = Story(clock, step("a"))
+    scenario = Scenario(clock, step("a"))
 
     with Counted() as counted:
-        assert story.worker("a").polls() == ["a"]
+        assert scenario.worker("a").polls() == ["a"]
 
     assert counted.count <= 3, counted.statements
 
@@ -66,61 +66,61 @@ STEPS = {
 
 @pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS)
 def test_a_report_that_schedules_the_next_task_takes_eight_statements(clock, steps):
-    story = Story(clock, *steps)
-    story.worker("a").polls()
+    scenario = Scenario(clock, *steps)
+    scenario.worker("a").polls()
 
     with Counted() as counted:
-        story.worker("a").completes(n=1)
+        scenario.worker("a").completes(n=1)
 
-    assert story.queue("b")
+    assert scenario.queue("b")
     assert counted.count <= 8, counted.statements
 
 
 def test_a_report_in_a_sequence_takes_seven_statements(clock):
-    story = Story(clock, step("a"), step("b"))
-    story.worker("a").polls()
+    scenario = Scenario(clock, step("a"), step("b"))
+    scenario.worker("a").polls()
 
     with Counted() as counted:
-        story.worker("a").completes(n=1)
+        scenario.worker("a").completes(n=1)
 
     assert counted.count <= 7, counted.statements
 
 
 def test_a_referenced_payload_takes_two_more_statements(clock):
-    story = Story(clock, step("z"), step("a"), step("b", inputs={"n": "${z.output.n}"}))
-    story.worker("z").completes(n=1)
-    story.worker("a").polls()
+    scenario = Scenario(clock, step("z"), step("a"), step("b", inputs={"n": "${z.output.n}"}))
+    scenario.worker("z").completes(n=1)
+    scenario.worker("a").polls()
 
     with Counted() as counted:
-        story.worker("a").completes()
+        scenario.worker("a").completes()
 
-    assert story.task("b").input == {"n": 1}
+    assert scenario.task("b").input == {"n": 1}
     assert counted.count <= 10, counted.statements
 
 
 def test_a_lease_renewal_takes_few_statements(clock):
-    story = Story(clock, step("a", policy=policy(lease_seconds=20)))
-    story.worker("a").polls()
+    scenario = Scenario(clock, step("a", policy=policy(lease_seconds=20)))
+    scenario.worker("a").polls()
 
     with Counted() as counted:
-        story.worker("a").extend_lease()
+        scenario.worker("a").extend_lease()
 
     assert counted.count <= 6, counted.statements
 
 
 def costs_of_branches(clock, width: int) -> set[int]:
     inputs = {"forkTaskInputs": list(range(width)), "forkTaskName": "pay"}
-    story = Story(
+    scenario = Scenario(
         clock, *dynamic_fork(inputs=inputs, optional=False), step_without_policy("after"), tasks=[policy("pay")]
     )
     costs = set()
     for number in range(width):
         measured = number in (1, width // 2, width - 2)
-        story.worker("pay").polls()
+        scenario.worker("pay").polls()
         with Counted() as counted:
-            story.worker("pay").completes()
+            scenario.worker("pay").completes()
         costs |= {counted.count} if measured else set()
-    assert story.is_waiting_for("after")
+    assert scenario.is_waiting_for("after")
     return costs
 
 
@@ -135,14 +135,14 @@ def costs_of_items(clock, count: int, **settings) -> list[int]:
     """What the reports cost that end an early, a middle and a late item, by which the next one begins."""
     body = step("pay", inputs={"item": "${each.output.item}"})
     items = each("each", body, items="${workflow.input.items}", **settings)
-    story = Story(clock, items, step_without_policy("after"), input={"items": ["x" * 10] * count})
+    scenario = Scenario(clock, items, step_without_policy("after"), input={"items": ["x" * 10] * count})
     costs = []
     for number in range(count):
-        story.worker("pay").polls()
+        scenario.worker("pay").polls()
         with Counted() as counted:
-            story.worker("pay").completes() if number % 3 else story.worker("pay").fail_terminally()
+            scenario.worker("pay").completes() if number % 3 else scenario.worker("pay").fail_terminally()
         costs.append(counted.count)
-    assert story.is_waiting_for("after")
+    assert scenario.is_waiting_for("after")
     return [costs[number] for number in (1, 2, 3, count // 6 * 3 + 1, count // 6 * 3, count - 6, count - 5)]
 
 
@@ -159,18 +159,18 @@ def test_a_wide_fork_is_written_in_few_statements(clock):
     inputs = {"forkTaskInputs": list(range(300)), "forkTaskName": "pay"}
 
     with Counted() as counted:
-        Story(clock, *dynamic_fork(inputs=inputs, optional=False), tasks=[policy("pay")])
+        Scenario(clock, *dynamic_fork(inputs=inputs, optional=False), tasks=[policy("pay")])
 
     assert counted.count < 40, counted.statements
 
 
 def test_a_late_step_of_a_long_run_costs_as_much_as_an_early_one(clock):
-    story = Story(clock, loop("l", step("a"), times=60))
+    scenario = Scenario(clock, loop("l", step("a"), times=60))
     costs = []
     for _ in range(59):
-        story.worker("a").polls()
+        scenario.worker("a").polls()
         with Counted() as counted:
-            story.worker("a").completes()
+            scenario.worker("a").completes()
         costs.append(counted.count)
 
     assert costs[1] == costs[-1]
@@ -182,15 +182,17 @@ def costs_of_forking_items(clock, count: int) -> list[tuple[int, bool]]:
     """
     fork_inputs = {"forkTaskInputs": [1, 2], "forkTaskName": "pay"}
     items = each("each", *dynamic_fork(inputs=fork_inputs, optional=False), items="${workflow.input.items}")
-    story = Story(clock, items, step_without_policy("after"), input={"items": ["x"] * count}, tasks=[policy("pay")])
+    scenario = Scenario(
+        clock, items, step_without_policy("after"), input={"items": ["x"] * count}, tasks=[policy("pay")]
+    )
     costs = []
     for _ in range(count):
-        story.worker("pay").completes()
-        story.worker("pay").polls()
+        scenario.worker("pay").completes()
+        scenario.worker("pay").polls()
         with Counted() as counted:
-            story.worker("pay").completes()
+            scenario.worker("pay").completes()
         costs.append((counted.count, counted.reads_all))
-    assert story.is_waiting_for("after")
+    assert scenario.is_waiting_for("after")
     return [costs[1], costs[count // 2], costs[count - 3]]
 
 

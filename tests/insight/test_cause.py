@@ -4,8 +4,7 @@ import pytest
 
 from conductor_app.engine.runs import run_commands
 from conductor_app.insight.runs.cause import failure_reasons, run_cause
-
-from .situations import (
+from tests.insight.scenarios import (
     claim_and_report,
     claim_next,
     define_task,

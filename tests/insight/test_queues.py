@@ -3,8 +3,7 @@
 import pytest
 
 from conductor_app.insight.queues.queue_states import list_queues
-
-from .situations import claim_next, define_workflow, start_run, start_run_of, step
+from tests.insight.scenarios import claim_next, define_workflow, start_run, start_run_of, step
 
 pytestmark = pytest.mark.django_db
 

@@ -7,7 +7,7 @@ import pytest
 from conductor_app.insight.runs.history_replay import replay_history, run_at_revision
 from conductor_app.models import HistoryEntry, Task
 from tests.builders import fork, loop, policy, step, step_without_policy
-from tests.story import Story
+from tests.scenario import Scenario
 
 
 def created(task, status="PENDING", **more):
@@ -66,7 +66,7 @@ def test_empty_history_lines_are_ignored(lines):
 def test_the_newest_revision_is_the_run_as_it_is(clock, seed):
     chance = random.Random(seed)
     work = policy(retries=1, delay_seconds=0)
-    story = Story(
+    scenario = Scenario(
         clock,
         fork([step("a", policy=work)], [step_without_policy("b")]),
         loop("again", step_without_policy("c"), times=2),
@@ -74,18 +74,18 @@ def test_the_newest_revision_is_the_run_as_it_is(clock, seed):
         tasks=[],
     )
     for _ in range(12):
-        worker = story.worker(chance.choice("abcd"))
+        worker = scenario.worker(chance.choice("abcd"))
         if worker.held is None and not worker.polls():
             continue
         worker.completes() if chance.random() < 0.8 else worker.fails()
-        if story.status == "FAILED":
-            story.retry()
-    story.pause() if story.status == "RUNNING" else None
+        if scenario.status == "FAILED":
+            scenario.retry()
+    scenario.pause() if scenario.status == "RUNNING" else None
 
-    revisions = HistoryEntry.objects.filter(run_id=story.id).count()
-    past = run_at_revision(story.id, revisions)
+    revisions = HistoryEntry.objects.filter(run_id=scenario.id).count()
+    past = run_at_revision(scenario.id, revisions)
 
-    assert past.status == story.status
+    assert past.status == scenario.status
     assert {task.key: task.status for task in past.tasks} == {
-        str(task): task.status for task in Task.objects.filter(run_id=story.id)
+        str(task): task.status for task in Task.objects.filter(run_id=scenario.id)
     }

@@ -6,8 +6,7 @@ from conductor_app.core.errors import Invalid
 from conductor_app.insight.bulk import selections
 from conductor_app.insight.bulk.selections.api_queries import to_query
 from conductor_app.models import Run
-
-from .situations import claim_and_report, define_task, define_workflow, start_run, step
+from tests.insight.scenarios import claim_and_report, define_task, define_workflow, start_run, step
 
 pytestmark = pytest.mark.django_db
 

@@ -16,7 +16,7 @@ from taskcluster.exceptions import TaskclusterAuthFailure
 from taskcluster.utils import slugId
 
 from tests.clients.test_taskcluster_queue import LINUX, WORKER, definition, moment
-from tests.web import running_web_server
+from tests.recording_web_server import running_web_server
 
 from .server import Server, wait_until
 

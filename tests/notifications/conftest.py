@@ -30,7 +30,7 @@ class PeerProcesses:
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.notifications.neighbour", *words],
+            [sys.executable, "-m", "tests.notifications.peer_process", *words],
             cwd=ROOT,
             env=os.environ | self.environment,
             stdout=subprocess.PIPE,

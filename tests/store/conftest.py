@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.story import clear_process_caches
+from tests.scenario import clear_process_caches
 
 
 @pytest.fixture(autouse=True)

@@ -18,8 +18,8 @@ from conductor_app.engine.runs import run_commands
 from conductor_app.engine.tasks import task_commands
 from conductor_app.models import Attempt, Run, Task
 from tests.builders import definition, policy, step
-from tests.engine.views import row_violations
-from tests.story import ACTOR, RunView, register_definitions
+from tests.engine.report_contexts import row_violations
+from tests.scenario import ACTOR, RunView, register_definitions
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

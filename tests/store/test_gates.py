@@ -7,14 +7,14 @@ from conductor_app.models import QueueHold
 from conductor_app.models.gates import GATES
 from conductor_app.store.claims import find_candidates
 from tests.builders import policy, step
-from tests.story import Story
+from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def waiting(clock):
-    return Story(clock, step("ship", policy=policy(retries=1, delay_seconds=60))).task("ship")
+    return Scenario(clock, step("ship", policy=policy(retries=1, delay_seconds=60))).task("ship")
 
 
 def verdicts(attempt, clock):

@@ -18,7 +18,7 @@ from conductor_app.telemetry import spans
 from conductor_app.workers import runner
 from tests.builders import policy, step
 from tests.management.server import ROOT
-from tests.story import Story, run_commit_hooks
+from tests.scenario import Scenario, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -67,30 +67,30 @@ class Receipt(BaseHTTPRequestHandler):
 
 
 def test_a_request_and_its_command_are_spans_of_the_callers_trace(client, clock, seen):
-    story = Story(clock, step("pay"))
-    story.worker("pay").polls()
-    body = {"workflowInstanceId": story.id, "taskId": story.task("pay").id, "status": "COMPLETED"}
+    scenario = Scenario(clock, step("pay"))
+    scenario.worker("pay").polls()
+    body = {"workflowInstanceId": scenario.id, "taskId": scenario.task("pay").id, "status": "COMPLETED"}
 
     client.post("/api/tasks", body, "application/json", headers={"traceparent": CALLER})
 
     request, command = seen()["POST /api/tasks"], [span for span in seen().values() if span.name == "change"][-1]
     assert format(request.context.trace_id, "032x") == "0af7651916cd43dd8448eb211c80319c"
     assert command.parent.span_id == request.context.span_id
-    assert command.attributes["conductor.run_id"] == story.id
+    assert command.attributes["conductor.run_id"] == scenario.id
     assert request.attributes["http.response.status_code"] == 200
 
 
 def test_a_start_and_an_address_carry_the_runs_id(client, clock, seen):
-    story = Story(clock, step("pay"))
+    scenario = Scenario(clock, step("pay"))
 
-    client.get(f"/api/workflow/{story.id}")
+    client.get(f"/api/workflow/{scenario.id}")
 
-    assert seen()["start"].attributes["conductor.run_id"] == story.id
-    assert seen()["GET /api/workflow/<str:workflow>"].attributes["conductor.run_id"] == story.id
+    assert seen()["start"].attributes["conductor.run_id"] == scenario.id
+    assert seen()["GET /api/workflow/<str:workflow>"].attributes["conductor.run_id"] == scenario.id
 
 
 def test_a_workflow_name_is_not_mistaken_for_an_id(client, clock, seen):
-    Story(clock, step("pay"))
+    Scenario(clock, step("pay"))
 
     client.post("/api/workflow/order", {}, "application/json")
 
@@ -104,11 +104,11 @@ def test_a_caller_that_cannot_be_read_is_no_caller(client, seen, hostile):
 
 
 def test_each_sweep_with_work_is_a_span(clock, seen):
-    story = Story(clock, step("pay", policy=policy(lease_seconds=1)))
-    story.worker("pay").polls()
-    story.later(5)
+    scenario = Scenario(clock, step("pay", policy=policy(lease_seconds=1)))
+    scenario.worker("pay").polls()
+    scenario.later(5)
 
-    assert story.id in seen()["sweep_item"].attributes["conductor.item"]
+    assert scenario.id in seen()["sweep_item"].attributes["conductor.item"]
 
 
 def test_a_sweep_without_work_is_no_span(seen, clock):
@@ -119,13 +119,13 @@ def test_a_sweep_without_work_is_no_span(seen, clock):
 
 def test_the_work_of_a_built_in_worker_is_a_span(clock, seen):
     http = {"name": "call", "taskReferenceName": "call", "type": "HTTP", "inputParameters": {"uri": "nowhere"}}
-    story = Story(clock, http)
+    scenario = Scenario(clock, http)
     with run_commit_hooks():
         [attempt] = task_commands.claim_tasks("HTTP", wait_ms=0)
         runner.run_attempt(attempt)
 
     found = seen()["HTTP"].attributes
-    assert (found["conductor.run_id"], found["conductor.attempt_id"]) == (story.id, attempt.id)
+    assert (found["conductor.run_id"], found["conductor.attempt_id"]) == (scenario.id, attempt.id)
 
 
 def test_an_exception_marks_its_span_without_its_message(seen):

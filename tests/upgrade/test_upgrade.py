@@ -22,7 +22,7 @@ def report(tmp_path_factory) -> dict:
         database.executescript(gzip.decompress(DUMP.read_bytes()).decode())
     environment = {**os.environ, "VAR_DIR": str(folder)}
     environment.pop("DJANGO_SETTINGS_MODULE", None)
-    command = [sys.executable, "-m", "tests.upgrade.after_upgrade"]
+    command = [sys.executable, "-m", "tests.upgrade.verify_upgrade"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -5,7 +5,7 @@ import pytest
 from conductor_app.models import EventDelivery
 from conductor_app.workers.runner import run_built_in_workers
 from tests.builders import event, policy, step
-from tests.story import Story, run_commit_hooks
+from tests.scenario import Scenario, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 
@@ -17,26 +17,26 @@ def works() -> None:
 
 @pytest.mark.parametrize("sink", ["nonsense:orders", "nonsense", ""])
 def test_an_unknown_sink_fails_the_task_with_a_reason(clock, sink):
-    story = Story(clock, event("tell", "${workflow.input.sink}"), input={"sink": sink})
+    scenario = Scenario(clock, event("tell", "${workflow.input.sink}"), input={"sink": sink})
 
     works()
 
-    assert (story.status, story.statuses) == ("FAILED", {"tell": "FAILED"})
-    assert f"The sink '{sink}' has an unknown provider" in story.task("tell").reason
+    assert (scenario.status, scenario.statuses) == ("FAILED", {"tell": "FAILED"})
+    assert f"The sink '{sink}' has an unknown provider" in scenario.task("tell").reason
 
 
 def test_a_failure_is_retried_as_the_policy_defines(clock):
     limits = policy("tell", retries=1)
-    story = Story(clock, event("tell", "nonsense:x", policy=limits))
+    scenario = Scenario(clock, event("tell", "nonsense:x", policy=limits))
 
     works()
 
-    assert story.attempts("tell") == ["FAILED", "FAILED"]
+    assert scenario.attempts("tell") == ["FAILED", "FAILED"]
 
 
 def test_an_event_of_a_rate_limited_run_is_published_when_the_run_continues(clock):
     limit = {"rateLimitKey": "k", "concurrentExecLimit": 1}
-    first = Story(clock, event("tell", "conductor:paid", inputs={"n": 1}), step("a"), rateLimitConfig=limit)
+    first = Scenario(clock, event("tell", "conductor:paid", inputs={"n": 1}), step("a"), rateLimitConfig=limit)
     held = first.starts("order")
     works()
     assert EventDelivery.objects.count() == 1

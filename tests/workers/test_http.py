@@ -7,7 +7,7 @@ import pytest
 
 from conductor_app.workers import WORKERS
 from conductor_app.workers.http import Http, HttpLimits
-from tests.web import json_answer, running_web_server
+from tests.recording_web_server import json_answer, running_web_server
 
 LOOPBACK = ("127.0.0.0/8",)
 

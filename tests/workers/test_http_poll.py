@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.workers.http import HttpLimits
 from conductor_app.workers.http_poll import HttpPoll
-from tests.web import json_answer, running_web_server
+from tests.recording_web_server import json_answer, running_web_server
 
 LOOPBACK = ("127.0.0.0/8",)
 DONE = "$.output.response.body.done"

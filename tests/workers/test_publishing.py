@@ -11,7 +11,7 @@ from conductor_app.engine.events import outbox
 from conductor_app.models import Message
 from conductor_app.workers.event_publisher import publish_due_events
 from tests.builders import noop, step
-from tests.story import Story
+from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db
 
@@ -42,13 +42,13 @@ def listener(settings):
 
 
 def test_the_status_of_a_run_is_posted_to_the_listener(clock, listener):
-    story = Story(clock, noop("a"), workflowStatusListenerEnabled=True)
+    scenario = Scenario(clock, noop("a"), workflowStatusListenerEnabled=True)
 
     assert publish_due_events() == 3
 
     assert [body["event"] for _, body in listener.heard] == ["STARTED", "COMPLETED", "FINALIZED"]
     headers, body = listener.heard[0]
-    assert body["workflowId"] == story.id
+    assert body["workflowId"] == scenario.id
     assert headers["X-Conductor-Message-Id"]
     assert headers["content-type"].startswith("application/json")
     assert not Message.objects.exists()
@@ -56,7 +56,7 @@ def test_the_status_of_a_run_is_posted_to_the_listener(clock, listener):
 
 def test_the_status_of_a_task_is_posted_to_its_own_listener(clock, listener, settings):
     settings.CONDUCTOR_TASK_STATUS_LISTENER_URL = settings.CONDUCTOR_WORKFLOW_STATUS_LISTENER_URL
-    Story(clock, noop("a"), name="posted task by task")
+    Scenario(clock, noop("a"), name="posted task by task")
 
     assert publish_due_events() == 1
 
@@ -66,7 +66,7 @@ def test_the_status_of_a_task_is_posted_to_its_own_listener(clock, listener, set
 
 def test_delivery_to_a_failing_listener_is_retried_without_loss(clock, listener):
     listener.status = 500
-    Story(clock, noop("a"), workflowStatusListenerEnabled=True)
+    Scenario(clock, noop("a"), workflowStatusListenerEnabled=True)
 
     assert publish_due_events() == 0
     # One failure a round is enough to know.
@@ -82,7 +82,7 @@ def test_delivery_to_a_failing_listener_is_retried_without_loss(clock, listener)
 
 def test_the_reason_is_stored_without_the_secrets_of_the_address(clock, listener):
     listener.status = 500
-    Story(clock, step("a"), workflowStatusListenerEnabled=True)
+    Scenario(clock, step("a"), workflowStatusListenerEnabled=True)
 
     publish_due_events()
 
@@ -94,7 +94,7 @@ def test_the_reason_is_stored_without_the_secrets_of_the_address(clock, listener
 
 def test_nothing_is_sent_to_a_listener_in_a_forbidden_network(clock, listener, settings):
     settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ()
-    Story(clock, step("a"), workflowStatusListenerEnabled=True)
+    Scenario(clock, step("a"), workflowStatusListenerEnabled=True)
 
     assert publish_due_events() == 0
 
@@ -103,8 +103,8 @@ def test_nothing_is_sent_to_a_listener_in_a_forbidden_network(clock, listener, s
 
 
 def test_a_failing_sink_does_not_block_the_others(clock, listener):
-    Story(clock, step("a"), workflowStatusListenerEnabled=True, workflowStatusListenerSink="nonsense:queue")
-    Story(clock, step("a"), name="other", workflowStatusListenerEnabled=True)
+    Scenario(clock, step("a"), workflowStatusListenerEnabled=True, workflowStatusListenerSink="nonsense:queue")
+    Scenario(clock, step("a"), name="other", workflowStatusListenerEnabled=True)
 
     assert publish_due_events() == 1
 
@@ -112,7 +112,7 @@ def test_a_failing_sink_does_not_block_the_others(clock, listener):
 
 
 def test_messages_of_a_dead_publisher_are_claimed_by_another(clock, listener):
-    Story(clock, step("a"), workflowStatusListenerEnabled=True)
+    Scenario(clock, step("a"), workflowStatusListenerEnabled=True)
 
     assert len(outbox.take_due(10)) == 1
     assert outbox.take_due(10) == []
@@ -125,7 +125,7 @@ def test_undeliverable_messages_are_kept_for_inspection_and_then_deleted(clock, 
     settings.CONDUCTOR_EVENT_RETENTION_DAYS = 7
     monkeypatch.setattr(outbox, "MAX_TRIES", 2)
     listener.status = 500
-    Story(clock, step("a"), workflowStatusListenerEnabled=True)
+    Scenario(clock, step("a"), workflowStatusListenerEnabled=True)
 
     for _ in range(4):
         publish_due_events()
@@ -141,7 +141,7 @@ def test_undeliverable_messages_are_kept_for_inspection_and_then_deleted(clock, 
 
 
 def test_a_stopping_publisher_releases_its_messages(clock, listener):
-    Story(clock, noop("a"), workflowStatusListenerEnabled=True)
+    Scenario(clock, noop("a"), workflowStatusListenerEnabled=True)
     answers = iter([False, False, True, True])
 
     assert publish_due_events(lambda: next(answers)) == 1

@@ -14,8 +14,8 @@ from conductor_app.workers.event_consumer import configured_queues, consume_even
 from conductor_app.workers.runner import run_built_in_workers
 from conductor_app.workers.sinks import PROVIDERS, SinkFailed, publish
 from tests.builders import event
-from tests.clients.waiting import eventually
-from tests.story import Story, run_commit_hooks
+from tests.clients.wait_until import eventually
+from tests.scenario import Scenario, run_commit_hooks
 
 from . import brokers
 
@@ -104,18 +104,18 @@ def test_a_message_published_to_a_broker_is_received_once(configured, provider):
 @pytest.mark.parametrize("provider", SETTINGS)
 def test_an_event_task_is_published_by_a_built_in_worker(configured, provider, clock):
     configured(provider)
-    story = Story(clock, event("tell", f"{provider}:told", inputs={"n": 1}))
+    scenario = Scenario(clock, event("tell", f"{provider}:told", inputs={"n": 1}))
 
     with run_commit_hooks():
         run_built_in_workers()
 
-    attempt = story.task("tell")
-    assert story.statuses == {"tell": "COMPLETED"}, attempt.reason
+    attempt = scenario.task("tell")
+    assert scenario.statuses == {"tell": "COMPLETED"}, attempt.reason
     assert attempt.output == {
         "n": 1,
         "sink": f"{provider}:told",
         "asyncComplete": False,
-        "workflowInstanceId": story.id,
+        "workflowInstanceId": scenario.id,
         "workflowType": "order",
         "workflowVersion": 1,
         "correlationId": None,
@@ -126,17 +126,17 @@ def test_an_event_task_is_published_by_a_built_in_worker(configured, provider, c
 
 def test_with_async_complete_a_message_is_published_once_and_the_task_waits(configured, clock):
     configured("redis")
-    story = Story(clock, event("tell", "redis:told", asyncComplete=True))
+    scenario = Scenario(clock, event("tell", "redis:told", asyncComplete=True))
 
     for _ in range(3):
         with run_commit_hooks():
             run_built_in_workers()
-        story.later(600)
+        scenario.later(600)
 
-    assert story.statuses == {"tell": "IN_PROGRESS"}
-    assert story.task("tell").poll_count == 1
-    story.reports("tell", done=True)
-    assert (story.status, story.task("tell").output) == ("COMPLETED", {"done": True})
+    assert scenario.statuses == {"tell": "IN_PROGRESS"}
+    assert scenario.task("tell").poll_count == 1
+    scenario.reports("tell", done=True)
+    assert (scenario.status, scenario.task("tell").output) == ("COMPLETED", {"done": True})
 
 
 @pytest.mark.parametrize("provider", ["amqp_queue", "redis", "kafka"])
@@ -183,13 +183,13 @@ def test_messages_of_a_restarted_broker_are_received(settings):
 
 @pytest.mark.parametrize("provider", SETTINGS)
 def test_an_unconfigured_broker_fails_the_task_and_names_the_setting(clock, provider):
-    story = Story(clock, event("tell", f"{provider}:told"))
+    scenario = Scenario(clock, event("tell", f"{provider}:told"))
 
     with run_commit_hooks():
         run_built_in_workers()
 
-    assert story.statuses == {"tell": "FAILED"}
-    assert f"EVENT_QUEUES_{SETTINGS[provider]}" in story.task("tell").reason
+    assert scenario.statuses == {"tell": "FAILED"}
+    assert f"EVENT_QUEUES_{SETTINGS[provider]}" in scenario.task("tell").reason
 
 
 @pytest.mark.parametrize("provider", ["amqp_queue", "redis", "nats"])
@@ -197,13 +197,13 @@ def test_a_broker_that_is_away_fails_the_task_without_its_password(clock, settin
     scheme = {"amqp_queue": "amqp"}.get(provider, provider)
     address = f"{scheme}://me:secret@127.0.0.1:{brokers.free_port()}"
     setattr(settings, f"CONDUCTOR_EVENT_QUEUES_{SETTINGS[provider]}", address)
-    story = Story(clock, event("tell", f"{provider}:told"))
+    scenario = Scenario(clock, event("tell", f"{provider}:told"))
 
     with run_commit_hooks():
         run_built_in_workers()
 
-    assert story.statuses == {"tell": "FAILED"}
-    assert "secret" not in story.task("tell").reason
+    assert scenario.statuses == {"tell": "FAILED"}
+    assert "secret" not in scenario.task("tell").reason
 
 
 def test_only_active_and_configured_queues_are_subscribed(settings):

@@ -133,7 +133,7 @@ class SimulatorPages:
             if report
             else draw_definition(trial.document),
             "inner_pictures": _inner_pictures(trial, report),
-            "story": report,
+            "report": report,
             "trees": _output_tree(report),
             "fault": fault,
             "note": note,

@@ -141,7 +141,7 @@ class FailureGroupPage(ObjectPage):
             "title": f"{group.definition} · {group.ref or _('(workflow)')}",
             "group": group,
             "state": render_state_pill(group.state),
-            "story": detail,
+            "detail": detail,
             "spark": sparkline(detail.listed_group.hours, _("Failures per hour, last 24 hours"), "bad"),
             "place": place,
             "by_value": [

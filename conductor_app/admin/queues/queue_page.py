@@ -28,7 +28,7 @@ class QueuePage(ObjectPage):
     """Page of one queue."""
 
     name, template, permission = "queue", "ops/queue.html", "conductor.view_attempt"
-    live_template = "ops/queues/story.html"
+    live_template = "ops/queues/detail.html"
     route = "queue/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class QueuePage(ObjectPage):
         return {
             "title": name,
             "queue": name,
-            "story": detail,
+            "detail": detail,
             "state": _state_sentence(detail, now),
             "speed": _speed_sentence(detail, now),
             "chart": stacked_bars([(kind, hour.minutes[kind]) for kind in FIELDS], str(CHART_LABEL)),

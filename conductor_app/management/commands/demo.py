@@ -27,13 +27,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, url: str, **options: Any) -> None:
         try:
-            from conductor_app.demo import build, server, show, story
+            from conductor_app.demo import build, scenario, server, show
         except ModuleNotFoundError as missing:
             raise CommandError(NO_SDK) from missing
         progress = show.BoardProgress(self._say) if self.stdout.isatty() else show.LineProgress(self._say)
         try:
             address = server.base_address(url)
-            problems = story.run_demo(address, progress, self._say)
+            problems = scenario.run_demo(address, progress, self._say)
             self._refuse(problems)
             problems = build.run_build(address, self._say)
         except server.ServerUnavailable as reason:

@@ -12,7 +12,7 @@ from conductor_app.access import access_keys
 from conductor_app.access.access_types import USED_PERMISSIONS
 from conductor_app.access.roles import role_group
 from conductor_app.models import AccessKey, Application, AuditEntry, Grant
-from tests.admin.reading import html, page_text
+from tests.admin.page_text import html, page_text
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from conductor_app.access import clients as known
 from conductor_app.engine.access import scope_roles
 from conductor_app.engine.access.clients import ClientSettings, create_client
 from conductor_app.models import AuditEntry, Client, ScopeRole
-from tests.admin.reading import html, page_text
+from tests.admin.page_text import html, page_text
 
 ADD = "/admin/conductor/client/add/"
 FLEET = {"id": "fleet/1", "scopes": "queue:claim-work:*\r\n a b \r\n", "expires": "2028-01-01T00:00", "reason": "new"}

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.access.redaction import substitute_secrets
 from conductor_app.models import AuditEntry, Secret, Variable
-from tests.admin.reading import html, page_text
+from tests.admin.page_text import html, page_text
 
 VALUE = "s3cret value"
 ADD = "/admin/conductor/secret/add/"

@@ -5,8 +5,8 @@ import pytest
 from conductor_app.admin.bulk import selected_runs
 from conductor_app.engine.runs import run_commands
 from conductor_app.models import AuditEntry
-from tests.admin.reading import page_text
-from tests.insight.situations import define_workflow, reload_run, start_run, step
+from tests.admin.page_text import page_text
+from tests.insight.scenarios import define_workflow, reload_run, start_run, step
 
 LIST = "/admin/conductor/run/"
 

@@ -4,24 +4,24 @@ import pytest
 
 from conductor_app.engine import bulk
 from conductor_app.models import BulkItem, BulkOperation, Run
-from tests.admin.reading import html, page_text
+from tests.admin.page_text import html, page_text
 from tests.builders import definition, loop, step
-from tests.story import ACTOR, Story, register_definitions, run_commit_hooks
+from tests.scenario import ACTOR, Scenario, register_definitions, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 PLAN, LIST = "/admin/bulk/plan/", "/admin/bulk/"
 
 
 @pytest.fixture
-def story(clock) -> Story:
+def scenario(clock) -> Scenario:
     """Three runs that failed."""
-    story = Story(clock, step("pay"))
+    scenario = Scenario(clock, step("pay"))
     for _ in range(2):
         clock.advance(seconds=1)
-        story.starts("order")
+        scenario.starts("order")
     for _ in range(3):
-        story.worker("pay").fails("no luck")
-    return story
+        scenario.worker("pay").fails("no luck")
+    return scenario
 
 
 def works(clock, seconds: int = 2) -> None:
@@ -36,7 +36,7 @@ def begun(**more) -> str:
     return bulk.start(bulk.BulkRequest(**asked), ACTOR)
 
 
-def test_a_plan_counts_the_affected_runs(operator, story):
+def test_a_plan_counts_the_affected_runs(operator, scenario):
     page = page_text(operator.get(PLAN, {"status": "FAILED", "definition": "order"}))
 
     assert "3 : runs of order, with status FAILED" in page
@@ -44,7 +44,7 @@ def test_a_plan_counts_the_affected_runs(operator, story):
     assert "Retry 3 runs" in page
 
 
-def test_an_operation_is_started_from_its_plan_and_processed(operator, story, clock):
+def test_an_operation_is_started_from_its_plan_and_processed(operator, scenario, clock):
     form = {"action": "retry", "status": "FAILED", "rate": "10", "canary_size": "0", "reason": "it is back"}
 
     answer = operator.post(PLAN, form)
@@ -58,7 +58,7 @@ def test_an_operation_is_started_from_its_plan_and_processed(operator, story, cl
     assert "Retry runs with status FAILED" in page_text(operator.get(LIST))
 
 
-def test_it_is_paused_resumed_and_stopped_on_its_page(operator, story):
+def test_it_is_paused_resumed_and_stopped_on_its_page(operator, scenario):
     id = begun(rate=0.1)
     address = f"{LIST}{id}/"
 
@@ -73,39 +73,39 @@ def test_it_is_paused_resumed_and_stopped_on_its_page(operator, story):
     assert "cannot pause" in page_text(operator.post(address, {"do": "pause"}, follow=True))
 
 
-def test_a_rejected_run_has_a_reason_and_can_be_retried(operator, story, clock):
+def test_a_rejected_run_has_a_reason_and_can_be_retried(operator, scenario, clock):
     id = begun()
     with run_commit_hooks():
         bulk.run_due_operations()
-    story.retry()
+    scenario.retry()
     works(clock)
 
     page = page_text(operator.get(f"{LIST}{id}/", {"outcome": "REFUSED"}))
     assert "Workflow … is RUNNING. Only a failed, timed-out or terminated workflow can be retried." in page
-    assert story.id in page
+    assert scenario.id in page
 
     operator.post(f"{LIST}{id}/", {"do": "retry_refused"})
     assert BulkOperation.objects.count() == 2
 
 
-def test_a_run_is_excluded_before_it_is_processed(operator, story):
+def test_a_run_is_excluded_before_it_is_processed(operator, scenario):
     id = begun(rate=0.1)
     with run_commit_hooks():
         bulk.run_due_operations()
 
-    operator.post(f"{LIST}{id}/", {"do": "withdraw", "run": story.id})
+    operator.post(f"{LIST}{id}/", {"do": "withdraw", "run": scenario.id})
 
-    assert BulkItem.objects.get(run_id=story.id).outcome == "WITHDRAWN"
+    assert BulkItem.objects.get(run_id=scenario.id).outcome == "WITHDRAWN"
 
 
-def test_results_are_downloadable_as_a_table(operator, story, clock):
+def test_results_are_downloadable_as_a_table(operator, scenario, clock):
     id = begun()
     works(clock)
 
     lines = b"".join(operator.get(f"{LIST}{id}/results.csv")).decode().splitlines()
 
     assert lines[0] == "number,run,outcome,answer,at"
-    assert len(lines) == 4 and f"{story.id},DONE" in lines[1]
+    assert len(lines) == 4 and f"{scenario.id},DONE" in lines[1]
 
 
 def test_a_selection_without_runs_ends_immediately(operator, clock):
@@ -113,8 +113,8 @@ def test_a_selection_without_runs_ends_immediately(operator, clock):
     assert "No bulk operations" in page_text(operator.get(LIST))
 
 
-def test_all_runs_of_a_list_become_the_selection_of_a_plan(operator, story):
-    chosen = {"action": "retry", "select_across": "1", "_selected_action": story.id, "index": "0"}
+def test_all_runs_of_a_list_become_the_selection_of_a_plan(operator, scenario):
+    chosen = {"action": "retry", "select_across": "1", "_selected_action": scenario.id, "index": "0"}
 
     answer = operator.post("/admin/conductor/run/?status=FAILED&name=order&q=order", chosen)
 
@@ -135,14 +135,14 @@ def test_all_runs_of_a_list_become_the_selection_of_a_plan(operator, story):
     ],
     ids=str,
 )
-def test_hostile_plans_are_answered(operator, story, form):
+def test_hostile_plans_are_answered(operator, scenario, form):
     assert operator.get(PLAN, form).status_code == 200
     assert operator.post(PLAN, {"action": "retry", "rate": "x"} | form).status_code == 200
     assert operator.post(PLAN, {"action": "retry", "rate": "nan"} | form).status_code == 200
     assert not BulkOperation.objects.exists()
 
 
-def test_a_viewer_sees_operations_and_cannot_start_or_stop_them(viewer, story):
+def test_a_viewer_sees_operations_and_cannot_start_or_stop_them(viewer, scenario):
     id = begun()
 
     assert "conductor.change_run" in page_text(viewer.get(PLAN, {"status": "FAILED"}))
@@ -156,7 +156,7 @@ def test_there_is_no_such_operation(operator):
     assert operator.get(f"{LIST}nobody/results.csv").status_code == 404
 
 
-def test_pages_of_operations_take_few_queries(operator, story, clock, django_assert_max_num_queries):
+def test_pages_of_operations_take_few_queries(operator, scenario, clock, django_assert_max_num_queries):
     id = begun()
     works(clock)
     operator.get(LIST)
@@ -165,7 +165,7 @@ def test_pages_of_operations_take_few_queries(operator, story, clock, django_ass
             operator.get(address)
 
 
-def test_a_second_person_approves_on_the_page(operator, story, clock, settings):
+def test_a_second_person_approves_on_the_page(operator, scenario, clock, settings):
     settings.CONDUCTOR_BULK_APPROVAL_FROM = 2
     assert "another user has approved" in page_text(operator.get(PLAN, {"status": "FAILED"}))
     own = operator.post(PLAN, {"action": "retry", "status": "FAILED", "canary_size": "0"})["Location"]
@@ -181,7 +181,7 @@ def test_a_second_person_approves_on_the_page(operator, story, clock, settings):
     assert BulkOperation.objects.get(by=ACTOR).state == "DONE"
 
 
-def test_selected_runs_that_require_approval_go_through_a_plan(operator, story, settings):
+def test_selected_runs_that_require_approval_go_through_a_plan(operator, scenario, settings):
     settings.CONDUCTOR_BULK_APPROVAL_ACTIONS = ("retry",)
     ids = list(Run.objects.values_list("pk", flat=True))
 
@@ -192,9 +192,9 @@ def test_selected_runs_that_require_approval_go_through_a_plan(operator, story, 
 
 
 def test_the_plan_of_an_upgrade_lists_possible_runs_and_reasons_for_the_others(operator, clock):
-    story = Story(clock, step("pay"), step("ship"))
-    further = story.starts("order")
-    story.worker("pay").completes()
+    scenario = Scenario(clock, step("pay"), step("ship"))
+    further = scenario.starts("order")
+    scenario.worker("pay").completes()
     register_definitions(definition(step("pay"), loop("again", step("ship"), times=2), version=2))
     address = {"action": "upgrade", "name": "order"}
 
@@ -203,10 +203,10 @@ def test_the_plan_of_an_upgrade_lists_possible_runs_and_reasons_for_the_others(o
 
     assert "Of the newest 2 active runs, 1 can be upgraded." in page
     assert "ship is in other loops in the new version." in page
-    assert further.status == "RUNNING" and story.row.version == 1
+    assert further.status == "RUNNING" and scenario.row.version == 1
 
 
-def test_labels_are_added_to_selected_runs_through_a_plan(operator, story, clock):
+def test_labels_are_added_to_selected_runs_through_a_plan(operator, scenario, clock):
     chosen = {"action": "label", "_selected_action": [run.pk for run in Run.objects.all()[:2]]}
     plan = operator.post("/admin/conductor/run/", chosen)["Location"]
     page = operator.get(plan)
@@ -222,7 +222,7 @@ def test_labels_are_added_to_selected_runs_through_a_plan(operator, story, clock
     assert Run.objects.filter(labels__name="may").count() == 2
 
 
-def test_a_plan_without_labels_is_rejected_and_preserves_the_input(operator, story):
+def test_a_plan_without_labels_is_rejected_and_preserves_the_input(operator, scenario):
     page = operator.post(PLAN, {"action": "unlabel", "status": "FAILED", "labels": " , ", "reason": "tidy"})
 
     assert "Enter at least one label." in page_text(page) and 'value="tidy"' in html(page)

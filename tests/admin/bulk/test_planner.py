@@ -5,9 +5,9 @@ import json
 import pytest
 
 from conductor_app.models import AuditEntry, Run
-from tests.admin.reading import html, page_text
+from tests.admin.page_text import html, page_text
 from tests.builders import definition, dynamic_fork, fork, loop, policy, step
-from tests.story import Story, register_definitions
+from tests.scenario import Scenario, register_definitions
 
 pytestmark = pytest.mark.django_db
 
@@ -17,12 +17,12 @@ def address(run) -> str:
 
 
 @pytest.fixture
-def failed(clock) -> Story:
+def failed(clock) -> Scenario:
     charge = step("charge", policy=policy() | {"sideEffects": "external"}, inputs={"n": "${workflow.input.n}"})
-    story = Story(clock, charge, step("ship"), step("mail"), input={"n": 1})
-    story.worker("charge").completes()
-    story.worker("ship").fails("no van")
-    return story
+    scenario = Scenario(clock, charge, step("ship"), step("mail"), input={"n": 1})
+    scenario.worker("charge").completes()
+    scenario.worker("ship").fails("no van")
+    return scenario
 
 
 def test_a_failed_run_is_planned_to_be_retried(operator, failed):
@@ -87,9 +87,9 @@ def test_a_restart_by_another_version_offers_the_versions(operator, failed):
 
 
 def test_an_impossible_action_names_the_rule_and_the_alternatives(operator, clock):
-    story = Story(clock, step("a"))
+    scenario = Scenario(clock, step("a"))
 
-    page = page_text(operator.get(address(story), {"do": "retry"}))
+    page = page_text(operator.get(address(scenario), {"do": "retry"}))
 
     assert "Only a failed, timed-out or terminated workflow can be retried" in page
     assert "Possible now: Skip a step" in page
@@ -139,8 +139,8 @@ def test_a_plan_takes_few_queries(operator, failed, django_assert_max_num_querie
 
 
 @pytest.fixture
-def running(clock) -> Story:
-    return Story(clock, step("pay"), step("pack"), step("ship"))
+def running(clock) -> Scenario:
+    return Scenario(clock, step("pay"), step("pack"), step("ship"))
 
 
 def test_a_jump_is_planned_and_done(operator, running):
@@ -203,23 +203,23 @@ def test_the_run_page_offers_jumps_to_unreached_steps(operator, running):
 
 
 def test_reused_steps_are_drawn_as_executed_with_their_outgoing_path(operator, clock):
-    story = Story(clock, *fork([step("stock")], [step("price")]), step("ship"))
-    story.worker("stock").completes()
-    story.worker("price").completes()
-    story.worker("ship").fails("no van")
+    scenario = Scenario(clock, *fork([step("stock")], [step("price")]), step("ship"))
+    scenario.worker("stock").completes()
+    scenario.worker("price").completes()
+    scenario.worker("ship").fails("no van")
 
-    assert "2 of 2 done" in page_text(operator.get(address(story)))
+    assert "2 of 2 done" in page_text(operator.get(address(scenario)))
 
 
 def test_branches_of_a_dynamic_fork_are_drawn_with_their_expected_results(operator, clock):
     names = ("ape", "bee", "cat")
     tasks = [{"name": name, "taskReferenceName": name, "type": "SIMPLE"} for name in names]
-    story = Story(clock, *dynamic_fork(), input={"tasks": tasks, "inputs": {name: {} for name in names}})
+    scenario = Scenario(clock, *dynamic_fork(), input={"tasks": tasks, "inputs": {name: {} for name in names}})
     for name in names[:2]:
-        story.worker(name).completes()
-    story.worker("cat").fails("no milk")
+        scenario.worker(name).completes()
+    scenario.worker("cat").fails("no milk")
 
-    picture = operator.get(address(story)).context["picture"]
+    picture = operator.get(address(scenario)).context["picture"]
 
     branch_steps = next(node for node in picture.nodes if node.shape == "many")
     assert (branch_steps.ref, branch_steps.note, branch_steps.tone, branch_steps.is_faint) == (

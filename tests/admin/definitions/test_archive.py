@@ -4,8 +4,8 @@ import pytest
 
 from conductor_app.engine.runs import run_commands
 from conductor_app.models import AuditEntry, Poller, Run, TaskDefinition, WorkflowDefinition
-from tests.admin.reading import page_text
-from tests.insight.situations import define_task, define_workflow, step
+from tests.admin.page_text import page_text
+from tests.insight.scenarios import define_task, define_workflow, step
 
 pytestmark = pytest.mark.django_db
 WORKFLOWS, TASKS = "/admin/conductor/workflowdefinition/", "/admin/conductor/taskdefinition/"

@@ -6,8 +6,8 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from conductor_app.models import AuditEntry, TaskDefinition, WorkflowDefinition
-from tests.admin.reading import page_text
-from tests.insight.situations import define_task, define_workflow, step
+from tests.admin.page_text import page_text
+from tests.insight.scenarios import define_task, define_workflow, step
 
 EXPORT = "/admin/conductor/workflowdefinition/export/"
 IMPORT = "/admin/conductor/workflowdefinition/import/"

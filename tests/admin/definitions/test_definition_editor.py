@@ -8,8 +8,8 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from conductor_app.models import AuditEntry, DefinitionDraft, TaskDefinition, WorkflowDefinition
-from tests.admin.reading import html, page_text
-from tests.insight.situations import define_task, define_workflow, start_run, start_run_of, step
+from tests.admin.page_text import html, page_text
+from tests.insight.scenarios import define_task, define_workflow, start_run, start_run_of, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 TASKS = "/admin/conductor/taskdefinition/"

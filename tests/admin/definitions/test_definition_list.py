@@ -3,8 +3,8 @@
 import pytest
 
 from conductor_app.models import WorkflowDefinition
-from tests.admin.reading import html, page_text
-from tests.insight.situations import claim_and_report, claim_next, define_task, define_workflow, start_run, step
+from tests.admin.page_text import html, page_text
+from tests.insight.scenarios import claim_and_report, claim_next, define_task, define_workflow, start_run, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 

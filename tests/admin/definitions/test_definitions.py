@@ -5,8 +5,8 @@ import json
 import pytest
 
 from conductor_app.models import AuditEntry, TaskDefinition, WorkflowDefinition
-from tests.admin.reading import html, page_text
-from tests.insight.situations import define_task, define_workflow, start_run, step
+from tests.admin.page_text import html, page_text
+from tests.insight.scenarios import define_task, define_workflow, start_run, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 TASKS = "/admin/conductor/taskdefinition/"

@@ -8,8 +8,8 @@ from conductor_app.access.roles import role_group
 from conductor_app.engine.definitions import bundles, form_templates
 from conductor_app.engine.tasks import human_tasks
 from conductor_app.models import AuditEntry, FormTemplate
-from tests.admin.reading import html, page_text
-from tests.insight.situations import define_workflow, newest_attempt_of, reload_run, start_run, step
+from tests.admin.page_text import html, page_text
+from tests.insight.scenarios import define_workflow, newest_attempt_of, reload_run, start_run, step
 
 LIST = "/admin/form_templates/"
 SCHEMA = {

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from conductor_app.models import Attempt, DefinitionDraft, ResolvedDefinition, Run, SimulationCase, WorkflowDefinition
-from tests.admin.reading import html, page_text
-from tests.insight.situations import claim_and_report, define_task, define_workflow, start_run_of, step
+from tests.admin.page_text import html, page_text
+from tests.insight.scenarios import claim_and_report, define_task, define_workflow, start_run_of, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 ROUTE = step(
@@ -43,11 +43,11 @@ AIR = {"output__charge": '{"way": "air"}', "output__fly": '{"plane": "A320"}'}
 
 def test_a_simulation_displays_its_path_inputs_and_outputs(operator, order):
     page = try_out(operator, order, **AIR)
-    story = page.context["story"]
+    report = page.context["report"]
 
-    assert story.status == "COMPLETED" and story.output == {"by": "A320"}
-    assert [moment.name for moment in story.attempts] == ["charge", "route", "fly"]
-    assert story.unreached == ["drive"]
+    assert report.status == "COMPLETED" and report.output == {"by": "A320"}
+    assert [moment.name for moment in report.attempts] == ["charge", "route", "fly"]
+    assert report.unreached == ["drive"]
     assert "Not reached: drive" in page_text(page)
     assert 'class="dg-node leaf succeeded" href="?task=fly"' in html(page)
 
@@ -59,13 +59,13 @@ def test_a_simulation_writes_nothing(operator, order):
 
 
 def test_a_step_may_fail_before_it_completes(operator, order):
-    story = try_out(operator, order, how__charge="fails", times__charge="1", **AIR).context["story"]
+    report = try_out(operator, order, how__charge="fails", times__charge="1", **AIR).context["report"]
 
-    assert [(moment.name, moment.status) for moment in story.attempts[:2]] == [
+    assert [(moment.name, moment.status) for moment in report.attempts[:2]] == [
         ("charge", "FAILED"),
         ("charge", "COMPLETED"),
     ]
-    assert story.attempts[1].after_ms >= 5000, "after the delay of its policy"
+    assert report.attempts[1].after_ms >= 5000, "after the delay of its policy"
 
 
 @pytest.mark.parametrize(
@@ -73,17 +73,19 @@ def test_a_step_may_fail_before_it_completes(operator, order):
     [("fails_for_good", "FAILED"), ("times_out", "FAILED"), ("stays", "RUNNING")],
 )
 def test_a_step_may_end_badly_or_not_at_all(operator, order, how, status):
-    story = try_out(operator, order, how__charge=how).context["story"]
+    report = try_out(operator, order, how__charge=how).context["report"]
 
-    assert story.status in (status, "TIMED_OUT" if how == "times_out" else status)
-    assert story.unreached == ["route", "fly", "drive"]
+    assert report.status in (status, "TIMED_OUT" if how == "times_out" else status)
+    assert report.unreached == ["route", "fly", "drive"]
 
 
 def test_a_simulation_can_be_stepped_through(operator, order):
     page = try_out(operator, order, until="1", **AIR)
 
     assert "1 of 3" in page_text(page)
-    assert page.context["story"].step_marks.get("route") is None and page.context["story"].step_marks.get("charge")
+    assert page.context["report"].step_marks.get("route") is None and page.context["report"].step_marks.get(
+        "charge"
+    )
 
 
 def test_steps_are_prefilled_with_their_recent_outputs(operator, order):
@@ -131,7 +133,7 @@ def test_a_draft_is_simulated_before_it_is_saved(operator, order):
     page = try_out(operator, order, "?draft")
 
     assert "This tests your draft" in page_text(page)
-    assert [moment.name for moment in page.context["story"].attempts] == ["walk"]
+    assert [moment.name for moment in page.context["report"].attempts] == ["walk"]
 
 
 def test_a_case_is_saved_offered_again_and_deleted(operator, order):
@@ -250,9 +252,9 @@ def test_a_sub_workflow_is_simulated_with_mock_results_of_its_steps(operator, sh
         },
     )
 
-    story = page.context["story"]
-    assert (story.status, story.output) == ("COMPLETED", {"by": "A380"})
-    assert [moment.name for moment in story.attempts[0].inner] == ["charge", "route", "fly"]
+    report = page.context["report"]
+    assert (report.status, report.output) == ("COMPLETED", {"by": "A380"})
+    assert [moment.name for moment in report.attempts[0].inner] == ["charge", "route", "fly"]
     [(way, name, inside)] = page.context["inner_pictures"]
     assert (way, name) == ("ordering", "order")
     assert {node.ref for node in inside.nodes if node.mark} == {"charge", "route", "fly"}
@@ -261,8 +263,8 @@ def test_a_sub_workflow_is_simulated_with_mock_results_of_its_steps(operator, sh
 def test_a_step_of_a_sub_workflow_can_fail_and_a_test_case_stores_that(operator, shop):
     said = {"input": "{}", "how.ordering": "played", "how.ordering>charge": "fails_for_good"}
 
-    story = operator.post(address(shop), said).context["story"]
-    assert story.status == "FAILED"
+    report = operator.post(address(shop), said).context["report"]
+    assert report.status == "FAILED"
 
     operator.post(address(shop), {**said, "step": "keep", "case_name": "no money"})
     offered = operator.get(address(shop, "?case=no money")).context["trial"].steps
@@ -295,8 +297,8 @@ def test_branches_of_a_dynamic_fork_are_drawn_and_blocking_steps_named(operator,
         branch_steps = next(node for node in page.context["picture"].nodes if node.shape == "many")
         assert (branch_steps.ref, branch_steps.note) == ("2 branches", note)
     assert "these tasks have no mock result: _pick_0 _pick_1" in page_text(stopped)
-    assert told.context["story"].status == "COMPLETED"
-    assert [moment.output for moment in told.context["story"].attempts if moment.name == "_pick_1"] == [{"n": 1}]
+    assert told.context["report"].status == "COMPLETED"
+    assert [moment.output for moment in told.context["report"].attempts if moment.name == "_pick_1"] == [{"n": 1}]
 
 
 def test_a_recursive_sub_workflow_is_offered_to_a_limited_depth(operator, clock):
@@ -306,7 +308,7 @@ def test_a_recursive_sub_workflow_is_offered_to_a_limited_depth(operator, clock)
     refs = [told.ref for told in operator.get(address(row)).context["trial"].steps]
 
     assert refs == ["self", "self>self", "self>self>self", "self>self>self>self"]
-    assert try_out(operator, row, how__self="played").context["story"].status == "COMPLETED"
+    assert try_out(operator, row, how__self="played").context["report"].status == "COMPLETED"
 
 
 def test_an_inline_definition_is_offered_and_simulated_with_its_own_input(operator, clock):
@@ -321,9 +323,9 @@ def test_an_inline_definition_is_offered_and_simulated_with_its_own_input(operat
     row = WorkflowDefinition.objects.get(name="holds")
 
     said = {"how.s": "played", "output.s>pick": '{"got": 3}'}
-    story = operator.post(address(row), {"input": '{"q": "the parent\'s"}', **said}).context["story"]
+    report = operator.post(address(row), {"input": '{"q": "the parent\'s"}', **said}).context["report"]
 
-    assert (story.status, story.output) == ("COMPLETED", {"q": "the child's", "got": 3})
+    assert (report.status, report.output) == ("COMPLETED", {"q": "the child's", "got": 3})
 
 
 def test_a_workflow_defined_by_an_expression_offers_no_steps(operator, order):

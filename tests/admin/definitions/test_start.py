@@ -9,8 +9,8 @@ from conductor_app.admin.definitions.api_calls import python_snippet
 from conductor_app.engine.definitions import definition_commands
 from conductor_app.engine.runs.run_commands import StartRequest
 from conductor_app.models import AuditEntry, Run, WorkflowDefinition
-from tests.admin.reading import html, page_text
-from tests.insight.situations import define_workflow, start_run, step
+from tests.admin.page_text import html, page_text
+from tests.insight.scenarios import define_workflow, start_run, step
 
 WORKFLOWS = "/admin/conductor/workflowdefinition/"
 SCHEMA = {

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from conductor_app.models import DefinitionDraft, TaskDefinition
-from tests.admin.reading import html, page_text
-from tests.insight.situations import define_task
+from tests.admin.page_text import html, page_text
+from tests.insight.scenarios import define_task
 
 pytestmark = pytest.mark.django_db
 TASKS = "/admin/conductor/taskdefinition/"

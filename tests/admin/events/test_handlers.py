@@ -8,9 +8,9 @@ from django.test import Client
 
 from conductor_app.engine.events import event_handlers, event_intake
 from conductor_app.models import AuditEntry, EventAction, EventHandler, Run
-from tests.admin.reading import html, page_text
+from tests.admin.page_text import html, page_text
 from tests.builders import definition, step
-from tests.story import register_definitions, run_commit_hooks
+from tests.scenario import register_definitions, run_commit_hooks
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/conductor/eventhandler/"

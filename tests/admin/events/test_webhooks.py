@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 
 from conductor_app.models import AuditEntry, EventDelivery, Webhook, WorkflowDefinition
-from tests.admin.reading import html, page_text
-from tests.insight.situations import define_workflow, start_run
+from tests.admin.page_text import html, page_text
+from tests.insight.scenarios import define_workflow, start_run
 
 from .test_handlers import of
 

@@ -3,8 +3,8 @@
 from conductor_app.admin.monitoring import overview, overview_tiles
 from conductor_app.engine import bulk
 from conductor_app.models import DurationBaseline
-from tests.admin.reading import html, page_text
-from tests.insight.situations import claim_and_report, define_task, define_workflow, start_run, start_run_of, step
+from tests.admin.page_text import html, page_text
+from tests.insight.scenarios import claim_and_report, define_task, define_workflow, start_run, start_run_of, step
 
 PULSE = "/admin/pulse/live/"
 

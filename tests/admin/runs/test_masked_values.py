@@ -5,7 +5,7 @@ import pytest
 from conductor_app.core.masking import MARK, REDACTED
 from tests.api.conftest import Api
 from tests.builders import human, policy, step
-from tests.story import Story, clear_process_caches
+from tests.scenario import Scenario, clear_process_caches
 
 NUMBER = "4711-0815"
 CARD = {"card": {"number": NUMBER, "holder": "Ada"}, "number": NUMBER}
@@ -13,23 +13,23 @@ RUN = "/admin/conductor/run"
 
 
 @pytest.fixture
-def story(clock, db) -> Story:
+def scenario(clock, db) -> Scenario:
     """A run that has failed; another waits for somebody."""
     clear_process_caches()
     seen = {"card": "${workflow.input.card}", "number": "${workflow.input.number}"}
     fields = {"input": CARD, "maskedFields": ["number"]}
-    waits = Story(clock, human("ask", inputs=seen), name="asks", **fields)
-    story = Story(clock, step("pay", inputs=seen), step("ship", policy=policy(retries=1), inputs=seen), **fields)
-    story.worker("pay").completes(number=NUMBER, deep=[{"number": NUMBER}])
-    story.worker("ship").fails("no stock")
-    story.worker("ship").says("FAILED_FOR_GOOD", {"number": NUMBER}, "no stock at all")
-    story.waits = waits.task("ask").id
-    return story
+    waits = Scenario(clock, human("ask", inputs=seen), name="asks", **fields)
+    scenario = Scenario(clock, step("pay", inputs=seen), step("ship", policy=policy(retries=1), inputs=seen), **fields)
+    scenario.worker("pay").completes(number=NUMBER, deep=[{"number": NUMBER}])
+    scenario.worker("ship").fails("no stock")
+    scenario.worker("ship").says("FAILED_FOR_GOOD", {"number": NUMBER}, "no stock at all")
+    scenario.waits = waits.task("ask").id
+    return scenario
 
 
-def pages(story: Story) -> list[str]:
+def pages(scenario: Scenario) -> list[str]:
     """Where an operator may meet the run's data."""
-    run = f"{RUN}/{story.id}"
+    run = f"{RUN}/{scenario.id}"
     names = ("timeline", "data", "tasks", "events", "audit", "diagram")
     tabs = [f"{run}/change/?tab={tab}&task={task}" for tab in names for task in ("pay", "ship")]
     return [
@@ -40,17 +40,17 @@ def pages(story: Story) -> list[str]:
         f"{RUN}/?value=input.card.holder%3DAda",
         f"{RUN}/export.csv",
         f"{RUN}/export.json",
-        f"/admin/runs/{story.id}/compare/",
+        f"/admin/runs/{scenario.id}/compare/",
         "/admin/failures/",
         "/admin/waiting/",
-        f"/admin/waiting/{story.waits}/",
+        f"/admin/waiting/{scenario.waits}/",
         "/admin/",
     ]
 
 
-def test_no_page_or_file_contains_a_masked_value(operator, story):
+def test_no_page_or_file_contains_a_masked_value(operator, scenario):
     shown = {}
-    for address in pages(story):
+    for address in pages(scenario):
         reply = operator.get(address)
         assert reply.status_code == 200, address
         content = b"".join(reply.streaming_content) if reply.streaming else reply.content
@@ -61,15 +61,15 @@ def test_no_page_or_file_contains_a_masked_value(operator, story):
 
 
 @pytest.mark.django_db
-def test_no_response_contains_a_masked_value(story):
+def test_no_response_contains_a_masked_value(scenario):
     api = Api()
     addresses = [
-        f"/workflow/{story.id}",
-        f"/workflow/{story.id}/status?includeOutput=true&includeVariables=true",
-        f"/workflow/{story.id}/tasks",
+        f"/workflow/{scenario.id}",
+        f"/workflow/{scenario.id}/status?includeOutput=true&includeVariables=true",
+        f"/workflow/{scenario.id}/tasks",
         *(f"/{room}/{search}" for room in ("workflow", "tasks") for search in ("search", "search-v2")),
         "/workflow/search-by-tasks",
-        f"/tasks/{story.task('ship').id}",
+        f"/tasks/{scenario.task('ship').id}",
     ]
 
     replies = {address: api.get(address).content.decode() for address in addresses}

@@ -6,29 +6,29 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from conductor_app.models import AuditEntry, Run
-from tests.admin.reading import html, page_text
+from tests.admin.page_text import html, page_text
 from tests.builders import step
-from tests.story import Story
+from tests.scenario import Scenario
 
 pytestmark = pytest.mark.django_db
 LOOK = "/admin/conductor/run/bundle/"
 
 
 @pytest.fixture
-def story(clock) -> Story:
-    story = Story(
+def scenario(clock) -> Scenario:
+    scenario = Scenario(
         clock,
         step("pay", inputParameters={"card": "${workflow.input.card}", "sum": 3}),
         input={"card": "4111", "order": "4711"},
         maskedFields=["card"],
     )
     clock.advance(seconds=2)
-    story.worker("pay").fails("<b>no</b> funds")
-    return story
+    scenario.worker("pay").fails("<b>no</b> funds")
+    return scenario
 
 
-def given(client, story) -> dict:
-    answer = client.get(f"/admin/conductor/run/{story.id}/bundle.json")
+def given(client, scenario) -> dict:
+    answer = client.get(f"/admin/conductor/run/{scenario.id}/bundle.json")
     assert answer["Content-Disposition"].startswith("attachment")
     return json.loads(answer.content)
 
@@ -38,8 +38,8 @@ def looked_into(client, document, text: str = ""):
     return client.post(LOOK, {"file": file})
 
 
-def test_a_bundle_contains_everything_about_the_run_except_masked_values(viewer, story):
-    document = given(viewer, story)
+def test_a_bundle_contains_everything_about_the_run_except_masked_values(viewer, scenario):
+    document = given(viewer, scenario)
 
     [attempt] = document["run"]["tasks"]
     assert (attempt["status"], attempt["reasonForIncompletion"]) == ("FAILED", "<b>no</b> funds")
@@ -50,8 +50,8 @@ def test_a_bundle_contains_everything_about_the_run_except_masked_values(viewer,
     assert "4111" not in json.dumps(document) and "4711" in json.dumps(document)
 
 
-def test_a_bundle_of_another_server_is_displayed_without_storing_it(viewer, story):
-    document = given(viewer, story)
+def test_a_bundle_of_another_server_is_displayed_without_storing_it(viewer, scenario):
+    document = given(viewer, scenario)
     Run.objects.all().delete()
     before = AuditEntry.objects.count()
 
@@ -89,8 +89,8 @@ def test_an_invalid_bundle_is_reported(viewer, text):
     assert "errorlist" in html(page)
 
 
-def test_the_page_requires_permission_to_view_runs(client, django_user_model, story):
+def test_the_page_requires_permission_to_view_runs(client, django_user_model, scenario):
     client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
 
-    assert client.get(f"/admin/conductor/run/{story.id}/bundle.json").status_code == 403
+    assert client.get(f"/admin/conductor/run/{scenario.id}/bundle.json").status_code == 403
     assert client.get(LOOK).status_code == 403

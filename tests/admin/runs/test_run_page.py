@@ -16,8 +16,8 @@ from conductor_app.engine.payloads import file_contents, file_handles
 from conductor_app.engine.runs import retention, run_commands
 from conductor_app.engine.tasks import task_commands
 from conductor_app.models import Run, Task
-from tests.admin.reading import button_names, html, page_text, run_action_url, run_url
-from tests.insight.situations import (
+from tests.admin.page_text import button_names, html, page_text, run_action_url, run_url
+from tests.insight.scenarios import (
     claim_and_report,
     claim_next,
     define_task,

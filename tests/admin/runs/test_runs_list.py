@@ -13,8 +13,8 @@ from conductor_app.insight import keyset_pages
 from conductor_app.insight.bulk import selections
 from conductor_app.insight.bulk.selections import scanning
 from conductor_app.models import DurationBaseline
-from tests.admin.reading import html, page_text
-from tests.insight.situations import claim_and_report, define_task, define_workflow, start_run, start_run_of, step
+from tests.admin.page_text import html, page_text
+from tests.insight.scenarios import claim_and_report, define_task, define_workflow, start_run, start_run_of, step
 
 LIST = "/admin/conductor/run/"
 

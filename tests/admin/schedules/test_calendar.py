@@ -6,9 +6,9 @@ import pytest
 
 from conductor_app.engine import schedules, sweeps
 from conductor_app.models import Run, Schedule, ScheduleExecution, Scheduler
-from tests.admin.reading import html, page_text
-from tests.schedules import create_schedule, register_order_workflow
-from tests.story import run_commit_hooks
+from tests.admin.page_text import html, page_text
+from tests.scenario import run_commit_hooks
+from tests.schedule_helpers import create_schedule, register_order_workflow
 
 pytestmark = pytest.mark.django_db
 WEEK = "/admin/schedule_week/"

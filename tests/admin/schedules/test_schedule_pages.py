@@ -6,8 +6,8 @@ import pytest
 
 from conductor_app.engine import sweeps
 from conductor_app.models import AuditEntry, Run, Schedule, ScheduleExecution
-from tests.admin.reading import page_text
-from tests.schedules import create_schedule, register_order_workflow
+from tests.admin.page_text import page_text
+from tests.schedule_helpers import create_schedule, register_order_workflow
 
 SCHEDULES = "/admin/conductor/schedule/"
 HOUR = 3600

@@ -4,8 +4,8 @@ import pytest
 
 from conductor_app.engine import schedules, sweeps
 from conductor_app.models import Schedule
-from tests.admin.reading import html, page_text
-from tests.schedules import create_schedule, register_order_workflow
+from tests.admin.page_text import html, page_text
+from tests.schedule_helpers import create_schedule, register_order_workflow
 
 
 @pytest.fixture

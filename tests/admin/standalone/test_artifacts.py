@@ -9,7 +9,7 @@ from django.test import Client
 
 from conductor_app.engine.standalone import artifact_contents
 from conductor_app.models import Artifact
-from tests.admin.reading import html, page_text
+from tests.admin.page_text import html, page_text
 
 TASK = "AAAAAAAAQAKAAAAAAAAAAA"
 PAGE = "/admin/conductor/artifact/"

@@ -21,7 +21,7 @@ from conductor_app.engine.standalone import (
     task_groups,
 )
 from conductor_app.models import Artifact, AuditEntry, Dependency, FailureGroup, StandaloneTask, Worker
-from tests.admin.reading import html, page_text
+from tests.admin.page_text import html, page_text
 from tests.engine.test_groups_parallel import LINUX, create
 
 LOG = "public/logs/live_backing.log"

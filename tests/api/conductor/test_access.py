@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 
 from conductor_app.models import AuditEntry, Grant
-from tests.api.steps import simple
+from tests.api.step_documents import simple
 
 DEEP = {"a": {"b": []}}
 HOSTILE = [

@@ -3,8 +3,7 @@
 import pytest
 
 from conductor_app.models import AuditEntry, Run
-
-from ..steps import simple
+from tests.api.step_documents import simple
 
 
 @pytest.fixture

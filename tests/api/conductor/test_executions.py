@@ -3,8 +3,7 @@
 import pytest
 
 from conductor_app.models import Run
-
-from ..steps import simple, step
+from tests.api.step_documents import simple, step
 
 THINKS = step("SET_VARIABLE", "think", inputParameters={"seen": "${workflow.input.n}"})
 

@@ -9,9 +9,8 @@ from django.core.files.storage import storages
 from conductor_app import conf
 from conductor_app.engine import sweeps
 from conductor_app.models import FileHandle, Run, StoredPayload
-from tests.access.people import api_client_of, create_application, grant_access
-
-from ..steps import simple, step
+from tests.access.users import api_client_of, create_application, grant_access
+from tests.api.step_documents import simple, step
 
 DAY = 86_400
 SCHEME = "conductor://file/"

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tries import property_settings
-
-from ..steps import simple
+from tests.api.step_documents import simple
+from tests.hypothesis_profile import property_settings
 
 ADDRESSES = [
     ("POST", "/tasks"),

@@ -7,7 +7,7 @@ import pytest
 from conductor_app.engine.sweeps import expire_leases
 from conductor_app.engine.tasks import human_tasks
 from conductor_app.models import Attempt, AuditEntry, HumanTask
-from tests.api.steps import step
+from tests.api.step_documents import step
 
 SCHEMA = {"type": "object", "required": ["ok"], "properties": {"ok": {"type": "boolean"}}}
 LAYOUT = {"type": "VerticalLayout", "elements": [{"type": "Control", "scope": "#/properties/ok"}]}

@@ -3,8 +3,7 @@
 import pytest
 
 from conductor_app.engine.runs import inbox
-
-from ..steps import simple
+from tests.api.step_documents import simple
 
 PULL = {"name": "next", "taskReferenceName": "next", "type": "PULL_WORKFLOW_MESSAGES", "inputParameters": {}}
 

@@ -5,8 +5,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from conductor_app.models import StoredPayload
-
-from ..steps import simple
+from tests.api.step_documents import simple
 
 JAVA = {"Accept-Encoding": "gzip", "User-Agent": "okhttp/4.12.0"}
 

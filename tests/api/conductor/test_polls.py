@@ -2,7 +2,7 @@
 
 import pytest
 
-from ..steps import simple, step
+from tests.api.step_documents import simple, step
 
 
 def test_a_batch_poll_without_tasks_returns_an_empty_list(api):

@@ -2,9 +2,8 @@
 
 from conductor_app.insight.runs.execution import run_document
 from conductor_app.models import Attempt, Run, Task
+from tests.api.step_documents import simple, step
 from tests.engine.test_statements import Counted
-
-from ..steps import simple, step
 
 
 def statements(call):

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.engine import sweeps
 from conductor_app.models import AuditEntry
-from tests.api.steps import simple
+from tests.api.step_documents import simple
 from tests.conftest import NOON
 
 HOUR_MS = 3_600_000

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from conductor_app.models import Run
-from tests.api.steps import simple, step
+from tests.api.step_documents import simple, step
 
 ORDER = {
     "type": "object",

@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.insight.runs.search import RUNS, TASKS, query_compiler, result_pages
+from tests.api.step_documents import simple
 from tests.engine.test_statements import Counted
-from tests.tries import property_settings
-
-from ..steps import simple
+from tests.hypothesis_profile import property_settings
 
 DAY = 86_400
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from ..steps import simple
+from tests.api.step_documents import simple
 
 TASK_QUERIES = {
     "": 5,

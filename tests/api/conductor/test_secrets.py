@@ -3,7 +3,7 @@
 import pytest
 
 from conductor_app.models import Secret
-from tests.api.steps import simple
+from tests.api.step_documents import simple
 from tests.conftest import NOON
 
 VALUE = "s3cret value"

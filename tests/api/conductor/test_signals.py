@@ -2,7 +2,7 @@
 
 import pytest
 
-from ..steps import simple, step
+from tests.api.step_documents import simple, step
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from conductor_app.engine.events import webhooks
 from conductor_app.models import EventDelivery, Run, Webhook
-from tests.api.steps import simple, step
+from tests.api.step_documents import simple, step
 
 SECRET = "a secret"
 BODY = json.dumps({"order": 7}).encode()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ..steps import simple
+from tests.api.step_documents import simple
 
 
 def document(name="order", **fields):

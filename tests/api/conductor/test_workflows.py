@@ -3,8 +3,7 @@
 import pytest
 
 from conductor_app.engine import sweeps
-
-from ..steps import simple, step
+from tests.api.step_documents import simple, step
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from django.test import Client
 from conductor_app.engine import sweeps
 from conductor_app.insight.standalone.task_status import format_timestamp
 from conductor_app.models import PulseMessage
-from tests.story import run_commit_hooks
+from tests.scenario import run_commit_hooks
 
 HOUR = 3600
 LINUX = "proj/linux"

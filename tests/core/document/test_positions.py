@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conductor_app.core.document.json_positions import TextPositions, keys_of
-from tests.tries import property_settings
+from tests.hypothesis_profile import property_settings
 
 TEXT = """{
   "name": "order",

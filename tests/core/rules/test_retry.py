@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import plan, policy, step
-from tests.core.life import RunInMemory
+from tests.core.simulated_run import RunInMemory
 
 PLAIN, OPTIONAL, PERMISSIVE = {}, {"optional": True}, {"permissive": True}
 BOTH = {"optional": True, "permissive": True}

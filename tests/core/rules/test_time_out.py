@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.core import commands
 from tests.builders import fork, plan, policy, step, sub_workflow
-from tests.core.life import RunInMemory
+from tests.core.simulated_run import RunInMemory
 
 CLOCKS = {"total": "total_seconds", "task": "timeout_seconds", "poll": "poll_seconds"}
 

@@ -6,8 +6,7 @@ from conductor_app.core.standalone import commands, reports
 from conductor_app.core.standalone.decide import apply_command
 from conductor_app.core.standalone.effects import PublishMessage, PublishResolution
 from conductor_app.core.standalone.resolutions import ATTEMPT_RESOLUTIONS
-
-from .life import DEADLINE_MS, GRACE_MS, LEASE_MS, StandaloneTaskInMemory
+from tests.core.standalone.simulated_task import DEADLINE_MS, GRACE_MS, LEASE_MS, StandaloneTaskInMemory
 
 
 def told(life: StandaloneTaskInMemory, command) -> list:

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.core.data_requests import ScriptResult
 from tests.builders import decision, plan, step
-from tests.core.life import RunInMemory
+from tests.core.simulated_run import RunInMemory
 
 CASES = {"a": [step("one")], "b": [], "1": [step("first")], "null": [step("nothing")]}
 

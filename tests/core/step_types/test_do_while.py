@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.core.data_requests import ScriptResult
 from tests.builders import fork, loop, noop, plan, policy, step, switch, wait
-from tests.core.life import RunInMemory
+from tests.core.simulated_run import RunInMemory
 
 
 def test_a_loop_iterates_while_its_condition_is_true():

@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.core.effects import PublishEvent
 from tests.builders import event, plan, policy, step
-from tests.core.life import RunInMemory
+from tests.core.simulated_run import RunInMemory
 
 
 def told(life: RunInMemory) -> list[PublishEvent]:

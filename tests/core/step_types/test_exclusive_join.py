@@ -1,7 +1,7 @@
 """EXCLUSIVE_JOIN: goes on with the one branch that was taken (execution §8.8)."""
 
 from tests.builders import exclusive_join, fork, noop, plan, step, switch
-from tests.core.life import RunInMemory
+from tests.core.simulated_run import RunInMemory
 
 
 def life(way: str) -> RunInMemory:

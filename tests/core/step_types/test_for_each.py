@@ -6,7 +6,7 @@ from conductor_app.core.commands import Rerun, jump_to_step, skip_step
 from conductor_app.core.definition import Key
 from conductor_app.core.errors import Conflict, NotFound
 from tests.builders import catch, each, fork, loop, noop, plan, policy, step, switch, try_
-from tests.core.life import RunInMemory
+from tests.core.simulated_run import RunInMemory
 
 ORDER = {"item": "${each.output.item}", "n": "${each.output.index}"}
 

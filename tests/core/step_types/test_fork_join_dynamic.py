@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.core.effects import UpdateRun
 from tests.builders import dynamic_fork, loop, noop, plan, step, step_without_policy, switch
-from tests.core.life import RunInMemory
+from tests.core.simulated_run import RunInMemory
 
 
 def life(input: dict, **known) -> RunInMemory:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import fork, human, join, loop, noop, plan, policy, set_variable, step, switch
-from tests.core.life import RunInMemory
+from tests.core.simulated_run import RunInMemory
 
 OPTIONAL, PERMISSIVE = {"optional": True}, {"permissive": True}
 

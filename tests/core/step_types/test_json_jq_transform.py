@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.core.data_requests import ScriptResult
 from tests.builders import jq, plan, policy
-from tests.core.life import RunInMemory
+from tests.core.simulated_run import RunInMemory
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from conductor_app.core.data_requests import ScriptResult
 from conductor_app.core.step_types.lambda_ import wrap_as_function
 from tests.builders import lambda_, plan, policy
-from tests.core.life import RunInMemory
+from tests.core.simulated_run import RunInMemory
 
 SOURCE = wrap_as_function("return $.a + 1")
 

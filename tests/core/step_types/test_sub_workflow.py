@@ -5,7 +5,7 @@ import pytest
 from conductor_app.core import commands
 from conductor_app.core.errors import AlreadyResolved
 from tests.builders import definition, plan, policy, step, sub_workflow
-from tests.core.life import RunInMemory
+from tests.core.simulated_run import RunInMemory
 
 CHILD = plan(step("x"), name="child")
 

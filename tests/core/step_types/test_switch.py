@@ -4,7 +4,7 @@ import pytest
 
 from conductor_app.core.data_requests import ScriptResult
 from tests.builders import noop, plan, step, switch
-from tests.core.life import RunInMemory
+from tests.core.simulated_run import RunInMemory
 
 CASES = {"a": [step("one")], "b": [], "true": [step("yes")], "1": [step("first")], "null": [step("nothing")]}
 

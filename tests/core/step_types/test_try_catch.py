@@ -6,7 +6,7 @@ from conductor_app.core.commands import Rerun, jump_to_step, skip_step, upgrade_
 from conductor_app.core.definition import Key
 from conductor_app.core.errors import Conflict
 from tests.builders import catch, fork, loop, plan, policy, step, sub_workflow, terminate, try_
-from tests.core.life import RunInMemory
+from tests.core.simulated_run import RunInMemory
 
 
 def test_a_body_that_does_well_ends_the_step_with_its_outputs():

@@ -5,7 +5,7 @@ import pytest
 from conductor_app.core.errors import StepRefused
 from conductor_app.core.step_types.wait import parse_duration, parse_timestamp
 from tests.builders import plan, step, wait
-from tests.core.life import RunInMemory
+from tests.core.simulated_run import RunInMemory
 
 SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
 

@@ -6,8 +6,7 @@ from itertools import combinations
 import pytest
 
 from conductor_app.insight.definitions.diagram import Diagram, diagram
-
-from ..situations import step
+from tests.insight.scenarios import step
 
 LOOP = step("poll", "DO_WHILE", loopCondition="$.poll['iteration'] < 12", loopOver=[step("ask"), step("answer")])
 SWITCH = step("route", "SWITCH", decisionCases={"fast": [step("fly")], "slow": [step("walk")], "no": []})

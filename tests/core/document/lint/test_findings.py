@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from conductor_app.core.document.checks import workflow_errors
 from conductor_app.core.document.lint import ERROR, HINT, WARNING, LintContext, lint_definition
 from conductor_app.core.document.lint.output_shapes import members_shape, schema_shape, value_shape
-from tests.tries import property_settings
+from tests.hypothesis_profile import property_settings
 
 
 def step(ref, kind="SIMPLE", **fields):

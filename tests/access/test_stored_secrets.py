@@ -1,0 +1,162 @@
+"""Secrets of the table: read when they are named, noticed within seconds, at no cost where none is named."""
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from conductor_app.access import secret_cache, vault
+from conductor_app.access.redaction import redact, runtime_metadata, substitute_secrets
+from conductor_app.core.errors import Conflict, Forbidden, Invalid, NotFound
+from conductor_app.engine.access import secrets_and_variables
+from conductor_app.models import AuditEntry, Secret
+from tests.engine.test_statements import Counted
+from tests.scenario import ACTOR
+
+pytestmark = pytest.mark.django_db
+WHOLE = {"x": "${workflow.secrets.DB}"}
+
+
+@pytest.fixture(autouse=True)
+def _still(clock):
+    """Time passes when a test says so."""
+
+
+def put(name: str, value: str) -> None:
+    secrets_and_variables.put_secret(name, value, ACTOR)
+    secret_cache.clear_cache()
+
+
+def test_a_stored_secret_is_resolved_where_the_definition_names_it():
+    put("DB", '{"user": "u", "password": "p4ssword"}')
+
+    assert substitute_secrets({"x": "${workflow.secrets.DB.password}"}, ["DB"]) == {"x": "p4ssword"}
+    assert substitute_secrets(WHOLE, ["OTHER"]) == {"x": None}
+    assert substitute_secrets(WHOLE, []) == WHOLE
+
+
+def test_a_definition_without_secrets_does_not_query_the_table():
+    with Counted() as counted:
+        substitute_secrets(WHOLE, [])
+        redact(WHOLE, [])
+        runtime_metadata([])
+
+    assert counted.count == 0
+
+
+def test_several_secrets_take_one_statement_and_are_then_cached(clock):
+    put("A", "aaaaaa")
+    put("B", "bbbbbb")
+
+    with Counted() as counted:
+        for _ in range(3):
+            substitute_secrets(
+                ["${workflow.secrets.A}", "${workflow.secrets.B}", "${workflow.secrets.C}"], ["A", "B", "C"]
+            )
+    assert counted.count == 1
+    clock.advance(seconds=2)
+    with Counted() as counted:
+        substitute_secrets(["${workflow.secrets.A}"], ["A"])
+
+    assert counted.count == 1
+
+
+def test_a_change_by_another_process_is_noticed_within_seconds(clock):
+    put("DB", "before")
+    assert substitute_secrets(WHOLE, ["DB"]) == {"x": "before"}
+
+    Secret.objects.update(sealed=vault.encrypt("DB", "after"))
+    assert substitute_secrets(WHOLE, ["DB"]) == {"x": "before"}
+    clock.advance(seconds=2)
+
+    assert substitute_secrets(WHOLE, ["DB"]) == {"x": "after"}
+
+
+def test_a_deleted_secret_is_not_resolved(clock):
+    put("DB", "s3cret")
+    assert substitute_secrets(WHOLE, ["DB"]) == {"x": "s3cret"}
+
+    secrets_and_variables.delete_secret("DB", ACTOR)
+    clock.advance(seconds=2)
+
+    assert substitute_secrets(WHOLE, ["DB"]) == {"x": None}
+
+
+def test_a_secret_of_the_environment_overrides_the_stored_one_and_is_read_only(monkeypatch):
+    put("DB", "kept")
+    monkeypatch.setenv("CONDUCTOR_SECRET_DB", "given")
+
+    assert substitute_secrets(WHOLE, ["DB"]) == {"x": "given"}
+    with pytest.raises(Conflict):
+        secrets_and_variables.put_secret("DB", "other", ACTOR)
+    with pytest.raises(Conflict):
+        secrets_and_variables.delete_secret("DB", ACTOR)
+    with pytest.raises(Forbidden):
+        secrets_and_variables.read_secret("DB", ACTOR)
+    assert secrets_and_variables.secret_names() == ["DB"]
+
+
+def test_a_task_definition_has_secrets_and_variables_delivered():
+    put("TOKEN", "s3cret")
+    secrets_and_variables.put_variable("REGION", "eu", ACTOR)
+
+    assert runtime_metadata(["TOKEN", "REGION", "NOTHING", 7]) == {"TOKEN": "s3cret", "REGION": "eu"}
+
+
+def test_an_undecryptable_secret_counts_as_missing_and_is_logged_by_name(caplog, settings):
+    put("DB", "s3cret")
+    settings.SECRET_KEY = "another one"
+
+    assert substitute_secrets(WHOLE, ["DB"]) == {"x": None}
+    assert "secret_unreadable" in caplog.text
+    assert "s3cret" not in caplog.text
+
+
+BAD = {"a bad name": ("a b", "x"), "no name": ("", "x"), "a long name": ("x" * 300, "x"), "no value": ("A", ""),
+       "a long value": ("A", "ä" * 40_000)}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), BAD.values(), ids=BAD)
+def test_an_invalid_secret_is_rejected(name, value):
+    with pytest.raises(Invalid):
+        secrets_and_variables.put_secret(name, value, ACTOR)
+    with pytest.raises(Invalid):
+        secrets_and_variables.put_variable(name, value, ACTOR)
+
+
+def test_changes_are_audited_without_values():
+    put("DB", "s3cret")
+    put("DB", "s3cret too")
+    secrets_and_variables.read_secret("DB", ACTOR)
+    secrets_and_variables.delete_secret("DB", ACTOR)
+    secrets_and_variables.delete_secret("DB", ACTOR)
+
+    entries = AuditEntry.objects.order_by("id")
+    assert [(entry.action, entry.object_id, entry.facts) for entry in entries] == [
+        (action, "DB", {}) for action in ("create", "overwrite", "read", "delete")
+    ]
+
+
+def test_an_unknown_secret_is_not_found():
+    with pytest.raises(NotFound):
+        secrets_and_variables.read_secret("NOTHING", ACTOR)
+    with pytest.raises(NotFound):
+        secrets_and_variables.change_tags(Secret, "NOTHING", lambda tags: tags, ACTOR)
+
+
+def test_secrets_are_reencrypted_with_the_newest_key(settings, capsys):
+    put("A", "aaaaaa")
+    settings.CONDUCTOR_SECRETS_KEYS = ("a key of the operator, long enough",)
+    put("B", "bbbbbb")
+
+    call_command("reseal_secrets")
+
+    assert "1 secrets" in capsys.readouterr().out
+    assert all(vault.is_current(row.sealed) for row in Secret.objects.all())
+    assert vault.decrypt("A", Secret.objects.get(pk="A").sealed) == "aaaaaa"
+
+
+def test_resealing_names_the_secret_that_no_key_opens(settings):
+    put("A", "aaaaaa")
+    settings.SECRET_KEY = "another one"
+
+    with pytest.raises(CommandError, match="the secret A"):
+        call_command("reseal_secrets")

@@ -1,0 +1,166 @@
+"""The inbox of failures and the page of one group."""
+
+import re
+from html import unescape
+
+import pytest
+
+from conductor_app.engine.failures import failure_groups
+from conductor_app.models import AuditEntry, FailureGroup
+from tests.admin.page_text import html, page_text
+from tests.builders import step
+from tests.scenario import Scenario
+
+pytestmark = pytest.mark.django_db
+INBOX = "/admin/failures/"
+
+
+@pytest.fixture
+def scenario(clock) -> Scenario:
+    scenario = Scenario(clock, step("pay"))
+    scenario.starts("order")
+    scenario.starts("order")
+    for worker, reason in (("w7@41", "502 from gateway 1"), ("w8@42", "502 from gateway 2"), ("w7@41", "no funds")):
+        clock.advance(seconds=1)
+        scenario.worker("pay", worker).fails(reason)
+    failure_groups.group_failures(100)
+    return scenario
+
+
+def group(message: str = "502 from gateway <n>") -> FailureGroup:
+    return FailureGroup.objects.get(message=message)
+
+
+def page_of(found: FailureGroup) -> str:
+    return f"{INBOX}{found.pk}/"
+
+
+def test_the_list_displays_groups_with_their_counts(operator, scenario):
+    page = page_text(operator.get(INBOX))
+
+    assert "502 from gateway <n>" in page and "no funds" in page
+    assert "Open 2" in page and "New today 2" in page and "Regressed 0" in page
+
+
+def test_an_empty_list_explains_failure_groups(operator):
+    assert "No failures" in page_text(operator.get(INBOX))
+
+
+def test_an_empty_tab_names_the_last_failure(operator, scenario):
+    assert "The last failure was" in page_text(operator.get(INBOX, {"view": "resolved"}))
+
+
+def test_a_filter_without_hits_can_be_cleared(operator, scenario):
+    page = page_text(operator.get(INBOX, {"q": "volcano"}))
+
+    assert "No results" in page and "Clear" in page
+    assert "no funds" in page_text(operator.get(INBOX, {"q": "FUNDS"}))
+    assert "no funds" not in page_text(operator.get(INBOX, {"definition": "refund"}))
+
+
+def test_a_group_displays_the_common_values_of_its_failures(operator, scenario):
+    page = page_text(operator.get(page_of(group())))
+
+    assert "By worker build 41 1 42 1" in page
+    assert "By version 1 2" in page
+    assert "Runs affected 2" in page
+    assert "502 from gateway 2" in page
+    assert f"/admin/bulk/plan/?failure_group={group().pk}&amp;action=retry" in html(operator.get(page_of(group())))
+
+
+def test_a_group_is_counted_by_label_and_by_a_value_of_the_input(operator, scenario):
+    for country in ("de", "fr", "de"):
+        run = scenario.starts("order", {"order": {"country": country, "is_gift": True}}, labels=(f"from-{country}",))
+        scenario.worker("pay").fails("502 from gateway 3")
+        assert run.status == "FAILED"
+    failure_groups.group_failures(100)
+
+    page = operator.get(page_of(group()), {"place": "input.order.country"})
+
+    assert "By run label from-de 2 from-fr 1" in page_text(page)
+    assert "By a value of the input Place in the input Count de 2 none 2 fr 1" in page_text(page)
+    [address] = re.findall(r'href="([^"]*country%3Dde[^"]*)"', html(page))
+    assert len(operator.get(unescape(address)).context["cl"].result_list) == 2
+    assert "true 3" in page_text(operator.get(page_of(group()), {"place": "order.is_gift"}))
+    assert operator.get(page_of(group()), {"place": "order..\0"}).status_code == 200
+
+
+def test_a_group_is_resolved_with_a_reason(operator, scenario):
+    address = page_of(group())
+
+    operator.post(address, {"do": "resolve", "build": "43", "reason": "fixed"})
+
+    assert (group().state, group().resolved_build) == ("RESOLVED", "43")
+    assert AuditEntry.objects.get(object_type="failure group").reason == "fixed"
+    page = page_text(operator.get(address))
+    assert "olga resolve fixed" in page and "build 43" in page
+    assert "502 from" not in page_text(operator.get(INBOX))
+    assert "502 from" in page_text(operator.get(INBOX, {"view": "resolved"}))
+
+
+def test_a_group_is_assigned_annotated_merged_and_split(operator, scenario):
+    operator.post(page_of(group()), {"do": "assign", "assignee": "olga"})
+    operator.post(page_of(group()), {"do": "note", "note": "the gateway of <b>the bank</b>"})
+    assert "502 from" in page_text(operator.get(INBOX, {"view": "mine"}))
+    assert "<b>the bank" not in html(operator.get(page_of(group())))
+
+    operator.post(page_of(group("no funds")), {"do": "merge", "into": str(group().pk)})
+    assert "no funds" in page_text(operator.get(page_of(group()))).split("Merged groups")[1]
+    assert "where its failures are counted" in page_text(operator.get(page_of(group("no funds"))))
+    operator.post(page_of(group("no funds")), {"do": "split"})
+    assert group("no funds").merged_into is None
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {},
+        {"do": "dance"},
+        {"do": "recur"},
+        {"do": "merge", "into": "x"},
+        {"do": "merge", "into": "999999"},
+        {"do": "resolve", "version": "-1"},
+        {"do": "split"},
+        {"do": "reopen"},
+    ],
+    ids=str,
+)
+def test_invalid_requests_are_rejected_without_changes(operator, scenario, form):
+    assert operator.post(page_of(group()), form, follow=True).status_code == 200
+
+    assert group().state == "OPEN"
+    assert not AuditEntry.objects.filter(object_type="failure group").exists()
+
+
+def test_a_viewer_sees_groups_and_cannot_act(viewer, scenario):
+    page = viewer.get(page_of(group()))
+
+    assert "conductor.change_run" in page_text(page)
+    assert 'name="do"' not in html(page)
+    assert viewer.post(page_of(group()), {"do": "resolve"}).status_code == 403
+
+
+def test_there_is_no_such_group(operator):
+    assert operator.get(f"{INBOX}1/").status_code == 404
+    assert operator.get(f"{INBOX}{10**30}/").status_code == 404
+
+
+def test_a_poll_without_changes_returns_nothing(operator, scenario):
+    revision = operator.get(f"{INBOX}live/")["X-Revision"]
+
+    assert operator.get(f"{INBOX}live/", {"rev": revision}).status_code == 204
+
+
+def test_pages_of_failures_take_few_queries(operator, scenario, django_assert_max_num_queries):
+    operator.get(INBOX)
+    for address in (INBOX, page_of(group())):
+        with django_assert_max_num_queries(15):
+            operator.get(address)
+
+
+def test_counts_of_only_the_newest_runs_are_labeled_as_such(operator, scenario, monkeypatch):
+    monkeypatch.setattr("conductor_app.insight.failures.failure_inbox.SEARCHED_ROWS", 1)
+
+    page = page_text(operator.get(page_of(group())))
+
+    assert "By worker of the newest 1" in page and "By worker build of the newest" not in page

@@ -1,0 +1,221 @@
+"""Views and alerts: saved on a page, tried on the past, told to a webhook and a mailbox, and logged."""
+
+import re
+from html import unescape
+from urllib.parse import urlsplit
+
+import pytest
+from django.core import mail
+
+from conductor_app.engine.failures import alerts
+from conductor_app.models import Alert, AlertFiring, SavedView
+from conductor_app.workers.event_publisher import publish_due_events
+from tests.admin.page_text import html, page_text
+from tests.builders import step
+from tests.recording_web_server import running_web_server
+from tests.scenario import Scenario
+
+pytestmark = pytest.mark.django_db
+VIEWS = "/admin/views/"
+
+
+@pytest.fixture
+def scenario(clock) -> Scenario:
+    """Three runs that failed within a minute."""
+    scenario = Scenario(clock, step("pay"))
+    for _ in range(2):
+        scenario.starts("order")
+    for _ in range(3):
+        clock.advance(seconds=10)
+        scenario.worker("pay").fails("no luck")
+    return scenario
+
+
+def saved(operator, **more) -> str:
+    answer = operator.post(
+        VIEWS, {"do": "save", "title": "Failed orders", "status": "FAILED", "definition": "order", **more}
+    )
+    return answer["Location"]
+
+
+def watched(operator, page: str, **more) -> Alert:
+    form = {"do": "save", "kind": "count", "threshold": "3", "window": "10", "repeat": "60", "mail": "ann@example.com"}
+    operator.post(page, form | more)
+    return Alert.objects.last()
+
+
+def test_a_view_is_saved_shown_and_deleted(operator, viewer, scenario):
+    page = saved(operator)
+
+    assert "Runs of order, with status FAILED" in page_text(operator.get(page))
+    assert "Failed orders" in page_text(operator.get(VIEWS))
+    assert "Failed orders" not in page_text(viewer.get(VIEWS))
+    assert viewer.get(page).status_code == 404
+    saved(operator, is_shared="on")
+    assert viewer.get(page).status_code == 200
+
+    operator.post(VIEWS, {"do": "remove", "view": str(SavedView.objects.get().pk)})
+    assert not SavedView.objects.exists()
+
+
+def test_a_filtered_list_offers_to_save_the_view(operator, scenario):
+    listed = operator.get("/admin/conductor/run/?status=FAILED&least=1").content.decode()
+    assert f"{VIEWS}?from_list=yes&amp;" in listed
+    page = page_text(operator.get(f"{VIEWS}?from_list=yes&status=FAILED&least=1"))
+    assert "Save a view Runs with status FAILED, that took at least 1.0 s" in page
+    assert "unknown run status" in page_text(operator.get(VIEWS, {"status": "ODD"})).lower()
+
+
+def test_an_alert_is_tested_on_the_last_seven_days(operator, scenario, clock):
+    page = saved(operator)
+    clock.advance(seconds=3600)
+
+    alert = watched(operator, page)
+
+    assert "would have fired 1 time" in page_text(operator.get(page, {"try": alert.pk}))
+
+
+def test_an_alert_fires_once_by_mail_and_webhook(operator, scenario, clock, settings):
+    settings.CONDUCTOR_HTTP_TASK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
+    settings.CONDUCTOR_PUBLIC_URL = "https://conductor.example.org"
+    page = saved(operator)
+    with running_web_server() as server:
+        server.answers["/hook"] = (200, {}, b"")
+        watched(operator, page, webhook=f"{server.url}/hook")
+        for _ in range(3):
+            alerts.check_due_alerts(10)
+            publish_due_events()
+            clock.advance(seconds=61)
+
+    assert [message.to for message in mail.outbox] == [["ann@example.com"]]
+    assert "Failed orders: 3 in the last 10 min" in mail.outbox[0].body
+    [link] = re.findall(r"^https://conductor\.example\.org(/\S+)$", mail.outbox[0].body, re.MULTILINE)
+    assert operator.get(link)["Location"] == "/admin/conductor/run/?name=order&status=FAILED"
+    assert len(server.asked) == 1 and "Failed orders" in server.asked[0]["body"]
+    assert f"https://conductor.example.org{link}" in server.asked[0]["body"]
+    assert {ring.channel for ring in AlertFiring.objects.filter(delivered_at__isnull=False)} == {"mail", "webhook"}
+    assert "delivered" in page_text(operator.get(page))
+
+
+def test_failed_deliveries_of_alerts_are_logged(operator, scenario):
+    page = saved(operator)
+    watched(operator, page, mail="", webhook="http://127.0.0.1:9/hook")
+
+    alerts.check_due_alerts(10)
+    publish_due_events()
+
+    ring = AlertFiring.objects.get()
+    assert ring.delivered_at is None and ring.error
+    assert "not delivered" in page_text(operator.get(page))
+
+
+def test_an_alert_below_its_threshold_does_not_fire(operator, scenario):
+    watched(operator, saved(operator), threshold="4")
+
+    alerts.check_due_alerts(10)
+
+    assert not AlertFiring.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {},
+        {"kind": "odd"},
+        {"mail": ""},
+        {"mail": "no address"},
+        {"webhook": "ftp://x"},
+        {"window": "0"},
+        {"threshold": "x"},
+        {"quiet_from": "25:00", "quiet_until": "07:00"},
+        {"quiet_from": "22:00"},
+    ],
+    ids=str,
+)
+def test_hostile_alerts_are_refused(operator, scenario, form):
+    page = saved(operator)
+    whole = {"do": "save", "kind": "count", "threshold": "3", "window": "10", "repeat": "60", "mail": "a@example.com"}
+
+    assert operator.post(page, (whole | form) if form else {"do": "save"}, follow=True).status_code == 200
+    assert not Alert.objects.exists()
+
+
+def test_a_viewer_saves_views_but_no_alerts(viewer, scenario):
+    page = saved(viewer)
+
+    assert "conductor.change_run" in page_text(viewer.get(page))
+    assert viewer.post(page, {"do": "save"}).status_code == 403
+
+
+def test_pages_of_views_take_few_queries(operator, scenario, django_assert_max_num_queries):
+    page = saved(operator)
+    watched(operator, page)
+    operator.get(VIEWS)
+    for address in (VIEWS, f"{page}?try={Alert.objects.get().pk}"):
+        with django_assert_max_num_queries(15):
+            operator.get(address)
+
+
+def test_seven_views_are_there_before_anybody_has_saved_one(operator, scenario):
+    page = html(operator.get(VIEWS))
+    names = ("Failed today", "Slow", "No workers", "Human tasks", "Long running", "Retrying", "My starts")
+
+    links = [unescape(re.search(rf'<a href="([^"]*)">{name}</a>', page)[1]) for name in names]
+
+    assert all(operator.get(link).status_code == 200 for link in links)
+    assert "3 runs" in page_text(operator.get(links[0]))
+
+
+def test_the_count_of_a_pinned_view_is_on_the_overview(operator, viewer, scenario):
+    saved(operator, is_tile="on")
+
+    assert "3 Failed orders" in page_text(operator.get("/admin/tiles/"))
+    assert 'data-live="/admin/tiles/live/"' in html(operator.get("/admin/"))
+    assert "No tiles" in page_text(viewer.get("/admin/tiles/"))
+
+
+def test_programs_find_the_runs_of_a_view_at_an_address_of_the_api(operator, scenario):
+    page = html(operator.get(saved(operator)))
+
+    address = urlsplit(unescape(re.search(r"http://testserver(/api/workflow/search[^<]*)", page)[1]))
+
+    assert operator.get(f"{address.path}?{address.query}").json()["totalHits"] == 3
+    assert "/export.csv?" in page and "/export.json?" in page
+
+
+def test_an_alert_is_silent_in_its_quiet_hours_and_fires_afterwards(operator, scenario, clock):
+    now = clock.now() // 60_000 % 1440
+    begins, ends = (f"{minute // 60:02d}:{minute % 60:02d}" for minute in ((now - 5) % 1440, (now + 5) % 1440))
+    page = saved(operator)
+    watched(operator, page, quiet_from=begins, quiet_until=ends)
+    assert f"quiet hours {begins} to {ends}, UTC" in page_text(operator.get(page))
+
+    alerts.check_due_alerts(10)
+    assert not AlertFiring.objects.exists()
+    clock.advance(seconds=301)
+    alerts.check_due_alerts(10)
+    assert AlertFiring.objects.count() == 1
+
+
+def test_an_alert_on_age_fires_for_runs_open_too_long(operator, scenario, clock):
+    scenario.starts("order")
+    page = saved(operator, status="RUNNING")
+    alert = watched(operator, page, kind="age", threshold="30")
+
+    alerts.check_due_alerts(10)
+    assert not AlertFiring.objects.exists()
+    clock.advance(seconds=31 * 60)
+    alerts.check_due_alerts(10)
+
+    assert "1 open for 30 min or longer" in AlertFiring.objects.get().sentence
+    assert "one open for at least 30 min" in page_text(operator.get(page))
+    assert "would have fired 1 time" in page_text(operator.get(page, {"try": alert.pk}))
+
+
+def test_the_address_of_a_webhook_is_visible_to_its_editors(operator, viewer, scenario):
+    page = saved(operator, is_shared="on")
+    watched(operator, page, webhook="https://bot:secret@chat.example.com/hooks/T0K3N")
+
+    assert "https://bot:secret@chat.example.com/hooks/T0K3N ann@example.com" in page_text(operator.get(page))
+    assert "https://chat.example.com/… ann@example.com" in page_text(viewer.get(page))
+    assert "T0K3N" not in page_text(viewer.get(page)) and "bot:secret" not in page_text(viewer.get(page))

@@ -1,0 +1,85 @@
+"""The page that says why one task waits and when its turn comes."""
+
+import pytest
+
+from conductor_app.engine.definitions import definition_commands
+from conductor_app.models import Attempt
+from tests.admin.page_text import button_names, html, page_text
+from tests.builders import policy, step_without_policy
+from tests.scenario import ACTOR, Scenario
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def waiting(clock) -> tuple[Scenario, Attempt]:
+    """The second of two runs, while the first holds the only place of a limit."""
+    scenario = Scenario(clock, step_without_policy("ship"), tasks=[policy("ship", concurrent_limit=1)])
+    clock.advance(seconds=1)
+    attempt = scenario.starts("order").task("ship")
+    scenario.worker("ship", "van@7").polls()
+    return scenario, attempt
+
+
+def page(attempt: Attempt) -> str:
+    return f"/admin/turn/{attempt.pk}/"
+
+
+def test_the_page_names_the_gate_and_its_holders(operator, waiting):
+    scenario, attempt = waiting
+
+    told = page_text(operator.get(page(attempt)))
+
+    assert "1 of 1 tasks of this name run (concurrentExecLimit). Position 1" in told
+    assert f"{scenario.id} with van@7" in told
+    assert "Change the limit in the definition" in told
+
+
+def test_raising_the_limit_opens_the_gate(operator, waiting):
+    _, attempt = waiting
+
+    definition_commands.save_task(policy("ship", concurrent_limit=2), ACTOR)
+
+    assert "Every gate is open" in page_text(operator.get(page(attempt)))
+
+
+def test_a_task_that_is_not_waiting_is_labeled_as_such(operator, waiting):
+    scenario, _ = waiting
+
+    assert "The task is not waiting in a queue" in page_text(operator.get(page(scenario.task("ship"))))
+    assert operator.get("/admin/turn/nobody/").status_code == 404
+
+
+def test_a_live_update_replaces_status_and_buttons(operator, waiting):
+    scenario, attempt = waiting
+    taken = scenario.task("ship")
+
+    assert "ship attempt 1 Pending" in page_text(operator.get(f"{page(attempt)}live/"))
+    assert "ship attempt 1 Running" in page_text(operator.get(f"{page(taken)}live/"))
+    assert button_names(operator.get(f"{page(taken)}live/")) == ["release", "conclude"]
+
+
+def test_the_run_and_the_queue_lead_there(operator, waiting):
+    _, attempt = waiting
+
+    assert page(attempt) in html(operator.get(f"/admin/conductor/attempt/{attempt.pk}/change/"))
+    assert page(attempt) in html(operator.get("/admin/queue/?name=ship"))
+
+
+def test_the_page_takes_few_queries(operator, viewer, waiting, django_assert_max_num_queries):
+    _, attempt = waiting
+    operator.get(page(attempt))
+    with django_assert_max_num_queries(15):
+        operator.get(page(attempt))
+    assert button_names(operator.get(page(attempt))) == ["front", "priority", "conclude"]
+    assert button_names(viewer.get(page(attempt))) == []
+
+
+def test_the_page_lists_preceding_tasks(operator, waiting, clock):
+    scenario, attempt = waiting
+    clock.advance(seconds=1)
+    other = scenario.starts("order").task("ship")
+
+    told = page_text(operator.get(page(other)))
+
+    assert "Preceding tasks" in told and f"/admin/turn/{attempt.pk}/" in html(operator.get(page(other)))

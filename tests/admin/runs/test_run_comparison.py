@@ -1,0 +1,93 @@
+"""Two runs compared on a page."""
+
+import pytest
+
+from tests.admin.page_text import page_text
+from tests.builders import definition, policy, step
+from tests.scenario import Scenario, register_definitions
+
+pytestmark = pytest.mark.django_db
+
+
+def address(run) -> str:
+    return f"/admin/runs/{run.id}/compare/"
+
+
+@pytest.fixture
+def pair(clock):
+    """One that succeeded, and one that failed at its second task."""
+    scenario = Scenario(clock, step("pay", policy=policy(retries=1)), step("ship"), input={"order": 1, "by": "ann"})
+    scenario.worker("pay", "w@1").completes()
+    scenario.worker("ship", "w@1").completes()
+    clock.advance(seconds=60)
+    bad = scenario.starts("order", {"order": 2, "by": "ann"})
+    scenario.worker("pay", "w@1").polls()
+    clock.advance(seconds=5)
+    scenario.worker("pay", "w@1").completes()
+    scenario.worker("ship", "w@2").fails()
+    return scenario, bad
+
+
+def test_a_failed_run_is_compared_with_the_last_that_succeeded(operator, pair):
+    good, bad = pair
+
+    page = page_text(operator.get(address(bad)))
+
+    assert good.id in page and "last success" in page
+    assert "ship Failed Completed" in page and "2 / 1" in page
+    assert "Show 1 equal row" in page
+    assert "Input Path This run Other run order 2 1" in page
+
+
+def test_all_tasks_can_be_shown(operator, pair):
+    good, bad = pair
+
+    page = page_text(operator.get(address(bad), {"with": good.id, "all": "yes"}))
+
+    assert "pay Completed Completed" in page and "−5.0 s" in page
+
+
+def test_equal_runs_are_summarized_in_one_line(operator, clock):
+    scenario = Scenario(clock, step("pay"))
+    other = scenario.starts("order")
+    for _ in range(2):
+        scenario.worker("pay").completes()
+
+    assert "Only times differ" in page_text(operator.get(address(scenario), {"with": other.id}))
+
+
+def test_runs_of_different_definitions_are_compared_by_name(operator, pair):
+    good, _ = pair
+    register_definitions(definition(step("pay"), step("mail"), name="refund"))
+    other = good.starts("refund")
+
+    page = page_text(operator.get(address(good), {"with": other.id}))
+
+    assert "different definitions" in page
+    assert "ship Completed –" in page
+
+
+def test_an_unknown_run_is_reported(operator, clock):
+    scenario = Scenario(clock, step("pay"))
+
+    assert "No other run of order" in page_text(operator.get(address(scenario)))
+    assert "There is no run nobody" in page_text(operator.get(address(scenario), {"with": "nobody"}))
+    assert operator.get("/admin/runs/nobody/compare/").status_code == 404
+
+
+def test_a_comparison_takes_few_queries(operator, pair, django_assert_max_num_queries):
+    _, bad = pair
+    operator.get(address(bad))
+    with django_assert_max_num_queries(15):
+        operator.get(address(bad))
+
+
+def test_a_comparison_is_downloadable(operator, pair):
+    good, bad = pair
+
+    told = operator.get(address(bad), {"with": good.id, "format": "json"}).json()
+
+    assert (told["one"]["status"], told["other"]["status"], told["one"]["id"]) == ("FAILED", "COMPLETED", bad.id)
+    assert [row["task"] for row in told["tasks"] if row["differs"]] == ["ship"]
+    assert told["documents"]["input"] == [{"place": "order", "one": 2, "other": 1}]
+    assert "format=json" in operator.get(address(bad)).content.decode()

@@ -1,0 +1,146 @@
+"""The log of an attempt on its panel: newest first to be seen, searched, linked line by line, and as a file."""
+
+import pytest
+from django.urls import reverse
+
+from conductor_app.core.reports import Report
+from conductor_app.engine.tasks import task_commands
+from conductor_app.models import TaskLog
+from tests.admin.page_text import html, page_text, run_url
+from tests.insight.scenarios import claim_next, newest_attempt_of, start_run_of, step
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def attempt(clock):
+    """One that a worker holds."""
+    run = start_run_of(step("charge"))
+    claim_next("charge")
+    return newest_attempt_of(run, "charge")
+
+
+def logged(attempt, count, text="line {}"):
+    TaskLog.objects.bulk_create(
+        TaskLog(attempt_id=attempt.pk, at=1_000 * (n // 2), line=text.format(n)) for n in range(count)
+    )
+
+
+def panel(client, attempt, **asked):
+    return client.get(run_url(attempt.run, task="charge", **asked))
+
+
+def lines(page):
+    """The texts of the lines that are shown."""
+    return [part.split("</span>")[0] for part in html(page).split('<span class="text">')[1:]]
+
+
+def linked(page, word):
+    """Where the link with this word leads."""
+    before = html(page).partition(f">{word}</a>")[0]
+    return before.rpartition('href="')[2].rpartition('"')[0].replace("&amp;", "&")
+
+
+def test_the_newest_lines_are_displayed_and_followed_while_the_worker_is_running(operator, attempt):
+    logged(attempt, 450)
+
+    page = panel(operator, attempt)
+
+    assert lines(page) == [f"line {n}" for n in range(250, 450)]
+    assert "data-log-tail" in html(page) and "data-log-follow" in html(page)
+    task_commands.report_task(attempt.run_id, attempt.pk, Report("COMPLETED"), "w")
+    assert "data-log-follow" not in html(panel(operator, attempt))
+
+
+def test_earlier_lines_are_linked_without_duplicates(operator, attempt):
+    logged(attempt, 450)
+    at = f"/admin/conductor/run/{attempt.run_id}/change/"
+    newest = panel(operator, attempt)
+
+    middle = operator.get(at + linked(newest, "Earlier lines"))
+    oldest = operator.get(at + linked(middle, "Earlier lines"))
+
+    assert lines(oldest) + lines(middle) + lines(newest) == [f"line {n}" for n in range(450)]
+    assert "Earlier lines" not in page_text(oldest)
+    assert lines(operator.get(at + linked(oldest, "Later lines"))) == lines(middle)
+
+
+def test_the_address_selects_a_line_and_its_context(operator, attempt):
+    logged(attempt, 450)
+    line = TaskLog.objects.get(line="line 120")
+
+    page = panel(operator, attempt, line=f"{line.at}.{line.pk}")
+
+    assert lines(page) == [f"line {n}" for n in range(21, 221)]
+    assert html(page).count('class=" chosen"') == 1 and f'id="log-{line.pk}"' in html(page)
+    assert "data-log-tail" not in html(page)
+
+
+def test_a_log_is_searched_and_matches_are_marked(operator, attempt):
+    logged(attempt, 30)
+
+    page = panel(operator, attempt, find="LINE 2")
+
+    assert len(lines(page)) == 11
+    assert "<mark>line 2</mark>9" in html(page)
+    assert "No searched line contains “100%”." in page_text(panel(operator, attempt, find="100%"))
+
+
+def test_a_search_through_a_long_log_stops_and_can_continue(operator, attempt, monkeypatch):
+    monkeypatch.setattr("conductor_app.insight.tasks.task_log.MAX_SEARCHED_LINES", 20)
+    logged(attempt, 50)
+    at = f"/admin/conductor/run/{attempt.run_id}/change/"
+
+    page = panel(operator, attempt, find="line 1")
+    for _ in range(2):
+        assert lines(page) == [] and "Search further back" in page_text(page)
+        page = operator.get(at + linked(page, "Search further back"))
+        if lines(page):
+            break
+
+    assert lines(page)[-1] == "<mark>line 1</mark>9"
+
+
+def test_a_log_is_colored_by_level_and_ansi_codes_and_escaped(operator, attempt):
+    TaskLog.objects.create(attempt_id=attempt.pk, at=1, line="\x1b[31mERROR\x1b[0m <b>it</b> broke")
+
+    page = html(panel(operator, attempt))
+
+    assert 'class="error"' in page and '<span class="ansi-ink-red">ERROR</span> &lt;b&gt;it' in page
+
+
+def test_the_complete_log_is_downloadable(operator, viewer, attempt, monkeypatch):
+    monkeypatch.setattr("conductor_app.insight.tasks.task_log.CHUNK", 7)
+    logged(attempt, 20, "<line {}>")
+
+    answer = viewer.get(reverse("admin:attempt_log", args=[attempt.pk]))
+
+    text = b"".join(answer.streaming_content).decode()
+    assert [line.split(" ", 1)[1] for line in text.splitlines()] == [f"<line {n}>" for n in range(20)]
+    assert "attachment" in answer["Content-Disposition"] and answer["Content-Type"].startswith("text/plain")
+
+
+def test_an_empty_log_explains_how_to_send_one(operator, attempt):
+    page = page_text(panel(operator, attempt))
+
+    assert "The worker sent no lines." in page
+    assert f"curl -X POST http://testserver/api/tasks/{attempt.pk}/log" in page
+
+
+@pytest.mark.parametrize("asked", [
+    {"line": "x"}, {"line": "1.2.3"}, {"log": "before.é"}, {"log": "sideways.1.1"}, {"find": "\0%_"},
+    {"line": f"{'9' * 30}.1"}, {"log": "after.999999999999999999.1"},
+])  # fmt: skip
+def test_an_address_that_makes_no_sense_does_no_harm(operator, attempt, asked):
+    logged(attempt, 3)
+
+    assert panel(operator, attempt, **asked).status_code == 200
+
+
+def test_a_log_takes_few_queries_at_any_position(operator, attempt, django_assert_max_num_queries):
+    logged(attempt, 450)
+    line = TaskLog.objects.get(line="line 120")
+    panel(operator, attempt)
+    for asked in ({}, {"find": "line"}, {"line": f"{line.at}.{line.pk}"}, {"log": "before.100.1"}):
+        with django_assert_max_num_queries(15):
+            panel(operator, attempt, **asked)

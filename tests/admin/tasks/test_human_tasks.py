@@ -1,0 +1,172 @@
+"""Human tasks: the inbox of tasks that only a person can answer."""
+
+import pytest
+
+from conductor_app.engine.runs import run_commands
+from conductor_app.models import AuditEntry
+from tests.admin.page_text import html, page_text, run_url
+from tests.insight.scenarios import define_task, define_workflow, newest_attempt_of, reload_run, start_run, step
+
+INBOX = "/admin/waiting/"
+SCHEMA = {
+    "type": "object",
+    "required": ["approved"],
+    "properties": {
+        "approved": {"type": "boolean", "title": "Is it approved?"},
+        "limit": {"type": "integer", "maximum": 5000},
+        "lines": {"type": "array"},
+    },
+}
+
+
+@pytest.fixture
+def asked(clock, db):
+    verdict = step("verdict", "SET_VARIABLE", inputParameters={"was": "${approve.output.approved}"})
+    define_workflow("order", step("approve", "HUMAN", inputParameters={"total": "${workflow.input.total}"}), verdict)
+    return start_run("order", correlation_id="order-4711", input={"total": 1999})
+
+
+def task_of(run):
+    return f"{INBOX}{newest_attempt_of(run, 'approve').pk}/"
+
+
+def test_the_inbox_lists_open_tasks_with_their_runs(operator, asked):
+    page = page_text(operator.get(INBOX))
+
+    assert "approve order v1 order-4711" in page
+
+
+def test_an_empty_inbox_explains_human_tasks(operator, db):
+    assert "No open human tasks" in page_text(operator.get(INBOX))
+
+
+def test_a_task_displays_its_input_and_the_fields_read_later(operator, asked):
+    page = operator.get(task_of(asked))
+
+    assert "total 1999" in page_text(page) and "Read by later steps approved" in page_text(page)
+    assert "&quot;approved&quot;: null" in html(page)
+
+
+def test_a_completion_is_audited_with_its_reason(operator, asked):
+    said = {"output": '{"approved": true}', "reason": "a good customer", "outcome": "COMPLETED"}
+
+    page = operator.post(task_of(asked), said, follow=True)
+
+    assert "Completed approve of order" in page_text(page) and "No open human tasks" in page_text(page)
+    assert (reload_run(asked).status, reload_run(asked).variables) == ("COMPLETED", {"was": True})
+    entry = AuditEntry.objects.get(action="complete_task")
+    assert (entry.actor, entry.object_id, entry.reason) == ("olga", asked.pk, "a good customer")
+
+
+def test_a_task_can_be_failed_with_a_reason(operator, asked):
+    operator.post(task_of(asked), {"output": "", "reason": "too dear", "outcome": "FAILED"})
+
+    assert reload_run(asked).status == "FAILED"
+    assert newest_attempt_of(asked, "approve").reason == "too dear"
+
+
+@pytest.mark.parametrize("said", [{"output": "[1]"}, {"output": "{"}, {"output": "{}", "outcome": "SKIPPED"}], ids=str)
+def test_an_invalid_completion_is_rejected_without_changes(operator, asked, said):
+    page = operator.post(task_of(asked), {"outcome": "COMPLETED", **said}, follow=True)
+
+    assert 'class="error"' in html(page)
+    assert reload_run(asked).status == "RUNNING"
+
+
+def test_a_concurrently_completed_task_is_not_found(operator, asked):
+    address = task_of(asked)
+    run_commands.terminate_run(asked.pk, "ann")
+
+    assert operator.get(address).status_code == 404
+    assert operator.post(address, {"outcome": "COMPLETED", "output": "{}"}).status_code == 404
+
+
+def test_a_viewer_sees_the_task_and_cannot_complete_it(viewer, asked):
+    page = page_text(viewer.get(task_of(asked)))
+
+    assert "conductor.change_run" in page and "Complete" not in page
+    assert viewer.post(task_of(asked), {"outcome": "COMPLETED", "output": "{}"}).status_code == 403
+    assert reload_run(asked).status == "RUNNING"
+
+
+def test_the_inbox_requires_permission_to_view_runs(client, django_user_model, db):
+    client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
+
+    assert client.get(INBOX).status_code == 403
+
+
+def test_the_page_of_the_run_leads_to_the_answer(operator, asked):
+    assert task_of(asked) in html(operator.get(run_url(asked, task="approve")))
+
+
+def test_the_inbox_takes_few_queries(viewer, asked, django_assert_max_num_queries):
+    # Four of them read what a viewer was granted by name; a process remembers that for a second.
+    for _ in range(20):
+        start_run("order")
+    with django_assert_max_num_queries(14):
+        viewer.get(INBOX)
+
+
+@pytest.fixture(params=["by the task's definition", "by the question itself"])
+def with_schema(request, clock, db):
+    """A task whose answer is held to a schema."""
+    is_defined = request.param == "by the task's definition"
+    if is_defined:
+        define_task("approve", retryCount=0, outputSchema={"type": "JSON", "data": SCHEMA}, enforceSchema=True)
+    told = {} if is_defined else {"__humanTaskDefinition": {"jsonSchema": SCHEMA}}
+    define_workflow("order", step("approve", "HUMAN", inputParameters=told))
+    return start_run("order")
+
+
+def test_a_form_is_built_from_the_schema(operator, with_schema):
+    page = operator.get(task_of(with_schema))
+    assert "Is it approved?" in page_text(page) and 'name="output.limit"' in html(page)
+
+    typed = {"mode": "form", "output.approved": "true", "output.limit": "1200", "output.lines": "[1]"}
+    operator.post(task_of(with_schema), {**typed, "outcome": "COMPLETED"})
+
+    assert reload_run(with_schema).status == "COMPLETED"
+    assert newest_attempt_of(with_schema, "approve").output == {"approved": True, "limit": 1200, "lines": [1]}
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ({"output.approved": "true", "output.limit": "9999"}, "maximum"),
+        ({"output.approved": "true", "output.limit": "many"}, "Enter a whole number."),
+        ({"output.limit": "9"}, "approved"),
+    ],
+    ids=["too much", "no number", "a part is missing"],
+)
+def test_an_invalid_value_is_reported_at_its_field_without_failing_the_task(operator, with_schema, typed, told):
+    page = operator.post(task_of(with_schema), {"mode": "form", **typed, "outcome": "COMPLETED"})
+
+    assert 'class="error"' in html(page) and f'value="{typed["output.limit"]}"' in html(page)
+    assert told in " ".join([*page.context["answer"].form_errors, *page.context["fields"][1].errors])
+    assert reload_run(with_schema).status == "RUNNING"
+
+
+def test_a_json_completion_is_validated_by_the_schema(operator, with_schema):
+    assert operator.get(task_of(with_schema), {"mode": "json"}).context["answer"].mode == "json"
+
+    said = {"mode": "json", "outcome": "COMPLETED"}
+    page = operator.post(task_of(with_schema), {**said, "output": '{"limit": 1}'})
+    assert "approved" in page.context["answer"].form_errors[0] and "&quot;limit&quot;: 1" in html(page)
+
+    operator.post(task_of(with_schema), {**said, "output": '{"approved": false}'})
+    assert newest_attempt_of(with_schema, "approve").output == {"approved": False}
+
+
+def test_failing_a_task_requires_no_form_values(operator, with_schema):
+    operator.post(task_of(with_schema), {"mode": "form", "reason": "too dear", "outcome": "FAILED"})
+
+    assert reload_run(with_schema).status == "FAILED"
+
+
+def test_a_bulk_completion_is_validated_by_each_schema(operator, with_schema):
+    chosen = {"attempt": newest_attempt_of(with_schema, "approve").pk, "outcome": "COMPLETED", "reason": "all known"}
+
+    page = operator.post(INBOX, chosen, follow=True)
+
+    assert "does not match the schema" in page_text(page)
+    assert reload_run(with_schema).status == "RUNNING"

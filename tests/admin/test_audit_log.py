@@ -1,0 +1,108 @@
+"""The audit: what changed, who the programs belong to, and all of it as a file."""
+
+import json
+
+import pytest
+from django.contrib.auth.models import User
+
+from conductor_app.admin.audit_objects import OBJECT_LABELS
+from conductor_app.engine.runs import retention
+from conductor_app.models import Application, AuditEntry
+from tests.admin.page_text import html, page_text
+
+pytestmark = pytest.mark.django_db
+AUDIT = "/admin/conductor/auditentry/"
+
+
+def said(clock, **more) -> AuditEntry:
+    line = {"actor": "ann", "action": "retry", "object_type": "run", "object_id": "r-1", "reason": "it is back"}
+    return AuditEntry.objects.create(at=clock.now(), **(line | more))
+
+
+def text(response) -> str:
+    return b"".join(response.streaming_content).decode()
+
+
+def test_an_entry_displays_the_previous_values(operator, clock):
+    retention.save_policy("order", 30, 90, 0, "ann", "Too much.")
+    retention.save_policy("order", 7, 90, 0, "ann", "Still too much.")
+
+    page = page_text(operator.get(AUDIT))
+
+    assert "days 30 → 7" in page and "failed_days 90" not in page
+    detail = page_text(operator.get(f"{AUDIT}{AuditEntry.objects.latest('id').pk}/change/"))
+    assert "days 30 → 7" in detail and "Still too much." in detail
+
+
+def test_an_application_is_listed_with_its_owner(operator, clock):
+    user = User.objects.create_user("app-1")
+    Application.objects.create(id="app-1", name="nightly", user=user, created_at=clock.now(), created_by="olga")
+    said(clock, actor="nightly")
+
+    assert "nightly application of olga" in page_text(operator.get(AUDIT))
+
+
+@pytest.mark.parametrize("kind", [*OBJECT_LABELS, "odd kind"])
+def test_every_object_is_linked_as_far_as_it_has_a_page(operator, clock, kind):
+    said(clock, object_type=kind, object_id="12")
+
+    assert operator.get(AUDIT).status_code == 200
+
+
+def test_entries_link_to_their_events_handlers_and_webhooks(operator, clock):
+    for kind, id in (("event", "12"), ("event_handler", "on paid"), ("webhook", "0198-aa"), ("event", "not a number")):
+        said(clock, object_type=kind, object_id=id)
+
+    shown = html(operator.get(AUDIT))
+
+    assert '<a href="/admin/events/12/">12</a>' in shown
+    assert '<a href="/admin/conductor/eventhandler/?q=on+paid">on paid</a>' in shown
+    assert '<a href="/admin/webhooks/0198-aa/">0198-aa</a>' in shown
+    assert "not a number" in shown
+
+
+def test_the_audit_log_is_exported_with_the_filter_of_the_list(operator, viewer, clock, monkeypatch):
+    monkeypatch.setattr("conductor_app.admin.audit_log.BATCH", 2)
+    for number in range(5):
+        said(clock, object_id=f"r-{number}", reason="=1+1")
+    clock.advance(seconds=7_200)
+    said(clock, object_type="secret", object_id="key", facts={"from": "a", "to": "b"})
+
+    rows = json.loads(text(operator.get(f"{AUDIT}export.json")))
+    assert [row["object_id"] for row in rows] == ["key", "r-4", "r-3", "r-2", "r-1", "r-0"]
+    assert rows[0]["facts"] == {"from": "a", "to": "b"}
+    assert text(operator.get(f"{AUDIT}export.csv", {"object_type": "run", "q": "r-3"})).count("\n") == 2
+    assert "'=1+1" in text(operator.get(f"{AUDIT}export.csv"))
+    assert len(json.loads(text(operator.get(f"{AUDIT}export.json", {"since": "hour"})))) == 1
+
+
+@pytest.mark.parametrize("query", [{"p": "99"}, {"actor__x": "1"}, {"p": "x"}, {"q": "\0"}])
+def test_an_invalid_filter_exports_nothing_without_an_error(operator, clock, query):
+    said(clock)
+
+    assert operator.get(f"{AUDIT}export.csv", query).status_code in (200, 302, 400)
+
+
+def test_the_list_takes_few_queries(operator, clock, django_assert_max_num_queries):
+    for _ in range(20):
+        said(clock)
+    operator.get(AUDIT)
+
+    with django_assert_max_num_queries(10):
+        operator.get(AUDIT)
+
+
+def test_an_entry_names_its_request_and_links_to_all_its_entries(operator, clock):
+    told = {"do": "save", "definition": "order", "days": "30", "failed_days": "90", "reason": "Too much."}
+    operator.post("/admin/retention/", told, headers={"X-Request-Id": "req-4711"})
+    other = said(clock, object_id="of no request")
+
+    assert "Request id –" in page_text(operator.get(f"{AUDIT}{other.pk}/change/"))
+    row = AuditEntry.objects.get(request_id="req-4711")
+    assert row.reason == "Too much."
+    detail = html(operator.get(f"{AUDIT}{row.pk}/change/"))
+    assert f'<a href="{AUDIT}?request_id=req-4711"><code class="id">req-4711</code></a>' in detail
+    for asked in ({"request_id": "req-4711"}, {"q": "req-4711"}):
+        shown = page_text(operator.get(AUDIT, asked))
+        assert "Too much." in shown and "of no request" not in shown
+    assert "req-4711" in text(operator.get(f"{AUDIT}export.csv", {"q": "req-4711"}))

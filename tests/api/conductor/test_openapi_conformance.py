@@ -1,0 +1,83 @@
+"""Every operation of the OpenAPI document, tried with what the document allows and with what it does not."""
+
+from collections.abc import Callable, Iterator
+from functools import cache
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import content_type_conformance, status_code_conformance
+
+from conductor_app.api.conductor.openapi.pages import build_document
+from conductor_app.wsgi import application
+from tests.hypothesis_profile import EXAMPLE_FACTOR
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance]
+AT_ONCE = {"timeout": 0, "waitForSeconds": 0, "timeoutMillis": 0}
+"""Said to operations that may wait: what comes of waiting is tested elsewhere."""
+
+ROOMS = [
+    "", "admin", "applications", "auth", "environment", "event", "files", "groups", "human", "metadata", "payloads",
+    "queue", "roles", "scheduler", "schema", "secrets", "secrets-v2", "tasks", "token", "users", "version",
+    "webhook", "workflow",
+]  # fmt: skip
+
+
+@cache
+def operations() -> list:
+    """All that the document describes; made when it is first asked for: it takes seconds."""
+    schema = schemathesis.openapi.from_dict(build_document())
+    schema.app = application
+    return [found.ok() for found in schema.get_all_operations()]
+
+
+def test_every_operation_is_exercised():
+    assert sorted({operation.tags[0] for operation in operations()}) == ROOMS
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_valid_requests_get_a_documented_response(transactional_db, room):
+    assert list(contradictions(in_room(room), GenerationMode.POSITIVE)) == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_invalid_requests_get_a_documented_response(transactional_db, room):
+    # Any text is a name: what takes names alone can be given nothing that is forbidden.
+    choosy = (operation for operation in in_room(room) if operation.query.items or operation.body.items)
+
+    assert list(contradictions(choosy, GenerationMode.NEGATIVE)) == []
+
+
+def in_room(room: str) -> Iterator:
+    return (operation for operation in operations() if operation.tags[0] == room)
+
+
+def contradictions(tried, mode: GenerationMode) -> Iterator[str]:
+    """What the server does that its document does not say."""
+    for operation in tried:
+        try:
+            attempts(operation, mode)()
+        except Exception as found:
+            yield f"{operation.label}: {found!r} {getattr(found, 'exceptions', '')}"
+
+
+def attempts(operation, mode: GenerationMode) -> Callable[[], None]:
+    """A few requests, always the same ones."""
+
+    @settings(
+        max_examples=2 * EXAMPLE_FACTOR,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def attempt(case):
+        if isinstance(case.query, dict):
+            case.query |= {name: value for name, value in AT_ONCE.items() if name in case.query}
+        case.call_and_validate(checks=CHECKS)
+
+    return attempt

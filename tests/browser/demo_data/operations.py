@@ -1,0 +1,154 @@
+"""Those who look after the returns: what they have noted, asked for, named, and left open."""
+
+from django.contrib.auth.models import Group, User
+
+from conductor_app.core.alerts import QuietHours
+from conductor_app.engine import bulk, schedules
+from conductor_app.engine.access import applications, scope_roles, secrets_and_variables
+from conductor_app.engine.definitions import definition_commands
+from conductor_app.engine.events import event_handlers, event_intake, webhooks
+from conductor_app.engine.failures import alerts, failure_groups
+from conductor_app.engine.queues import queue_commands
+from conductor_app.engine.runs import retention, run_commands
+from conductor_app.engine.tasks import human_tasks, task_commands
+from conductor_app.insight.durations import DAY, HOUR, MINUTE, SECOND
+from conductor_app.models import Attempt, FailureGroup, Task
+from tests.browser.demo_data.returns import RETURN, freeze_time_at, start_return, work_on_task
+
+PLACED = "conductor:shop:return_announced"
+NIGHTS = {"cronExpression": "0 30 2 * * *", "zoneId": "Europe/Berlin"}
+TRACKING = {
+    "name": "track_parcel",
+    "version": 1,
+    "tasks": [
+        {
+            "type": "WAIT_FOR_WEBHOOK",
+            "name": "delivered",
+            "taskReferenceName": "delivered",
+            "inputParameters": {"matches": {"$['status']": "delivered", "$['parcel']": "${workflow.input.parcel}"}},
+        }
+    ],
+}
+HANDLER = {
+    "name": "begin_return",
+    "event": PLACED,
+    "condition": "$.total > 20 && $.country == 'DE'",
+    "evaluatorType": "javascript",
+    "actions": [{"action": "start_workflow", "start_workflow": {"name": RETURN, "input": {"order": "${order}"}}}],
+    "active": True,
+}
+
+
+def create_records(now: int) -> None:
+    """What each screen has to show."""
+    create_staff()
+    create_failure_notes(now)
+    create_schedules(now)
+    create_event_handlers(now)
+    create_tags(now)
+    create_views_and_alerts(now)
+    create_open_returns(now)
+
+
+def create_staff() -> None:
+    for name, role in (("ann", "Authors"), ("otto", "Operators"), ("vera", "Viewers")):
+        person = User.objects.create_user(name, f"{name}@example.com", is_staff=True)
+        person.groups.add(Group.objects.get(name=role))
+
+
+def create_failure_notes(now: int) -> None:
+    first, second, *_ = FailureGroup.objects.order_by("-count")
+    with freeze_time_at(now - 90 * MINUTE):
+        failure_groups.transition_group(first.pk, "acknowledge", "otto", "payments-3 is being replaced (OPS-2207)")
+        failure_groups.assign_group(first.pk, "otto", "otto")
+        failure_groups.annotate_group(first.pk, "Only build 42 of the payment workers meets it.", "otto")
+        failure_groups.transition_group(second.pk, "resolve", "otto", "closed accounts are paid by cheque", version=3)
+
+
+def create_schedules(now: int) -> None:
+    with freeze_time_at(now - 3 * DAY):
+        for name, more in {
+            "nightly_return_report": NIGHTS | {"description": "What came back, for the morning's meeting."},
+            "hourly_carrier_sync": {"cronExpression": "0 0 * * * *", "zoneId": "UTC", "paused": True},
+            "monday_stock_count": {"cronExpression": "0 0 6 * * MON", "zoneId": "Europe/London"},
+        }.items():
+            schedules.save_schedule(
+                {"name": name, **more, "startWorkflowRequest": {"name": RETURN, "input": {}}}, "ann"
+            )
+
+
+def create_event_handlers(now: int) -> None:
+    with freeze_time_at(now - 5 * HOUR):
+        event_handlers.create_handlers(
+            [HANDLER, {**HANDLER, "name": "count_returns", "condition": "$.total > 0", "active": False}], "ann"
+        )
+        webhooks.create_webhook(
+            {
+                "name": "carrier",
+                "verifier": "HMAC_BASED",
+                "headerKey": "X-Signature",
+                "secretValue": "carrier-says-so",
+                "receiverWorkflowNamesToVersions": {"track_parcel": 0},
+            },
+            "ann",
+        )
+        definition_commands.save_workflow(TRACKING, "ann", overwrite=True)
+        for number in range(3):
+            run_commands.start(run_commands.StartRequest("track_parcel", input={"parcel": f"DE-77{number}4190"}), "ann")
+    for number, (total, country) in enumerate([(19, "DE"), (84, "FR"), (240, "AT"), (12, "DE")]):
+        with freeze_time_at(now - (50 - 11 * number) * MINUTE):
+            told = {"order": f"R-9{number}017", "total": total, "country": country}
+            event_intake.receive_event(PLACED, f"shop-{number}", told, "api")
+
+
+def create_tags(now: int) -> None:
+    with freeze_time_at(now - 2 * DAY):
+        secrets_and_variables.put_secret("payments_token", "s3cr3t-of-the-bank", "ann", "rotated as every quarter")
+        secrets_and_variables.put_secret("carrier_password", "another-one", "ann")
+        secrets_and_variables.put_variable("returns_address", "Lagerstraße 7, 20357 Hamburg", "ann", "we have moved")
+        application = applications.create_application("returns-desk", "olga", "WORKER")
+        applications.create_key(application.pk, "olga")
+        scope_roles.create_role("repo:shop/*", ["queue:create-task:demo/*"], "What the shop's builds may do.", "olga")
+        retention.save_policy("", 30, 90, 100, "olga", "as agreed with audit")
+        retention.save_policy(RETURN, 14, 60, 0, "olga", "many, and small")
+
+
+def create_views_and_alerts(now: int) -> None:
+    refused = {"definition": RETURN, "status": ["FAILED"]}
+    with freeze_time_at(now - 4 * HOUR):
+        view = alerts.save_view("Refunds that failed", refused, "olga", is_shared=True, is_tile=True)
+        quiet = QuietHours(22 * 60, 7 * 60, "Europe/Berlin")
+        alerts.save_alert(view, "count", 3, 60, 120, "olga", mail="returns@example.com", quiet=quiet)
+        alerts.save_view("Dear returns", {"definition": RETURN, "inside": "input.dear=yes"}, "otto", is_shared=True)
+    asked = bulk.BulkRequest("retry", refused, "the bank is back", canary_size=4, canary_share=50, rate=1.0)
+    with freeze_time_at(now - 9 * MINUTE):
+        operation = bulk.start(asked, "otto")
+    for second in range(5):
+        with freeze_time_at(now - 9 * MINUTE + second * SECOND):
+            bulk.run_due_operations()
+    with freeze_time_at(now - 8 * MINUTE):
+        bulk.pause(operation, "otto", "the bank asks for an hour of rest")
+
+
+def create_open_returns(now: int) -> None:
+    """Returns that wait: for a person, for a worker, for a limit, for a queue that is held."""
+    for number in range(3):
+        start_return(now - (60 + 100 * number) * MINUTE, 4211 + 977 * number, dear=True)
+        spent = work_on_task(now - (59 + 100 * number) * MINUTE, "collect_return", 4_000, label="RL0815")
+        work_on_task(spent + 500, "inspect_goods", 11_000, verdict="damaged")
+    asked = Task.objects.filter(ref="approve_refund").order_by("pk").last()
+    with freeze_time_at(now - 30 * MINUTE):
+        human_tasks.add_comment(asked.pk, "The customer sent pictures; see the ticket.", "otto")
+    for number in range(9):
+        start_return(now - (20 - 2 * number) * MINUTE, 30_011 + 531 * number)
+        if number < 6:
+            work_on_task(
+                now - (19 - 2 * number) * MINUTE, "collect_return", 3_000 + 200 * number, label=f"RL77{number}"
+            )
+    with freeze_time_at(now - 3_000):
+        task_commands.claim_tasks("inspect_goods", worker="hall-1@7", count=2, wait_ms=0)
+    first = Attempt.objects.filter(queue="collect_return", status="PENDING").order_by("pk").first()
+    with freeze_time_at(now - 2_000):
+        queue_commands.pause_queue("collect_return", "otto", "the van is at the garage until noon")
+        queue_commands.drain_worker("hall-2@7", "otto", "is to be updated")
+        queue_commands.prioritize(first.pk, 90, "otto", "a customer of many years")

@@ -1,0 +1,83 @@
+"""A definition is changed in the browser: checked while it is typed, drawn beside, reviewed, saved as a new version."""
+
+import pytest
+from playwright.sync_api import expect
+
+from conductor_app.models import WorkflowDefinition
+from tests.browser.page_checks import assert_usable_by_everybody
+from tests.insight.scenarios import define_task, define_workflow, step
+
+WORKFLOWS = "/admin/conductor/workflowdefinition/"
+
+
+@pytest.fixture
+def order(transactional_db):
+    define_task("charge")
+    define_workflow("order", step("charge"), step("ship", inputParameters={"receipt": "${charge.output.receipt}"}))
+    return WorkflowDefinition.objects.get(name="order")
+
+
+def replace(page, old: str, new: str) -> None:
+    """Type `new` in the place of `old`."""
+    page.evaluate(
+        """([old, made]) => {
+            const view = document.querySelector("[data-code-editor]").codeView;
+            const from = view.state.doc.toString().indexOf(old);
+            view.dispatch({ changes: { from, to: from + old.length, insert: made }, selection: { anchor: from } });
+            view.focus();
+        }""",
+        [old, new],
+    )
+
+
+def test_an_author_changes_a_workflow_and_saves_it_as_a_new_version(page, order):
+    page.goto(f"{WORKFLOWS}{order.pk}/edit/")
+    picture = page.locator("[data-picture]")
+    expect(picture.locator(".dg-node")).to_have_count(2)
+
+    replace(page, '"taskReferenceName": "ship"', '"taskReferenceName": "deliver"')
+    expect(picture.get_by_role("link", name="deliver")).to_be_visible()
+
+    replace(page, "${charge.output", "${chrage.output")
+    said = page.locator("[data-findings] li", has_text="There is no step chrage")
+    expect(said).to_contain_text("Did you mean charge?")
+    expect(said).to_contain_text("line 17")
+    expect(page.locator(".cm-lintRange-error")).to_have_text('"${chrage.output.receipt}"')
+
+    replace(page, "${chrage.output", "${charge.output")
+    expect(page.locator(".cm-lintRange-error")).to_have_count(0)
+    page.get_by_role("button", name="Review and save").click()
+    expect(page.get_by_text("step deliver added: SIMPLE ship, after charge")).to_be_visible()
+    page.get_by_label("Reason", exact=True).fill("The carrier calls it so")
+    page.get_by_role("button", name="Save", exact=True).click()
+
+    expect(page.get_by_role("heading", name="order v2")).to_be_visible()
+    expect(page.locator(".ledger")).to_contain_text("The carrier calls it so")
+
+    page.get_by_role("link", name="Start a run").click()
+    page.get_by_label("Correlation id").fill("order-4711")
+    page.get_by_role("button", name="Start", exact=True).click()
+    expect(page.get_by_role("heading", name="order v2")).to_be_visible()
+    expect(page.get_by_text("order-4711").first).to_be_visible()
+
+
+@pytest.mark.looks
+def test_a_box_of_the_diagram_leads_to_its_lines_and_edits_are_saved_as_a_draft(page, order):
+    page.clock.install()
+    page.goto(f"{WORKFLOWS}{order.pk}/edit/")
+    page.locator("[data-picture]").get_by_role("link", name="ship").click()
+    expect(page.locator(".cm-activeLine").first).to_contain_text("{")
+    expect(page.locator(".dg-node.chosen")).to_have_attribute("data-ref", "ship")
+
+    replace(page, '"ship"', '"half')
+    page.clock.fast_forward(5000)
+    expect(page.locator("[data-draft-state]")).to_contain_text("Draft saved")
+    page.reload()
+    expect(page.get_by_text("Your draft from")).to_be_visible()
+    expect(page.locator(".cm-content")).to_contain_text('"half')
+
+
+@pytest.mark.looks
+def test_the_authors_pages_fit_and_can_be_used_by_everybody(page, order):
+    for path in ("change/?step=ship", "edit/", "compare/", "start/", "try/"):
+        assert_usable_by_everybody(page, f"{WORKFLOWS}{order.pk}/{path}")

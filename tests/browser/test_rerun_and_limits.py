@@ -1,0 +1,124 @@
+"""Operators' scenarios in a browser: a rerun that was planned, a thousand failures of few causes, a task that waits."""
+
+import re
+
+from playwright.sync_api import expect
+
+from conductor_app.core.reports import Report
+from conductor_app.engine import bulk
+from conductor_app.engine.definitions import definition_commands
+from conductor_app.engine.failures import failure_groups
+from conductor_app.engine.runs import run_commands
+from conductor_app.engine.tasks import task_commands
+from conductor_app.models import BulkItem, BulkOperation, Run, Task
+from tests.browser.page_checks import NARROW, assert_accessible, has_no_horizontal_scroll
+from tests.builders import definition, fork, loop, policy, step, step_without_policy
+from tests.scenario import ACTOR, register_definitions
+
+
+def start(name: str) -> str:
+    return run_commands.start(run_commands.StartRequest(name), ACTOR)
+
+
+def work(queue: str, outcome: str = "COMPLETED", reason: str = "") -> None:
+    [attempt] = task_commands.claim_tasks(queue, worker="w7@41", wait_ms=0)
+    task_commands.report_task(attempt.run_id, attempt.id, Report(outcome, {}, reason), ACTOR)
+
+
+def again(page) -> set[str]:
+    """The tasks that the plan says will rerun."""
+    rows = page.locator("#result tbody tr").filter(has_text="will rerun")
+    return {row.split()[0] for row in rows.all_inner_texts()}
+
+
+def test_a_rerun_from_the_middle_of_a_fork_in_a_loop_matches_its_preview(page):
+    charge = step("charge", policy=policy() | {"sideEffects": "external"})
+    body = fork([charge, step("notify")], [step("stock")])
+    register_definitions(definition(step("first"), loop("rounds", *body, step("pack"), times=3), name="parcel"))
+    run = start("parcel")
+    work("first")
+    for turn in (1, 2):
+        for name in ("charge", "stock", "notify"):
+            work(name)
+        work("pack", "COMPLETED" if turn == 1 else "FAILED", "the box was too small")
+
+    page.goto(f"/admin/runs/{run}/plan/?do=rerun")
+    page.get_by_label("From this task on").select_option(label="charge__2 · SIMPLE · completed")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator(".warn")).to_contain_text("charge__2")
+    planned = again(page)
+    assert planned == {"rounds", "charge__2", "notify__2", "join__2", "pack__2"}
+    assert_accessible(page)
+    page.get_by_label("Reason").fill("the card was wrong")
+    page.get_by_role("button", name=re.compile("^Apply")).click()
+
+    page.wait_for_url(f"**/run/{run}/change/**")
+    kept = set(Task.objects.filter(run_id=run).values_list("ref", "iteration_path"))
+    assert ("charge", "2") in kept and ("notify", "2") not in kept and ("stock", "2") in kept
+    page.set_viewport_size(NARROW)
+    page.goto(f"/admin/runs/{run}/plan/?do=skip&ref=pack")
+    assert has_no_horizontal_scroll(page)
+
+
+def test_failures_of_three_causes_are_three_groups_and_one_is_retried_with_a_canary(page):
+    register_definitions(definition(step("pay"), name="order"))
+    reasons = [f"502 from gateway {n}" for n in range(12)] + ["no funds 7", "no funds 8", "KeyError: 'total'"]
+    for _ in reasons:
+        start("order")
+    for reason in reasons:
+        work("pay", "FAILED", reason)
+    failure_groups.group_failures(100)
+
+    page.goto("/admin/failures/")
+    expect(page.locator("tbody tr")).to_have_count(3)
+    assert_accessible(page)
+    page.get_by_role("row", name=re.compile("502 from gateway")).get_by_role("link").click()
+    page.get_by_role("link", name="Retry these runs …").click()
+    expect(page.locator("main")).to_contain_text("order v1")
+    page.get_by_label("Canary size").fill("10")
+    page.get_by_label("Runs per second").fill("50")
+    page.get_by_label("Reason").fill("the gateway is back")
+    assert_accessible(page)
+    page.get_by_role("button", name="Retry 12 runs").click()
+    page.wait_for_url("**/bulk/**")
+    operation = BulkOperation.objects.get()
+
+    page.get_by_role("button", name="Pause", exact=True).click()
+    expect(page.locator("main h1")).to_contain_text("Paused")
+    page.get_by_role("button", name="Resume", exact=True).click()
+    bulk.run_due_operations()
+    BulkOperation.objects.update(paced_at=operation.created_at - 10_000, due_at=0)
+    bulk.run_due_operations()
+    page.reload()
+    done = BulkOperation.objects.get().done
+    assert 1 <= done <= 10
+    page.locator("#act-stop summary").click()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("main h1")).to_contain_text("Stopped")
+    page.get_by_role("link", name=re.compile("^Applied")).click()
+    expect(page.locator("[data-rows] tr")).to_have_count(done)
+    assert_accessible(page)
+    assert BulkItem.objects.filter(outcome="DONE").count() == Run.objects.filter(status="RUNNING").count() == done
+
+
+def test_a_waiting_task_names_its_gate_and_raising_the_limit_releases_it(page):
+    register_definitions(
+        definition(step_without_policy("ship"), name="shipping"), tasks=[policy("ship", concurrent_limit=1)]
+    )
+    first, second = start("shipping"), start("shipping")
+    [held] = task_commands.claim_tasks("ship", worker="van@7", wait_ms=0)
+    waiting = second if held.run_id == first else first
+
+    page.goto(f"/admin/conductor/run/{waiting}/change/?task=ship")
+    page.get_by_role("link", name="Queue position and preceding tasks").click()
+    expect(page.locator(".cause")).to_contain_text("1 of 1 tasks of this name run")
+    expect(page.locator(".holders")).to_contain_text(held.run_id)
+    assert_accessible(page)
+    page.get_by_role("link", name="Change the limit in the definition").click()
+    page.wait_for_url("**/taskdefinition/**")
+
+    definition_commands.save_task(policy("ship", concurrent_limit=2), ACTOR)
+    page.go_back()
+    page.reload()
+    expect(page.locator(".cause")).to_contain_text("Every gate is open")
+    assert [attempt.run_id for attempt in task_commands.claim_tasks("ship", worker="van@8", wait_ms=0)] == [waiting]

@@ -1,0 +1,79 @@
+"""The page of a run in a browser: it follows the run, and one choice holds on all tabs."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.page_checks import NARROW, WIDE, assert_usable_by_everybody, has_no_horizontal_scroll
+from tests.insight.scenarios import claim_and_report, claim_next, define_task, define_workflow, start_run, step
+
+
+@pytest.fixture
+def failed(transactional_db):
+    define_task("charge", retryCount=0)
+    given = {"shelf": "${reserve.output.shelf}", "lost": "${reserve.output.shelv}"}
+    define_workflow("order", step("reserve"), step("charge", inputParameters=given))
+    run = start_run("order", input={"order": 4711})
+    claim_and_report("reserve", output={"shelf": "B-12"})
+    claim_and_report("charge", "FAILED", reason="502 from gateway")
+    return run
+
+
+def page_of(run, query=""):
+    return f"/admin/conductor/run/{run.pk}/change/{query}"
+
+
+@pytest.mark.looks
+def test_every_tab_fits_and_can_be_used_by_everybody(page, failed):
+    for tab in ("timeline", "events"):
+        assert_usable_by_everybody(page, page_of(failed, f"?tab={tab}"))
+    for tab in ("diagram", "tasks", "data", "audit", "raw"):
+        page.set_viewport_size(WIDE)
+        page.goto(page_of(failed, f"?tab={tab}"))
+        assert has_no_horizontal_scroll(page), tab
+        page.set_viewport_size(NARROW)
+        assert has_no_horizontal_scroll(page), f"{tab}, narrow"
+
+
+def test_a_selection_applies_to_all_tabs_and_the_address(page, failed):
+    page.goto(page_of(failed, "?task=-"))
+    page.get_by_role("link", name="reserve").click()
+    expect(page.locator("#task-open")).to_contain_text("B-12")
+    assert "task=reserve" in page.url
+
+    page.get_by_label("Ways of looking at the run").get_by_role("link", name="Events").click()
+    expect(page.locator(".history")).to_contain_text("502 from gateway")
+    expect(page.locator("#task-open h2")).to_have_text("reserve")
+    page.go_back()
+    expect(page.locator(".timeline")).to_be_visible()
+
+
+def test_the_page_updates_in_place_and_does_not_disturb_an_open_form(page, transactional_db):
+    define_task("ship")
+    define_workflow("parcel", step("ship"))
+    run = start_run("parcel")
+    page.clock.install()
+    page.goto(page_of(run))
+    page.evaluate("window.stays = true")
+    expect(page.locator(".cause")).to_contain_text("Waiting")
+    page.locator("#act-pause summary").click()
+    page.locator("#act-pause input[name=reason]").fill("stock count")
+
+    claim_next("ship")
+    page.clock.fast_forward(3000)
+    expect(page.locator(".cause")).to_contain_text("on worker")
+    assert page.evaluate("window.stays")
+    expect(page.locator("#act-pause input[name=reason]")).to_have_value("stock count")
+    page.locator("#act-pause button").click()
+    expect(page.locator(".messagelist")).to_contain_text("Paused.")
+
+
+def test_dragging_over_the_axis_zooms_in(page, failed):
+    page.goto(page_of(failed, "?task=-"))
+    axis = page.locator("[data-brush]").bounding_box()
+    page.mouse.move(axis["x"] + 20, axis["y"] + 8)
+    page.mouse.down()
+    page.mouse.move(axis["x"] + axis["width"] / 2, axis["y"] + 8, steps=3)
+    page.mouse.up()
+
+    expect(page.get_by_role("link", name="Fit")).to_be_visible()
+    assert "from=" in page.url

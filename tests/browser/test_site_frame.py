@@ -1,0 +1,126 @@
+"""The shell in a browser: the palette, the keys, the side, the themes."""
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import expect
+
+from tests.browser.page_checks import NARROW, assert_accessible, assert_usable_by_everybody, has_no_horizontal_scroll
+from tests.insight.scenarios import claim_and_report, define_task, define_workflow, start_run, step
+
+pytestmark = pytest.mark.looks
+SCREENS = ["/admin/", "/admin/conductor/run/", "/admin/queues/", "/admin/conductor/auditentry/", "/admin/preferences/"]
+REFUSAL = {"Content-Type": "text/html; charset=utf-8", "X-Request-Id": "4711"}
+REFUSED = '<div class="panel-error" role="alert"><p>Queues could not be counted.</p></div>'
+
+
+@pytest.fixture
+def orders(transactional_db):
+    define_task("charge", retryCount=0)
+    define_workflow("order", step("charge"))
+    failed = start_run("order", correlation_id="order-4711")
+    claim_and_report("charge", "FAILED", reason="502 from gateway")
+    return failed
+
+
+def test_screens_fit_obey_their_policy_and_are_accessible(page, orders):
+    for path in SCREENS:
+        assert_usable_by_everybody(page, path)
+
+
+def test_keyboard_shortcuts_find_a_run_and_select_rows_and_are_off_in_text_fields(page, orders):
+    page.goto("/admin/conductor/run/")
+    page.keyboard.press("/")
+    page.keyboard.type("jx?")
+    expect(page.locator("#searchbar")).to_have_value("jx?")
+    expect(page.locator("tr.at")).to_have_count(0)
+
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("j")
+    expect(page.locator("tr.at")).to_have_count(1)
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/run/{orders.pk}/change/")
+
+    page.keyboard.press("Control+k")
+    page.keyboard.type("order-4711")
+    expect(page.locator("#find-hits a.chosen")).to_contain_text("order-4711")
+    assert_accessible(page)
+    page.evaluate("window.stays = true")
+    page.keyboard.press("Enter")
+    page.wait_for_function("!window.stays")
+    assert page.url.endswith(f"/run/{orders.pk}/change/")
+
+
+def test_a_narrow_page_opens_its_side(pages, olga, orders):
+    page = pages.open(olga, size=NARROW)
+    page.goto("/admin/")
+    page.locator(".burger").click()
+
+    expect(page.get_by_role("link", name="Queues", exact=True)).to_be_in_viewport()
+    assert_accessible(page)
+    assert page.goto("/admin/nowhere/").status == 404
+    assert has_no_horizontal_scroll(page)
+    expect(page.get_by_role("link", name="Go to the overview")).to_be_in_viewport()
+    pages.validation_errors.clear()  # the browser says on its console that there is no such page
+
+
+def test_times_are_displayed_in_the_selected_zone(page, orders):
+    page.goto("/admin/preferences/")
+    page.get_by_label("Time zone").fill("Asia/Tokyo")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".messagelist")).to_contain_text("Asia/Tokyo")
+    page.goto("/admin/conductor/run/")
+
+    assert "+0900" in page.locator("tbody time").first.get_attribute("title")
+
+
+def test_a_fragment_displays_errors_and_the_page_reports_an_unreachable_server(pages, page, orders):
+    page.route("**/admin/queues/live/**", lambda route: route.fulfill(status=500, headers=REFUSAL, body=REFUSED))
+    page.clock.install()
+    page.goto("/admin/queues/")
+    page.clock.fast_forward(3000)
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("Queues could not be counted.")
+    expect(alert).to_contain_text("Request 4711")
+
+    page.unroute("**/admin/queues/live/**")
+    alert.get_by_role("button", name="Try again").click()
+    expect(alert).to_have_count(0)
+
+    page.route("**/admin/queues/live/**", lambda route: route.abort())
+    page.clock.fast_forward(3000)
+    expect(alert).to_contain_text("The server does not respond.")
+    expect(page.locator("#strip b")).to_be_hidden()
+
+    page.unroute("**/admin/queues/live/**")
+    page.clock.fast_forward(3000)
+    expect(alert).to_have_count(0)
+    expect(page.locator("#strip b")).to_be_visible()
+    pages.validation_errors.clear()  # the browser says on its console that the server failed
+
+
+def test_the_pages_switch_to_german_and_back(page, orders):
+    page.goto("/admin/")
+    page.locator("#user-tools summary").click()
+    page.get_by_role("button", name="Deutsch").click()
+
+    expect(page.locator("html")).to_have_attribute("lang", "de")
+    expect(page.get_by_role("heading", name="Braucht Aufmerksamkeit")).to_be_visible()
+    expect(page.get_by_role("heading", name="Die letzten 24 Stunden")).to_be_visible()
+    page.goto("/admin/conductor/run/")
+    expect(page.get_by_role("heading", name="Läufe")).to_be_visible()
+    expect(page.locator("#result_list tbody")).to_contain_text("Fehlgeschlagen")
+    expect(page.locator("#result_list tbody time").first).to_contain_text("vor ")
+    assert_accessible(page)
+    page.locator("#user-tools summary").click()
+    page.get_by_role("button", name="English").click()
+    expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+
+
+def test_a_user_without_permission_learns_which_one_is_missing(pages, orders):
+    page = pages.open(User.objects.create_user("nobody", is_staff=True))
+    page.route("**/*", lambda route: route.continue_())
+    response = page.goto("/admin/queues/")
+
+    assert response.status == 403
+    expect(page.locator("main")).to_contain_text("conductor.view_attempt")
+    pages.validation_errors.clear()  # the browser says on its console that a page was refused

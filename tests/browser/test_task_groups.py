@@ -1,0 +1,111 @@
+"""A build of Taskcluster's in a browser: its group on every tab, what is done to many of it, the log of one task."""
+
+import gzip
+
+import pytest
+from django.core.files.base import ContentFile
+from playwright.sync_api import expect
+
+from conductor_app import clock
+from conductor_app.admin.standalone.page_addresses import group_address, standalone_task_address
+from conductor_app.engine.standalone import artifact_contents, claims, task_actions, task_commands
+from conductor_app.models import Artifact, AuditEntry, Task
+from tests.api.taskcluster.conftest import new_id
+from tests.browser.page_checks import NARROW, assert_usable_by_everybody, has_no_horizontal_scroll
+from tests.engine.test_groups_parallel import LINUX, create
+
+LOG = "public/logs/live_backing.log"
+
+
+@pytest.fixture
+def build(transactional_db, settings) -> tuple[str, dict[str, str]]:
+    """Sources, six tests of which one fails, and a release that waits for them all."""
+    settings.CONDUCTOR_TASKCLUSTER_LONGEST_WAIT = 0.0
+    group = new_id()
+    ids = {"sources": create(clock, name="sources", group_id=group)}
+    done(ids["sources"], "completed")
+    for number in range(1, 7):
+        ids[f"test {number}"] = create(clock, name=f"test {number}", group_id=group, requires=(ids["sources"],))
+        done(ids[f"test {number}"], "failed" if number == 3 else "completed")
+    ids["release"] = create(clock, name="release", group_id=group, requires=tuple(ids.values()))
+    return group, ids
+
+
+def done(id: str, how: str) -> None:
+    """A worker does the task, and leaves a log."""
+    [claim] = claims.claim_tasks(LINUX, "here", "w1", 1)
+    assert claim.standalone.id == id
+    text = b"".join(b"step %d\n" % n for n in range(200)) + b"\x1b[1;31mit " + how.encode() + b"\x1b[0m <b>\n"
+    now = clock.now()
+    facts = {"content_type": "text/plain", "created_at": now, "expires_at": now + 3_600_000}
+    Artifact.objects.create(task_id=id, number=0, name=LOG, kind="s3", **facts)
+    artifact_contents.store_content(id, 0, LOG, ContentFile(gzip.compress(text)), "gzip")
+    task_commands.report_task(id, 0, how)
+
+
+@pytest.mark.looks
+def test_every_page_fits_and_can_be_used_by_everybody(page, build):
+    group, ids = build
+
+    for tab in ("tasks", "timeline", "diagram", "audit"):
+        assert_usable_by_everybody(page, f"{group_address(group)}?tab={tab}")
+    for address in (
+        "/admin/conductor/group/",
+        standalone_task_address(ids["test 3"]),
+        standalone_task_address(ids["release"]),
+    ):
+        assert_usable_by_everybody(page, address)
+
+
+def test_the_group_leads_to_the_log_line_with_the_cause(page, build):
+    group, _ = build
+    page.goto(f"{group_address(group)}?tab=diagram")
+    page.locator(".dg-node.failed").click()
+
+    expect(page.locator(".terminal li").last).to_have_text("it failed <b>")
+    expect(page.locator(".terminal .ansi-ink-red")).to_have_text("it failed")
+    assert page.locator(".terminal").evaluate("log => log.scrollTop") == 0  # at its end, from which it is scrolled up
+    page.get_by_role("link", name="release").click()
+    expect(page.locator(".cause")).to_contain_text("Dependency test 3 did not succeed")
+
+
+def test_selected_tasks_are_rerun_by_keyboard_after_a_preview(page, build):
+    group, ids = build
+    page.goto(group_address(group))
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    page.keyboard.press("r")
+    page.locator("#many select[name=do]").select_option("rerun")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator(".card h2")).to_have_text("The action applies to 1 task")
+    page.locator("#reason").fill("the network was away")
+    page.get_by_role("button", name="Rerun: 1").click()
+
+    expect(page.locator(".messagelist")).to_contain_text("Requested for 1 task.")
+    assert Task.objects.get(pk=ids["test 3"]).status == "ACTIVE"
+    assert AuditEntry.objects.filter(object_id=ids["test 3"], reason="the network was away").exists()
+
+
+def test_bulk_actions_are_reachable_on_a_narrow_page(pages, olga, build):
+    page = pages.open(olga, size=NARROW)
+    page.goto(group_address(build[0]))
+    button = page.get_by_text("Rerun, cancel, schedule")
+    button.click()
+
+    above, form = button.bounding_box(), page.locator("#many").bounding_box()
+    assert 0 <= form["y"] - above["y"] - above["height"] < 40
+    assert has_no_horizontal_scroll(page)
+
+
+def test_the_page_follows_the_group_and_preserves_the_selection(page, build):
+    group, ids = build
+    page.clock.install()
+    page.goto(group_address(group))
+    page.locator(f"input[value='{ids['sources']}']").check()
+    page.evaluate("window.stays = true")
+
+    task_actions.apply_action("schedule", ids["release"], "otto")
+    page.clock.fast_forward(3000)
+    expect(page.locator(f"tr[data-key='{ids['release']}']")).to_contain_text("Pending")
+    expect(page.locator(f"input[value='{ids['sources']}']")).to_be_checked()
+    assert page.evaluate("window.stays")

@@ -1,0 +1,111 @@
+"""What two versions of a definition mean to each other, in sentences."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conductor_app.core.document.semantic_diff import semantic_changes
+from tests.hypothesis_profile import property_settings
+
+
+def step(ref, kind="SIMPLE", **fields):
+    return {"name": ref, "taskReferenceName": ref, "type": kind, **fields}
+
+
+def workflow(*steps, **fields):
+    return {"name": "order", "version": 1, "tasks": list(steps), **fields}
+
+
+A, B, C = step("a"), step("b"), step("c")
+
+
+def switch(**cases):
+    return step("route", "SWITCH", decisionCases=cases)
+
+
+CASES = {
+    "nothing": (workflow(A), workflow(A), []),
+    "what the server fills in": (workflow(A), workflow(A, version=2, updatedBy="ann", updateTime=7), []),
+    "the order of keys": (workflow(A), workflow(dict(reversed(A.items()))), []),
+    "a default that is spelled out": (workflow(A), workflow({**A, "joinOn": [], "description": ""}), []),
+    "an added step": (workflow(A), workflow(A, B), ["step `b` added: SIMPLE, after `a`"]),
+    "an added first step": (workflow(A), workflow(B, A), ["step `b` added: SIMPLE, first of all"]),
+    "an added step with another name": (
+        workflow(A),
+        workflow(A, step("b", name="send_mail")),
+        ["step `b` added: SIMPLE `send_mail`, after `a`"],
+    ),
+    "a step added inside": (
+        workflow(switch(x=[])),
+        workflow(switch(x=[A])),
+        ["step `a` added: SIMPLE, first in `route`"],
+    ),
+    "a removed step": (workflow(A, B), workflow(A), ["step `b` removed: SIMPLE"]),
+    "retries": (workflow({**A, "retryCount": 3}), workflow({**A, "retryCount": 5}), ["`a`: retries 3 to 5"]),
+    "a new input": (
+        workflow(A),
+        workflow({**A, "inputParameters": {"x": "${workflow.input.x}"}}),
+        ["`a`: input `x` set to `${workflow.input.x}`"],
+    ),
+    "an input that is gone": (
+        workflow({**A, "inputParameters": {"x": [1]}}),
+        workflow({**A, "inputParameters": {}}),
+        ["`a`: input `x` removed, was [1]"],
+    ),
+    "another type": (workflow(A), workflow({**A, "type": "HTTP"}), ["`a`: type `SIMPLE` to `HTTP`"]),
+    "a field of the whole": (
+        workflow(A, timeoutSeconds=60),
+        workflow(A, timeoutSeconds=90),
+        ["time limit in seconds 60 to 90"],
+    ),
+    "an output": (
+        workflow(A),
+        workflow(A, outputParameters={"total": "${a.output.total}"}),
+        ["output `total` set to `${a.output.total}`"],
+    ),
+    "another order": (workflow(A, B, C), workflow(B, C, A), ["step `a` moved after `c`"]),
+    "a step that went to the front": (workflow(A, B, C), workflow(C, A, B), ["step `c` moved to the front"]),
+    "a step that went into a branch": (
+        workflow(A, switch(x=[B])),
+        workflow(switch(x=[B, A])),
+        ["step `a` moved to another place: decisionCases[x]"],
+    ),
+    "a step that came out of a branch": (
+        workflow(switch(x=[B, A])),
+        workflow(switch(x=[B]), A),
+        ["step `a` moved to the main sequence"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_differences_are_described_in_sentences(case):
+    old, new, sentences = CASES[case]
+
+    assert [change.sentence for change in semantic_changes(old, new)] == sentences
+
+
+def test_long_values_are_cut():
+    [change] = semantic_changes(workflow(A), workflow(A, description="x" * 500))
+
+    assert len(change.sentence) < 130
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["tasks", "taskReferenceName", "name", "type", "inputParameters", "decisionCases"]), inner
+        )
+    ),
+    max_leaves=15,
+)
+DOCUMENTS = st.dictionaries(st.sampled_from(["tasks", "name", "inputParameters", "timeoutSeconds"]), JSON)
+
+
+@property_settings(40)
+@given(DOCUMENTS, DOCUMENTS)
+def test_any_two_documents_can_be_compared_and_none_differs_from_itself(one, other):
+    assert isinstance(semantic_changes(one, other), list)
+    assert semantic_changes(one, one) == []

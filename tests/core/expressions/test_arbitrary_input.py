@@ -1,0 +1,64 @@
+"""Whatever JSON a client sends, resolving it neither raises nor hangs."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conductor_app.core.expressions import (
+    BadPath,
+    check_template,
+    compile_path,
+    expression_roots,
+    java_text,
+    needed_references,
+    resolve_secrets,
+    resolve_template,
+    trace_expressions,
+)
+from conductor_app.core.expressions.java_text import json_text
+from tests.hypothesis_profile import property_settings
+
+FRAGMENTS = [
+    *["${", "}", "$", "{", "$${", ".", "..", "[", "]", "*", "['", "']", "[0]", "[?(", ")]", "@", "==", "=~ /a/", "&&"],
+    *["workflow", "input", "output", "pay", "secrets", "a", "x y", "length()", "concat(", ")", "1:", ",", "!", " in "],
+]
+texts = st.one_of(st.text(), st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join))
+scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), texts)
+documents = st.recursive(
+    scalars, lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(texts, inner, max_size=4))
+)
+
+
+@given(written=documents, document=documents)
+@property_settings(200)
+def test_resolve_never_raises(written, document):
+    def scope(root, key):
+        return document
+
+    resolve_template(written, scope)
+    trace_expressions(written, scope)
+    check_template(written)
+    assert expression_roots(written) == {root for root, _ in needed_references(written)}
+    resolve_secrets(written, lambda name: java_text(document))
+
+
+@given(path=texts, document=documents)
+@property_settings(200)
+def test_a_path_is_refused_or_read(path, document):
+    try:
+        read = compile_path(path).read(document)
+    except BadPath:
+        return
+    assert compile_path(path).is_definite or isinstance(read, list)
+
+
+@given(written=documents)
+def test_a_value_without_expressions_resolves_to_itself(written):
+    if "${" not in json.dumps(written):
+        assert json.dumps(resolve_template(written, None)) == json.dumps(written)
+
+
+@given(document=documents)
+def test_json_text_can_be_read_back(document):
+    assert json.dumps(json.loads(json_text(document))) == json.dumps(document)

@@ -1,0 +1,59 @@
+"""Whatever is asked of a stand-alone task, in whatever order: what must hold, holds after every decision."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conductor_app.core.errors import RequestRefused
+from conductor_app.core.frozen import fast_replace
+from conductor_app.core.standalone import commands, reports
+from conductor_app.core.standalone.resolutions import COMPLETED, EXCEPTIONS, FAILED
+from tests.core.standalone.simulated_task import DEADLINE_MS, LEASE_MS, StandaloneTaskInMemory
+from tests.hypothesis_profile import property_settings
+
+REASONS = st.sampled_from([COMPLETED, FAILED, *EXCEPTIONS])
+NUMBERS = st.integers(0, 4)
+STEPS = st.one_of(
+    st.tuples(st.just("claims")),
+    st.tuples(st.just("reports"), NUMBERS, REASONS),
+    st.tuples(st.just("renews"), NUMBERS),
+    st.tuples(st.just("waits"), st.sampled_from([1, LEASE_MS // 2, LEASE_MS, DEADLINE_MS])),
+    st.tuples(
+        st.sampled_from(["schedule_task", "rerun_task", "cancel_task", "cancel_if_open", "redefine_task", "released"])
+    ),
+    st.tuples(st.just("prioritize"), st.integers(1, 7)),
+)
+
+
+def do(life: StandaloneTaskInMemory, what: str, *details) -> None:
+    match what, details:
+        case "claims", ():
+            life.claimed()
+        case "reports", (number, reason):
+            life.apply_command_and_check(reports.report_attempt(number, reason))
+        case "renews", (number,):
+            life.apply_command_and_check(reports.renew_lease(number))
+        case "waits", (ms,):
+            life.later(ms)
+        case "released", ():
+            life.standalone = fast_replace(life.standalone, waits=False)
+            life.apply_command_and_check(commands.satisfy_dependency("other"))
+        case "prioritize", (priority,):
+            life.apply_command_and_check(commands.prioritize(priority))
+        case _:
+            life.apply_command_and_check(getattr(commands, what))
+
+
+@property_settings(150)
+@given(st.lists(STEPS, max_size=40), st.integers(0, 3), st.booleans())
+def test_the_invariants_of_a_task_hold_after_every_decision(steps, retries, waits):
+    life = StandaloneTaskInMemory(retries, waits)
+
+    for step in steps:
+        before = life.standalone
+        try:
+            do(life, *step)
+        except RequestRefused:
+            assert life.standalone is before or step[0] == "released"
+
+    life.later(10 * DEADLINE_MS)
+    assert not life.standalone.is_open

@@ -1,0 +1,15 @@
+"""Runs that are under way are moved to the newest version of their definition, many at once."""
+
+from conductor_app.engine.runs.operations import Operation, apply_operation
+from tests.insight.scenarios import claim_and_report, define_workflow, reload_run, start_run_of, step
+
+
+def test_an_upgraded_run_continues_at_its_position(clock, db):
+    run = start_run_of(step("charge"), step("pack"))
+    define_workflow("order", step("charge"), step("ship"), version=2)
+
+    apply_operation(run.pk, Operation("upgrade", reason="the carrier has changed"), "olga")
+    claim_and_report("charge")
+    claim_and_report("ship")
+
+    assert (reload_run(run).version, reload_run(run).status) == (2, "COMPLETED")

@@ -1,0 +1,249 @@
+"""Scenario: a run over the real engine and the real rows, with workers, operators and time that passes when told to."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.test import TestCase
+
+from conductor_app.core.decision_context import conductor_status
+from conductor_app.core.reports import Report
+from conductor_app.engine import sweeps
+from conductor_app.engine.definitions import definition_commands, resolved_definitions
+from conductor_app.engine.queues import pollers
+from conductor_app.engine.runs import run_commands, skip_and_jump
+from conductor_app.engine.tasks import task_commands
+from conductor_app.models import Attempt, Run, Task
+from conductor_app.store import due_rows
+from tests.builders import Document, definition
+
+ACTOR = "a test"
+
+
+def clear_process_caches() -> None:
+    """What a process remembers of rows; the rows of another test are gone."""
+    resolved_definitions._known = resolved_definitions.DefinitionCache(-1)
+    pollers._recorded_at.clear()
+    sweeps._recorded_at.clear()
+
+
+def run_commit_hooks():
+    """What follows a commit happens at the end of the block, though the test's own transaction stays open."""
+    return TestCase.captureOnCommitCallbacks(execute=True)
+
+
+def register_definitions(*documents: Document, tasks: Iterable[Document] = ()) -> None:
+    """Keep task definitions, then workflow definitions."""
+    if policies := list(tasks):
+        definition_commands.save_tasks(policies, ACTOR)
+    for document in documents:
+        assert not (validation_errors := definition_commands.validate_workflow(document)), validation_errors
+        definition_commands.save_workflow(document, ACTOR, overwrite=True)
+
+
+class RunView:
+    """One run as clients and operators see it."""
+
+    def __init__(self, run_id: str) -> None:
+        self.id = run_id
+
+    @property
+    def row(self) -> Run:
+        return Run.objects.get(pk=self.id)
+
+    @property
+    def status(self) -> str:
+        return Run.objects.values_list("status", flat=True).get(pk=self.id)
+
+    @property
+    def output(self) -> dict[str, Any]:
+        return self.row.output
+
+    @property
+    def reason(self) -> str:
+        return self.row.reason
+
+    @property
+    def statuses(self) -> dict[str, str]:
+        """The status of each task in the words of clients, in the order of creation."""
+        rows = self._tasks()
+        return {str(task): conductor_status(attempt.status, task.status) for task, attempt in rows}
+
+    def _tasks(self) -> list[tuple[Task, Attempt]]:
+        found = list(Task.objects.filter(run_id=self.id).order_by("seq"))
+        attempts = Attempt.objects.in_bulk([task.attempt_id for task in found])
+        return [(task, attempts[task.attempt_id]) for task in found]
+
+    def task(self, ref: str) -> Attempt:
+        """The newest attempt of a task, by reference and turn: `pay`, `pay__2`."""
+        return next(attempt for task, attempt in self._tasks() if str(task) == ref)
+
+    def attempts(self, ref: str) -> list[str]:
+        """The statuses of all attempts at a task, the first one first."""
+        [task] = [task for task, _ in self._tasks() if str(task) == ref]
+        return [conductor_status(a.status, task.status) for a in task.attempts.order_by("number")]
+
+    def is_waiting_for(self, ref: str) -> bool:
+        """Whether the task is open."""
+        return any(str(task) == ref and task.status == "ACTIVE" for task, _ in self._tasks())
+
+    def child(self, ref: str) -> "RunView":
+        """The run that this task waits for, or has waited for."""
+        return RunView(self.task(ref).child_id)
+
+    def reports(self, ref: str, outcome: str = "COMPLETED", **output: Any) -> bool:
+        """Somebody who is no worker reports on a task by its reference; whether it was heard."""
+        with run_commit_hooks():
+            return bool(task_commands.report_by_ref(self.id, ref, Report(outcome, output), ACTOR))
+
+    def pause(self) -> None:
+        with run_commit_hooks():
+            run_commands.pause_run(self.id, ACTOR)
+
+    def resume(self) -> None:
+        with run_commit_hooks():
+            run_commands.resume_run(self.id, ACTOR)
+
+    def terminate(self, reason: str = "", with_failure: bool = False) -> None:
+        with run_commit_hooks():
+            run_commands.terminate_run(self.id, ACTOR, reason, with_failure)
+
+    def retry(self, **said: Any) -> None:
+        with run_commit_hooks():
+            run_commands.retry(self.id, ACTOR, **said)
+
+    def restart(self, **said: Any) -> None:
+        with run_commit_hooks():
+            run_commands.restart(self.id, ACTOR, **said)
+
+    def rerun(self, ref: str = "", **said: Any) -> None:
+        """From a task of this run, or from its start."""
+        self.rerun_from(self.task(ref).id if ref else "", **said)
+
+    def rerun_from(self, attempt_id: str, **said: Any) -> None:
+        """From a task of this run or of one below it."""
+        with run_commit_hooks():
+            run_commands.rerun(self.id, ACTOR, attempt_id=attempt_id, **said)
+
+    def skip(self, ref: str, input: dict[str, Any] | None = None, output: dict[str, Any] | None = None) -> None:
+        with run_commit_hooks():
+            skip_and_jump.skip_step(self.id, ref, ACTOR, input=input, output=output)
+
+    def upgrade(self, *steps: Document | list[Document], version: int = 2, **asked: Any) -> None:
+        """Its definition gets another version with these steps, to which the run moves."""
+        register_definitions(definition(*steps, name=self.row.name, version=version))
+        with run_commit_hooks():
+            skip_and_jump.upgrade_run(self.id, self.row.name, version, ACTOR, **asked)
+
+    def jump(self, ref: str, **input: Any) -> None:
+        with run_commit_hooks():
+            skip_and_jump.jump_to_step(self.id, ref, ACTOR, input=input)
+
+
+class Scenario(RunView):
+    """A definition is registered with its policies, and a run of it started."""
+
+    def __init__(
+        self,
+        clock: Any,
+        *steps: Document | list[Document],
+        tasks: Iterable[Document] = (),
+        others: Iterable[Document] = (),
+        input: dict[str, Any] | None = None,
+        start: dict[str, Any] | None = None,
+        **fields: Any,
+    ) -> None:
+        """`fields` belong to the definition, `start` to the request; `others` are definitions that it names."""
+        self.clock, self._workers = clock, {}
+        document = definition(*steps, **fields)
+        register_definitions(*others, document, tasks=tasks)
+        self.began = clock.now()
+        super().__init__(self.starts(document["name"], input, **(start or {})).id)
+
+    def starts(self, name: str, input: dict[str, Any] | None = None, **request: Any) -> RunView:
+        """One more run."""
+        with run_commit_hooks():
+            return RunView(run_commands.start(run_commands.StartRequest(name, input=input or {}, **request), ACTOR))
+
+    def worker(self, task_type: str, id: str = "worker", domain: str = "") -> "Worker":
+        """A worker of this type; the same one, with what it holds, each time."""
+        return self._workers.setdefault((task_type, id, domain), Worker(task_type, id, domain))
+
+    def later(self, seconds: float) -> "Scenario":
+        """Time passes; what becomes due happens at its moment."""
+        until = self.clock.now() + round(seconds * 1000)
+        while (moment := due_rows.next_due_moment()) is not None and moment <= until:
+            self._at(moment)
+            if not self._sweep():
+                break
+        self._at(until)
+        self._sweep()
+        return self
+
+    def at(self, seconds: float) -> "Scenario":
+        """Time passes until so many seconds after the start."""
+        return self.later(seconds - (self.clock.now() - self.began) / 1000)
+
+    def _at(self, moment: int) -> None:
+        self.clock.advance(seconds=max(moment - self.clock.now(), 0) / 1000)
+
+    def _sweep(self) -> int:
+        with run_commit_hooks():
+            return sweeps.sweep_once()
+
+    def queue(self, queue: str) -> list[str]:
+        """What a worker would be handed now, in that order."""
+        found = Attempt.objects.pending(queue).filter(visible_at__lte=self.clock.now()).select_related("task")
+        return [f"{a.task}, attempt {a.number + 1}" for a in found.order_by("-priority", "visible_at", "id")]
+
+    def seconds(self, moment: int | None) -> float | None:
+        """A moment, in seconds since the start."""
+        return None if moment is None else (moment - self.began) / 1000
+
+
+class Worker:
+    """Polls one queue, holds at most one attempt, and reports on it."""
+
+    def __init__(self, task_type: str, id: str, domain: str) -> None:
+        self.task_type, self.id, self.domain = task_type, id, domain
+        self.held: Attempt | None = None
+
+    def polls(self, count: int = 1) -> list[str]:
+        """What it is handed: the references; it holds the first."""
+        with run_commit_hooks():
+            taken = task_commands.claim_tasks(
+                self.task_type, worker=self.id, domain=self.domain, count=count, wait_ms=0
+            )
+        self.held = taken[0] if taken else self.held
+        return [str(attempt.task) for attempt in taken]
+
+    def says(self, outcome: str, output: dict[str, Any] | None = None, reason: str = "", **said: Any) -> bool:
+        """Report on what it holds, after a poll if it holds nothing; whether it was heard."""
+        if self.held is None:
+            assert self.polls(), f"nothing waits for a worker of {self.task_type}"
+        report = Report(outcome, output or {}, reason, worker=self.id, **said)
+        with run_commit_hooks():
+            heard = task_commands.report_task(self.held.run_id, self.held.id, report, ACTOR)
+        self._last, self.held = self.held, None
+        return heard
+
+    def completes(self, **output: Any) -> bool:
+        return self.says("COMPLETED", output)
+
+    def fails(self, reason: str = "no luck") -> bool:
+        return self.says("FAILED", reason=reason)
+
+    def fail_terminally(self, reason: str = "no luck at all") -> bool:
+        return self.says("FAILED_FOR_GOOD", reason=reason)
+
+    def in_progress(self, callback_seconds: int = 0, **output: Any) -> bool:
+        return self.says("IN_PROGRESS", output, callback_seconds=callback_seconds)
+
+    def extend_lease(self) -> None:
+        """Only that; it goes on holding the attempt."""
+        with run_commit_hooks():
+            task_commands.renew_lease(self.held.run_id, self.held.id, ACTOR)
+
+    def report_again(self, outcome: str = "COMPLETED", **output: Any) -> bool:
+        """One more report on the attempt that it reported on last."""
+        with run_commit_hooks():
+            return task_commands.report_task(self._last.run_id, self._last.id, Report(outcome, output), ACTOR)

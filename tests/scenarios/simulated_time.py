@@ -1,0 +1,44 @@
+"""Hours that pass over schedules: what becomes due happens at its moment, unless the server sleeps."""
+
+from typing import Any
+
+from conductor_app.core.reports import Report
+from conductor_app.engine import schedules, sweeps
+from conductor_app.engine.tasks import task_commands
+from conductor_app.models import Run
+from conductor_app.store import due_rows
+from tests.scenario import ACTOR, run_commit_hooks
+
+
+class SimulatedServer:
+    """The clock, and the server beside it."""
+
+    def __init__(self, clock: Any) -> None:
+        self.clock, self.started_at = clock, clock.now()
+
+    def pass_hours(self, *, hours: float, sleeping: bool = False) -> None:
+        """So many hours go by; while the server sleeps, nothing is handled."""
+        until = self.clock.now() + round(hours * 3_600_000)
+        while not sleeping and (moment := due_rows.next_due_moment()) is not None and moment <= until:
+            self._at(moment)
+            if not self._sweep():
+                break
+        self._at(until)
+
+    def _at(self, moment: int) -> None:
+        self.clock.advance(seconds=max(moment - self.clock.now(), 0) / 1000)
+
+    def _sweep(self) -> int:
+        with run_commit_hooks():
+            return sweeps.sweep_once()
+
+    def ends(self, *, hour: float) -> None:
+        """The run of a slot ends well."""
+        slot = self.started_at + round(hour * 3_600_000)
+        [run] = [run for run in Run.objects.open() if run.input["_scheduledTime"] == slot]
+        with run_commit_hooks():
+            assert task_commands.report_by_ref(run.pk, "pay", Report("COMPLETED", {}), ACTOR)
+
+    def run_now(self, schedule: str) -> str:
+        with run_commit_hooks():
+            return schedules.run_now(schedule, ACTOR)

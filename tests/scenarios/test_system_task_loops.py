@@ -1,0 +1,11 @@
+"""Loops that need no worker: they cost what they do, and end."""
+
+from tests.builders import loop, noop
+from tests.scenario import Scenario
+
+
+def test_a_loop_of_many_iterations_without_workers_ends(clock):
+    scenario = Scenario(clock, loop("l", noop("n"), loopCondition="$.l.iteration < 60"))
+
+    assert scenario.status == "COMPLETED"
+    assert [ref for ref in scenario.statuses if ref.startswith("n__")] == [f"n__{turn}" for turn in range(1, 61)]

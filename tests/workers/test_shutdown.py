@@ -1,0 +1,42 @@
+"""A process that ends gives back what its built-in workers are at."""
+
+import pytest
+
+from conductor_app.engine.tasks import task_commands
+from conductor_app.models import Attempt
+from conductor_app.workers import WORKERS, runner
+from conductor_app.workers.worker import WorkResult
+from tests.scenario import Scenario, run_commit_hooks
+
+pytestmark = pytest.mark.django_db
+CALL = {"name": "call", "taskReferenceName": "call", "type": "HTTP", "inputParameters": {"uri": "http://x/"}}
+
+
+@pytest.mark.parametrize(("outcome", "status"), [("COMPLETED", "COMPLETED"), ("FAILED", "RUNNING")])
+def test_tasks_in_progress_are_released_and_only_late_successes_accepted(clock, monkeypatch, outcome, status):
+    scenario = Scenario(clock, CALL)
+    seen = []
+
+    def perform_while_the_process_is_told_to_stop(*_):
+        with run_commit_hooks():
+            assert runner.release_unfinished() == 1
+        row = Attempt.objects.get(run_id=scenario.id)
+        seen.append((row.status, row.number, row.visible_at <= clock.now()))
+        return WorkResult(outcome, {"late": True})
+
+    monkeypatch.setattr(WORKERS["HTTP"], "perform_again", perform_while_the_process_is_told_to_stop)
+    with run_commit_hooks():
+        [attempt] = task_commands.claim_tasks("HTTP", worker=runner.WORKER_ID, wait_ms=0)
+        runner.run_attempt(attempt)
+
+    assert seen == [("PENDING", 0, True)]
+    assert scenario.status == status
+
+
+def test_without_tasks_in_progress_nothing_is_released(clock):
+    Scenario(clock, CALL)
+    with run_commit_hooks():
+        task_commands.claim_tasks("HTTP", worker="another process", wait_ms=0)
+
+        assert runner.release_unfinished() == 0
+    assert Attempt.objects.get().status == "LEASED"
