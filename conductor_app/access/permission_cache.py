@@ -102,7 +102,7 @@ def read_permission_set(user_id: int) -> PermissionSet:
 def effective_groups(user_id: int) -> "QuerySet[Any, tuple[int, str | None]]":
     """Return the groups and roles of a user, and the roles of its groups, as (id, role)."""
     groups = Group.objects.filter(Q(user=user_id) | Q(given_to__group__user=user_id))
-    return groups.values_list("id", "facts__role").distinct()
+    return groups.values_list("id", "profile__role").distinct()
 
 
 def _names_by_right(grants: Iterable[tuple[str, str, str]]) -> dict[Right, set[str]]:

@@ -16,10 +16,10 @@ def role_group(role: str) -> Group:
     Raises:
         NotFound: when there is no such role.
     """
-    group = Group.objects.filter(facts__role=role).first()
+    group = Group.objects.filter(profile__role=role).first()
     if group is None and role in SYSTEM_ROLES:
         ensure_system_roles()
-        group = Group.objects.filter(facts__role=role).first()
+        group = Group.objects.filter(profile__role=role).first()
     if group is None:
         raise NotFound(f"There is no role {role}.")
     return group

@@ -123,7 +123,7 @@ class AuditAdmin(ReadOnlyAdmin):
         if not made_by:
             return entry.actor
         return format_html(
-            '{} <span class="quiet">{}</span>', entry.actor, _("application of %(owner)s") % {"owner": made_by}
+            '{} <span class="muted">{}</span>', entry.actor, _("application of %(owner)s") % {"owner": made_by}
         )
 
     @admin.display(description=gettext_lazy("object"))

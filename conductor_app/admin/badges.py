@@ -99,7 +99,7 @@ def machine_time(moment: int | None) -> str:
 def relative_time(moment: int | None, now: int | None = None) -> SafeString:
     """Return how long ago a time was. The browser keeps counting; the tooltip has the time in both zones."""
     if not moment:
-        return mark_safe('<span class="quiet">–</span>')
+        return mark_safe('<span class="muted">–</span>')
     elapsed = (clock.now() if now is None else now) - moment
     text = _("%(span)s ago") if elapsed >= 0 else _("in %(span)s")
     return _render_time(moment, text % {"span": format_elapsed(abs(elapsed))}, "ago")
@@ -108,7 +108,7 @@ def relative_time(moment: int | None, now: int | None = None) -> SafeString:
 def running_time(begin: int | None, end: int | None = None) -> SafeString:
     """Return a duration. Without an end, the browser keeps counting."""
     if begin is None:
-        return mark_safe('<span class="quiet">–</span>')
+        return mark_safe('<span class="muted">–</span>')
     if end is None:
         return _render_time(begin, format_duration(clock.now() - begin), "since")
     return format_html('<span class="number">{}</span>', format_duration(end - begin))

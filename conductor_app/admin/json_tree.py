@@ -67,4 +67,4 @@ def _shorten(text: str) -> str:
 
 
 def _render_more(content: str) -> str:
-    return f'<div class="leaf quiet">… {content}; open the raw document to see everything</div>'
+    return f'<div class="leaf muted">… {content}; open the raw document to see everything</div>'

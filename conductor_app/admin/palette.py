@@ -148,7 +148,7 @@ SOURCES: list[Source] = [
 class PalettePage(Page):
     """Search page for everything. With JavaScript it is a dialog over any page."""
 
-    name, title, template = "find", gettext_lazy("Find"), "ops/find.html"
+    name, title, template = "find", gettext_lazy("Find"), "ops/search.html"
 
     def is_open_to(self, request: HttpRequest) -> bool:
         return request.user.is_staff
@@ -168,7 +168,7 @@ class PalettePage(Page):
         self.site = site
 
         def hits(request: HttpRequest) -> HttpResponse:
-            return TemplateResponse(request, "ops/hits.html", self.get_context(request))
+            return TemplateResponse(request, "ops/search_results.html", self.get_context(request))
 
         return [*super().urls(site), path("find/hits/", site.admin_view(hits), name="find_hits")]
 

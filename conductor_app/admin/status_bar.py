@@ -27,7 +27,7 @@ class StatusBarPage(Page):
             "health": engine_health(clock.now()),
             "sees_sweeps": request.user.has_perm("conductor.view_sweeppass"),
         }
-        return fragment_response(request, "ops/strip.html", context)
+        return fragment_response(request, "ops/engine_status.html", context)
 
     def sidebar_entry(self) -> dict[str, Any]:
         return {}

@@ -64,7 +64,7 @@ def _label_cell(cell: SafeString, label: str) -> str:
 def json_cut(value: Any) -> SafeString | str:
     """Return a JSON value on one line, shortened. A dash if there is no value."""
     if value is MISSING:
-        return mark_safe('<span class="quiet">–</span>')
+        return mark_safe('<span class="muted">–</span>')
     text = dumps(value) or "null"
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
 

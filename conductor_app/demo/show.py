@@ -62,7 +62,7 @@ class BoardProgress:
 def board_row(watched: WatchedOrder) -> str:
     """Return the row of an order."""
     ended = sum(task.status not in OPEN for task in watched.tasks)
-    now = watched.describe_progress if watched.is_settled else ", ".join(watched.open_steps)
+    now = watched.progress if watched.is_settled else ", ".join(watched.open_steps)
     return f"{watched.order.number}  {watched.status:<10} {ended:>3} tasks done  {now}"
 
 
@@ -84,7 +84,7 @@ def summary_table(orders: Sequence[WatchedOrder], url: str) -> str:
 def summary_rows(watched: WatchedOrder, url: str) -> Iterable[tuple[str, ...]]:
     """Yield the rows of an order's run and of its failure workflow."""
     number = watched.order.number
-    yield number, watched.run_id, watched.status, watched.describe_progress, admin_page(url, watched.run_id)
+    yield number, watched.run_id, watched.status, watched.progress, admin_page(url, watched.run_id)
     if run := watched.compensation:
         yield f"  {number}", run.workflow_id, run.status, describe_compensation(run), admin_page(url, run.workflow_id)
 

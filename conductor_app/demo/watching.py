@@ -62,7 +62,7 @@ class WatchedOrder:
         return [task.reference_task_name for task in self.tasks if task.status in ("SCHEDULED", "IN_PROGRESS")]
 
     @property
-    def describe_progress(self) -> str:
+    def progress(self) -> str:
         """Return one sentence about the progress of the order."""
         total = (self.run.variables or {}).get("total", 0) if self.run else 0
         count = len(self.order.lines)
@@ -97,9 +97,9 @@ class WatchedOrder:
         if not self.is_settled:
             return f"Order {order.number} has not ended in time. It is at {', '.join(self.open_steps) or 'its start'}."
         if self.status != order.status:
-            return f"Order {order.number} is {self.status}, not {order.status}: {self.describe_progress}"
+            return f"Order {order.number} is {self.status}, not {order.status}: {self.progress}"
         if self._output.get("courier_attempts") != order.courier_attempts:
-            return f"Order {order.number} did not take {order.courier_attempts} attempts: {self.describe_progress}"
+            return f"Order {order.number} did not take {order.courier_attempts} attempts: {self.progress}"
         if order.status == "FAILED" and (self.compensation is None or self.compensation.status != "COMPLETED"):
             return f"Order {order.number} failed, but its failure workflow has not completed."
         return None

@@ -955,7 +955,7 @@ class Migration(migrations.Migration):
                 (
                     "group",
                     models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="facts", to="auth.group"
+                        on_delete=django.db.models.deletion.CASCADE, related_name="profile", to="auth.group"
                     ),
                 ),
                 ("roles", models.ManyToManyField(blank=True, related_name="given_to", to="auth.group")),
@@ -1172,7 +1172,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="rings",
+                        related_name="firings",
                         to="conductor.alert",
                     ),
                 ),

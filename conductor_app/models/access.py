@@ -56,7 +56,7 @@ class UserProfile(models.Model):
 class GroupProfile(models.Model):
     """Additional columns of a Django group. A group with a `role` is that role."""
 
-    group = models.OneToOneField("auth.Group", on_delete=models.CASCADE, related_name="facts")
+    group = models.OneToOneField("auth.Group", on_delete=models.CASCADE, related_name="profile")
     role = models.CharField(max_length=100, unique=True, null=True, blank=True)
     description = models.TextField(default="", blank=True)
     roles = models.ManyToManyField("auth.Group", related_name="given_to", blank=True)

@@ -79,7 +79,7 @@ class BulkOperation(models.Model):
         return self.needs_approval and self.approved_at is None and self.state in BULK.open
 
     @property
-    def left(self) -> int:
+    def remaining_count(self) -> int:
         """Return the number of items without a result."""
         return self.total - self.done - self.refused - self.withdrawn
 

@@ -12,7 +12,7 @@ from .fields import DocumentField, IdField, MomentField
 class FailureGroupQuerySet(models.QuerySet):
     """Queries for failure groups."""
 
-    def own(self) -> Self:
+    def not_merged(self) -> Self:
         """Return the groups that are not merged into another."""
         return self.filter(merged_into__isnull=True)
 

@@ -228,7 +228,7 @@ class Attempt(models.Model):
     """One try at a task, with its worker, its lease and its result."""
 
     # Set by queries and commands that load more than the row.
-    holds_sealed: bool
+    has_masked_values: bool
     masked: list[str]
     small_input: Any
     is_chosen: bool

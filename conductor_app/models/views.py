@@ -57,7 +57,7 @@ class Alert(models.Model):
 class AlertFiring(models.Model):
     """A firing of an alert: the measured value, and the state of its delivery."""
 
-    alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="rings", db_index=False)
+    alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="firings", db_index=False)
     at = MomentField()
     sentence = models.TextField()
     channel = models.CharField(max_length=16)

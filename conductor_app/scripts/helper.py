@@ -16,7 +16,7 @@ from pathlib import Path
 
 # At the end of the path, so that no module of this project hides one of a library.
 sys.path.append(str(Path(__file__).with_name("engines")))
-answers = import_module("answers")
+results = import_module("results")
 
 LENGTH = struct.Struct(">I")
 ADDRESS_SPACE = 600 << 20
@@ -30,11 +30,11 @@ def evaluate(engine, order, inputs):
         answer = engine.LANGUAGES[order["language"]](order, inputs.decode("ascii")).encode()
         return (
             answer
-            if len(answer) <= answers.MAX_RESULT_SIZE
-            else answers.answer_document(error=answers.TOO_LARGE).encode()
+            if len(answer) <= results.MAX_RESULT_SIZE
+            else results.answer_document(error=results.TOO_LARGE).encode()
         )
     except MemoryError:
-        return answers.answer_document(error=answers.OUT_OF_MEMORY).encode()
+        return results.answer_document(error=results.OUT_OF_MEMORY).encode()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
@@ -50,7 +50,7 @@ def lock_down(descriptors):
     os.environ.clear()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     # The depth of json.dumps counts against this limit. The other 30 are for the frames of this module.
-    sys.setrecursionlimit(answers.MAX_RESULT_DEPTH + 30)
+    sys.setrecursionlimit(results.MAX_RESULT_DEPTH + 30)
 
 
 def read_frame():

@@ -105,7 +105,7 @@ SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 CSRF_FAILURE_VIEW = "conductor_app.admin.error_pages.csrf_failure"
-CSRF_TRUSTED_ORIGINS = environment.split_words(environment.text("CSRF_TRUSTED_ORIGINS", ""))
+CSRF_TRUSTED_ORIGINS = environment.split_list(environment.text("CSRF_TRUSTED_ORIGINS", ""))
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
@@ -127,8 +127,8 @@ CONDUCTOR_WORKFLOW_PAYLOAD_MAX_BYTES = environment.number("WORKFLOW_PAYLOAD_HARD
 CONDUCTOR_TASKCLUSTER_ROOT_CLIENT_ID, CONDUCTOR_TASKCLUSTER_ROOT_ACCESS_TOKEN = environment.taskcluster_client(
     "TASKCLUSTER_ROOT_CLIENT_ID", "TASKCLUSTER_ROOT_ACCESS_TOKEN"
 )
-CONDUCTOR_SECRETS_KEYS = environment.secret_words("SECRETS_KEYS", least=32)
-CONDUCTOR_METRICS_TOKENS = environment.secret_words("METRICS_TOKEN", least=16)
+CONDUCTOR_SECRETS_KEYS = environment.secret_list("SECRETS_KEYS", least=32)
+CONDUCTOR_METRICS_TOKENS = environment.secret_list("METRICS_TOKEN", least=16)
 CONDUCTOR_TRACES_ENDPOINT = environment.text(
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", environment.text("OTEL_EXPORTER_OTLP_ENDPOINT", "")
 )

@@ -5,7 +5,7 @@ from .base import *  # noqa: F403
 from .base import PAYLOAD_STORAGE, STORAGES
 
 SECRET_KEY = environment.require_value("SECRET_KEY", "$(openssl rand -base64 48)")
-ALLOWED_HOSTS = environment.split_words(environment.require_value("ALLOWED_HOSTS", "conductor.example.org"))
+ALLOWED_HOSTS = environment.split_list(environment.require_value("ALLOWED_HOSTS", "conductor.example.org"))
 
 DATABASES = {
     "default": services.postgresql(

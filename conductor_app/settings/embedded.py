@@ -9,7 +9,7 @@ from .base import BASE_DIR, CONDUCTOR_PUBLIC_URL, ON_LOOPBACK, PAYLOAD_STORAGE, 
 VAR_DIR = Path(environment.text("VAR_DIR", str(BASE_DIR / "var"))).resolve()
 SECRET_KEY = environment.text("SECRET_KEY", "") or environment.load_or_create_secret(VAR_DIR / "secret_key")
 
-ALLOWED_HOSTS = environment.split_words(
+ALLOWED_HOSTS = environment.split_list(
     environment.text("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
     if ON_LOOPBACK
     else environment.require_value("ALLOWED_HOSTS", "conductor.example.org,10.0.0.5")

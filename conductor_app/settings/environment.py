@@ -83,7 +83,7 @@ def choices(name: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
     Raises:
         ImproperlyConfigured: when a value is not allowed.
     """
-    selected = tuple(split_words(text(name, "")))
+    selected = tuple(split_list(text(name, "")))
     if unknown := sorted(set(selected) - set(allowed)):
         raise ImproperlyConfigured(
             f"{name} is refused: {', '.join(unknown)[:100]} must be one of {', '.join(allowed)}."
@@ -91,7 +91,7 @@ def choices(name: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
     return selected
 
 
-def split_words(raw_value: str) -> list[str]:
+def split_list(raw_value: str) -> list[str]:
     """Return the entries of a comma-separated list."""
     return [entry.strip() for entry in raw_value.split(",") if entry.strip()]
 
@@ -102,19 +102,19 @@ def groups(name: str) -> tuple[str, ...]:
     Raises:
         ImproperlyConfigured: when one is invalid.
     """
-    raw_value = split_words(text(name, ""))
+    raw_value = split_list(text(name, ""))
     if any(len(group) > 257 or not group.strip("@-") for group in raw_value):
         raise ImproperlyConfigured(f"{name} is refused: it must be isolation groups such as blue,green or @east-blue")
     return tuple(dict.fromkeys(raw_value))
 
 
-def secret_words(name: str, *, least: int) -> tuple[str, ...]:
+def secret_list(name: str, *, least: int) -> tuple[str, ...]:
     """Return the entries of a comma-separated list of long secrets. Errors do not contain them.
 
     Raises:
         ImproperlyConfigured: when one is too short.
     """
-    raw_value = split_words(text(name, ""))
+    raw_value = split_list(text(name, ""))
     if any(len(key) < least for key in raw_value):
         raise ImproperlyConfigured(f"{name} is refused: each of its keys must have at least {least} characters.")
     return tuple(raw_value)
@@ -142,7 +142,7 @@ def networks(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
     Raises:
         ImproperlyConfigured: when one is invalid.
     """
-    raw_value = split_words(text(name, ",".join(default)))
+    raw_value = split_list(text(name, ",".join(default)))
     try:
         return tuple(str(ipaddress.ip_network(network)) for network in raw_value)
     except ValueError as error:
@@ -198,7 +198,7 @@ def servers(name: str) -> str:
     Raises:
         ImproperlyConfigured: when the value is invalid.
     """
-    raw_value = split_words(text(name, ""))
+    raw_value = split_list(text(name, ""))
     for server in raw_value:
         host, _, port = server.rpartition(":")
         if not host or "/" in host or "@" in host or not (port.isascii() and port.isdigit()):

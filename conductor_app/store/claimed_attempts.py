@@ -32,7 +32,7 @@ SQL = (
 def load_claimed(ids: Sequence[str]) -> list[Attempt]:
     """Return the attempts in the order of the ids, with `task` and `run` (without its payloads) loaded.
 
-    Sets `holds_sealed` to True on an attempt if a payload has encrypted parts.
+    Sets `has_masked_values` to True on an attempt if a payload has encrypted parts.
     """
     rows = fetch(f"{SQL}({placeholders(ids)})", ids)
     by_id = {attempt.id: attempt for attempt in map(_attempt, rows)}
@@ -42,7 +42,7 @@ def load_claimed(ids: Sequence[str]) -> list[Attempt]:
 def _attempt(row: tuple[Any, ...]) -> Attempt:
     attempt, task, run = _build_rows(row)
     attempt.task, attempt.run = task, run
-    attempt.holds_sealed = any(isinstance(value, str) and MARK in value for value in row)
+    attempt.has_masked_values = any(isinstance(value, str) and MARK in value for value in row)
     return attempt
 
 

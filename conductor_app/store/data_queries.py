@@ -226,7 +226,7 @@ def _list_items(run: Run, requests: list[ListItem], now: int) -> dict[DataReques
             data[request] = payload
         else:
             if payload is not None:
-                item_lists.keep(request.attempt_id, payload["items"])
+                item_lists.put(request.attempt_id, payload["items"])
             data[request] = item_lists.item(request.attempt_id, request.index)
     return data
 

@@ -6,7 +6,7 @@ from .. import clock
 from .statements import fetch
 
 PREFIX = "CONDUCTOR_ENV_"
-BARE_NAMES = ("NETFLIX_ENV", "NETFLIX_STACK")
+UNPREFIXED_NAMES = ("NETFLIX_ENV", "NETFLIX_STACK")
 """Names that expressions may use without the prefix (execution §9.2). Other variables of the process are hidden
 (§11 row 29)."""
 CACHE_MS = 2_000
@@ -39,7 +39,7 @@ def clear_cache() -> None:
 def process_variables() -> dict[str, str]:
     """Return the variables of the process environment, without the prefix in their names."""
     prefixed = {name.removeprefix(PREFIX): value for name, value in os.environ.items() if name.startswith(PREFIX)}
-    return prefixed | {name: os.environ[name] for name in BARE_NAMES if name in os.environ}
+    return prefixed | {name: os.environ[name] for name in UNPREFIXED_NAMES if name in os.environ}
 
 
 def all_variables() -> dict[str, str]:

@@ -20,7 +20,7 @@ class ItemListCache:
         with self._lock:
             return set(self._lists)
 
-    def keep(self, attempt_id: str, items: list[Any]) -> None:
+    def put(self, attempt_id: str, items: list[Any]) -> None:
         """Cache a list. Evicts the least recently used lists, but never this one."""
         with self._lock:
             self._lists[attempt_id] = items

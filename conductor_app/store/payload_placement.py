@@ -23,8 +23,8 @@ class PayloadsTooLarge(Exception):
 class PayloadOverLimit(Exception):
     """A payload that the engine composed exceeds the maximum size. Nothing is written (execution §1.6)."""
 
-    def __init__(self, what: str, size: int, most: int) -> None:
-        super().__init__(f"{what} would take {size} bytes; {most} are allowed.")
+    def __init__(self, what: str, size: int, max_bytes: int) -> None:
+        super().__init__(f"{what} would take {size} bytes; {max_bytes} are allowed.")
 
 
 OVERHEAD_BYTES = 64 * 1024
@@ -38,22 +38,23 @@ class PayloadPlacement:
         self,
         task_bytes: int = 0,
         run_bytes: int = 0,
-        kept: Mapping[str, str] | None = None,
-        named: Mapping[tuple[str, str], str] | None = None,
+        stored_paths: Mapping[str, str] | None = None,
+        uploaded_paths: Mapping[tuple[str, str], str] | None = None,
         seal: Callable[[str], str] = lambda text: "",
-        most_of_task: int = 0,
-        most_of_run: int = 0,
+        max_task_bytes: int = 0,
+        max_run_bytes: int = 0,
     ) -> None:
         """Set the limits and the known payloads.
 
-        `task_bytes`, `run_bytes`: the maximum size of a payload in a row. `most_of_task`, `most_of_run`: the maximum
-        size of any payload. All are bytes; 0 means no limit.
+        `task_bytes`, `run_bytes`: the maximum size of a payload in a row. `max_task_bytes`, `max_run_bytes`: the
+        maximum size of any payload. All are bytes; 0 means no limit.
 
-        `kept`: the paths of payloads that are in blob storage already, by digest. `named`: the paths that clients
-        uploaded to, by (id of the attempt or run, `input` or `output`). `seal`: encrypts masked values.
+        `stored_paths`: the paths of payloads that are in blob storage already, by digest. `uploaded_paths`: the paths
+        that clients uploaded to, by (id of the attempt or run, `input` or `output`). `seal`: encrypts masked values.
         """
-        self.seal, self.most_of_task, self.most_of_run = seal, most_of_task, most_of_run
-        self.task_bytes, self.run_bytes, self.kept, self.named = task_bytes, run_bytes, kept or {}, named or {}
+        self.seal, self.max_task_bytes, self.max_run_bytes = seal, max_task_bytes, max_run_bytes
+        self.task_bytes, self.run_bytes = task_bytes, run_bytes
+        self.stored_paths, self.uploaded_paths = stored_paths or {}, uploaded_paths or {}
         self.too_large: dict[str, str] = {}
         self.used: set[tuple[str, str]] = set()
         self.dropped: set[str] = set()
@@ -66,8 +67,8 @@ class PayloadPlacement:
         """
         placed = self._place_payload(getattr(attempt, part), run, self.task_bytes, (attempt.id, part))
         # The size of an uploaded payload was checked at the upload.
-        if _exceeds(placed, self.most_of_task) and (attempt.id, part) not in self.named:
-            raise PayloadOverLimit(f"The {part} of {_payload_owner(attempt, run)}", placed.size, self.most_of_task)
+        if _exceeds(placed, self.max_task_bytes) and (attempt.id, part) not in self.uploaded_paths:
+            raise PayloadOverLimit(f"The {part} of {_payload_owner(attempt, run)}", placed.size, self.max_task_bytes)
         return placed
 
     def of_run(self, run: Run, part: str, extra_masked_names: frozenset[str] = frozenset()) -> PlacedPayload:
@@ -79,8 +80,8 @@ class PayloadPlacement:
             PayloadOverLimit: when an output exceeds the maximum size. The sizes of inputs are checked on receipt.
         """
         placed = self._place_payload(getattr(run, part), run, self.run_bytes, (run.id, part), extra_masked_names)
-        if part == "output" and _exceeds(placed, self.most_of_run):
-            raise PayloadOverLimit("The workflow's output", placed.size, self.most_of_run)
+        if part == "output" and _exceeds(placed, self.max_run_bytes):
+            raise PayloadOverLimit("The workflow's output", placed.size, self.max_run_bytes)
         return placed
 
     def variables(self, run: Run) -> str:
@@ -92,19 +93,24 @@ class PayloadPlacement:
         return payload_text(mask_step_state(task.step_state, masked_names(run.definition), self.seal))
 
     def _place_payload(
-        self, value: Any, run: Run, most: int, owner: tuple[str, str], extra_masked_names: frozenset[str] = frozenset()
+        self,
+        value: Any,
+        run: Run,
+        max_bytes: int,
+        owner: tuple[str, str],
+        extra_masked_names: frozenset[str] = frozenset(),
     ) -> PlacedPayload:
         text, masked = payload_text(value), masked_names(run.definition) | extra_masked_names
         hidden = payload_text(mask_encrypt(value, masked, self.seal)) if masked else text
-        if self.named and (path := self.named.get(owner)):
+        if self.uploaded_paths and (path := self.uploaded_paths.get(owner)):
             if hidden == text:
                 return self._use_stored(text, path, run.id)
             # An uploaded payload is not encrypted: it is stored again, and the upload is released.
             self.dropped.add(path)
-        if most and len(text) > most:
+        if max_bytes and len(text) > max_bytes:
             # The stored copies of other runs are not encrypted with this name.
             name = digest_text(text) if hidden == text else f"sealed {digest_text(text)}"
-            if path := self.kept.get(name):
+            if path := self.stored_paths.get(name):
                 return self._use_stored(text, path, run.id)
             self.too_large[name] = hidden
         return PlacedPayload(hidden, len(text), "")
@@ -148,8 +154,8 @@ def _payload_owner(attempt: Attempt, run: Run) -> str:
     return next((f"task {task.key}" for task in run.tasks.values() if task.attempt.id == attempt.id), "a task")
 
 
-def _exceeds(placed: PlacedPayload, most: int) -> bool:
-    return bool(most) and placed.size > most + OVERHEAD_BYTES
+def _exceeds(placed: PlacedPayload, max_bytes: int) -> bool:
+    return bool(max_bytes) and placed.size > max_bytes + OVERHEAD_BYTES
 
 
 def digest_text(text: str) -> str:

@@ -59,7 +59,7 @@ def _send_statements(statements: Sequence[Statement]) -> list[PGresult]:
         try:
             return _read_results(psycopg_connection, encoded)
         except OUTDATED_ERRORS:
-            psycopg_internals.forget_prepared(psycopg_connection)
+            psycopg_internals.discard_prepared(psycopg_connection)
             if not is_first:
                 raise
             # These statements began the transaction, so nothing is lost.
@@ -83,7 +83,7 @@ def _read_results(psycopg_connection: Connection, statements: Sequence[EncodedSt
         raise
     for result in results:
         if result.status == ExecStatus.FATAL_ERROR:
-            exchange.forget_prepared()
+            exchange.discard_prepared()
             raise error_from_result(result)
     return [results[position] for position in exchange.result_positions]
 
@@ -152,7 +152,7 @@ class _PipelineExchange:
         self.sent_count += 1
         return name
 
-    def forget_prepared(self) -> None:
+    def discard_prepared(self) -> None:
         """Discard the names of new statements, which the server may not have prepared because of an error."""
         for key in self.new:
             self.names.pop(key, None)

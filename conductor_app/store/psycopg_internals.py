@@ -40,7 +40,7 @@ def pending_closings(connection: Connection[Any]) -> deque[bytes | None]:
     return connection._prepared._to_flush
 
 
-def forget_prepared(connection: Connection[Any]) -> None:
+def discard_prepared(connection: Connection[Any]) -> None:
     """Discard all prepared statements of a connection, so that psycopg prepares them again."""
     connection._prepared.clear()
 

@@ -115,7 +115,7 @@ def parse_standalone_task(rows: Sequence[tuple[Any, ...]]) -> StandaloneTask:
     facts |= {"tags": loads(facts["tags"]), "routes": tuple(loads(facts["routes"]))}
     facts |= {name: bool(facts[name]) for name in ("accepts_failure", "ever_resolved")}
     status, created_at, name, *truths = rows[0][len(COLUMNS) + 1 : FIRST_ATTEMPT_COLUMN]
-    facts |= zip(("waits", "is_awaited", "group_goes_on"), map(bool, truths), strict=True)
+    facts |= zip(("waits", "is_awaited", "group_has_unresolved"), map(bool, truths), strict=True)
     attempts = [row[FIRST_ATTEMPT_COLUMN:] for row in rows if row[FIRST_ATTEMPT_COLUMN] is not None]
     return StandaloneTask(
         id=id, status=status, created_at=created_at, name=name, attempts=tuple(map(_parse_attempt, attempts)), **facts

@@ -1,18 +1,19 @@
-// Fragments that follow what they show.
+// Fragments of a page that update themselves.
 //
-//   <div data-live="/admin/queues/live/" data-rev="…">…</div>     asked again with ?rev=…; 204 where nothing changed
-//     data-every="15"    seconds between two looks (2 while the page is used, never less than 15 while it is not)
-//     data-at-once       the page brought only a link: the first look is taken now
-//     data-with-query    the page's own query goes along, so that a choice in the address is kept
-//     data-final         what it shows has ended: no more looks (the server may bring it with the fragment's root)
-//   <span class="live" data-live-for="id"></span>                 says how old fragment #id is, with a pause switch
-//   <a data-select href="?task=a">                                inside a fragment: changes the address, not the page
-//   <details data-load="/admin/…">                                fetches its body when it is opened
-//   <p data-announce>                                             read out when its words change, every 5 s at most
+//   <div data-live="/admin/queues/live/" data-rev="…">…</div>     requested with ?rev=…; 204 if it is unchanged
+//     data-every="15"    seconds between two requests (default 2; at least 15 while the page is not used)
+//     data-load-now      request it immediately: the page has only a placeholder
+//     data-with-query    send the query of the page's address too
+//     data-final         the content is final: no more requests (the server may set it on an element of the fragment)
+//   <span class="live" data-live-for="id"></span>                 shows the age of fragment #id, with a pause button
+//   <a data-select href="?task=a">                                in a fragment: changes the address, not the page
+//   <details data-load="/admin/…">                                loads its body when it is opened
+//   <p data-announce>                                             announced by screen readers when its text changes,
+//                                                                 at most every 5 s
 //
-// Where the server refuses or fails, its own sentence is shown, with the id of the request and a way to try again.
-// Where it does not answer at all, the page says so above everything, and the strip no longer says how the engine is.
-// What comes is laid over what is there: focus, selection, scroll and what the reader has opened stay.
+// If the server returns an error, the fragment shows its message, the request id and a button to try again. If the server
+// does not respond, the page shows a warning and the status strip shows "No response". Updates keep the focus, the
+// selection, the scroll position and opened sections.
 (() => {
   "use strict";
 
@@ -21,217 +22,217 @@
   for (const event of ["pointerdown", "pointermove", "keydown", "scroll"])
     addEventListener(event, () => { usedAt = Date.now(); }, { passive: true, capture: true });
 
-  // Laying one tree over another -------------------------------------------------------------------------------
+  // Update a DOM tree in place --------------------------------------------------------------------------------
 
   const keyOf = (node) => node.nodeType === 1 ? node.id || node.dataset.key || "" : "";
-  const fits = (old, fresh) => old.nodeType === fresh.nodeType && old.nodeName === fresh.nodeName && keyOf(old) === keyOf(fresh);
-  const isHeld = (node) => node.matches("details.act[open], dialog, [data-live]") || node === document.activeElement && node.matches("input, textarea, select");
-  const KEPT = { DETAILS: ["open"], INPUT: ["value", "checked"], TEXTAREA: ["value"], OPTION: ["selected"] };
+  const isSameKind = (old, fresh) => old.nodeType === fresh.nodeType && old.nodeName === fresh.nodeName && keyOf(old) === keyOf(fresh);
+  const isProtected = (node) => node.matches("details.action-menu[open], dialog, [data-live]") || node === document.activeElement && node.matches("input, textarea, select");
+  const PRESERVED_ATTRIBUTES = { DETAILS: ["open"], INPUT: ["value", "checked"], TEXTAREA: ["value"], OPTION: ["selected"] };
 
-  const morphed = (old, fresh) => {
+  const morph = (old, fresh) => {
     if (old.nodeType !== 1) {
       if (old.nodeValue !== fresh.nodeValue) old.nodeValue = fresh.nodeValue;
       return;
     }
-    if (isHeld(old) || old.isEqualNode(fresh)) return;
-    const kept = KEPT[old.nodeName] || [];
-    for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name) && !kept.includes(name)) old.removeAttribute(name);
+    if (isProtected(old) || old.isEqualNode(fresh)) return;
+    const preserved = PRESERVED_ATTRIBUTES[old.nodeName] || [];
+    for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name) && !preserved.includes(name)) old.removeAttribute(name);
     for (const { name, value } of fresh.attributes)
-      if (old.getAttribute(name) !== value && !kept.includes(name)) old.setAttribute(name, value);
+      if (old.getAttribute(name) !== value && !preserved.includes(name)) old.setAttribute(name, value);
     if (old.hasAttribute("data-loaded")) return;
-    children(old, fresh);
+    morphChildren(old, fresh);
   };
 
-  // Without a key, a node is laid over the next one of its kind; blanks between elements do not count.
+  // A node without a key updates the next node with the same name. Whitespace between elements is ignored.
   const isBlank = (node) => node.nodeType === 3 && !node.nodeValue.trim();
-  const next = (node) => { while (node && isBlank(node)) node = node.nextSibling; return node; };
-  const likeIt = (place, node) => {
-    while (place && (keyOf(place) || !fits(place, node))) place = place.nextSibling;
-    return place;
+  const skipBlanks = (node) => { while (node && isBlank(node)) node = node.nextSibling; return node; };
+  const findSimilar = (position, node) => {
+    while (position && (keyOf(position) || !isSameKind(position, node))) position = position.nextSibling;
+    return position;
   };
 
-  const children = (old, fresh) => {
+  const morphChildren = (old, fresh) => {
     const keyed = new Map([...old.childNodes].filter(keyOf).map((node) => [keyOf(node), node]));
-    let place = next(old.firstChild);
+    let position = skipBlanks(old.firstChild);
     for (const node of [...fresh.childNodes]) {
       if (isBlank(node) && old.children.length) continue;
-      const key = keyOf(node), same = key ? keyed.get(key) : likeIt(place, node);
-      if (!same || !fits(same, node)) { old.insertBefore(node, place); continue; }
-      if (same === place) place = next(place.nextSibling); else old.insertBefore(same, place);
-      morphed(same, node);
+      const key = keyOf(node), same = key ? keyed.get(key) : findSimilar(position, node);
+      if (!same || !isSameKind(same, node)) { old.insertBefore(node, position); continue; }
+      if (same === position) position = skipBlanks(position.nextSibling); else old.insertBefore(same, position);
+      morph(same, node);
     }
-    while (place) { const after = place.nextSibling; place.remove(); place = after; }
+    while (position) { const after = position.nextSibling; position.remove(); position = after; }
   };
 
-  // Looking ------------------------------------------------------------------------------------------------------
+  // Request updates -----------------------------------------------------------------------------------------------
 
-  const parsed = (html) => new DOMParser().parseFromString(html, "text/html").body;
-  const told = document.getElementById("words")?.dataset || {};
-  const SIGNED_OUT = 0, FOR_GOOD = [SIGNED_OUT, 401, 403, 404, 410];
-  let heardAt = Date.now(), silentAt = 0;
+  const parseHtml = (html) => new DOMParser().parseFromString(html, "text/html").body;
+  const texts = document.getElementById("live-texts")?.dataset || {};
+  const SIGNED_OUT = 0, PERMANENT_STATUSES = [SIGNED_OUT, 401, 403, 404, 410];
+  let respondedAt = Date.now(), unreachableAt = 0;
 
-  // What an answer that is none says: the sentence of its page or fragment, its id, a button that tries again.
-  const refusal = async (response, retry) => {
-    const body = response && (response.headers.get("Content-Type") || "").startsWith("text/html") ? parsed(await response.text()) : null;
+  // Return a panel with the message of an error response, its request id and a button to try again.
+  const errorPanel = async (response, retry) => {
+    const body = response && (response.headers.get("Content-Type") || "").startsWith("text/html") ? parseHtml(await response.text()) : null;
     const found = body?.querySelector(".panel-error p, .empty, main");
     const sentence = found ? [...found.querySelectorAll("h2, p")].map((node) => node.textContent.trim()).join(" ") || found.textContent.trim() : "";
-    const panel = Object.assign(document.createElement("div"), { className: "panel-error" }), said = document.createElement("p");
+    const panel = Object.assign(document.createElement("div"), { className: "panel-error" }), paragraph = document.createElement("p");
     panel.setAttribute("role", "alert");
-    const plain = !response ? told.unreachable : response.status === SIGNED_OUT ? told.signedOut : `${response.status} ${response.statusText}`;
-    said.append(sentence || plain || "", " ");
+    const fallback = !response ? texts.unreachable : response.status === SIGNED_OUT ? texts.signedOut : `${response.status} ${response.statusText}`;
+    paragraph.append(sentence || fallback || "", " ");
     const id = response?.headers.get("X-Request-Id");
-    if (id) said.append(Object.assign(document.createElement("span"), { className: "quiet", textContent: (told.request || "{}").replace("{}", id) }), " ");
-    const again = Object.assign(document.createElement("button"), { type: "button", className: "button plain", textContent: told.retry || "↻" });
+    if (id) paragraph.append(Object.assign(document.createElement("span"), { className: "muted", textContent: (texts.request || "{}").replace("{}", id) }), " ");
+    const again = Object.assign(document.createElement("button"), { type: "button", className: "button plain", textContent: texts.retry || "↻" });
     again.addEventListener("click", retry);
-    panel.append(said, again);
+    panel.append(paragraph, again);
     return panel;
   };
 
   class Fragment {
     constructor(root) {
-      Object.assign(this, { root, seenAt: Date.now(), askedAt: Date.now(), failed: false, paused: false, busy: false });
-      root.addEventListener("click", (event) => this.chosen(event));
-      if ("atOnce" in root.dataset) this.look();
+      Object.assign(this, { root, updatedAt: Date.now(), requestedAt: Date.now(), failed: false, paused: false, busy: false });
+      root.addEventListener("click", (event) => this.select(event));
+      if ("loadNow" in root.dataset) this.update();
     }
 
     get final() { return "final" in this.root.dataset; }
 
-    get every() {
-      const wished = this.root.dataset.every * 1000 || BUSY_MS;
-      return Date.now() - usedAt > IDLE_AFTER_MS ? Math.max(wished, IDLE_MS) : wished;
+    get interval() {
+      const requested = this.root.dataset.every * 1000 || BUSY_MS;
+      return Date.now() - usedAt > IDLE_AFTER_MS ? Math.max(requested, IDLE_MS) : requested;
     }
 
-    async look(anew = false) {
+    async update(force = false) {
       const url = new URL(this.root.dataset.live, location.href);
       if ("withQuery" in this.root.dataset) for (const [name, value] of new URLSearchParams(location.search)) url.searchParams.append(name, value);
-      if (this.root.dataset.rev && !anew) url.searchParams.set("rev", this.root.dataset.rev);
+      if (this.root.dataset.rev && !force) url.searchParams.set("rev", this.root.dataset.rev);
       this.busy = true;
-      this.askedAt = Date.now();
+      this.requestedAt = Date.now();
       let response;
       try {
         response = await fetch(url, { headers: { "X-Requested-With": "fetch" }, redirect: "manual" });
-        heardAt = Date.now();
+        respondedAt = Date.now();
         if (!response.ok) {
-          this.refused?.remove();
-          this.refused = await refusal(response, () => response.status === SIGNED_OUT ? location.reload() : this.look());
-          if (!this.root.closest("header")) this.root.before(this.refused);
-          this.gone = FOR_GOOD.includes(response.status);
+          this.errorElement?.remove();
+          this.errorElement = await errorPanel(response, () => response.status === SIGNED_OUT ? location.reload() : this.update());
+          if (!this.root.closest("header")) this.root.before(this.errorElement);
+          this.isGone = PERMANENT_STATUSES.includes(response.status);
           throw new Error(response.status);
         }
-        if (response.status !== 204) this.take(await response.text(), response.headers.get("X-Revision"));
-        this.refused?.remove();
-        Object.assign(this, { seenAt: Date.now(), failed: false, gone: false, refused: null });
+        if (response.status !== 204) this.apply(await response.text(), response.headers.get("X-Revision"));
+        this.errorElement?.remove();
+        Object.assign(this, { updatedAt: Date.now(), failed: false, isGone: false, errorElement: null });
       } catch (error) {
         this.failed = true;
-        if (!response) silentAt = Date.now();
-        if (anew && !this.refused) throw error;
+        if (!response) unreachableAt = Date.now();
+        if (force && !this.errorElement) throw error;
       } finally {
         this.busy = false;
       }
     }
 
-    take(html, revision) {
-      const before = words(this.root);
-      const fresh = parsed(html);
-      children(this.root, fresh);
+    apply(html, revision) {
+      const before = announcedTexts(this.root);
+      const fresh = parseHtml(html);
+      morphChildren(this.root, fresh);
       if (revision) this.root.dataset.rev = revision;
       if (fresh.querySelector("[data-final]") || this.root.querySelector("[data-final]")) this.root.dataset.final = "";
       else delete this.root.dataset.final;
-      announce(before, words(this.root));
+      announce(before, announcedTexts(this.root));
       document.dispatchEvent(new CustomEvent("ops:changed", { detail: this.root }));
     }
 
-    // A choice inside the fragment changes the address and the fragment; without this script it is a link.
-    async chosen(event) {
+    // A selection in the fragment changes the address and the fragment. Without this script it is a link.
+    async select(event) {
       const link = event.target.closest("a[data-select]");
       if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
       event.preventDefault();
       history.pushState(null, "", link.href);
       try {
-        await this.look(true);
+        await this.update(true);
         if (location.hash) document.querySelector(location.hash)?.scrollIntoView({ block: "nearest" });
       } catch { location.reload(); }
     }
 
-    say(line) {
-      const age = `${Math.round((Date.now() - this.seenAt) / 1000)} s`;
-      const late = this.failed || Date.now() - this.seenAt > Math.max(LATE_MS, 2 * this.every);
-      line.hidden = this.final || Boolean(this.gone);
+    showAge(line) {
+      const age = `${Math.round((Date.now() - this.updatedAt) / 1000)} s`;
+      const late = this.failed || Date.now() - this.updatedAt > Math.max(LATE_MS, 2 * this.interval);
+      line.hidden = this.final || Boolean(this.isGone);
       line.classList.toggle("late", late && !this.paused);
       line.classList.toggle("off", this.paused);
-      const words = (this.paused ? told.resting : this.failed ? told.stale : told.updated).replace("{}", age);
+      const label = (this.paused ? texts.paused : this.failed ? texts.stale : texts.updated).replace("{}", age);
       if (!line.firstChild) {
         const button = Object.assign(document.createElement("button"), { type: "button" });
-        button.addEventListener("click", () => { this.paused = !this.paused; if (!this.paused) this.look(); this.say(line); });
+        button.addEventListener("click", () => { this.paused = !this.paused; if (!this.paused) this.update(); this.showAge(line); });
         line.append("", button);
       }
-      line.firstChild.nodeValue = words;
-      line.lastChild.textContent = this.paused ? told.goOn : told.pause;
+      line.firstChild.nodeValue = label;
+      line.lastChild.textContent = this.paused ? texts.resume : texts.pause;
     }
 
     tick() {
-      if (!this.final && !this.gone && !this.paused && !this.busy && Date.now() - this.askedAt >= this.every) this.look();
+      if (!this.final && !this.isGone && !this.paused && !this.busy && Date.now() - this.requestedAt >= this.interval) this.update();
     }
   }
 
-  const words = (root) => new Map([...root.querySelectorAll("[data-announce]")].map((node, place) => [place, node.textContent.trim()]));
+  const announcedTexts = (root) => new Map([...root.querySelectorAll("[data-announce]")].map((node, position) => [position, node.textContent.trim()]));
   let announcedAt = 0;
   const announce = (before, after) => {
-    const news = [...after].filter(([place, text]) => before.get(place) !== text).map(([, text]) => text);
-    if (!news.length || Date.now() - announcedAt < ANNOUNCE_MS) return;
+    const changed = [...after].filter(([position, text]) => before.get(position) !== text).map(([, text]) => text);
+    if (!changed.length || Date.now() - announcedAt < ANNOUNCE_MS) return;
     announcedAt = Date.now();
-    document.getElementById("announcer").textContent = news.join(". ");
+    document.getElementById("announcer").textContent = changed.join(". ");
   };
 
-  // What is fetched when it is opened ---------------------------------------------------------------------------
+  // Load a section when it is opened ----------------------------------------------------------------------------
 
-  const fill = async (details) => {
+  const loadSection = async (details) => {
     const body = details.querySelector(":scope > :not(summary)") || details.appendChild(document.createElement("div"));
     const waiting = setTimeout(() => body.replaceChildren(Object.assign(document.createElement("div"), { className: "skeleton" })), SKELETON_MS);
     try {
       const response = await fetch(details.dataset.load, { headers: { "X-Requested-With": "fetch" } });
       clearTimeout(waiting);
-      if (!response.ok) return body.replaceChildren(await refusal(response, () => fill(details)));
-      body.replaceChildren(...parsed(await response.text()).childNodes);
+      if (!response.ok) return body.replaceChildren(await errorPanel(response, () => loadSection(details)));
+      body.replaceChildren(...parseHtml(await response.text()).childNodes);
       details.dataset.loaded = "";
       document.dispatchEvent(new CustomEvent("ops:changed", { detail: body }));
     } catch {
       clearTimeout(waiting);
-      body.replaceChildren(await refusal(null, () => fill(details)));
+      body.replaceChildren(await errorPanel(null, () => loadSection(details)));
     }
   };
   document.addEventListener("toggle", ({ target }) => {
-    if (target.open && target.dataset?.load && !("loaded" in target.dataset)) fill(target);
+    if (target.open && target.dataset?.load && !("loaded" in target.dataset)) loadSection(target);
   }, true);
 
-  // One clock for all ----------------------------------------------------------------------------------------------
+  // One timer for all fragments ------------------------------------------------------------------------------------
 
   const fragments = [...document.querySelectorAll("[data-live]")].map((root) => new Fragment(root));
   if (!fragments.length) return;
   document.body.append(Object.assign(document.createElement("p"), { id: "announcer", className: "visually-hidden", ariaLive: "polite" }));
-  let silence = null;
-  const sayOfSilence = () => {
-    const isSilent = silentAt > heardAt;
-    document.getElementById("strip")?.classList.toggle("silent", isSilent);
-    if (!isSilent) { silence?.remove(); silence = null; }
-    if (!isSilent || silence) return;
-    silence = Object.assign(document.createElement("p"), { id: "silence", textContent: told.silent });
-    silence.setAttribute("role", "alert");
-    document.getElementById("content")?.before(silence);
+  let warning = null;
+  const showConnection = () => {
+    const hasNoResponse = unreachableAt > respondedAt;
+    document.getElementById("strip")?.classList.toggle("no-response", hasNoResponse);
+    if (!hasNoResponse) { warning?.remove(); warning = null; }
+    if (!hasNoResponse || warning) return;
+    warning = Object.assign(document.createElement("p"), { id: "no-response", textContent: texts.noResponse });
+    warning.setAttribute("role", "alert");
+    document.getElementById("content")?.before(warning);
   };
-  const say = () => {
-    sayOfSilence();
+  const showAges = () => {
+    showConnection();
     for (const fragment of fragments)
-      for (const line of document.querySelectorAll(`[data-live-for="${fragment.root.id}"]`)) fragment.say(line);
+      for (const line of document.querySelectorAll(`[data-live-for="${fragment.root.id}"]`)) fragment.showAge(line);
   };
   const tick = () => {
     if (document.visibilityState === "visible") for (const fragment of fragments) fragment.tick();
-    say();
+    showAges();
   };
   addEventListener("popstate", () => {
-    for (const fragment of fragments) if ("withQuery" in fragment.root.dataset) fragment.look(true).catch(() => location.reload());
+    for (const fragment of fragments) if ("withQuery" in fragment.root.dataset) fragment.update(true).catch(() => location.reload());
   });
   document.addEventListener("visibilitychange", tick);
   setInterval(tick, 1000);
-  say();
+  showAges();
 })();

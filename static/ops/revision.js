@@ -1,4 +1,4 @@
-// The slider of revisions: letting it go shows the run as it was then. Without this script a button does.
+// The slider of revisions: releasing it shows the run at that revision. Without this script a button does.
 (() => {
   "use strict";
 
@@ -7,7 +7,7 @@
     const url = new URL(location.href);
     url.searchParams.set("revision", event.target.value);
     url.searchParams.set("tab", "events");
-    // Through a link, so that what follows choices inside the fragment follows this one.
+    // A click on a link, so that live.js loads the fragment.
     const link = Object.assign(document.createElement("a"), { href: url.href });
     link.dataset.select = "";
     event.target.after(link);

@@ -1,16 +1,16 @@
-// Looking closer at a timeline: drag over its axis; 0 fits it again. The window is in the address, the server draws it.
+// Zoom of a timeline: drag over its axis; 0 shows all of it. The range is in the address and the server draws it.
 (() => {
   "use strict";
 
   let from = null, mark = null;
   const axis = () => document.querySelector("[data-brush]");
-  const share = (event, box) => Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1);
+  const fractionOf = (event, box) => Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1);
 
   document.addEventListener("pointerdown", (event) => {
     const brush = event.target.closest("[data-brush]");
     if (!brush || event.button) return;
     event.preventDefault();
-    from = share(event, brush.getBoundingClientRect());
+    from = fractionOf(event, brush.getBoundingClientRect());
     mark = Object.assign(document.createElementNS("http://www.w3.org/2000/svg", "rect"), {});
     mark.setAttribute("class", "brush");
     mark.setAttribute("height", "16");
@@ -19,14 +19,14 @@
 
   document.addEventListener("pointermove", (event) => {
     if (!mark) return;
-    const to = share(event, axis().getBoundingClientRect());
+    const to = fractionOf(event, axis().getBoundingClientRect());
     mark.setAttribute("x", `${100 * Math.min(from, to)}%`);
     mark.setAttribute("width", `${100 * Math.abs(to - from)}%`);
   });
 
   document.addEventListener("pointerup", (event) => {
     if (!mark) return;
-    const brush = axis(), to = share(event, brush.getBoundingClientRect());
+    const brush = axis(), to = fractionOf(event, brush.getBoundingClientRect());
     mark.remove();
     mark = null;
     if (Math.abs(to - from) < 0.01) return;
@@ -34,7 +34,7 @@
     const url = new URL(location.href);
     url.searchParams.set("from", Math.round(begin + Math.min(from, to) * length));
     url.searchParams.set("to", Math.round(begin + Math.max(from, to) * length));
-    // Through a link, so that what follows choices inside the fragment follows this one.
+    // A click on a link, so that live.js loads the fragment.
     const link = Object.assign(document.createElement("a"), { href: url.href });
     link.dataset.select = "";
     brush.append(link);

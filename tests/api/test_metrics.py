@@ -51,7 +51,7 @@ def test_a_queue_reports_its_size_and_oldest_task(clock):
 def test_queues_above_the_limit_are_counted_as_one(clock):
     Scenario(clock, *fork([step("a")], [step("b")], [step("c")]))
 
-    queues = measure_load(most_queues=1, others="(others)").queues
+    queues = measure_load(max_queues=1, others="(others)").queues
 
     assert {name: waiting.count for name, waiting in queues.items()} == {"a": 1, "(others)": 2}
 

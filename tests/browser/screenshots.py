@@ -93,7 +93,7 @@ def take_all_pictures(program: str, screens: Mapping[str, str]) -> list[str]:
         for name, path in screens.items():
             page.set_viewport_size(WIDE)
             page.goto(path)
-            if page.locator("[data-at-once], [data-code-editor]").count():
+            if page.locator("[data-load-now], [data-code-editor]").count():
                 page.wait_for_load_state("networkidle")
             complaints += take_pictures(page, name)
             print(name, flush=True)

@@ -33,7 +33,7 @@ def replace(page, old: str, new: str) -> None:
 def test_an_author_changes_a_workflow_and_saves_it_as_a_new_version(page, order):
     page.goto(f"{WORKFLOWS}{order.pk}/edit/")
     picture = page.locator("[data-picture]")
-    expect(picture.locator(".dg-node")).to_have_count(2)
+    expect(picture.locator(".diagram-node")).to_have_count(2)
 
     replace(page, '"taskReferenceName": "ship"', '"taskReferenceName": "deliver"')
     expect(picture.get_by_role("link", name="deliver")).to_be_visible()
@@ -52,7 +52,7 @@ def test_an_author_changes_a_workflow_and_saves_it_as_a_new_version(page, order)
     page.get_by_role("button", name="Save", exact=True).click()
 
     expect(page.get_by_role("heading", name="order v2")).to_be_visible()
-    expect(page.locator(".ledger")).to_contain_text("The carrier calls it so")
+    expect(page.locator(".version-list")).to_contain_text("The carrier calls it so")
 
     page.get_by_role("link", name="Start a run").click()
     page.get_by_label("Correlation id").fill("order-4711")
@@ -67,7 +67,7 @@ def test_a_box_of_the_diagram_leads_to_its_lines_and_edits_are_saved_as_a_draft(
     page.goto(f"{WORKFLOWS}{order.pk}/edit/")
     page.locator("[data-picture]").get_by_role("link", name="ship").click()
     expect(page.locator(".cm-activeLine").first).to_contain_text("{")
-    expect(page.locator(".dg-node.chosen")).to_have_attribute("data-ref", "ship")
+    expect(page.locator(".diagram-node.chosen")).to_have_attribute("data-ref", "ship")
 
     replace(page, '"ship"', '"half')
     page.clock.fast_forward(5000)

@@ -32,11 +32,11 @@ def test_keyboard_shortcuts_find_a_run_and_select_rows_and_are_off_in_text_field
     page.keyboard.press("/")
     page.keyboard.type("jx?")
     expect(page.locator("#searchbar")).to_have_value("jx?")
-    expect(page.locator("tr.at")).to_have_count(0)
+    expect(page.locator("tr.current-row")).to_have_count(0)
 
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("j")
-    expect(page.locator("tr.at")).to_have_count(1)
+    expect(page.locator("tr.current-row")).to_have_count(1)
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/run/{orders.pk}/change/")
 

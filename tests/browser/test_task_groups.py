@@ -60,7 +60,7 @@ def test_every_page_fits_and_can_be_used_by_everybody(page, build):
 def test_the_group_leads_to_the_log_line_with_the_cause(page, build):
     group, _ = build
     page.goto(f"{group_address(group)}?tab=diagram")
-    page.locator(".dg-node.failed").click()
+    page.locator(".diagram-node.failed").click()
 
     expect(page.locator(".terminal li").last).to_have_text("it failed <b>")
     expect(page.locator(".terminal .ansi-ink-red")).to_have_text("it failed")

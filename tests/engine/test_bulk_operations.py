@@ -131,7 +131,7 @@ def test_an_item_stopped_or_withdrawn_during_its_action_is_rolled_back(clock):
     assert not executor._process_item(seen, *items[1], bulk_action_of(seen))
 
     assert running() == row(id).done
-    assert (row(id).withdrawn, row(id).left) == (1, 3 - row(id).done)
+    assert (row(id).withdrawn, row(id).remaining_count) == (1, 3 - row(id).done)
 
 
 def test_a_canary_runs_and_is_watched_before_the_other_items(clock):
@@ -157,7 +157,7 @@ def test_a_failed_canary_pauses_the_operation_until_a_user_resumes_it(clock):
     passes(clock, 2)
     assert row(id).state == "PAUSED"
     assert row(id).verdict.startswith("1 of 2 runs of the canary succeeded: 50 %")
-    assert row(id).left == 4
+    assert row(id).remaining_count == 4
 
     bulk.resume(id, ACTOR, "that one is known")
     passes(clock, 2)
@@ -194,7 +194,7 @@ def test_an_operation_can_be_paused_resumed_and_stopped(clock):
     done = row(id).done
     passes(clock, 2)
 
-    assert (row(id).state, row(id).done, row(id).left) == ("STOPPED", done, 30 - done)
+    assert (row(id).state, row(id).done, row(id).remaining_count) == ("STOPPED", done, 30 - done)
     assert outcomes(id).count("DONE") == done == running()
     acts = AuditEntry.objects.filter(object_type="bulk operation").order_by("id").values_list("action", flat=True)
     assert list(acts) == ["start", "pause", "resume", "stop"]
@@ -236,7 +236,7 @@ def test_runs_can_be_excluded_before_and_withdrawn_during_an_operation(clock):
     passes(clock, 10)
 
     assert outcomes(id) == ["DONE", "DONE", "WITHDRAWN"]
-    assert (row(id).state, row(id).left) == ("DONE", 0)
+    assert (row(id).state, row(id).remaining_count) == ("DONE", 0)
     assert scenario.status == "FAILED"
 
 

@@ -25,7 +25,7 @@ def failing(clock, *reasons: str, worker: str = "w7@41", **more) -> Scenario:
 
 def groups() -> dict[str, tuple[int, str]]:
     failure_groups.group_failures(1000)
-    return {group.message: (group.count, group.state) for group in FailureGroup.objects.own()}
+    return {group.message: (group.count, group.state) for group in FailureGroup.objects.not_merged()}
 
 
 def test_failures_of_one_cause_are_one_group(clock):

@@ -25,7 +25,7 @@ def named(queue: Queue, name: str, **fields) -> str:
 
 def groups() -> dict[tuple[str, str], int]:
     failure_groups.group_failures(1000)
-    return {(group.ref, group.message): group.count for group in FailureGroup.objects.own()}
+    return {(group.ref, group.message): group.count for group in FailureGroup.objects.not_merged()}
 
 
 def test_tasks_that_differ_by_numbers_fail_alike_in_their_queue(queue):

@@ -215,7 +215,7 @@ ESCAPES = {
     "a command": ("import os\nreturn os.system('id')", "module 'os' has no attribute 'system'"),
     "a process": ("import subprocess", "No module named 'subprocess'"),
     "memory": ("import ctypes", "No module named 'ctypes'"),
-    "our own modules": ("import answers", "No module named 'answers'"),
+    "our own modules": ("import results", "No module named 'results'"),
     "an import by name": ("return __import__('os')", "name '__import__' is not defined"),
     "an import in evaluated text": ("return eval(\"__import__('os')\")", "name '__import__' is not defined"),
     "all classes": ("return ().__class__.__bases__[0].__subclasses__()", "no attribute '__class__'"),

@@ -122,7 +122,7 @@ def test_keys_that_could_be_guessed_are_refused_and_not_repeated(monkeypatch):
     monkeypatch.setenv("SECRETS_KEYS", f"{'k' * 32},hunter2")
 
     with pytest.raises(ImproperlyConfigured) as refusal:
-        environment.secret_words("SECRETS_KEYS", least=32)
+        environment.secret_list("SECRETS_KEYS", least=32)
 
     assert str(refusal.value) == "SECRETS_KEYS is refused: each of its keys must have at least 32 characters."
 
@@ -130,7 +130,7 @@ def test_keys_that_could_be_guessed_are_refused_and_not_repeated(monkeypatch):
 def test_keys_preserve_their_order(monkeypatch):
     monkeypatch.setenv("SECRETS_KEYS", f"{'n' * 32}, {'o' * 40}")
 
-    assert environment.secret_words("SECRETS_KEYS", least=32) == ("n" * 32, "o" * 40)
+    assert environment.secret_list("SECRETS_KEYS", least=32) == ("n" * 32, "o" * 40)
 
 
 @pytest.mark.parametrize("given", ["host", "http://host", "amqp://", "amqp://me:secret@host:port", "amqp://[secret"])

@@ -19,7 +19,7 @@ def test_prepared_statements_are_found_by_name_until_they_are_deallocated():
     own = connection.connection
     assert b"SELECT 1 + $1::integer" in {text for text, _ in psycopg_internals.prepared_names(own)}
 
-    psycopg_internals.forget_prepared(own)
+    psycopg_internals.discard_prepared(own)
 
     assert psycopg_internals.prepared_names(own) == {}
     assert list(psycopg_internals.pending_closings(own)) == [None]

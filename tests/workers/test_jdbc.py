@@ -134,7 +134,7 @@ def test_a_slow_statement_is_canceled(run, kind):
     )
 
 
-@pytest.mark.parametrize(("limit", "said"), [("most_rows", "more than 5 rows"), ("most_bytes", "longer than 5 bytes")])
+@pytest.mark.parametrize(("limit", "said"), [("max_rows", "more than 5 rows"), ("max_bytes", "longer than 5 bytes")])
 def test_a_result_beyond_the_limits_is_not_read_to_its_end(run, limit, said):
     outcome = run(ENDLESS.format("i"), limits=SqlLimits(**{"seconds": 20, limit: 5}))
 

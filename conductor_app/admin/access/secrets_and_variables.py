@@ -135,7 +135,9 @@ class NamedValueAdmin(ReadOnlyAdmin):
         tags = ", ".join(f"{tag['key']}:{tag['value']}" for tag in row.tags)
         facts += [(_("updated by"), row.updated_by), (_("tags"), tags)]
         forget = reverse(f"admin:{self.opts.model_name}_forget", args=[row.name])
-        return TemplateResponse(request, "ops/named.html", {**context, "may": may, "facts": facts, "forget": forget})
+        return TemplateResponse(
+            request, "ops/named_values.html", {**context, "may": may, "facts": facts, "forget": forget}
+        )
 
     def _redirect_to_list(self, request: HttpRequest, message: str) -> HttpResponse:
         self.message_user(request, message)

@@ -85,7 +85,7 @@ class PermissionCheckboxes(CheckboxSelectMultiple):
         options = _deduplicate_options([option for _, group, _ in context["widget"]["optgroups"] for option in group])
         about = groupby(sorted(options, key=itemgetter("about", "rank")), key=itemgetter("about"))
         context["abouts"] = [_option_group(name, list(group)) for name, group in about]
-        return render_to_string("ops/boxes.html", context)
+        return render_to_string("ops/grouped_checkboxes.html", context)
 
 
 def _permission_name(permission: Permission) -> str:
@@ -157,11 +157,11 @@ class AuditedGroupAdmin(AuditedAdmin, CheckboxAdmin, GroupAdmin):
     search_help_text = gettext_lazy("Part of a name")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
-        return super().get_queryset(request).select_related("facts")
+        return super().get_queryset(request).select_related("profile")
 
     def role(self, row: Group) -> str:
         """Return the built-in role that the group represents."""
-        return getattr(getattr(row, "facts", None), "role", None) or "–"
+        return getattr(getattr(row, "profile", None), "role", None) or "–"
 
     def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
         is_every_servers = obj is not None and self.role(obj) in SYSTEM_ROLES

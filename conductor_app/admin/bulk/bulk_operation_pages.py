@@ -71,7 +71,7 @@ class BulkOperationPage(ObjectPage):
     """Page of one bulk operation."""
 
     name, template, permission = "bulk_operation", "ops/bulk/operation.html", "conductor.view_bulkoperation"
-    live_template = "ops/bulk/job.html"
+    live_template = "ops/bulk/progress.html"
     route = "bulk/<str:operation_id>/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class BulkOperationPage(ObjectPage):
             "may_stop": BULK.allows(row.state, "stop"),
             "may_act": request.user.has_perm(PERMISSION),
             "share": _progress_segments(row),
-            "seconds": round(row.left / row.rate) * 1000 if row.state in BULK.open and row.left else None,
+            "seconds": _remaining_ms(row),
             "answers": [
                 (render_pill(*OUTCOME_LABELS[outcome]), answer, count)
                 for outcome, answer, count in frequent_answers(row)
@@ -102,7 +102,7 @@ class BulkOperationPage(ObjectPage):
             "next": items[PAGE_SIZE - 1].number if len(items) > PAGE_SIZE else None,
             "outcome": outcome,
             "outcomes": [(name, label, _outcome_count(row, name)) for name, (_, label) in OUTCOME_LABELS.items()],
-            "touches": reverse("admin:bulk_plan", query=_plan_parameters(row)),
+            "plan_address": reverse("admin:bulk_plan", query=_plan_parameters(row)),
             "export": reverse("admin:bulk_export", args=[row.pk]),
             "audit": _audit_address(row) if request.user.has_perm("conductor.view_auditentry") else "",
         }
@@ -197,6 +197,13 @@ def _plan_parameters(row: BulkOperation) -> dict[str, str]:
     }
 
 
+def _remaining_ms(row: BulkOperation) -> int | None:
+    """Return the expected duration of the pending items of an open operation, in milliseconds."""
+    if row.state not in BULK.open or not row.remaining_count:
+        return None
+    return round(row.remaining_count / row.rate) * 1000
+
+
 def _progress_segments(row: BulkOperation) -> list[tuple[str, int, int]]:
     """Return the segments of the progress bar: kind, offset, width. Both numbers are in thousandths."""
     parts, offset = [], 0
@@ -208,7 +215,7 @@ def _progress_segments(row: BulkOperation) -> list[tuple[str, int, int]]:
 
 
 def _outcome_count(row: BulkOperation, outcome: str) -> int:
-    return row.left if outcome == BulkItem.WAITING else getattr(row, outcome.lower())
+    return row.remaining_count if outcome == BulkItem.WAITING else getattr(row, outcome.lower())
 
 
 def _csv_lines(row: BulkOperation) -> Iterator[str]:

@@ -78,7 +78,7 @@ def render_plan(plan: OperationPlan, run: Run) -> dict[str, Any]:
     """Return the context of the plan's template."""
     return {
         "counts": [_count_chip(name, count) for name, count in plan.counts.items()],
-        "counted": ", ".join(_count_in_words(name, count) for name, count in plan.counts.items()),
+        "actions_text": ", ".join(_count_in_words(name, count) for name, count in plan.counts.items()),
         "parts": [_render_run_part(each) for each in plan.runs],
         "external": [(part.definition, part.run_id, str(impact.key)) for part, impact in plan.external],
         "picture": _draw_plan(plan, run),

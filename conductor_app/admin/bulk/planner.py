@@ -102,7 +102,7 @@ class PlannerPage(ObjectPage):
             "badge": render_badge(run.status),
             "do": do,
             "sentence": OPERATIONS.get(do, ("", ""))[1],
-            "ways": [
+            "operations": [
                 (name, title, _is_possible(name, run), plan_address(run.pk, do=name))
                 for name, (title, _sentence) in OPERATIONS.items()
             ],
@@ -125,7 +125,7 @@ class PlannerPage(ObjectPage):
             found = plan_operation(run.pk, parse_operation(form_data, run, attempt))
         except RequestRefused as refused:
             possible = [
-                operation_link for operation_link in context["ways"] if operation_link[2] and operation_link[0] != do
+                operation_link for operation_link in context["operations"] if operation_link[2] and operation_link[0] != do
             ]
             return context | {"refused": refused.message, "possible": possible}
         return context | {"plan": found, **render_plan(found, run), "changes": input_changes(found, run, attempt)}

@@ -96,7 +96,7 @@ def _render_confirmation(
         model_admin,
         request,
         action,
-        "ask",
+        "confirm",
         rows=rows,
         possible=possible,
         is_cut=len(selected) > MAX_RUNS,
@@ -108,7 +108,7 @@ def _render_results(
     model_admin: admin.ModelAdmin, request: HttpRequest, action: RunAction, results: list[BulkRunResult]
 ) -> TemplateResponse:
     done = sum(result.is_done for result in results)
-    return _render_page(model_admin, request, action, "answer", results=results, done=done, refused=len(results) - done)
+    return _render_page(model_admin, request, action, "outcome", results=results, done=done, refused=len(results) - done)
 
 
 def _render_page(

@@ -177,7 +177,7 @@ class EditorPages:
         context = {
             "form": form,
             "row": row,
-            "theirs": format_json(newest.document),
+            "saved_text": format_json(newest.document),
             "newest": newest,
             "who": newest.updated_by or newest.created_by or _("Another user"),
             "base": self.base_revision(row),

@@ -80,7 +80,7 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
             ),
             "checked": CheckResult(row.document, place_findings(*self._lint(row))),
             "step": _step_context(row.document, selected_ref) if selected_ref else None,
-            "ledger": versions,
+            "versions": versions,
             "sample": SAMPLE,
             "newest": newest,
             "is_newest": newest.pk == row.pk,

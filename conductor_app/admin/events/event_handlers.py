@@ -80,7 +80,7 @@ class EventHandlerAdmin(DefinitionAdmin):
         last = event_search.event_page(EventFilter(handler=row.name)).delivered[:MAX_EVENTS]
         return {
             "checked": CheckResult(row.document, place_findings(lint_handler(row.document), format_json(row.document))),
-            "heard": [
+            "recent_events": [
                 (delivered.delivery, _outcome_of_handler(row.name, event_formatting.handler_outcomes(delivered)))
                 for delivered in last
             ],
@@ -106,7 +106,7 @@ class EventHandlerAdmin(DefinitionAdmin):
         return {"trial": trial_view(try_on_past_events(read_handler(document)[0]))}
 
     def get_drawings(self, result: Any) -> dict[str, Any]:
-        return {"most_tried": TRIED}
+        return {"max_tested": TRIED}
 
     def act(self, request: HttpRequest, pk: int, act: str) -> HttpResponse:
         """Handle a button of the page.

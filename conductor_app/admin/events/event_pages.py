@@ -77,7 +77,7 @@ class EventsPage(Page):
             except Invalid:
                 count = 0
         context = {"news": count, "most": event_search.MAX_NEW_EVENTS, "query": address_without(request.GET)[1:]}
-        return fragment_response(request, "ops/runs/news.html", context)
+        return fragment_response(request, "ops/runs/new_runs.html", context)
 
 
 def _sample_command(request: HttpRequest) -> str:

@@ -147,7 +147,7 @@ class FailureGroupPage(ObjectPage):
             "by_value": [
                 (value, count, _matching_runs_address(group, place, value)) for value, count in detail.value_counts
             ],
-            "most_of_a_value": max((count for _value, count in detail.value_counts), default=0),
+            "max_count": max((count for _value, count in detail.value_counts), default=0),
             "by": [
                 (BREAKDOWN_LABELS[name], rows, max(count for _value, count in rows), name not in COUNTED_ON_ARRIVAL)
                 for name, rows in detail.by.items()

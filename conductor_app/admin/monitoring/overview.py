@@ -28,11 +28,15 @@ def overview_context(health: EngineHealth) -> dict[str, Any]:
     now = clock.now()
     queue_tile = build_tile(_("Queues"), "", lambda: {"states": list_queues()})
     states: list[QueueState] = queue_tile.context.get("states", [])
-    numbers = build_tile(_("Key figures"), "ops/overview/numbers.html", lambda: _numbers_context(states))
+    numbers = build_tile(_("Key figures"), "ops/overview/key_figures.html", lambda: _numbers_context(states))
     concerns = [
-        build_tile(_("Background jobs"), "ops/overview/sweeps.html", lambda: {"rows": _sweep_rows(health, now)}),
-        build_tile(_("Queues"), "ops/overview/neglected.html", lambda: {"rows": _unpolled_queues(states, now)}),
-        build_tile(_("Human tasks"), "ops/overview/people.html", lambda: _waiting_tasks_context(now)),
+        build_tile(
+            _("Background jobs"), "ops/overview/failing_sweeps.html", lambda: {"rows": _sweep_rows(health, now)}
+        ),
+        build_tile(
+            _("Queues"), "ops/overview/queues_without_workers.html", lambda: {"rows": _unpolled_queues(states, now)}
+        ),
+        build_tile(_("Human tasks"), "ops/overview/human_tasks.html", lambda: _waiting_tasks_context(now)),
         build_tile(_("Pending approvals"), "ops/overview/approvals.html", _pending_operations),
         build_tile(_("Failures"), "ops/overview/failures.html", lambda: _failure_section(now, numbers.context)),
     ]
@@ -41,9 +45,9 @@ def overview_context(health: EngineHealth) -> dict[str, Any]:
     return {
         "numbers": numbers,
         "concerns": concerns,
-        "is_calm": not any(each.is_broken or any(each.context.values()) for each in concerns),
+        "is_all_clear": not any(each.is_broken or any(each.context.values()) for each in concerns),
         "steps": build_tile(
-            _("Get started"), "ops/overview/steps.html", lambda: _first_steps_context(states, numbers.context)
+            _("Get started"), "ops/overview/first_steps.html", lambda: _first_steps_context(states, numbers.context)
         ),
     }
 
@@ -108,7 +112,8 @@ def _pending_operations() -> dict[str, Any]:
 
 def _failure_section(now: int, numbers: dict[str, Any]) -> dict[str, Any]:
     """Return the open failure groups, or single failed runs until the first group exists."""
-    groups = FailureGroup.objects.own().filter(state__in=sorted(FAILURE.open)).order_by("-last_at")[:MAX_FAILURES]
+    open_groups = FailureGroup.objects.not_merged().filter(state__in=sorted(FAILURE.open))
+    groups = open_groups.order_by("-last_at")[:MAX_FAILURES]
     group_rows = [{"group": group, "at": relative_time(group.last_at, now)} for group in groups]
     is_none = any(count["status"] == "FAILED" and not count["count"] for count in numbers.get("counts", ()))
     return {"groups": group_rows, "runs": [] if group_rows or is_none else _failed_run_rows(now)}

@@ -34,9 +34,9 @@ ACTIVITY_KINDS = {
 class OverviewActivityPage(Page):
     """Fragment of the overview that loads after the page. Each of its tiles may fail without affecting the others."""
 
-    name, permission, template = "pulse", "conductor.view_run", "ops/overview/pulse_page.html"
+    name, permission, template = "pulse", "conductor.view_run", "ops/overview/tile_columns_page.html"
     title = gettext_lazy("Activity")
-    live_template = "ops/overview/pulse.html"
+    live_template = "ops/overview/tile_columns.html"
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
         now = clock.now()
@@ -44,13 +44,21 @@ class OverviewActivityPage(Page):
         return {
             "columns": [
                 [
-                    build_tile(_("Last 24 hours"), "ops/overview/day.html", lambda: _last_day_context(of_the_day())),
-                    build_tile(_("Slow workflows"), "ops/overview/slow.html", lambda: _slow_definitions_context(now)),
+                    build_tile(
+                        _("Last 24 hours"), "ops/overview/last_day.html", lambda: _last_day_context(of_the_day())
+                    ),
+                    build_tile(
+                        _("Slow workflows"), "ops/overview/slow_workflows.html", lambda: _slow_definitions_context(now)
+                    ),
                 ],
                 [
-                    build_tile(_("Last hour"), "ops/overview/hour.html", lambda: _last_hour_context(of_the_day(), now)),
                     build_tile(
-                        _("Oldest queued tasks"), "ops/overview/oldest.html", lambda: {"rows": _oldest_queue_rows(now)}
+                        _("Last hour"), "ops/overview/last_hour.html", lambda: _last_hour_context(of_the_day(), now)
+                    ),
+                    build_tile(
+                        _("Oldest queued tasks"),
+                        "ops/overview/oldest_tasks.html",
+                        lambda: {"rows": _oldest_queue_rows(now)},
                     ),
                 ],
             ]

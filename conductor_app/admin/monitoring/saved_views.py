@@ -73,7 +73,7 @@ class ViewsPage(Page):
                 else selection_parameters(parse_selection(request.GET))
             )
             selections.selected_runs(_parse_parameters(fresh)).order_by()[:1].exists()
-            return {"fresh": fresh, "fresh_words": selection_text(_parse_parameters(fresh))}
+            return {"fresh": fresh, "description": selection_text(_parse_parameters(fresh))}
         except RequestRefused as refused:
             return {"refused": refused.message}
 
@@ -117,9 +117,9 @@ class ViewPage(ObjectPage):
             "kinds": ALERT_KIND_LABELS.items(),
             "zone": zone_of(request),
             "alerts": [(alert, _alert_sentence(alert), _recipients_text(alert, may_act)) for alert in alerts],
-            "rings": [(firing, _delivery_text(firing)) for firing in firings],
-            "tried": tried,
-            "would": [(exact_time(at), count) for at, count in recent_firings(tried, now)] if tried else [],
+            "firings": [(firing, _delivery_text(firing)) for firing in firings],
+            "tested_alert": tried,
+            "past_matches": [(exact_time(at), count) for at, count in recent_firings(tried, now)] if tried else [],
             "is_own": view.owner == request.user.get_username(),
             "may_act": may_act,
             "permission": PERMISSION,

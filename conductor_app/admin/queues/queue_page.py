@@ -40,7 +40,7 @@ class QueuePage(ObjectPage):
             "queue": name,
             "detail": detail,
             "state": _state_sentence(detail, now),
-            "speed": _speed_sentence(detail, now),
+            "rate_sentence": _speed_sentence(detail, now),
             "chart": stacked_bars([(kind, hour.minutes[kind]) for kind in FIELDS], str(CHART_LABEL)),
             "highest": max(count for kind in FIELDS for count in hour.minutes[kind]),
             "marks": [

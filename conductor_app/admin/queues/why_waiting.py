@@ -28,8 +28,8 @@ MAX_AHEAD = 10
 class WhyWaitingPage(ObjectPage):
     """Page about one pending task."""
 
-    name, template, permission = "turn", "ops/turn.html", "conductor.view_attempt"
-    live_template = "ops/turn/gates.html"
+    name, template, permission = "turn", "ops/queue_position.html", "conductor.view_attempt"
+    live_template = "ops/queue_position/gates.html"
     route = "turn/<str:attempt_id>/"
 
     def get_context(self, request: HttpRequest, **url_kwargs: Any) -> dict[str, Any]:

@@ -34,8 +34,8 @@ class RetentionPage(Page):
         next_up = {each.definition: preview_removal(each, policies, now) for each in previewed}
         return {
             "policies": [(policy, next_up.get(policy.definition)) for policy in policies],
-            "growth": growth_by_definition(now),
-            "course": database_growth(),
+            "growth_by_definition": growth_by_definition(now),
+            "database_growth": database_growth(),
             "may_act": request.user.has_perm(PERMISSION),
             "permission": PERMISSION,
             "sweep": SweepPass.objects.filter(name="prune_finished").first(),

@@ -27,11 +27,16 @@ class RunAction:
     sentence: Any
     options: tuple[tuple[str, Any], ...] = ()
     permission: str = "conductor.change_run"
-    is_drastic: bool = False
+    is_destructive: bool = False
     needs_attempt: bool = False  # offered for one attempt, whose id is a parameter
     is_planned: bool = False  # repeats work, so the planner previews it
     ends_run: bool = False
     button: Any = ""
+
+    @property
+    def is_main(self) -> bool:
+        """Return True if pages emphasize the action: it continues a run that stopped."""
+        return self.name in ("retry", "resume")
 
     def is_possible(self, status: str) -> bool:
         """Return True if the state machine allows the action, it changes the status, and pages offer it."""
@@ -75,7 +80,7 @@ RUN_ACTIONS: dict[str, RunAction] = {
             gettext_lazy("Restarted."),
             gettext_lazy("Restarts from the beginning with the same id and input. All task results are discarded."),
             options=(("latest_definitions", gettext_lazy("Use the newest version of the definition")),),
-            is_drastic=True,
+            is_destructive=True,
             is_planned=True,
             button=gettext_lazy("Restart this run"),
         ),
@@ -86,7 +91,7 @@ RUN_ACTIONS: dict[str, RunAction] = {
             gettext_lazy("Rerun from this task"),
             gettext_lazy("Rerun started."),
             gettext_lazy("Re-executes this task and everything after it. Other branches keep their results."),
-            is_drastic=True,
+            is_destructive=True,
             needs_attempt=True,
             is_planned=True,
             button=gettext_lazy("Rerun from this task"),
@@ -117,7 +122,7 @@ RUN_ACTIONS: dict[str, RunAction] = {
             gettext_lazy("Terminated."),
             gettext_lazy("Stops the run permanently. Open tasks and sub-workflows are canceled."),
             options=(("with_failure", gettext_lazy("Start the failure workflow")),),
-            is_drastic=True,
+            is_destructive=True,
             ends_run=True,
             button=gettext_lazy("Terminate this run"),
         ),

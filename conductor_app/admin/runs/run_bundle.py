@@ -158,7 +158,7 @@ def _attempt_row(attempt: BundledAttempt, run: RunBundle, is_drawn: bool) -> dic
         "number": attempt.number + 1,
         "badge": render_badge(attempt.status),
         "began": relative_time(attempt.started_at or attempt.scheduled_at),
-        "lasted": running_time(attempt.started_at, end) if end else "",
+        "duration": running_time(attempt.started_at, end) if end else "",
         "values": [(payload_label(name), render_tree(value)) for name, value in values if value] if is_drawn else [],
         "is_drawn": is_drawn,
     }

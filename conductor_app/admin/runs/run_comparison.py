@@ -106,7 +106,7 @@ def _result_context(found: RunComparison, only: bool) -> dict[str, Any]:
         "documents": [
             (payload_label(name), changed) for name, changed in found.documents.items() if changed or changed is None
         ],
-        "swapped": reverse("admin:compare", args=[found.other.pk], query={"with": found.one.pk}),
+        "swap_address": reverse("admin:compare", args=[found.other.pk], query={"with": found.one.pk}),
         "versions": _versions_address(found),
         "took": [_duration_text(found.one), _duration_text(found.other)],
     }

@@ -55,22 +55,22 @@ def _past_context(view_model: RunViewModel) -> dict[str, Any]:
     """Return the run as of the revision in the address, and links to other revisions."""
     revision, newest = view_model.query.number("revision"), view_model.run.revision
     if revision is None or not newest:
-        return {"first_look": view_model.query.address(revision=newest) if newest else ""}
+        return {"history_address": view_model.query.address(revision=newest) if newest else ""}
     revision = min(max(revision, 1), newest)
     past = run_at_revision(view_model.run.pk, revision)
     counted = Counter(task.status for task in past.tasks) if past else {}
     ways = {"oldest": 1, "older": revision - 1, "newer": revision + 1, "newest_revision": newest}
     return {
         "past": past,
-        "wanted": revision,
+        "revision": revision,
         "last_revision": newest,
-        "past_badge": render_badge(past.status) if past else "",
+        "revision_badge": render_badge(past.status) if past else "",
         "past_counts": [(render_badge(status), count) for status, count in sorted(counted.items())],
         "past_tasks": _past_task_rows(past, view_model) if past else [],
         "more_then": max(len(past.tasks) - MAX_PAST_TASKS, 0) if past else 0,
         "kept_choices": view_model.query.current_choices("revision", "before").items(),
-        "shut_past": view_model.query.address(revision=None),
-        "ways": {
+        "close_address": view_model.query.address(revision=None),
+        "navigation": {
             name: view_model.query.address(revision=number) if 1 <= number <= newest and number != revision else ""
             for name, number in ways.items()
         },

@@ -113,7 +113,9 @@ class RunAdmin(ReadOnlyAdmin):
         except (Invalid, OverflowError):
             count = 0
         return fragment_response(
-            request, "ops/runs/news.html", {"news": count, "most": MAX_NEW_RUNS, "query": _query_without_page(request)}
+            request,
+            "ops/runs/new_runs.html",
+            {"news": count, "most": MAX_NEW_RUNS, "query": _query_without_page(request)},
         )
 
     def _require_access(self, request: HttpRequest) -> None:

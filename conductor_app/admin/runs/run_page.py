@@ -63,7 +63,7 @@ def run_page(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str) -
 def _missing_run_page(model_admin: admin.ModelAdmin, request: HttpRequest, run_id: str, why: str) -> HttpResponse:
     context = {"what": _("Run %(id)s") % {"id": run_id}, "why": why, "run_id": run_id}
     return TemplateResponse(
-        request, "ops/run/gone.html", model_admin.admin_site.each_context(request) | context, status=410
+        request, "ops/run/expired.html", model_admin.admin_site.each_context(request) | context, status=410
     )
 
 

@@ -39,7 +39,7 @@ def artifact_context(row: Artifact, now: int, user: User | AnonymousUser) -> dic
         "read": f"{standalone_task_address(row.task_id)}?{_artifact_query(row)}#log"
         if is_open and is_text(row)
         else "",
-        "elsewhere": artifact_location(row) if is_open else _("Required permission: conductor.view_artifact"),
+        "location_text": artifact_location(row) if is_open else _("Required permission: conductor.view_artifact"),
     }
 
 

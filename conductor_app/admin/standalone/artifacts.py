@@ -33,7 +33,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
             address = artifact_address(row.task_id, row.number, row.name, DOWNLOAD)
             return format_html('<a href="{}">{}</a>', address, row.name)
         location = " ".join(str(row.details[part]) for part in ("url", "artifact", "message") if part in row.details)
-        return format_html('{} <span class="quiet">{}</span>', row.name, location or _("not uploaded yet"))
+        return format_html('{} <span class="muted">{}</span>', row.name, location or _("not uploaded yet"))
 
     @admin.display(description=gettext_lazy("run"))
     def number(self, row: Artifact) -> int:

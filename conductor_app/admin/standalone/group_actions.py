@@ -76,7 +76,7 @@ def confirmation_context(request: HttpRequest, view_model: GroupViewModel) -> di
     return {
         "verb": verb,
         "priority": request.GET.get("priority", "") if verb.name == task_actions.PRIORITIZE else "",
-        "foreseen": preview,
+        "preview": preview,
         "count": len(preview.moved),
         "needs_approval": approvals.requires_group_approval(verb.name, len(preview.moved)),
         "named": [(each, render_badge(each.state)) for each in most_urgent_first(preview.moved, count=MAX_NAMED)],

@@ -91,7 +91,7 @@ class GroupAdmin(ReadOnlyAdmin):
     @admin.display(description=gettext_lazy("group"))
     def name(self, group: TaskGroup) -> SafeString:
         scheduler = _("scheduler %(name)s") % {"name": group.scheduler_id} if group.scheduler_id != "-" else ""
-        link = '<a href="{}"><code class="id">{}</code></a><br><span class="quiet">{}</span>'
+        link = '<a href="{}"><code class="id">{}</code></a><br><span class="muted">{}</span>'
         return format_html(link, group_address(group.pk), group.pk, scheduler)
 
     @admin.display(description=gettext_lazy("resolved"))
@@ -118,7 +118,7 @@ class GroupAdmin(ReadOnlyAdmin):
         return (
             relative_time(group.sealed_at)
             if group.sealed_at
-            else format_html('<span class="quiet">{}</span>', _("Open"))
+            else format_html('<span class="muted">{}</span>', _("Open"))
         )
 
     @admin.display(description=gettext_lazy("created"))

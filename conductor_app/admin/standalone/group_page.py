@@ -37,7 +37,7 @@ def group_page(site: AdminSite, request: HttpRequest, group_id: str) -> HttpResp
             "why": str(gone),
             "what": _("This task group"),
         }
-        return TemplateResponse(request, "ops/group/gone.html", context, status=410)
+        return TemplateResponse(request, "ops/group/expired.html", context, status=410)
     context = {
         **site.each_context(request),
         "title": _("Task group"),
@@ -104,7 +104,7 @@ def _page_context(group: TaskGroup, request: HttpRequest) -> dict[str, Any]:
     view_model: GroupViewModel = group_view_model(group, request.GET)
     may_act = request.user.has_perm(CHANGE_PERMISSION)
     approvals = pending_approvals(group.pk, request.user.get_username())
-    acts = {"may_act": may_act, "verbs": group_actions() if may_act else [], "held": approvals}
+    acts = {"may_act": may_act, "verbs": group_actions() if may_act else [], "approvals": approvals}
     return {**head_context(view_model), **tabs_context(view_model, request), **acts}
 
 

@@ -132,8 +132,8 @@ def head_context(view_model: GroupViewModel) -> dict[str, Any]:
     tone, sentence = _state_sentence(view_model)
     return {
         "group": view_model.group,
-        "asked": view_model.query,
-        "tally": view_model.tally,
+        "query": view_model.query,
+        "progress_counts": view_model.tally,
         "is_over": view_model.is_over,
         "tone": tone,
         "sentence": mark_names(sentence),

@@ -84,7 +84,7 @@ def render_log_lines(text: str) -> SafeString:
 def _render_line(line: list[StyledPiece]) -> str:
     text = "".join(part for part, _ in line)
     spans = "".join(render_piece(*piece) for piece in _truncate_line(line))
-    more = f'<i class="quiet">… {len(text) - MAX_LINE_LENGTH:,}</i>' if len(text) > MAX_LINE_LENGTH else ""
+    more = f'<i class="muted">… {len(text) - MAX_LINE_LENGTH:,}</i>' if len(text) > MAX_LINE_LENGTH else ""
     bad = ' class="error"' if ERROR_PATTERN.search(text) else ""
     return f'<li{bad}><span class="text">{spans}{more}</span></li>'
 

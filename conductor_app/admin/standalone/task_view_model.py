@@ -109,7 +109,7 @@ def parts_context(view_model: TaskViewModel, user: User | AnonymousUser) -> dict
         "artifacts": [artifact_links.artifact_context(row, view_model.now, user) for row in view_model.artifacts],
         "needed": [_requirement_row(each) for each in view_model.requirements],
         "needs_itself": waits_for_schedule(standalone.pk),
-        "needing": [_requirement_row(each) for each in dependents_of(standalone.pk)],
+        "dependents": [_requirement_row(each) for each in dependents_of(standalone.pk)],
         "notices": messages_of(standalone.pk),
         "is_open": status in TASK.open,
         "is_blocked": status == "BLOCKED",

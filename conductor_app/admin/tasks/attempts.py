@@ -194,7 +194,7 @@ class AttemptAdmin(ReadOnlyAdmin):
         run = attempt.run
         return format_html(
             '<a href="{}/change/"><strong>{}</strong> <span class="version">{}</span></a><br>'
-            '<a class="quiet" href="{}">{} v{}</a>',
+            '<a class="muted" href="{}">{} v{}</a>',
             attempt.pk,
             attempt.task,
             _("attempt %(number)s") % {"number": attempt.number + 1},

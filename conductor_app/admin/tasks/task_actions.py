@@ -37,7 +37,7 @@ class TaskAction:
     is_possible: Callable[[Attempt, int], bool]
     icon: str
     field: str = ""
-    is_drastic: bool = False
+    is_destructive: bool = False
 
     @property
     def outcomes(self) -> list[tuple[str, Any]]:
@@ -128,7 +128,7 @@ TASK_ACTIONS: dict[str, TaskAction] = {
             _can_be_answered,
             "person",
             field="outcome",
-            is_drastic=True,
+            is_destructive=True,
         ),
     )
 }

@@ -11,8 +11,8 @@ from ..states import BLOCKED, TASK
 class StandaloneTask:
     """A standalone task. Times are epoch milliseconds.
 
-    `waits`: a dependency is not satisfied. `is_awaited`: another task depends on it. `group_goes_on`: another task of
-    its group was never resolved.
+    `waits`: a dependency is not satisfied. `is_awaited`: another task depends on it. `group_has_unresolved`: another
+    task of its group was never resolved.
     """
 
     id: str
@@ -35,7 +35,7 @@ class StandaloneTask:
     ever_resolved: bool = False
     waits: bool = False
     is_awaited: bool = False
-    group_goes_on: bool = False
+    group_has_unresolved: bool = False
     revision: int = 0
     tags: Mapping[str, str] = field(default_factory=dict)
     routes: Sequence[str] = ()

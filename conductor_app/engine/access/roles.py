@@ -65,7 +65,7 @@ def delete_role(name: str, by: str) -> None:
 def _find_custom_role(name: str) -> Group:
     if name in SYSTEM_ROLES:
         raise Forbidden(f"The role {name} is built in and cannot be changed.", code="FORBIDDEN")
-    found = Group.objects.filter(facts__role=name).first()
+    found = Group.objects.filter(profile__role=name).first()
     if found is None:
         raise NotFound(f"There is no role {name}.")
     return found

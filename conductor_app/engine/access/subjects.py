@@ -64,4 +64,4 @@ def find_group(id: str) -> Group:
 
 def list_groups() -> QuerySet[Group]:
     """Return all groups that are not roles, including those created in Django's admin."""
-    return Group.objects.filter(facts__role=None)
+    return Group.objects.filter(profile__role=None)

@@ -72,10 +72,11 @@ def _new_user(id: str) -> User:
 def _assign_memberships(user: User, facts: UserSettings) -> None:
     """Replace the roles and groups of a user by the given ones."""
     if facts.roles is not None:
-        _replace_memberships(user, Group.objects.exclude(facts__role=None), [role_group(role) for role in facts.roles])
+        role_groups = Group.objects.exclude(profile__role=None)
+        _replace_memberships(user, role_groups, [role_group(role) for role in facts.roles])
     if facts.groups is not None:
         _replace_memberships(
-            user, Group.objects.filter(facts__role=None), [find_group(group) for group in facts.groups]
+            user, Group.objects.filter(profile__role=None), [find_group(group) for group in facts.groups]
         )
 
 

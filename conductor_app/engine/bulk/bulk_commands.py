@@ -189,7 +189,7 @@ def stop(operation_id: str, by: str, reason: str = "") -> None:
         row.ended_at = row.updated_at = now
         row.resume_state, row.due_at = "", NEVER
         row.save()
-        record_bulk_change(row, by, "stop", reason, {"left": row.left})
+        record_bulk_change(row, by, "stop", reason, {"left": row.remaining_count})
 
 
 def withdraw(operation_id: str, run_ids: Iterable[str], by: str, reason: str = "") -> int:

@@ -128,11 +128,11 @@ def _start_execution(row: BulkOperation) -> None:
 
 
 def _run_canary(row: BulkOperation) -> None:
-    _run_within_rate(row, min(row.canary_size, row.total) - (row.total - row.left), "watch")
+    _run_within_rate(row, min(row.canary_size, row.total) - (row.total - row.remaining_count), "watch")
 
 
 def _run_remaining(row: BulkOperation) -> None:
-    _run_within_rate(row, row.left, "finish")
+    _run_within_rate(row, row.remaining_count, "finish")
 
 
 def _run_within_rate(row: BulkOperation, most: int, then: str) -> None:

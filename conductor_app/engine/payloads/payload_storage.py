@@ -28,13 +28,18 @@ DAY_MS = 86_400_000
 """The period after which an unused payload expires: an upload precedes the start or report that refers to it."""
 
 
-def new_placement(kept: Mapping[str, str], named: Mapping[tuple[str, str], str]) -> PayloadPlacement:
+def new_placement(stored_paths: Mapping[str, str], uploaded_paths: Mapping[tuple[str, str], str]) -> PayloadPlacement:
     """Return a placement with this server's limits."""
-    most = {"most_of_task": conf.task_payload_max_bytes, "most_of_run": conf.workflow_payload_max_bytes}
+    limits = {"max_task_bytes": conf.task_payload_max_bytes, "max_run_bytes": conf.workflow_payload_max_bytes}
     if not blob_storage.is_storage_configured():
-        return PayloadPlacement(seal=encrypt_masked, **most)
+        return PayloadPlacement(seal=encrypt_masked, **limits)
     return PayloadPlacement(
-        conf.task_payload_soft_bytes, conf.workflow_payload_soft_bytes, kept, named, encrypt_masked, **most
+        conf.task_payload_soft_bytes,
+        conf.workflow_payload_soft_bytes,
+        stored_paths,
+        uploaded_paths,
+        encrypt_masked,
+        **limits,
     )
 
 

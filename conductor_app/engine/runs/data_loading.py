@@ -81,7 +81,7 @@ class LoadedData(dict[DataRequest, Any]):
 
     def _substitute(self, request: DataRequest, value: Any) -> Any:
         if isinstance(request, ListItem) and isinstance(value, ExternalPayload | MaskedPayload):
-            item_lists.keep(request.attempt_id, self._load_external(value)["items"])
+            item_lists.put(request.attempt_id, self._load_external(value)["items"])
             return item_lists.item(request.attempt_id, request.index)
         return self._load_external(value)
 

@@ -27,7 +27,7 @@ def publish_group_resolved(
     """
     if not _resolutions(effects):
         return []
-    if before.group_goes_on:
+    if before.group_has_unresolved:
         task_groups.insert_check_message(writes, before.group_id, now)
         return []
     return _publish_resolved(writes, before.group_id, now)

@@ -114,7 +114,7 @@ def _with_inputs(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
     The server loads the inputs because only one SDK can fetch them itself.
     """
     for attempt in attempts:
-        if attempt.holds_sealed:
+        if attempt.has_masked_values:
             attempt.masked = masked_texts(attempt.input)
             attempt.input, attempt.output = decrypt_masked(attempt.input), decrypt_masked(attempt.output)
         if attempt.input_path:

@@ -59,7 +59,7 @@ class FailureInbox:
 
 def failure_inbox(view: str, user: str, now: int, *, definition: str = "", text: str = "") -> FailureInbox:
     """Return the groups of one tab, those with the latest failure first."""
-    own = FailureGroup.objects.own()
+    own = FailureGroup.objects.not_merged()
     counts = own.aggregate(**{name: Count("pk", filter=_groups_of_view(name, user, now)) for name in VIEWS})
     found = own.filter(_groups_of_view(view, user, now)).order_by("-last_at", "pk")
     if definition:

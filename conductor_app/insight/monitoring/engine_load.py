@@ -32,12 +32,10 @@ class EngineLoad:
     sweeps: Sequence[SweepPass]
 
 
-def measure_load(most_queues: int, others: str) -> EngineLoad:
-    """Return the current load. Beyond the `most_queues` longest queues, all others count under the name `others`."""
+def measure_load(max_queues: int, others: str) -> EngineLoad:
+    """Return the current load. Beyond the `max_queues` longest queues, all others count under the name `others`."""
     message = Message.objects.aggregate(count=Count("pk"), since=Min("sent_at"))
-    return EngineLoad(
-        _queue_load(most_queues, others), WaitingLoad(**message), list(SweepPass.objects.order_by("name"))
-    )
+    return EngineLoad(_queue_load(max_queues, others), WaitingLoad(**message), list(SweepPass.objects.order_by("name")))
 
 
 def waiting_by_queue():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jq
 import quickjs
-from answers import (
+from results import (
     LOG_LINE_LENGTH,
     LOG_LINES,
     MAX_RESULT_DEPTH,

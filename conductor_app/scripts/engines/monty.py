@@ -14,7 +14,7 @@ import resource
 from typing import TypeGuard
 
 import pydantic_monty
-from answers import (
+from results import (
     LOG_LINE_LENGTH,
     LOG_LINES,
     MAX_RESULT_DEPTH,

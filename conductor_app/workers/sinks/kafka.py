@@ -87,7 +87,7 @@ def send_message(
     key: bytes | None,
     headers: list[tuple[str, bytes]],
     provider: Provider,
-    most_ms: int = MAX_MS,
+    max_ms: int = MAX_MS,
 ) -> None:
     """Publish a message to a topic, and return when the cluster has it.
 
@@ -99,11 +99,11 @@ def send_message(
     try:
         producer = _producer(kafka, servers)
         producer.produce(topic, value, key, headers=headers, on_delivery=lambda error, _: outcome.append(error))
-        unconfirmed = producer.flush(most_ms / 1000)
+        unconfirmed = producer.flush(max_ms / 1000)
     except (kafka.KafkaException, BufferError, ValueError, TypeError) as error:
         raise SinkFailed(f"kafka did not accept the message: {type(error).__name__}.") from error
     if not outcome and unconfirmed:
-        raise SinkFailed(f"kafka did not answer within {most_ms / 1000:g} s.")
+        raise SinkFailed(f"kafka did not answer within {max_ms / 1000:g} s.")
     if outcome and outcome[0] is not None:
         raise SinkFailed(f"kafka did not accept the message: {outcome[0].str()}.")
 

@@ -42,7 +42,7 @@ def _open(url: str, is_query: bool, limits: SqlLimits, ends_at: float) -> sqlite
     mode = "ro" if is_query else "rw"
     address = f"file:{quote(str(path))}?mode={mode}"
     connection = sqlite3.connect(address, uri=True, timeout=limits.seconds, isolation_level=None)
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.most_bytes)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.max_bytes)
     connection.set_progress_handler(lambda: monotonic() >= ends_at, STEPS_BETWEEN_CHECKS)
     connection.set_authorizer(_authorize)
     return connection

@@ -24,8 +24,8 @@ class SqlLimits:
     """Limits of SQL tasks, set by the operator."""
 
     seconds: float = 30
-    most_rows: int = 10_000
-    most_bytes: int = 5 << 20
+    max_rows: int = 10_000
+    max_bytes: int = 5 << 20
 
 
 @dataclass(frozen=True)

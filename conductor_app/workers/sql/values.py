@@ -25,10 +25,10 @@ def collect_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], limits: Sq
     for row in rows:
         result.append(dict(zip(keys, map(to_json_value, row), strict=True)))
         size += len(json.dumps(result[-1], ensure_ascii=False))
-        if len(result) > limits.most_rows:
-            raise ResultTooLarge(f"The result has more than {limits.most_rows} rows. Select fewer rows.")
-        if size > limits.most_bytes:
-            raise ResultTooLarge(f"The result is longer than {limits.most_bytes} bytes. Select less data.")
+        if len(result) > limits.max_rows:
+            raise ResultTooLarge(f"The result has more than {limits.max_rows} rows. Select fewer rows.")
+        if size > limits.max_bytes:
+            raise ResultTooLarge(f"The result is longer than {limits.max_bytes} bytes. Select less data.")
     return result
 
 

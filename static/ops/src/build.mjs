@@ -1,4 +1,4 @@
-// Builds what the pages load: `npm ci && npm run build`. The results are committed; running the server needs no Node.
+// Build the editor bundle: `npm ci && npm run build`. The results are committed, so the server needs no Node.
 import { build } from "esbuild";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -19,14 +19,14 @@ const result = await build({
   outdir: out,
 });
 
-// Every package that went into the bundle, with its licence.
+// Write the license of each package in the bundle.
 const packages = [...new Set(Object.keys(result.metafile.inputs)
   .map((path) => /^node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1])
   .filter(Boolean))].sort();
-const licence = (name) => {
+const license = (name) => {
   const folder = join(here, "node_modules", name);
   const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
   const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
   return `${name} ${version}\n\n${readFileSync(join(folder, file), "utf8").trim()}\n`;
 };
-writeFileSync(join(out, "editor.LICENSES.txt"), packages.map(licence).join(`\n${"-".repeat(80)}\n\n`));
+writeFileSync(join(out, "editor.LICENSES.txt"), packages.map(license).join(`\n${"-".repeat(80)}\n\n`));

@@ -107,7 +107,7 @@ def test_changes_on_djangos_own_pages_are_audited(administrator, clock):
 
 
 def test_every_servers_roles_are_listed_and_not_deleted(administrator, clock):
-    admins = Group.objects.get(facts__role="ADMIN")
+    admins = Group.objects.get(profile__role="ADMIN")
 
     assert "METADATA_MANAGER" in html(administrator.get("/admin/auth/group/"))
     assert administrator.post(f"/admin/auth/group/{admins.pk}/delete/", {"post": "yes"}).status_code == 403

@@ -236,7 +236,7 @@ def test_the_version_history_lists_authors_reasons_and_run_results(operator, ord
     start_run_of(step("charge"), name="order")
     page = operator.get(f"{WORKFLOWS}{order.pk}/change/")
 
-    [version] = page.context["ledger"]
+    [version] = page.context["versions"]
     assert (version.author, version.open_runs) == ("ann", 1)
 
 

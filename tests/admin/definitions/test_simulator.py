@@ -49,7 +49,7 @@ def test_a_simulation_displays_its_path_inputs_and_outputs(operator, order):
     assert [moment.name for moment in report.attempts] == ["charge", "route", "fly"]
     assert report.unreached == ["drive"]
     assert "Not reached: drive" in page_text(page)
-    assert 'class="dg-node leaf succeeded" href="?task=fly"' in html(page)
+    assert 'class="diagram-node leaf succeeded" href="?task=fly"' in html(page)
 
 
 def test_a_simulation_writes_nothing(operator, order):
@@ -83,9 +83,7 @@ def test_a_simulation_can_be_stepped_through(operator, order):
     page = try_out(operator, order, until="1", **AIR)
 
     assert "1 of 3" in page_text(page)
-    assert page.context["report"].step_marks.get("route") is None and page.context["report"].step_marks.get(
-        "charge"
-    )
+    assert page.context["report"].step_marks.get("route") is None and page.context["report"].step_marks.get("charge")
 
 
 def test_steps_are_prefilled_with_their_recent_outputs(operator, order):

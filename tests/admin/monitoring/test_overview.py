@@ -68,7 +68,7 @@ def test_the_last_day_is_drawn_by_hour_against_a_week_ago(operator, clock):
     clock.advance(seconds=7_200)
     page = html(operator.get(PULSE))
 
-    assert '<b>1</b> Started</a> <span class="quiet">vs. 1 a week ago</span>' in page
+    assert '<b>1</b> Started</a> <span class="muted">vs. 1 a week ago</span>' in page
     since = clock.now() + 1 - 3 * 3_600_000
     assert f"started_since={since}&amp;started_before={since + 3_600_000}" in page
     assert ": 1, last week 0" in page and ": 0, last week 1" in page

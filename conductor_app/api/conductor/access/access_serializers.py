@@ -30,7 +30,7 @@ def access_key_document(row: AccessKey) -> Document:
 def prefetch_groups(users: QuerySet[User]) -> QuerySet[User]:
     """Return the users with all related rows that their documents need, in a few statements."""
     return users.select_related("profile").prefetch_related(
-        "groups__facts__roles__facts",
+        "groups__facts__roles__profile",
         "groups__facts__roles__permissions__content_type",
         "groups__permissions__content_type",
     )
@@ -68,7 +68,7 @@ def group_document(row: Group) -> Document:
 
 def _profile_of(row: Group) -> GroupProfile:
     """Return the profile of a group, or an empty one for a group that was created on Django's own pages."""
-    return getattr(row, "facts", None) or GroupProfile(group=row)
+    return getattr(row, "profile", None) or GroupProfile(group=row)
 
 
 def role_document(row: Group) -> Document:
@@ -76,7 +76,7 @@ def role_document(row: Group) -> Document:
     permission_names = (f"{each.content_type.app_label}.{each.codename}" for each in row.permissions.all())
     rights = sorted(RIGHT_BY_PERMISSION[name] for name in permission_names if name in RIGHT_BY_PERMISSION)
     names = [permission_name(right) for right in rights]
-    return {"name": row.facts.role, "permissions": [{"name": name} for name in names]}
+    return {"name": row.profile.role, "permissions": [{"name": name} for name in names]}
 
 
 def permission_name(right: tuple[str, str]) -> str:

@@ -26,7 +26,7 @@ class Groups(ConductorView):
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([wire.group_document(row) for row in all_groups().select_related("facts").order_by("name")])
+        return Json([wire.group_document(row) for row in all_groups().select_related("profile").order_by("name")])
 
 
 class GroupOne(ConductorView):

@@ -64,14 +64,14 @@ class TargetPermissions(ConductorView):
     def get(self, request: ConductorRequest, kind: str, id: str) -> HttpResponse:
         target_type, target_id = wire.read_target({"type": kind, "id": id})
         rows = Grant.objects.filter(target_type=target_type, target_id=target_id)
-        granted = rows.select_related("user", "group__facts").order_by("id")
+        granted = rows.select_related("user", "group__profile").order_by("id")
         return Json(wire.subjects_by_access(granted, *creator_accesses(target_type, target_id)))
 
 
 def all_roles():
     """Return the groups that are roles, with the related rows that their documents need."""
-    found = Group.objects.exclude(facts__role=None).order_by("facts__role")
-    return found.select_related("facts").prefetch_related("permissions__content_type")
+    found = Group.objects.exclude(profile__role=None).order_by("profile__role")
+    return found.select_related("profile").prefetch_related("permissions__content_type")
 
 
 class RoleList(ConductorView):
@@ -100,8 +100,8 @@ class SystemRoles(ConductorView):
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        rows = all_roles().filter(facts__role__in=SYSTEM_ROLES)
-        return Json({row.facts.role: wire.role_document(row) for row in rows})
+        rows = all_roles().filter(profile__role__in=SYSTEM_ROLES)
+        return Json({row.profile.role: wire.role_document(row) for row in rows})
 
 
 class CustomRoles(ConductorView):
@@ -112,7 +112,7 @@ class CustomRoles(ConductorView):
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:
-        return Json([wire.role_document(row) for row in all_roles().exclude(facts__role__in=SYSTEM_ROLES)])
+        return Json([wire.role_document(row) for row in all_roles().exclude(profile__role__in=SYSTEM_ROLES)])
 
 
 class AvailablePermissions(ConductorView):

@@ -7,7 +7,7 @@ from ...expressions.json_walk import expression_texts_by_path
 from ..inline_definitions import inputs_without_definitions
 from .values import DocumentPosition
 
-BARE_NAMES = frozenset(("CPEWF_TASK_ID", "NETFLIX_ENV", "NETFLIX_STACK"))
+UNPREFIXED_NAMES = frozenset(("CPEWF_TASK_ID", "NETFLIX_ENV", "NETFLIX_STACK"))
 
 
 def check_expressions(workflow: dict[str, Any], known: set[str], place: DocumentPosition) -> None:
@@ -27,5 +27,5 @@ def _problems(text: str, known: set[str]) -> list[tuple[str, str, str]]:
     unreadable = [
         ("", found.expression, f"is not a valid JSON path: {found.problem}.") for found in check_template(text)
     ]
-    unknown = sorted(expression_roots(text) - known - BARE_NAMES - {"workflow", ""})
+    unknown = sorted(expression_roots(text) - known - UNPREFIXED_NAMES - {"workflow", ""})
     return unreadable + [(root, text, "is not defined in workflow definition.") for root in unknown]

@@ -9,6 +9,7 @@ from ...expressions.jsonpath.segments import Property
 from ...expressions.parsing import parse_template
 from ...expressions.references import Reference
 from ...step_tree import StepSpot
+from ..checks.expressions import UNPREFIXED_NAMES
 from ..inline_definitions import PARAM, inputs_without_definitions, param_without_definition
 from .findings import (
     ERROR,
@@ -31,7 +32,6 @@ from .step_positions import BEFORE, BESIDE, SELF, compare_order
 READ_FROM = ("inputParameters", PARAM, "items", "sink")
 OF_A_TASK = frozenset(("input", "output", *TASK_FACTS))
 OF_A_RUN = frozenset(("env", "secrets", *RUN_PAYLOADS, *RUN_FACTS))
-BARE_NAMES = frozenset(("CPEWF_TASK_ID", "NETFLIX_ENV", "NETFLIX_STACK"))
 
 
 class ReferenceLinter:
@@ -41,7 +41,7 @@ class ReferenceLinter:
         self.document, self.spots, self.known = document, found, known
         self.by_ref = {spot.ref: spot for spot in reversed(found) if spot.ref}
         self.inputs = workflow_input_shape(document)
-        self.bare = BARE_NAMES | known.bare_names
+        self.bare = UNPREFIXED_NAMES | known.bare_names
 
     def findings(self) -> Iterator[LintFinding]:
         """Yield the findings on expressions in all steps and in the output."""

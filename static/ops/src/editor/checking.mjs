@@ -1,10 +1,10 @@
-// What the server says about the text: marks at their lines, the list below, the picture beside, names for completion.
+// Check the text on the server: mark the lines with findings, update the list of findings, the diagram and completion.
 import { forceLinting, linter } from "@codemirror/lint";
 import { setKnown } from "./completing.mjs";
 
 const SEVERITY = { error: "error", warning: "warning", hint: "info" };
 
-// A place in the text as it is now; the server counts columns as the browser does.
+// Return the range of a finding in the current text. The server counts columns like the browser.
 const span = (doc, finding) => {
   const line = doc.line(Math.min(Math.max(finding.line, 1), doc.lines));
   const from = Math.min(line.from + finding.column, line.to);
@@ -37,18 +37,18 @@ export const checked = (box) => {
 
   const source = async (view) => {
     const doc = view.state.doc;
-    let said;
+    let report;
     try {
-      said = await ask(doc.toString());
+      report = await ask(doc.toString());
     } catch {
       if (list) list.dataset.stale = list.dataset.staleWords;
       return [];
     }
     if (view.state.doc !== doc) return [];
-    setKnown(box, said.known);
-    if (list) { list.innerHTML = said.list; delete list.dataset.stale; }
-    box.dispatchEvent(new CustomEvent("checked", { detail: said }));
-    return said.findings.map((finding) => ({
+    setKnown(box, report.known);
+    if (list) { list.innerHTML = report.list; delete list.dataset.stale; }
+    box.dispatchEvent(new CustomEvent("checked", { detail: report }));
+    return report.findings.map((finding) => ({
       ...span(doc, finding), severity: SEVERITY[finding.severity], message: finding.message, actions: correction(finding, list?.dataset.useWords || "{name}"),
     }));
   };

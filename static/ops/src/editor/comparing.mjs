@@ -1,4 +1,4 @@
-// What has changed since the version that the editing began with, in place; and two texts beside each other to merge.
+// Mark the changes since the version that the edit started from, and show two texts side by side to merge them.
 import { MergeView, unifiedMergeView } from "@codemirror/merge";
 import { Compartment, EditorState } from "@codemirror/state";
 import { EditorView } from "@codemirror/view";
@@ -24,7 +24,7 @@ export const compared = (box) => {
   };
 };
 
-// A conflict: theirs on the left, mine on the right; what is right is sent.
+// Resolve a conflict: the saved text is on the left, the edited text on the right. The right one is submitted.
 for (const box of document.querySelectorAll("[data-merge]")) {
   const mine = box.querySelector("[data-mine]");
   const theirs = box.querySelector("[data-theirs]");

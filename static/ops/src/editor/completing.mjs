@@ -1,5 +1,5 @@
-// Completion: names of fields where a key stands, types, tasks and references where their names stand, and what an
-// expression may go on with. What there is to choose from comes from the server with every check.
+// Completion of field names, step types, task names, references, and the parts of expressions. The server returns the
+// known names with each check.
 import { keysAt } from "./paths.mjs";
 
 const known = new WeakMap();
@@ -9,7 +9,7 @@ const EXPRESSION = /\$\{([\w.-]*)$/;
 
 const options = (names, type, detail = {}) => names.map((label) => ({ label, type, detail: detail[label] }));
 
-// After `${`: roots; after `${ref.`: its parts; after `${ref.output.a.`: what is known to be there.
+// After `${`: roots; after `${ref.`: its parts; after `${ref.output.a.`: the known fields.
 const inExpression = (text, has) => {
   const steps = text.split(".");
   steps.pop();
@@ -32,7 +32,7 @@ const inValue = (keys, has) => {
   return options(has.choices[field] || [], "constant");
 };
 
-// Which table of fields the map belongs to.
+// Return the name of the field table of a map.
 const tableOf = (keys) => {
   const around = [...keys].reverse().find((key) => !/^\d+$/.test(key));
   if (!around) return "workflow";
@@ -62,7 +62,7 @@ export const completions = (box) => (context) => {
 };
 
 const keyOptions = (keys, has) => {
-  // While a key is typed the tree may already call it a property: what is around it counts.
+  // While a key is typed, the tree may already contain it as a property: use the node around it.
   for (const around of [keys, keys.slice(0, -1)]) {
     const table = has.fields[tableOf(around)];
     if (table) return options(table, "property");
@@ -70,7 +70,7 @@ const keyOptions = (keys, has) => {
   return [];
 };
 
-// Whether a text at the beginning of a line is an element of a list: the last bracket that is open says so.
+// Return whether a text at the beginning of a line is in a list, by the last open bracket.
 const inList = (state, position) => {
   let depth = 0;
   const text = state.sliceDoc(Math.max(0, position - 5000), position);

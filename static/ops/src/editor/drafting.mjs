@@ -1,4 +1,4 @@
-// What is typed is kept on the server, so that a closed tab loses nothing.
+// Save the draft on the server, so that closing the tab loses nothing.
 import { EditorView } from "@codemirror/view";
 
 const AFTER_MS = 1500;
@@ -6,7 +6,7 @@ const AFTER_MS = 1500;
 export const drafted = (box) => {
   const address = box.dataset.draft;
   if (!address) return null;
-  // What is said stands in the page, in the reader's language.
+  // The texts are in the page, in the user's language.
   const state = document.querySelector("[data-draft-state]");
   const words = state?.dataset || { kept: "", waits: "", late: "" };
   let timer = null;

@@ -1,4 +1,4 @@
-// Only the space between tokens changes: what parsing would lose, such as the digits of long numbers, stays.
+// Format the text by changing only the whitespace between tokens, so that long numbers keep all digits.
 export const reindented = (text) => {
   const tokens = text.match(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g) || [];
   let depth = 0;

@@ -1,4 +1,4 @@
-// The editor of definitions: every textarea under [data-code-editor] becomes one; without this script it is a textarea.
+// Replace each textarea in [data-code-editor] by a code editor. Without this script it stays a textarea.
 import { editorFor } from "./view.mjs";
 import { checked } from "./checking.mjs";
 import { drafted } from "./drafting.mjs";

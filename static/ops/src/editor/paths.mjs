@@ -1,4 +1,4 @@
-// From a place in the text to the path of the value that stands there, and back; by the syntax tree, so broken text works.
+// Convert a position in the text to the path of its value and back. The syntax tree also covers invalid text.
 import { ensureSyntaxTree, syntaxTree } from "@codemirror/language";
 
 const VALUES = new Set(["Object", "Array", "String", "Number", "True", "False", "Null"]);
@@ -16,7 +16,7 @@ const elements = (array) => {
   return found;
 };
 
-// The keys that lead to a place, indexes as text; between two values the deeper one counts.
+// Return the keys of a position, indexes as text. Between two values, the deeper one is used.
 export const keysAt = (state, position) => {
   const [before, after] = [keysFrom(state, position, -1), keysFrom(state, position, 1)];
   return after.length > before.length ? after : before;
@@ -37,7 +37,7 @@ const keysFrom = (state, position, side) => {
 export const keysOf = (path) =>
   [...path.matchAll(/\[(\d+)\]|\['([^']*)'\]|\[([^\]]*)\]|([^.[\]]+)/g)].map((found) => found[1] ?? found[2] ?? found[3] ?? found[4]);
 
-// The node of the value at a path; null where the text has none.
+// Return the node of the value at a path, or null.
 export const nodeAt = (state, keys) => {
   let node = tree(state).topNode.firstChild;
   for (const key of keys) {

@@ -1,4 +1,4 @@
-// The picture follows the text; a click in one selects in the other.
+// Update the diagram when the text changes, and select in one what is selected in the other.
 import { EditorView } from "@codemirror/view";
 import { keysAt, keysOf, nodeAt } from "./paths.mjs";
 
@@ -9,10 +9,10 @@ export const pictured = (box) => {
   if (!place) return null;
   let keys = [];
 
-  // The innermost step that the cursor stands in.
+  // Return the innermost step at the cursor.
   const mark = () => {
     let best = null;
-    for (const node of place.querySelectorAll(".dg-node")) {
+    for (const node of place.querySelectorAll(".diagram-node")) {
       node.classList.remove("chosen");
       const path = keysOf(node.dataset.path);
       if (begins(keys, path) && (!best || path.length > best.path.length)) best = { node, path };
@@ -48,7 +48,7 @@ export const pictured = (box) => {
         mark();
       });
       place.addEventListener("click", (event) => {
-        const node = event.target.closest(".dg-node");
+        const node = event.target.closest(".diagram-node");
         if (!node) return;
         event.preventDefault();
         const found = nodeAt(view.state, keysOf(node.dataset.path));

@@ -1,4 +1,4 @@
-// A textarea as a CodeMirror view: its text is always that of the textarea, so the form is sent as ever.
+// Show a textarea as a CodeMirror view. Its text is copied to the textarea, so that the form is submitted as usual.
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { json } from "@codemirror/lang-json";
@@ -11,7 +11,7 @@ import { classHighlighter } from "@lezer/highlight";
 import { completions } from "./completing.mjs";
 import { reindented } from "./formatting.mjs";
 
-// The policy lets styles stay that carry the nonce of the page; the script of the page has it.
+// The Content-Security-Policy allows styles with the nonce of the page, which is that of its script.
 const nonce = document.currentScript?.nonce || "";
 
 export const common = () => [
@@ -42,7 +42,7 @@ export const editorFor = (box, area, extensions) => {
       highlightSelectionMatches(),
       keymap.of([
         { key: "Mod-s", run: save, preventDefault: true },
-        // Escape, then Tab, leaves the editor: the keyboard is not caught.
+        // Escape, then Tab, leaves the editor, so that keyboard users are not trapped.
         ...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...foldKeymap, ...completionKeymap,
         ...lintKeymap, indentWithTab,
       ]),
