@@ -71,13 +71,13 @@ class AuditList(BoundedChangeList):
 class AuditAdmin(ReadOnlyAdmin):
     """Every action of a user or a client."""
 
-    list_display = ("when", "who", "action", "what", "changed", "reason")
+    list_display = ("when", "actor_text", "action", "object_text", "changes", "reason")
     list_display_links = None
     list_filter = (SinceFilter, ObjectFilter)
     ordering = ("-at", "-id")
     search_fields = ("=object_id", "=actor", "=request_id")
     search_help_text = gettext_lazy("Exact run id, name:version of a definition, name, actor or request id")
-    fields = ("when", "who", "action", "what", "reason", "changed", "details", "request_link")
+    fields = ("when", "actor_text", "action", "object_text", "reason", "changes", "details", "request_link")
     change_list_template = "admin/conductor/auditentry/change_list.html"
 
     def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[BoundedChangeList]:
@@ -118,7 +118,7 @@ class AuditAdmin(ReadOnlyAdmin):
         )
 
     @admin.display(description=gettext_lazy("actor"))
-    def who(self, entry: AuditEntry) -> SafeString | str:
+    def actor_text(self, entry: AuditEntry) -> SafeString | str:
         made_by = entry.made_by if hasattr(entry, "made_by") else application_owners([entry]).get(entry.actor, "")
         if not made_by:
             return entry.actor
@@ -127,14 +127,14 @@ class AuditAdmin(ReadOnlyAdmin):
         )
 
     @admin.display(description=gettext_lazy("object"))
-    def what(self, entry: AuditEntry) -> SafeString:
+    def object_text(self, entry: AuditEntry) -> SafeString:
         kind, where = entry.object_type.replace("_", " "), object_address(entry)
         if not where:
             return format_html("{} {}", kind, entry.object_id)
         return format_html('{} <a href="{}">{}</a>', kind, where, entry.object_id)
 
     @admin.display(description=gettext_lazy("changes"))
-    def changed(self, entry: AuditEntry) -> SafeString:
+    def changes(self, entry: AuditEntry) -> SafeString:
         rows = ((each.path, _shorten(each.before), _shorten(each.after)) for each in value_changes(entry)[:20])
         return format_html_join("\n", '<span class="diff"><code>{}</code> <del>{}</del> → <ins>{}</ins></span>', rows)
 

@@ -23,10 +23,10 @@ from ..read_only import ReadOnlyAdmin
 class ApplicationAdmin(ReadOnlyAdmin):
     """Programs that use the API. Their keys have their own page; their roles are the groups of their user."""
 
-    list_display = ("name", "id", "roles", "keys_in_use", "made")
+    list_display = ("name", "id", "roles", "keys_in_use", "created")
     ordering = ("name", "id")
     fields: Any = ("name",)
-    readonly_fields = ("id", "roles", "user_link", "made")
+    readonly_fields = ("id", "roles", "user_link", "created")
     search_fields = ("name", "id")
     search_help_text = gettext_lazy("Part of a name or id")
 
@@ -38,7 +38,7 @@ class ApplicationAdmin(ReadOnlyAdmin):
         return super().get_queryset(request).prefetch_related("user__groups", "keys")
 
     def get_fields(self, request: HttpRequest, obj: Application | None = None) -> tuple[str, ...]:
-        return ("name",) if obj is None else ("name", "id", "roles", "user_link", "made")
+        return ("name",) if obj is None else ("name", "id", "roles", "user_link", "created")
 
     def save_model(self, request: HttpRequest, obj: Application, form: forms.ModelForm, change: bool) -> None:
         by = request.user.get_username()
@@ -65,7 +65,7 @@ class ApplicationAdmin(ReadOnlyAdmin):
         return format_html('<a href="{}">{}</a>: {}', address, row.user, _("roles are set as its groups"))
 
     @admin.display(description=gettext_lazy("created"))
-    def made(self, row: Application) -> SafeString:
+    def created(self, row: Application) -> SafeString:
         return relative_time(row.created_at)
 
 

@@ -55,7 +55,7 @@ class ClientAdmin(EngineEditedAdmin):
     list_display = ("id", "scope_count", "expires", "last_used", "is_disabled", "description")
     list_filter = ("is_disabled",)
     editable_fields = ("id", "scopes", "description", "expires", "is_deleted_when_expired", "reason")
-    detail_fields = ("is_disabled", "expanded_scopes", "made", "changed", "updated_by", "token_issued", "last_used")
+    detail_fields = ("is_disabled", "expanded_scopes", "created", "updated", "updated_by", "token_issued", "last_used")
     actions = ("toggle_disabled", "reset_access_token", "delete_chosen")
 
     def save_model(self, request: HttpRequest, obj: Client, form: forms.ModelForm, change: bool) -> None:

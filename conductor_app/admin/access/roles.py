@@ -25,9 +25,9 @@ class ScopeRoleAdmin(EngineEditedAdmin):
     """Named sets of scopes."""
 
     form = ScopeRoleForm
-    list_display = ("id", "scope_count", "changed", "description")
+    list_display = ("id", "scope_count", "updated", "description")
     editable_fields = ("id", "scopes", "description", "reason")
-    detail_fields = ("expanded_scopes", "made", "changed", "updated_by")
+    detail_fields = ("expanded_scopes", "created", "updated", "updated_by")
 
     def save_model(self, request: HttpRequest, obj: ScopeRole, form: forms.ModelForm, change: bool) -> None:
         by, cleaned = request.user.get_username(), form.cleaned_data

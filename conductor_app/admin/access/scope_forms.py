@@ -106,9 +106,9 @@ class EngineEditedAdmin(ReadOnlyAdmin):
         )
 
     @admin.display(description=gettext_lazy("created"))
-    def made(self, row: Client | ScopeRole) -> SafeString:
+    def created(self, row: Client | ScopeRole) -> SafeString:
         return relative_time(row.created_at)
 
     @admin.display(description=gettext_lazy("updated"))
-    def changed(self, row: Client | ScopeRole) -> SafeString:
+    def updated(self, row: Client | ScopeRole) -> SafeString:
         return relative_time(row.updated_at)

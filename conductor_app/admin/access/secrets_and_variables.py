@@ -131,7 +131,7 @@ class NamedValueAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         context = {**self.admin_site.each_context(request), "title": row.name, "opts": self.opts, "row": row}
         may = {verb: request.user.has_perm(f"conductor.{verb}_{self.opts.model_name}") for verb in ("add", "delete")}
-        facts = [(_("created"), self.created(row)), (_("updated"), self.changed(row))]
+        facts = [(_("created"), self.created(row)), (_("updated"), self.updated(row))]
         tags = ", ".join(f"{tag['key']}:{tag['value']}" for tag in row.tags)
         facts += [(_("updated by"), row.updated_by), (_("tags"), tags)]
         forget = reverse(f"admin:{self.opts.model_name}_forget", args=[row.name])
@@ -148,14 +148,14 @@ class NamedValueAdmin(ReadOnlyAdmin):
         return relative_time(row.created_at)
 
     @admin.display(description=gettext_lazy("updated"))
-    def changed(self, row: Secret | Variable) -> SafeString:
+    def updated(self, row: Secret | Variable) -> SafeString:
         return relative_time(row.updated_at)
 
 
 class SecretAdmin(NamedValueAdmin):
     """Secrets by name. Secrets of the server's environment are not listed."""
 
-    list_display = ("name", "created", "changed", "updated_by")
+    list_display = ("name", "created", "updated", "updated_by")
     form_class, add_title = SecretForm, gettext_lazy("Add secret")
     save_value, delete_value = (
         staticmethod(secrets_and_variables.put_secret),
@@ -169,7 +169,7 @@ class SecretAdmin(NamedValueAdmin):
 class VariableAdmin(NamedValueAdmin):
     """Variables by name, with their values."""
 
-    list_display = ("name", "value", "changed", "updated_by")
+    list_display = ("name", "value", "updated", "updated_by")
     form_class, add_title = VariableForm, gettext_lazy("Add variable")
     save_value, delete_value = (
         staticmethod(secrets_and_variables.put_variable),

@@ -124,9 +124,7 @@ class PlannerPage(ObjectPage):
                 return context | {"move": move}
             found = plan_operation(run.pk, parse_operation(form_data, run, attempt))
         except RequestRefused as refused:
-            possible = [
-                operation_link for operation_link in context["operations"] if operation_link[2] and operation_link[0] != do
-            ]
+            possible = [link for link in context["operations"] if link[2] and link[0] != do]
             return context | {"refused": refused.message, "possible": possible}
         return context | {"plan": found, **render_plan(found, run), "changes": input_changes(found, run, attempt)}
 

@@ -108,7 +108,8 @@ def _render_results(
     model_admin: admin.ModelAdmin, request: HttpRequest, action: RunAction, results: list[BulkRunResult]
 ) -> TemplateResponse:
     done = sum(result.is_done for result in results)
-    return _render_page(model_admin, request, action, "outcome", results=results, done=done, refused=len(results) - done)
+    counts = {"done": done, "refused": len(results) - done}
+    return _render_page(model_admin, request, action, "outcome", results=results, **counts)
 
 
 def _render_page(

@@ -160,7 +160,7 @@ class DefinitionAdmin(EditorPages, ReadOnlyAdmin):
         return TemplateResponse(request, f"ops/definition/{name}.html", context)
 
     @admin.display(description=gettext_lazy("updated"))
-    def changed(self, row: Any) -> SafeString:
+    def updated(self, row: Any) -> SafeString:
         return relative_time(row.updated_at or row.created_at)
 
     @admin.display(description=gettext_lazy("author"))

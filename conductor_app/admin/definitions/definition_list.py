@@ -98,7 +98,7 @@ class CatalogColumns:
     """The columns of the list of workflow definitions."""
 
     @admin.display(description=gettext_lazy("name"))
-    def shelf(self, row: WorkflowDefinition) -> SafeString:
+    def title(self, row: WorkflowDefinition) -> SafeString:
         name = format_html('<strong>{}</strong> <span class="version">v{}</span>', row.name, row.version)
         return format_html('<a href="{}/change/">{}</a> {}', row.pk, name, render_flags(row.catalog_entry.flags))
 

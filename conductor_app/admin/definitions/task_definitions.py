@@ -29,7 +29,7 @@ class TaskDefinitionAdmin(TaskFormPages, DefinitionAdmin):
 
     kind, sample, page_template = "task", NEW_TASK, "task"
     new_title, saved_message = gettext_lazy("New task definition"), gettext_lazy("Task definition saved.")
-    list_display = ("shelf", "description", "owner_email", "used_by", "limits", "changed", "changed_by")
+    list_display = ("title", "description", "owner_email", "used_by", "limits", "updated", "changed_by")
     list_filter = (ArchiveFilter,)
     ordering = ("name",)
 
@@ -40,7 +40,7 @@ class TaskDefinitionAdmin(TaskFormPages, DefinitionAdmin):
         return CatalogTaskList
 
     @admin.display(description=gettext_lazy("name"))
-    def shelf(self, row: TaskDefinition) -> SafeString:
+    def title(self, row: TaskDefinition) -> SafeString:
         name = format_html('<a href="{}/change/"><strong>{}</strong></a>', row.pk, row.name)
         return format_html("{} {}", name, render_flags(row.catalog_entry.flags))
 

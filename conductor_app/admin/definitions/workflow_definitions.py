@@ -44,14 +44,14 @@ class WorkflowDefinitionAdmin(CatalogColumns, BundlePages, StartPages, Simulator
         gettext_lazy("Workflow definition saved."),
     )
     list_display = (
-        "shelf",
+        "title",
         "description",
         "owner_email",
         "used_by",
         "runs",
         "failed",
         "p95",
-        "changed",
+        "updated",
         "changed_by",
         "why",
     )

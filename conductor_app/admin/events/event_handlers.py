@@ -52,7 +52,7 @@ class EventHandlerAdmin(DefinitionAdmin):
     kind, sample, page_template = HANDLER, SAMPLE, "handler"
     change_permission, view_permission = "conductor.change_event_handler", "conductor.view_event_handler"
     new_title, saved_message = gettext_lazy("New event handler"), gettext_lazy("Event handler saved.")
-    list_display = ("definition", "event", "state", "heard", "changed", "changed_by")
+    list_display = ("definition", "event", "state", "last_event", "updated", "changed_by")
     search_fields = ("name", "event")
     search_help_text = gettext_lazy("Part of the name of a handler or event")
     ordering = ("name",)
@@ -141,7 +141,7 @@ class EventHandlerAdmin(DefinitionAdmin):
         return render_pill("active", _("enabled")) if row.is_active else render_pill("paused", _("disabled"))
 
     @admin.display(description=gettext_lazy("last event"))
-    def heard(self, row: EventHandler) -> SafeString:
+    def last_event(self, row: EventHandler) -> SafeString:
         if row.last_at is None:
             return relative_time(None)
         group, word = event_formatting.VERDICT_LABELS.get(row.last_outcome, ("waiting", row.last_outcome))

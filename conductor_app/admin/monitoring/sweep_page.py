@@ -33,7 +33,7 @@ def _sweep_row(sweep: SweepPass, now: int) -> dict[str, Any]:
     return {
         "sweep": sweep,
         "began": relative_time(sweep.began_at, now),
-        "took": format_duration(sweep.ended_at - sweep.began_at),
+        "duration": format_duration(sweep.ended_at - sweep.began_at),
         "worked": relative_time(sweep.worked_at, now),
         "lag": format_duration(sweep.lag_ms),
         "failed": relative_time(sweep.failed_at, now),

@@ -108,7 +108,7 @@ def _result_context(found: RunComparison, only: bool) -> dict[str, Any]:
         ],
         "swap_address": reverse("admin:compare", args=[found.other.pk], query={"with": found.one.pk}),
         "versions": _versions_address(found),
-        "took": [_duration_text(found.one), _duration_text(found.other)],
+        "durations": [_duration_text(found.one), _duration_text(found.other)],
     }
 
 

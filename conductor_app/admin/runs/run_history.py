@@ -68,7 +68,7 @@ def _past_context(view_model: RunViewModel) -> dict[str, Any]:
         "past_counts": [(render_badge(status), count) for status, count in sorted(counted.items())],
         "past_tasks": _past_task_rows(past, view_model) if past else [],
         "more_then": max(len(past.tasks) - MAX_PAST_TASKS, 0) if past else 0,
-        "kept_choices": view_model.query.current_choices("revision", "before").items(),
+        "parameters": view_model.query.current_choices("revision", "before").items(),
         "close_address": view_model.query.address(revision=None),
         "navigation": {
             name: view_model.query.address(revision=number) if 1 <= number <= newest and number != revision else ""

@@ -35,15 +35,15 @@ COLUMN_LABELS = {
     "correlation": gettext_lazy("Correlation id"),
     "started": gettext_lazy("Started"),
     "ended": gettext_lazy("Ended"),
-    "took": gettext_lazy("Duration"),
-    "who": gettext_lazy("Started by"),
-    "urgency": gettext_lazy("Priority"),
+    "duration": gettext_lazy("Duration"),
+    "started_by": gettext_lazy("Started by"),
+    "priority_text": gettext_lazy("Priority"),
     "key": gettext_lazy("Idempotency key"),
-    "above": gettext_lazy("Parent"),
-    "trouble": gettext_lazy("Failed task · Error"),
+    "parent": gettext_lazy("Parent"),
+    "error": gettext_lazy("Failed task · Error"),
 }
 """The columns that the list can show, in this order."""
-FIXED_COLUMNS, DEFAULT_COLUMNS = ("state", "run"), ("state", "run", "correlation", "started", "took", "trouble")
+FIXED_COLUMNS, DEFAULT_COLUMNS = ("state", "run"), ("state", "run", "correlation", "started", "duration", "error")
 COLUMNS_PREFERENCE = "run_columns"
 MAX_NEW_RUNS = 100
 
@@ -187,7 +187,7 @@ class RunAdmin(ReadOnlyAdmin):
         return relative_time(run.ended_at)
 
     @admin.display(description=gettext_lazy("duration"))
-    def took(self, run: Run) -> SafeString | str:
+    def duration(self, run: Run) -> SafeString | str:
         if run.begins_later(clock.now()):
             return ""
         took = running_time(run.created_at, run.ended_at)
@@ -210,11 +210,11 @@ class RunAdmin(ReadOnlyAdmin):
         )
 
     @admin.display(description=gettext_lazy("started by"))
-    def who(self, run: Run) -> str:
+    def started_by(self, run: Run) -> str:
         return run.started_by
 
     @admin.display(description=gettext_lazy("priority"))
-    def urgency(self, run: Run) -> str:
+    def priority_text(self, run: Run) -> str:
         return str(run.priority or "")
 
     @admin.display(description=gettext_lazy("idempotency key"))
@@ -222,14 +222,14 @@ class RunAdmin(ReadOnlyAdmin):
         return run.idempotency_key or ""
 
     @admin.display(description=gettext_lazy("parent"))
-    def above(self, run: Run) -> SafeString | str:
+    def parent(self, run: Run) -> SafeString | str:
         link = format_html(
             '<a href="{}"><code class="id">{}</code></a>', run_page.run_address(run.parent_id), run.parent_id
         )
         return link if run.parent_id else ""
 
     @admin.display(description=gettext_lazy("failed task · error"), empty_value="")
-    def trouble(self, run: Run) -> SafeString | str:
+    def error(self, run: Run) -> SafeString | str:
         if run.begins_later(clock.now()):
             return _("starts at %(time)s") % {"time": exact_time(run.created_at)}
         if run.is_held:

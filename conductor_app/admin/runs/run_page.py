@@ -19,10 +19,11 @@ from ...models import Run
 from ..documents import json_file_response
 from ..error_messages import require_permission, show_refusal
 from ..fragments import fragment_response, html_revision
+from ..page_tabs import tabs_context
 from ..tasks.task_actions import PERMISSION, task_actions
 from .run_actions import RUN_ACTIONS, available_actions
 from .run_labels import label_context
-from .run_tabs import tabs_context
+from .run_tabs import TABS
 from .run_view_model import (
     DOCUMENTS,
     RunViewModel,
@@ -82,7 +83,7 @@ def _page_context(run: Run, request: HttpRequest) -> dict[str, Any]:
     return {
         **actions,
         **head_context(view_model),
-        **tabs_context(view_model, request),
+        **tabs_context(TABS, view_model, request),
         "panel": panel,
         "task_acts": acts,
     } | _unreached_step_context(view_model, request)

@@ -1,10 +1,8 @@
 """The tabs of a run's page: a table of names, labels, templates and contexts."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from django.http import HttpRequest
 from django.utils.translation import gettext_lazy
 
 from ...access.signed_links import file_address
@@ -17,26 +15,13 @@ from ...models.files import UPLOADED
 from ..badges import format_size, relative_time, render_badge
 from ..documents import payload_documents
 from ..json_tree import render_tree
+from ..page_tabs import PageTab
 from ..pictures import draw_definition
 from .run_history import run_events
 from .run_timeline import requested_tasks, timeline_filters, timeline_tab
 from .run_view_model import DOCUMENTS, RunViewModel
 
 MAX_AUDIT_ENTRIES = 100
-
-
-@dataclass(frozen=True, slots=True)
-class RunTab:
-    """One tab of a run's page."""
-
-    name: str
-    label: Any
-    build_context: Callable[[RunViewModel], dict[str, Any]]
-    permission: str = ""
-
-    @property
-    def template(self) -> str:
-        return f"ops/run/{self.name}.html"
 
 
 def diagram_tab(view_model: RunViewModel) -> dict[str, Any]:
@@ -128,37 +113,15 @@ def raw_tab(view_model: RunViewModel) -> dict[str, Any]:
     return {"tree": render_tree({name: value for name, value in facts.items() if value not in ("", None, [], {})})}
 
 
-TABS: dict[str, RunTab] = {
+TABS: dict[str, PageTab[RunViewModel]] = {
     tab.name: tab
     for tab in (
-        RunTab("timeline", gettext_lazy("Timeline"), timeline_tab),
-        RunTab("diagram", gettext_lazy("Diagram"), diagram_tab),
-        RunTab("tasks", gettext_lazy("Tasks"), tasks_tab),
-        RunTab("data", gettext_lazy("Data"), data_tab),
-        RunTab("events", gettext_lazy("Events"), run_events),
-        RunTab("audit", gettext_lazy("Audit log"), audit_tab, "conductor.view_auditentry"),
-        RunTab("raw", gettext_lazy("Raw"), raw_tab),
+        PageTab("timeline", gettext_lazy("Timeline"), "ops/run/timeline.html", timeline_tab),
+        PageTab("diagram", gettext_lazy("Diagram"), "ops/run/diagram.html", diagram_tab),
+        PageTab("tasks", gettext_lazy("Tasks"), "ops/run/tasks.html", tasks_tab),
+        PageTab("data", gettext_lazy("Data"), "ops/run/data.html", data_tab),
+        PageTab("events", gettext_lazy("Events"), "ops/run/events.html", run_events),
+        PageTab("audit", gettext_lazy("Audit log"), "ops/run/audit.html", audit_tab, "conductor.view_auditentry"),
+        PageTab("raw", gettext_lazy("Raw"), "ops/run/raw.html", raw_tab),
     )
 }
-
-
-def selected_tab(view_model: RunViewModel, request: HttpRequest) -> RunTab:
-    """Return the tab in the address if it exists and the user may see it, otherwise the timeline."""
-    found = TABS.get(view_model.query["tab"], TABS["timeline"])
-    return found if is_tab_allowed(found, request) else TABS["timeline"]
-
-
-def is_tab_allowed(tab: RunTab, request: HttpRequest) -> bool:
-    """Return True if the user may see the tab."""
-    return not tab.permission or request.user.has_perm(tab.permission)
-
-
-def tabs_context(view_model: RunViewModel, request: HttpRequest) -> dict[str, Any]:
-    """Return the tabs and the context of the selected one. All links keep the selected task."""
-    selected = selected_tab(view_model, request)
-    line = [
-        {"word": tab.label, "address": view_model.query.address(tab=tab.name, page=None), "is_chosen": tab is selected}
-        for tab in TABS.values()
-        if is_tab_allowed(tab, request)
-    ]
-    return {"tabs": line, "tab_template": selected.template, **selected.build_context(view_model)}

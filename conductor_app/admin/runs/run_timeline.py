@@ -31,7 +31,7 @@ class TimelineLine:
     address: str
     badges: tuple[SafeString, ...]
     waited: str
-    took: str
+    duration: str
     segments: tuple[TimelineSegment, ...]
     usual: TimelineSegment | None = None
     depth: int = 0
@@ -43,7 +43,7 @@ class TimelineLine:
     @property
     def description(self) -> str:
         """Return the bars as text for screen readers."""
-        facts = {"task": self.name, "waited": self.waited or "–", "ran": self.took or "–"}
+        facts = {"task": self.name, "waited": self.waited or "–", "ran": self.duration or "–"}
         return _("%(task)s: queued %(waited)s, running %(ran)s") % facts
 
 
@@ -126,7 +126,7 @@ def _task_line(row: TaskRow, view_model: RunViewModel) -> TimelineLine:
         address=view_model.query.address(task=NO_TASK if is_chosen else str(task), attempt=None),
         badges=(render_badge(last.status if waiting and last else task.status),),
         waited=format_duration(waited),
-        took=format_duration(worked) if worked or not waiting else "",
+        duration=format_duration(worked) if worked or not waiting else "",
         segments=row.segments,
         usual=row.usual,
         is_chosen=is_chosen,
@@ -156,7 +156,7 @@ def _group_line(group: StepTasks, scale: TimeScale, view_model: RunViewModel) ->
         address=view_model.query.address(only=group.name, page=None, task=NO_TASK),
         badges=tuple(render_badge(status) for status in sorted(group.counts)),
         waited="",
-        took=format_duration(end - group.begin),
+        duration=format_duration(end - group.begin),
         segments=(bar,) if scale.overlaps(group.begin, end) else (),
         is_group=True,
     )

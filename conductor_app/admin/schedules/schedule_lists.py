@@ -81,7 +81,7 @@ class ScheduleAdmin(SchedulePages, ReadOnlyAdmin):
 class ScheduleExecutionAdmin(ReadOnlyAdmin):
     """Executed slots and the runs that they started."""
 
-    list_display = ("schedule_name", "slot", "state_badge", "run", "trouble")
+    list_display = ("schedule_name", "slot", "state_badge", "run", "error")
     list_display_links = None
     ordering = ("-slot_at", "id")
     search_fields = ("=schedule_name",)
@@ -105,5 +105,5 @@ class ScheduleExecutionAdmin(ReadOnlyAdmin):
         return format_html('<a href="{}"><code class="id">{}</code></a>', run_address(row.run_id), row.run_id)
 
     @admin.display(description=gettext_lazy("reason"))
-    def trouble(self, row: ScheduleExecution) -> str:
+    def error(self, row: ScheduleExecution) -> str:
         return first_line(row.reason, 160)

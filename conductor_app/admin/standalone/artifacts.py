@@ -16,7 +16,7 @@ from ..read_only import ReadOnlyAdmin
 class ArtifactAdmin(ReadOnlyAdmin):
     """Admin of artifacts."""
 
-    list_display = ("content", "task_id", "number", "kind", "content_type", "bytes", "made", "expires")
+    list_display = ("content", "task_id", "number", "kind", "content_type", "bytes", "created", "expires")
     list_display_links = None
     ordering = ("-id",)
     search_fields = ("=task_id",)
@@ -44,7 +44,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
         return format_size(row.size) if row.path else ""
 
     @admin.display(description=gettext_lazy("created"))
-    def made(self, row: Artifact) -> SafeString:
+    def created(self, row: Artifact) -> SafeString:
         return relative_time(row.created_at)
 
     @admin.display(description=gettext_lazy("expires"))

@@ -82,7 +82,7 @@ def confirmation_context(request: HttpRequest, view_model: GroupViewModel) -> di
         "named": [(each, render_badge(each.state)) for each in most_urgent_first(preview.moved, count=MAX_NAMED)],
         "more": max(len(preview.moved) - MAX_NAMED, 0),
         "ticked": request.GET.getlist("task"),
-        "kept": view_model.query.current_choices.items(),
+        "parameters": view_model.query.current_choices().items(),
         "back": view_model.query.address(),
     }
 

@@ -13,8 +13,9 @@ from django.utils.translation import gettext as _
 from ... import clock
 from ...models import AuditEntry, TaskGroup
 from ..badges import exact_time
+from ..page_tabs import tabs_context
 from .group_actions import confirmation_context, group_actions, pending_approvals, submit_action
-from .group_tabs import tabs_context
+from .group_tabs import TABS
 from .group_view_model import GroupViewModel, group_revision, group_view_model, head_context
 from .page_addresses import group_address
 
@@ -105,7 +106,7 @@ def _page_context(group: TaskGroup, request: HttpRequest) -> dict[str, Any]:
     may_act = request.user.has_perm(CHANGE_PERMISSION)
     approvals = pending_approvals(group.pk, request.user.get_username())
     acts = {"may_act": may_act, "verbs": group_actions() if may_act else [], "approvals": approvals}
-    return {**head_context(view_model), **tabs_context(view_model, request), **acts}
+    return {**head_context(view_model), **tabs_context(TABS, view_model, request), **acts}
 
 
 def _current_revision(group_id: str, request: HttpRequest) -> str:

@@ -92,7 +92,7 @@ def _single_task_line(row: TimelineRow, view_model: GroupViewModel) -> dict[str,
         "address": standalone_task_address(member.id),
         "badges": [render_badge(member.state)],
         "waited": format_duration(member.waited(view_model.now)) if member.attempts else "",
-        "took": format_duration(member.ran(view_model.now)) if worked else "",
+        "duration": format_duration(member.ran(view_model.now)) if worked else "",
         "segments": row.segments,
         "is_critical": row.is_critical,
     }

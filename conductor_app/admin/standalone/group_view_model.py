@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-from urllib.parse import urlencode
+from typing import Any, ClassVar
 
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -19,37 +18,20 @@ from ...insight.standalone.task_groups.name_patterns import matches_pattern
 from ...insight.standalone.task_groups.progress import GroupProgress, group_progress
 from ...models import GroupWatch, PulseMessage, TaskGroup
 from ..badges import ACTIVE, FAILED, SUCCEEDED, WAITING, format_count, mark_names, render_badge
+from ..page_query import PageQuery
 from .group_progress import progress_bar
 
-VIEW_PARAMETERS = ("tab", "state", "q", "only", "chain", "part", "from", "to")
-"""Query parameters of a group's page. The address is a permalink: it shows the same view to every user."""
 MAX_SEARCH_LENGTH = 200
 POLL_INTERVAL_MS = 5_000
 
 
-@dataclass(frozen=True)
-class GroupPageQuery:
-    """Parsed query parameters."""
+class GroupPageQuery(PageQuery):
+    """Query parameters of a group's page."""
 
-    values: Mapping[str, str]
+    parameters: ClassVar[tuple[str, ...]] = ("tab", "state", "q", "only", "chain", "part", "from", "to")
 
     def __getitem__(self, name: str) -> str:
-        return self.values.get(name, "").replace("\0", "")[:MAX_SEARCH_LENGTH]
-
-    def number(self, name: str) -> int | None:
-        """Return a parameter as whole number, or None."""
-        text = self[name]
-        return int(text) if text.isascii() and text.isdecimal() and len(text) < 15 else None
-
-    def address(self, **other: str | int | None) -> str:
-        """Return the address of the page with other parameters. Parameters that are None are removed."""
-        return "?" + urlencode(
-            {name: value for name, value in {**self.current_choices, **other}.items() if value not in (None, "")}
-        )
-
-    @property
-    def current_choices(self) -> dict[str, str]:
-        return {name: self[name] for name in VIEW_PARAMETERS if self[name]}
+        return super().__getitem__(name).replace("\0", "")[:MAX_SEARCH_LENGTH]
 
     @property
     def state(self) -> str:

@@ -293,10 +293,10 @@ def test_a_download_requires_permission_to_view_runs(client, django_user_model):
 def test_the_selected_columns_are_remembered(operator, orders):
     start_run("order", correlation_id="order-4711")
 
-    operator.post(f"{LIST}columns/", {"column": ["ended", "who"], "query": "status=RUNNING"})
+    operator.post(f"{LIST}columns/", {"column": ["ended", "started_by"], "query": "status=RUNNING"})
     page = html(operator.get(LIST))
 
-    assert "column-ended" in page and "column-who" in page and "column-correlation" not in page
+    assert "column-ended" in page and "column-started_by" in page and "column-correlation" not in page
 
 
 def test_new_runs_are_announced_without_changing_the_list(operator, orders, clock):
