@@ -4,11 +4,9 @@ import json
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext as _
 
 from .form_parsing import parse_json_value
-
-NOT_JSON = "Invalid JSON: {message} at line {line}, column {column}."
-UNREADABLE = "Invalid JSON: {error}."
 
 
 class JsonEditor(forms.Textarea):
@@ -49,19 +47,24 @@ def parse_json_document(text: str) -> dict[str, Any]:
     try:
         document = parse_json_value(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
-        message = NOT_JSON.format(message=error.msg, line=error.lineno, column=error.colno)
-        raise forms.ValidationError(message, params={"line": error.lineno}) from None
+        raise forms.ValidationError(syntax_error_text(error), params={"line": error.lineno}) from None
     except RecursionError:
-        raise forms.ValidationError("The document is nested too deeply.") from None
+        raise forms.ValidationError(_("The document is nested too deeply.")) from None
     except ValueError as error:
-        raise forms.ValidationError(UNREADABLE.format(error=error)) from None
+        raise forms.ValidationError(_("Invalid JSON: %(error)s.") % {"error": error}) from None
     if not isinstance(document, dict):
-        raise forms.ValidationError("A definition must be a JSON object ({…}).")
+        raise forms.ValidationError(_("A definition must be a JSON object ({…})."))
     return document
 
 
+def syntax_error_text(error: json.JSONDecodeError) -> str:
+    """Return the error and its position as a sentence."""
+    place = {"message": error.msg, "line": error.lineno, "column": error.colno}
+    return _("Invalid JSON: %(message)s at line %(line)s, column %(column)s.") % place
+
+
 def _refuse_constant(name: str) -> None:
-    raise forms.ValidationError(f"{name} is not a JSON value.")
+    raise forms.ValidationError(_("%(name)s is not a JSON value.") % {"name": name})
 
 
 def format_json(document: Any) -> str:

@@ -15,7 +15,7 @@ from ...insight.definitions import completion
 from ...insight.definitions.definition_context import definition_context
 from ...insight.events.handler_findings import lint_handler
 from ..form_parsing import parse_json_value
-from ..json_editor import NOT_JSON
+from ..json_editor import syntax_error_text
 from ..pictures import draw_definition
 from .task_drawings import task_drawings
 
@@ -78,7 +78,7 @@ def check_text(kind: str, text: str) -> CheckResult:
     try:
         document = parse_json_value(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
-        message = NOT_JSON.format(message=error.msg, line=error.lineno, column=error.colno)
+        message = syntax_error_text(error)
         position = TextPosition(error.lineno, max(error.colno - 1, 0), 1)
         return CheckResult(None, [PlacedFinding(LintFinding(ERROR, "no JSON", "", message), position)])
     except (RecursionError, ValueError) as error:

@@ -182,7 +182,7 @@ class AttemptAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         attempt = attempts_for_panel().filter(pk=attempt_id).first()
         if attempt is None:
-            raise Http404(f"No such attempt: {attempt_id}.")
+            raise Http404(_("No such attempt: %(id)s.") % {"id": attempt_id})
         return attempt
 
     @admin.display(description=gettext_lazy("status"))
