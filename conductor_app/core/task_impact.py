@@ -10,7 +10,7 @@ from .snapshot import Run, Task
 from .states import CANCELED
 from .step_types import step_type_of
 
-AGAIN, REUSED, CANCELLED, NEW, GOES_ON, DROPPED = "again", "reused", "cancelled", "new", "goes on", "dropped"
+AGAIN, REUSED, CANCELLED, NEW, CONTINUES, DROPPED = "again", "reused", "cancelled", "new", "goes on", "dropped"
 RESUMED = "resumed"
 IMPACTS = {
     AGAIN: "will run again",
@@ -18,7 +18,7 @@ IMPACTS = {
     REUSED: "result reused",
     CANCELLED: "will be cancelled",
     NEW: "new",
-    GOES_ON: "goes on",
+    CONTINUES: "goes on",
     DROPPED: "result dropped",
 }
 """Names of the classes on the pages, in the order in which they are counted."""
@@ -87,7 +87,7 @@ def _classify(old: Task, new: Task | None, after: Run, is_dropped: bool, is_ente
     if not old.is_open and new.is_open and old.attempt.child_id and new.attempt.child_id == old.attempt.child_id:
         return RESUMED
     if old.is_open:
-        return CANCELLED if new.status == CANCELED else GOES_ON
+        return CANCELLED if new.status == CANCELED else CONTINUES
     is_as_it_was = (new.status, new.attempt.ended_at) == (old.status, old.attempt.ended_at)
     return REUSED if is_as_it_was else AGAIN
 

@@ -30,7 +30,7 @@ class Order:
     card: str = GOOD_CARD
 
     def to_input(self, server: str) -> dict[str, Any]:
-        """Return the input of the order's workflow. The address of the server stands for that of the warehouse."""
+        """Return the input of the order's workflow. The address of the server is used as that of the warehouse."""
         return {
             "order_id": self.number,
             "customer": self.customer,

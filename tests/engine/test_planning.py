@@ -223,7 +223,7 @@ def happened(old: tuple | None, new: tuple | None, run: Run) -> set[str]:
     if old[:2] != new[:2]:
         return {task_impact.AGAIN}
     if old[2] == "ACTIVE":
-        return {task_impact.CANCELLED} if new[2] == "CANCELED" else {task_impact.GOES_ON}
+        return {task_impact.CANCELLED} if new[2] == "CANCELED" else {task_impact.CONTINUES}
     return {task_impact.REUSED} if old == new else {task_impact.AGAIN, task_impact.RESUMED}
 
 

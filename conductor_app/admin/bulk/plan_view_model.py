@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from ...core.task_impact import AGAIN, CANCELLED, DROPPED, GOES_ON, IMPACTS, NEW, RESUMED, REUSED, TaskImpact
+from ...core.task_impact import AGAIN, CANCELLED, CONTINUES, DROPPED, IMPACTS, NEW, RESUMED, REUSED, TaskImpact
 from ...engine.runs.planning import OperationPlan, PlannedRun
 from ...insight.definitions.diagram import Diagram, StepMark, StepMarks, diagram
 from ...insight.definitions.parsed_definitions import parsed_definition as definition_of
@@ -22,7 +22,7 @@ IMPACT_PILLS = {
     REUSED: ("succeeded", "succeeded"),
     CANCELLED: ("failed", "stopped"),
     NEW: ("paused", "todo"),
-    GOES_ON: ("waiting", "active"),
+    CONTINUES: ("waiting", "active"),
     DROPPED: ("stopped", "skipped"),
 }
 """The color and the icon of each impact."""
@@ -32,7 +32,7 @@ IMPACT_LABELS = {
     REUSED: gettext_lazy("result reused"),
     CANCELLED: gettext_lazy("will be canceled"),
     NEW: gettext_lazy("new"),
-    GOES_ON: gettext_lazy("continues"),
+    CONTINUES: gettext_lazy("continues"),
     DROPPED: gettext_lazy("result dropped"),
 }
 """The label of each impact."""
@@ -42,11 +42,11 @@ SHORT_LABELS = {
     REUSED: gettext_lazy("reused"),
     CANCELLED: gettext_lazy("canceled"),
     NEW: gettext_lazy("new"),
-    GOES_ON: gettext_lazy("continues"),
+    CONTINUES: gettext_lazy("continues"),
     DROPPED: gettext_lazy("dropped"),
 }
 """Short labels for nodes of the diagram, which also show the step type."""
-IMPACT_RANK = {name: place for place, name in enumerate((AGAIN, CANCELLED, NEW, DROPPED, RESUMED, GOES_ON, REUSED))}
+IMPACT_RANK = {name: place for place, name in enumerate((AGAIN, CANCELLED, NEW, DROPPED, RESUMED, CONTINUES, REUSED))}
 MAX_ROWS = 300
 
 

@@ -31,7 +31,7 @@ PATTERN_BY_OPTION = {
     "prefix": r"^[A-Za-z0-9!@/:.+|_-]*$",
 }
 MAX_LENGTHS = {"name": 1024, "runId": 9}
-"""Characters of a part of an address: no run has a number so long, and a database refuses longer ones."""
+"""Characters of a part of an address: run numbers are shorter, and databases refuse longer ones."""
 
 
 def check_params(params: Mapping[str, str]) -> None:

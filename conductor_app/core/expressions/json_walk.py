@@ -58,7 +58,7 @@ def _container_items(container: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def _path_text(place: Any) -> str:
-    """Return the path as text. It is kept as a chain of keys until it is needed, which is rare."""
+    """Return the path as text. The path is a chain of keys until its text is requested, which is rare."""
     keys = []
     while place is not None:
         place, key = place

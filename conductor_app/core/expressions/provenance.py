@@ -13,7 +13,7 @@ from .references import Scope
 class Provenance:
     """The target of one expression in one parameter, and its value.
 
-    `parameter`: the path in the template (`order.lines[0].sku`, empty for the template itself). `found`: tells an
+    `parameter`: the path in the template (`order.lines[0].sku`, empty for the template itself). `found`: separates an
     existing null from a missing value. An expression that is no path has neither root nor key.
     """
 

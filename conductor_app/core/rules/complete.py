@@ -18,7 +18,7 @@ STATUS_OF_RUN = {TIMED_OUT: "TIMED_OUT", CANCELED: "TERMINATED"}
 
 
 def abort(run: Run, ctx: DecisionContext, now: int) -> Iterator[Effect]:
-    """Yield the effects that end the run after a TERMINATE task or a fatal failure, whatever else is open."""
+    """Yield the effects that end the run after a TERMINATE task or a fatal failure, although other tasks are open."""
     if ending := _first_created(task for task in run.tasks.values() if run_ending(task)):
         yield from _end_by_terminate(run, ctx, now, ending)
     elif failed := _first_created(

@@ -142,7 +142,7 @@ class Simulation:
         return min([*moments, *(moment for part in open_parts for moment in timer_times(part))])
 
     def _process_due(self, part: SimulatedRun) -> None:
-        """Handle what is due in one run: timers, claims and reports."""
+        """Handle the due timers, claims and reports of one run."""
         if (
             part.run.is_open
             and min(timer_times(part), default=NEVER) <= self.now

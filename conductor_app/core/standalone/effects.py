@@ -50,7 +50,7 @@ class UpdateStandaloneAttempt:
 
 @dataclass(frozen=True, slots=True)
 class TransitionTask:
-    """The task goes through an event of its life. Its deadline rings while it is open."""
+    """Apply a state change to the task. Its deadline is set while it is open."""
 
     event: str
 

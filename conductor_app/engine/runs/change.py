@@ -120,7 +120,7 @@ def _change_or_fail(request: RunCommand) -> tuple[Effect, ...]:
 
 
 def _end_after_payload_error(request: RunCommand, reason: str) -> tuple[Effect, ...]:
-    """Fail the run because of a payload. The worker's report is kept, unless its payload is the cause.
+    """Fail the run because of a payload. The worker's report is stored, unless its payload is the cause.
 
     Raises:
         AlreadyResolved: when the reported attempt was resolved in the meantime.
@@ -185,7 +185,7 @@ class ChangeLoop(TransactionLoop):
             raise Busy(run=self.request.run_id) from None
 
     def continue_after_partial_save(self) -> bool:
-        # The command is done: what is left follows from the rows.
+        # The command is done: the remaining work follows from the rows.
         self.request = RunCommand(self.request.run_id, no_command, self.request.actor, self.request.reason)
         return True
 

@@ -47,7 +47,7 @@ class OperationPlan:
     @property
     def external(self) -> list[tuple[PlannedRun, TaskImpact]]:
         """Tasks whose external effects the operation would repeat, with their runs."""
-        return [(run, fate) for run in self.runs for fate in run.impacts if fate.repeats_effects]
+        return [(run, impact) for run in self.runs for impact in run.impacts if impact.repeats_effects]
 
 
 def plan_operation(run_id: str, operation: Operation) -> OperationPlan:
@@ -61,7 +61,7 @@ def plan_operation(run_id: str, operation: Operation) -> OperationPlan:
     affected = [(foreseen, _plan_run(foreseen)) for foreseen in _in_order(seen)]
     replaced, is_cut = _superseded_children(child for pair in affected for child in _replaced_children_of(*pair))
     runs = [run for _, run in affected]
-    counted = Counter(fate.name for run in runs for fate in run.impacts)
+    counted = Counter(impact.name for run in runs for impact in run.impacts)
     counts = {name: counted[name] for name in IMPACTS if counted[name]}
     return OperationPlan(run_id, target, seen.revision, operation, (*runs, *replaced), seen.is_cut or is_cut, counts)
 
@@ -83,10 +83,10 @@ def _plan_run(foreseen: RunPreview) -> PlannedRun:
 
 def _replaced_children_of(foreseen: RunPreview, planned: PlannedRun) -> Iterator[str]:
     """Yield the child runs that new child runs replace."""
-    for fate in planned.impacts:
-        task = foreseen.after.tasks.get(fate.key)
-        if fate.name == AGAIN and fate.child_id and (task is None or task.attempt.child_id != fate.child_id):
-            yield fate.child_id
+    for impact in planned.impacts:
+        task = foreseen.after.tasks.get(impact.key)
+        if impact.name == AGAIN and impact.child_id and (task is None or task.attempt.child_id != impact.child_id):
+            yield impact.child_id
 
 
 def _superseded_children(children: Iterable[str]) -> tuple[list[PlannedRun], bool]:
@@ -99,9 +99,9 @@ def _superseded_children(children: Iterable[str]) -> tuple[list[PlannedRun], boo
         except NotFound:
             continue
         impacts = tuple(
-            replace(fate, name=AGAIN, is_later=True) for fate in task_impacts(child, (), child) if fate.has_begun
+            replace(impact, name=AGAIN, is_later=True) for impact in task_impacts(child, (), child) if impact.has_begun
         )
-        left.extend(fate.child_id for fate in impacts if fate.child_id)
+        left.extend(impact.child_id for impact in impacts if impact.child_id)
         name, version = child.definition.name, child.definition.version
         found.append(PlannedRun(child.id, name, version, child.status, child.status, impacts, is_replaced=True))
     return found, bool(left)

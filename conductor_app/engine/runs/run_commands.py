@@ -171,7 +171,7 @@ class StartLoop(TransactionLoop):
         raise StaleRow
 
     def continue_after_partial_save(self) -> bool:
-        # The run exists: what is left of its first steps follows from its rows.
+        # The run exists: its remaining first steps follow from its rows.
         wake_run(self.new_run.id, self.actor)
         return False
 

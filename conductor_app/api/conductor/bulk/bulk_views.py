@@ -89,7 +89,7 @@ class BulkRestart(ConductorView):
 
 
 class BulkTerminate(ConductorView):
-    """POST /api/workflow/bulk/terminate: stop them for good."""
+    """POST /api/workflow/bulk/terminate: end the runs."""
 
     operations = {
         "post": ApiOperation(

@@ -66,7 +66,7 @@ class RequeueWorkflow(ConductorView):
 class VerifyAndRepair(ConductorView):
     """POST /api/admin/consistency/verifyAndRepair/{workflowId}: evaluate the workflow.
 
-    The reply tells whether something changed.
+    The reply says whether anything changed.
     """
 
     operations = {

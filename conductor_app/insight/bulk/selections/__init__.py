@@ -94,7 +94,7 @@ def countable_runs(selection: Selection, found: QuerySet[Run]) -> QuerySet[Run]:
 
 
 def _is_by_start(cleaned: Selection, by_start: bool) -> bool:
-    """Return True if so many runs ended in the span that reading them in start order is faster than sorting them."""
+    """Return True if enough runs ended in the span that reading them in start order is faster than sorting them."""
     if not (by_start or cleaned.keys() & SCANNING_FILTERS.keys()) or not cleaned.keys() & START_ORDER_FILTERS.keys():
         return False
     return ended_between(cleaned).values("ended_at")[: SEARCHED_ROWS + 1].count() > SEARCHED_ROWS
