@@ -30,8 +30,8 @@ def access_key_document(row: AccessKey) -> Document:
 def prefetch_groups(users: QuerySet[User]) -> QuerySet[User]:
     """Return the users with all related rows that their documents need, in a few statements."""
     return users.select_related("profile").prefetch_related(
-        "groups__facts__roles__profile",
-        "groups__facts__roles__permissions__content_type",
+        "groups__profile__roles__profile",
+        "groups__profile__roles__permissions__content_type",
         "groups__permissions__content_type",
     )
 
@@ -56,13 +56,13 @@ def user_document(row: User) -> Document:
 
 def group_document(row: Group) -> Document:
     """Group."""
-    facts = _profile_of(row)
+    profile = _profile_of(row)
     return {
         "id": row.name,
-        "description": facts.description,
-        "roles": [role_document(each) for each in facts.roles.all()] if facts.pk else [],
-        "defaultAccess": facts.default_access,
-        "contactInformation": facts.contact,
+        "description": profile.description,
+        "roles": [role_document(each) for each in profile.roles.all()] if profile.pk else [],
+        "defaultAccess": profile.default_access,
+        "contactInformation": profile.contact,
     }
 
 
@@ -115,8 +115,8 @@ def subjects_by_access(grants: Iterable[Grant], creator: str, accesses: Iterable
 def _subject_document(row: Grant) -> Document:
     if row.user is not None:
         return {"type": "USER", "id": row.user.username}
-    facts = _profile_of(row.group)
-    return {"type": "ROLE", "id": facts.role} if facts.role else {"type": "GROUP", "id": row.group.name}
+    profile = _profile_of(row.group)
+    return {"type": "ROLE", "id": profile.role} if profile.role else {"type": "GROUP", "id": row.group.name}
 
 
 def read_text(document: Document, name: str, *, max_length: int = 255, default: str | None = None) -> str:
