@@ -6,7 +6,7 @@ is left open is what the pictures show as waiting.
 
 from conductor_app import clock
 from conductor_app.engine.failures import failure_groups
-from tests.browser.demo_data import house, returns
+from tests.browser.demo_data import operations, returns
 
 
 def create_everything() -> None:
@@ -14,4 +14,4 @@ def create_everything() -> None:
     now = clock.now()
     returns.create_returns(now)
     failure_groups.group_failures(1000)
-    house.create_records(now)
+    operations.create_records(now)
