@@ -19,7 +19,7 @@ import orjson
 
 from tests.bench.database_baseline import floor
 
-from . import groups, idling, workloads
+from . import groups, long_polls, workloads
 from .client import Client
 from .load import Measurements, in_processes, serve
 from .servers import Server, postgresql_server, sqlite_server, statements_a_task
@@ -150,7 +150,7 @@ def nested(bench: LoadedServer) -> list[Result]:
 
 def idle(bench: LoadedServer) -> list[Result]:
     bench.register(workloads.workflow("bench_dispatch", workloads.simple("bench_rare")), tasks=["bench_rare"])
-    share, latencies = idling.measure(bench.server, lambda: bench.start("bench_dispatch", {"order": 1}))
+    share, latencies = long_polls.measure(bench.server, lambda: bench.start("bench_dispatch", {"order": 1}))
     print(f"100 idle long polls: server CPU {100 * share:.1f} %; start to hand-out {percentiles(latencies).strip()} ms")
     return []
 
