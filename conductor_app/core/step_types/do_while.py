@@ -1,4 +1,8 @@
-"""DO_WHILE: repeats its body while a condition holds or a list has items."""
+"""DO_WHILE: repeats its body while a condition holds or a list has items.
+
+The number of iterations has no limit of its own. One decision applies at most `BUDGET` effects (`core/decide.py`); a
+longer loop continues in the next decision.
+"""
 
 import re
 from collections.abc import Iterator
