@@ -185,9 +185,13 @@ class DefinitionByName(DataRequest):
 
 @dataclass(frozen=True, slots=True)
 class InlineDefinition(DataRequest):
-    """A definition inside an input. `document`: JSON text. Value: Definition, or the error message."""
+    """A definition inside an input. Value: Definition, or the error message.
+
+    `document`: JSON text. `allowed_secrets`: the secrets that it may name, or None for those of its author.
+    """
 
     document: str
+    allowed_secrets: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ class Step:
     start_delay: int = 0
     async_complete: bool = False
     secrets: frozenset[str] = frozenset()  # secrets that the author names in the inputs; data cannot name any
+    is_authored: bool = True  # part of a saved or given definition, not produced by an input or an output
 
     @property
     def is_fatal(self) -> bool:
@@ -102,6 +103,7 @@ class Definition:
     output_schema: Schema | None = None
     publishes_listener_events: bool = False  # a listener is subscribed to its runs or tasks
     publishes_task_events: bool = False  # the server's listener receives every change of a task's status
+    allowed_secrets: frozenset[str] | None = None  # the secrets that its steps may name; None: any
 
     def step(self, ref: str) -> Step | None:
         """Return the step with this reference, or None."""

@@ -219,7 +219,7 @@ def _parse_branches(rows: list[tuple[Any, ...]]) -> dict[str, dict[str, Step]]:
 @lru_cache(maxsize=4000)
 def _parse_branch(step_state: str, joined_by: str) -> dict[str, Step]:
     state = loads_decrypted(step_state)
-    steps = layout_steps([state["document"]], loops=tuple(state["loops"]), is_ad_hoc=False)
+    steps = layout_steps([state["document"]], loops=tuple(state["loops"]), is_authored=False)
     return layout_branch(steps, state["document"]["taskReferenceName"], joined_by)
 
 

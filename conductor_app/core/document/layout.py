@@ -33,9 +33,10 @@ def item_reference(ref: str) -> str:
 class LayoutBuilder:
     """The steps found so far."""
 
-    def __init__(self, *, is_ad_hoc: bool) -> None:
+    def __init__(self, *, is_authored: bool, allowed_secrets: frozenset[str] | None) -> None:
         self.steps: dict[str, Step] = {}
-        self.is_ad_hoc = is_ad_hoc
+        self.is_authored = is_authored
+        self.allowed_secrets = allowed_secrets if is_authored else frozenset()
 
     def sequence(self, tasks: Sequence[Document], after: str | None, loops: tuple[str, ...], depth: int) -> str | None:
         """Lay out consecutive steps; `after` follows the last. Returns the reference of the first.
@@ -63,17 +64,21 @@ class LayoutBuilder:
             document=task,
             follower=follower,
             loops=loops,
-            policy=read_policy(task, is_ad_hoc=self.is_ad_hoc),
+            policy=read_policy(task, is_ad_hoc=self.is_authored),
             inputs=task.get("inputParameters") or {},
             joins=tuple(task.get("joinOn") or ()),
             optional=bool(task.get("optional")),
             permissive=bool(task.get("permissive")),
             start_delay=read_whole_number(task, "startDelay", 0),
             async_complete=bool(task.get("asyncComplete")),
-            secrets=_named_secrets(task) if self.is_ad_hoc else frozenset(),
+            secrets=self._allowed(_named_secrets(task)) if self.is_authored else frozenset(),
+            is_authored=self.is_authored,
         )
         self.steps[ref] = step
         self.steps[ref] = fast_replace(step, **self._nested_fields(task, step, depth))
+
+    def _allowed(self, secrets: frozenset[str]) -> frozenset[str]:
+        return secrets if self.allowed_secrets is None else secrets & self.allowed_secrets
 
     def _nested_fields(self, task: Document, step: Step, depth: int) -> dict[str, Any]:
         """Lay out the bodies of a step, and return the fields that refer to them."""
@@ -97,13 +102,22 @@ class LayoutBuilder:
         return {"bodies": {item: item}, "heads": (item,), "inside": inside | {item}}
 
 
-def layout_steps(tasks: Sequence[Document], *, loops: tuple[str, ...] = (), is_ad_hoc: bool = True) -> dict[str, Step]:
+def layout_steps(
+    tasks: Sequence[Document],
+    *,
+    loops: tuple[str, ...] = (),
+    is_authored: bool = True,
+    allowed_secrets: frozenset[str] | None = None,
+) -> dict[str, Step]:
     """Return the steps by reference.
+
+    `is_authored`: an author wrote the steps; those of a dynamic fork come from data and can name no secrets.
+    `allowed_secrets`: the secrets that the steps may name, or None for all.
 
     Raises:
         ValidationFailed: when the document cannot be laid out.
     """
-    layout = LayoutBuilder(is_ad_hoc=is_ad_hoc)
+    layout = LayoutBuilder(is_authored=is_authored, allowed_secrets=allowed_secrets)
     layout.sequence(tasks, None, loops, 0)
     return add_joins(layout.steps)
 

@@ -9,6 +9,9 @@ from .layout import layout_steps
 from .policy import read_whole_number
 from .schemas import enforced_schemas
 
+ALLOWED_SECRETS = "_allowedSecrets"
+"""Key in a resolved document: its steps may name only these secrets. The engine writes it; replies do not contain it."""
+
 
 def read_definition(document: Mapping[str, Any], *, hash: str = "", publishes_task_events: bool = False) -> Definition:
     """Return the definition that the document describes.
@@ -17,7 +20,9 @@ def read_definition(document: Mapping[str, Any], *, hash: str = "", publishes_ta
         ValidationFailed: when it cannot be laid out.
     """
     tasks = document.get("tasks") or ()
-    steps = layout_steps(tasks)
+    allowed = document.get(ALLOWED_SECRETS)
+    allowed_secrets = None if allowed is None else frozenset(allowed)
+    steps = layout_steps(tasks, allowed_secrets=allowed_secrets)
     return Definition(
         name=str(document.get("name") or ""),
         version=read_whole_number(document, "version", 1),
@@ -35,6 +40,7 @@ def read_definition(document: Mapping[str, Any], *, hash: str = "", publishes_ta
         publishes_listener_events=publishes_task_events
         or bool(document.get("workflowStatusListenerEnabled"))
         or any(step.document.get("onStateChange") or makes_branches(step) for step in steps.values()),
+        allowed_secrets=allowed_secrets,
     )
 
 

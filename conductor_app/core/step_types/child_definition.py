@@ -11,15 +11,17 @@ from ..errors import StepRefused
 from ..schema_check import schema_violation
 
 
-def definition_of(param: Mapping[str, Any], ctx: DecisionContext) -> Definition:
+def definition_of(param: Mapping[str, Any], ctx: DecisionContext, allowed_secrets: frozenset[str] | None) -> Definition:
     """Return the definition of the child: inline, or found by name and version.
+
+    `allowed_secrets`: the secrets that an inline definition may name; None for those of the author of the parent.
 
     Raises:
         StepRefused: when the inline definition is invalid, or there is no such definition.
     """
     written = param.get("workflowDefinition")
     if isinstance(written, dict):
-        found = ctx.require(InlineDefinition(json.dumps(written, sort_keys=True)))
+        found = ctx.require(InlineDefinition(json.dumps(written, sort_keys=True), allowed_secrets))
         if isinstance(found, str):
             raise StepRefused(f"The inline workflow definition is invalid: {found}")
         return found

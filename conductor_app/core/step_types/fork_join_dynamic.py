@@ -136,7 +136,7 @@ def layout_branch_steps(document: dict[str, Any], fork: Step) -> dict[str, Step]
         StepRefused: when the document of the branch is invalid; it was not validated before.
     """
     try:
-        return layout_steps([document], loops=fork.loops, is_ad_hoc=False)
+        return layout_steps([document], loops=fork.loops, is_authored=False)
     except ValidationFailed as invalid:
         raise StepRefused("; ".join(each.message for each in invalid.validation_errors)) from invalid
     except (TypeError, ValueError, AttributeError, KeyError) as error:

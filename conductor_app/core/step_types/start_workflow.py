@@ -27,7 +27,8 @@ class StartWorkflow(StepType):
             raise StepRefused(
                 "START_WORKFLOW requires an input 'startWorkflow' with the name of the workflow to start."
             )
-        definition = definition_of({**request, "workflowDefinition": request.get("workflowDef")}, ctx)
+        # The request may contain data. The author of the step has named only the step's own secrets.
+        definition = definition_of({**request, "workflowDefinition": request.get("workflowDef")}, ctx, step.secrets)
         claim = claim_key(request, definition, ctx, key)
         new_id = derived_id(now, ctx.run.id, ctx.run.revision, ctx.run.next_seq, key, "started")
         run_id = claim.holder.id if claim.holder else new_id

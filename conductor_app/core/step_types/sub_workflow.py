@@ -28,8 +28,9 @@ class SubWorkflow(StepType):
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = child_input(resolve_inputs(step, ctx, key, ctx.run, now), is_given=ctx.input_override(key) is not None)
-        param = resolve_param(step.document.get("subWorkflowParam") or {}, ctx)
-        definition = definition_of(param, ctx)
+        written_param = step.document.get("subWorkflowParam") or {}
+        param = resolve_param(written_param, ctx)
+        definition = definition_of(param, ctx, _allowed_secrets(step, written_param, ctx))
         claim = claim_key(param, definition, ctx, key)
         if claim.holder and claim.holder.is_awaited:
             raise StepRefused(f"The idempotency key belongs to run {claim.holder.id}, for which another task waits.")
@@ -59,6 +60,12 @@ class SubWorkflow(StepType):
         yield from super().reopen(task, ctx, now)
         if not task.succeeded:
             yield UpdateTask(task.key, attempt_facts={"output": {"subWorkflowId": task.attempt.child_id}})
+
+
+def _allowed_secrets(step: Step, written_param: Mapping[str, Any], ctx: DecisionContext) -> frozenset[str] | None:
+    """Return the secrets that an inline definition may name: those of its parent, but none if it comes from data."""
+    is_authored = step.is_authored and is_inline(written_param)
+    return ctx.run.definition.allowed_secrets if is_authored else frozenset()
 
 
 def resolve_param(param: dict[str, Any], ctx: DecisionContext) -> dict[str, Any]:

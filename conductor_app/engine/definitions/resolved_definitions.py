@@ -9,6 +9,7 @@ from django.db import transaction
 
 from ...core.definition import Definition
 from ...core.document.checks import workflow_errors
+from ...core.document.workflow import ALLOWED_SECRETS
 from ...core.errors import NotFound, RequestRefused, ValidationFailed
 from ...core.step_structure import type_of
 from ...core.step_tree import map_bodies
@@ -69,22 +70,33 @@ def resolve_by_name(name: str, version: int | None, now: int) -> Definition | No
     return found
 
 
-def resolve_document(document: dict[str, Any], now: int | None = None) -> Definition:
+def resolve_document(
+    document: dict[str, Any], now: int | None = None, allowed_secrets: frozenset[str] | None = None
+) -> Definition:
     """Resolve an inline definition. It is saved if `now` is given.
+
+    `allowed_secrets`: the secrets that its steps may name, or None for those of its author.
 
     Raises:
         ValidationFailed: when the document is invalid.
     """
     if validation_errors := workflow_errors(document):
         raise ValidationFailed(validation_errors)
-    whole = fill_in_references(document)
+    whole = {key: value for key, value in fill_in_references(document).items() if key != ALLOWED_SECRETS}
+    if allowed_secrets is not None:
+        whole[ALLOWED_SECRETS] = sorted(allowed_secrets)
     return definitions.parse_document(whole) if now is None else definitions.save_definition(whole, now)
 
 
-def resolve_inline(text: str, now: int | None = None) -> Definition | str:
-    """Resolve a definition that a run computed as JSON text. Returns an error message if it is invalid."""
+def resolve_inline(
+    text: str, allowed_secrets: frozenset[str] | None = None, now: int | None = None
+) -> Definition | str:
+    """Resolve a definition that a run computed as JSON text. Returns an error message if it is invalid.
+
+    `allowed_secrets`: the secrets that its steps may name, or None for those of its author.
+    """
     try:
-        return resolve_document(json.loads(text), now)
+        return resolve_document(json.loads(text), now, allowed_secrets)
     except ValidationFailed as refused:
         return "; ".join(each.message for each in refused.validation_errors)
     except RequestRefused as refused:

@@ -82,7 +82,7 @@ def _load_one(question: DataRequest) -> Any:
         case DefinitionByName():
             return resolved_definitions.read_unsaved(question.name, question.version)
         case InlineDefinition():
-            return resolved_definitions.resolve_inline(question.document)
+            return resolved_definitions.resolve_inline(question.document, question.allowed_secrets)
         case TaskDefinitionByName():
             return resolved_definitions.task_document(question.name)
         case SchemaCheck():

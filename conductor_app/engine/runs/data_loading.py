@@ -106,7 +106,7 @@ class LoadedData(dict[DataRequest, Any]):
 
     def inline_definition(self, request: InlineDefinition, now: int) -> Definition | str:
         """Return the resolved definition for an inline document, or the error message for it."""
-        return resolved_definitions.resolve_inline(request.document, now)
+        return resolved_definitions.resolve_inline(request.document, request.allowed_secrets, now)
 
     def evaluate_scripts(self, requests: Iterable[DataRequest]) -> None:
         """Run the requested scripts and read the requested payloads. Called without locks, because both can be slow."""

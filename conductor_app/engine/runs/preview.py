@@ -71,7 +71,7 @@ class PreviewData(LoadedData):
         return resolved_definitions.read_unsaved(question.name, question.version)
 
     def inline_definition(self, question: InlineDefinition, now: int) -> Definition | str:
-        return resolved_definitions.resolve_inline(question.document)
+        return resolved_definitions.resolve_inline(question.document, question.allowed_secrets)
 
 
 class PreviewLoop(DecisionLoop):

@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 
 from ....core.document.checks.normalization import normalize_step, normalize_task, normalize_workflow
+from ....core.document.workflow import ALLOWED_SECRETS
 from ....core.step_structure import DEFAULT_TYPE, structure_of_step
 from ....core.step_tree import bodies_of
 from ....models import ResolvedDefinition
@@ -54,7 +55,7 @@ class DefinitionDocuments:
     """Documents of a resolved definition."""
 
     def __init__(self, document: Document) -> None:
-        normalized = normalize_workflow(document)
+        normalized = normalize_workflow({key: value for key, value in document.items() if key != ALLOWED_SECRETS})
         self.steps = steps_within(normalized["tasks"])
         self.workflow = StepDocument(normalized)
 
