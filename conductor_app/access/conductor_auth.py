@@ -23,8 +23,11 @@ class Actor:
 OPEN_ACCESS_ACTOR = Actor("anonymous", ALL_PERMISSIONS)
 
 
-def authenticate(request: HttpRequest) -> Actor:
+def authenticate(request: HttpRequest, *, changes_state: bool = False) -> Actor:
     """Return the caller of a request.
+
+    `changes_state`: the operation changes something although its method is GET, as in Conductor's API. A browser
+    session needs a CSRF token for it, because browsers send cookies when the user follows a link of another site.
 
     Raises:
         Unauthenticated: when the credentials are missing or invalid
@@ -35,7 +38,7 @@ def authenticate(request: HttpRequest) -> Actor:
         return OPEN_ACCESS_ACTOR
     if token := request.META.get("HTTP_X_AUTHORIZATION"):
         return authenticate_token(token)
-    return _authenticate_session(request)
+    return _authenticate_session(request, changes_state=changes_state)
 
 
 def authenticate_token(token: str) -> Actor:
@@ -50,7 +53,7 @@ def authenticate_token(token: str) -> Actor:
     return Actor(holder.name, permission_cache.permission_set_of(holder.user_id), holder.user_id)
 
 
-def _authenticate_session(request: HttpRequest) -> Actor:
+def _authenticate_session(request: HttpRequest, *, changes_state: bool) -> Actor:
     """Return the user of a browser session, with CSRF protection.
 
     Raises:
@@ -60,8 +63,25 @@ def _authenticate_session(request: HttpRequest) -> Actor:
     user = getattr(request, "user", None)
     if user is None or not (user.is_active and user.is_staff):
         raise Unauthenticated("The header X-Authorization with a token is required.", code="INVALID_TOKEN")
+    cross_site.reject_cross_site_requests(request)
+    _require_csrf_token(request, is_required=changes_state)
+    return Actor(user.get_username(), permission_cache.permission_set_of(user.pk), user.pk)
+
+
+def _require_csrf_token(request: HttpRequest, *, is_required: bool) -> None:
+    """Check the CSRF token of a request. `is_required`: check it for GET as well.
+
+    Raises:
+        Forbidden: when the token is missing or wrong.
+    """
     check = CSRFCheck(lambda request: None)
     check.process_request(request)
-    if reason := check.process_view(request, None, (), {}):
+    method = request.method
+    try:
+        if is_required:
+            request.method = "POST"
+        reason = check.process_view(request, None, (), {})
+    finally:
+        request.method = method
+    if reason:
         raise Forbidden(f"CSRF Failed: {reason}")
-    return Actor(user.get_username(), permission_cache.permission_set_of(user.pk), user.pk)

@@ -1,4 +1,4 @@
-"""Protection of servers without authentication against requests that a browser sends for other sites."""
+"""Protection against requests that a browser sends for pages of other sites, with its cookies or without login."""
 
 from urllib.parse import urlsplit
 

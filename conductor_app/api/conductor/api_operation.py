@@ -32,7 +32,8 @@ class ApiOperation(NamedTuple):
 
     `permission`: what the caller needs; administrators only unless it is declared. `reply`, `body`: the shape of the
     response and of the request; an operation without a reply is not published in the OpenAPI document.
-    `query`: parameters with their types, required ones with an exclamation mark.
+    `query`: parameters with their types, required ones with an exclamation mark. `changes_state`: a GET that changes
+    something; a browser session may send it only with a CSRF token.
     """
 
     summary: str
@@ -42,6 +43,7 @@ class ApiOperation(NamedTuple):
     query: Mapping[str, type] = {}
     can_be_empty: bool = False
     status: int = 200
+    changes_state: bool = False
 
 
 POLL_QUERY = {"workerid": str, "domain": str}

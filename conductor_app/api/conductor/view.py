@@ -64,9 +64,10 @@ class ConductorView(APIView):
         """Authenticate and authorize the caller, then call the handler."""
         if not self.needs_login:
             return self._find_handler(request)(request, **kwargs)
-        request.actor = authenticate(request)
+        operation = self.operation(str(request.method).lower())
+        request.actor = authenticate(request, changes_state=operation.changes_state)
         handler = self._find_handler(request)
-        self.operation(str(request.method).lower()).permission.check(request, kwargs)
+        operation.permission.check(request, kwargs)
         reply = handler(request, **kwargs)
         if request.actor.user_id is not None and getattr(request, "created_targets", ()):
             grant_to_creator(request.actor, request.created_targets)

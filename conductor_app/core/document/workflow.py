@@ -10,7 +10,7 @@ from .policy import read_whole_number
 from .schemas import enforced_schemas
 
 ALLOWED_SECRETS = "_allowedSecrets"
-"""Key in a resolved document: its steps may name only these secrets. The engine writes it; replies do not contain it."""
+"""Key in a resolved document: its steps may name only these secrets. Only the engine writes it; replies omit it."""
 
 
 def read_definition(document: Mapping[str, Any], *, hash: str = "", publishes_task_events: bool = False) -> Definition:

@@ -129,7 +129,7 @@ class SecretCaches(ConductorView):
     """GET /api/secrets/clearLocalCache, /api/secrets/clearRedisCache: clear the cache of secrets; there is one."""
 
     operations = {
-        "get": ApiOperation("Clear the cache of secrets", permission=ALLOW_ALL, reply=read_mapping),
+        "get": ApiOperation("Clear the cache of secrets", permission=ALLOW_ALL, reply=read_mapping, changes_state=True),
     }
 
     def get(self, request: ConductorRequest) -> HttpResponse:

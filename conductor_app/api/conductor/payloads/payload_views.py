@@ -38,6 +38,7 @@ class PayloadLocation(ConductorView):
             permission=ALLOW_ALL,
             reply=shapes.LOCATION,
             query={"path!": str, "operation!": str, "payloadType!": str},
+            changes_state=True,
         ),
     }
 

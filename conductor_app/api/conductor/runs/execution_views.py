@@ -83,6 +83,7 @@ class ExecutionByName(ConductorView):
             permission=can_start_named_workflow,
             reply=read_mapping,
             query=VERSION_QUERY,
+            changes_state=True,
         ),
     }
 

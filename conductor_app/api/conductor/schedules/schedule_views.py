@@ -125,7 +125,11 @@ class SchedulePause(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "Pause a schedule with GET", permission=can_update_schedule, reply=EMPTY_REPLY, query={"reason": str}
+            "Pause a schedule with GET",
+            permission=can_update_schedule,
+            reply=EMPTY_REPLY,
+            query={"reason": str},
+            changes_state=True,
         ),
         "put": ApiOperation(
             "Pause a schedule", permission=can_update_schedule, reply=EMPTY_REPLY, query={"reason": str}
@@ -144,7 +148,9 @@ class ScheduleResume(ConductorView):
     """GET, PUT /api/scheduler/schedules/{name}/resume: let it fire again, from now on."""
 
     operations = {
-        "get": ApiOperation("Resume a schedule with GET", permission=can_update_schedule, reply=EMPTY_REPLY),
+        "get": ApiOperation(
+            "Resume a schedule with GET", permission=can_update_schedule, reply=EMPTY_REPLY, changes_state=True
+        ),
         "put": ApiOperation("Resume a schedule", permission=can_update_schedule, reply=EMPTY_REPLY),
     }
 

@@ -117,7 +117,7 @@ class SchedulerPause(ConductorView):
     """GET, POST /api/scheduler/admin/pause: let no schedule fire."""
 
     operations = {
-        "get": ApiOperation("Pause all schedules", permission=ADMINISTRATORS_ONLY, reply=read_mapping),
+        "get": ApiOperation("Pause all schedules", ADMINISTRATORS_ONLY, reply=read_mapping, changes_state=True),
         "post": ApiOperation("Pause all schedules with POST", permission=ADMINISTRATORS_ONLY, reply=read_mapping),
     }
 
@@ -133,7 +133,7 @@ class SchedulerResume(ConductorView):
     """GET, POST /api/scheduler/admin/resume: let schedules fire again."""
 
     operations = {
-        "get": ApiOperation("Resume all schedules", permission=ADMINISTRATORS_ONLY, reply=read_mapping),
+        "get": ApiOperation("Resume all schedules", ADMINISTRATORS_ONLY, reply=read_mapping, changes_state=True),
         "post": ApiOperation("Resume all schedules with POST", permission=ADMINISTRATORS_ONLY, reply=read_mapping),
     }
 
@@ -150,7 +150,10 @@ class SchedulerRequeue(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "Repair schedules without a next start time", permission=ADMINISTRATORS_ONLY, reply=read_mapping
+            "Repair schedules without a next start time",
+            permission=ADMINISTRATORS_ONLY,
+            reply=read_mapping,
+            changes_state=True,
         ),
     }
 

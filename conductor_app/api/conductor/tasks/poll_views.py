@@ -28,6 +28,7 @@ class BatchPoll(ConductorView):
             permission=can_poll,
             reply=ArrayOf(shapes.TASK),
             query=POLL_QUERY | {"count": int, "timeout": int},
+            changes_state=True,
         ),
     }
 
@@ -54,7 +55,12 @@ class Poll(ConductorView):
 
     operations = {
         "get": ApiOperation(
-            "Poll for one task", permission=can_poll, reply=shapes.TASK, query=POLL_QUERY, can_be_empty=True
+            "Poll for one task",
+            permission=can_poll,
+            reply=shapes.TASK,
+            query=POLL_QUERY,
+            can_be_empty=True,
+            changes_state=True,
         ),
     }
 
