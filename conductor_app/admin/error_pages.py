@@ -5,9 +5,11 @@ requests for which the sidebar itself cannot be rendered get the message alone.
 """
 
 import logging
+import sys
 from typing import Any
 
 from django.core.exceptions import DisallowedHost
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -36,8 +38,15 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Render the 500 page with the request id to look up in the log."""
-    return _render_error(request, 500, {"title": _("Internal error"), "request_id": log_context.request_id()})
+    """Render the 500 page with the request id to look up in the log, or a 503 page if the database does not respond."""
+    context: dict[str, Any] = {"request_id": log_context.request_id()}
+    if isinstance(sys.exception(), OperationalError | InterfaceError):
+        reply = _render_error(
+            request, 503, context | {"title": _("Database unavailable"), "is_database": True}, "500.html"
+        )
+        reply.headers["Retry-After"] = "1"
+        return reply
+    return _render_error(request, 500, context | {"title": _("Internal error")})
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

@@ -13,6 +13,7 @@ DATABASES = {
         environment.require_value("DATABASE_URL", "postgresql://conductor:secret@db.example.org:5432/conductor"),
         # The total over all processes must stay below the connection limit of the database server.
         pool=environment.number("DATABASE_POOL", 8, least=2),
+        statement_seconds=environment.number("DATABASE_STATEMENT_SECONDS", 60, least=0),
     )
 }
 

@@ -28,4 +28,6 @@ def _start_server() -> str:
 # The processes of pytest-xdist inherit the environment and share the server.
 os.environ["TEST_DATABASE_URL"] = environment.text("TEST_DATABASE_URL", "") or _start_server()
 # In some tests, 50 threads poll at the same time.
-DATABASES = {"default": services.postgresql("TEST_DATABASE_URL", os.environ["TEST_DATABASE_URL"], pool=60)}
+DATABASES = {
+    "default": services.postgresql("TEST_DATABASE_URL", os.environ["TEST_DATABASE_URL"], pool=60, statement_seconds=60)
+}

@@ -26,6 +26,9 @@ OUTDATED_ERRORS = (FeatureNotSupported, InvalidSqlStatementName, DuplicatePrepar
 MAX_PREPARED_PARAMS = 500
 """The maximum number of parameters of a prepared statement: each takes 400 bytes of the server, and larger statements
 rarely repeat."""
+MAX_SILENCE_MS = 90_000
+"""The maximum wait for the server's next bytes. It exceeds the default of `DATABASE_STATEMENT_SECONDS`, so it is only
+reached if the server is stopped or the network drops packets."""
 _statement_numbers = count()
 
 
@@ -123,14 +126,14 @@ class _PipelineExchange:
         ready = select.poll()
         ready.register(self.server.socket, select.POLLIN | select.POLLOUT)
         while self.server.flush():
-            ready.poll()
+            _wait_for_server(ready)
             self.server.consume_input()
         ready.modify(self.server.socket, select.POLLIN)
         results: list[PGresult] = []
         # The last result only marks the end of the pipeline. The error of a failed commit precedes it.
         while not results or results[-1].status != ExecStatus.PIPELINE_SYNC:
             while self.server.is_busy():
-                ready.poll()
+                _wait_for_server(ready)
                 self.server.consume_input()
             result = self.server.get_result()
             if result is not None:
@@ -169,6 +172,11 @@ class _PipelineExchange:
     def _command(self, sql: bytes) -> None:
         self.server.send_query_params(sql, None)
         self.sent_count += 1
+
+
+def _wait_for_server(ready: select.poll) -> None:
+    if not ready.poll(MAX_SILENCE_MS):
+        raise OperationalError(f"PostgreSQL has not responded for {MAX_SILENCE_MS // 1000} s.")
 
 
 def number_parameters(sql: str) -> bytes:

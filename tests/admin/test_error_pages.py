@@ -1,6 +1,7 @@
 """What stands in the place of a page that is not there, not open, or broke."""
 
 import pytest
+from django.db import OperationalError
 from django.test import Client
 
 from conductor_app.admin.error_pages import server_error
@@ -82,3 +83,14 @@ def test_a_name_that_the_server_does_not_answer_to_is_named(client, settings):
 
     assert answer.status_code == 400
     assert "The host name elsewhere.example.org is not allowed" in answer.content.decode()
+
+
+def test_a_page_whose_database_does_not_respond_can_be_requested_again(rf):
+    try:
+        raise OperationalError("the server closed the connection unexpectedly")
+    except OperationalError:
+        reply = server_error(rf.get("/admin/"))
+
+    shown = page(reply, 503)
+    assert "The database did not respond." in shown and "closed the connection" not in shown
+    assert reply.headers["Retry-After"] == "1"

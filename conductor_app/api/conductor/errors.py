@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.exceptions import SuspiciousOperation
 from django.core.signals import got_request_exception
-from django.db import DataError
+from django.db import DataError, InterfaceError, OperationalError
 from django.http import HttpResponse
 from rest_framework.exceptions import MethodNotAllowed
 
@@ -43,8 +43,12 @@ STATUS_BY_ERROR: dict[type[Exception], int] = {
     MethodNotAllowed: 405,
     SuspiciousOperation: 400,
     DataError: 400,
+    OperationalError: 503,
+    InterfaceError: 503,
 }
-"""The status of each refusal; the first class in the error's own line of descent that stands here counts."""
+"""The status of each error. The first class in the method resolution order of the error that has an entry applies."""
+DATABASE_FAULTS = (OperationalError, InterfaceError)
+RETRYABLE = (Busy, QueueFull, *DATABASE_FAULTS)
 
 
 def status_of(error: Exception) -> int:
@@ -57,7 +61,9 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespo
     status = status_of(error)
     if status == 500:
         return _internal_error(error, context)
-    body = {"status": status, "message": _message_of(error), "retryable": isinstance(error, Busy | QueueFull)}
+    if isinstance(error, DATABASE_FAULTS):
+        log.error("%s %s failed: %s", context["request"].method, context["request"].path, error)
+    body = {"status": status, "message": _message_of(error), "retryable": isinstance(error, RETRYABLE)}
     if isinstance(error, ValidationFailed):
         body["validationErrors"] = [_validation_error_document(each) for each in error.validation_errors]
     else:
@@ -67,6 +73,8 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespo
         body["error"] = error.facts["code"]
     reply = Json(body, status)
     reply._has_been_logged = True  # logged by Django as a warning for every missing object that a client requests
+    if status == 503:
+        reply.headers["Retry-After"] = "1"
     if isinstance(error, MethodNotAllowed):
         reply.headers["Allow"] = ", ".join(context["view"].allowed_methods)
     return reply
@@ -77,6 +85,8 @@ def _message_of(error: Exception) -> str:
         return error.message
     if isinstance(error, DataError):
         return "A value in the request cannot be stored: a text is too long, or a number is too large."
+    if isinstance(error, DATABASE_FAULTS):
+        return "The database did not respond. Send the request again."
     return str(getattr(error, "detail", "")) or "The request is refused."
 
 

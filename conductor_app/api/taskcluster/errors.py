@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.core.signals import got_request_exception
-from django.db import DataError
+from django.db import DataError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 
 from ... import clock
@@ -52,8 +52,11 @@ CODE_BY_ERROR: dict[type[Exception], tuple[str, int]] = {
     Conflict: ("RequestConflict", 409),
     # Clients repeat requests that get this status.
     Busy: ("InternalServerError", 503),
+    OperationalError: ("InternalServerError", 503),
+    InterfaceError: ("InternalServerError", 503),
 }
-"""The code and status of each refusal; the first class in the error's own line of descent that stands here counts."""
+"""The code and status of each error. The first class in its method resolution order that has an entry applies."""
+DATABASE_FAULTS = (OperationalError, InterfaceError)
 
 
 def error_response(
@@ -66,6 +69,9 @@ def error_response(
     message = str(error) if status != 500 else _report_incident(request, method)
     if isinstance(error, DataError):
         message = "A value in the request cannot be stored: a text is too long, or a number is too large."
+    if isinstance(error, DATABASE_FAULTS):
+        log.error("%s %s failed: %s", request.method, request.path, error)
+        message = "The database did not respond. Send the request again."
     time = format_timestamp(clock.now())
     bullets = f"* method:     {method}\n* errorCode:  {code}\n* statusCode: {status}\n* time:       {time}"
     request_info = {"method": method, "params": dict(params), "payload": payload, "time": time}
