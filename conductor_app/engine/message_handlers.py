@@ -5,7 +5,7 @@ from ..core.decide import no_command
 from ..core.errors import Conflict, NotFound
 from ..core.listener_events import started_command
 from ..core.states import RUN
-from ..insight.runs.execution import run_document
+from ..insight.runs.execution import failed_execution
 from ..models import Attempt, Message, Run
 from ..models.outbox import ABOUT_GROUP
 from ..store import inbox, outbox_messages
@@ -31,12 +31,8 @@ def _begin_child(message: Message) -> None:
 
 def _attach_failed_execution(run_id: str, about: str) -> None:
     """Put the failed execution into the input of its failure workflow (execution §6)."""
-    failed = Run.objects.filter(pk=about).first()
-    if failed is None:
-        return
-    given = payload_storage.load_stored_input(run_id)
-    whole = {**given, "failedWorkflow": run_document(failed, with_tasks=True)}
-    store.set_input(run_id, whole)
+    if document := failed_execution.failed_execution_document(about):
+        store.set_input(run_id, {**payload_storage.load_stored_input(run_id), "failedWorkflow": document})
 
 
 def _child_ended(message: Message) -> None:

@@ -137,3 +137,34 @@ def test_a_retried_run_that_fails_again_starts_it_again(clock):
     failed.worker("pay").fails()
 
     assert len(failure_runs()) == 2
+
+
+def test_the_payloads_of_a_large_execution_are_omitted_from_its_input(clock, settings):
+    settings.CONDUCTOR_WORKFLOW_PAYLOAD_MAX_BYTES = 100_000
+    failed = scenario(clock, step("load", "work"), step("more", "work"), step("pay"), input={"order": 7})
+    for _ in range(2):
+        failed.worker("work").completes(rows="x" * 60_000)
+
+    failed.worker("pay").fails("no funds")
+
+    [run] = failure_runs()
+    document = run.input["failedWorkflow"]
+    assert run.input_size < 50_000 and run.input["order"] == 7
+    assert [task["referenceTaskName"] for task in document["tasks"]] == ["load", "more", "pay"]
+    assert {str(task["outputData"]) for task in document["tasks"]} == {"{}"}
+    assert document["conductor.payloadsOmitted"] == (
+        f"The payloads exceed 100000 bytes. Read them with GET /api/workflow/{failed.id}."
+    )
+
+
+def test_the_tasks_of_a_very_long_execution_are_omitted_from_its_input(clock, settings):
+    settings.CONDUCTOR_WORKFLOW_PAYLOAD_MAX_BYTES = 6_000
+    failed = scenario(clock, step("load", "work"), step("more", "work"), step("last", "work"), step("pay"))
+    for _ in range(3):
+        failed.worker("work").completes()
+
+    failed.worker("pay").fails("no funds")
+
+    document = failure_runs()[0].input["failedWorkflow"]
+    assert (document["workflowId"], document["status"], document["tasks"]) == (failed.id, "FAILED", [])
+    assert document["conductor.payloadsOmitted"].startswith("The payloads and tasks exceed 6000 bytes.")

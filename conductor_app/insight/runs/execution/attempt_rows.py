@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import QuerySet, TextField
+from django.db.models import QuerySet, TextField, Value
 from django.db.models.functions import Cast
 
 from ....models import Attempt, Run
@@ -35,9 +35,12 @@ def to_row(attempt: Attempt) -> Row:
     return Row._make(_attempt_values(attempt))
 
 
-def load_rows(attempts: "QuerySet[Attempt]") -> list[Row]:
-    """Load the rows of a query in one statement. Payloads remain JSON text."""
-    texts = {name: Cast(path, TextField()) for name, path in _TEXT_COLUMNS.items()}
+def load_rows(attempts: "QuerySet[Attempt]", *, with_payloads: bool = True) -> list[Row]:
+    """Load the rows of a query in one statement. Payloads remain JSON text; without them, they are empty objects."""
+    texts = {
+        name: Cast(path, TextField()) if with_payloads else Value("{}", TextField())
+        for name, path in _TEXT_COLUMNS.items()
+    }
     return list(map(Row._make, attempts.annotate(**texts).values_list(*ROW_COLUMNS, *texts)))
 
 

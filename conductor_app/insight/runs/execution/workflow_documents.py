@@ -42,6 +42,17 @@ def run_document(run: Run, with_tasks: bool = True) -> dict[str, Any]:
     )
 
 
+def run_document_without_payloads(run_id: str, *, with_tasks: bool = True) -> dict[str, Any]:
+    """Return a run as a document whose inputs, outputs and variables are empty. They are not read."""
+    run = Run.objects.defer(*PAYLOADS).get(pk=run_id)
+    row = RunRow._make((*attrgetter(*RUN_COLUMNS)(run), *({} for _ in PAYLOADS)))
+    rows = load_rows(attempts_of([run_id]), with_payloads=False) if with_tasks else []
+    tasks = task_documents(rows, run_facts_of(run), is_wire=False) if with_tasks else []
+    return workflow_fields(
+        row, tasks, definition_documents.definition_documents(row.resolved_definition_id).workflow.document
+    )
+
+
 def wire_run(run_id: str, with_tasks: bool = True) -> dict[str, Any]:
     """Return a run for an API reply.
 
