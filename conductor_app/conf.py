@@ -125,6 +125,13 @@ class Defaults:
     task_payload_soft_bytes: int = 3 * MIB
     workflow_payload_soft_bytes: int = 5 * MIB
 
+    # Limits that stop a workflow which would never end. 0 means no limit. Depth: levels of sub-workflows and failure
+    # workflows below a started workflow. Descendants: open sub-workflows below it, checked every few seconds.
+    max_workflow_depth: int = 100
+    max_tasks_per_workflow: int = 200_000
+    max_loop_iterations: int = 100_000
+    max_open_descendants: int = 20_000
+
     # The maximum size of a file of a run.
     file_max_bytes: int = 1024 * MIB
 

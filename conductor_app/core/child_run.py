@@ -1,6 +1,7 @@
 """Construction of runs before their first decision."""
 
 from .effects import StartRun
+from .errors import StepRefused
 from .frozen import fast_replace
 from .snapshot import Run
 from .states import RUNNING
@@ -22,6 +23,8 @@ def new_child_run(effect: StartRun, parent: Run, now: int) -> Run:
             domains=effect.domains,
             parent_id=parent.id if waits else "",
             parent_attempt_id=effect.parent_attempt_id,
+            root_id=(parent.root_id or parent.id) if waits else "",
+            depth=parent.depth + 1 if waits or effect.is_failure_workflow else 0,
             watched_as=parent.watched_as if waits else "",
             watched_until=parent.watched_until if waits else 0,
             variables=dict(effect.definition.document.get("variables") or {}),
@@ -33,3 +36,17 @@ def new_child_run(effect: StartRun, parent: Run, now: int) -> Run:
 def set_first_timer(run: Run, now: int) -> Run:
     """Return the run with its timer set to its start, if that is in the future, or to its timeout."""
     return fast_replace(run, wake_at=next_run_timer(run, now))
+
+
+def require_depth(run: Run) -> None:
+    """Check that the run may start a run below it.
+
+    Raises:
+        StepRefused: when it is at the maximum depth.
+    """
+    limit = run.definition.limits.max_depth
+    if limit and run.depth >= limit:
+        raise StepRefused(
+            f"Sub-workflows are nested {run.depth} levels deep, which is the maximum (MAX_WORKFLOW_DEPTH). "
+            "A workflow may start itself without end."
+        )

@@ -85,6 +85,22 @@ class Step:
         return not (self.optional or self.permissive)
 
 
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """Limits that stop a run which would never end. 0 means no limit.
+
+    `max_depth`: levels of sub-workflows and failure workflows below a started run. `max_tasks`: tasks and retries that
+    a run creates. `max_iterations`: iterations of one loop.
+    """
+
+    max_depth: int = 100
+    max_tasks: int = 200_000
+    max_iterations: int = 100_000
+
+
+DEFAULT_LIMITS = RunLimits()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Definition:
     """Parsed definition of a workflow. It never changes."""
@@ -103,6 +119,7 @@ class Definition:
     output_schema: Schema | None = None
     publishes_listener_events: bool = False  # a listener is subscribed to its runs or tasks
     publishes_task_events: bool = False  # the server's listener receives every change of a task's status
+    limits: RunLimits = DEFAULT_LIMITS
     allowed_secrets: frozenset[str] | None = None  # the secrets that its steps may name; None: any
 
     def step(self, ref: str) -> Step | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from .definition import Definition, Key, Step
 from .frozen import fast_replace
+from .reasons import shorten_reason
 from .snapshot import CONTROL_REMOVED, NEVER, UNKNOWN, Attempt, Run, Task
 from .states import ATTEMPT, FAILED, FAILED_FOR_GOOD, RUN, SKIPPED, TASK
 
@@ -130,7 +131,8 @@ class TransitionAttempt(Effect):
 
     def to_history(self) -> dict[str, Any]:
         line = {"effect": "TransitionAttempt", "task": str(self.key), "event": self.event}
-        return line | {name: self.facts[name] for name in ("reason", "worker", "visible_at") if self.facts.get(name)}
+        line |= {name: self.facts[name] for name in ("worker", "visible_at") if self.facts.get(name)}
+        return line | ({"reason": shorten_reason(reason)} if (reason := self.facts.get("reason")) else {})
 
 
 def record_failure(builder: SnapshotBuilder, task: Task) -> None:

@@ -9,6 +9,7 @@ from .decision_context import Command, DecisionContext
 from .effects import Effect, OpenAttempt, TransitionAttempt
 from .errors import AlreadyResolved
 from .frozen import fast_replace
+from .reasons import quote_reason
 from .rules.schedule_retry import next_attempt
 from .schema_check import schema_violation
 from .snapshot import Run, Task
@@ -116,7 +117,8 @@ def child_ended(attempt_id: str, child: dict[str, Any]) -> Command:
         facts: dict[str, Any] = {"output": {**(child["output"] or {}), "subWorkflowId": child["id"]}}
         if child["status"] != "COMPLETED":
             facts["reason"] = (
-                f"Sub workflow {child['name']}.{child['version']}/{child['id']} failure reason: {child['reason']}"
+                f"Sub workflow {child['name']}.{child['version']}/{child['id']} failure reason: "
+                f"{quote_reason(child['reason'], child['id'])}"
             )
         else:
             yield complete_attempt(task, facts, ctx, now)

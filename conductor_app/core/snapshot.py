@@ -206,6 +206,8 @@ class Run:
     priority: int = 0
     parent_id: str = ""
     parent_attempt_id: str = ""
+    root_id: str = ""  # the run above it that no run waits for; empty for such a run itself
+    depth: int = 0  # number of runs above it, through sub-workflows and failure workflows
     reason: str = ""
     failed_attempt_id: str = ""
     failed_refs: tuple[str, ...] = ()

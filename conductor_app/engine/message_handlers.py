@@ -13,6 +13,7 @@ from ..store import runs as store
 from .delivery import Handler, register_handlers
 from .events import event_actions, event_intake
 from .payloads import payload_storage
+from .runs import run_tree_limits
 from .runs.change import RunCommand, change_run
 from .runs.workflow_rate_limits import admit, release_next
 from .standalone import bulk_actions, dependency_resolved, resolution
@@ -20,7 +21,10 @@ from .tasks.task_commands import add_logs
 
 
 def _begin_child(message: Message) -> None:
-    """Take the first steps of a run that another run started."""
+    """Take the first steps of a run that another run started. In a tree that has ended or is too large, end it."""
+    if reason := run_tree_limits.reason_not_to_begin(message.to):
+        change_run(RunCommand(message.to, commands.terminate_if_open(reason), "engine", reason, consumes=message.pk))
+        return
     if message.facts.get("is_limited"):
         admit(message.to)
     if about := message.facts.get("about"):

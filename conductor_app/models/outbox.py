@@ -37,6 +37,7 @@ class Message(models.Model):
         indexes = [
             models.Index(name="message_due", fields=["due_at", "id"], condition=~models.Q(subject=PUBLISH)),
             models.Index(name="message_to_publish", fields=["due_at", "id"], condition=models.Q(subject=PUBLISH)),
+            models.Index(name="message_to_terminate", fields=["to"], condition=models.Q(subject="terminate")),
             models.Index(name="message_about_group", fields=["to"], condition=models.Q(subject=ABOUT_GROUP)),
         ]
 

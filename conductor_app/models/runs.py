@@ -68,6 +68,8 @@ class Run(models.Model):
     has_skips = models.BooleanField(default=False)
     parent_id = IdField(default="", blank=True)
     parent_attempt_id = IdField(default="", blank=True)
+    root_id = IdField(default="", db_default="", blank=True)
+    depth = models.IntegerField(default=0, db_default=0)
     failed_attempt_id = IdField(default="", blank=True)
     failed_refs = DocumentField(default=list)
     failed_names = DocumentField(default=list)
@@ -120,6 +122,7 @@ class Run(models.Model):
                 name="run_by_correlation", fields=["correlation_id", "-created_at"], condition=~Q(correlation_id="")
             ),
             models.Index(name="run_by_parent", fields=["parent_id", "-created_at"], condition=~Q(parent_id="")),
+            models.Index(name="open_run_by_root", fields=["root_id"], condition=status_in(RUN.open) & ~Q(root_id="")),
             models.Index(name="run_by_event", fields=["event", "-created_at"], condition=~Q(event="")),
             models.Index(name="run_by_limit_key", fields=["limit_key", "-created_at"], condition=~Q(limit_key="")),
             models.Index(name="run_with_reason", fields=["-created_at"], condition=~Q(reason="")),

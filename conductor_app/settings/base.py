@@ -117,6 +117,10 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 PAYLOAD_STORAGE = environment.text("PAYLOAD_STORAGE", "")
+CONDUCTOR_MAX_WORKFLOW_DEPTH = environment.number("MAX_WORKFLOW_DEPTH", 100, least=0)
+CONDUCTOR_MAX_TASKS_PER_WORKFLOW = environment.number("MAX_TASKS_PER_WORKFLOW", 200_000, least=0)
+CONDUCTOR_MAX_LOOP_ITERATIONS = environment.number("MAX_LOOP_ITERATIONS", 100_000, least=0)
+CONDUCTOR_MAX_OPEN_DESCENDANTS = environment.number("MAX_OPEN_DESCENDANTS", 20_000, least=0)
 CONDUCTOR_FILE_MAX_BYTES = environment.number("FILE_MAX_MB", 1024, least=1) * 1024 * 1024
 CONDUCTOR_ARTIFACT_MAX_BYTES = environment.number("ARTIFACT_MAX_MB", 5 * 1024, least=1) * 1024 * 1024
 CONDUCTOR_TASK_PAYLOAD_SOFT_BYTES = environment.number("TASK_PAYLOAD_SOFT_KB", 3072) * 1024

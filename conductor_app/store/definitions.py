@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from .. import conf
-from ..core.definition import Definition
+from ..core.definition import Definition, RunLimits
 from ..core.document import read_definition
 from ..models import ResolvedDefinition
 from ..models.fields import dumps
@@ -26,7 +26,10 @@ def load_definition(hash: str) -> Definition:
 
 def parse_document(document: dict[str, Any], hash: str = "") -> Definition:
     """Return the definition of a resolved document."""
-    return read_definition(document, hash=hash, publishes_task_events=bool(conf.task_status_listener_url))
+    limits = RunLimits(conf.max_workflow_depth, conf.max_tasks_per_workflow, conf.max_loop_iterations)
+    return read_definition(
+        document, hash=hash, publishes_task_events=bool(conf.task_status_listener_url), limits=limits
+    )
 
 
 def save_definition(document: dict[str, Any], now: int) -> Definition:

@@ -101,6 +101,8 @@ RUN_COLUMNS = (
     "priority",
     "parent_id",
     "parent_attempt_id",
+    "root_id",
+    "depth",
     "reason",
     "failed_attempt_id",
     "failed_refs",

@@ -5,10 +5,12 @@ from typing import Any, NamedTuple
 
 from ..core.errors import NotFound
 from ..core.snapshot import NEVER
+from ..core.states import RUN
 from .statements import fetch, placeholders
 
 # Must equal the condition of the index; otherwise the database does not use it.
 TASK_IS_OPEN = "t.status IN ('ACTIVE', 'BLOCKED')"
+RUN_IS_OPEN = "status IN ('RUNNING', 'PAUSED') AND root_id <> ''"
 MAX_RUNS = 1000
 """The maximum number of runs to read. Later children are read when earlier ones have ended."""
 CHUNK = 300
@@ -39,6 +41,33 @@ def status_of(run_id: str) -> str:
     if not rows:
         raise NotFound(f"No such workflow found by id: {run_id}")
     return rows[0][0]
+
+
+def is_being_terminated(run_id: str) -> bool:
+    """Return True if the termination of a run above this one is on its way to it.
+
+    It is delivered from level to level: the run above this one has ended, or an open run further up has a message.
+    A run that was retried alone has an ended parent as well, but no such message.
+    """
+    open_ids: list[str] = []
+    while run_id:
+        rows = fetch("SELECT status, parent_id FROM conductor_run WHERE id = %s", [run_id])
+        if not rows or rows[0][0] not in RUN.open:
+            break
+        open_ids.append(run_id)
+        run_id = rows[0][1]
+    if not open_ids:
+        return bool(run_id)
+    sql = (
+        f"SELECT 1 FROM conductor_message WHERE subject = 'terminate' AND \"to\" IN ({placeholders(open_ids)}) LIMIT 1"
+    )
+    return bool(fetch(sql, open_ids))
+
+
+def has_open_descendants(root_id: str, count: int) -> bool:
+    """Return True if more than `count` open runs are below the run."""
+    sql = f"SELECT count(*) FROM (SELECT 1 FROM conductor_run WHERE root_id = %s AND {RUN_IS_OPEN} LIMIT %s) AS found"
+    return bool(fetch(sql, [root_id, count + 1])[0][0] > count)
 
 
 def load_run_tree(run_id: str) -> RunTree:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..definition import TIME_OUT_RUN, Definition, Step
+from ..definition import DEFAULT_LIMITS, TIME_OUT_RUN, Definition, RunLimits, Step
 from ..step_structure import Flow, structure_of
 from .layout import layout_steps
 from .policy import read_whole_number
@@ -13,8 +13,14 @@ ALLOWED_SECRETS = "_allowedSecrets"
 """Key in a resolved document: its steps may name only these secrets. Only the engine writes it; replies omit it."""
 
 
-def read_definition(document: Mapping[str, Any], *, hash: str = "", publishes_task_events: bool = False) -> Definition:
-    """Return the definition that the document describes.
+def read_definition(
+    document: Mapping[str, Any],
+    *,
+    hash: str = "",
+    publishes_task_events: bool = False,
+    limits: RunLimits = DEFAULT_LIMITS,
+) -> Definition:
+    """Return the definition that the document describes. `limits`: those of its runs.
 
     Raises:
         ValidationFailed: when it cannot be laid out.
@@ -40,6 +46,7 @@ def read_definition(document: Mapping[str, Any], *, hash: str = "", publishes_ta
         publishes_listener_events=publishes_task_events
         or bool(document.get("workflowStatusListenerEnabled"))
         or any(step.document.get("onStateChange") or makes_branches(step) for step in steps.values()),
+        limits=limits,
         allowed_secrets=allowed_secrets,
     )
 

@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..caching import cache_run_output
+from ..child_run import require_depth
 from ..data_requests import DataRequired, LastOutput, WholeRun
 from ..decision_context import DecisionContext
 from ..definition import Key
 from ..effects import Effect, ResolveTask, SendMessage, StartRun, TransitionAttempt, TransitionRun
 from ..errors import StepRefused
 from ..ids import derived_id
+from ..reasons import shorten_reason
 from ..schema_check import schema_violation
 from ..snapshot import Run, Task
 from ..states import RUN
@@ -44,6 +46,7 @@ def end_run(
     if event == "complete" and (violation := schema_violation(run.definition.output_schema, output, "output", ctx)):
         yield from end_run(run, ctx, now, "fail", violation, output=output)
         return
+    reason = shorten_reason(reason)
     facts: dict[str, Any] = {"reason": reason, "output": output}
     if failed is not None and not run.failed_attempt_id:
         facts["failed_attempt_id"] = failed.attempt.id
@@ -108,6 +111,7 @@ def _start_failure_workflow(
     if not isinstance(name, str) or not name.strip():
         return
     try:
+        require_depth(run)
         name = _failure_workflow_name(name, ctx)
         version = run.definition.document.get("failureWorkflowVersion")
         definition = ctx.definition(name, int(version) if version else None)

@@ -1,7 +1,7 @@
 """DO_WHILE: repeats its body while a condition holds or a list has items.
 
-The number of iterations has no limit of its own. One decision applies at most `BUDGET` effects (`core/decide.py`); a
-longer loop continues in the next decision.
+`RunLimits.max_iterations` limits the iterations of a loop. One decision applies at most `BUDGET` effects
+(`core/decide.py`); a longer loop continues in the next decision.
 """
 
 import re
@@ -90,7 +90,11 @@ class DoWhile(StepType):
             yield from fail_task(task, now, error, output, event="fail_for_good")
             return
         yield from prune_old_iterations(task, inputs, output)
-        if continues:
+        limit = ctx.run.definition.limits.max_iterations
+        if continues and limit and task.iteration >= limit:
+            reason = f"The loop has run {limit} iterations, which is the maximum (MAX_LOOP_ITERATIONS)."
+            yield from fail_task(task, now, reason, output, event="fail_for_good")
+        elif continues:
             iteration = task.iteration + 1
             yield UpdateTask(
                 task.key,

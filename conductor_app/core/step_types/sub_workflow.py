@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..child_run import require_depth
 from ..decision_context import DecisionContext
 from ..definition import Definition, Key, Step
 from ..document.inline_definitions import DEFINITION
@@ -28,6 +29,7 @@ class SubWorkflow(StepType):
 
     def enter(self, step: Step, key: Key, ctx: DecisionContext, now: int) -> Iterator[Effect]:
         inputs = child_input(resolve_inputs(step, ctx, key, ctx.run, now), is_given=ctx.input_override(key) is not None)
+        require_depth(ctx.run)
         written_param = step.document.get("subWorkflowParam") or {}
         param = resolve_param(written_param, ctx)
         definition = definition_of(param, ctx, _allowed_secrets(step, written_param, ctx))

@@ -1,0 +1,52 @@
+"""The termination of a tree of runs that still grows."""
+
+import pytest
+
+from conductor_app.engine import delivery, sweeps
+from conductor_app.engine.runs import run_commands
+from conductor_app.models import Message, Run
+from conductor_app.store import definitions
+from tests.builders import definition, sub_workflow
+from tests.scenario import ACTOR, clear_process_caches, register_definitions
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def unlimited_depth(settings):
+    """Let runs nest without end. A parsed definition keeps the limits of its time, so it is parsed again."""
+    settings.CONDUCTOR_MAX_WORKFLOW_DEPTH = 0
+    definitions.load_definition.cache_clear()
+    clear_process_caches()
+    yield
+    definitions.load_definition.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def slow_delivery(monkeypatch):
+    """Deliver one message per transaction, so that the test decides the order."""
+    monkeypatch.setattr(delivery, "AT_ONCE", 0)
+
+
+def deliver_newest_first(rounds: int) -> None:
+    """Deliver messages in the worst order: the tree grows before its termination follows."""
+    for _ in range(rounds):
+        for id in list(Message.objects.order_by("-id").values_list("id", flat=True)[:5]):
+            delivery.deliver(id)
+
+
+def test_the_termination_of_a_root_overtakes_a_tree_that_still_grows(clock):
+    register_definitions(definition(sub_workflow("again", "order"), name="order"))
+    root = run_commands.start(run_commands.StartRequest("order"), ACTOR)
+    deliver_newest_first(20)
+    before = Run.objects.count()
+    assert before > 20 and Message.objects.filter(subject="begin").exists()
+
+    run_commands.terminate_run(root, ACTOR, "enough")
+    deliver_newest_first(5)
+
+    assert Run.objects.count() == before, "no run begins while the termination is on its way"
+    assert Run.objects.filter(reason="A workflow above this one was terminated.").exists()
+    for _ in range(2 * before):
+        sweeps.deliver_messages(500)
+    assert set(Run.objects.values_list("status", flat=True)) == {"TERMINATED"}

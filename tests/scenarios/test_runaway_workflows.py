@@ -1,0 +1,103 @@
+"""Workflows that would never end are stopped: by depth, tasks, iterations and open descendants, with a clear reason."""
+
+import pytest
+
+from conductor_app.models import Run
+from conductor_app.store import definitions
+from tests.builders import definition, loop, set_variable, sub_workflow
+from tests.scenario import RunView, Scenario, clear_process_caches
+
+
+@pytest.fixture(autouse=True)
+def fresh_definitions():
+    """Parse definitions anew, because a parsed definition keeps the limits of its time."""
+    definitions.load_definition.cache_clear()
+    clear_process_caches()
+    yield
+    definitions.load_definition.cache_clear()
+
+
+def recursive_scenario(clock, **fields) -> Scenario:
+    return Scenario(clock, sub_workflow("again", "order"), **fields)
+
+
+def test_a_workflow_that_starts_itself_stops_at_the_maximum_depth(clock, settings):
+    settings.CONDUCTOR_MAX_WORKFLOW_DEPTH = 30
+
+    root = recursive_scenario(clock)
+    root.later(1)
+
+    deepest = Run.objects.order_by("-depth").first()
+    assert (Run.objects.count(), deepest.depth, deepest.status) == (31, 30, "FAILED")
+    assert "nested 30 levels deep, which is the maximum (MAX_WORKFLOW_DEPTH)" in deepest.reason
+    assert set(Run.objects.values_list("status", flat=True)) == {"FAILED"}
+
+
+def test_reasons_do_not_grow_with_the_depth(clock, settings):
+    settings.CONDUCTOR_MAX_WORKFLOW_DEPTH = 30
+
+    root = recursive_scenario(clock)
+    root.later(1)
+
+    assert max(len(reason) for reason in Run.objects.values_list("reason", flat=True)) < 3_000
+    assert f"(see workflow {RunView(root.id).child('again').id})" in root.reason
+
+
+def test_a_failure_workflow_that_fails_into_itself_stops_at_the_maximum_depth(clock, settings):
+    settings.CONDUCTOR_MAX_WORKFLOW_DEPTH = 5
+    failing = {"name": "end", "taskReferenceName": "end", "type": "TERMINATE"}
+    failing["inputParameters"] = {"terminationStatus": "FAILED"}
+
+    Scenario(clock, failing, failureWorkflow="order").later(1)
+
+    assert Run.objects.count() == 6
+    assert "maximum (MAX_WORKFLOW_DEPTH)" in Run.objects.get(depth=5).output["conductor.failure_workflow"]
+
+
+def test_a_loop_without_end_stops_at_the_maximum_number_of_iterations(clock, settings):
+    settings.CONDUCTOR_MAX_LOOP_ITERATIONS = 20
+
+    scenario = Scenario(clock, loop("l", set_variable("v"), times=1_000))
+    scenario.later(1)
+
+    assert scenario.status == "FAILED"
+    assert "The loop has run 20 iterations, which is the maximum (MAX_LOOP_ITERATIONS)." in scenario.reason
+
+
+def test_a_workflow_stops_at_the_maximum_number_of_tasks(clock, settings):
+    settings.CONDUCTOR_MAX_TASKS_PER_WORKFLOW = 50
+
+    scenario = Scenario(clock, loop("l", set_variable("v"), times=1_000))
+    scenario.later(1)
+
+    assert scenario.status == "FAILED"
+    assert scenario.reason == "The workflow has created 50 tasks, which is the maximum (MAX_TASKS_PER_WORKFLOW)."
+
+
+def test_limits_of_zero_are_off(clock, settings):
+    settings.CONDUCTOR_MAX_LOOP_ITERATIONS = settings.CONDUCTOR_MAX_TASKS_PER_WORKFLOW = 0
+
+    scenario = Scenario(clock, loop("l", set_variable("v"), times=60))
+    scenario.later(1)
+
+    assert scenario.status == "COMPLETED"
+
+
+def test_a_tree_with_too_many_open_runs_begins_no_more(clock, settings):
+    settings.CONDUCTOR_MAX_OPEN_DESCENDANTS = 40
+    twice = definition(
+        {
+            "name": "fork",
+            "taskReferenceName": "fork",
+            "type": "FORK_JOIN",
+            "forkTasks": [[sub_workflow("left", "tree")], [sub_workflow("right", "tree")]],
+        },
+        {"name": "join", "taskReferenceName": "join", "type": "JOIN", "joinOn": ["left", "right"]},
+        name="tree",
+    )
+
+    root = Scenario(clock, sub_workflow("top", "tree"), others=[twice])
+    root.later(1)
+
+    assert root.status in ("FAILED", "TERMINATED") and not Run.objects.filter(status="RUNNING").exists()
+    assert Run.objects.filter(reason__contains="maximum (MAX_OPEN_DESCENDANTS)").exists()
